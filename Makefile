@@ -1,0 +1,36 @@
+# `make demo` and `make test` do all the set-up on a fresh machine, then their job.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.DELETE_ON_ERROR:
+.PHONY: demo test test-all lint bench clean
+
+demo: $(READY)
+	$(BIN)/lowtide demo
+
+test: $(READY)
+	$(BIN)/pytest -q -m "not slow"
+
+test-all: $(READY)
+	$(BIN)/pytest -q
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(READY)
+	$(BIN)/python results/plans/peak_onnx.py
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(None if v >= (3, 11) else f"lowtide needs Python 3.11 or newer, found {v[0]}.{v[1]}; try: make PYTHON=python3.12")'
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[all,dev]'
+	mkdir -p $(VENV)/src && ln -sfn ../.. $(VENV)/src/lowtide  # mypy reads the package under its own name
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info

@@ -1,0 +1,1 @@
+"""What is true without a solver: graphs, machines, plans, problems, results, the verifier."""

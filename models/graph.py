@@ -1,0 +1,338 @@
+"""Tensors, ops and the computation graph: frozen, integer, checked once at construction.
+
+A *tensor* is a buffer of ``nbytes`` bytes. An *op* reads and writes tensors; each write makes a new
+*version* of the tensor (version 0 is the initial content). The ops of a graph stand in a *reference
+order* that is itself a valid execution: it fixes which version each op reads, and the last version of
+each tensor. ``models.precedence`` derives the arrays that algorithms use from these raw fields.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+from .errors import InstanceError
+
+KINDS = ("input", "weight", "state", "activation", "gradient", "output", "workspace", "other")
+"""The kinds of tensor."""
+
+
+class Accounting(StrEnum):
+    """How an op's own memory counts (design: "coexist" is the classical workflow model)."""
+
+    COEXIST = "coexist"
+    """Reads, writes and workspace are all resident for the whole run."""
+    REPLACE = "replace"
+    """Reads that die with the op are released as its writes are allocated (simple data-flow)."""
+
+
+def _check_int(value: object, least: int, where: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InstanceError(f"{where}: found {value!r}, expected an integer >= {least}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tensor:
+    """A buffer that ops read and write.
+
+    Parameters
+    ----------
+    name
+        What messages and pictures call it.
+    nbytes
+        Size in bytes, at least 0.
+    kind
+        One of `KINDS`.
+    initial
+        It exists before the first op (inputs, weights, optimizer states).
+    final
+        It must exist, in its last version, after the last op.
+    """
+
+    name: str
+    nbytes: int
+    kind: str = "activation"
+    initial: bool = False
+    final: bool = False
+
+    def __post_init__(self) -> None:
+        _check_int(self.nbytes, 0, f"tensor {self.name!r}, nbytes")
+        if self.kind not in KINDS:
+            raise InstanceError(
+                f"tensor {self.name!r}, kind: found {self.kind!r}, expected one of {', '.join(KINDS)}"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mode:
+    """One way to run an op.
+
+    Parameters
+    ----------
+    duration_ns
+        Nanoseconds, at least 1.
+    workspace
+        Bytes held only while the op runs, in the home tier of its processor.
+    processors
+        Processor kinds that can run it; empty means any.
+    operands
+        ``(tensor index, tier name)`` pairs: the tier in which that operand must be; operands not
+        named may be in any tier that the processor reads and writes.
+    """
+
+    duration_ns: int = 1
+    workspace: int = 0
+    processors: tuple[str, ...] = ()
+    operands: tuple[tuple[int, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_int(self.duration_ns, 1, "mode, duration_ns")
+        _check_int(self.workspace, 0, "mode, workspace")
+        object.__setattr__(self, "processors", tuple(self.processors))
+        object.__setattr__(self, "operands", tuple(sorted(self.operands)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Op:
+    """One task of the graph.
+
+    Parameters
+    ----------
+    name, kind
+        What messages call it; its operator type ("Conv", "Relu", …).
+    duration_ns, workspace
+        Of the only mode, when `modes` is empty.
+    reads, writes
+        Tensor indices, without repetition. A write that is not also a read overwrites the whole
+        tensor; a partial or accumulating write lists the tensor in both.
+    after
+        Smaller op indices that must have completed once before (control or fictitious edges).
+    inplace
+        ``(read, write)`` tensor pairs: the write may reuse the read's address if the read dies here.
+    modes
+        The ways to run it, when there are several.
+    """
+
+    name: str
+    kind: str = ""
+    duration_ns: int = 1
+    workspace: int = 0
+    reads: tuple[int, ...] = ()
+    writes: tuple[int, ...] = ()
+    after: tuple[int, ...] = ()
+    inplace: tuple[tuple[int, int], ...] = ()
+    modes: tuple[Mode, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_int(self.duration_ns, 1, f"op {self.name!r}, duration_ns")
+        _check_int(self.workspace, 0, f"op {self.name!r}, workspace")
+        for key in ("reads", "writes", "after", "modes"):
+            object.__setattr__(self, key, tuple(getattr(self, key)))
+        object.__setattr__(self, "inplace", tuple((r, w) for r, w in self.inplace))
+
+    @property
+    def all_modes(self) -> tuple[Mode, ...]:
+        """The modes; the one given by `duration_ns` and `workspace` if none is listed."""
+        return self.modes or (Mode(duration_ns=self.duration_ns, workspace=self.workspace),)
+
+
+@dataclass(frozen=True, slots=False, kw_only=True, eq=False)
+class Graph:
+    """A computation graph: tensors, and ops in a reference order that is a valid execution.
+
+    Parameters
+    ----------
+    name
+        Shown to people; not part of the hash.
+    tensors, ops
+        Referred to by their indices everywhere.
+    accounting
+        How an op's own memory counts.
+    provenance
+        Where the graph comes from (JSON values); not part of the hash.
+
+    Raises
+    ------
+    InstanceError
+        If an index dangles, an operand repeats, or the reference order is no valid execution.
+
+    Examples
+    --------
+    >>> from lowtide import Graph, Op, Tensor
+    >>> graph = Graph(
+    ...     name="two ops",
+    ...     tensors=(Tensor(name="x", nbytes=4), Tensor(name="y", nbytes=8, final=True)),
+    ...     ops=(Op(name="load", writes=(0,)), Op(name="relu", reads=(0,), writes=(1,))),
+    ... )
+    >>> graph.summary()["ops"]
+    2
+    """
+
+    name: str
+    tensors: tuple[Tensor, ...]
+    ops: tuple[Op, ...]
+    accounting: Accounting = Accounting.COEXIST
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tensors", tuple(self.tensors))
+        object.__setattr__(self, "ops", tuple(self.ops))
+        try:
+            object.__setattr__(self, "accounting", Accounting(self.accounting))
+        except ValueError:
+            raise InstanceError(
+                f"accounting: found {self.accounting!r}, expected one of {', '.join(Accounting)}"
+            ) from None
+        _check_structure(self)
+        _check_reference_order(self)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal content; name and provenance do not count."""
+        return isinstance(other, Graph) and self.sha256 == other.sha256
+
+    def __hash__(self) -> int:
+        return hash(self.sha256)
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash of the canonical JSON (sorted keys, defaults written out), name and provenance left out."""
+        data = self.to_dict()
+        del data["name"], data["provenance"]
+        text = json.dumps(data, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the native JSON object, with every default written out."""
+        return {
+            "format": "lowtide/graph",
+            "version": 1,
+            "name": self.name,
+            "provenance": dict(self.provenance),
+            "accounting": str(self.accounting),
+            "tensors": [
+                {
+                    "name": t.name,
+                    "nbytes": t.nbytes,
+                    "kind": t.kind,
+                    "initial": t.initial,
+                    "final": t.final,
+                }
+                for t in self.tensors
+            ],
+            "ops": [_op_to_dict(op) for op in self.ops],
+        }
+
+    def drop(self, kinds: Iterable[str]) -> Graph:
+        """Return the graph without the bytes of the tensors of the given kinds.
+
+        The tensors stay, with ``nbytes`` 0: their versions still order the ops (a weight update must
+        follow the reads of the old weight). The hash changes.
+
+        Raises
+        ------
+        InstanceError
+            If a kind is unknown.
+        """
+        unwanted = set(kinds)
+        if unknown := sorted(unwanted - set(KINDS)):
+            raise InstanceError(f"drop: found kind {unknown[0]!r}, expected {', '.join(KINDS)}")
+        tensors = tuple(replace(t, nbytes=0) if t.kind in unwanted else t for t in self.tensors)
+        lost = sum(t.nbytes for t in self.tensors if t.kind in unwanted)
+        dropped = {**self.provenance.get("dropped_bytes", {}), ",".join(sorted(unwanted)): lost}
+        return replace(self, tensors=tensors, provenance={**self.provenance, "dropped_bytes": dropped})
+
+    def summary(self) -> dict[str, Any]:
+        """Return counts and totals: ops, tensors, bytes by kind, duration of all ops."""
+        by_kind = {k: sum(t.nbytes for t in self.tensors if t.kind == k) for k in KINDS}
+        return {
+            "name": self.name,
+            "sha256": self.sha256,
+            "accounting": str(self.accounting),
+            "ops": len(self.ops),
+            "tensors": len(self.tensors),
+            "initial": sum(t.initial for t in self.tensors),
+            "final": sum(t.final for t in self.tensors),
+            "bytes": sum(t.nbytes for t in self.tensors),
+            "bytes_by_kind": {k: v for k, v in by_kind.items() if v},
+            "duration_ns": sum(min(m.duration_ns for m in op.all_modes) for op in self.ops),
+        }
+
+    def __repr__(self) -> str:
+        return f"Graph({self.name!r}, {len(self.ops)} ops, {len(self.tensors)} tensors)"
+
+
+def _op_to_dict(op: Op) -> dict[str, Any]:
+    return {
+        "name": op.name,
+        "kind": op.kind,
+        "duration_ns": op.duration_ns,
+        "workspace": op.workspace,
+        "reads": list(op.reads),
+        "writes": list(op.writes),
+        "after": list(op.after),
+        "inplace": [list(pair) for pair in op.inplace],
+        "modes": [
+            {
+                "duration_ns": m.duration_ns,
+                "workspace": m.workspace,
+                "processors": list(m.processors),
+                "operands": {str(t): tier for t, tier in m.operands},
+            }
+            for m in op.all_modes
+        ],
+    }
+
+
+def _check_structure(graph: Graph) -> None:
+    """Check that indices are in range, operands do not repeat, in-place pairs are operands."""
+    n_tensors = len(graph.tensors)
+    for i, op in enumerate(graph.ops):
+        where = f"op {i} {op.name!r}"
+        for key, limit in (("reads", n_tensors), ("writes", n_tensors), ("after", i)):
+            indices = getattr(op, key)
+            for x in indices:
+                if isinstance(x, bool) or not isinstance(x, int) or not 0 <= x < limit:
+                    if key == "after":
+                        expected = f"an index below {i} (an op comes after earlier ones only)"
+                    else:
+                        expected = f"a tensor index in [0, {n_tensors})"
+                    raise InstanceError(f"{where}, {key}: found {x!r}, expected {expected}")
+            if len(set(indices)) != len(indices):
+                twice = next(x for x in indices if indices.count(x) > 1)
+                raise InstanceError(f"{where}, {key}: found {twice} twice, expected it once")
+        for r, w in op.inplace:
+            if r not in op.reads or w not in op.writes:
+                raise InstanceError(
+                    f"{where}, inplace: found [{r}, {w}], expected a tensor it reads and one it writes"
+                )
+        for mode in op.modes:
+            for t, _ in mode.operands:
+                if t not in op.reads and t not in op.writes:
+                    raise InstanceError(
+                        f"{where}, modes, operands: found tensor {t}, expected one it reads or writes"
+                    )
+
+
+def _check_reference_order(graph: Graph) -> None:
+    """Check that the listed order is a valid execution: each read and final tensor has content."""
+    has_content = [t.initial for t in graph.tensors]
+    for i, op in enumerate(graph.ops):
+        for t in op.reads:
+            if not has_content[t]:
+                raise InstanceError(
+                    f"op {i} {op.name!r}, reads: found tensor {t} {graph.tensors[t].name!r} before its "
+                    "first write, expected an initial tensor or one that an earlier op writes"
+                )
+        for t in op.writes:
+            has_content[t] = True
+    for t, tensor in enumerate(graph.tensors):
+        if tensor.final and not has_content[t]:
+            raise InstanceError(
+                f"tensor {t} {tensor.name!r}, final: found true without content, "
+                "expected an initial tensor or one that some op writes"
+            )

@@ -1,0 +1,112 @@
+"""Lowering: from an order of the ops to the plan that executes it on one memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from .errors import InstanceError
+from .graph import Accounting
+from .machine import Machine
+from .plan import Free, Plan, Resident, Run
+from .precedence import check_order
+
+if TYPE_CHECKING:
+    from .graph import Graph, Mode
+
+
+def lower_order(graph: Graph, order: Sequence[int], machine: Machine | None = None) -> Plan:
+    """Return the plan that runs the ops back to back in the given order, with the implied frees.
+
+    Each op runs in its mode of least workspace (ties: the shortest), on the first processor whose kind
+    the mode allows. A tensor that is not final is freed at the end of its last access; under
+    ``replace`` at the start of its last access, if that access only reads it. Initial tensors that
+    are accessed or final are resident from time 0.
+
+    Parameters
+    ----------
+    graph
+        Its accounting decides where frees stand.
+    order
+        A permutation of the op indices that obeys the precedence.
+    machine
+        One-tier machine; default: one unlimited memory and a processor of each kind that is needed.
+
+    Raises
+    ------
+    InstanceError
+        If the order is invalid, the machine has several tiers, or no processor can run an op.
+
+    Examples
+    --------
+    >>> from lowtide import Graph, Op, Plan, Tensor
+    >>> graph = Graph(
+    ...     name="chain",
+    ...     tensors=(Tensor(name="x", nbytes=3),),
+    ...     ops=(Op(name="a", writes=(0,)), Op(name="b", reads=(0,))),
+    ... )
+    >>> Plan.from_order(graph, (0, 1)).frees
+    (Free(tensor=0, tier='memory', time=2, bytes=None),)
+    """
+    check_order(graph, order)
+    modes = [_least_mode(graph, i) for i in range(len(graph.ops))]
+    if machine is None:
+        kinds = sorted({kind for _, mode in modes for kind in mode.processors[:1]})
+        machine = Machine.single(kinds=kinds or ("any",))
+        if kinds and any(not mode.processors for _, mode in modes):
+            machine = Machine.single(kinds=(*kinds, "any"))
+    if len(machine.tiers) != 1:
+        raise InstanceError(
+            f"machine {machine.name!r}: found {len(machine.tiers)} tiers, "
+            "expected 1 (an order says nothing about movement between tiers)"
+        )
+    tier = machine.tiers[0].name
+    runs = []
+    last: dict[int, Run] = {}
+    now = 0
+    for i in order:
+        number, mode = modes[i]
+        allowed = (p for p in machine.processors if not mode.processors or p.kind in mode.processors)
+        processor = next(allowed, None)
+        if processor is None:
+            raise InstanceError(
+                f"op {i} {graph.ops[i].name!r}: found no processor on machine {machine.name!r}, "
+                f"expected one of kind {', '.join(mode.processors)}"
+            )
+        run = Run(i, number, now, now + mode.duration_ns, processor.name)
+        runs.append(run)
+        now = run.end
+        for t in (*graph.ops[i].reads, *graph.ops[i].writes):
+            last[t] = run
+    frees = []
+    for t in sorted(last):
+        if not graph.tensors[t].final:
+            run = last[t]
+            released = graph.accounting is Accounting.REPLACE and t not in graph.ops[run.op].writes
+            frees.append(Free(t, tier, run.start if released else run.end))
+    start = tuple(
+        Resident(t, tier)
+        for t, tensor in enumerate(graph.tensors)
+        if tensor.initial and (t in last or tensor.final)
+    )
+    return Plan(
+        machine=machine,
+        accounting=graph.accounting,
+        start=start,
+        runs=tuple(runs),
+        frees=tuple(frees),
+        graph_name=graph.name,
+        graph_source=graph.provenance.get("loaded_from"),
+        graph_sha256=graph.sha256,
+    )
+
+
+def _least_mode(graph: Graph, i: int) -> tuple[int, Mode]:
+    """Return number and mode of least workspace, then shortest, among those on one unnamed memory."""
+    modes = [(k, m) for k, m in enumerate(graph.ops[i].all_modes) if not m.operands]
+    if not modes:
+        raise InstanceError(
+            f"op {i} {graph.ops[i].name!r}, modes: found operands bound to tiers in every mode, "
+            "expected one mode without (an order runs on one memory)"
+        )
+    return min(modes, key=lambda item: (item[1].workspace, item[1].duration_ns, item[0]))

@@ -1,0 +1,185 @@
+"""The machine: memory tiers, processors, and the channels that move bytes between tiers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import InstanceError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tier:
+    """A memory of the machine; `capacity` in bytes, None if unlimited."""
+
+    name: str
+    capacity: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """A tier that a processor's runs may read and write.
+
+    Parameters
+    ----------
+    tier
+        Name of the tier.
+    bytes_per_s
+        None: operands there cost nothing extra. Otherwise each operand of ``b`` bytes that a run
+        reads or writes there lengthens the run, and the run takes exactly
+        ``duration_ns + ceil(sum of b * 10**9 / bytes_per_s)`` (the additive model: no overlap of
+        compute and slow access; one tensor both read and written counts once).
+    """
+
+    tier: str
+    bytes_per_s: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Processor:
+    """Runs one op at a time; the first tier listed is its *home*: workspace and new writes go there."""
+
+    name: str
+    kind: str = "any"
+    tiers: tuple[Access, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Channel:
+    """Moves bytes from tier `src` to tier `dst`; at most one channel per ordered pair."""
+
+    src: str
+    dst: str
+    bytes_per_s: int
+    latency_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelGroup:
+    """Channels, as ``(src, dst)`` pairs, whose rates together stay within a joint cap."""
+
+    name: str
+    channels: tuple[tuple[str, str], ...]
+    bytes_per_s: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """Tiers (innermost first, outermost last), processors, channels and their joint caps.
+
+    Raises
+    ------
+    InstanceError
+        If names repeat or dangle, or a number is out of range.
+
+    Examples
+    --------
+    >>> from lowtide import Machine
+    >>> Machine.single(capacity=1024).tiers[0].capacity
+    1024
+    """
+
+    name: str = "machine"
+    tiers: tuple[Tier, ...]
+    processors: tuple[Processor, ...]
+    channels: tuple[Channel, ...] = ()
+    groups: tuple[ChannelGroup, ...] = ()
+
+    def __post_init__(self) -> None:
+        for key in ("tiers", "processors", "channels", "groups"):
+            object.__setattr__(self, key, tuple(getattr(self, key)))
+        _check(self)
+
+    @classmethod
+    def single(cls, capacity: int | None = None, kinds: Iterable[str] = ("any",)) -> Machine:
+        """Return one memory with one processor of each kind, all of which use it."""
+        access = (Access(tier="memory"),)
+        return cls(
+            name="single",
+            tiers=(Tier(name="memory", capacity=capacity),),
+            processors=tuple(Processor(name=f"{k}0", kind=k, tiers=access) for k in kinds),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON object of the plan format's ``machine``."""
+        return {
+            "name": self.name,
+            "tiers": [{"name": t.name, "capacity": t.capacity} for t in self.tiers],
+            "processors": [
+                {
+                    "name": p.name,
+                    "kind": p.kind,
+                    "tiers": [{"tier": a.tier, "bytes_per_s": a.bytes_per_s} for a in p.tiers],
+                }
+                for p in self.processors
+            ],
+            "channels": [
+                {
+                    "src": c.src,
+                    "dst": c.dst,
+                    "bytes_per_s": c.bytes_per_s,
+                    "latency_ns": c.latency_ns,
+                }
+                for c in self.channels
+            ],
+            "groups": [
+                {
+                    "name": g.name,
+                    "channels": [list(pair) for pair in g.channels],
+                    "bytes_per_s": g.bytes_per_s,
+                }
+                for g in self.groups
+            ],
+        }
+
+
+def _unique(names: list[Any], what: str) -> None:
+    if len(set(names)) != len(names):
+        twice = next(x for x in names if names.count(x) > 1)
+        raise InstanceError(f"machine, {what}: found {twice!r} twice, expected unique names")
+
+
+def _integer(value: object, least: int, where: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InstanceError(f"machine, {where}: found {value!r}, expected an integer >= {least}")
+
+
+def _check(machine: Machine) -> None:
+    tiers = [t.name for t in machine.tiers]
+    _unique(tiers, "tiers")
+    _unique([p.name for p in machine.processors], "processors")
+    _unique([(c.src, c.dst) for c in machine.channels], "channels")
+    _unique([g.name for g in machine.groups], "groups")
+    if not tiers or not machine.processors:
+        raise InstanceError("machine: found no tier or no processor, expected at least one of each")
+    for tier in machine.tiers:
+        if tier.capacity is not None:
+            _integer(tier.capacity, 0, f"tier {tier.name!r}, capacity")
+    for p in machine.processors:
+        if not p.tiers:
+            raise InstanceError(f"machine, processor {p.name!r}: found no tier, expected one")
+        _unique([a.tier for a in p.tiers], f"processor {p.name!r}, tiers")
+        for a in p.tiers:
+            if a.tier not in tiers:
+                raise InstanceError(
+                    f"machine, processor {p.name!r}: found tier {a.tier!r}, expected one of {tiers}"
+                )
+            if a.bytes_per_s is not None:
+                _integer(a.bytes_per_s, 1, f"processor {p.name!r}, bytes_per_s")
+    pairs = {(c.src, c.dst) for c in machine.channels}
+    for c in machine.channels:
+        if c.src not in tiers or c.dst not in tiers or c.src == c.dst:
+            raise InstanceError(
+                f"machine, channel {c.src!r} to {c.dst!r}: expected two different tiers of {tiers}"
+            )
+        _integer(c.bytes_per_s, 1, f"channel {c.src!r} to {c.dst!r}, bytes_per_s")
+        _integer(c.latency_ns, 0, f"channel {c.src!r} to {c.dst!r}, latency_ns")
+    for g in machine.groups:
+        _integer(g.bytes_per_s, 1, f"group {g.name!r}, bytes_per_s")
+        _unique(list(g.channels), f"group {g.name!r}, channels")
+        for pair in g.channels:
+            if pair not in pairs:
+                raise InstanceError(
+                    f"machine, group {g.name!r}: found channel {pair!r}, expected one of {sorted(pairs)}"
+                )

@@ -1,0 +1,109 @@
+"""What a method returns: status, verified objective, proved bound, plan, trace, provenance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .graph import Graph
+    from .plan import Plan
+    from .verify import Verification
+
+
+class Status(StrEnum):
+    """What is known at the end."""
+
+    OPTIMAL = "optimal"
+    """Proved: the bound equals the verified objective."""
+    FEASIBLE = "feasible"
+    """A verified plan, not proved optimal."""
+    INFEASIBLE = "infeasible"
+    """Proved: there is no plan."""
+    UNKNOWN = "unknown"
+    """Nothing to show."""
+    FAILED = "failed"
+    """A crash, or an answer that does not verify; `Result.detail` says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class TracePoint:
+    """What was known after `seconds`: incumbent and proved bound, None while there is none."""
+
+    seconds: float
+    incumbent: int | None
+    bound: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """The outcome of one solve.
+
+    Attributes
+    ----------
+    objective
+        Recomputed by the verifier from the plan; None without a plan.
+    bound
+        Proved lower bound; None if there is none.
+    reason
+        Why it stopped before a proof: "time", "memory", "interrupted", "crash", or None.
+    proof
+        "exact" (integer reasoning) or "floating" (a MILP solver's, rounded up to the next integer
+        with a margin); None without a bound.
+    seconds
+        Of building, solving and verifying.
+    trace
+        Incumbent and bound over time.
+    certificate
+        What a method leaves as evidence for its bound (JSON values), or None.
+    """
+
+    problem: str
+    method: str
+    instance: str
+    unit: str
+    status: Status
+    objective: int | None = None
+    bound: int | None = None
+    reason: str | None = None
+    proof: str | None = None
+    plan: Plan | None = None
+    detail: str = ""
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    trace: tuple[TracePoint, ...] = ()
+    certificate: Mapping[str, Any] | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+    verification: Verification | None = field(default=None, repr=False)
+    graph: Graph | None = field(default=None, repr=False)
+
+    @property
+    def gap(self) -> float | None:
+        """(objective - bound) / objective; 0 if both are 0; None if one is absent."""
+        if self.objective is None or self.bound is None:
+            return None
+        if self.objective == self.bound:
+            return 0.0
+        return (self.objective - self.bound) / self.objective if self.objective else None
+
+    def record(self, plan: str | None = None) -> dict[str, Any]:
+        """Return the run record (design section 6): JSON values, `plan` is the path it was saved to."""
+        return {
+            "instance": self.instance,
+            "problem": self.problem,
+            "method": self.method,
+            "status": str(self.status),
+            "objective": self.objective,
+            "bound": self.bound,
+            "gap": self.gap,
+            "reason": self.reason,
+            "proof": self.proof,
+            "verified": self.verification is not None and self.verification.valid,
+            "detail": self.detail,
+            "seconds": {k: round(v, 6) for k, v in self.seconds.items()},
+            "trace": [[round(p.seconds, 6), p.incumbent, p.bound] for p in self.trace],
+            "certificate": None if self.certificate is None else dict(self.certificate),
+            "versions": dict(self.versions),
+            "plan": plan,
+        }

@@ -1,0 +1,1 @@
+"""Engines, algorithms, the registry of methods, and `solve`."""

@@ -1,0 +1,1 @@
+"""Published exact and heuristic algorithms."""

@@ -1,0 +1,1 @@
+"""Adapters of CP-SAT and HiGHS: limits, seeds, logs, honest statuses."""
