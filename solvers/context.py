@@ -1,0 +1,156 @@
+"""What a method is given while it runs, and where it leaves what it finds.
+
+A method calls `Context.offer` for each better order and `Context.raise_bound` for each better proved
+bound, as soon as it has them: an interrupted or crashed method loses nothing, and the trace is the same
+for every method. What the context holds is a claim; `solve` has the verifier judge it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..models.errors import InstanceError, UsageError
+from ..models.precedence import check_order
+from ..models.problem import Problem
+from ..models.result import TracePoint
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How a method ended.
+
+    Attributes
+    ----------
+    reason
+        Why it stopped without a proof: "time", "memory", "interrupted"; None if it ended by itself.
+    infeasible
+        It proved that there is no plan.
+    detail
+        The solver's own words, or a remark for people.
+    certificate
+        Evidence for the bound (JSON values).
+    """
+
+    reason: str | None = None
+    infeasible: bool = False
+    detail: str = ""
+    certificate: Mapping[str, Any] | None = None
+
+
+@dataclass(kw_only=True)
+class Context:
+    """Limits, options and the best that is known; one per solve, for one problem.
+
+    Attributes
+    ----------
+    problem
+        What is solved.
+    time_limit
+        Seconds from `started`; None for no limit.
+    seed, threads
+        For everything random; for every solver.
+    memory_limit
+        Bytes that the method may use, or None.
+    options
+        Further options by name (``--solver-option``), as text.
+    log
+        File to which the solver's own log goes, or None.
+    progress
+        Called with one line of text now and then.
+    """
+
+    problem: Problem
+    time_limit: float | None = None
+    seed: int = 0
+    threads: int = 1
+    memory_limit: int | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    log: Path | None = None
+    progress: Callable[[str], None] = lambda line: None
+    started: float = field(default_factory=time.perf_counter)
+    order: tuple[int, ...] | None = None
+    incumbent: int | None = None
+    bound: int | None = None
+    proof: str | None = None
+    trace: list[TracePoint] = field(default_factory=list)
+
+    def elapsed(self) -> float:
+        """Return the seconds since the start."""
+        return time.perf_counter() - self.started
+
+    def remaining(self) -> float:
+        """Return the seconds left, at least 0; infinite without a limit."""
+        if self.time_limit is None:
+            return math.inf
+        return max(0.0, self.time_limit - self.elapsed())
+
+    @property
+    def expired(self) -> bool:
+        """Whether the time is up."""
+        return self.remaining() <= 0
+
+    @property
+    def closed(self) -> bool:
+        """Whether the bound has met the incumbent: nothing is left to do."""
+        return self.incumbent is not None and self.incumbent == self.bound
+
+    def offer(self, order: Sequence[int]) -> int:
+        """Take an order as incumbent if it is the best so far; return its objective.
+
+        Raises
+        ------
+        InstanceError
+            If the order is not a valid one: a defect of the method.
+        """
+        check_order(self.problem.graph, order)
+        value = self.problem.evaluate(order)
+        if self.incumbent is None or value < self.incumbent:
+            self.order, self.incumbent = tuple(order), value
+            self._note()
+        return value
+
+    def raise_bound(self, value: int, proof: str = "exact") -> None:
+        """Take a proved lower bound on the objective if it is the best so far."""
+        if self.bound is None or value > self.bound:
+            self.bound, self.proof = value, proof
+            self._note()
+
+    def option(self, name: str, default: int) -> int:
+        """Return a whole-number option.
+
+        Raises
+        ------
+        UsageError
+            If its text is not a positive integer.
+        """
+        text = self.options.get(name)
+        if text is None:
+            return default
+        if not text.strip().isdecimal() or int(text) < 1:
+            raise UsageError(f"option {name}: found {text!r}, expected a positive integer")
+        return int(text)
+
+    def _note(self) -> None:
+        self.trace.append(TracePoint(self.elapsed(), self.incumbent, self.bound))
+        known = [f"incumbent {self.incumbent}"] if self.incumbent is not None else []
+        known += [f"bound {self.bound}"] if self.bound is not None else []
+        self.progress(", ".join(known))
+
+
+def order_from(item: object) -> tuple[int, ...]:
+    """Return the op order of what a user's method returned: a plan, or a sequence of op indices."""
+    from ..models.plan import Plan
+
+    if isinstance(item, Plan):
+        return item.order
+    if isinstance(item, Sequence) and not isinstance(item, str | bytes):
+        return tuple(int(i) for i in item)
+    raise InstanceError(
+        f"method result: found {type(item).__name__}, expected a Plan, a sequence of op indices, "
+        "an Outcome or None"
+    )

@@ -1,0 +1,175 @@
+"""The methods: those of the suite, and those that users register through an entry point.
+
+A user's package makes a method known with, in its ``pyproject.toml``::
+
+    [project.entry-points."lowtide.methods"]
+    mine = "my_package:my_method"
+
+where ``my_method(problem, context)`` returns an order (op indices) or a plan, or calls
+``context.offer`` itself. It then appears in ``lowtide list methods``, `solve` and sweeps; a `Method`
+object instead of a function says more about itself.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from ..models.errors import UsageError
+from ..models.problem import PROBLEMS, Problem
+from .context import Context
+
+RunFunction = Callable[[Problem, Context], Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method:
+    """A named way to solve a problem.
+
+    Parameters
+    ----------
+    name, problem
+        Unique together; `problem` is a CLI name such as "peak".
+    run
+        ``module:function`` relative to this package (loaded when first used), or the function.
+    summary
+        One line for people.
+    exact
+        Whether it proves optimality, given time.
+    source
+        Paper, equation; empty if it is the suite's own.
+    options
+        Names and meanings of its own options.
+    engine
+        "cpsat" or "highs" if further options pass through to that solver.
+    """
+
+    name: str
+    problem: str
+    run: str | RunFunction
+    summary: str
+    exact: bool = False
+    source: str = ""
+    options: tuple[tuple[str, str], ...] = ()
+    engine: str | None = None
+
+    def load(self) -> RunFunction:
+        """Return the function, importing its module now."""
+        if not isinstance(self.run, str):
+            return self.run
+        module, function = self.run.split(":")
+        loaded: RunFunction = getattr(import_module(module, __package__), function)
+        return loaded
+
+
+METHODS = (
+    Method(
+        name="auto",
+        problem="peak",
+        run=".auto:solve_auto",
+        summary="bounds and heuristics first; if they do not meet, CP-SAT with hint and bound",
+        exact=True,
+        engine="cpsat",
+    ),
+    Method(
+        name="reference",
+        problem="peak",
+        run=".algorithms.reference:solve_reference",
+        summary="the order in which the graph lists its ops",
+    ),
+    Method(
+        name="greedy",
+        problem="peak",
+        run=".algorithms.greedy:solve_greedy",
+        summary="list scheduling by least memory, ties broken by looking ahead",
+    ),
+    Method(
+        name="beam",
+        problem="peak",
+        run=".algorithms.beam:solve_beam",
+        summary="beam search over executed sets, best peak first",
+        options=(("width", "states kept per step (default 64)"),),
+    ),
+    Method(
+        name="cpsat",
+        problem="peak",
+        run=".peak_cpsat:solve_steps",
+        summary="CP-SAT, time-indexed: which op at which step",
+        exact=True,
+        engine="cpsat",
+    ),
+    Method(
+        name="cpsat-positions",
+        problem="peak",
+        run=".peak_cpsat:solve_positions",
+        summary="CP-SAT, positions: permutation and cumulative lifetimes",
+        exact=True,
+        engine="cpsat",
+    ),
+    Method(
+        name="milp",
+        problem="peak",
+        run=".peak_milp:solve_olla",
+        summary="MILP of OLLA in Pyomo: create and preserve binaries per tensor and step",
+        exact=True,
+        source="Steiner et al., OLLA, 2022 (MODeL, ICML 2023), section 3",
+        options=(("solver", "any solver that Pyomo finds (default highs)"),),
+        engine="highs",
+    ),
+)
+"""The methods of the suite."""
+
+
+@cache
+def methods() -> tuple[Method, ...]:
+    """Return every method: the suite's, then users' by name.
+
+    Raises
+    ------
+    UsageError
+        If a user's method has the name of another one, or is neither a function nor a `Method`.
+    """
+    from importlib.metadata import entry_points
+
+    found = {(m.problem, m.name): m for m in METHODS}
+    for entry in sorted(entry_points(group="lowtide.methods"), key=lambda e: e.name):
+        item = entry.load()
+        if callable(item) and not isinstance(item, Method):
+            lines = (item.__doc__ or "").strip().splitlines()
+            item = Method(
+                name=entry.name, problem="peak", run=item, summary=lines[0] if lines else entry.value
+            )
+        if not isinstance(item, Method):
+            raise UsageError(
+                f"entry point {entry.name} = {entry.value}: found {type(item).__name__}, "
+                "expected a function or a lowtide.solvers.registry.Method"
+            )
+        if (item.problem, item.name) in found:
+            raise UsageError(
+                f"entry point {entry.name} = {entry.value}: found a second method "
+                f"{item.name!r} for {item.problem}, expected a new name"
+            )
+        found[item.problem, item.name] = item
+    return tuple(found.values())
+
+
+def find_method(problem: str, name: str) -> Method:
+    """Return the method of that name for a problem.
+
+    Raises
+    ------
+    UsageError
+        If there is none; the message has the nearest names.
+    """
+    if problem not in PROBLEMS:
+        raise UsageError(f"problem: found {problem!r}, expected one of {', '.join(sorted(PROBLEMS))}")
+    known = {m.name: m for m in methods() if m.problem == problem}
+    if name in known:
+        return known[name]
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    raise UsageError(f"method: found {name!r}, {hint}expected one of {', '.join(known)}")

@@ -1,0 +1,199 @@
+"""`solve`: run a method, let the verifier judge, report the truth."""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import math
+import os
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+
+from .._version import __version__
+from ..models.errors import InstanceError, LowtideError, UsageError
+from ..models.plan import Plan
+from ..models.problem import Problem
+from ..models.result import Result, Status
+from ..models.verify import verify
+from .context import Context, Outcome, order_from
+from .registry import Method, find_method
+
+
+def solve(
+    problem: Problem,
+    method: str = "auto",
+    *,
+    time_limit: float | None = 60.0,
+    seed: int = 0,
+    threads: int | None = None,
+    memory_limit: int | None = None,
+    hint: Plan | Sequence[int] | None = None,
+    options: Mapping[str, str] | None = None,
+    log: str | Path | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Result:
+    """Solve a problem and return a verified result.
+
+    Parameters
+    ----------
+    problem
+        For example ``Peak(graph)``.
+    method
+        A name that ``lowtide list methods`` shows.
+    time_limit
+        Seconds; None for no limit.
+    seed
+        Same inputs, seed, one thread and no time limit: same result.
+    threads
+        For the solvers; default: the cores that this process may use.
+    memory_limit
+        Bytes that a solver may use, as far as the solver obeys.
+    hint
+        A known plan or order: verified, then the first incumbent.
+    options
+        Options of the method, or of the solver under it.
+    log
+        File that receives the solver's own log.
+    progress
+        Called with a line of text now and then.
+
+    Returns
+    -------
+    Result
+        ``OPTIMAL`` only if the proved bound equals the objective that the verifier recomputed.
+
+    Raises
+    ------
+    UsageError
+        Unknown method or option, a limit out of range.
+    InstanceError
+        An invalid hint.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> result = lt.solve(lt.Peak(lt.load("gen:chain?n=5&seed=1")), method="greedy")
+    >>> result.status, result.verification.valid
+    (<Status.FEASIBLE: 'feasible'>, True)
+    """
+    chosen = find_method(problem.name, method)
+    if time_limit is not None and not (time_limit > 0 and math.isfinite(time_limit)):
+        raise UsageError(f"time limit: found {time_limit}, expected seconds > 0")
+    if threads is not None and threads < 1:
+        raise UsageError(f"threads: found {threads}, expected at least 1")
+    if memory_limit is not None and memory_limit < 1:
+        raise UsageError(f"memory limit: found {memory_limit}, expected bytes > 0")
+    options = dict(options or {})
+    _check_options(chosen, options)
+    hint_order = None if hint is None else _check_hint(problem, hint)
+    run = chosen.load()
+    context = Context(
+        problem=problem,
+        time_limit=time_limit,
+        seed=seed,
+        threads=threads or len(os.sched_getaffinity(0)),
+        memory_limit=memory_limit,
+        options=options,
+        log=None if log is None else Path(log),
+        progress=progress or (lambda line: None),
+    )
+    outcome = Outcome()
+    try:
+        if hint_order is not None:
+            context.offer(hint_order)
+        answer = run(problem, context)
+        if isinstance(answer, Outcome):
+            outcome = answer
+        elif answer is not None:
+            context.offer(order_from(answer))
+    except KeyboardInterrupt:
+        outcome = Outcome(reason="interrupted")
+    except MemoryError:
+        outcome = Outcome(reason="memory", detail="out of memory")
+    except InstanceError as error:
+        outcome = Outcome(reason="crash", detail=f"the method's answer is invalid: {error}")
+    except LowtideError:
+        raise
+    except Exception as error:  # a method's defect must not lose what it found before
+        logging.getLogger("lowtide").exception("method %s failed", method)
+        outcome = Outcome(reason="crash", detail=f"{type(error).__name__}: {error}")
+    return _judge(problem, chosen, context, outcome)
+
+
+def _judge(problem: Problem, method: Method, context: Context, outcome: Outcome) -> Result:
+    """Lower the incumbent, have it verified, and derive the status from what was proved."""
+    solved = context.elapsed()
+    plan = verification = objective = None
+    detail, status = outcome.detail, Status.UNKNOWN
+    if context.order is not None:
+        plan = problem.lower(context.order)
+        verification = verify(problem.graph, plan, rerun=False)
+        objective = max(verification.peaks.values())
+    if verification is not None and not verification.valid:
+        status, detail = Status.FAILED, f"the plan does not verify: {verification.violations[0].message}"
+    elif outcome.reason == "crash":
+        status = Status.FAILED
+    elif context.bound is not None and objective is not None and context.bound > objective:
+        status = Status.FAILED
+        detail = f"the method claims the bound {context.bound} above the verified objective {objective}"
+    elif outcome.infeasible:
+        status = Status.FAILED if plan is not None else Status.INFEASIBLE
+        detail = "claimed infeasible, but a plan verifies" if plan is not None else detail
+    elif objective is not None:
+        status = Status.OPTIMAL if context.bound == objective else Status.FEASIBLE
+    return Result(
+        problem=problem.name,
+        method=method.name,
+        instance=problem.graph.name,
+        unit=problem.unit,
+        status=status,
+        objective=objective,
+        bound=context.bound,
+        reason=None if status is Status.OPTIMAL else outcome.reason,
+        proof=context.proof,
+        plan=plan,
+        detail=detail,
+        seconds={"solve": solved, "verify": context.elapsed() - solved},
+        trace=tuple(context.trace),
+        certificate=outcome.certificate,
+        versions=_versions(method),
+        verification=verification,
+        graph=problem.graph,
+    )
+
+
+def _check_options(method: Method, options: Mapping[str, str]) -> None:
+    own = [name for name, _ in method.options]
+    if method.engine is not None:  # the engine checks the rest against the solver's own parameters
+        return
+    for name in options:
+        if name not in own:
+            near = difflib.get_close_matches(name, own, n=1, cutoff=0.4)
+            expected = (
+                f"did you mean {near[0]}?" if near else f"expected one of {own}" if own else "it has none"
+            )
+            raise UsageError(f"option of method {method.name}: found {name!r}, {expected}")
+
+
+def _check_hint(problem: Problem, hint: Plan | Sequence[int]) -> tuple[int, ...]:
+    """Return the order of a hint that verifies."""
+    if not isinstance(hint, Plan):
+        order = tuple(hint)
+        problem.lower(order)
+        return order
+    verdict = verify(problem.graph, hint, rerun=False)
+    if not verdict.valid:
+        raise InstanceError(f"hint: found an invalid plan, {verdict.violations[0].message}")
+    return hint.order
+
+
+_PACKAGES = {"cpsat": ("ortools",), "highs": ("pyomo", "highspy"), None: ()}
+
+
+def _versions(method: Method) -> dict[str, str]:
+    versions = {"lowtide": __version__, "python": platform.python_version()}
+    for package in _PACKAGES[method.engine]:
+        versions[package] = metadata.version(package)
+    return versions
