@@ -23,7 +23,7 @@ lint: $(READY)
 	$(BIN)/lint-imports
 
 bench: $(READY)
-	$(BIN)/python results/plans/peak_onnx.py
+	$(BIN)/python results/reproductions/peak_networks.py
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(None if v >= (3, 11) else f"lowtide needs Python 3.11 or newer, found {v[0]}.{v[1]}; try: make PYTHON=python3.12")'
