@@ -53,8 +53,6 @@ def lower_order(graph: Graph, order: Sequence[int], machine: Machine | None = No
     if machine is None:
         kinds = sorted({kind for _, mode in modes for kind in mode.processors[:1]})
         machine = Machine.single(kinds=kinds or ("any",))
-        if kinds and any(not mode.processors for _, mode in modes):
-            machine = Machine.single(kinds=(*kinds, "any"))
     if len(machine.tiers) != 1:
         raise InstanceError(
             f"machine {machine.name!r}: found {len(machine.tiers)} tiers, "
