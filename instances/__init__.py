@@ -1,0 +1,24 @@
+"""Instances: the loader for every format, the generators, the catalogue of bundled graphs."""
+
+from .atomic import check_writable, write_whole
+from .load import list_instances, load
+from .native import graph_from_dict, read_graph, write_graph
+from .native_machine import machine_from_dict
+from .native_plan import plan_from_dict, read_plan, write_plan
+from .spec import Spec, parse_spec
+
+__all__ = [
+    "Spec",
+    "check_writable",
+    "graph_from_dict",
+    "list_instances",
+    "load",
+    "machine_from_dict",
+    "parse_spec",
+    "plan_from_dict",
+    "read_graph",
+    "read_plan",
+    "write_graph",
+    "write_plan",
+    "write_whole",
+]

@@ -1,0 +1,87 @@
+"""Output files are written whole or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import secrets
+from pathlib import Path
+
+from ..models.errors import UsageError
+
+
+def check_writable(path: str | os.PathLike[str]) -> Path:
+    """Return the file that a path stands for, if one can be written there.
+
+    To be called before long work whose result goes to the path. Nothing is written.
+
+    Raises
+    ------
+    UsageError
+        If the folder is missing or not writable, or the path is a folder or a device.
+    """
+    try:
+        target = Path(os.path.realpath(path))
+        folder = target.parent
+        if not target.name or target.is_dir():
+            raise UsageError(f"{path}: found a folder, expected a file to write")
+        if not folder.is_dir():
+            raise UsageError(f"{path}: found no folder {str(folder)!r}, expected an existing one")
+        if target.exists() and not target.is_file():
+            raise UsageError(f"{path}: found a device or pipe, expected a regular file to write")
+    except (OSError, ValueError) as error:
+        raise _not_writable(path, error) from None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(f"{path}: found a folder without write permission, expected a writable one")
+    if target.exists() and not os.access(target, os.W_OK):
+        raise UsageError(f"{path}: found a read-only file, expected a writable one")
+    return target
+
+
+def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file so that it has either its old content or all of the new one, whatever happens.
+
+    The bytes go to a temporary file in the same folder, which then takes the place of the target. A
+    symbolic link is followed.
+
+    Parameters
+    ----------
+    path
+        The file to make or replace; its folder must exist.
+    content
+        All of its bytes.
+
+    Raises
+    ------
+    UsageError
+        If it cannot be written; nothing half-written is left.
+    """
+    target = check_writable(path)
+    spare = target.parent / f".lowtide-{secrets.token_hex(8)}.tmp"
+    try:
+        try:
+            with open(spare, "xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(spare, target)
+        except OSError as error:
+            raise _not_writable(path, error) from None
+    except BaseException:
+        spare.unlink(missing_ok=True)
+        raise
+
+
+def compress(content: bytes) -> bytes:
+    """Return the gzip form of the bytes; the same bytes always give the same form."""
+    buffer = io.BytesIO()
+    # GzipFile, unlike gzip.compress, writes the same header (no name, time 0) in every Python version.
+    with gzip.GzipFile(filename="", mode="wb", fileobj=buffer, compresslevel=9, mtime=0) as file:
+        file.write(content)
+    return buffer.getvalue()
+
+
+def _not_writable(path: str | os.PathLike[str], error: OSError | ValueError) -> UsageError:
+    reason = error.strerror if isinstance(error, OSError) else error
+    return UsageError(f"{os.fspath(path)!r}: found {reason}, expected a path that can be written")

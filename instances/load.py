@@ -1,0 +1,152 @@
+"""One entry for every kind of instance: a path, or ``scheme:name?key=value&key=value``."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Mapping
+
+from ..models.errors import InstanceError
+from ..models.graph import Graph
+from .native import read_graph
+from .options import Parameter, typed_options
+from .spec import Spec, parse_spec
+from .strict_json import nearest, show
+
+ENDINGS = (".json", ".json.gz", ".onnx", ".dot", ".gv", ".graphml", ".graphml.gz")
+"""The file name endings that tell the format."""
+
+_ONNX_OPTIONS = {
+    "batch": Parameter(1, "size of the batch", least=1),
+    "train": Parameter(False, "forward and backward"),
+    "weights": Parameter(False, "keep the bytes of the weights"),
+}
+_DIMENSION = Parameter(1, "size of a symbolic dimension", least=1)
+
+
+def load(spec: str | os.PathLike[str], **options: object) -> Graph:
+    """Return the graph that a specification names.
+
+    ============================  ==================================================================
+    specification                 graph
+    ============================  ==================================================================
+    ``graph.json(.gz)``           native file; also ``native:PATH``, whatever the name ends in
+    ``model.onnx?batch=32``       ONNX file, options as for ``onnx:``
+    ``graph.dot``, ``.gv``        DOT through pydot and networkx
+    ``graph.graphml(.gz)``        GraphML through networkx
+    ``onnx:NAME?batch=32&train=1``  a network that ships inside the onnx package; ``weights=1`` keeps
+                                  the weights; any other option gives a symbolic dimension its size
+    ``gen:FAMILY?n=32&seed=1``    generated; each family has its own options
+    ``catalogue:NAME``            bundled
+    ============================  ==================================================================
+
+    Parameters
+    ----------
+    spec
+        A path or a specification; ``,`` serves as ``&``.
+    **options
+        The same options as keywords; they override those in the specification. For ONNX also `dims`,
+        a mapping from symbolic dimensions to sizes.
+
+    Raises
+    ------
+    InstanceError
+        If the file is missing or wrong, or scheme, name, option or value is unknown; the message
+        proposes the nearest names.
+    BackendUnavailable
+        If a package that the format needs is not installed.
+
+    Examples
+    --------
+    >>> from lowtide.instances import load
+    >>> load("gen:chain?n=5")
+    Graph('chain?n=5', 5 ops, 5 tensors)
+    """
+    parsed = parse_spec(spec)
+    given = {**parsed.options, **options}
+    if parsed.scheme == "gen":
+        from .generators import generate
+
+        return generate(parsed.name, **given)
+    if parsed.scheme == "onnx":
+        return _load_onnx(parsed, given)
+    if parsed.scheme == "path" and parsed.name.lower().endswith(".onnx"):
+        return _load_onnx(parsed, given)
+    typed_options(given, {}, str(parsed))
+    if parsed.scheme == "catalogue":
+        from .catalogue import load_entry
+
+        return load_entry(parsed.name)
+    if parsed.scheme == "native":
+        return read_graph(parsed.name)
+    return _load_file(parsed.name)
+
+
+def list_instances() -> list[tuple[str, str]]:
+    """Return ``(specification, description)`` of everything that needs no file of the user's.
+
+    Cheap: no graph is built, and no optional package imported.
+    """
+    from .catalogue import entries
+    from .generators import FAMILIES
+
+    rows = [(f"catalogue:{entry.name}", entry.description) for entry in entries().values()]
+    for name, family in FAMILIES.items():
+        query = "&".join(f"{key}={_text(p.default)}" for key, p in family.parameters.items())
+        rows.append((f"gen:{name}?{query}", family.description))
+    if importlib.util.find_spec("onnx"):
+        from .onnx_import import light_models
+
+        rows += [
+            (f"onnx:{name}", "network that ships inside the onnx package") for name in sorted(light_models())
+        ]
+    return rows
+
+
+def _load_file(path: str) -> Graph:
+    lower = path.lower()
+    if lower.endswith((".json", ".json.gz")):
+        return read_graph(path)
+    if lower.endswith((".dot", ".gv")):
+        from .networkx_io import read_dot
+
+        return read_dot(path)
+    if lower.endswith((".graphml", ".graphml.gz")):
+        from .networkx_io import read_graphml
+
+        return read_graphml(path)
+    if os.path.isdir(path):
+        raise InstanceError(f"{path}: found a folder, expected a file")
+    if not os.path.exists(path) and not os.path.splitext(path)[1]:
+        raise InstanceError(f"{path}: found no such file, expected a file or SCHEME:NAME")
+    raise InstanceError(f"{path}: found no known ending, expected one of {', '.join(ENDINGS)}")
+
+
+def _load_onnx(spec: Spec, given: Mapping[str, object]) -> Graph:
+    from .onnx_import import light_models, load_onnx
+
+    if spec.scheme == "onnx" and spec.name not in (models := light_models()):
+        raise InstanceError(
+            f"instance '{spec}': found unknown network {spec.name!r}, {nearest(spec.name, models)}"
+        )
+    dims = given.get("dims", {})
+    if not isinstance(dims, Mapping):
+        raise InstanceError(
+            f"instance '{spec}', option dims: found {show(dims)}, expected a mapping from names to sizes"
+        )
+    known = {key: value for key, value in given.items() if key in _ONNX_OPTIONS}
+    unknown = [key for key in given if key not in _ONNX_OPTIONS and key != "dims"]
+    sizes = {**dims, **{key: given[key] for key in unknown}}
+    values = typed_options(known, _ONNX_OPTIONS, str(spec))
+    typed = typed_options(sizes, dict.fromkeys(sizes, _DIMENSION), str(spec))
+    return load_onnx(
+        spec.name,
+        batch=int(values["batch"]) if "batch" in known else None,
+        dims={key: int(value) for key, value in typed.items()} or None,
+        train=bool(values["train"]),
+        weights=bool(values["weights"]),
+    )
+
+
+def _text(value: object) -> str:
+    return str(int(value)) if isinstance(value, bool) else str(value)

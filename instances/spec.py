@@ -1,0 +1,96 @@
+"""Instance specifications: ``scheme:name?key=value&key=value``, or a path."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+
+from ..models.errors import InstanceError
+from .strict_json import nearest
+
+SCHEMES = ("catalogue", "gen", "native", "onnx")
+"""The schemes; a specification without one is a path (scheme ``path``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What a specification says: where the graph comes from, its name there, and options as text."""
+
+    scheme: str
+    name: str
+    options: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        prefix = "" if self.scheme == "path" else f"{self.scheme}:"
+        query = "&".join(f"{key}={value}" for key, value in self.options.items())
+        return f"{prefix}{self.name}" + (f"?{query}" if query else "")
+
+
+def parse_spec(spec: str | os.PathLike[str]) -> Spec:
+    """Return the scheme, name and options of a specification.
+
+    ``,`` serves as ``&`` between options. An existing file is taken as such, whatever its name has in
+    it; so is every path object.
+
+    Raises
+    ------
+    InstanceError
+        If the scheme is unknown, the name empty, or an option not ``key=value`` or repeated.
+
+    Examples
+    --------
+    >>> from lowtide.instances import parse_spec
+    >>> parse_spec("gen:randwire?n=32,seed=1")
+    Spec(scheme='gen', name='randwire', options={'n': '32', 'seed': '1'})
+    """
+    if not isinstance(spec, str):
+        return Spec("path", os.fspath(spec))
+    if os.path.exists(spec):
+        return Spec("path", spec)
+    head, _, query = spec.partition("?")
+    scheme, name = "path", head
+    # One letter before the colon is a drive, not a scheme.
+    if match := re.match(r"([A-Za-z][\w+-]+):", head):
+        scheme, name = match[1], head[match.end() :]
+        if scheme not in SCHEMES:
+            raise InstanceError(
+                f"instance {spec!r}: found unknown scheme {scheme!r}, {nearest(scheme, SCHEMES)}"
+            )
+    if not name:
+        raise InstanceError(f"instance {spec!r}: found no name, expected one")
+    options: dict[str, str] = {}
+    for part in re.split("[&,]", query) if query else ():
+        key, equals, value = part.partition("=")
+        if not key or not equals or not value:
+            raise InstanceError(f"instance {spec!r}: found option {part!r}, expected KEY=VALUE")
+        if key in options:
+            raise InstanceError(f"instance {spec!r}: found option {key!r} twice, expected it once")
+        options[key] = value
+    return Spec(scheme, name, options)
+
+
+def relative_spec(spec: str, folder: str) -> str:
+    """Return the specification with its relative path, if it is one, counted from another folder."""
+    parsed = _relative_file(spec)
+    if parsed is None:
+        return spec
+    name = os.path.relpath(os.path.realpath(parsed.name), os.path.realpath(folder or "."))
+    return str(Spec(parsed.scheme, name, parsed.options))
+
+
+def resolved_spec(spec: str, folder: str) -> str:
+    """Undo `relative_spec`: return the specification as it reads from the working folder."""
+    parsed = _relative_file(spec)
+    if parsed is None:
+        return spec
+    return str(Spec(parsed.scheme, os.path.join(folder, parsed.name), parsed.options))
+
+
+def _relative_file(spec: str) -> Spec | None:
+    try:
+        parsed = parse_spec(spec)
+    except InstanceError:
+        return None
+    is_file = parsed.scheme in ("path", "native")
+    return parsed if is_file and not os.path.isabs(parsed.name) else None
