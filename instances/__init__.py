@@ -1,6 +1,6 @@
 """Instances: the loader for every format, the generators, the catalogue of bundled graphs."""
 
-from .atomic import check_writable, write_whole
+from ..models.files import check_writable, write_whole
 from .load import list_instances, load
 from .native import graph_from_dict, read_graph, write_graph
 from .native_machine import machine_from_dict

@@ -20,8 +20,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..models.errors import InstanceError
+from ..models.files import compress, write_whole
 from ..models.graph import KINDS, Accounting, Graph, Mode, Op, Tensor
-from .atomic import compress, write_whole
 from .strict_json import (
     FLAG,
     MAX_TOTAL,

@@ -17,9 +17,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ..models.files import compress, write_whole
 from ..models.graph import Accounting
 from ..models.plan import ByteRange, Copy, Free, Plan, Resident, Run
-from .atomic import compress, write_whole
 from .native_machine import machine_from_dict
 from .spec import relative_spec, resolved_spec
 from .strict_json import (

@@ -8,7 +8,7 @@ import os
 import secrets
 from pathlib import Path
 
-from ..models.errors import UsageError
+from .errors import UsageError
 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:
