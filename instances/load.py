@@ -32,7 +32,7 @@ def load(spec: str | os.PathLike[str], **options: object) -> Graph:
     ============================  ==================================================================
     ``graph.json(.gz)``           native file; also ``native:PATH``, whatever the name ends in
     ``model.onnx?batch=32``       ONNX file, options as for ``onnx:``
-    ``graph.dot``, ``.gv``        DOT through pydot and networkx
+    ``graph.dot``, ``.gv``        DOT through networkx
     ``graph.graphml(.gz)``        GraphML through networkx
     ``onnx:NAME?batch=32&train=1``  a network that ships inside the onnx package; ``weights=1`` keeps
                                   the weights; any other option gives a symbolic dimension its size
