@@ -1,0 +1,110 @@
+"""ONNX models as computation graphs: inference, or training with a derived backward pass.
+
+`load_onnx` reads a file, or one of the networks that ship inside the ``onnx`` package (`light_models`).
+What the graph holds:
+
+* inputs: ``initial`` tensors of kind input; outputs: ``final`` tensors of kind output;
+* weights: ``initial`` and ``final`` tensors of kind weight; a value that depends on no input is a weight,
+  however the model computes it. Without ``weights=True`` their bytes are dropped, as the literature does
+  (the tensors stay, with no bytes, so that updates keep their order; provenance says how much);
+* views (Reshape, Flatten, Squeeze, Unsqueeze, Identity, Dropout in inference, …) share the storage of their
+  operand and vanish, as do arguments (target shapes, axes, limits), scalar constants and dead nodes;
+* durations from the roofline model of `roofline`.
+
+In training (``train=True``) Dropout writes its output and a mask, BatchNormalization uses the statistics of
+the batch, saves them, and updates its running statistics in place; `derivatives` holds the table of what
+each derivative reads, `backward` says how the backward pass is put together. The network's outputs then die
+after the loss, which is what remains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ...models.graph import Graph
+from .backward import BackwardPass, differentiable_storages
+from .dimensions import Sized, size_model
+from .forward import Draft, ForwardPass
+from .network import Network, build_network
+from .reading import find_model, light_models, read_model, require_onnx
+
+__all__ = ["light_models", "load_onnx"]
+
+
+def load_onnx(
+    path_or_name: str | Path,
+    *,
+    batch: int | None = None,
+    dims: Mapping[str, int] | None = None,
+    train: bool = False,
+    weights: bool = False,
+) -> Graph:
+    """Return the computation graph of an ONNX model.
+
+    Parameters
+    ----------
+    path_or_name
+        A file, or the name of a light model such as ``resnet50``.
+    batch
+        Leading dimension of the inputs; None keeps the model's.
+    dims
+        Sizes of symbolic dimensions by name; an anonymous one is called ``<input>_<axis>``.
+    train
+        Derive forward, backward and weight updates.
+    weights
+        Keep the bytes of the weights.
+
+    Raises
+    ------
+    InstanceError
+        If the model is missing, corrupt or unknown, a size is missing or a shape cannot be inferred, or,
+        for training, an operator's derivative is not known.
+    BackendUnavailable
+        If the package onnx is not installed.
+
+    Examples
+    --------
+    >>> from lowtide.instances.onnx_import import load_onnx
+    >>> load_onnx("squeezenet", batch=32)
+    Graph('squeezenet-b32', 65 ops, 118 tensors)
+    """
+    name, path = find_model(path_or_name)
+    where = str(path) if Path(path_or_name) == path else f"onnx:{name}"
+    model = read_model(path)
+    sized = size_model(model, where, batch, dims or {})
+    network = build_network(sized, where, train=train)
+    wanted = differentiable_storages(network, where) if train else set()
+    draft = Draft()
+    forward = ForwardPass(network, draft, train=train)
+    if train:
+        BackwardPass(forward, wanted)
+    options = {"batch": batch, **(dims or {})}
+    label = "-".join([name, *["train"] * train, *(f"{k[0]}{v}" for k, v in options.items() if v)])
+    graph = Graph(
+        name=label,
+        tensors=tuple(draft.tensors),
+        ops=tuple(draft.ops),
+        provenance=_provenance(where, sized, network, dims or {}, train=train),
+    )
+    return graph if weights else graph.drop({"weight"})
+
+
+def _provenance(
+    where: str, sized: Sized, network: Network, dims: Mapping[str, int], *, train: bool
+) -> dict[str, Any]:
+    model = sized.model
+    return {
+        "source": where,
+        "importer": f"onnx {require_onnx().__version__}",
+        "opset": {opset.domain or "ai.onnx": opset.version for opset in model.opset_import},
+        "batch": sized.batch,
+        "dims": dict(dims),
+        "train": train,
+        "durations": "roofline",
+        "views_folded": network.views,
+        "dead_nodes": network.dead,
+        "target_shapes_rewritten": sized.rewritten,
+        "values_not_scaled_with_batch": sized.unscaled,
+    }

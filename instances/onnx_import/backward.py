@@ -1,0 +1,161 @@
+"""The backward pass and the weight updates of a training graph.
+
+After the forward ops comes a ``Loss`` op: it reads the outputs of the network and labels (one 64-bit class
+index per sample), and writes the loss (4 bytes, final) and the gradient of each output. Then the nodes are
+visited in reverse; the table of derivatives says which backward ops each one has and what they read.
+Gradients that several consumers contribute to one tensor are added by one n-ary ``SumGradients`` op. A
+weight's ``Update`` reads the weight and its gradient and writes the weight; it stands right behind the
+backward ops of the weight's first reader, where the gradient is complete and the old weight is no longer
+needed. Graph inputs and constants that are not trained get no gradient.
+"""
+
+from __future__ import annotations
+
+from ...models.errors import InstanceError
+from .derivatives import DERIVATIVES, Step
+from .element_types import TRAINABLE
+from .forward import ELEMENTWISE, Draft, ForwardPass
+from .network import Network, Node
+from .roofline import multiply_adds
+from .views import VIEWS
+
+
+def differentiable_storages(network: Network, where: str) -> set[str]:
+    """Return the storages that get a gradient: trained weights and all that depends on them.
+
+    Raises
+    ------
+    InstanceError
+        If an operator that a gradient must pass has no row in the table, or nothing can be trained.
+    """
+
+    def is_float(owner: str) -> bool:
+        return network.values[owner].element_type in TRAINABLE
+
+    trained = network.constants & network.trainable
+    wanted = {owner for owner in trained if is_float(owner)}
+    for node in network.nodes:
+        reached = [i for i, owner in enumerate(node.operands) if owner in wanted]
+        reached += [len(node.operands) for owner in node.captured if owner in wanted]
+        if not reached:
+            continue
+        if node.op_type not in DERIVATIVES:
+            supported = sorted(op for op, row in DERIVATIVES.items() if row.steps)
+            raise InstanceError(
+                f"{where}: node {node.name!r}: found operator {node.op_type}, whose derivative is not "
+                f"known, expected for training one of {', '.join([*supported, *sorted(VIEWS)])}"
+            )
+        steps = DERIVATIVES[node.op_type].steps
+        if any(step.inputs is None or set(step.inputs) & set(reached) for step in steps):
+            wanted.update(name for name in node.outputs if name and is_float(name))
+    if not wanted.intersection(network.outputs):
+        raise InstanceError(
+            f"{where}: found no output that depends on a trained weight, expected one for training"
+        )
+    return wanted
+
+
+class BackwardPass:
+    """Adds loss, backward ops and updates behind the forward ops of a draft."""
+
+    def __init__(self, forward: ForwardPass, wanted: set[str]) -> None:
+        self.network = forward.network
+        self.draft: Draft = forward.draft
+        self.forward = forward
+        self.wanted = wanted
+        self.contributions: dict[str, list[int]] = {}
+        first_reader: dict[str, int] = {}
+        for position, node in reversed(list(enumerate(self.network.nodes))):
+            first_reader.update((owner, position) for owner in node.operands)
+        self._add_loss()
+        for position, node in reversed(list(enumerate(self.network.nodes))):
+            self._add_backward(position, node)
+            for owner in dict.fromkeys(node.operands):
+                if owner in self.network.constants and first_reader[owner] == position:
+                    self._add_update(owner)
+
+    def _add_loss(self) -> None:
+        outputs = [owner for owner in self.network.outputs if owner in self.wanted]
+        reads, writes = [], [self.draft.tensor("loss", 4, "output", final=True)]
+        elements = 0
+        for owner in outputs:
+            value = self.network.values[owner]
+            samples = value.shape[0] if value.shape else 1
+            reads.append(self.forward.index[owner])
+            reads.append(self.draft.tensor(f"{owner}/labels", 8 * samples, "input", initial=True))
+            writes.append(self._gradient(owner))
+            elements += value.elements
+        self.draft.op("loss", "Loss", reads, writes, elements)
+
+    def _gradient(self, owner: str) -> int:
+        """Add a tensor that contributes to the gradient of a storage."""
+        others = self.contributions.setdefault(owner, [])
+        suffix = f"/gradient{len(others) or ''}"
+        nbytes = self.network.values[owner].nbytes
+        others.append(self.draft.tensor(owner + suffix, nbytes, "gradient"))
+        return others[-1]
+
+    def _complete(self, owner: str) -> int | None:
+        """Return the gradient of a storage, all contributions added; None if there is none."""
+        parts = list(dict.fromkeys(self.contributions.get(owner, ())))
+        if len(self.contributions.get(owner, ())) < 2:
+            return parts[0] if parts else None
+        value = self.network.values[owner]
+        total = self.draft.tensor(f"{owner}/gradient", value.nbytes, "gradient")
+        work = value.elements * len(parts)
+        self.draft.op(f"{owner}/sum", "SumGradients", parts, [total], work, overwrites=parts)
+        self.contributions[owner] = [total]
+        return total
+
+    def _add_backward(self, position: int, node: Node) -> None:
+        row = DERIVATIVES.get(node.op_type)
+        complete = (self._complete(name) for name in node.outputs if name in self.wanted)
+        arriving = [gradient for gradient in complete if gradient is not None]
+        if row is None or not arriving:
+            return
+        for step in row.steps:
+            if step.inputs is None or step.passes:
+                positions = range(len(node.operands)) if step.inputs is None else step.inputs
+                groups: list[tuple[int, ...]] = [(i,) for i in positions]
+            else:
+                groups = [step.inputs]
+            for group in groups:
+                self._add_step(position, node, step, group, arriving)
+
+    def _add_step(
+        self, position: int, node: Node, step: Step, group: tuple[int, ...], arriving: list[int]
+    ) -> None:
+        targets = [
+            node.operands[i] for i in group if i < len(node.operands) and node.operands[i] in self.wanted
+        ]
+        if not targets:
+            return
+        values = self.network.values
+        if step.passes and values[targets[0]].elements == values[node.outputs[0]].elements:
+            self.contributions.setdefault(targets[0], []).append(arriving[0])
+            return
+        reads = arriving + [t for word in step.reads for t in self._read(position, node, word)]
+        writes = [self._gradient(owner) for owner in targets]
+        kind = "SumBroadcast" if step.passes else f"{node.op_type}Gradient"
+        overwrites = arriving if node.op_type in ELEMENTWISE else []
+        name = f"{node.name}/gradient:{','.join(str(i) for i in group)}"
+        self.draft.op(name, kind, reads, writes, multiply_adds(node, values), overwrites)
+
+    def _read(self, position: int, node: Node, word: str) -> list[int]:
+        """Return the tensors behind one word of the table."""
+        saved = self.forward.saved[position]
+        if word in saved:
+            return [saved[word]]
+        if word == "y0":
+            return [self.forward.index[node.outputs[0]]]
+        positions = range(len(node.operands)) if word == "x*" else [int(word.removeprefix("x"))]
+        owners = [node.operands[i] for i in positions if i < len(node.operands)]
+        return [self.forward.index[owner] for owner in owners if owner]
+
+    def _add_update(self, owner: str) -> None:
+        gradient = self._complete(owner)
+        if gradient is None:
+            return
+        weight = self.forward.index[owner]
+        work = self.network.values[owner].elements
+        self.draft.op(f"{owner}/update", "Update", [weight, gradient], [weight], work)

@@ -1,0 +1,172 @@
+"""The forward ops of a network, and the drafting board on which a graph is put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ...models.graph import Op, Tensor
+from .derivatives import DERIVATIVES
+from .network import Network, Node
+from .roofline import duration_ns, multiply_adds
+
+ELEMENTWISE = frozenset(
+    {
+        *("Abs", "Add", "And", "Cast", "Ceil", "Celu", "Clip", "Cos", "Div", "Dropout", "Elu", "Erf"),
+        *("Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Log", "Max", "Mean", "Min"),
+        *("Mish", "Mod", "Mul", "Neg", "Not", "Or", "PRelu", "Pow", "Reciprocal", "Relu", "Round"),
+        *("Selu", "Sigmoid", "Sign", "Sin", "Softplus", "Softsign", "Sqrt", "Sub", "Sum", "Swish"),
+        *("Tan", "Tanh", "ThresholdedRelu", "Where", "Xor"),
+    }
+)
+"""Operators that make each element from the elements at the same place."""
+
+IN_PLACE = ELEMENTWISE | {"BatchNormalization"}
+"""Operators whose output may take the place of an operand of the same size."""
+
+
+class Draft:
+    """The tensors and ops of a graph in the making."""
+
+    def __init__(self) -> None:
+        self.tensors: list[Tensor] = []
+        self.ops: list[Op] = []
+
+    def tensor(self, name: str, nbytes: int, kind: str, *, initial: bool = False, final: bool = False) -> int:
+        """Add a tensor; return its index."""
+        self.tensors.append(Tensor(name=name, nbytes=nbytes, kind=kind, initial=initial, final=final))
+        return len(self.tensors) - 1
+
+    def op(
+        self,
+        name: str,
+        kind: str,
+        reads: Iterable[int],
+        writes: Iterable[int],
+        work: int,
+        overwrites: Sequence[int] = (),
+    ) -> int:
+        """Add an op; return its index.
+
+        Parameters
+        ----------
+        name, kind
+            Of the op.
+        reads, writes
+            Tensor indices; repetitions are dropped.
+        work
+            Multiply-adds, for the duration.
+        overwrites
+            Reads whose place each write of the same size may take.
+        """
+        read, written = tuple(dict.fromkeys(reads)), tuple(dict.fromkeys(writes))
+        moved = sum(self.tensors[t].nbytes for t in (*read, *written))
+        pairs = [
+            (r, w)
+            for w in written
+            for r in dict.fromkeys(overwrites)
+            if r != w and self.tensors[r].nbytes == self.tensors[w].nbytes
+        ]
+        self.ops.append(
+            Op(
+                name=name,
+                kind=kind,
+                duration_ns=duration_ns(moved, work),
+                reads=read,
+                writes=written,
+                inplace=tuple(pairs),
+            )
+        )
+        return len(self.ops) - 1
+
+
+class ForwardPass:
+    """The forward ops of a network on a draft, and where everything went.
+
+    Attributes
+    ----------
+    index
+        Storage -> tensor index.
+    saved
+        For each node: name in its row of the table -> index of a tensor that training saves.
+    """
+
+    def __init__(self, network: Network, draft: Draft, *, train: bool) -> None:
+        self.network = network
+        self.draft = draft
+        self.train = train
+        self.index: dict[str, int] = {}
+        self.saved: list[dict[str, int]] = []
+        self._used = set(network.outputs)
+        for node in network.nodes:
+            self._used.update(node.operands, node.captured)
+        for name in network.inputs:
+            self._add(name, "input", initial=True)
+        for node in network.nodes:
+            self._add_node(node)
+        for owner in network.outputs:
+            self.tensor(owner)
+
+    def tensor(self, owner: str) -> int:
+        """Return the tensor of a storage; a weight joins the graph when it is first asked for."""
+        if owner not in self.index:
+            self._add(owner, "weight", initial=True)
+        return self.index[owner]
+
+    def _add(self, owner: str, kind: str, *, initial: bool = False) -> int:
+        # in training the loss is what must remain, not the network's output
+        final = kind == "weight" or (owner in self.network.outputs and not self.train)
+        nbytes = self.network.values[owner].nbytes
+        self.index[owner] = self.draft.tensor(owner, nbytes, kind, initial=initial, final=final)
+        return self.index[owner]
+
+    def _add_node(self, node: Node) -> None:
+        values = self.network.values
+        reads = [self.tensor(owner) for owner in (*node.operands, *node.captured) if owner]
+        row = DERIVATIVES.get(node.op_type) if self.train else None
+        kept = row.saved if row else ()
+        # an optional output that the table saves under its own size exists only if somebody reads it
+        optional = {saved.output for saved in kept if saved.output is not None}
+        writes = [
+            self._add(name, "output" if name in self.network.outputs else "activation")
+            for i, name in enumerate(node.outputs)
+            if name and (i not in optional or name in self._used)
+        ]
+        saved_here: dict[str, int] = {}
+        for saved in kept:
+            name = _output(node, saved.output)
+            if name in self.index:
+                saved_here[saved.name] = self.index[name]
+                continue
+            label = f"{node.outputs[0]}/{saved.name}"
+            saved_here[saved.name] = self.draft.tensor(label, saved.nbytes(node, values), "activation")
+            writes.append(saved_here[saved.name])
+        self.saved.append(saved_here)
+        if self.train and node.op_type == "BatchNormalization" and not any(node.outputs[1:]):
+            # the running mean and variance, operands 3 and 4, are brought up to date where they are
+            writes += [self.index[owner] for owner in node.operands[3:5] if owner in self.index]
+        self.draft.op(
+            node.name,
+            node.op_type,
+            reads,
+            writes,
+            multiply_adds(node, values),
+            [self.index[owner] for owner in self._replaceable(node)],
+        )
+
+    def _replaceable(self, node: Node) -> list[str]:
+        """Return the operands whose place the output may take."""
+        if node.op_type not in IN_PLACE:
+            return []
+        values = self.network.values
+        return [
+            owner
+            for owner in node.operands
+            if owner
+            and owner not in self.network.constants
+            and values[owner].elements == values[node.outputs[0]].elements
+        ]
+
+
+def _output(node: Node, position: int | None) -> str:
+    """Return the name of an output, "" if it is absent."""
+    return node.outputs[position] if position is not None and position < len(node.outputs) else ""

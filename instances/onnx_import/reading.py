@@ -1,0 +1,111 @@
+"""Finding and reading ONNX files: the light models inside the ``onnx`` package, and any path."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from ...models.errors import BackendUnavailable, InstanceError
+
+_KEPT_ELEMENTS = 1024
+"""Constants with more elements than this lose their content as they are read: only shapes matter."""
+
+
+def require_onnx() -> Any:
+    """Return the ``onnx`` package with its shape inference.
+
+    Raises
+    ------
+    BackendUnavailable
+        If it is not installed.
+    """
+    try:
+        import onnx
+        import onnx.shape_inference
+    except ImportError:
+        raise BackendUnavailable(
+            "ONNX models: the package onnx is not installed; pip install 'lowtide[onnx]'"
+        ) from None
+    return onnx
+
+
+def light_models() -> dict[str, Path]:
+    """Return the networks that ship inside the ``onnx`` package: name -> path.
+
+    They are real networks whose weights were replaced by ConstantOfShape nodes.
+
+    Raises
+    ------
+    BackendUnavailable
+        If onnx is not installed.
+    """
+    root = Path(require_onnx().__file__).parent / "backend" / "test" / "data" / "light"
+    return {path.stem.removeprefix("light_"): path for path in sorted(root.glob("light_*.onnx"))}
+
+
+def find_model(path_or_name: str | Path) -> tuple[str, Path]:
+    """Return the name and the path of a light model, or of a file.
+
+    Raises
+    ------
+    InstanceError
+        If it is neither; the message names the nearest light models.
+    BackendUnavailable
+        If onnx is not installed.
+    """
+    light = light_models()
+    name = str(path_or_name)
+    if name in light:
+        return name, light[name]
+    path = Path(path_or_name)
+    if path.is_file():
+        return path.stem, path
+    if path.suffix == ".onnx" or len(path.parts) > 1:
+        raise InstanceError(f"{name}: found no such file, expected an ONNX model")
+    nearest = get_close_matches(name, light, n=3, cutoff=0.4) or list(light)
+    raise InstanceError(
+        f"onnx:{name}: found no such model, expected a path or a light model of the onnx package "
+        f"(nearest: {', '.join(nearest) or 'none is installed'})"
+    )
+
+
+def read_model(path: Path) -> Any:
+    """Return the ``ModelProto`` with local functions inlined and without the content of weights.
+
+    Weights in external files are not read either.
+
+    Raises
+    ------
+    InstanceError
+        If the file is no ONNX model.
+    """
+    onnx = require_onnx()
+    try:
+        model = onnx.load(str(path), load_external_data=False)
+    except OSError as error:
+        raise InstanceError(f"{path}: found {error.strerror or error}, expected a readable file") from None
+    except Exception:  # the protobuf backends raise different types for the same corrupt bytes
+        raise InstanceError(f"{path}: found bytes that are no ONNX model (corrupt?)") from None
+    if not model.graph.node and not model.graph.output:
+        raise InstanceError(f"{path}: found a model without nodes, expected a network")
+    _forget_weights(model.graph)
+    if model.functions:
+        from onnx.inliner import inline_local_functions
+
+        model = inline_local_functions(model)
+    return model
+
+
+def _forget_weights(graph: Any) -> None:
+    tensors = list(graph.initializer)
+    for node in graph.node:
+        if node.op_type == "Constant":
+            tensors += [attribute.t for attribute in node.attribute if attribute.name == "value"]
+    for tensor in tensors:
+        elements = 1
+        for dim in tensor.dims:
+            elements *= dim
+        if elements > _KEPT_ELEMENTS:
+            for field in ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data"):
+                tensor.ClearField(field)

@@ -1,0 +1,93 @@
+"""Durations: a roofline model of one stated reference machine.
+
+An op takes as long as its memory traffic (every byte it reads or writes, once) or its arithmetic, whichever
+is longer, rounded up to a whole nanosecond and at least 1 ns:
+
+    duration_ns = max(1, ceil(bytes / BYTES_PER_NS), ceil(multiply_adds / MULTIPLY_ADDS_PER_NS))
+
+The machine is an NVIDIA A100 with 40 GB: 1555 GB/s of memory bandwidth and 19.5 TFLOP/s in 32-bit floating
+point, that is 9750 multiply-adds per nanosecond. Launch latency and kernel efficiency are left out, so
+these are lower bounds on real kernels, good for comparing ops, not for predicting a machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import prod
+
+from .network import Node
+from .shapes import Value
+
+BYTES_PER_NS = 1555
+"""Bytes per nanosecond between the processor and its memory."""
+
+MULTIPLY_ADDS_PER_NS = 9750
+"""32-bit multiply-adds per nanosecond."""
+
+
+def duration_ns(nbytes: int, multiply_adds: int) -> int:
+    """Return the duration of an op that moves so many bytes and does so many multiply-adds.
+
+    Examples
+    --------
+    >>> duration_ns(3110, 0), duration_ns(0, 9751), duration_ns(0, 0)
+    (2, 2, 1)
+    """
+    return max(1, -(-nbytes // BYTES_PER_NS), -(-multiply_adds // MULTIPLY_ADDS_PER_NS))
+
+
+def multiply_adds(node: Node, values: Mapping[str, Value]) -> int:
+    """Return the multiply-adds of a node; one per element for operators that are not known better."""
+    inputs = [values[name] for name in node.inputs if name in values]
+    outputs = [values[name] for name in node.outputs if name in values]
+    if not inputs or not outputs:
+        return sum(value.elements for value in outputs)
+    count = _COUNTS.get(node.op_type, _elementwise)
+    return count(node, inputs, outputs)
+
+
+_Count = Callable[[Node, list[Value], list[Value]], int]
+
+
+def _elementwise(node: Node, inputs: list[Value], outputs: list[Value]) -> int:
+    return max(value.elements for value in (*inputs, *outputs))
+
+
+def _convolution(node: Node, inputs: list[Value], outputs: list[Value]) -> int:
+    """Every output element sums over the kernel window and the input channels of its group."""
+    return outputs[0].elements * prod(inputs[1].shape[1:])
+
+
+def _transposed_convolution(node: Node, inputs: list[Value], outputs: list[Value]) -> int:
+    return inputs[0].elements * prod(inputs[1].shape[1:])
+
+
+def _gemm(node: Node, inputs: list[Value], outputs: list[Value]) -> int:
+    inner = inputs[0].shape[0 if node.attributes.get("transA") else 1]
+    return outputs[0].elements * inner
+
+
+def _matmul(node: Node, inputs: list[Value], outputs: list[Value]) -> int:
+    return outputs[0].elements * inputs[0].shape[-1]
+
+
+def _window(node: Node, inputs: list[Value], outputs: list[Value]) -> int:
+    return outputs[0].elements * prod(int(x) for x in node.attributes.get("kernel_shape", (1,)))
+
+
+def _normalised_window(node: Node, inputs: list[Value], outputs: list[Value]) -> int:
+    return outputs[0].elements * int(node.attributes.get("size", 1))
+
+
+_COUNTS: dict[str, _Count] = {
+    "AveragePool": _window,
+    "Conv": _convolution,
+    "ConvInteger": _convolution,
+    "ConvTranspose": _transposed_convolution,
+    "Gemm": _gemm,
+    "LRN": _normalised_window,
+    "LpPool": _window,
+    "MatMul": _matmul,
+    "MatMulInteger": _matmul,
+    "MaxPool": _window,
+}

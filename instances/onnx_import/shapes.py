@@ -1,0 +1,217 @@
+"""Shape inference: the element type and the shape of every value of a model.
+
+ONNX's own inference with data propagation does the work. Exporters also compute shapes with operators that
+it does not propagate (Where, Equal, Range, …): those nodes are evaluated here, but only where their output
+is an argument such as a target shape, so that no weight array is ever built.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any
+
+from ...models.errors import InstanceError
+from .arguments import ARGUMENTS, NO_ARGUMENTS
+from .element_types import size_in_bytes, type_name
+from .reading import require_onnx
+
+_MOST_ELEMENTS = 1024
+"""Arguments with more elements are not evaluated."""
+
+_GROWING = frozenset({"ConstantOfShape", "Expand", "Range", "Tile"})
+"""Operators whose small operands can make a huge output."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value of an ONNX graph: what its name stands for."""
+
+    name: str
+    shape: tuple[int, ...]
+    element_type: str
+
+    @cached_property
+    def elements(self) -> int:
+        """Number of elements."""
+        return prod(self.shape)
+
+    @cached_property
+    def nbytes(self) -> int:
+        """Size in bytes."""
+        return size_in_bytes(self.shape, self.element_type)
+
+
+def infer_values(model: Any, where: str) -> dict[str, Value]:
+    """Return the values of the main graph by name; nodes that compute arguments may be folded in `model`.
+
+    Only an optional output that nobody reads may be missing (the mask of Dropout in old opsets).
+
+    Raises
+    ------
+    InstanceError
+        If a shape stays unknown, a value is no tensor, or inference finds a contradiction.
+    """
+    values, unknown = _infer_once(model, where)
+    while unknown and _fold_arguments(model, values):
+        values, unknown = _infer_once(model, where)
+    if not unknown:
+        return values
+    name, found = next(iter(unknown.items()))
+    producer = next((n for n in model.graph.node if name in n.output), None)
+    origin = f", output of {producer.op_type} {producer.name!r}" if producer else ""
+    more = f" ({len(unknown) - 1} more like it)" if len(unknown) > 1 else ""
+    raise InstanceError(
+        f"{where}: value {name!r}{origin}: found {found}{more}, expected a tensor of known shape"
+    )
+
+
+def _infer_once(model: Any, where: str) -> tuple[dict[str, Value], dict[str, str]]:
+    """Return the known values, and for the others what was found instead."""
+    onnx = require_onnx()
+    try:
+        graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
+    except Exception as error:  # InferenceError, or ValueError and worse from malformed models
+        text = " ".join(str(error).split())
+        raise InstanceError(f"{where}: found a contradiction in shape inference: {text}") from None
+    values: dict[str, Value] = {}
+    unknown: dict[str, str] = {}
+    tensors = [*graph.initializer]
+    for sparse in graph.sparse_initializer:
+        tensors.append(onnx.TensorProto(name=sparse.values.name, data_type=sparse.values.data_type))
+        tensors[-1].dims.extend(sparse.dims)
+    for tensor in tensors:
+        label = f"{where}: initializer {tensor.name!r}"
+        values[tensor.name] = Value(tensor.name, tuple(tensor.dims), type_name(tensor.data_type, label))
+    for info in (*graph.input, *graph.value_info, *graph.output):
+        if info.name in values:
+            continue
+        shape = _known_shape(info.type)
+        if isinstance(shape, str):
+            unknown[info.name] = shape
+        else:
+            code = info.type.tensor_type.elem_type
+            label = f"{where}: value {info.name!r}"
+            values[info.name] = Value(info.name, shape, type_name(code, label))
+    for node in graph.node:
+        for name in node.output:
+            if name and name not in values:
+                unknown.setdefault(name, "no inferred type")
+    needed = {info.name for info in graph.output}.union(*(node.input for node in graph.node))
+    return values, {name: found for name, found in unknown.items() if name in needed}
+
+
+def _known_shape(proto: Any) -> tuple[int, ...] | str:
+    """Return the shape, or what stands in its place."""
+    kind = proto.WhichOneof("value")
+    if kind is None:
+        return "no inferred type"
+    if kind != "tensor_type":
+        return f"a {kind.removesuffix('_type').replace('_', ' ')}"
+    if not proto.tensor_type.HasField("shape"):
+        return "an unknown rank"
+    dims = proto.tensor_type.shape.dim
+    if all(dim.WhichOneof("value") == "dim_value" and dim.dim_value >= 0 for dim in dims):
+        return tuple(dim.dim_value for dim in dims)
+    return "shape [" + ", ".join(_dim_text(dim) for dim in dims) + "]"
+
+
+def _dim_text(dim: Any) -> str:
+    if dim.WhichOneof("value") == "dim_value" and dim.dim_value >= 0:
+        return str(dim.dim_value)
+    return dim.dim_param or "?"
+
+
+def _fold_arguments(model: Any, values: dict[str, Value]) -> bool:
+    """Replace nodes that compute arguments from known shapes by constants; say whether any was."""
+    wanted = _argument_names(model.graph)
+    contents = constant_contents(model.graph)
+    folded: set[int] = set()
+    for index, node in enumerate(model.graph.node):
+        if not wanted.intersection(node.output) or node.op_type == "Constant":
+            continue
+        results = _evaluate(model, node, values, contents)
+        for name, result in results.items():
+            contents[name] = result
+            model.graph.initializer.append(require_onnx().numpy_helper.from_array(result, name))
+        if results:
+            folded.add(index)
+    kept = [node for index, node in enumerate(model.graph.node) if index not in folded]
+    if folded:
+        del model.graph.node[:]
+        model.graph.node.extend(kept)
+    return bool(folded)
+
+
+def _argument_names(graph: Any) -> set[str]:
+    """Return the names whose content is needed to know a shape, directly or through other nodes."""
+    wanted: set[str] = set()
+    for node in reversed(graph.node):
+        if wanted.intersection(node.output):
+            if node.op_type not in ("Shape", "Size"):
+                wanted.update(node.input)
+        else:
+            positions = ARGUMENTS.get(node.op_type, NO_ARGUMENTS)
+            wanted.update(name for i, name in enumerate(node.input) if i in positions)
+    return wanted - {""}
+
+
+def constant_contents(graph: Any) -> dict[str, Any]:
+    """Return the numpy arrays of the small constants of a graph whose content the model carries."""
+    to_array = require_onnx().numpy_helper.to_array
+    tensors = [(tensor.name, tensor) for tensor in graph.initializer]
+    contents: dict[str, Any] = {}
+    for node in graph.node:
+        if node.op_type == "Constant":
+            values = [a.t for a in node.attribute if a.name == "value"]
+            tensors += [(node.output[0], tensor) for tensor in values]
+            if not values:
+                contents |= _run_alone(node, {}, [])
+    for name, tensor in tensors:
+        external = tensor.data_location == tensor.EXTERNAL
+        if not external and tensor.data_type != tensor.STRING and prod(tensor.dims) <= _MOST_ELEMENTS:
+            contents[name] = to_array(tensor)
+    return contents
+
+
+def _evaluate(model: Any, node: Any, values: dict[str, Value], contents: dict[str, Any]) -> dict[str, Any]:
+    """Return the outputs of one node; empty if its inputs are not known or it cannot be run."""
+    import numpy as np
+
+    if node.op_type in ("Shape", "Size"):
+        if node.input[0] not in values:
+            return {}
+        # only the shape of the operand matters, so a broadcast scalar stands in for its content
+        shape = values[node.input[0]].shape
+        return _run_alone(node, {node.input[0]: np.broadcast_to(np.float32(0), shape)}, model.opset_import)
+    names = [name for name in node.input if name]
+    if any(name not in contents for name in names):
+        return {}
+    output = values.get(node.output[0])
+    if output is None and node.op_type in _GROWING:
+        return {}  # the next round of inference knows its shape
+    if output is not None and output.elements > _MOST_ELEMENTS:
+        return {}
+    return _run_alone(node, {name: contents[name] for name in names}, model.opset_import)
+
+
+def _run_alone(node: Any, feeds: dict[str, Any], opsets: Any) -> dict[str, Any]:
+    """Return what ONNX's reference implementation computes for one node; empty if it cannot."""
+    import numpy as np
+    from onnx import helper
+    from onnx.reference import ReferenceEvaluator
+
+    inputs = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
+        for name, x in feeds.items()
+    ]
+    outputs = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
+    graph = helper.make_graph([node], "one node", inputs, outputs)
+    try:
+        results = ReferenceEvaluator(
+            helper.make_model(graph, opset_imports=opsets or [helper.make_opsetid("", 17)])
+        ).run(None, feeds)
+    except Exception:  # whatever the reference implementation cannot do simply stays unknown
+        return {}
+    return {info.name: np.asarray(x) for info, x in zip(outputs, results, strict=True)}
