@@ -1,0 +1,153 @@
+"""What is resident in a tier over the time of a plan, by kind of tensor: the data of the pictures.
+
+The verifier judges a plan and has the last word on its totals; this module only says which kinds they
+consist of, from the same actions: what is there at the start, what runs and copies allocate, what frees
+release.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .graph import KINDS
+
+if TYPE_CHECKING:
+    from .graph import Graph
+    from .plan import ByteRange, Plan
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryProfile:
+    """Step functions of time: bytes resident in one tier.
+
+    Attributes
+    ----------
+    tier
+        Its name.
+    times
+        Nanoseconds, shape (n + 1,), ascending; step k holds over ``[times[k], times[k + 1])``.
+    by_kind
+        Bytes of each kind of tensor that is ever resident, in the order of `KINDS`, shape (n,) each.
+    total
+        Bytes of all kinds, shape (n,).
+    """
+
+    tier: str
+    times: IntArray
+    by_kind: dict[str, IntArray]
+    total: IntArray
+
+    @property
+    def peak(self) -> int:
+        """The most bytes at any time."""
+        return int(self.total.max(initial=0))
+
+    @property
+    def peak_time(self) -> int:
+        """The first time at which the peak is reached."""
+        return int(self.times[int(self.total.argmax())]) if self.total.size else 0
+
+    def thin(self, columns: int) -> MemoryProfile:
+        """Return a profile of at most `columns` steps for a picture: of each column its highest step.
+
+        The peak is kept. A profile with no more steps than that is returned as it is.
+        """
+        n = self.total.size
+        if n <= columns:
+            return self
+        first, last = int(self.times[0]), int(self.times[-1])
+        edges = np.unique(np.linspace(first, last, columns + 1).astype(np.int64))
+        # A column's candidates: the step that covers its left edge, and all that begin within it.
+        starts = np.searchsorted(self.times[:-1], edges[:-1], side="right") - 1
+        stops = np.searchsorted(self.times[:-1], edges[1:], side="left")
+        best = np.array([a + int(self.total[a:b].argmax()) for a, b in zip(starts, stops, strict=True)])
+        return MemoryProfile(
+            tier=self.tier,
+            times=edges,
+            by_kind={kind: values[best] for kind, values in self.by_kind.items()},
+            total=self.total[best],
+        )
+
+
+def memory_profile(graph: Graph, plan: Plan, tier: str | None = None) -> MemoryProfile:
+    """Return the bytes resident in a tier over time, by kind of tensor.
+
+    Parameters
+    ----------
+    graph, plan
+        A plan that verifies; of another one the profile means nothing.
+    tier
+        Default: the first (innermost) of the machine.
+
+    Examples
+    --------
+    >>> from lowtide import Graph, Op, Plan, Tensor
+    >>> graph = Graph(
+    ...     name="chain",
+    ...     tensors=(Tensor(name="x", nbytes=3), Tensor(name="y", nbytes=5, kind="output")),
+    ...     ops=(Op(name="a", writes=(0,)), Op(name="b", reads=(0,), writes=(1,))),
+    ... )
+    >>> profile = memory_profile(graph, Plan.from_order(graph, (0, 1)))
+    >>> profile.total.tolist(), profile.by_kind["output"].tolist(), profile.peak_time
+    ([3, 8], [0, 5], 1)
+    """
+    tier = plan.machine.tiers[0].name if tier is None else tier
+    changes = _changes(graph, plan, tier)
+    end = max((action.end for action in (*plan.runs, *plan.copies)), default=0)
+    end = plan.period or max([end, *(time for time, _, _ in changes)])
+    stamps = np.array([time for time, _, _ in changes], dtype=np.int64)
+    times = np.unique(np.concatenate([stamps[stamps < end], np.array([0, end], dtype=np.int64)]))
+    steps = np.zeros((len(KINDS), len(times)), dtype=np.int64)
+    rows = np.array([KINDS.index(kind) for _, kind, _ in changes], dtype=np.int64)
+    amounts = np.array([amount for _, _, amount in changes], dtype=np.int64)
+    np.add.at(steps, (rows, np.searchsorted(times, stamps)), amounts)
+    values = steps.cumsum(axis=1)[:, :-1]
+    return MemoryProfile(
+        tier=tier,
+        times=times,
+        by_kind={kind: values[k] for k, kind in enumerate(KINDS) if values[k].any()},
+        total=values.sum(axis=0),
+    )
+
+
+def _changes(graph: Graph, plan: Plan, tier: str) -> list[tuple[int, str, int]]:
+    """Return ``(time, kind, bytes)`` of everything that is allocated (+) and released (-) in the tier."""
+    home = {p.name: p.tiers[0].tier for p in plan.machine.processors}
+    changes: list[tuple[int, str, int]] = []
+    events: list[tuple[int, int, int, ByteRange | None]] = []  # time, 0 release / 1 allocate, tensor
+    events += [(0, 1, r.tensor, r.bytes) for r in plan.start if r.tier == tier]
+    for run in plan.runs:
+        op = graph.ops[run.op]
+        mode = op.all_modes[run.mode]
+        named = dict(mode.operands)
+        if home[run.processor] == tier and mode.workspace:
+            changes += [
+                (run.start, "workspace", mode.workspace),
+                (run.end, "workspace", -mode.workspace),
+            ]
+        events += [(run.start, 1, t, None) for t in op.writes if named.get(t, home[run.processor]) == tier]
+    for copy in plan.copies:
+        if copy.dst == tier:
+            events.append((copy.start, 1, copy.tensor, copy.bytes))
+            if plan.period is not None and copy.end > plan.period:  # already under way at time 0
+                events.append((0, 1, copy.tensor, copy.bytes))
+    events += [(f.time, 0, f.tensor, f.bytes) for f in plan.frees if f.tier == tier]
+    held: dict[int, list[ByteRange]] = defaultdict(list)
+    for time, allocate, t, span in sorted(events, key=lambda event: event[:2]):
+        tensor = graph.tensors[t]
+        lo, hi = (0, tensor.nbytes) if span is None else span
+        before = sum(b - a for a, b in held[t])
+        rest = [(a, min(b, lo)) for a, b in held[t] if a < lo] + [
+            (max(a, hi), b) for a, b in held[t] if b > hi
+        ]
+        held[t] = [*rest, (lo, hi)] if allocate else rest
+        if change := sum(b - a for a, b in held[t]) - before:
+            changes.append((time, tensor.kind, change))
+    return changes

@@ -1,0 +1,116 @@
+"""Byte sizes and durations for people: exact where they are stored, short where they are shown."""
+
+from __future__ import annotations
+
+import re
+
+from .errors import UsageError
+
+BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_FACTORS = {unit.lower(): 1024**k for k, unit in enumerate(BINARY)}
+_FACTORS |= {unit: 1000**k for k, unit in enumerate(("", "kb", "mb", "gb", "tb", "pb"))}
+
+
+def binary_unit(nbytes: int) -> tuple[str, int]:
+    """Return name and bytes of the largest binary unit that is at most `nbytes` (B for less).
+
+    Examples
+    --------
+    >>> binary_unit(5_000_000)
+    ('MiB', 1048576)
+    """
+    power = min(max(nbytes.bit_length() - 1, 0) // 10, len(BINARY) - 1)
+    return BINARY[power], 1024**power
+
+
+def format_bytes(nbytes: int) -> str:
+    """Return a size in a binary unit, with about four digits; exact below 1 KiB.
+
+    Examples
+    --------
+    >>> format_bytes(31749648), format_bytes(1023), format_bytes(1024)
+    ('30.28 MiB', '1023 B', '1 KiB')
+    """
+    name, unit = binary_unit(nbytes)
+    if unit == 1:
+        return f"{nbytes} B"
+    if nbytes % unit == 0:
+        return f"{nbytes // unit} {name}"
+    value = nbytes / unit
+    return f"{value:.{2 if value < 100 else 1}f} {name}"
+
+
+def exact_bytes(nbytes: int) -> str:
+    """Return a size in bytes and, where that helps, in a binary unit.
+
+    Examples
+    --------
+    >>> exact_bytes(31749648), exact_bytes(12)
+    ('31,749,648 B (30.28 MiB)', '12 B')
+    """
+    return f"{nbytes:,} B" + (f" ({format_bytes(nbytes)})" if nbytes >= 1024 else "")
+
+
+def parse_bytes(text: str) -> int:
+    """Return the bytes that a text such as ``4GiB``, ``1.5 GB`` or ``4096`` stands for.
+
+    Raises
+    ------
+    UsageError
+        If it is no size, or not a whole number of bytes >= 1.
+
+    Examples
+    --------
+    >>> parse_bytes("4GiB"), parse_bytes("1.5 kB"), parse_bytes("4096")
+    (4294967296, 1500, 4096)
+    """
+    match = re.fullmatch(r"\s*(\d{1,18})(?:\.(\d{1,9}))?\s*([A-Za-z]*)\s*", text, re.ASCII)
+    factor = match and _FACTORS.get(match[3].lower())
+    if match is None or factor is None:
+        raise UsageError(f"size: found {text!r}, expected bytes such as 4096, 512MiB or 4GiB")
+    fraction = match[2] or ""
+    nbytes, rest = divmod(int(match[1] + fraction) * factor, 10 ** len(fraction))
+    if rest or nbytes < 1:
+        raise UsageError(f"size: found {text!r}, expected a whole number of bytes >= 1")
+    return nbytes
+
+
+def time_unit(duration_ns: int) -> tuple[str, int]:
+    """Return name and nanoseconds of the largest of ns, µs, ms, s that is at most the duration.
+
+    Examples
+    --------
+    >>> time_unit(2_500_000)
+    ('ms', 1000000)
+    """
+    for name, unit in (("s", 10**9), ("ms", 10**6), ("µs", 10**3)):
+        if duration_ns >= unit:
+            return name, unit
+    return "ns", 1
+
+
+def format_duration(duration_ns: int) -> str:
+    """Return a duration in the unit that suits it.
+
+    Examples
+    --------
+    >>> format_duration(2_500_000), format_duration(12)
+    ('2.5 ms', '12 ns')
+    """
+    name, unit = time_unit(duration_ns)
+    return f"{duration_ns / unit:.4g} {name}" if unit > 1 else f"{duration_ns} ns"
+
+
+def format_gap(gap: float | None) -> str:
+    """Return a relative gap as a percentage; a gap that is not 0 never reads as 0.
+
+    Examples
+    --------
+    >>> format_gap(0.0), format_gap(0.0312), format_gap(1e-9), format_gap(None)
+    ('0 %', '3.12 %', '< 0.01 %', 'unknown')
+    """
+    if gap is None:
+        return "unknown"
+    if gap == 0:
+        return "0 %"
+    return f"{100 * gap:.2f} %" if abs(gap) >= 1e-4 else "< 0.01 %"

@@ -1,0 +1,235 @@
+"""Pictures for papers and notebooks, drawn with matplotlib."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..models.errors import BackendUnavailable, InstanceError, UsageError
+from ..models.files import write_whole
+from ..models.plan import Plan
+from ..models.profile import MemoryProfile, memory_profile
+from ..models.result import Result
+from ..models.units import format_gap
+from ..models.verify import verify
+from . import profile_drawing as drawing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ..models.graph import Graph
+
+FILE_KINDS = ("svg", "png", "pdf")
+"""The endings that `save` knows."""
+
+_INCHES = (8.0, 4.4)
+
+
+def profile(
+    item: Result | Plan,
+    graph: Graph | None = None,
+    ax: Axes | None = None,
+    *,
+    tier: str | None = None,
+    bound: int | None = None,
+    title: str | None = None,
+    subtitle: str | None = None,
+) -> Axes:
+    """Draw the memory of a plan over time, stacked by kind of tensor.
+
+    A thin line shows the reference order; horizontal lines show the peak and the bound; a dot marks
+    the op that runs at the peak. Where every op takes 1 ns the axis counts ops.
+
+    Parameters
+    ----------
+    item
+        A result with a plan, or a plan.
+    graph
+        The graph of a plan; a result has its own.
+    ax
+        Where to draw; default: a new pyplot figure.
+    tier
+        Default: the innermost of the plan's machine.
+    bound
+        Proved lower bound in bytes; default: the result's.
+    title, subtitle
+        Default: the instance; method, status and gap.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes, to go on with.
+
+    Raises
+    ------
+    UsageError
+        If there is no plan, no graph, no tier of that name, or a bound above the peak.
+    VerificationError
+        If the plan does not verify: nothing is drawn of such a plan.
+    BackendUnavailable
+        If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> result = lt.solve(lt.Peak(lt.load("gen:chain?n=5&seed=1")), method="greedy")
+    >>> lt.plot.profile(result, ax=lt.plot.new_axes()).get_ylabel()
+    'memory [KiB]'
+    """
+    plan, graph = _plan_and_graph(item, graph)
+    names = [t.name for t in plan.machine.tiers]
+    if tier is not None and tier not in names:
+        raise UsageError(f"tier: found {tier!r}, expected one of {', '.join(names)}")
+    verify(graph, plan).raise_if_invalid()
+    ax = _pyplot_axes() if ax is None else ax
+    if bound is None and isinstance(item, Result):
+        bound = item.bound
+
+    memory = memory_profile(graph, plan, tier)
+    if bound is not None and bound > memory.peak:
+        raise UsageError(f"bound: found {bound} bytes, expected at most the peak, {memory.peak} bytes")
+    reference = _reference(graph, plan)
+    levels = _levels(plan, memory, reference, bound)
+    end, most = int(memory.times[-1]), max(levels.values())
+    scale = drawing.scale_for(end, most, counts_ops=all(r.end - r.start == 1 for r in plan.runs))
+    if len(names) > 1:
+        scale = scale._replace(y_name=f"{memory.tier} {scale.y_name}")
+
+    drawing.style_axes(ax, scale, end, most)
+    drawing.draw_areas(ax, memory, scale)
+    if reference is not None and not _same(reference, memory):
+        drawing.draw_reference(ax, reference, scale)
+    run = next((r for r in plan.runs if r.start <= memory.peak_time < r.end), None)
+    if run is not None and memory.peak:
+        op = graph.ops[run.op]
+        drawing.mark_peak(ax, memory, scale, op.name or op.kind, run.op)
+    drawing.label_levels(ax, levels, scale)
+    drawing.write_head(
+        ax,
+        _title(item, graph) if title is None else title,
+        _subtitle(item, memory, bound) if subtitle is None else subtitle,
+    )
+    return ax
+
+
+def save(ax: Axes, path: str | os.PathLike[str]) -> None:
+    """Write the figure of the axes as SVG, PNG or PDF, by the ending of the path.
+
+    The same picture always gives the same bytes; the file is written whole or not at all.
+
+    Raises
+    ------
+    UsageError
+        If the ending is another one, or the path cannot be written.
+    """
+    import matplotlib
+
+    kind = file_kind(path)
+    metadata: dict[str, dict[str, Any]] = {
+        "svg": {"Date": None},
+        "pdf": {"CreationDate": None},
+        "png": {"Software": None},
+    }
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    buffer = io.BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": "lowtide", "pdf.fonttype": 42}):
+        figure.savefig(buffer, format=kind, dpi=200, metadata=metadata[kind])
+    write_whole(path, buffer.getvalue())
+
+
+def new_axes() -> Axes:
+    """Return empty axes of a figure that belongs to no window.
+
+    Raises
+    ------
+    BackendUnavailable
+        If matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise _no_matplotlib() from None
+    return Figure(figsize=_INCHES, layout="constrained").subplots()
+
+
+def file_kind(path: str | os.PathLike[str]) -> str:
+    """Return the kind of picture that the ending of a path names; raise `UsageError` if none does."""
+    ending = Path(path).suffix
+    kind = ending.lower().removeprefix(".")
+    if kind not in FILE_KINDS:
+        expected = ", ".join(f".{k}" for k in FILE_KINDS)
+        raise UsageError(f"{os.fspath(path)}: found ending {ending!r}, expected one of {expected}")
+    return kind
+
+
+def _no_matplotlib() -> BackendUnavailable:
+    return BackendUnavailable(
+        "matplotlib: found no such package, expected it for pictures (pip install 'lowtide[plot]')"
+    )
+
+
+def _pyplot_axes() -> Axes:
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise _no_matplotlib() from None
+    return pyplot.subplots(figsize=_INCHES, layout="constrained")[1]
+
+
+def _plan_and_graph(item: Result | Plan, graph: Graph | None) -> tuple[Plan, Graph]:
+    plan = item
+    if isinstance(item, Result):
+        if item.plan is None:
+            raise UsageError(f"profile: found no plan in a result that is {item.status}, expected one")
+        plan, graph = item.plan, item.graph if graph is None else graph
+    assert isinstance(plan, Plan)
+    if graph is None:
+        raise UsageError("profile: found a plan without its graph, expected profile(plan, graph)")
+    return plan, graph
+
+
+def _reference(graph: Graph, plan: Plan) -> MemoryProfile | None:
+    """Return the profile of the reference order, where there is one on the plan's machine."""
+    if len(plan.machine.tiers) > 1 or plan.period is not None:
+        return None
+    try:
+        return memory_profile(graph, Plan.from_order(graph, range(len(graph.ops)), plan.machine))
+    except InstanceError:
+        return None
+
+
+def _levels(
+    plan: Plan, memory: MemoryProfile, reference: MemoryProfile | None, bound: int | None
+) -> dict[str, int]:
+    """Return the bytes that get a label beside the picture."""
+    levels = {"peak": memory.peak}
+    if bound is not None:
+        levels["bound"] = bound
+    capacity = next(t.capacity for t in plan.machine.tiers if t.name == memory.tier)
+    if capacity is not None:
+        levels["capacity"] = capacity
+    if reference is not None and reference.peak != memory.peak:
+        levels["reference"] = reference.peak
+    return levels
+
+
+def _same(one: MemoryProfile, other: MemoryProfile) -> bool:
+    return np.array_equal(one.times, other.times) and np.array_equal(one.total, other.total)
+
+
+def _title(item: Result | Plan, graph: Graph) -> str:
+    return item.instance if isinstance(item, Result) else item.graph_name or graph.name
+
+
+def _subtitle(item: Result | Plan, memory: MemoryProfile, bound: int | None) -> str:
+    """Return how the plan was made and what is known about it."""
+    words = [item.method, str(item.status)] if isinstance(item, Result) else ["verified plan"]
+    words.append(f"peak {memory.peak:,} bytes")
+    if bound is not None and memory.peak:
+        words.append(f"gap {format_gap((memory.peak - bound) / memory.peak)}")
+    return " · ".join(words)
