@@ -15,10 +15,14 @@ from ..native import check_magnitude
 from ..options import Parameter, Value, typed_options
 from ..spec import Spec
 from ..strict_json import nearest
+from .backward import training_graph
+from .cells import cell_network
 from .layered import layered
 from .randwire import randwire
 from .sp import sp
+from .transformer import transformer
 from .trees import chain, intree, outtree
+from .unet import unet
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,13 @@ _SIZES = {
     "largest": Parameter(20, "random sizes are 1 to this, in bytes", least=1),
 }
 _DATA = Parameter("op", "one tensor for each op, or one for each edge", choices=("op", "edge"))
+_BATCH = Parameter(1, "size of the batch", least=1, most=_MOST)
+_WEIGHTS = Parameter(False, "keep the bytes of the weights")
+_IMAGE = {
+    "image": Parameter(32, "side of the image", least=1, most=_MOST),
+    "batch": _BATCH,
+    "weights": _WEIGHTS,
+}
 _COMMON = {
     "accounting": Parameter("coexist", "how memory counts", choices=tuple(map(str, Accounting))),
     "train": Parameter(False, "forward and backward"),
@@ -98,6 +109,43 @@ FAMILIES: dict[str, Family] = {
         stages=Parameter(1, "number of stages", least=1, most=16),
         **_SIZES,
     ),
+    "nasnet": _family(
+        cell_network,
+        "image network of NASNet-A cells, or of random ones",
+        cells=Parameter(6, "number of cells", least=1, most=1000),
+        seed=_SEED,
+        channels=Parameter(32, "channels of the first cells", least=1, most=_MOST),
+        cell=Parameter("nasnet-a", "the cell", choices=("nasnet-a", "random")),
+        **_IMAGE,
+    ),
+    "darts": _family(
+        cell_network,
+        "image network of DARTS cells with skip connections, or of random ones",
+        cells=Parameter(8, "number of cells", least=1, most=1000),
+        seed=_SEED,
+        channels=Parameter(16, "channels of the first cells", least=1, most=_MOST),
+        cell=Parameter("darts-v2", "the cell", choices=("darts-v2", "random")),
+        **_IMAGE,
+    ),
+    "unet": _family(
+        unet,
+        "U-Net with long skip connections",
+        depth=Parameter(4, "levels above the bottom", least=1, most=16),
+        channels=Parameter(64, "channels of the top level", least=1, most=_MOST),
+        **{**_IMAGE, "image": Parameter(256, "side of the image", least=1, most=_MOST)},
+    ),
+    "transformer": _family(
+        transformer,
+        "transformer: decoder (language model), encoder, or both",
+        form=Parameter("decoder", "the blocks", choices=("decoder", "encoder", "seq2seq")),
+        layers=Parameter(2, "blocks of each kind", least=1, most=10_000),
+        d_model=Parameter(512, "width", least=1, most=_MOST),
+        heads=Parameter(8, "heads of attention", least=1, most=_MOST),
+        seq=Parameter(128, "length of the sequence", least=1, most=_MOST),
+        batch=_BATCH,
+        vocab=Parameter(32_000, "size of the vocabulary", least=1, most=_MOST),
+        weights=_WEIGHTS,
+    ),
 }
 """The families by name."""
 
@@ -132,15 +180,19 @@ def generate(family: str, **options: object) -> Graph:
     where = str(Spec("gen", family, given))
     values = typed_options(options, entry.parameters, where)
     _check_together(values, where)
-    own = {key: value for key, value in values.items() if key not in ("train", "accounting")}
+    own = {k: v for k, v in values.items() if k not in ("train", "accounting", "weights")}
     graph = entry.function(**own)
+    if values["train"]:
+        graph = training_graph(graph)
+    if values.get("weights") is False:
+        graph = graph.drop({"weight"})
     full = Spec("gen", family, {key: _text(value) for key, value in values.items()})
     changed = {k: _text(v) for k, v in values.items() if v != entry.parameters[k].default}
     graph = replace(
         graph,
         name=str(Spec("path", family, changed)),
         accounting=Accounting(str(values["accounting"])),
-        provenance={"source": str(full)},
+        provenance={**graph.provenance, "source": str(full)},
     )
     check_magnitude(graph)
     return graph

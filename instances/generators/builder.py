@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterable, Sequence
 
 from ...models.graph import Graph, Op, Tensor
+from ..onnx_import.roofline import duration_ns
 
 EQUAL_BYTES = 10
 """The size of every tensor of a family with ``sizes=equal``."""
@@ -31,34 +32,52 @@ class Builder:
         )
         return len(self.tensors) - 1
 
-    def op(
-        self, name: str, kind: str, reads: Iterable[int], writes: Iterable[int], duration_ns: int = 1
-    ) -> None:
-        """Add an op; operands given twice count once."""
+    def op(self, name: str, kind: str, reads: Iterable[int], writes: Iterable[int], time: int = 1) -> None:
+        """Add an op; an operand given twice counts once; `time` is in nanoseconds."""
         self.ops.append(
             Op(
                 name=name,
                 kind=kind,
-                duration_ns=duration_ns,
+                duration_ns=time,
                 reads=tuple(dict.fromkeys(reads)),
                 writes=tuple(writes),
             )
         )
 
-    def layer(self, name: str, kind: str, reads: Iterable[int], nbytes: int, *, weight: int = 0) -> int:
-        """Add an op with one new tensor of `nbytes` and, if `weight` > 0, a weight that it reads.
+    def layer(
+        self,
+        name: str,
+        kind: str,
+        reads: Iterable[int],
+        nbytes: int,
+        *,
+        weight: int = 0,
+        multiply_adds: int = 0,
+    ) -> int:
+        """Add an op of a network with one new tensor, and a weight that it reads if `weight` > 0.
+
+        Its duration is that of the roofline model of the ONNX importer.
+
+        Parameters
+        ----------
+        name, kind, reads
+            Of the op; the tensor has the same name.
+        nbytes, weight
+            Bytes of the new tensor and of the weight.
+        multiply_adds
+            The arithmetic of the op.
 
         Returns
         -------
         int
             The index of the new tensor.
         """
-        operands = list(reads)
+        operands = list(dict.fromkeys(reads))
         if weight:
             operands.append(self.tensor(f"{name}.weight", weight, "weight"))
         out = self.tensor(name, nbytes)
-        sizes = [self.tensors[t].nbytes for t in {*operands, out}]
-        self.op(name, kind, operands, (out,), duration_ns=transfer_ns(sum(sizes)))
+        traffic = sum(self.tensors[t].nbytes for t in (*operands, out))
+        self.op(name, kind, operands, (out,), duration_ns(traffic, multiply_adds))
         return out
 
     def graph(self, *, keep: bool = True) -> Graph:
@@ -71,14 +90,6 @@ class Builder:
             for t, tensor in enumerate(self.tensors)
         ]
         return Graph(name="", tensors=tuple(tensors), ops=tuple(self.ops))
-
-
-def transfer_ns(nbytes: int) -> int:
-    """Return the nanoseconds to move the bytes at 10**12 bytes per second, at least 1.
-
-    It is the duration of every op of the network families: a memory-bound machine of round numbers.
-    """
-    return max(1, -(-nbytes // 1000))
 
 
 def draw_bytes(rng: random.Random, sizes: str, largest: int) -> int:

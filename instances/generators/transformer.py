@@ -1,0 +1,94 @@
+"""Transformers: blocks of attention and feed-forward layers, with the heads folded into one op.
+
+Vaswani et al., "Attention is all you need", NIPS 2017, with normalization before each sublayer as in GPT-2.
+The scores of all heads are one tensor of ``batch * heads * seq * seq`` values; values are 32-bit.
+"""
+
+from __future__ import annotations
+
+from ...models.graph import Graph
+from .builder import Builder
+from .network import VALUE_BYTES
+
+
+def transformer(
+    *, form: str, layers: int, d_model: int, heads: int, seq: int, batch: int, vocab: int
+) -> Graph:
+    """Return a transformer.
+
+    ``form=decoder`` is a language model (masked self-attention, logits), ``encoder`` puts out its last
+    hidden state, ``seq2seq`` has `layers` of both; every decoder layer reads the encoder's output.
+    """
+    net = _Transformer(d_model, heads, seq, batch)
+    memory = None
+    if form != "decoder":
+        prefix = "encoder." if form == "seq2seq" else ""
+        memory = net.stack(prefix, layers, vocab, None)
+    if form != "encoder":
+        prefix = "decoder." if form == "seq2seq" else ""
+        x = net.stack(prefix, layers, vocab, memory)
+        net.linear("logits", x, d_model, vocab)
+    return net.graph()
+
+
+class _Transformer(Builder):
+    """A `Builder` with the layers of transformers."""
+
+    def __init__(self, d_model: int, heads: int, seq: int, batch: int) -> None:
+        super().__init__()
+        self.d_model = d_model
+        self.tokens = batch * seq
+        self.hidden = VALUE_BYTES * self.tokens * d_model
+        self.scores = VALUE_BYTES * self.tokens * heads * seq
+        self.products = self.tokens * seq * d_model
+
+    def stack(self, prefix: str, layers: int, vocab: int, memory: int | None) -> int:
+        """Add embedding, blocks and the last normalization."""
+        ids = self.tensor(f"{prefix}tokens", 8 * self.tokens, "input")
+        table = VALUE_BYTES * vocab * self.d_model
+        x = self.layer(f"{prefix}embedding", "Embedding", (ids,), self.hidden, weight=table)
+        for k in range(layers):
+            x = self._residual(f"{prefix}block{k}.attention", x, None)
+            if memory is not None:
+                x = self._residual(f"{prefix}block{k}.cross", x, memory)
+            x = self._feed_forward(f"{prefix}block{k}.mlp", x)
+        return self._norm(f"{prefix}norm", x)
+
+    def linear(self, name: str, x: int, inner: int, outer: int) -> int:
+        """Add a linear layer on the last dimension."""
+        return self.layer(
+            name,
+            "Linear",
+            (x,),
+            VALUE_BYTES * self.tokens * outer,
+            weight=VALUE_BYTES * inner * outer,
+            multiply_adds=self.tokens * inner * outer,
+        )
+
+    def _norm(self, name: str, x: int) -> int:
+        weight = 2 * VALUE_BYTES * self.d_model
+        return self.layer(name, "LayerNorm", (x,), self.hidden, weight=weight)
+
+    def _residual(self, name: str, x: int, memory: int | None) -> int:
+        """Add attention, of the tensor to itself or to `memory`, and the sum with its input."""
+        d = self.d_model
+        y = self._norm(f"{name}.norm", x)
+        query = self.linear(f"{name}.query", y, d, d)
+        source = y if memory is None else memory
+        key = self.linear(f"{name}.key", source, d, d)
+        value = self.linear(f"{name}.value", source, d, d)
+        scores = self._product(f"{name}.scores", query, key, self.scores)
+        weights = self.layer(f"{name}.softmax", "Softmax", (scores,), self.scores)
+        mixed = self._product(f"{name}.mix", weights, value, self.hidden)
+        out = self.linear(f"{name}.project", mixed, d, d)
+        return self.layer(f"{name}.add", "Add", (x, out), self.hidden)
+
+    def _product(self, name: str, a: int, b: int, nbytes: int) -> int:
+        return self.layer(name, "MatMul", (a, b), nbytes, multiply_adds=self.products)
+
+    def _feed_forward(self, name: str, x: int) -> int:
+        d = self.d_model
+        y = self.linear(f"{name}.expand", self._norm(f"{name}.norm", x), d, 4 * d)
+        y = self.layer(f"{name}.gelu", "Gelu", (y,), 4 * self.hidden)
+        y = self.linear(f"{name}.reduce", y, 4 * d, d)
+        return self.layer(f"{name}.add", "Add", (x, y), self.hidden)
