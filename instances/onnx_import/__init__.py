@@ -25,6 +25,7 @@ from typing import Any
 
 from ...models.graph import Graph
 from .backward import BackwardPass, differentiable_storages
+from .dependence import check_order
 from .dimensions import Sized, size_model
 from .forward import Draft, ForwardPass
 from .network import Network, build_network
@@ -73,8 +74,9 @@ def load_onnx(
     name, path = find_model(path_or_name)
     where = str(path) if Path(path_or_name) == path else f"onnx:{name}"
     model = read_model(path)
+    check_order(model.graph, where)
     sized = size_model(model, where, batch, dims or {})
-    network = build_network(sized, where, train=train)
+    network = build_network(sized, train=train)
     wanted = differentiable_storages(network, where) if train else set()
     draft = Draft()
     forward = ForwardPass(network, draft, train=train)

@@ -5,8 +5,6 @@ If such an operand does not depend on the content of a graph input it is folded 
 
 from __future__ import annotations
 
-from typing import Any
-
 ARGUMENTS: dict[str, frozenset[int]] = {
     op_type: frozenset(positions)
     for op_type, positions in {
@@ -49,9 +47,3 @@ ARGUMENTS: dict[str, frozenset[int]] = {
 """ONNX operator -> positions of its operands that are arguments."""
 
 NO_ARGUMENTS: frozenset[int] = frozenset()
-
-
-def operator(node: Any) -> str:
-    """Return the operator of a ``NodeProto``, with the domain in front if it is not ONNX's own."""
-    own = node.domain in ("", "ai.onnx")
-    return str(node.op_type if own else f"{node.domain}.{node.op_type}")

@@ -40,10 +40,10 @@ def differentiable_storages(network: Network, where: str) -> set[str]:
         if not reached:
             continue
         if node.op_type not in DERIVATIVES:
-            supported = sorted(op for op, row in DERIVATIVES.items() if row.steps)
+            supported = sorted({op for op, row in DERIVATIVES.items() if row.steps} | VIEWS)
             raise InstanceError(
                 f"{where}: node {node.name!r}: found operator {node.op_type}, whose derivative is not "
-                f"known, expected for training one of {', '.join([*supported, *sorted(VIEWS)])}"
+                f"known, expected for training one of {', '.join(supported)}"
             )
         steps = DERIVATIVES[node.op_type].steps
         if any(step.inputs is None or set(step.inputs) & set(reached) for step in steps):
@@ -101,7 +101,7 @@ class BackwardPass:
         if len(self.contributions.get(owner, ())) < 2:
             return parts[0] if parts else None
         value = self.network.values[owner]
-        total = self.draft.tensor(f"{owner}/gradient", value.nbytes, "gradient")
+        total = self.draft.tensor(f"{owner}/gradient_sum", value.nbytes, "gradient")
         work = value.elements * len(parts)
         self.draft.op(f"{owner}/sum", "SumGradients", parts, [total], work, overwrites=parts)
         self.contributions[owner] = [total]

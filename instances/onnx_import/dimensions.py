@@ -17,20 +17,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...models.errors import InstanceError
-from .arguments import operator
+from .dependence import dynamic_names, operator, real_inputs
 from .reading import require_onnx
 from .shapes import Value, constant_contents, infer_values
-
-RANDOM = frozenset(
-    {
-        *("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike"),
-        *("RandomUniform", "RandomUniformLike"),
-    }
-)
-"""Operators that compute anew in every run, whatever they read."""
-
-SHAPE_ONLY = frozenset({"Shape", "Size"})
-"""Operators that look at the shape of their operand only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,47 +77,6 @@ def size_model(model: Any, where: str, batch: int | None, dims: Mapping[str, int
         return Sized(model, values, _size(_leading(inputs)))
     assert leading is not None
     return _rebatch(model, where, leading, batch)
-
-
-def real_inputs(graph: Any) -> list[Any]:
-    """Return the graph inputs that are no initializers."""
-    weights = {tensor.name for tensor in graph.initializer}
-    weights.update(sparse.values.name for sparse in graph.sparse_initializer)
-    return [info for info in graph.input if info.name not in weights]
-
-
-def dynamic_names(graph: Any) -> set[str]:
-    """Return the values whose content depends on a real input (or on chance), not only on its shape."""
-    names = {info.name for info in real_inputs(graph)}
-    for node in graph.node:
-        if is_dynamic(node, names):
-            names.update(node.output)
-    return names - {""}
-
-
-def is_dynamic(node: Any, names: set[str]) -> bool:
-    """Return whether a node's outputs depend on the content of one of the names, or on chance."""
-    if operator(node) in SHAPE_ONLY:
-        return False
-    return (
-        operator(node) in RANDOM
-        or not names.isdisjoint(node.input)
-        or not names.isdisjoint(captured_names(node))
-    )
-
-
-def captured_names(node: Any) -> list[str]:
-    """Return the outer names that the subgraphs of a node read, in order, without repetition."""
-    captured: dict[str, None] = {}
-    for attribute in node.attribute:
-        for body in ([attribute.g] if attribute.HasField("g") else []) + list(attribute.graphs):
-            local = {info.name for info in body.input} | {t.name for t in body.initializer} | {""}
-            for inner in body.node:
-                reads = [*inner.input, *captured_names(inner)]
-                captured.update((name, None) for name in reads if name not in local)
-                local.update(inner.output)
-            captured.update((info.name, None) for info in body.output if info.name not in local)
-    return list(captured)
 
 
 def _leading(inputs: list[Any]) -> int | str | None:
@@ -191,7 +139,7 @@ def _rebatch(model: Any, where: str, old: int, new: int) -> Sized:
         if dims and dims[0].dim_value == old:
             dims[0].dim_value = new
     rewritten = _rewrite_targets(model, before, old, new)
-    values = infer_values(model, where)
+    values = infer_values(model, f"{where} at batch {new}")
     dynamic = dynamic_names(model.graph) & before.keys() & values.keys()
     unscaled = sum(values[n].elements * old != before[n].elements * new for n in dynamic)
     return Sized(model, values, new, rewritten, unscaled)

@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ...models.errors import InstanceError
-from .arguments import ARGUMENTS, NO_ARGUMENTS, operator
-from .dimensions import SHAPE_ONLY, Sized, captured_names, is_dynamic, real_inputs
+from .arguments import ARGUMENTS, NO_ARGUMENTS
+from .dependence import SHAPE_ONLY, captured_names, is_dynamic, operator, real_inputs
+from .dimensions import Sized
 from .reading import require_onnx
 from .shapes import Value, constant_contents
 from .views import is_view
@@ -83,14 +83,8 @@ class Network:
     dead: int
 
 
-def build_network(sized: Sized, where: str, *, train: bool) -> Network:
-    """Return the network of a model of known sizes.
-
-    Raises
-    ------
-    InstanceError
-        If a node reads a value before the node that computes it.
-    """
+def build_network(sized: Sized, *, train: bool) -> Network:
+    """Return the network of a model of known sizes."""
     graph, values = sized.model.graph, sized.values
     inputs = tuple(info.name for info in real_inputs(graph))
     outputs = [info.name for info in graph.output]
@@ -106,12 +100,6 @@ def build_network(sized: Sized, where: str, *, train: bool) -> Network:
     views = 0
     for node in graph.node:
         captured = captured_names(node)
-        for name in (*node.input, *captured):
-            if name and name not in storage:
-                raise InstanceError(
-                    f"{where}: node {node.op_type} {node.name!r}: found input {name!r} before the node "
-                    "that computes it, expected nodes in topological order"
-                )
         attributes = _attributes(node)
         computed = is_dynamic(node, dynamic)
         if computed:

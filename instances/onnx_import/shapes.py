@@ -71,7 +71,7 @@ def _infer_once(model: Any, where: str) -> tuple[dict[str, Value], dict[str, str
     """Return the known values, and for the others what was found instead."""
     onnx = require_onnx()
     try:
-        graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
+        graph = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True).graph
     except Exception as error:  # InferenceError, or ValueError and worse from malformed models
         text = " ".join(str(error).split())
         raise InstanceError(f"{where}: found a contradiction in shape inference: {text}") from None

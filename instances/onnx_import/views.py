@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .arguments import operator
+from .dependence import operator
 from .shapes import Value
 
 _ALWAYS = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
