@@ -1,0 +1,216 @@
+"""Buffers: what an allocation places in memory, and the buffers that a plan lowers to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from operator import attrgetter
+
+from .errors import InstanceError
+from .graph import Graph
+from .plan import Plan
+from .residencies import Residency, inplace_pairs, residencies
+from .verify_actions import well_formed
+from .verify_case import Case
+
+Interval = tuple[int, int]
+"""Half-open, in nanoseconds or steps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Buffer:
+    """Bytes that need one address for a half-open lifetime.
+
+    Parameters
+    ----------
+    id
+        Unique within its set.
+    lower, upper
+        Lifetime ``[lower, upper)`` in nanoseconds or steps.
+    size
+        Bytes, at least 0.
+    alignment
+        Its offset is a multiple of this.
+    offset
+        A fixed address, or None.
+    gaps
+        Half-open times within the lifetime when it occupies nothing, in order.
+    pool
+        The memory it lies in.
+
+    Raises
+    ------
+    InstanceError
+        If a field is out of range.
+    """
+
+    id: str
+    lower: int
+    upper: int
+    size: int
+    alignment: int = 1
+    offset: int | None = None
+    gaps: tuple[Interval, ...] = ()
+    pool: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gaps", tuple((a, b) for a, b in self.gaps))
+        where = f"buffer {self.id!r}"
+        if not isinstance(self.id, str) or not isinstance(self.pool, str):
+            raise InstanceError(f"{where}: expected texts as id and pool, found pool {self.pool!r}")
+        _check_int(self.lower, 0, f"{where}, lower")
+        _check_int(self.upper, self.lower + 1, f"{where}, upper")
+        _check_int(self.size, 0, f"{where}, size")
+        _check_int(self.alignment, 1, f"{where}, alignment")
+        if self.offset is not None:
+            _check_int(self.offset, 0, f"{where}, offset")
+        if self.gaps:
+            _check_gaps(self.gaps, self.lower, self.upper, where)
+
+    @property
+    def pieces(self) -> tuple[Interval, ...]:
+        """The lifetime without its gaps."""
+        edges = [self.lower, *(x for gap in self.gaps for x in gap), self.upper]
+        pairs = zip(edges[::2], edges[1::2], strict=True)
+        return tuple((a, b) for a, b in pairs if a < b)
+
+
+def _check_int(value: object, least: int, where: str) -> None:
+    if type(value) is not int or value < least:
+        raise InstanceError(f"{where}: found {value!r}, expected an integer >= {least}")
+
+
+def _check_gaps(gaps: tuple[Interval, ...], lower: int, upper: int, where: str) -> None:
+    reached = lower
+    for a, b in gaps:
+        _check_int(a, reached, f"{where}, gaps")
+        _check_int(b, a + 1, f"{where}, gaps")
+        reached = b
+    if reached > upper or gaps == ((lower, upper),):
+        raise InstanceError(
+            f"{where}, gaps: found {gaps}, expected intervals within its lifetime, not all of it"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Buffers:
+    """A set of buffers to place.
+
+    Parameters
+    ----------
+    buffers
+        The buffers.
+    pools
+        Capacity in bytes by pool, None if unlimited; pools not named are unlimited.
+    inplace
+        ``(a, b)``: buffer `b` may lie at the address of `a` though their lifetimes overlap.
+
+    Raises
+    ------
+    InstanceError
+        If ids repeat, a pair dangles, or a capacity is out of range.
+
+    Examples
+    --------
+    >>> from lowtide.models.buffers import Buffer, Buffers
+    >>> both = Buffers(
+    ...     buffers=(Buffer(id="x", lower=0, upper=3, size=4), Buffer(id="y", lower=2, upper=5, size=8)),
+    ...     pools={"": 12},
+    ... )
+    >>> len(both.buffers)
+    2
+    """
+
+    buffers: tuple[Buffer, ...]
+    pools: Mapping[str, int | None] = field(default_factory=dict)
+    inplace: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "buffers", tuple(self.buffers))
+        object.__setattr__(self, "inplace", tuple((a, b) for a, b in self.inplace))
+        counts = Counter(b.id for b in self.buffers)
+        for name, count in counts.items():
+            if count > 1:
+                raise InstanceError(f"buffers: found id {name!r} {count} times, expected once")
+        pools: dict[str, int | None] = {b.pool: None for b in self.buffers}
+        object.__setattr__(self, "pools", {**pools, **self.pools})
+        for pool, capacity in self.pools.items():
+            if capacity is not None:
+                _check_int(capacity, 0, f"buffers, pool {pool!r}, capacity")
+        for pair in self.inplace:
+            if pair[0] == pair[1] or not all(name in counts for name in pair):
+                raise InstanceError(
+                    f"buffers, inplace: found {pair}, expected the ids of two different buffers"
+                )
+
+
+def buffers_from_plan(graph: Graph, plan: Plan) -> Buffers:
+    """Return the buffers of a plan: one per maximal residency, and one per run's workspace.
+
+    A residency is a maximal range of a tensor's bytes that are allocated together in a tier and released
+    together. What the plan never releases lives to its last event. In a periodic plan, a tensor that is
+    both initial and final lives on across the period's end: one buffer with a gap where it is away.
+    Nothing of 0 bytes is a buffer. Pools are the tiers.
+
+    Ids name the tensor and its index, the bytes if not all, the tier, and the first nanosecond:
+    ``3:conv1.weight[0:64]@gpu@1200``; workspaces ``7:conv1/workspace@gpu@1200``.
+
+    Raises
+    ------
+    InstanceError
+        If an action is malformed, or releases bytes that are not allocated.
+    """
+    if plan.period is not None:
+        _check_int(plan.period, 1, "plan, period")
+    case = Case(graph, plan.machine, plan.period)
+    actions = well_formed(case, plan, {})
+    for v in case.violations:
+        if v.kind in ("shape", "start"):
+            raise InstanceError(v.message)
+    found = residencies(case, actions)
+    names = Counter[str]()
+    ids = [_unique(names, _residency_id(case, r)) for r in found]
+    buffers = [
+        Buffer(
+            id=name,
+            lower=r.lower,
+            upper=r.upper,
+            size=r.high - r.low,
+            gaps=r.gaps,
+            pool=case.tiers[r.tier],
+        )
+        for name, r in zip(ids, found, strict=True)
+    ]
+    for run in sorted(actions.runs, key=attrgetter("start", "op", "position")):
+        if run.workspace:
+            tier = case.tiers[case.processors[run.processor].home]
+            name = f"{run.op}:{graph.ops[run.op].name}/workspace@{tier}@{run.start}"
+            buffers.append(
+                Buffer(
+                    id=_unique(names, name),
+                    lower=run.start,
+                    upper=run.end,
+                    size=run.workspace,
+                    pool=tier,
+                )
+            )
+    pools = {tier.name: tier.capacity for tier in plan.machine.tiers}
+    pairs = inplace_pairs(case, actions, found)
+    return Buffers(
+        buffers=tuple(buffers),
+        pools=pools,
+        inplace=tuple((ids[a], ids[b]) for a, b in pairs),
+    )
+
+
+def _residency_id(case: Case, r: Residency) -> str:
+    whole = r.low == 0 and r.high == case.nbytes[r.tensor]
+    part = "" if whole else f"[{r.low}:{r.high}]"
+    name = case.graph.tensors[r.tensor].name
+    return f"{r.tensor}:{name}{part}@{case.tiers[r.tier]}@{r.lower}"
+
+
+def _unique(names: Counter[str], name: str) -> str:
+    names[name] += 1
+    return name if names[name] == 1 else _unique(names, f"{name}#{names[name]}")
