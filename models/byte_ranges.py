@@ -2,42 +2,51 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator
+
+Segment = tuple[int, int, int]
+"""``(low, high, value)``: the bytes ``[low, high)`` have the value."""
 
 
 class ByteRanges:
-    """Disjoint segments ``[low, high)`` with an integer each; bytes without a segment have none.
+    """Disjoint segments with an integer each; bytes without a segment have none.
 
     Every operation costs a binary search plus the segments that it touches.
 
     Parameters
     ----------
     segments
-        Sorted, disjoint ``(low, high, value)``.
+        Sorted and disjoint; neighbours of equal value do not touch.
     """
 
-    __slots__ = ("highs", "lows", "values")
+    __slots__ = ("segments",)
 
-    def __init__(self, segments: tuple[tuple[int, int, int], ...] = ()) -> None:
-        self.lows = [s[0] for s in segments]
-        self.highs = [s[1] for s in segments]
-        self.values = [s[2] for s in segments]
+    def __init__(self, segments: tuple[Segment, ...] = ()) -> None:
+        self.segments = list(segments)
 
-    def __iter__(self) -> Iterator[tuple[int, int, int]]:
-        return zip(self.lows, self.highs, self.values, strict=True)
+    def __iter__(self) -> Iterator[Segment]:
+        return iter(self.segments)
+
+    def _first(self, low: int) -> int:
+        """Return the position of the first segment that ends after `low`."""
+        i = bisect_left(self.segments, (low,))
+        return i - 1 if i and self.segments[i - 1][1] > low else i
 
     def value_of(self, low: int, high: int) -> int | None:
         """Return the one value of all bytes in ``[low, high)``, None if there is no such."""
-        i = bisect_right(self.highs, low)
-        if i < len(self.lows) and self.lows[i] <= low and self.highs[i] >= high:
-            return self.values[i]
+        i = self._first(low)
+        if i < len(self.segments):
+            a, b, value = self.segments[i]
+            if a <= low and b >= high:
+                return value
         return None
 
-    def pieces(self, low: int, high: int) -> list[tuple[int, int, int]]:
+    def pieces(self, low: int, high: int) -> list[Segment]:
         """Return the segments within ``[low, high)``, clipped to it."""
-        i, j = bisect_right(self.highs, low), bisect_left(self.lows, high)
-        return [(max(self.lows[k], low), min(self.highs[k], high), self.values[k]) for k in range(i, j)]
+        i = self._first(low)
+        j = bisect_left(self.segments, (high,), i)
+        return [(max(a, low), min(b, high), value) for a, b, value in self.segments[i:j]]
 
     def gaps(self, low: int, high: int) -> list[tuple[int, int]]:
         """Return the maximal parts of ``[low, high)`` that have no value."""
@@ -52,33 +61,44 @@ class ByteRanges:
 
     def replace(self, low: int, high: int, value: int | None) -> int:
         """Give ``[low, high)`` the value, or none; return how many of these bytes had one before."""
-        lows, highs, values = self.lows, self.highs, self.values
-        i, j = bisect_right(highs, low), bisect_left(lows, high)
-        covered = sum(highs[i:j]) - sum(lows[i:j])
-        before: tuple[int, int, int] | None = None
-        behind: tuple[int, int, int] | None = None
+        segments = self.segments
+        i = self._first(low)
+        j = bisect_left(segments, (high,), i)
+        covered = 0
+        before: Segment | None = None
+        behind: Segment | None = None
         if i < j:
-            if lows[i] < low:
-                before = (lows[i], low, values[i])
-                covered -= low - lows[i]
-            if highs[j - 1] > high:
-                behind = (high, highs[j - 1], values[j - 1])
-                covered -= highs[j - 1] - high
-        if value is not None:
-            # Merge with equal values on both sides: within the segments cut, or next to them.
-            if before is None and i > 0 and highs[i - 1] == low:
-                i -= 1
-                before = (lows[i], low, values[i])
-            if behind is None and j < len(lows) and lows[j] == high:
-                behind = (high, highs[j], values[j])
-                j += 1
-            if before is not None and before[2] == value:
-                low, before = before[0], None
-            if behind is not None and behind[2] == value:
-                high, behind = behind[1], None
-        middle = None if value is None else (low, high, value)
-        new = [s for s in (before, middle, behind) if s is not None]
-        lows[i:j] = [s[0] for s in new]
-        highs[i:j] = [s[1] for s in new]
-        values[i:j] = [s[2] for s in new]
+            for a, b, _ in segments[i:j]:
+                covered += b - a
+            a, b, old = segments[i]
+            if a < low:
+                before = (a, low, old)
+                covered -= low - a
+            a, b, old = segments[j - 1]
+            if b > high:
+                behind = (high, b, old)
+                covered -= b - high
+        if value is None:
+            segments[i:j] = [s for s in (before, behind) if s is not None]
+            return covered
+        # Merge with equal values on both sides: within the segments cut, or next to them.
+        if before is None and i and segments[i - 1][1] == low:
+            i -= 1
+            before = segments[i]
+        if behind is None and j < len(segments) and segments[j][0] == high:
+            behind = segments[j]
+            j += 1
+        new = []
+        if before is not None:
+            if before[2] == value:
+                low = before[0]
+            else:
+                new.append(before)
+        if behind is not None and behind[2] == value:
+            new.append((low, behind[1], value))
+        else:
+            new.append((low, high, value))
+            if behind is not None:
+                new.append(behind)
+        segments[i:j] = new
         return covered

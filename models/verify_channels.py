@@ -7,7 +7,6 @@ rounding could change the verdict is the exact fraction formed.
 
 from __future__ import annotations
 
-from collections import Counter
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -19,12 +18,17 @@ NS = 10**9
 
 
 class _Use(NamedTuple):
-    """A copy's use of a channel over ``[begin, end)``: `nbytes` in `duration` ns."""
+    """A copy's use of a channel over ``[begin, end)``: `nbytes` in `duration` ns.
+
+    `floor` is its rate, rounded down to a multiple of ``2**-SHIFT``; `rounded` is 0 if that is exact.
+    """
 
     begin: int
     end: int
     nbytes: int
     duration: int
+    floor: int
+    rounded: int
     position: int
 
 
@@ -50,7 +54,8 @@ def judge_rates(case: Case, copies: list[CopyItem]) -> None:
 def _uses(copy: CopyItem, latency: int, period: int | None) -> list[_Use]:
     """Return when the copy transfers; a part beyond the period comes round at its beginning."""
     begin, end = copy.start + latency, copy.end
-    work = (copy.nbytes, end - begin, copy.position)
+    rate, rest = divmod(copy.nbytes * NS << SHIFT, end - begin)
+    work = (copy.nbytes, end - begin, rate, int(rest > 0), copy.position)
     if period is None or end <= period:
         return [_Use(begin, end, *work)]
     if begin >= period:
@@ -95,17 +100,18 @@ class _Load:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self.floor = 0  # sum of the rates, each rounded down to a multiple of 2**-SHIFT
-        self.rounded = 0  # how many of them were truly rounded
-        self.by_duration: Counter[int] = Counter()
+        self.floor = 0
+        self.rounded = 0
+        self.by_duration: dict[int, int] = {}
 
     def change(self, use: _Use, sign: int) -> None:
         """Add (1) or remove (-1) a copy."""
-        rate, rest = divmod(use.nbytes * NS << SHIFT, use.duration)
-        self.floor += sign * rate
-        self.rounded += sign * (rest > 0)
-        self.by_duration[use.duration] += sign * use.nbytes
-        if not self.by_duration[use.duration]:
+        self.floor += sign * use.floor
+        self.rounded += sign * use.rounded
+        nbytes = self.by_duration.get(use.duration, 0) + sign * use.nbytes
+        if nbytes:
+            self.by_duration[use.duration] = nbytes
+        else:
             del self.by_duration[use.duration]
 
     def exceeds(self) -> bool:

@@ -57,8 +57,10 @@ class Memory:
         elif old is None:
             old = held[t] = ByteRanges()
         self.used[k] += high - low - old.replace(low, high, stamp)
-        if len(old.lows) == 1 and old.highs[0] - old.lows[0] == self.case.span[t]:
-            held[t] = old.values[0]
+        if len(old.segments) == 1:
+            a, b, only = old.segments[0]
+            if b - a == self.case.span[t]:
+                held[t] = only
 
     def spoil(self, k: int, t: int, low: int, high: int) -> None:
         """Make bytes stale where they are allocated."""
@@ -79,7 +81,7 @@ class Memory:
             old = held[t] = ByteRanges(((0, self.case.span[t], old),))
         gap = next(iter(old.gaps(low, high)), None)
         self.used[k] -= old.replace(low, high, None)
-        if not old.lows:
+        if not old.segments:
             held[t] = None
         return gap
 
