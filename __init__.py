@@ -1,7 +1,73 @@
-"""Mathematical optimization for memory-aware scheduling of computation graphs."""
+"""Mathematical optimization for memory-aware scheduling of computation graphs.
+
+>>> import lowtide as lt
+>>> graph = lt.load("gen:randwire?n=16&seed=1")
+>>> result = lt.solve(lt.Peak(graph), time_limit=10)
+>>> result.status, result.objective == result.bound
+(<Status.OPTIMAL: 'optimal'>, True)
+"""
 
 from __future__ import annotations
 
-from ._version import __version__
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["__version__"]
+from ._version import __version__
+from .instances.load import load
+from .models.errors import (
+    BackendUnavailable,
+    InstanceError,
+    LowtideError,
+    UsageError,
+    VerificationError,
+)
+from .models.graph import Accounting, Graph, Mode, Op, Tensor
+from .models.machine import Access, Channel, ChannelGroup, Machine, Processor, Tier
+from .models.plan import Copy, Free, Plan, Resident, Run
+from .models.problem import Peak
+from .models.result import Result, Status
+from .models.verify import verify
+from .solvers.solve import solve
+
+if TYPE_CHECKING:
+    from .results import plot
+
+__all__ = [
+    "Access",
+    "Accounting",
+    "BackendUnavailable",
+    "Channel",
+    "ChannelGroup",
+    "Copy",
+    "Free",
+    "Graph",
+    "InstanceError",
+    "LowtideError",
+    "Machine",
+    "Mode",
+    "Op",
+    "Peak",
+    "Plan",
+    "Processor",
+    "Resident",
+    "Result",
+    "Run",
+    "Status",
+    "Tensor",
+    "Tier",
+    "UsageError",
+    "VerificationError",
+    "__version__",
+    "load",
+    "plot",
+    "solve",
+    "verify",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import `lowtide.plot` on first use: pictures need matplotlib, most sessions do not."""
+    if name == "plot":
+        from .results import plot
+
+        return plot
+    raise AttributeError(f"module 'lowtide' has no attribute {name!r}")
