@@ -115,7 +115,7 @@ def read_graph(path: str | os.PathLike[str]) -> Graph:
     ...     path = os.path.join(folder, "chain.json.gz")
     ...     write_graph(load("gen:chain?n=3"), path)
     ...     read_graph(path)
-    Graph('chain', 3 ops, 3 tensors)
+    Graph('chain?n=3', 3 ops, 3 tensors)
     """
     return graph_from_dict(parse_json(read_bytes(path), os.fspath(path)), os.fspath(path))
 

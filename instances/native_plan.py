@@ -46,8 +46,8 @@ from .strict_json import (
 _INDEX = required(Field(is_size, "an index (an integer >= 0)"))
 _TIME = required(Field(is_size, "an integer >= 0 (nanoseconds)"))
 _RANGE = Field(
-    lambda value: is_int_list(value) and len(value) == 2 and 0 <= value[0] < value[1],
-    "a byte range [first, end] with 0 <= first < end",
+    lambda value: is_int_list(value) and len(value) == 2 and 0 <= value[0] <= value[1],
+    "a byte range [first, end] with 0 <= first <= end",
 )
 _PLAN = {
     "format": required(TEXT),

@@ -154,7 +154,7 @@ def check_header(data: object, what: str, where: str) -> None:
         if key not in data:
             raise InstanceError(f"{where}: found no key {key!r}, expected {show(value)}")
         if data[key] != value or type(data[key]) is not type(value):
-            raise InstanceError(f"{where}, {key}: found {show(data[key])}, expected {show(value)}")
+            raise InstanceError(f"{where}: {key}: found {show(data[key])}, expected {show(value)}")
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:

@@ -1,0 +1,442 @@
+"""Small ONNX models: what becomes a tensor, what vanishes, sizes, shapes, subgraphs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from lowtide.instances.onnx_import import load_onnx
+from lowtide.instances.onnx_import.element_types import BITS
+from lowtide.models.errors import BackendUnavailable, InstanceError
+from lowtide.models.graph import Graph
+from tests.onnx_models import (
+    integers,
+    node,
+    require_onnx,
+    save_model,
+    transformer_block,
+    value,
+    weight,
+)
+
+pytest.importorskip("onnx", reason="the package onnx is not installed")
+
+
+def tensors(graph: Graph) -> dict[str, tuple[int, str]]:
+    return {t.name: (t.nbytes, t.kind) for t in graph.tensors}
+
+
+def ops(graph: Graph) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
+    def names(indices: tuple[int, ...]) -> tuple[str, ...]:
+        return tuple(graph.tensors[t].name for t in indices)
+
+    return [(op.kind, names(op.reads), names(op.writes)) for op in graph.ops]
+
+
+def test_a_small_network_by_hand(tmp_path: Path) -> None:
+    path = save_model(
+        tmp_path,
+        [
+            node("Gemm", "x w b", "h"),
+            node("Relu", "h", "r"),
+            node("Add", "r r2", "y"),
+            node("Flatten", "x", "flat"),
+            node("MatMul", "flat w2", "r2"),
+        ][:2]
+        + [node("MatMul", "x w2", "r2"), node("Add", "r r2", "y")],
+        [value("x", (4, 8))],
+        [value("y", (4, 5))],
+        [weight("w", 8, 5), weight("b", 5), weight("w2", 8, 5)],
+    )
+    graph = load_onnx(path, weights=True)
+    assert ops(graph) == [
+        ("Gemm", ("x", "w", "b"), ("h",)),
+        ("Relu", ("h",), ("r",)),
+        ("MatMul", ("x", "w2"), ("r2",)),
+        ("Add", ("r", "r2"), ("y",)),
+    ]
+    assert tensors(graph) == {
+        "x": (128, "input"),
+        "w": (160, "weight"),
+        "b": (20, "weight"),
+        "h": (80, "activation"),
+        "r": (80, "activation"),
+        "w2": (160, "weight"),
+        "r2": (80, "activation"),
+        "y": (80, "output"),
+    }
+    flags = {t.name: (t.initial, t.final) for t in graph.tensors}
+    assert flags["x"] == (True, False)
+    assert flags["w"] == (True, True)
+    assert flags["y"] == (False, True)
+    assert graph.ops[1].inplace == ((3, 4),)
+    assert graph.ops[3].inplace == ((4, 7), (6, 7))
+
+
+def test_views_vanish_wherever_they_stand(tmp_path: Path) -> None:
+    path = save_model(
+        tmp_path,
+        [
+            node("Flatten", "x", "flat"),
+            node("Relu", "flat", "r"),
+            node("Reshape", "r shape", "r2"),
+            node("Dropout", "r2", "d mask"),
+            node("Identity", "d", "y"),
+            node("Unsqueeze", "x axis", "z"),
+            node("Transpose", "z", "zt", perm=[1, 0, 2, 3]),
+            node("Cast", "zt", "same", to=1),
+        ],
+        [value("x", (2, 3, 4))],
+        [value("y", None), value("same", None)],
+        [integers("shape", 6, 4), integers("axis", 0)],
+    )
+    graph = load_onnx(path)
+    assert ops(graph) == [("Relu", ("x",), ("r",))]
+    assert tensors(graph) == {"x": (96, "input"), "r": (96, "output")}
+    assert [t.final for t in graph.tensors] == [True, True]
+    assert graph.provenance["views_folded"] == 7
+
+
+def test_dropout_with_a_used_mask_or_in_training_mode_is_an_op(tmp_path: Path) -> None:
+    inputs = [value("x", (2, 3))]
+    mask = [value("y", (2, 3)), value("m", (2, 3), "BOOL")]
+    graph = load_onnx(save_model(tmp_path, [node("Dropout", "x", "y m")], inputs, mask))
+    assert ops(graph) == [("Dropout", ("x",), ("y", "m"))]
+    assert tensors(graph)["m"] == (6, "output")
+    from onnx import TensorProto
+
+    training = require_onnx().make_tensor("training", TensorProto.BOOL, [], [True])
+    nodes = [node("Dropout", "x - training", "y")]
+    assert len(load_onnx(save_model(tmp_path, nodes, inputs, mask[:1], [training])).ops) == 1
+
+
+def test_values_that_depend_on_no_input_are_weights(tmp_path: Path) -> None:
+    path = save_model(
+        tmp_path,
+        [
+            node("ConstantOfShape", "huge", "w"),
+            node("Transpose", "w", "wt"),
+            node("Mul", "wt scale", "scaled"),
+            node("MatMul", "x scaled", "h"),
+            node("Constant", "", "half", value_float=0.5),
+            node("Mul", "h half", "y"),
+            node("Relu", "h", "dead"),
+        ],
+        [value("x", (1, 100000))],
+        [value("y", (1, 200000))],
+        [integers("huge", 200000, 100000), weight("scale", 100000, 1)],
+    )
+    graph = load_onnx(path, weights=True)
+    assert ops(graph) == [("MatMul", ("x", "scaled"), ("h",)), ("Mul", ("h",), ("y",))]
+    assert tensors(graph)["scaled"] == (8 * 10**10, "weight")
+    assert graph.provenance["dead_nodes"] == 1
+
+
+def test_weights_lose_their_bytes_and_keep_their_versions(tmp_path: Path) -> None:
+    path = save_model(
+        tmp_path,
+        [node("MatMul", "x w", "y")],
+        [value("x", (2, 3))],
+        [value("y", (2, 5))],
+        [weight("w", 3, 5)],
+    )
+    graph = load_onnx(path)
+    assert tensors(graph) == {"x": (24, "input"), "w": (0, "weight"), "y": (40, "output")}
+    assert graph.provenance["dropped_bytes"] == {"weight": 60}
+
+
+def test_initializers_that_are_declared_as_inputs_are_weights(tmp_path: Path) -> None:
+    path = save_model(
+        tmp_path,
+        [node("MatMul", "x w", "y")],
+        [value("x", (2, 3)), value("w", (3, 5))],
+        [value("y", (2, 5))],
+        [weight("w", 3, 5)],
+    )
+    assert tensors(load_onnx(path, weights=True))["w"] == (60, "weight")
+
+
+def test_weights_in_missing_external_files_need_not_exist(tmp_path: Path) -> None:
+    import onnx
+
+    tensor = weight("w", 3, 5)
+    onnx.external_data_helper.set_external_data(tensor, "nowhere.bin", 0, 60)
+    tensor.ClearField("float_data")
+    path = save_model(
+        tmp_path,
+        [node("MatMul", "x w", "y")],
+        [value("x", (2, 3))],
+        [value("y", (2, 5))],
+        [tensor],
+    )
+    assert tensors(load_onnx(path, weights=True))["w"] == (60, "weight")
+
+
+def test_constant_and_passed_through_outputs(tmp_path: Path) -> None:
+    path = save_model(
+        tmp_path,
+        [node("Shape", "x", "shape"), node("Identity", "x", "same")],
+        [value("x", (2, 3)), value("unused", (7,))],
+        [value("shape", (2,), "INT64"), value("same", (2, 3))],
+    )
+    graph = load_onnx(path)
+    assert graph.ops == ()
+    assert tensors(graph) == {"x": (24, "input"), "unused": (28, "input"), "shape": (0, "weight")}
+    assert [t.final for t in graph.tensors] == [True, False, True]
+
+
+def test_several_outputs_and_absent_operands(tmp_path: Path) -> None:
+    path = save_model(
+        tmp_path,
+        [node("LSTM", "x w r - - h0", "- last cell", hidden_size=4), node("Relu", "last", "y")],
+        [value("x", (5, 2, 3)), value("h0", (1, 2, 4))],
+        [value("y", None)],
+        [weight("w", 1, 16, 3), weight("r", 1, 16, 4)],
+    )
+    graph = load_onnx(path)
+    assert ops(graph)[0] == ("LSTM", ("x", "w", "r", "h0"), ("last", "cell"))
+    assert tensors(graph)["cell"] == (32, "activation")
+
+
+def test_subgraphs_read_what_they_capture(tmp_path: Path) -> None:
+    helper = require_onnx()
+    shape = [value("t", (2, 3))]
+    inner = node("Mul", "captured w", "t")
+    then = helper.make_graph([node("Relu", "a", "b"), node("Add", "b deep", "t")], "then", [], shape)
+    nested = node("If", "condition", "t", then_branch=then, else_branch=then)
+    path = save_model(
+        tmp_path,
+        [
+            node("Relu", "x", "captured"),
+            node("Neg", "x", "a"),
+            node("Abs", "x", "deep"),
+            node(
+                "If",
+                "condition",
+                "y",
+                then_branch=helper.make_graph([inner], "then", [], shape),
+                else_branch=helper.make_graph([nested], "else", [], shape),
+            ),
+        ],
+        [value("x", (2, 3)), value("condition", (), "BOOL")],
+        [value("y", (2, 3))],
+        [weight("w", 2, 3)],
+    )
+    graph = load_onnx(path)
+    kind, reads, writes = ops(graph)[-1]
+    assert (kind, writes) == ("If", ("y",))
+    assert sorted(reads) == ["a", "captured", "condition", "deep", "w"]
+    with pytest.raises(InstanceError, match="found operator If, whose derivative is not known"):
+        load_onnx(path, train=True)
+
+
+def test_local_functions_are_inlined_and_foreign_operators_are_generic(tmp_path: Path) -> None:
+    helper = require_onnx()
+    twice = helper.make_function(
+        "mine",
+        "AddTwice",
+        ["a", "b"],
+        ["o"],
+        [node("Add", "a b", "t"), node("Add", "t b", "o")],
+        [helper.make_opsetid("", 17)],
+    )
+    path = save_model(
+        tmp_path,
+        [
+            node("AddTwice", "x x", "f", domain="mine"),
+            node("Reshape", "f", "y", domain="theirs"),
+        ],
+        [value("x", (2, 3))],
+        [value("y", (3, 2))],
+        domains=("mine", "theirs"),
+        functions=[twice],
+    )
+    assert [op.kind for op in load_onnx(path).ops] == ["Add", "Add", "theirs.Reshape"]
+
+
+def test_element_types_have_their_size(tmp_path: Path) -> None:
+    from onnx import TensorProto, helper
+
+    known = set(TensorProto.DataType.keys()) - {"UNDEFINED", "STRING"}
+    assert known <= set(BITS)
+    for kind in sorted(known):
+        path = save_model(
+            tmp_path,
+            [node("Relu", "x", "y", domain="mine")],
+            [value("x", (3, 5), kind)],
+            [value("y", (3, 5), kind)],
+            domains=("mine",),
+        )
+        nbytes = -(-15 * BITS[kind] // 8)
+        assert tensors(load_onnx(path))["x"] == (nbytes, "input")
+        packed = kind.endswith(("2", "4", "E2M1", "E2M3", "E3M2")) and BITS[kind] < 8
+        if not packed:  # numpy knows the others
+            dtype = helper.tensor_dtype_to_np_dtype(getattr(TensorProto, kind))
+            assert 8 * dtype.itemsize == BITS[kind]
+    assert [-(-15 * BITS[kind] // 8) for kind in ("INT4", "FLOAT6E2M3", "INT2")] == [8, 12, 4]
+
+
+def test_transformer_block_with_symbolic_dimensions(tmp_path: Path) -> None:
+    path = transformer_block(tmp_path)
+    graph = load_onnx(path, batch=2, dims={"length": 10})
+    assert graph == load_onnx(path, dims={"length": 10, "batch_size": 2})
+    sizes = tensors(graph)
+    assert sizes["scores"] == (4 * 2 * 4 * 10 * 10, "activation")
+    assert sizes["q0"] == (4 * 2 * 10 * 16, "activation")
+    assert "heads_shape" not in sizes
+    kinds = [op.kind for op in graph.ops]
+    assert "Reshape" not in kinds
+    assert "Concat" not in kinds
+    assert len(kinds) == 21
+    assert graph.name == "model-batch2-length10"
+
+
+def test_folded_mask_is_a_constant_of_the_expanded_size(tmp_path: Path) -> None:
+    graph = load_onnx(transformer_block(tmp_path), batch=1, dims={"length": 10}, weights=True)
+    assert tensors(graph)["mask_full"] == (400, "weight")
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ((2, 12), (10, 12)),  # leading entry is the batch
+        ((2, -1), (10, 12)),
+        ((-1, 12), (10, 12)),  # already right
+        ((0, 12), (10, 12)),
+        ((6, 4), (30, 4)),  # batch times another dimension
+    ],
+)
+def test_another_batch_rewrites_target_shapes(
+    tmp_path: Path, target: tuple[int, int], expected: tuple[int, int]
+) -> None:
+    path = save_model(
+        tmp_path,
+        [node("Reshape", "x target", "r"), node("Reshape", "w target", "w2"), node("Abs", "r", "y")],
+        [value("x", (2, 3, 4)), value("other", (2, 7)), value("fixed", (3, 7))],
+        [value("y", None), value("w2", None), value("other", None), value("fixed", None)],
+        [weight("w", 2, 12), integers("target", *target)],
+    )
+    graph = load_onnx(path, batch=10, weights=True)
+    sizes = tensors(graph)
+    assert sizes["y"] == (4 * expected[0] * expected[1], "output")
+    assert sizes["w"] == (4 * 24, "weight")
+    assert sizes["other"] == (4 * 70, "input")
+    assert sizes["fixed"] == (4 * 21, "input")
+    assert graph.provenance["target_shapes_rewritten"] == (target[0] in (2, 6))
+
+
+def test_reshape_attribute_of_the_first_opsets_is_rewritten(tmp_path: Path) -> None:
+    nodes = [node("Reshape", "x", "r", shape=[1, 12]), node("Abs", "r", "y")]
+    path = save_model(tmp_path, nodes, [value("x", (1, 12, 1))], [value("y", (1, 12))], opset=4)
+    assert tensors(load_onnx(path, batch=8))["y"] == (8 * 48, "output")
+
+
+def test_durations_follow_the_roofline(tmp_path: Path) -> None:
+    path = save_model(
+        tmp_path,
+        [
+            node("Conv", "x w", "c", kernel_shape=[3, 3]),
+            node("Relu", "c", "r"),
+            node("GlobalAveragePool", "r", "y"),
+        ],
+        [value("x", (8, 64, 58, 58))],
+        [value("y", None)],
+        [weight("w", 128, 64, 3, 3)],
+    )
+    conv, relu, pool = load_onnx(path).ops
+    outputs = 8 * 128 * 56 * 56
+    assert conv.duration_ns == -(-outputs * 64 * 9 // 9750)
+    assert relu.duration_ns == -(-2 * 4 * outputs // 1555)
+    assert pool.duration_ns == -(-(4 * outputs + 4 * 8 * 128) // 1555)
+
+
+# What cannot be imported: one line that says what, where, found, expected.
+
+
+def failure(path: Path | str, **options: object) -> str:
+    with pytest.raises(InstanceError) as caught:
+        load_onnx(path, **options)  # type: ignore[arg-type]
+    text = str(caught.value)
+    assert "\n" not in text
+    assert "found" in text
+    assert "expected" in text
+    return text
+
+
+def test_unknown_names_and_missing_files(tmp_path: Path) -> None:
+    assert "nearest: resnet50" in failure("resnet5")
+    assert "found no such model" in failure("nothing-like-it")
+    assert "found no such file" in failure(tmp_path / "missing.onnx")
+
+
+def test_corrupt_and_empty_files(tmp_path: Path) -> None:
+    path = save_model(tmp_path, [node("Relu", "x", "y")], [value("x", (1,))], [value("y", (1,))])
+    content = path.read_bytes()
+    for bad in (b"", b"not a model", content[: len(content) // 2], b"\xff" * 64):
+        path.write_bytes(bad)
+        assert "model.onnx" in failure(path)
+
+
+def test_symbolic_dimensions_must_be_given(tmp_path: Path) -> None:
+    path = transformer_block(tmp_path)
+    assert "batch_size, length" in failure(path)
+    assert "found symbolic dimension length without a size" in failure(path, batch=2)
+    assert "found unknown dimension len, expected" in failure(path, batch=2, dims={"len": 5})
+    assert "found 0, expected an integer >= 1" in failure(path, batch=0, dims={"length": 4})
+
+
+def test_anonymous_dimensions_have_a_name(tmp_path: Path) -> None:
+    nodes, inputs = [node("Relu", "x", "y")], [value("x", (None, 3, None))]
+    path = save_model(tmp_path, nodes, inputs, [value("y", (None, 3, None))])
+    assert "x_0, x_2" in failure(path)
+    assert tensors(load_onnx(path, batch=2, dims={"x_2": 5}))["y"] == (120, "output")
+
+
+def test_sizes_that_a_model_cannot_take(tmp_path: Path) -> None:
+    path = save_model(tmp_path, [node("Abs", "x", "y")], [value("x", ())], [value("y", ())])
+    assert "found batch=2" in failure(path, batch=2)
+    assert "none: all dimensions are fixed" in failure(path, dims={"n": 2})
+
+
+@pytest.mark.parametrize(
+    ("op_type", "kind", "message"),
+    [
+        ("NonZero", "INT64", "output of NonZero '': found shape [2, "),
+        ("SplitToSequence", "FLOAT", "found type sequence"),
+    ],
+)
+def test_unknown_shapes(tmp_path: Path, op_type: str, kind: str, message: str) -> None:
+    last = [node("Identity", "h", "y")] if op_type == "NonZero" else []
+    last = last or [node("ConcatFromSequence", "h", "y", axis=0)]
+    path = save_model(
+        tmp_path,
+        [node(op_type, "x", "h"), *last],
+        [value("x", (2, 3))],
+        [value("y", None, kind)],
+    )
+    assert message in failure(path)
+
+
+def test_contradictions_strings_and_wrong_order(tmp_path: Path) -> None:
+    inputs, outputs = [value("x", (2, 3))], [value("y", (2, 5))]
+    nodes = [node("MatMul", "x w", "y")]
+    path = save_model(tmp_path, nodes, inputs, outputs, [weight("w", 4, 5)])
+    with pytest.raises(InstanceError, match="contradiction in shape inference"):
+        load_onnx(path)
+    words = [value("x", (2,), "STRING")], [value("y", (2,), "STRING")]
+    path = save_model(tmp_path, [node("Identity", "x", "y")], *words)
+    assert "found element type STRING" in failure(path)
+    path = save_model(tmp_path, [node("Abs", "h", "y"), node("Abs", "x", "h")], inputs, outputs)
+    assert "expected nodes in topological order" in failure(path)
+    path = save_model(tmp_path, [node("Abs", "x", "h")], inputs, outputs)
+    assert "found output 'y', which no node computes" in failure(path)
+
+
+def test_without_the_package_the_message_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(BackendUnavailable, match=r"pip install 'lowtide\[onnx\]'"):
+        load_onnx("resnet50")
