@@ -69,7 +69,7 @@ def load_onnx(
     --------
     >>> from lowtide.instances.onnx_import import load_onnx
     >>> load_onnx("squeezenet", batch=32)
-    Graph('squeezenet-b32', 65 ops, 118 tensors)
+    Graph('squeezenet-batch32', 65 ops, 118 tensors)
     """
     name, path = find_model(path_or_name)
     where = str(path) if Path(path_or_name) == path else f"onnx:{name}"
@@ -83,7 +83,7 @@ def load_onnx(
     if train:
         BackwardPass(forward, wanted)
     options = {"batch": batch, **(dims or {})}
-    label = "-".join([name, *["train"] * train, *(f"{k[0]}{v}" for k, v in options.items() if v)])
+    label = "-".join([name, *["train"] * train, *(f"{k}{v}" for k, v in options.items() if v)])
     graph = Graph(
         name=label,
         tensors=tuple(draft.tensors),

@@ -12,7 +12,7 @@ them, or no longer fit. Such constants are rewritten:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -166,29 +166,20 @@ def _rewrite_targets(model: Any, before: Mapping[str, Value], old: int, new: int
     for index, node in enumerate(model.graph.node):
         if operator(node) not in ("Reshape", "Expand") or node.input[0] not in dynamic:
             continue
-        for target in _targets(node, contents):
-            shape = [int(x) for x in target]
-            scaled = _scaled(shape, before[node.output[0]], old, new, node.op_type == "Expand")
-            if scaled == shape:
-                continue
+        if len(node.input) < 2:
+            continue  # the first opsets have an attribute, for which ONNX infers no shapes anyway
+        target = contents.get(node.input[1])
+        if target is None:
+            continue
+        shape = [int(x) for x in target]
+        scaled = _scaled(shape, before[node.output[0]], old, new, node.op_type == "Expand")
+        if scaled != shape:
             rewritten += 1
-            if len(node.input) > 1:
-                name = f"{node.input[1]}/batch{new}/{index}"
-                tensor = onnx.helper.make_tensor(name, onnx.TensorProto.INT64, [len(shape)], scaled)
-                model.graph.initializer.append(tensor)
-                node.input[1] = name
-            else:
-                target[:] = scaled
+            name = f"{node.input[1]}/batch{new}/{index}"
+            tensor = onnx.helper.make_tensor(name, onnx.TensorProto.INT64, [len(shape)], scaled)
+            model.graph.initializer.append(tensor)
+            node.input[1] = name
     return rewritten
-
-
-def _targets(node: Any, contents: Mapping[str, Any]) -> Iterator[Any]:
-    """Yield the constant target shape: an operand, or an attribute in the first opsets."""
-    if len(node.input) > 1:
-        if node.input[1] in contents:
-            yield contents[node.input[1]]
-    else:
-        yield from (attribute.ints for attribute in node.attribute if attribute.name == "shape")
 
 
 def _scaled(shape: list[int], output: Value, old: int, new: int, broadcasts: bool) -> list[int]:

@@ -86,7 +86,7 @@ def read_model(path: Path) -> Any:
     except OSError as error:
         raise InstanceError(f"{path}: found {error.strerror or error}, expected a readable file") from None
     except Exception:  # the protobuf backends raise different types for the same corrupt bytes
-        raise InstanceError(f"{path}: found bytes that are no ONNX model (corrupt?)") from None
+        raise InstanceError(f"{path}: found bytes that do not parse, expected an ONNX model") from None
     if not model.graph.node and not model.graph.output:
         raise InstanceError(f"{path}: found a model without nodes, expected a network")
     _forget_weights(model.graph)

@@ -70,11 +70,7 @@ def infer_values(model: Any, where: str) -> dict[str, Value]:
 def _infer_once(model: Any, where: str) -> tuple[dict[str, Value], dict[str, str]]:
     """Return the known values, and for the others what was found instead."""
     onnx = require_onnx()
-    try:
-        graph = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True).graph
-    except Exception as error:  # InferenceError, or ValueError and worse from malformed models
-        text = " ".join(str(error).split())
-        raise InstanceError(f"{where}: found a contradiction in shape inference: {text}") from None
+    graph = _infer_types(model, where).graph
     values: dict[str, Value] = {}
     unknown: dict[str, str] = {}
     tensors = [*graph.initializer]
@@ -102,13 +98,27 @@ def _infer_once(model: Any, where: str) -> tuple[dict[str, Value], dict[str, str
     return values, {name: found for name, found in unknown.items() if name in needed}
 
 
+def _infer_types(model: Any, where: str) -> Any:
+    """Return the model with inferred types; InstanceError if operands contradict an operator."""
+    infer = require_onnx().shape_inference.infer_shapes
+    try:
+        return infer(model, strict_mode=True, data_prop=True)
+    except Exception:  # strict data propagation also refuses valid arithmetic on index tensors
+        try:
+            infer(model, strict_mode=True)
+            return infer(model, data_prop=True)
+        except Exception as error:  # InferenceError, or ValueError and worse from malformed models
+            text = " ".join(str(error).split())
+            raise InstanceError(f"{where}: found a contradiction in shape inference: {text}") from None
+
+
 def _known_shape(proto: Any) -> tuple[int, ...] | str:
     """Return the shape, or what stands in its place."""
     kind = proto.WhichOneof("value")
     if kind is None:
         return "no inferred type"
     if kind != "tensor_type":
-        return f"a {kind.removesuffix('_type').replace('_', ' ')}"
+        return f"type {kind.removesuffix('_type').replace('_', ' ')}"
     if not proto.tensor_type.HasField("shape"):
         return "an unknown rank"
     dims = proto.tensor_type.shape.dim

@@ -41,11 +41,9 @@ def test_a_small_network_by_hand(tmp_path: Path) -> None:
         [
             node("Gemm", "x w b", "h"),
             node("Relu", "h", "r"),
+            node("MatMul", "x w2", "r2"),
             node("Add", "r r2", "y"),
-            node("Flatten", "x", "flat"),
-            node("MatMul", "flat w2", "r2"),
-        ][:2]
-        + [node("MatMul", "x w2", "r2"), node("Add", "r r2", "y")],
+        ],
         [value("x", (4, 8))],
         [value("y", (4, 5))],
         [weight("w", 8, 5), weight("b", 5), weight("w2", 8, 5)],
@@ -162,8 +160,10 @@ def test_weights_in_missing_external_files_need_not_exist(tmp_path: Path) -> Non
     import onnx
 
     tensor = weight("w", 3, 5)
-    onnx.external_data_helper.set_external_data(tensor, "nowhere.bin", 0, 60)
     tensor.ClearField("float_data")
+    tensor.raw_data = bytes(60)
+    onnx.external_data_helper.set_external_data(tensor, "nowhere.bin", 0, 60)
+    tensor.ClearField("raw_data")
     path = save_model(
         tmp_path,
         [node("MatMul", "x w", "y")],
@@ -289,7 +289,7 @@ def test_transformer_block_with_symbolic_dimensions(tmp_path: Path) -> None:
     kinds = [op.kind for op in graph.ops]
     assert "Reshape" not in kinds
     assert "Concat" not in kinds
-    assert len(kinds) == 21
+    assert len(kinds) == 20
     assert graph.name == "model-batch2-length10"
 
 
@@ -325,12 +325,6 @@ def test_another_batch_rewrites_target_shapes(
     assert sizes["other"] == (4 * 70, "input")
     assert sizes["fixed"] == (4 * 21, "input")
     assert graph.provenance["target_shapes_rewritten"] == (target[0] in (2, 6))
-
-
-def test_reshape_attribute_of_the_first_opsets_is_rewritten(tmp_path: Path) -> None:
-    nodes = [node("Reshape", "x", "r", shape=[1, 12]), node("Abs", "r", "y")]
-    path = save_model(tmp_path, nodes, [value("x", (1, 12, 1))], [value("y", (1, 12))], opset=4)
-    assert tensors(load_onnx(path, batch=8))["y"] == (8 * 48, "output")
 
 
 def test_durations_follow_the_roofline(tmp_path: Path) -> None:

@@ -1,0 +1,301 @@
+"""Training graphs: the table of derivatives against torch's record, and backward passes by hand."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lowtide
+from lowtide.instances.onnx_import import load_onnx
+from lowtide.instances.onnx_import.derivatives import DERIVATIVES
+from lowtide.instances.onnx_import.network import Node
+from lowtide.instances.onnx_import.shapes import Value
+from lowtide.instances.onnx_import.views import VIEWS
+from lowtide.models.errors import InstanceError
+from lowtide.models.graph import Graph
+from lowtide.models.memory import sequential_memory
+from tests.onnx_models import integers, node, save_model, transformer_block, value, weight
+
+pytest.importorskip("onnx", reason="the package onnx is not installed")
+
+RECORD = Path(lowtide.__file__).parent / "results" / "reproductions" / "torch_saved_tensors.json"
+ATTRIBUTES = {"GroupNormalization": {"num_groups": 2}}
+SAME_AS = {"Upsample": "Resize"}
+
+
+def operators_of_torch() -> dict[str, dict[str, Any]]:
+    if not RECORD.exists():
+        pytest.skip("the record of torch's saved tensors is part of the source tree only")
+    operators: dict[str, dict[str, Any]] = json.loads(RECORD.read_text())["operators"]
+    return operators
+
+
+def kept_by_the_table(op_type: str, case: dict[str, Any]) -> Counter[str]:
+    """What the row keeps for the backward pass, in the words of the record."""
+    row = DERIVATIVES[op_type]
+    names = tuple(f"x{i}" for i in range(len(case["operands"])))
+    values = {
+        name: Value(name, tuple(shape), "FLOAT")
+        for name, shape in zip((*names, "y0"), (*case["operands"], case["output"]), strict=True)
+    }
+    one = Node(op_type, op_type, names, ("y0",), names, (), ATTRIBUTES.get(op_type, {}))
+    own = {}
+    for saved in row.saved:
+        dtype = {0: "float32", 1: "bool", 8: "int64"}[saved.bytes_each]
+        elements = saved.nbytes(one, values) // (saved.bytes_each or 4)
+        own[saved.name] = f"{dtype}[{elements}]"
+    kept: dict[str, str] = {}
+    for step in row.steps:
+        for word in step.reads:
+            for name in names if word == "x*" else [word]:
+                kept[name] = own.get(name, name)
+    return Counter(kept.values())
+
+
+def test_every_derivative_was_observed_in_torch() -> None:
+    differentiable = {op_type for op_type, row in DERIVATIVES.items() if row.steps}
+    assert {SAME_AS.get(op_type, op_type) for op_type in differentiable} == set(operators_of_torch())
+
+
+@pytest.mark.parametrize("op_type", sorted(op for op, row in DERIVATIVES.items() if row.steps))
+def test_the_table_keeps_what_torch_keeps_unless_it_says_why_not(op_type: str) -> None:
+    case = operators_of_torch()[SAME_AS.get(op_type, op_type)]
+    agrees = kept_by_the_table(op_type, case) == Counter(case["saves"])
+    assert agrees == (DERIVATIVES[op_type].note == "")
+
+
+def test_views_have_no_row_but_dropout() -> None:
+    assert VIEWS & set(DERIVATIVES) == {"Dropout"}
+
+
+# Backward passes by hand
+
+
+def lines(graph: Graph) -> list[str]:
+    """One line per op: kind, reads -> writes; ``'`` marks a gradient."""
+
+    def names(indices: tuple[int, ...]) -> str:
+        return " ".join(
+            graph.tensors[t].name.replace("/gradient_sum", "'").replace("/gradient", "'") for t in indices
+        )
+
+    return [f"{op.kind}: {names(op.reads)} -> {names(op.writes)}" for op in graph.ops]
+
+
+def train(folder: Path, nodes: list[Any], constants: list[Any], *shape: int) -> Graph:
+    path = save_model(folder, nodes, [value("x", shape)], [value("y", None)], constants)
+    return load_onnx(path, train=True, weights=True)
+
+
+def test_a_multilayer_perceptron(tmp_path: Path) -> None:
+    graph = train(
+        tmp_path,
+        [node("Gemm", "x w1 b1", "h"), node("Relu", "h", "r"), node("Gemm", "r w2 b2", "y")],
+        [weight("w1", 8, 5), weight("b1", 5), weight("w2", 5, 3), weight("b2", 3)],
+        *(4, 8),
+    )
+    assert lines(graph) == [
+        "Gemm: x w1 b1 -> h",
+        "Relu: h -> r",
+        "Gemm: r w2 b2 -> y",
+        "Loss: y y/labels -> loss y'",
+        "GemmGradient: y' w2 -> r'",
+        "GemmGradient: y' r -> w2' b2'",
+        "Update: w2 w2' -> w2",
+        "Update: b2 b2' -> b2",
+        "ReluGradient: r' r -> h'",
+        "GemmGradient: h' x -> w1' b1'",
+        "Update: w1 w1' -> w1",
+        "Update: b1 b1' -> b1",
+    ]
+    by_name = {t.name: t for t in graph.tensors}
+    assert (by_name["y/labels"].nbytes, by_name["y/labels"].initial) == (32, True)
+    assert (by_name["loss"].nbytes, by_name["loss"].final) == (4, True)
+    assert (by_name["y"].kind, by_name["y"].final) == ("output", False)
+    assert (by_name["w1/gradient"].nbytes, by_name["w1/gradient"].kind) == (160, "gradient")
+    # the network does 4*8*5 and 4*5*3 multiply-adds; bytes dominate everywhere at this size
+    assert {op.duration_ns for op in graph.ops} == {1}
+
+
+def test_a_residual_sum_passes_its_gradient_and_adds_contributions_once(tmp_path: Path) -> None:
+    graph = train(
+        tmp_path,
+        [
+            node("MatMul", "x w", "a"),
+            node("Relu", "a", "b"),
+            node("Tanh", "a", "c"),
+            node("Sum", "a b c", "s"),
+            node("Reshape", "s flat", "v"),
+            node("Add", "v bias", "y"),
+        ],
+        [weight("w", 8, 8), weight("bias", 8), integers("flat", 4, 8)],
+        *(2, 2, 8),
+    )
+    assert lines(graph)[4:] == [
+        "Add: s bias -> y",
+        "Loss: y y/labels -> loss y'",
+        "SumBroadcast: y' -> bias'",
+        "Update: bias bias' -> bias",
+        "TanhGradient: y' c -> a'1",
+        "ReluGradient: y' b -> a'2",
+        "SumGradients: y' a'1 a'2 -> a'",
+        "MatMulGradient: a' x -> w'",
+        "Update: w w' -> w",
+    ]
+    gradient = next(op for op in graph.ops if op.kind == "SumGradients")
+    assert {r for r, _ in gradient.inplace} == set(gradient.reads)
+
+
+def test_operands_used_twice(tmp_path: Path) -> None:
+    graph = train(
+        tmp_path,
+        [node("Mul", "x w", "a"), node("Mul", "a a", "b"), node("Add", "b b", "y")],
+        [weight("w", 8)],
+        *(2, 8),
+    )
+    assert lines(graph)[4:] == [
+        "SumGradients: y' -> b'",
+        "MulGradient: b' a -> a'",
+        "MulGradient: b' a -> a'1",
+        "SumGradients: a' a'1 -> a'",
+        "MulGradient: a' x -> w'",
+        "Update: w w' -> w",
+    ]
+
+
+def test_a_shared_weight_is_updated_once_behind_its_first_reader(tmp_path: Path) -> None:
+    graph = train(
+        tmp_path,
+        [
+            node("MatMul", "x w", "a"),
+            node("Tanh", "a", "b"),
+            node("MatMul", "b w", "c"),
+            node("Gemm", "c w2", "y"),
+        ],
+        [weight("w", 8, 8), weight("w2", 8, 3)],
+        *(2, 8),
+    )
+    assert lines(graph)[5:] == [
+        "GemmGradient: y' w2 -> c'",
+        "GemmGradient: y' c -> w2'",
+        "Update: w2 w2' -> w2",
+        "MatMulGradient: c' w -> b'",
+        "MatMulGradient: c' b -> w'",
+        "TanhGradient: b' b -> a'",
+        "MatMulGradient: a' x -> w'1",
+        "SumGradients: w' w'1 -> w'",
+        "Update: w w' -> w",
+    ]
+
+
+def test_normalization_pooling_and_dropout_save_what_they_need(tmp_path: Path) -> None:
+    graph = train(
+        tmp_path,
+        [
+            node("Conv", "x w b", "c", kernel_shape=[3, 3]),
+            node("BatchNormalization", "c scale bias mean var", "n"),
+            node("MaxPool", "n", "p", kernel_shape=[2, 2], strides=[2, 2]),
+            node("Dropout", "p", "y"),
+        ],
+        [weight("w", 6, 3, 3, 3), weight("b", 6)]
+        + [weight(name, 6) for name in ("scale", "bias", "mean", "var")],
+        *(2, 3, 10, 10),
+    )
+    assert lines(graph) == [
+        "Conv: x w b -> c",
+        "BatchNormalization: c scale bias mean var -> n n/mean n/invstd mean var",
+        "MaxPool: n -> p p/indices",
+        "Dropout: p -> y y/mask",
+        "Loss: y y/labels -> loss y'",
+        "DropoutGradient: y' y/mask -> p'",
+        "MaxPoolGradient: p' n p/indices -> n'",
+        "BatchNormalizationGradient: n' c scale n/mean n/invstd -> c' scale' bias'",
+        "Update: scale scale' -> scale",
+        "Update: bias bias' -> bias",
+        "ConvGradient: c' x -> w' b'",
+        "Update: w w' -> w",
+        "Update: b b' -> b",
+    ]
+    sizes = {t.name: t.nbytes for t in graph.tensors}
+    elements = 2 * 6 * 4 * 4
+    assert sizes["p/indices"] == 8 * elements
+    assert sizes["y/mask"] == elements
+    assert sizes["n/mean"] == sizes["n/invstd"] == 24
+
+
+def test_an_optional_output_that_is_read_serves_as_the_saved_tensor(tmp_path: Path) -> None:
+    path = save_model(
+        tmp_path,
+        [
+            node("MatMul", "x w", "h"),
+            node("Dropout", "h", "d mask"),
+            node("LayerNormalization", "d scale", "y unused"),
+        ],
+        [value("x", (2, 8))],
+        [value("y", None), value("mask", None, "BOOL")],
+        [weight("w", 8, 8), weight("scale", 8)],
+    )
+    found = lines(load_onnx(path, train=True))
+    assert found[1:3] == ["Dropout: h -> d mask", "LayerNormalization: d scale -> y y/mean y/invstd"]
+    assert "DropoutGradient: d' mask -> h'" in found
+
+
+def test_gradients_stop_where_there_is_no_derivative(tmp_path: Path) -> None:
+    graph = train(
+        tmp_path,
+        [
+            node("MatMul", "x w", "a"),
+            node("Relu", "x", "r"),
+            node("Greater", "a r", "mask"),
+            node("Where", "mask a r", "y"),
+        ],
+        [weight("w", 8, 8)],
+        *(2, 8),
+    )
+    assert lines(graph)[5:] == [
+        "WhereGradient: y' mask -> a'",
+        "MatMulGradient: a' x -> w'",
+        "Update: w w' -> w",
+    ]
+
+
+def test_constants_of_the_graph_are_not_trained(tmp_path: Path) -> None:
+    from onnx import TensorProto, helper
+
+    table = helper.make_tensor("table", TensorProto.FLOAT, [8], [1.0] * 8)
+    graph = train(
+        tmp_path,
+        [node("Constant", "", "k", value=table), node("Add", "x k", "a"), node("Mul", "a w", "y")],
+        [weight("w", 8)],
+        *(2, 8),
+    )
+    assert [op.kind for op in graph.ops] == ["Add", "Mul", "Loss", "MulGradient", "Update"]
+
+
+def test_a_transformer_block_can_be_trained(tmp_path: Path) -> None:
+    graph = load_onnx(transformer_block(tmp_path), batch=2, dims={"length": 10}, train=True)
+    kinds = Counter(op.kind for op in graph.ops)
+    assert kinds["Update"] == 11  # six matrices, two norms, and the expanded mask
+    assert kinds["SumGradients"] == 3  # of up, of r1, and of n1 (queries, keys and values)
+    assert kinds["LayerNormalizationGradient"] == 2
+    assert sequential_memory(graph).peak(range(len(graph.ops))) > 0
+
+
+def test_unknown_derivatives_are_named(tmp_path: Path) -> None:
+    nodes = [node("MatMul", "x w", "h"), node("Det", "h", "y")]
+    path = save_model(tmp_path, nodes, [value("x", (8, 8))], [value("y", ())], [weight("w", 8, 8)])
+    with pytest.raises(InstanceError, match=r"found operator Det, .* one of Abs, Add, .*, Where$"):
+        load_onnx(path, train=True)
+    nodes = [node("Det", "x", "h"), node("Mul", "h w", "y")]
+    path = save_model(tmp_path, nodes, [value("x", (8, 8))], [value("y", (1,))], [weight("w", 1)])
+    assert len(load_onnx(path, train=True).ops) == 5  # Det needs no gradient here
+
+
+def test_a_network_without_weights_cannot_be_trained(tmp_path: Path) -> None:
+    path = save_model(tmp_path, [node("Relu", "x", "y")], [value("x", (1,))], [value("y", (1,))])
+    with pytest.raises(InstanceError, match="found no output that depends on a trained weight"):
+        load_onnx(path, train=True)
