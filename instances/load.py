@@ -85,7 +85,7 @@ def load(spec: str | os.PathLike[str], **options: object) -> Graph:
 def list_instances() -> list[tuple[str, str]]:
     """Return ``(specification, description)`` of everything that needs no file of the user's.
 
-    Cheap: no graph is built, and no optional package imported.
+    Cheap: no graph is built. The networks of the onnx package are listed if it is installed.
     """
     from .catalogue import entries
     from .generators import FAMILIES

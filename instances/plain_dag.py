@@ -224,7 +224,8 @@ def _topological_order(source: nx.DiGraph[Any], where: str) -> list[Any]:
                 heapq.heappush(ready, j)
     if len(order) < len(nodes):
         before = [{position[u] for u in source.predecessors(v)} for v in nodes]
-        cycle = [str(nodes[i]) for i in reversed(find_cycle(before))]
-        path = " -> ".join([*cycle, cycle[0]])
+        cycle = find_cycle(before)[::-1]
+        first = cycle.index(min(cycle))
+        path = " -> ".join(str(nodes[i]) for i in [*cycle[first:], *cycle[: first + 1]])
         raise InstanceError(f"{where}: found the cycle {path}, expected an acyclic graph")
     return order

@@ -19,7 +19,7 @@ from lowtide.models.errors import InstanceError
 from lowtide.models.graph import Accounting, Graph, Mode, Op, Tensor
 from tests.strategies import graphs, random_graph
 
-MANY = settings(max_examples=100, deadline=None, derandomize=True)
+MANY = settings(max_examples=40, deadline=None, derandomize=True)
 
 
 def good() -> dict[str, Any]:
