@@ -243,8 +243,16 @@ class Graph:
             raise InstanceError(f"drop: found kind {unknown[0]!r}, expected {', '.join(KINDS)}")
         tensors = tuple(replace(t, nbytes=0) if t.kind in unwanted else t for t in self.tensors)
         lost = sum(t.nbytes for t in self.tensors if t.kind in unwanted)
-        dropped = {**self.provenance.get("dropped_bytes", {}), ",".join(sorted(unwanted)): lost}
+        dropped = {**self.dropped_bytes, ",".join(sorted(unwanted)): lost}
         return replace(self, tensors=tensors, provenance={**self.provenance, "dropped_bytes": dropped})
+
+    @property
+    def dropped_bytes(self) -> dict[str, int]:
+        """Bytes that importers or `drop` left out, by the kinds they belong to."""
+        found = self.provenance.get("dropped_bytes")
+        if not isinstance(found, Mapping):
+            return {}
+        return {str(kinds): lost for kinds, lost in found.items() if isinstance(lost, int)}
 
     def summary(self) -> dict[str, Any]:
         """Return counts and totals: ops, tensors, bytes by kind, duration of all ops."""
@@ -261,6 +269,12 @@ class Graph:
             "bytes_by_kind": {k: v for k, v in by_kind.items() if v},
             "duration_ns": sum(min(m.duration_ns for m in op.all_modes) for op in self.ops),
         }
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show."""
+        from .html import graph_html
+
+        return graph_html(self)
 
     def __repr__(self) -> str:
         return f"Graph({self.name!r}, {len(self.ops)} ops, {len(self.tensors)} tensors)"

@@ -129,6 +129,12 @@ class Plan:
         """The ops by start time (recomputed ops appear again)."""
         return tuple(run.op for run in sorted(self.runs, key=lambda r: (r.start, r.end, r.op)))
 
+    def _repr_html_(self) -> str:
+        """Return what notebooks show."""
+        from .html import plan_html
+
+        return plan_html(self)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object of the native plan format."""
         data: dict[str, Any] = {

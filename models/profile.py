@@ -1,24 +1,27 @@
 """What is resident in a tier over the time of a plan, by kind of tensor: the data of the pictures.
 
-The verifier judges a plan and has the last word on its totals; this module only says which kinds they
-consist of, from the same actions: what is there at the start, what runs and copies allocate, what frees
-release.
+The verifier judges a plan and has the last word on its totals; this module says which kinds they
+consist of.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .errors import InstanceError
 from .graph import KINDS
+from .lowering import lower_order
+from .residencies import residencies
+from .verify_actions import well_formed
+from .verify_case import Case
 
 if TYPE_CHECKING:
     from .graph import Graph
-    from .plan import ByteRange, Plan
+    from .plan import Plan
 
 IntArray = NDArray[np.int64]
 
@@ -100,8 +103,8 @@ def memory_profile(graph: Graph, plan: Plan, tier: str | None = None) -> MemoryP
     """
     tier = plan.machine.tiers[0].name if tier is None else tier
     changes = _changes(graph, plan, tier)
-    end = max((action.end for action in (*plan.runs, *plan.copies)), default=0)
-    end = plan.period or max([end, *(time for time, _, _ in changes)])
+    ends = [*(run.end for run in plan.runs), *(copy.end for copy in plan.copies)]
+    end = plan.period or max([0, *ends, *(time for time, _, _ in changes)])
     stamps = np.array([time for time, _, _ in changes], dtype=np.int64)
     times = np.unique(np.concatenate([stamps[stamps < end], np.array([0, end], dtype=np.int64)]))
     steps = np.zeros((len(KINDS), len(times)), dtype=np.int64)
@@ -117,37 +120,33 @@ def memory_profile(graph: Graph, plan: Plan, tier: str | None = None) -> MemoryP
     )
 
 
+def reference_profile(graph: Graph, plan: Plan) -> MemoryProfile | None:
+    """Return the profile of the reference order on the plan's machine, to compare the plan with.
+
+    None where there is none: several tiers, a periodic plan, or ops that cannot run one by one there.
+    """
+    if len(plan.machine.tiers) > 1 or plan.period is not None:
+        return None
+    try:
+        return memory_profile(graph, lower_order(graph, range(len(graph.ops)), plan.machine))
+    except InstanceError:
+        return None
+
+
 def _changes(graph: Graph, plan: Plan, tier: str) -> list[tuple[int, str, int]]:
     """Return ``(time, kind, bytes)`` of everything that is allocated (+) and released (-) in the tier."""
-    home = {p.name: p.tiers[0].tier for p in plan.machine.processors}
-    changes: list[tuple[int, str, int]] = []
-    events: list[tuple[int, int, int, ByteRange | None]] = []  # time, 0 release / 1 allocate, tensor
-    events += [(0, 1, r.tensor, r.bytes) for r in plan.start if r.tier == tier]
-    for run in plan.runs:
-        op = graph.ops[run.op]
-        mode = op.all_modes[run.mode]
-        named = dict(mode.operands)
-        if home[run.processor] == tier and mode.workspace:
-            changes += [
-                (run.start, "workspace", mode.workspace),
-                (run.end, "workspace", -mode.workspace),
-            ]
-        events += [(run.start, 1, t, None) for t in op.writes if named.get(t, home[run.processor]) == tier]
-    for copy in plan.copies:
-        if copy.dst == tier:
-            events.append((copy.start, 1, copy.tensor, copy.bytes))
-            if plan.period is not None and copy.end > plan.period:  # already under way at time 0
-                events.append((0, 1, copy.tensor, copy.bytes))
-    events += [(f.time, 0, f.tensor, f.bytes) for f in plan.frees if f.tier == tier]
-    held: dict[int, list[ByteRange]] = defaultdict(list)
-    for time, allocate, t, span in sorted(events, key=lambda event: event[:2]):
-        tensor = graph.tensors[t]
-        lo, hi = (0, tensor.nbytes) if span is None else span
-        before = sum(b - a for a, b in held[t])
-        rest = [(a, min(b, lo)) for a, b in held[t] if a < lo] + [
-            (max(a, hi), b) for a, b in held[t] if b > hi
-        ]
-        held[t] = [*rest, (lo, hi)] if allocate else rest
-        if change := sum(b - a for a, b in held[t]) - before:
-            changes.append((time, tensor.kind, change))
-    return changes
+    case = Case(graph, plan.machine, plan.period)
+    actions = well_formed(case, plan, {})
+    number = case.tier_number[tier]
+    held: list[tuple[str, int, int, int]] = []  # kind, bytes, from, to
+    for r in residencies(case, actions):
+        if r.tier == number:
+            edges = [r.lower, *(time for gap in r.gaps for time in gap), r.upper]
+            kind = graph.tensors[r.tensor].kind
+            held += [(kind, r.high - r.low, a, b) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+    held += [
+        ("workspace", run.workspace, run.start, run.end)
+        for run in actions.runs
+        if run.workspace and case.processors[run.processor].home == number
+    ]
+    return [change for kind, n, a, b in held for change in ((a, kind, n), (b, kind, -n))]

@@ -87,6 +87,12 @@ class Result:
             return 0.0
         return (self.objective - self.bound) / self.objective if self.objective else None
 
+    def _repr_html_(self) -> str:
+        """Return what notebooks show."""
+        from .html import result_html
+
+        return result_html(self)
+
     def record(self, plan: str | None = None) -> dict[str, Any]:
         """Return the run record (design section 6): JSON values, `plan` is the path it was saved to."""
         return {

@@ -7,7 +7,7 @@ import re
 from .errors import UsageError
 
 BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
-_FACTORS = {unit.lower(): 1024**k for k, unit in enumerate(BINARY)}
+_FACTORS: dict[str, int] = {unit.lower(): 1024**k for k, unit in enumerate(BINARY)}
 _FACTORS |= {unit: 1000**k for k, unit in enumerate(("", "kb", "mb", "gb", "tb", "pb"))}
 
 
@@ -65,11 +65,10 @@ def parse_bytes(text: str) -> int:
     (4294967296, 1500, 4096)
     """
     match = re.fullmatch(r"\s*(\d{1,18})(?:\.(\d{1,9}))?\s*([A-Za-z]*)\s*", text, re.ASCII)
-    factor = match and _FACTORS.get(match[3].lower())
-    if match is None or factor is None:
+    if match is None or (factor := _FACTORS.get(match[3].lower())) is None:
         raise UsageError(f"size: found {text!r}, expected bytes such as 4096, 512MiB or 4GiB")
     fraction = match[2] or ""
-    nbytes, rest = divmod(int(match[1] + fraction) * factor, 10 ** len(fraction))
+    nbytes, rest = divmod(int(match[1] + fraction) * factor, int("1" + "0" * len(fraction)))
     if rest or nbytes < 1:
         raise UsageError(f"size: found {text!r}, expected a whole number of bytes >= 1")
     return nbytes

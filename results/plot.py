@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..models.errors import BackendUnavailable, InstanceError, UsageError
+from ..models.errors import BackendUnavailable, UsageError
 from ..models.files import write_whole
 from ..models.plan import Plan
-from ..models.profile import MemoryProfile, memory_profile
+from ..models.profile import MemoryProfile, memory_profile, reference_profile
 from ..models.result import Result
 from ..models.units import format_gap
 from ..models.verify import verify
@@ -92,7 +92,7 @@ def profile(
     memory = memory_profile(graph, plan, tier)
     if bound is not None and bound > memory.peak:
         raise UsageError(f"bound: found {bound} bytes, expected at most the peak, {memory.peak} bytes")
-    reference = _reference(graph, plan)
+    reference = reference_profile(graph, plan)
     levels = _levels(plan, memory, reference, bound)
     end, most = int(memory.times[-1]), max(levels.values())
     scale = drawing.scale_for(end, most, counts_ops=all(r.end - r.start == 1 for r in plan.runs))
@@ -191,16 +191,6 @@ def _plan_and_graph(item: Result | Plan, graph: Graph | None) -> tuple[Plan, Gra
     if graph is None:
         raise UsageError("profile: found a plan without its graph, expected profile(plan, graph)")
     return plan, graph
-
-
-def _reference(graph: Graph, plan: Plan) -> MemoryProfile | None:
-    """Return the profile of the reference order, where there is one on the plan's machine."""
-    if len(plan.machine.tiers) > 1 or plan.period is not None:
-        return None
-    try:
-        return memory_profile(graph, Plan.from_order(graph, range(len(graph.ops)), plan.machine))
-    except InstanceError:
-        return None
 
 
 def _levels(

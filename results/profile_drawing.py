@@ -92,7 +92,7 @@ def draw_reference(ax: Axes, reference: MemoryProfile, scale: Scale) -> None:
         where="post",
         color=_REFERENCE,
         linewidth=0.8,
-        zorder=4,
+        zorder=2.5,  # over the areas, under their outline: seen where the two differ
         label="reference order",
     )
 
@@ -175,6 +175,7 @@ def mark_peak(ax: Axes, memory: MemoryProfile, scale: Scale, name: str, index: i
         fontsize=_TEXT,
         color=_INK,
         zorder=6,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
         arrowprops={
             "arrowstyle": "-",
             "color": _GREY,

@@ -1,0 +1,93 @@
+"""The command line ``lowtide``: builds the parser from `lowtide.cli` and dispatches to a verb."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ._version import __version__
+from .cli import convert, demo, export, plot, show, solve, verify
+from .cli import list as list_verb
+from .cli.output import drop_output
+from .cli.parser import Parser, option_names
+from .models.errors import LowtideError, UsageError, VerificationError
+
+if TYPE_CHECKING:
+    from .cli.parser import Subparsers
+
+VERBS = (list_verb, show, convert, solve, verify, plot, export, demo)
+
+
+def build_parser() -> tuple[Parser, Subparsers]:
+    """Return the parser of the program and its verbs."""
+    parser = Parser(
+        prog="lowtide",
+        description="Mathematical optimization for memory-aware scheduling of computation graphs.",
+        epilog="Exit status: 0 done, 1 verification failed, infeasible or failed, 2 usage or bad input.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"lowtide {__version__}")
+    subparsers = parser.add_subparsers(title="verbs", metavar="VERB", dest="verb")
+    for verb in VERBS:
+        verb.add_parser(subparsers)
+    return parser, subparsers
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit status.
+
+    Examples
+    --------
+    >>> main(["list", "problems", "--json"])  # doctest: +ELLIPSIS
+    {"problems": [{"name": "peak", ...}]}
+    0
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a name that the terminal cannot show must not stop the work
+            stream.reconfigure(errors="replace")
+    try:
+        return _run(list(sys.argv[1:] if argv is None else argv))
+    except VerificationError as error:
+        print(f"lowtide: {error}", file=sys.stderr)
+        return 1
+    except (LowtideError, OSError) as error:
+        if isinstance(error, BrokenPipeError):
+            drop_output()
+            return 0
+        print(f"lowtide: error: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("lowtide: interrupted", file=sys.stderr)
+        return 130
+
+
+def _run(argv: list[str]) -> int:
+    parser, subparsers = build_parser()
+    names = list(subparsers.choices)
+    if not argv:
+        raise UsageError(f"found no verb, expected one of {', '.join(names)} (lowtide --help)")
+    if not argv[0].startswith("-") and argv[0] not in names:
+        raise UsageError(f"verb: found {argv[0]!r}, {_nearest(argv[0], names)}")
+    try:
+        args, unknown = parser.parse_known_args(argv)
+        sys.stdout.flush()  # help and version end here; a closed pipe shows now, not at exit
+    except SystemExit as stop:
+        sys.stdout.flush()
+        return int(stop.code or 0)
+    if unknown:
+        what = "option" if unknown[0].startswith("-") else "argument"
+        hint = _nearest(unknown[0].partition("=")[0], option_names(subparsers.choices[args.verb]))
+        raise UsageError(f"{args.verb}: found unknown {what} {unknown[0]!r}, {hint}")
+    status: int = args.run(args)
+    return status
+
+
+def _nearest(word: str, words: Sequence[str]) -> str:
+    near = difflib.get_close_matches(word, words, n=2, cutoff=0.5)
+    return f"did you mean {' or '.join(near)}?" if near else f"expected one of {', '.join(words)}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

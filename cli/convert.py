@@ -1,0 +1,76 @@
+"""``lowtide convert``: read a graph in one format, write it in another."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from .output import emit_json, emit_pairs
+from .parser import SPEC_HELP, add_verb, key_value, unique
+
+if TYPE_CHECKING:
+    from .parser import Subparsers
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add the verb."""
+    parser = add_verb(
+        subparsers,
+        "convert",
+        run,
+        "convert a graph to native JSON, DOT or GraphML",
+        examples=[
+            "lowtide convert model.onnx graph.json.gz --set batch=32",
+            "lowtide convert 'onnx:resnet50?train=1,weights=1' graph.json --drop weight",
+            "lowtide convert graph.json graph.dot",
+        ],
+    )
+    parser.add_argument("spec", help=SPEC_HELP)
+    parser.add_argument(
+        "out", help="file to write; its ending (.json, .json.gz, .dot, .graphml) tells the format"
+    )
+    parser.add_argument(
+        "--set",
+        type=key_value,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="an option of the instance, such as batch=32, train=1, or the size of a symbolic dimension",
+    )
+    parser.add_argument(
+        "--drop",
+        action="append",
+        default=[],
+        metavar="KIND",
+        help="let the tensors of a kind (weight, state, input, …) count 0 bytes",
+    )
+    parser.add_argument("--accounting", metavar="coexist|replace", help="how an op's own memory counts")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Convert."""
+    from ..instances import check_writable, load, save
+    from ..models.units import exact_bytes
+
+    check_writable(args.out)
+    options = unique(args.set, "--set")
+    graph = load(args.spec, **options)
+    if args.drop:
+        graph = graph.drop(args.drop)
+    if args.accounting is not None:
+        graph = replace(graph, accounting=args.accounting)
+    save(graph, args.out)
+    summary = graph.summary()
+    if args.json:
+        emit_json({"source": args.spec, "written": args.out, **summary})
+    else:
+        emit_pairs(
+            [
+                ("graph", f"{graph.name}: {summary['ops']:,} ops, {summary['tensors']:,} tensors"),
+                ("bytes", exact_bytes(summary["bytes"])),
+                ("sha256", graph.sha256),
+                ("written", args.out),
+            ]
+        )
+    return 0

@@ -1,0 +1,107 @@
+"""``lowtide demo``: the least memory of a training iteration of a real network, proved and drawn."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .output import emit, emit_json, emit_table
+from .parser import add_verb, seconds_or_none
+from .progress import Progress
+
+if TYPE_CHECKING:
+    from .parser import Subparsers
+
+SPEC = "onnx:squeezenet?train=1"
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add the verb."""
+    parser = add_verb(
+        subparsers,
+        "demo",
+        run,
+        "solve, verify and draw a training iteration of SqueezeNet",
+        details="Writes plan.json, profile.svg and profile.png.",
+        examples=["lowtide demo", "lowtide demo --out pictures"],
+    )
+    parser.add_argument("--out", default="demo", metavar="FOLDER", help="made if missing (default demo)")
+    parser.add_argument(
+        "--time-limit", type=seconds_or_none, default=60.0, metavar="SECONDS", help="default 60"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Solve, verify, draw."""
+    from ..instances import load, read_plan, write_plan
+    from ..models.errors import UsageError
+    from ..models.problem import Peak
+    from ..models.verify import verify
+    from ..results import plot
+    from ..solvers.solve import solve
+
+    graph = load(SPEC)
+    ax = plot.new_axes()
+    problem = Peak(graph)
+    reference = solve(problem, "reference")
+    greedy = solve(problem, "greedy")
+    with Progress() as progress:
+        best = solve(problem, time_limit=args.time_limit, progress=progress)
+    folder = Path(args.out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--out: found {error.strerror} at {args.out}, expected a folder") from None
+    files = {kind: str(folder / name) for kind, name in _FILES.items()}
+    assert best.plan is not None
+    write_plan(replace(best.plan, graph_source=SPEC), files["plan"])
+    verify(graph, read_plan(files["plan"])).raise_if_invalid()
+    plot.profile(best, ax=ax)
+    for kind in ("svg", "png"):
+        plot.save(ax, files[kind])
+    found: dict[str, Any] = {
+        "instance": SPEC,
+        "ops": len(graph.ops),
+        "tensors": len(graph.tensors),
+        "reference": reference.objective,
+        "greedy": greedy.objective,
+        "objective": best.objective,
+        "bound": best.bound,
+        "gap": best.gap,
+        "status": str(best.status),
+        "verified": True,
+        "seconds": round(sum(best.seconds.values()), 3),
+        "files": files,
+    }
+    if args.json:
+        emit_json(found)
+    else:
+        _print(found)
+    return 0
+
+
+_FILES = {"plan": "plan.json", "svg": "profile.svg", "png": "profile.png"}
+
+
+def _print(found: dict[str, Any]) -> None:
+    from ..models.units import exact_bytes, format_gap
+
+    emit_table(
+        ["", found["instance"]],
+        [
+            ["ops", f"{found['ops']:,}"],
+            ["tensors", f"{found['tensors']:,}"],
+            ["peak of the reference order", exact_bytes(found["reference"])],
+            ["peak of the greedy order", exact_bytes(found["greedy"])],
+            ["least peak found", exact_bytes(found["objective"])],
+            ["proved bound", exact_bytes(found["bound"])],
+            ["gap", format_gap(found["gap"])],
+            ["status", found["status"]],
+            ["verified", "yes"],
+            ["seconds", f"{found['seconds']:.2f}"],
+        ],
+        right=(found["instance"],),
+    )
+    emit("\nwritten: " + ", ".join(found["files"].values()))

@@ -1,0 +1,68 @@
+"""``lowtide export``: write the model that a method would solve, for other solvers and for reports."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import TYPE_CHECKING
+
+from .output import emit_json, emit_pairs
+from .parser import SPEC_HELP, add_verb
+
+if TYPE_CHECKING:
+    from .parser import Subparsers
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add the verb."""
+    parser = add_verb(
+        subparsers,
+        "export",
+        run,
+        "write the model of a method to a file",
+        examples=[
+            "lowtide export peak graph.json.gz --method milp -o model.mps",
+            "lowtide export peak gen:chain?n=8 --method cpsat -o model.pb.txt",
+        ],
+    )
+    parser.add_argument("problem", help="see lowtide list problems")
+    parser.add_argument("spec", help=SPEC_HELP)
+    parser.add_argument("--method", required=True, help="a method that builds a model, such as milp or cpsat")
+    parser.add_argument(
+        "-o", "--out", required=True, metavar="FILE", help=".mps or .lp (MILP), .pb.txt (CP-SAT)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Build and write the model."""
+    from ..instances import check_writable, load
+    from ..models.problem import PROBLEMS
+    from ..models.units import exact_bytes
+    from ..solvers.export import export_model
+    from ..solvers.registry import find_method
+
+    check_writable(args.out)
+    find_method(args.problem, args.method)
+    graph = load(args.spec)
+    export_model(PROBLEMS[args.problem](graph), args.method, args.out)
+    nbytes = os.path.getsize(args.out)
+    if args.json:
+        emit_json(
+            {
+                "instance": graph.name,
+                "problem": args.problem,
+                "method": args.method,
+                "nbytes": nbytes,
+                "written": args.out,
+            }
+        )
+    else:
+        emit_pairs(
+            [
+                ("instance", graph.name),
+                ("problem", args.problem),
+                ("method", args.method),
+                ("written", f"{args.out}, {exact_bytes(nbytes)}"),
+            ]
+        )
+    return 0

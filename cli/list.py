@@ -1,0 +1,91 @@
+"""``lowtide list``: the problems, methods and instances there are."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from .output import emit_json, emit_table
+from .parser import add_verb
+
+if TYPE_CHECKING:
+    from .parser import Subparsers
+
+WHAT = ("problems", "methods", "instances")
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add the verb."""
+    parser = add_verb(
+        subparsers,
+        "list",
+        run,
+        "list problems, methods and instances",
+        examples=["lowtide list", "lowtide list methods --json"],
+    )
+    parser.add_argument("what", nargs="?", choices=WHAT, help="only these (default: all)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the lists."""
+    chosen = WHAT if args.what is None else (args.what,)
+    found = {
+        what: {"problems": _problems, "methods": _methods, "instances": _instances}[what]() for what in chosen
+    }
+    if args.json:
+        emit_json(found)
+        return 0
+    for what, rows in found.items():
+        groups = {what: rows} if what != "instances" else _by_scheme(rows)
+        for title, group in groups.items():
+            columns = [key for key in group[0] if key not in ("options", "source")]
+            emit_table(columns, [[_text(row[c]) for c in columns] for row in group], title=title)
+    return 0
+
+
+def _problems() -> list[dict[str, Any]]:
+    from ..models.problem import PROBLEMS
+
+    return [
+        {"name": name, "objective": problem.unit, "question": (problem.__doc__ or "").splitlines()[0]}
+        for name, problem in PROBLEMS.items()
+    ]
+
+
+def _methods() -> list[dict[str, Any]]:
+    from ..solvers.registry import methods
+
+    return [
+        {
+            "problem": m.problem,
+            "name": m.name,
+            "exact": m.exact,
+            "engine": m.engine,
+            "summary": m.summary,
+            "source": m.source,
+            "options": dict(m.options),
+        }
+        for m in methods()
+    ]
+
+
+def _instances() -> list[dict[str, Any]]:
+    from ..instances import list_instances
+
+    return [{"instance": spec, "description": text} for spec, text in list_instances()]
+
+
+def _by_scheme(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Return the instances in one table per scheme: the width of one does not spread the others."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault(f"instances, {row['instance'].partition(':')[0]}", []).append(row)
+    return groups
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)

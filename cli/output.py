@@ -1,0 +1,121 @@
+"""What goes to standard output: tables for people, one JSON object for programs.
+
+On a terminal tables are drawn by rich, if it is installed; elsewhere they are plain aligned text. When
+the reader of a pipe has gone, the rest is dropped quietly and the work goes on.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import sys
+from collections.abc import Collection, Sequence
+from typing import Any
+
+_STYLES = {
+    "optimal": "bold green",
+    "valid": "bold green",
+    "feasible": "yellow",
+    "unknown": "yellow",
+    "infeasible": "bold red",
+    "failed": "bold red",
+    "invalid": "bold red",
+}
+"""How the first word of a verdict looks on a terminal."""
+
+
+def emit(text: str) -> None:
+    """Write a line to standard output."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        drop_output()
+
+
+def emit_json(value: dict[str, Any]) -> None:
+    """Write one JSON object on one line."""
+    emit(json.dumps(value, ensure_ascii=False))
+
+
+def drop_output() -> None:
+    """Send what else goes to standard output nowhere: its reader has gone."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def note(text: str) -> None:
+    """Write a remark for people to standard error."""
+    print(f"lowtide: {text}", file=sys.stderr, flush=True)
+
+
+def emit_pairs(rows: Sequence[tuple[str, str]]) -> None:
+    """Write names and values, one pair a line."""
+    if not _draws():
+        width = max((len(name) for name, _ in rows), default=0)
+        for name, value in rows:
+            emit(f"{name:<{width}}  {value}".rstrip())
+        return
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        table.add_row(_cell(name), _cell(value))
+    _print(table)
+
+
+def emit_table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    title: str = "",
+    right: Collection[str] = (),
+) -> None:
+    """Write a table; the columns named in `right` hold numbers, aligned to the right."""
+    if not _draws():
+        emit("\n".join(_plain(columns, rows, title, right)))
+        return
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title=title or None, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    for column in columns:
+        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*map(_cell, row))
+    _print(table)
+
+
+def _plain(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], title: str, right: Collection[str]
+) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
+
+    def line(cells: Sequence[str]) -> str:
+        parts = [
+            f"{cell:>{width}}" if name in right else f"{cell:<{width}}"
+            for name, cell, width in zip(columns, cells, widths, strict=True)
+        ]
+        return "  ".join(parts).rstrip()
+
+    head = [title, "-" * len(title)] if title else []
+    return ["", *head, line(columns), *map(line, rows)]
+
+
+def _draws() -> bool:
+    """Whether tables are drawn: a terminal, and rich is installed."""
+    return sys.stdout.isatty() and importlib.util.find_spec("rich") is not None
+
+
+def _cell(text: str) -> Any:
+    """Return a cell whose text is taken as it is (no markup)."""
+    from rich.text import Text
+
+    return Text(text, style=_STYLES.get(text.partition(" ")[0].rstrip(":,"), ""))
+
+
+def _print(table: Any) -> None:
+    from rich.console import Console
+
+    Console(highlight=False).print(table)

@@ -1,0 +1,125 @@
+"""``lowtide show``: what a graph consists of, and how much memory it needs at least and as it is."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from .output import emit_json, emit_pairs, emit_table
+from .parser import SPEC_HELP, add_verb, whole_number
+
+if TYPE_CHECKING:
+    from ..models.graph import Graph
+    from .parser import Subparsers
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add the verb."""
+    parser = add_verb(
+        subparsers,
+        "show",
+        run,
+        "show counts, sizes and first bounds of a graph",
+        examples=["lowtide show onnx:densenet121", "lowtide show graph.json.gz --largest 20"],
+    )
+    parser.add_argument("spec", help=SPEC_HELP)
+    parser.add_argument(
+        "--largest", type=whole_number(0), default=8, metavar="N", help="tensors to list (default 8)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the description."""
+    from ..instances import load
+
+    graph = load(args.spec)
+    found = describe(graph, args.spec, args.largest)
+    if args.json:
+        emit_json(found)
+    else:
+        _print(found)
+    return 0
+
+
+def describe(graph: Graph, source: str, largest: int) -> dict[str, Any]:
+    """Return what ``show --json`` prints."""
+    from ..models.memory import sequential_memory
+    from ..models.precedence import precedence
+    from ..solvers.algorithms.cut_bound import working_set_bound
+
+    by_size = sorted(range(len(graph.tensors)), key=lambda t: (-graph.tensors[t].nbytes, t))
+    return {
+        "source": source,
+        **graph.summary(),
+        "edges": precedence(graph).n_edges,
+        "tensors_by_kind": _count([t.kind for t in graph.tensors]),
+        "ops_by_kind": _count([op.kind for op in graph.ops]),
+        "dropped_bytes": graph.dropped_bytes,
+        "reference_peak": sequential_memory(graph).peak(range(len(graph.ops))),
+        "working_set_bound": working_set_bound(graph),
+        "largest": [
+            {
+                "index": t,
+                "name": graph.tensors[t].name,
+                "kind": graph.tensors[t].kind,
+                "nbytes": graph.tensors[t].nbytes,
+            }
+            for t in by_size[:largest]
+        ],
+        "provenance": dict(graph.provenance),
+    }
+
+
+def _count(words: list[str]) -> dict[str, int]:
+    from collections import Counter
+
+    return dict(sorted(Counter(words).items(), key=lambda item: (-item[1], item[0])))
+
+
+def _print(found: dict[str, Any]) -> None:
+    from ..models.units import exact_bytes, format_bytes, format_duration
+
+    rows = [
+        ("graph", found["name"]),
+        ("source", found["source"]),
+        ("sha256", found["sha256"]),
+        ("accounting", found["accounting"]),
+        ("ops", f"{found['ops']:,}" + _list_of(found["ops_by_kind"])),
+        ("tensors", f"{found['tensors']:,} ({found['initial']:,} initial, {found['final']:,} final)"),
+        ("precedence", f"{found['edges']:,} edges"),
+        ("bytes", exact_bytes(found["bytes"])),
+        ("duration", f"{format_duration(found['duration_ns'])} in sequence"),
+        ("reference order", f"peak {exact_bytes(found['reference_peak'])}"),
+        ("largest working set", f"{exact_bytes(found['working_set_bound'])}, a bound for every order"),
+    ]
+    rows += [
+        ("dropped", f"{kinds} tensors count 0 bytes; they are {exact_bytes(lost)}")
+        for kinds, lost in found["dropped_bytes"].items()
+    ]
+    emit_pairs(rows)
+    emit_table(
+        ["kind", "tensors", "bytes", "size"],
+        [
+            [kind, f"{count:,}", f"{nbytes:,}", format_bytes(nbytes)]
+            for kind, count in found["tensors_by_kind"].items()
+            for nbytes in [found["bytes_by_kind"].get(kind, 0)]
+        ],
+        title="bytes by kind",
+        right=("tensors", "bytes", "size"),
+    )
+    if found["largest"]:
+        emit_table(
+            ["tensor", "name", "kind", "bytes", "size"],
+            [
+                [str(t["index"]), t["name"], t["kind"], f"{t['nbytes']:,}", format_bytes(t["nbytes"])]
+                for t in found["largest"]
+            ],
+            title="largest tensors",
+            right=("tensor", "bytes", "size"),
+        )
+
+
+def _list_of(counts: dict[str, int]) -> str:
+    """Return the most frequent kinds of op, in brackets."""
+    parts = [f"{count} {kind}" for kind, count in counts.items() if kind]
+    return f" ({', '.join(parts[:6])}{', …' if len(parts) > 6 else ''})" if parts else ""

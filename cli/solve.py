@@ -1,0 +1,169 @@
+"""``lowtide solve``: run a method on a problem, have the plan verified, print the run record."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from .output import emit_json, emit_pairs, note
+from .parser import SPEC_HELP, add_verb, key_value, seconds_or_none, size, unique, whole_number
+from .progress import Progress
+
+if TYPE_CHECKING:
+    from ..models.result import Result
+    from .parser import Subparsers
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add the verb."""
+    parser = add_verb(
+        subparsers,
+        "solve",
+        run,
+        "solve a problem",
+        details="Exit status 1 if it is infeasible or failed; Ctrl-C keeps the best plan so far.",
+        examples=[
+            "lowtide solve peak 'onnx:resnet50?train=1' --time-limit 60 --plan plan.json",
+            "lowtide solve peak graph.json.gz --method cpsat --hint plan.json --json",
+        ],
+    )
+    parser.add_argument("problem", help="see lowtide list problems")
+    parser.add_argument("spec", help=SPEC_HELP)
+    parser.add_argument("--method", default="auto", help="see lowtide list methods (default auto)")
+    parser.add_argument(
+        "--time-limit",
+        type=seconds_or_none,
+        default=60.0,
+        metavar="SECONDS",
+        help="of building and solving, or none (default 60)",
+    )
+    parser.add_argument("--seed", type=whole_number(0), default=0, help="for everything random (default 0)")
+    parser.add_argument(
+        "--threads", type=whole_number(1), metavar="N", help="default: the cores this process may use"
+    )
+    parser.add_argument("--memory-limit", type=size, metavar="SIZE", help="for the solver, such as 4GiB")
+    parser.add_argument("--hint", metavar="PLAN", help="start from this plan (verified first)")
+    parser.add_argument("--plan", metavar="FILE", help="write the plan, .json or .json.gz")
+    parser.add_argument(
+        "--solver-option",
+        type=key_value,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="an option of the method or of the solver under it; repeatable",
+    )
+    parser.add_argument("--log", metavar="FILE", help="keep the solver's own log")
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument("--progress", action="store_true", help="show every step, also in a pipe")
+    shown.add_argument("--quiet", action="store_true", help="show no progress")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Solve and print the result."""
+    import os
+
+    from ..instances import check_writable, load, read_plan, write_plan
+    from ..models.problem import PROBLEMS
+    from ..solvers.registry import find_method
+    from ..solvers.solve import solve
+
+    for path in (args.plan, args.log):
+        if path is not None:
+            check_writable(path)
+    options = unique(args.solver_option, "--solver-option")
+    find_method(args.problem, args.method)
+    cores = len(os.sched_getaffinity(0))
+    if args.threads is not None and args.threads > cores:
+        note(f"{args.threads} threads share {cores} cores")
+    started = time.perf_counter()
+    graph = load(args.spec)
+    hint = None if args.hint is None else read_plan(args.hint)
+    loaded = time.perf_counter() - started
+    with Progress(quiet=args.quiet, always=args.progress) as progress:
+        result = solve(
+            PROBLEMS[args.problem](graph),
+            args.method,
+            time_limit=args.time_limit,
+            seed=args.seed,
+            threads=args.threads,
+            memory_limit=args.memory_limit,
+            hint=hint,
+            options=options,
+            log=args.log,
+            progress=progress,
+        )
+    plan_path = None
+    if args.plan is not None and result.plan is not None and is_verified(result):
+        write_plan(replace(result.plan, graph_source=args.spec), args.plan)
+        plan_path = args.plan
+    if args.json:
+        emit_json(run_record(result, loaded, plan_path))
+    else:
+        emit_pairs(summary(result, loaded, plan_path))
+    return exit_status(result)
+
+
+def is_verified(result: Result) -> bool:
+    """Return whether there is a plan and the verifier found no fault in it."""
+    return result.verification is not None and result.verification.valid
+
+
+def exit_status(result: Result) -> int:
+    """Return 0 if something was found or nothing was proved, 1 if infeasible or failed, 130 if stopped."""
+    if result.status in ("infeasible", "failed"):
+        return 1
+    return 130 if result.reason == "interrupted" and result.plan is None else 0
+
+
+def run_record(result: Result, loaded: float, plan_path: str | None) -> dict[str, Any]:
+    """Return what ``solve --json`` prints; a phase that was not timed on its own is None."""
+    record = result.record(plan_path)
+    seconds = {"load": round(loaded, 6), "build": None, "solve": None, "verify": None}
+    return {**record, "seconds": {**seconds, **record["seconds"]}}
+
+
+def summary(result: Result, loaded: float, plan_path: str | None) -> list[tuple[str, str]]:
+    """Return names and values for people."""
+    from ..models.units import exact_bytes, format_gap
+
+    stopped = f", stopped by {result.reason}" if result.reason in ("time", "memory") else ""
+    stopped = ", interrupted" if result.reason == "interrupted" else stopped
+    rows = [
+        ("instance", result.instance),
+        ("problem", result.problem),
+        ("method", result.method),
+        ("status", f"{result.status}{stopped}"),
+    ]
+    if result.detail:
+        rows.append(("detail", result.detail))
+    if result.objective is not None:
+        rows.append(("objective", exact_bytes(result.objective)))
+    if result.bound is not None:
+        proof = {"exact": "exact", "floating": "to floating point"}.get(result.proof or "", "unknown")
+        rows.append(("bound", f"{exact_bytes(result.bound)}, proof {proof}"))
+        rows.append(("gap", format_gap(result.gap)))
+    if result.graph is not None and result.objective is not None:
+        rows.append(("reference", compared_with_reference(result)))
+    rows.append(("verified", "yes" if is_verified(result) else "no"))
+    seconds = {"load": loaded, **result.seconds}
+    rows.append(("seconds", ", ".join(f"{phase} {value:.2f}" for phase, value in seconds.items())))
+    if plan_path is not None:
+        rows.append(("plan", plan_path))
+    return rows
+
+
+def compared_with_reference(result: Result) -> str:
+    """Return the peak of the reference order, and how much less the result needs."""
+    from ..models.memory import sequential_memory
+    from ..models.units import exact_bytes
+
+    assert result.graph is not None
+    assert result.objective is not None
+    reference = sequential_memory(result.graph).peak(range(len(result.graph.ops)))
+    text = f"{exact_bytes(reference)} in the reference order"
+    if result.objective == reference or not reference:
+        return text
+    change = 100 * (result.objective - reference) / reference
+    return f"{text}, {abs(change):.1f} % {'less' if change < 0 else 'more'} here"

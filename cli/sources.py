@@ -1,0 +1,150 @@
+"""What verbs read: a plan with its graph, a run record with its plan, an order in a text file."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..models.errors import InstanceError, UsageError
+
+if TYPE_CHECKING:
+    from ..models.graph import Graph
+    from ..models.plan import Plan
+    from ..models.result import Result
+
+
+def read_plan_and_graph(path: str, graph_spec: str | None) -> tuple[Plan, Graph]:
+    """Return the plan of a file and the graph that it names, or the one given instead.
+
+    Raises
+    ------
+    UsageError
+        If neither the plan nor the caller names a graph.
+    InstanceError
+        If one of them is bad input, or the graph is not the one that the plan was made for.
+    """
+    from ..instances import load, read_plan
+
+    plan = read_plan(path)
+    source = plan.graph_source if graph_spec is None else graph_spec
+    if source is None:
+        raise UsageError(f"{path}: found a plan without the source of its graph, expected --graph SPEC")
+    graph = load(source)
+    if plan.graph_sha256 not in (None, graph.sha256):
+        raise InstanceError(
+            f"{path}, graph, sha256: found {plan.graph_sha256}, expected {graph.sha256} ({source})"
+        )
+    return plan, graph
+
+
+class Record(NamedTuple):
+    """A run record, as ``solve --json`` prints it."""
+
+    path: str
+    values: Mapping[str, Any]
+
+    @property
+    def plan_path(self) -> str:
+        """The record's plan: its path counts from the working folder, else from the record's."""
+        plan = str(self.values["plan"])
+        beside = os.path.join(os.path.dirname(self.path), plan)
+        return beside if not os.path.exists(plan) and os.path.exists(beside) else plan
+
+    def result(self, plan: Plan, graph: Graph) -> Result:
+        """Return the result that the record tells of, with its plan."""
+        from ..models.result import Result, Status
+
+        values = self.values
+        return Result(
+            problem=values["problem"],
+            method=values["method"],
+            instance=values["instance"],
+            unit="bytes",
+            status=Status(values["status"]),
+            objective=values["objective"],
+            bound=values["bound"],
+            plan=plan,
+            graph=graph,
+        )
+
+
+def read_record(path: str) -> Record | None:
+    """Return the run record of a file; None if the file holds something else.
+
+    Raises
+    ------
+    InstanceError
+        If the file cannot be read, is no JSON, or is a run record without a plan or with wrong values.
+    """
+    from ..instances.strict_json import parse_json, read_bytes
+    from ..models.result import Status
+
+    values = parse_json(read_bytes(path), path)
+    texts, numbers = ("problem", "method", "instance", "plan"), ("objective", "bound")
+    if not isinstance(values, dict) or "format" in values or not {*texts, *numbers, "status"} <= {*values}:
+        return None
+    if values["plan"] is None:
+        raise InstanceError(f"{path}, plan: found a run record without a plan, expected solve --plan FILE")
+    for key in texts:
+        if not isinstance(values[key], str):
+            raise InstanceError(f"{path}, {key}: found {values[key]!r}, expected a string")
+    for key in numbers:
+        if values[key] is not None and type(values[key]) is not int:
+            raise InstanceError(f"{path}, {key}: found {values[key]!r}, expected an integer or null")
+    if values["status"] not in tuple(Status):
+        raise InstanceError(
+            f"{path}, status: found {values['status']!r}, expected one of {', '.join(Status)}"
+        )
+    return Record(path, values)
+
+
+def read_order(path: str, graph: Graph) -> list[int]:
+    """Return the op indices of an order file.
+
+    The file lists the ops by index or by unique name, one a line or separated by blanks; ``#`` begins
+    a comment. A name with blanks needs a line of its own. Digits are an index.
+
+    Raises
+    ------
+    InstanceError
+        If the file cannot be read, or has a word that names no op, or several.
+    """
+    try:
+        text = Path(path).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "bytes that are not UTF-8"
+        raise InstanceError(f"{path}: found {reason}, expected a text file with an order") from None
+    ops_of: dict[str, list[int]] = defaultdict(list)
+    for i, op in enumerate(graph.ops):
+        ops_of[op.name].append(i)
+    order = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        content = re.sub(r"(^|\s)#.*", "", line).strip()
+        words = [content] if content in ops_of else content.split()
+        order += [_op(word, ops_of, len(graph.ops), f"{path}:{number}") for word in words]
+    return order
+
+
+def _op(word: str, ops_of: dict[str, list[int]], count: int, where: str) -> int:
+    """Return the op that a word of an order file names."""
+    if word.isascii() and word.isdigit():
+        if int(word) >= count:
+            raise InstanceError(f"{where}: found op {word}, expected an index in [0, {count})")
+        return int(word)
+    found = ops_of.get(word, [])
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise InstanceError(
+            f"{where}: found {word!r}, the name of {len(found)} ops, expected an index "
+            f"({', '.join(map(str, found[:5]))}{', …' if len(found) > 5 else ''})"
+        )
+    import difflib
+
+    near = difflib.get_close_matches(word, ops_of, n=1, cutoff=0.6)
+    hint = f"did you mean {near[0]!r}?" if near else f"expected an index in [0, {count}) or a name"
+    raise InstanceError(f"{where}: found unknown op {word!r}, {hint}")

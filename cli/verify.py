@@ -1,0 +1,179 @@
+"""``lowtide verify``: recompute a plan's memory, or score an order of one's own."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from .output import emit_json, emit_pairs, emit_table
+from .parser import add_verb, size
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..models.graph import Graph
+    from .parser import Subparsers
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add the verb."""
+    parser = add_verb(
+        subparsers,
+        "verify",
+        run,
+        "verify a plan, or score an order of the ops of a graph",
+        details="Exit status 1 if a rule is broken.",
+        examples=[
+            "lowtide verify plan.json",
+            "lowtide verify graph.json.gz --order order.txt",
+            "lowtide verify 'onnx:squeezenet?train=1' --order order.txt --bound 12MiB",
+        ],
+    )
+    parser.add_argument("item", metavar="PLAN|GRAPH", help="a plan; with --order, a graph")
+    parser.add_argument(
+        "--order",
+        metavar="FILE",
+        help="ops by index or unique name, one a line or separated by blanks; # begins a comment",
+    )
+    parser.add_argument("--graph", metavar="SPEC", help="the plan's graph, instead of the source it names")
+    parser.add_argument("--bound", type=size, metavar="SIZE", help="known bound on the peak, for the gap")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Verify and print the verdict."""
+    from ..instances import load
+    from ..models.errors import UsageError
+    from ..models.plan import Plan
+    from ..models.verify import verify
+    from .sources import read_order, read_plan_and_graph
+
+    plan: Plan | None
+    order: list[int] | None = None
+    faults: list[dict[str, Any]] = []
+    if args.order is None:
+        plan, graph = read_plan_and_graph(args.item, args.graph)
+        source = plan.graph_source if args.graph is None else args.graph
+    else:
+        if args.graph is not None:
+            raise UsageError("verify: found --graph with --order, expected one of them")
+        graph, source = load(args.item), args.item
+        order = read_order(args.order, graph)
+        faults = order_faults(graph, order)
+        plan = None if faults else Plan.from_order(graph, order)
+    found: dict[str, Any] = {
+        "plan": args.item if args.order is None else None,
+        "order": args.order,
+        "graph": {"name": graph.name, "source": source, "sha256": graph.sha256},
+        "valid": False,
+        "violations": faults,
+        "peaks": None,
+        "makespan": None,
+        "stall": None,
+        "traffic": None,
+        "recomputed": None,
+        "reference_peak": None,
+        "best_known": None,
+        "bound": None,
+        "bound_from": None,
+        "gap": None,
+    }
+    if plan is not None:
+        verdict = verify(graph, plan)
+        found |= {
+            "valid": verdict.valid,
+            "violations": [v.to_dict() for v in verdict.violations],
+            "peaks": dict(verdict.peaks),
+            "makespan": verdict.makespan,
+            "stall": verdict.stall,
+            "traffic": {f"{src}->{dst}": n for (src, dst), n in verdict.traffic.items()},
+            "recomputed": verdict.recomputed,
+        }
+        if verdict.valid and len(verdict.peaks) == 1:
+            found |= _score(graph, source, max(verdict.peaks.values()), args.bound, order)
+    if args.json:
+        emit_json(found)
+    else:
+        _print(found, graph)
+    return 0 if found["valid"] else 1
+
+
+def order_faults(graph: Graph, order: Sequence[int]) -> list[dict[str, Any]]:
+    """Return every way in which an order is not one of all ops that obeys the precedence."""
+    from ..models.precedence import precedence
+
+    ops = graph.ops
+    place = {op: k for k, op in reversed(list(enumerate(order)))}
+    faults: list[dict[str, Any]] = []
+    for i in range(len(ops)):
+        if i not in place:
+            faults.append(
+                {"kind": "missing-run", "message": f"op {i} {ops[i].name!r} is not in the order", "op": i}
+            )
+    if len(place) < len(order):
+        for k, i in enumerate(order):
+            if place[i] != k:
+                message = f"op {i} {ops[i].name!r} stands at place {place[i]} and again at place {k}"
+                faults.append({"kind": "repeated-run", "message": message, "op": i})
+    for j, before in enumerate(precedence(graph).predecessors):
+        for i in before:
+            if i in place and j in place and place[i] > place[j]:
+                message = f"op {i} {ops[i].name!r} must run before op {j} {ops[j].name!r}, it stands after it"
+                faults.append({"kind": "precedence", "message": message, "op": i, "other": j})
+    return faults
+
+
+def _score(
+    graph: Graph, source: str | None, peak: int, given: int | None, order: list[int] | None
+) -> dict[str, Any]:
+    """Return the peak of the reference order, the best that is known, and the gap to the bound."""
+    from ..models.errors import UsageError
+    from ..models.memory import sequential_memory
+    from .known import known_about
+
+    known = known_about(graph, source, given=given, order=order)
+    if known.bound is not None and known.bound > peak:
+        raise UsageError(f"{known.origin} bound: found {known.bound}, expected at most the peak, {peak}")
+    gap = None if known.bound is None else (peak - known.bound) / peak if peak else 0.0
+    return {
+        "reference_peak": sequential_memory(graph).peak(range(len(graph.ops))),
+        "best_known": known.best,
+        "bound": known.bound,
+        "bound_from": known.origin,
+        "gap": gap,
+    }
+
+
+def _print(found: dict[str, Any], graph: Graph) -> None:
+    from ..models.units import exact_bytes, format_duration, format_gap
+
+    faults = found["violations"]
+    count = f"{len(faults):,} violation{'s' * (len(faults) > 1)}"
+    rows = [
+        ("graph", f"{graph.name} ({len(graph.ops):,} ops, sha256 {graph.sha256[:12]}…)"),
+        ("plan", found["plan"]) if found["order"] is None else ("order", found["order"]),
+        ("verdict", "valid" if found["valid"] else f"invalid: {count}"),
+    ]
+    for tier, peak in (found["peaks"] or {}).items():
+        rows.append((f"peak in {tier}", exact_bytes(peak)))
+    if found["reference_peak"] is not None:
+        rows.append(("reference order", exact_bytes(found["reference_peak"])))
+    if found["best_known"] is not None:
+        rows.append(("best known", exact_bytes(found["best_known"])))
+    if found["bound"] is not None:
+        rows.append(("bound", f"{exact_bytes(found['bound'])}, {found['bound_from']}"))
+        rows.append(("gap", format_gap(found["gap"])))
+    if found["makespan"] is not None:
+        rows.append(("makespan", format_duration(found["makespan"])))
+        rows.append(("stall", format_duration(found["stall"])))
+    for channel, moved in (found["traffic"] or {}).items():
+        rows.append((f"traffic {channel}", exact_bytes(moved)))
+    if found["recomputed"]:
+        rows.append(("recomputed", f"{found['recomputed']:,} runs"))
+    emit_pairs(rows)
+    if faults:
+        emit_table(
+            ["time", "kind", "message"],
+            [[str(v.get("time", "-")), v["kind"], v["message"]] for v in faults],
+            title="violations",
+            right=("time",),
+        )
