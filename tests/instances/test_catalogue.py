@@ -1,0 +1,103 @@
+"""The catalogue: every entry loads with its hash; the tiny ones have the optimum that they claim."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+
+import pytest
+
+from lowtide.instances import load
+from lowtide.instances.catalogue import entries
+from lowtide.instances.strict_json import parse_json
+from lowtide.models.errors import InstanceError
+from lowtide.models.graph import Accounting, Graph
+from tests.oracles.brute_force import memory_profile, must_precede
+
+TINY = [name for name, entry in entries().items() if entry.file]
+
+
+def least_peak(graph: Graph) -> int:
+    """Return the optimum under `coexist`, by dynamic programming over executed sets."""
+    pairs = must_precede(graph)
+    everything = frozenset(range(len(graph.ops)))
+
+    def during(op: int, done: frozenset[int]) -> int:
+        total = graph.ops[op].workspace
+        for t, tensor in enumerate(graph.tensors):
+            users = {i for i, o in enumerate(graph.ops) if t in o.reads or t in o.writes}
+            begun = tensor.initial or any(t in graph.ops[i].writes for i in done | {op})
+            if begun and (tensor.final or users - done):
+                total += tensor.nbytes
+        return total
+
+    @cache
+    def best(done: frozenset[int]) -> int:
+        ready = [i for i in everything - done if all(a in done for a, b in pairs if b == i)]
+        return min((max(during(i, done), best(done | {i})) for i in ready), default=0)
+
+    return best(frozenset())
+
+
+@pytest.mark.parametrize("name", entries())
+def test_entry_loads_with_its_hash_and_consistent_bounds(name: str) -> None:
+    entry = entries()[name]
+    graph = load(f"catalogue:{name}")
+    assert graph.sha256 == entry.sha256
+    assert (entry.spec is None) != (entry.file is None)
+    assert entry.description
+    known = entry.peak
+    assert (known.source is None) == (known.lower is None and known.upper is None)
+    if known.optimum is not None:
+        assert known.lower == known.optimum == known.upper
+    if known.lower is not None and known.upper is not None:
+        assert known.lower <= known.upper
+    if known.upper is not None:
+        assert max(memory_profile(graph, range(len(graph.ops)))) >= known.upper
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_the_claimed_optimum_is_the_optimum(name: str) -> None:
+    graph = load(f"catalogue:{name}")
+    claimed = entries()[name].peak.optimum
+    if graph.accounting is Accounting.REPLACE:
+        assert name == "chain-replace"  # One order only.
+        assert max(memory_profile(graph, range(len(graph.ops)))) == claimed
+    else:
+        assert least_peak(graph) == claimed
+
+
+def test_what_the_descriptions_say_about_other_orders() -> None:
+    def peak(name: str, order: list[str]) -> int:
+        graph = load(f"catalogue:{name}")
+        number = {op.name: i for i, op in enumerate(graph.ops)}
+        return max(memory_profile(graph, [number[op] for op in order]))
+
+    right_first = ["source", "right1", "right2", "left1", "left2", "join"]
+    assert peak("two-branches", right_first) == 16
+    branches = [[f"load_{i}", f"shrink_{i}", f"grow_{i}"] for i in "abc"]
+    assert peak("harpoon", [*branches[0], *branches[1], *branches[2], "root"]) == 21
+    tree = load("catalogue:binary-tree")
+    assert max(memory_profile(tree, range(len(tree.ops)))) == 9
+    assert peak("kept-output", ["source", "keep", "heavy", "last"]) == 15
+    assert peak("kept-output", ["source", "heavy", "keep", "last"]) == 15
+    parts = [f"part{k}" for k in range(3)]
+    assert peak("accumulate", ["zero", *parts, "add0", "add1", "add2"]) == 16
+
+
+def test_a_changed_graph_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lowtide.instances import catalogue
+
+    entry = catalogue.Entry(name="x", description="x", sha256="0" * 64, spec="gen:chain")
+    monkeypatch.setattr(catalogue, "entries", lambda: {"x": entry})
+    with pytest.raises(InstanceError, match=r"instance 'catalogue:x': found sha256 .* expected 0000"):
+        load("catalogue:x")
+
+
+def test_the_catalogue_is_strict_json_and_small() -> None:
+    folder = resources.files("lowtide.instances.catalogue")
+    files = {f.name: f.read_bytes() for f in folder.iterdir() if f.name.endswith(".json")}
+    assert sum(map(len, files.values())) < 200 * 1024
+    rows = parse_json(files.pop("catalogue.json"), "catalogue.json")["instances"]
+    assert len({row["name"] for row in rows}) == len(rows)
+    assert {row["file"] for row in rows if "file" in row} == set(files)
