@@ -15,7 +15,8 @@ from lowtide.models.errors import InstanceError
 
 def parts(text: str) -> tuple[dict[str, Any], dict[str, Any], list[Any]]:
     graph = parse_dot(text, "t.dot")
-    return graph.graph, dict(graph.nodes(data=True)), list(graph.edges(data=True))
+    nodes = {node: graph.nodes[node] for node in graph}
+    return graph.graph, nodes, list(graph.edges(data=True))
 
 
 def test_names_attributes_and_graph() -> None:

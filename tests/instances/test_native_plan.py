@@ -143,9 +143,9 @@ def test_a_relative_source_counts_from_the_folder_of_the_plan(
         write_plan(read, "plans/q.json")
         assert Path("plans/p.json").read_bytes() == Path("plans/q.json").read_bytes()
     monkeypatch.chdir(tmp_path / "moved")
-    source = read_plan("../plans/p.json").graph_source
-    assert source is not None
-    assert load(source).name == "chain?n=2"
+    moved = read_plan("../plans/p.json").graph_source
+    assert moved is not None
+    assert load(moved).name == "chain?n=2"
 
 
 @pytest.mark.parametrize("source", ["gen:chain?n=2", "catalogue:diamond", "odd:thing", "/root/g.json"])

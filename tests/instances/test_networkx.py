@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -65,7 +66,7 @@ def test_text_that_xml_cannot_hold_is_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def dag(nodes: dict[str, dict[str, Any]], edges: list[tuple[Any, ...]]) -> nx.DiGraph[str]:
+def dag(nodes: Mapping[str, Any], edges: list[tuple[Any, ...]]) -> nx.DiGraph[str]:
     result: nx.DiGraph[str] = nx.DiGraph()
     result.add_nodes_from(nodes.items())
     result.add_edges_from(edges)
