@@ -66,8 +66,10 @@ def size_model(model: Any, where: str, batch: int | None, dims: Mapping[str, int
     if batch is not None:
         if leading is None:
             raise InstanceError(f"{where}: found batch={batch}, expected an input with dimensions")
-        if isinstance(leading, str):
-            given.setdefault(leading, batch)
+        if isinstance(leading, str) and given.setdefault(leading, batch) != batch:
+            raise InstanceError(
+                f"{where}: found batch={batch} and {leading}={given[leading]}, expected one size for both"
+            )
     for name, size in given.items():
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise InstanceError(f"{where}: dimension {name}: found {size!r}, expected an integer >= 1")
@@ -132,7 +134,9 @@ def _substitute(model: Any, inputs: list[Any], given: Mapping[str, int], where: 
 
 
 def _rebatch(model: Any, where: str, old: int, new: int) -> Sized:
-    before = infer_values(model, where)
+    exported = require_onnx().ModelProto()
+    exported.CopyFrom(model)  # inference folds what it computes from shapes, here those of the old batch
+    before = infer_values(exported, where)
     _forget_shapes(model.graph)
     for info in real_inputs(model.graph):
         dims = info.type.tensor_type.shape.dim

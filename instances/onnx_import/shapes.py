@@ -7,6 +7,7 @@ is an argument such as a target shape, so that no weight array is ever built.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -179,9 +180,11 @@ def constant_contents(graph: Any) -> dict[str, Any]:
             if not values:
                 contents |= _run_alone(node, {}, [])
     for name, tensor in tensors:
-        external = tensor.data_location == tensor.EXTERNAL
-        if not external and tensor.data_type != tensor.STRING and prod(tensor.dims) <= _MOST_ELEMENTS:
-            contents[name] = to_array(tensor)
+        if tensor.data_location == tensor.EXTERNAL or tensor.data_type == tensor.STRING:
+            continue
+        if prod(tensor.dims) <= _MOST_ELEMENTS:
+            with suppress(ValueError, TypeError, KeyError):  # content that does not fit its shape
+                contents[name] = to_array(tensor)
     return contents
 
 

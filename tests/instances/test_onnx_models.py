@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -325,6 +326,25 @@ def test_another_batch_rewrites_target_shapes(
     assert sizes["other"] == (4 * 70, "input")
     assert sizes["fixed"] == (4 * 21, "input")
     assert graph.provenance["target_shapes_rewritten"] == (target[0] in (2, 6))
+    assert graph.provenance["values_not_scaled_with_batch"] == 1  # fixed
+
+
+def test_target_shapes_computed_from_the_input_follow_another_batch(tmp_path: Path) -> None:
+    path = save_model(
+        tmp_path,
+        [
+            node("Shape", "x", "shape"),
+            node("Equal", "shape minus", "unset"),
+            node("Where", "unset minus shape", "target"),  # ONNX does not propagate this
+            node("Expand", "w target", "e"),
+            node("Add", "x e", "y"),
+        ],
+        [value("x", (2, 3))],
+        [value("y", None)],
+        [weight("w", 1, 3), integers("minus", -1, -1)],
+    )
+    assert tensors(load_onnx(path))["y"] == (24, "output")
+    assert tensors(load_onnx(path, batch=10, weights=True))["e"] == (120, "weight")
 
 
 def test_durations_follow_the_roofline(tmp_path: Path) -> None:
@@ -373,11 +393,29 @@ def test_corrupt_and_empty_files(tmp_path: Path) -> None:
         assert "model.onnx" in failure(path)
 
 
+def test_damaged_bytes_load_or_fail_in_one_line(tmp_path: Path) -> None:
+    path = transformer_block(tmp_path)
+    content, chance = path.read_bytes(), Random(1)
+    failures = 0
+    for _ in range(150):
+        damaged = bytearray(content)
+        for _ in range(chance.choice((1, 5))):
+            damaged[chance.randrange(len(damaged))] = chance.randrange(256)
+        path.write_bytes(damaged)
+        try:
+            load_onnx(path, batch=2, dims={"length": 5}, train=True)
+        except InstanceError as error:
+            failures += 1
+            assert "\n" not in str(error)
+    assert 30 < failures < 150
+
+
 def test_symbolic_dimensions_must_be_given(tmp_path: Path) -> None:
     path = transformer_block(tmp_path)
     assert "batch_size, length" in failure(path)
     assert "found symbolic dimension length without a size" in failure(path, batch=2)
     assert "found unknown dimension len, expected" in failure(path, batch=2, dims={"len": 5})
+    assert "found batch=2 and batch_size=3" in failure(path, batch=2, dims={"batch_size": 3})
     assert "found 0, expected an integer >= 1" in failure(path, batch=0, dims={"length": 4})
 
 
