@@ -56,13 +56,13 @@ class Draft:
         work
             Multiply-adds, for the duration.
         overwrites
-            Reads whose place each write of the same size may take.
+            Reads whose place the first write may take if it has the same size.
         """
         read, written = tuple(dict.fromkeys(reads)), tuple(dict.fromkeys(writes))
         moved = sum(self.tensors[t].nbytes for t in (*read, *written))
         pairs = [
             (r, w)
-            for w in written
+            for w in written[:1]
             for r in dict.fromkeys(overwrites)
             if r != w and self.tensors[r].nbytes == self.tensors[w].nbytes
         ]
@@ -143,7 +143,8 @@ class ForwardPass:
         self.saved.append(saved_here)
         if self.train and node.op_type == "BatchNormalization" and not any(node.outputs[1:]):
             # the running mean and variance, operands 3 and 4, are brought up to date where they are
-            writes += [self.index[owner] for owner in node.operands[3:5] if owner in self.index]
+            running = self.network.constants.intersection(node.operands[3:5])
+            writes += [self.index[owner] for owner in node.operands[3:5] if owner in running]
         self.draft.op(
             node.name,
             node.op_type,

@@ -227,6 +227,15 @@ def test_normalization_pooling_and_dropout_save_what_they_need(tmp_path: Path) -
     assert sizes["n/mean"] == sizes["n/invstd"] == 24
 
 
+def test_only_the_first_output_may_take_the_place_of_an_operand(tmp_path: Path) -> None:
+    nodes = [node("Mul", "x w", "h"), node("BatchNormalization", "h scale bias mean var", "y")]
+    constants = [weight(name, 6) for name in ("w", "scale", "bias", "mean", "var")]
+    graph = train(tmp_path, nodes, constants, *(1, 6))
+    normalize = graph.ops[1]
+    assert {graph.tensors[t].nbytes for t in normalize.writes} == {24}
+    assert normalize.inplace == ((normalize.reads[0], normalize.writes[0]),)
+
+
 def test_an_optional_output_that_is_read_serves_as_the_saved_tensor(tmp_path: Path) -> None:
     path = save_model(
         tmp_path,
