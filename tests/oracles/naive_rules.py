@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
+from typing import Any
 
 from lowtide.models.graph import Graph
 from lowtide.models.machine import Channel
@@ -12,11 +13,15 @@ from lowtide.models.plan import Copy, Free, Plan, Resident, Run
 SECOND = 10**9
 
 Fault = tuple[str, int | None, int | None, int | None, str | None]
-"""Kind, time, op, tensor, tier."""
+"""Kind, time, op, tensor, tier; of a malformed action its position and the name of its list instead."""
 
 
 def is_int(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_time(value: object) -> bool:
+    return is_int(value) and 0 <= value < 2**63  # type: ignore[operator]
 
 
 class Rules:
@@ -31,13 +36,13 @@ class Rules:
         self.channels = {(c.src, c.dst): c for c in plan.machine.channels}
         self.faults: set[Fault] = set()
         self.period = plan.period
-        if plan.period is not None and not (is_int(plan.period) and plan.period >= 1):
+        if plan.period is not None and not (is_time(plan.period) and plan.period >= 1):
             self.fault("shape")
             self.period = None
-        self.runs = [r for r in plan.runs if self.sound(self.run_is_sound(r), r)]
-        self.copies = [c for c in plan.copies if self.sound(self.copy_is_sound(c), c)]
-        self.frees = [f for f in plan.frees if self.sound(self.free_is_sound(f), f)]
-        self.start = [s for s in plan.start if self.sound(self.place_is_sound(s), s)]
+        self.runs: list[Run] = self.sound("runs", self.run_is_sound)
+        self.copies: list[Copy] = self.sound("copies", self.copy_is_sound)
+        self.frees: list[Free] = self.sound("frees", self.free_is_sound)
+        self.start: list[Resident] = self.sound("start", self.place_is_sound)
         self.counts = [sum(r.op == i for r in self.runs) for i in range(len(graph.ops))]
         self.rerun = any(n > 1 for n in self.counts) if rerun is None else rerun
         ends = [r.end for r in self.runs] + [c.end for c in self.copies]
@@ -55,10 +60,15 @@ class Rules:
 
     # -- shapes --------------------------------------------------------------------------------
 
-    def sound(self, verdict: bool, action: Run | Copy | Free | Resident) -> bool:
-        if not verdict:
-            self.fault("shape", None, getattr(action, "op", None), getattr(action, "tensor", None))
-        return verdict
+    def sound(self, name: str, is_sound: Callable[[Any], bool]) -> list[Any]:
+        """Return the actions of the plan that are well formed."""
+        found = []
+        for position, action in enumerate(getattr(self.plan, name)):
+            if is_sound(action):
+                found.append(action)
+            else:
+                self.fault("shape", None, None, position, name)
+        return found
 
     def run_is_sound(self, run: Run) -> bool:
         if not (is_int(run.op) and 0 <= run.op < len(self.graph.ops)):
@@ -68,18 +78,18 @@ class Rules:
             return False
         if any(tier not in self.tiers for _, tier in modes[run.mode].operands):
             return False
-        if run.processor not in self.processors or not (is_int(run.start) and is_int(run.end)):
+        if run.processor not in self.processors or not (is_time(run.start) and is_time(run.end)):
             return False
         if self.period is not None and run.end > self.period:
             return False
-        return 0 <= run.start < run.end
+        return run.start < run.end
 
     def range_is_sound(self, item: Copy | Free | Resident) -> bool:
         if not (is_int(item.tensor) and 0 <= item.tensor < len(self.graph.tensors)):
             return False
         if item.bytes is None:
             return True
-        if not (isinstance(item.bytes, tuple) and len(item.bytes) == 2):
+        if not (isinstance(item.bytes, tuple | list) and len(item.bytes) == 2):
             return False
         lo, hi = item.bytes
         if not (is_int(lo) and is_int(hi)):
@@ -88,21 +98,22 @@ class Rules:
         return 0 <= lo <= hi <= nbytes and (lo < hi or nbytes == 0)
 
     def copy_is_sound(self, copy: Copy) -> bool:
-        if not self.range_is_sound(copy) or not (is_int(copy.start) and is_int(copy.end)):
+        if not self.range_is_sound(copy) or not (is_time(copy.start) and is_time(copy.end)):
             return False
         if copy.src not in self.tiers or copy.dst not in self.tiers:
             return False
         if self.period is not None and (copy.start >= self.period or copy.end - copy.start > self.period):
             return False
-        return 0 <= copy.start <= copy.end
+        return copy.start <= copy.end
 
     def free_is_sound(self, free: Free) -> bool:
-        if not self.range_is_sound(free) or not is_int(free.time) or free.tier not in self.tiers:
+        if not self.range_is_sound(free) or not is_time(free.time) or free.tier not in self.tiers:
             return False
-        return free.time >= 0 and (self.period is None or free.time <= self.period)
+        return self.period is None or free.time <= self.period
 
     def place_is_sound(self, place: Resident) -> bool:
-        return self.range_is_sound(place) and place.tier in self.tiers
+        known = self.range_is_sound(place) and place.tier in self.tiers
+        return known and isinstance(place.valid, bool)
 
     # -- words ---------------------------------------------------------------------------------
 

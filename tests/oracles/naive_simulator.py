@@ -60,6 +60,7 @@ class Simulation(Rules):
         }
         self.running: list[Running] = []
         self.transfers: list[Transfer] = []
+        self.failed: list[Copy] = []  # copies that take no time, at this instant
         self.now = 0
 
     def judge(self) -> Outcome:
@@ -107,6 +108,9 @@ class Simulation(Rules):
                 self.find_reads(starting)
             self.begin(starting)
             self.look_around()
+            for copy in self.failed:
+                for unit in self.units(copy):
+                    self.memory[copy.tensor, copy.dst].setdefault(unit, STALE)
             if self.now == self.makespan:
                 self.judge_end(first_state)
             if self.now != self.period:  # that instant is time 0 of the next period
@@ -129,7 +133,7 @@ class Simulation(Rules):
         return range(len(self.graph.tensors))
 
     def straddles(self, copy: Copy) -> bool:
-        return self.period is not None and copy.end > self.period
+        return self.period is not None and copy.end > self.period and copy.src != copy.dst
 
     # -- time 0, before its events -------------------------------------------------------------
 
@@ -154,23 +158,27 @@ class Simulation(Rules):
                 seen.add((place.tensor, place.tier, unit))
                 content[unit] = max(content.get(unit, STALE), 0 if place.valid else STALE)
         for position, copy in enumerate(self.copies):
-            if self.period is None or not self.straddles(copy):
+            if self.period is None or copy.end <= self.period:
                 continue
             tensor = self.graph.tensors[copy.tensor]
             if not (tensor.initial and tensor.final):
                 self.fault("period", copy.start, None, copy.tensor, copy.dst)
+            if copy.src == copy.dst:
+                continue
             units = self.units(copy)
             for unit in units:
                 self.memory[copy.tensor, copy.dst][unit] = STALE
             landed = STALE if position in self.useless else 0
             end = copy.end - self.period
             self.transfers.append(Transfer(position, copy, units, 0, end, landed, head=True))
+        for transfer in self.transfers:
+            if self.content(transfer.copy) == STALE:
+                transfer.broken = True
+                self.fault("copy-source", 0, None, transfer.copy.tensor, transfer.copy.src)
 
     # -- ends ----------------------------------------------------------------------------------
 
     def finish(self) -> None:
-        for transfer in [x for x in self.transfers if x.end == self.now]:
-            self.land(transfer)
         for running in [x for x in self.running if x.run.end == self.now]:
             self.running.remove(running)
             self.judge_duration(running)
@@ -179,6 +187,8 @@ class Simulation(Rules):
                 content = self.memory[t, self.write_tier(running, t)]
                 for unit in content:
                     content[unit] = self.version(op, t) + 1
+        for transfer in [x for x in self.transfers if x.end == self.now]:
+            self.land(transfer)
 
     def land(self, transfer: Transfer) -> None:
         self.transfers.remove(transfer)
@@ -228,10 +238,9 @@ class Simulation(Rules):
                     waiting.remove(copy)
                     target = self.memory[copy.tensor, copy.dst]
                     target.update(dict.fromkeys(self.units(copy), content))
+        self.failed = waiting
         for copy in waiting:
             self.fault("copy-source", self.now, None, copy.tensor, copy.src)
-            for unit in self.units(copy):
-                self.memory[copy.tensor, copy.dst].setdefault(unit, STALE)
 
     # -- reads of the runs that start now; frees -----------------------------------------------
 
@@ -248,9 +257,8 @@ class Simulation(Rules):
             op = running.run.op
             for t in self.graph.ops[op].reads:
                 readable = [access.tier for access in running.processor.tiers]
-                named = dict(running.mode.operands).get(t)
-                if named is not None:
-                    readable = [tier for tier in readable if tier == named]
+                if t in dict(running.mode.operands):
+                    readable = [dict(running.mode.operands)[t]]
                 version = self.version(op, t)
                 running.tiers[t] = [tier for tier in readable if self.holds(t, tier, version)]
                 if not running.tiers[t]:
@@ -340,9 +348,13 @@ class Simulation(Rules):
             for other in self.running
             if other is not running and tensor in self.graph.ops[other.run.op].writes
         ]
-        landing = [x for x in self.transfers if x.copy.tensor == tensor and x.copy.dst == tier]
-        if freed or rivals or landing:
+        landing = [
+            x for x in self.transfers if x.copy.tensor == tensor and x.copy.dst == tier and not x.target_lost
+        ]
+        order = self.running.index
+        if freed or any(order(other) > order(running) for other in rivals):
             running.spoilt.add(tensor)
+        if freed or rivals or landing:
             self.fault("write-conflict", self.now, op, tensor, tier)
 
     def keep_copying(self, transfer: Transfer) -> None:
@@ -350,25 +362,25 @@ class Simulation(Rules):
         t = copy.tensor
         source, target = self.memory[t, copy.src], self.memory[t, copy.dst]
         if transfer.head:
-            # Whether its source is valid at time 0 is asked by the rule of the period.
             source_lost = any(unit not in source for unit in transfer.units)
         else:
             source_lost = any(source.get(unit) != transfer.content for unit in transfer.units)
-        target_lost = any(unit not in target for unit in transfer.units)
+        transfer.target_lost |= any(unit not in target for unit in transfer.units)
+        clash = False
         for other in self.transfers:
             same = other is not transfer and other.copy.tensor == t
             if same and set(other.units) & set(transfer.units):
-                source_lost = source_lost or other.copy.dst == copy.src
-                target_lost = target_lost or other.copy.dst == copy.dst
+                source_lost |= other.copy.dst == copy.src
+                clash |= other.copy.dst == copy.dst and not other.target_lost
         for running in self.running:
             if t in self.graph.ops[running.run.op].writes:
                 source_lost = True
-                target_lost = target_lost or running.run.start >= transfer.started
+                transfer.target_lost |= running.run.start >= transfer.started
         if source_lost:
             self.fault("copy-source", self.now, None, t, copy.src)
-        if target_lost:
+        if transfer.target_lost or clash:
             self.fault("copy-target", self.now, None, t, copy.dst)
-        if source_lost or target_lost or transfer.content == STALE:
+        if source_lost or transfer.target_lost or clash or transfer.content == STALE:
             transfer.broken = True
             if self.straddles(copy):
                 self.useless.add(transfer.position)

@@ -49,6 +49,7 @@ class Transfer:
     content: int
     head: bool = False
     broken: bool = False
+    target_lost: bool = False
 
 
 @dataclass(eq=False)
