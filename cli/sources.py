@@ -27,9 +27,15 @@ def read_plan_and_graph(path: str, graph_spec: str | None) -> tuple[Plan, Graph]
     InstanceError
         If one of them is bad input, or the graph is not the one that the plan was made for.
     """
-    from ..instances import load, read_plan
+    from ..instances import load, parse_spec, read_plan
 
-    plan = read_plan(path)
+    if parse_spec(path).scheme not in ("path", "native"):
+        raise UsageError(f"{path}: found a graph, expected a plan, or --order FILE for an order")
+    try:
+        plan = read_plan(path)
+    except InstanceError as error:
+        hint = "; a graph needs --order FILE" if '"lowtide/graph"' in str(error) else ""
+        raise InstanceError(f"{error}{hint}") from None
     source = plan.graph_source if graph_spec is None else graph_spec
     if source is None:
         raise UsageError(f"{path}: found a plan without the source of its graph, expected --graph SPEC")

@@ -1,0 +1,117 @@
+"""Where output goes: pipes that close, terminals, progress; and what loading the program loads."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lowtide.cli.progress import Progress
+from lowtide.models.errors import UsageError
+from tests.commands import command, lowtide
+
+HEAVY = ["ortools", "highspy", "pyomo", "onnx", "matplotlib", "networkx", "pandas", "numba", "rich", "pydot"]
+WAIT = """
+import sys, time
+import lowtide.cli.progress as progress
+from lowtide.__main__ import main
+progress.DELAY = 0.0
+with progress.Progress() as show:
+    show("incumbent 2097152, bound 1048576")
+    time.sleep(0.5)
+sys.exit(main(["list", "problems"]))
+"""
+
+
+@pytest.mark.parametrize("arguments", [("list",), ("list", "--json"), ("--help",), ("show", "gen:chain")])
+def test_closed_pipe_is_quiet(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        command(*arguments), stdout=writer, stderr=subprocess.PIPE, cwd=tmp_path, text=True, check=False
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("arguments", ["--help", "--version", "solve --help", "verify --help", "list --help"])
+def test_help_goes_to_standard_output(tmp_path: Path, arguments: str) -> None:
+    done = lowtide(*arguments.split(), cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "lowtide" in done.stdout
+
+
+@pytest.mark.parametrize("code", ["import lowtide", "from lowtide.__main__ import main; main(['--help'])"])
+def test_import_and_help_load_no_heavy_package(tmp_path: Path, code: str) -> None:
+    check = f"import sys; print([m for m in {HEAVY} if m in sys.modules], file=sys.stderr)"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}\n{check}"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stderr == "[]\n"
+
+
+def on_a_terminal(*words: str) -> tuple[int, str]:
+    """Run a command on a pseudo-terminal; return its status and what it wrote."""
+    terminal, end = pty.openpty()
+    env = {**os.environ, "TERM": "xterm", "COLUMNS": "120", "LINES": "40"}
+    process = subprocess.Popen(words, stdin=end, stdout=end, stderr=end, env=env, close_fds=True)
+    os.close(end)
+    parts = []
+    while True:
+        try:
+            part = os.read(terminal, 65536)
+        except OSError:  # Linux says so when the other end is closed
+            break
+        if not part:
+            break
+        parts.append(part)
+    os.close(terminal)
+    return process.wait(timeout=60), b"".join(parts).decode()
+
+
+def test_terminal_gets_drawn_tables_and_live_progress() -> None:
+    pytest.importorskip("rich")
+    status, text = on_a_terminal(sys.executable, "-c", WAIT)
+    assert status == 0
+    assert "incumbent 2 MiB, bound 1 MiB, gap 50.00 %" in text
+    assert "\x1b[" in text
+    assert "Minimum peak memory" in text
+
+
+def test_progress_in_a_pipe_waits_unless_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress() as show:
+        show("incumbent 12")
+    assert capsys.readouterr().err == ""
+    with Progress(always=True) as show:
+        show("incumbent 12")
+        show("incumbent 11")
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(" s  ")[1] for line in lines] == ["incumbent 12 B", "incumbent 11 B"]
+    with Progress(always=True, quiet=True) as show:
+        show("incumbent 12")
+    assert capsys.readouterr().err == ""
+
+
+def test_error_inside_progress_is_passed_on() -> None:
+    with pytest.raises(UsageError, match="no"), Progress():
+        raise UsageError("no")
+
+
+def test_full_disk_is_an_error_in_one_line(tmp_path: Path) -> None:
+    if not os.path.exists("/dev/full"):
+        pytest.skip("no /dev/full here")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            command("list", "problems"),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            cwd=tmp_path,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
