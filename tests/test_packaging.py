@@ -1,0 +1,71 @@
+"""The wheel holds the package, all of it, and works without the checkout."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+AROUND = {"tests", "build", "dist", "demo"}
+
+
+def packages() -> set[str]:
+    """Return the folders of the checkout that are packages."""
+    found = set()
+    for init in ROOT.rglob("__init__.py"):
+        parts = init.relative_to(ROOT).parts[:-1]
+        if not any(part.startswith(".") or part in AROUND for part in parts):
+            found.add(".".join(("lowtide", *parts)))
+    return found
+
+
+def test_every_package_is_listed() -> None:
+    with open(ROOT / "pyproject.toml", "rb") as file:
+        listed = tomllib.load(file)["tool"]["setuptools"]["packages"]
+    assert sorted(listed) == sorted(packages())
+
+
+def test_every_data_file_of_the_package_is_listed() -> None:
+    with open(ROOT / "pyproject.toml", "rb") as file:
+        listed = tomllib.load(file)["tool"]["setuptools"]["package-data"]
+    for name in packages() - {"lowtide"}:
+        folder = ROOT.joinpath(*name.split(".")[1:])
+        data = {p for p in folder.iterdir() if p.is_file() and p.suffix not in (".py", ".md")}
+        matched = {p for pattern in listed.get(name, []) for p in folder.glob(pattern)}
+        assert data == matched, name
+
+
+@pytest.mark.slow
+def test_wheel_runs_outside_the_checkout(tmp_path: Path) -> None:
+    """Built from a copy, unpacked into an empty folder, run from another one: about a minute."""
+    source, site, elsewhere = (tmp_path / name for name in ("source", "site", "elsewhere"))
+    hidden = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", *AROUND)
+    shutil.copytree(ROOT, source, ignore=hidden)
+    elsewhere.mkdir()
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", tmp_path, source], check=True)
+    (wheel,) = tmp_path.glob("lowtide-*.whl")
+    subprocess.run([*pip, "install", "--no-deps", "--target", site, wheel], check=True)
+    env = {**os.environ, "PYTHONPATH": str(site)}
+
+    def run(*arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, *arguments], cwd=elsewhere, env=env, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert run("-c", "import lowtide; print(lowtide.__file__)").strip() == str(site / "lowtide/__init__.py")
+    assert (site / "lowtide" / "py.typed").exists()
+    assert "usage: lowtide" in run("-m", "lowtide", "--help")
+    spec = "catalogue:two-branches"
+    solved = run("-m", "lowtide", "solve", "peak", spec, "--method", "greedy", "--plan", "p.json")
+    assert "feasible" in solved
+    assert "valid" in run("-m", "lowtide", "verify", "p.json")
+    assert (site / "bin" / "lowtide").exists()
