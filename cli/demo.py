@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .output import emit, emit_json, emit_table
+from .output import emit, emit_json, emit_table, note
 from .parser import add_verb, seconds_or_none
 from .progress import Progress
+from .solve import exit_status, is_verified
 
 if TYPE_CHECKING:
     from .parser import Subparsers
@@ -49,13 +50,15 @@ def run(args: argparse.Namespace) -> int:
     greedy = solve(problem, "greedy")
     with Progress() as progress:
         best = solve(problem, time_limit=args.time_limit, progress=progress)
+    if best.plan is None or not is_verified(best):
+        note(f"found no plan: {best.status} {best.detail}".rstrip())
+        return exit_status(best)
     folder = Path(args.out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"--out: found {error.strerror} at {args.out}, expected a folder") from None
     files = {kind: str(folder / name) for kind, name in _FILES.items()}
-    assert best.plan is not None
     write_plan(replace(best.plan, graph_source=SPEC), files["plan"])
     verify(graph, read_plan(files["plan"])).raise_if_invalid()
     plot.profile(best, ax=ax)
@@ -79,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
         emit_json(found)
     else:
         _print(found)
-    return 0
+    return exit_status(best)
 
 
 _FILES = {"plan": "plan.json", "svg": "profile.svg", "png": "profile.png"}

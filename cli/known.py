@@ -22,13 +22,13 @@ class Known(NamedTuple):
     origin: str | None
 
 
-def known_about(graph: Graph, source: str | None, *, given: int | None, order: Sequence[int] | None) -> Known:
+def known_about(graph: Graph, *, given: int | None, order: Sequence[int] | None) -> Known:
     """Return the best that is known about the peak of a graph.
 
     Parameters
     ----------
-    graph, source
-        The graph, and the specification it was loaded from.
+    graph
+        The catalogue knows it by its hash.
     given
         A bound that the caller knows; it is taken as it is.
     order

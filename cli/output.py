@@ -79,6 +79,7 @@ def emit_table(
     from rich import box
     from rich.table import Table
 
+    emit("")
     table = Table(title=title or None, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
     for column in columns:
         table.add_column(column, justify="right" if column in right else "left", overflow="fold")

@@ -46,7 +46,9 @@ def describe(graph: Graph, source: str, largest: int) -> dict[str, Any]:
     from ..models.memory import sequential_memory
     from ..models.precedence import precedence
     from ..solvers.algorithms.cut_bound import working_set_bound
+    from .known import known_about
 
+    known = known_about(graph, given=None, order=None)
     by_size = sorted(range(len(graph.tensors)), key=lambda t: (-graph.tensors[t].nbytes, t))
     return {
         "source": source,
@@ -57,6 +59,8 @@ def describe(graph: Graph, source: str, largest: int) -> dict[str, Any]:
         "dropped_bytes": graph.dropped_bytes,
         "reference_peak": sequential_memory(graph).peak(range(len(graph.ops))),
         "working_set_bound": working_set_bound(graph),
+        "best_known": known.best,
+        "known_bound": known.bound,
         "largest": [
             {
                 "index": t,
@@ -92,6 +96,10 @@ def _print(found: dict[str, Any]) -> None:
         ("reference order", f"peak {exact_bytes(found['reference_peak'])}"),
         ("largest working set", f"{exact_bytes(found['working_set_bound'])}, a bound for every order"),
     ]
+    if found["best_known"] is not None:
+        rows.append(("best known peak", exact_bytes(found["best_known"])))
+    if found["known_bound"] is not None:
+        rows.append(("best known bound", exact_bytes(found["known_bound"])))
     rows += [
         ("dropped", f"{kinds} tensors count 0 bytes; they are {exact_bytes(lost)}")
         for kinds, lost in found["dropped_bytes"].items()

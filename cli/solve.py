@@ -74,8 +74,8 @@ def run(args: argparse.Namespace) -> int:
             check_writable(path)
     options = unique(args.solver_option, "--solver-option")
     find_method(args.problem, args.method)
-    cores = len(os.sched_getaffinity(0))
-    if args.threads is not None and args.threads > cores:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    if args.threads is not None and cores is not None and args.threads > cores:
         note(f"{args.threads} threads share {cores} cores")
     started = time.perf_counter()
     graph = load(args.spec)

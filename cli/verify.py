@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
             "recomputed": verdict.recomputed,
         }
         if verdict.valid and len(verdict.peaks) == 1:
-            found |= _score(graph, source, max(verdict.peaks.values()), args.bound, order)
+            found |= _score(graph, max(verdict.peaks.values()), args.bound, order)
     if args.json:
         emit_json(found)
     else:
@@ -122,15 +122,13 @@ def order_faults(graph: Graph, order: Sequence[int]) -> list[dict[str, Any]]:
     return faults
 
 
-def _score(
-    graph: Graph, source: str | None, peak: int, given: int | None, order: list[int] | None
-) -> dict[str, Any]:
+def _score(graph: Graph, peak: int, given: int | None, order: list[int] | None) -> dict[str, Any]:
     """Return the peak of the reference order, the best that is known, and the gap to the bound."""
     from ..models.errors import UsageError
     from ..models.memory import sequential_memory
     from .known import known_about
 
-    known = known_about(graph, source, given=given, order=order)
+    known = known_about(graph, given=given, order=order)
     if known.bound is not None and known.bound > peak:
         raise UsageError(f"{known.origin} bound: found {known.bound}, expected at most the peak, {peak}")
     gap = None if known.bound is None else (peak - known.bound) / peak if peak else 0.0

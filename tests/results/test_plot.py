@@ -86,7 +86,7 @@ def test_reference_order_is_drawn_where_it_differs() -> None:
     graph = load("catalogue:two-branches")
     best = solve(Peak(graph), "greedy")
     assert best.plan is not None
-    ax = plot.profile(best, ax=plot.new_axes())
+    ax: Any = plot.profile(best, ax=plot.new_axes())
     assert "reference\n16 B" in texts(ax)
     assert "reference order" in [t.get_text() for t in ax.get_legend().get_texts()]
     same = drawn(graph, range(len(graph.ops)))
@@ -146,7 +146,7 @@ def test_labels_never_overlap(seed: int) -> None:
     (peak,) = verify(graph, plan).peaks.values()
     capacity = peak + rng.randint(0, peak // 20)
     plan = Plan.from_order(graph, range(len(graph.ops)), Machine.single(capacity=capacity))
-    ax = plot.profile(plan, graph, plot.new_axes(), bound=peak - rng.randint(1, peak // 20))
+    ax: Any = plot.profile(plan, graph, plot.new_axes(), bound=peak - rng.randint(1, peak // 20))
     ax.figure.draw_without_rendering()
     boxes = [Text.get_window_extent(t) for t in ax.texts if t.get_text()]  # without the leader lines
     boxes += [ax.get_legend().get_window_extent()]
