@@ -78,7 +78,7 @@ def profile(
     >>> import lowtide as lt
     >>> result = lt.solve(lt.Peak(lt.load("gen:chain?n=5&seed=1")), method="greedy")
     >>> lt.plot.profile(result, ax=lt.plot.new_axes()).get_ylabel()
-    'memory [KiB]'
+    'memory [B]'
     """
     plan, graph = _plan_and_graph(item, graph)
     names = [t.name for t in plan.machine.tiers]
