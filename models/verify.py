@@ -55,7 +55,7 @@ from .verify_simulation import Simulation
 
 __all__ = ["Verification", "Violation", "verify"]
 
-PASSES = 8
+PASSES = 4
 """Passes over a plan whose copies across the period's end turn out to carry old versions."""
 
 

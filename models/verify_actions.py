@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from .plan import Copy, Free, Plan, Resident, Run
 from .verify_case import Case
@@ -115,6 +116,8 @@ def well_formed(case: Case, plan: Plan, start_tiers: Mapping[str, tuple[str, ...
         except _Malformed as fault:
             case.report("shape", f"free {i}: {fault}", free=i)
     _judge_start_overlaps(case, actions.start)
+    actions.runs.sort(key=attrgetter("start"))
+    actions.copies.sort(key=attrgetter("start"))
     return actions
 
 

@@ -12,7 +12,10 @@ Versions = tuple[tuple[int, int], ...]
 """``(tensor, version)`` pairs."""
 
 PARTNERS = 16
-"""Conflicts that one action is reported with, so that a garbage plan's report stays linear."""
+"""Conflicts that one action is reported with, so that the report stays linear in the plan."""
+
+MANY = 10_000
+"""Violations after which an action is reported with one conflict only."""
 
 
 class ProcessorFacts(NamedTuple):
@@ -55,6 +58,10 @@ class Case:
         """Add a violation; `witness` are further fields of `Violation`."""
         self.violations.append(Violation(kind=kind, message=message, **witness))
 
+    def partners(self) -> int:
+        """Return the number of conflicts that an action is reported with, at least one."""
+        return PARTNERS if len(self.violations) < MANY else 1
+
     def op(self, i: int) -> str:
         """Return what messages call an op."""
         return f"op {i} {self.graph.ops[i].name!r}"
@@ -72,11 +79,12 @@ class Case:
 def _facts(processor: Processor, number: dict[str, int]) -> ProcessorFacts:
     """Return a processor with numbered tiers.
 
-    Reads prefer tiers without extra time, then the faster ones, then the machine's order.
+    Reads prefer tiers without extra time, then the faster ones, then the processor's order: its home
+    before equals, so that what is read and written there counts once.
     """
     rates = {number[a.tier]: a.bytes_per_s for a in processor.tiers if a.bytes_per_s is not None}
     tiers = [number[a.tier] for a in processor.tiers]
-    preferred = sorted(tiers, key=lambda k: (k in rates, -rates.get(k, 0), k))
+    preferred = sorted(tiers, key=lambda k: (k in rates, -rates.get(k, 0)))
     return ProcessorFacts(processor.name, processor.kind, tuple(preferred), tiers[0], rates)
 
 

@@ -6,7 +6,7 @@ from bisect import bisect_left, insort
 from dataclasses import dataclass
 
 from .verify_actions import CopyItem
-from .verify_case import PARTNERS, Case
+from .verify_case import Case
 from .verify_state import STALE, Memory
 
 
@@ -52,26 +52,30 @@ class Flights:
         self._sources: list[dict[int, _Band]] = [{} for _ in case.tiers]
         self._targets: list[dict[int, _Band]] = [{} for _ in case.tiers]
 
-    def check_source(self, flight: Flight, time: int) -> bool:
-        """Take up what the source holds; report a source that is not valid in one version."""
+    def check_source(self, flight: Flight, time: int, fault: str | None = None) -> bool:
+        """Take up what the source holds; report a source that is not valid in one version.
+
+        `fault` is another reason, if there is one, why the source is not good.
+        """
         copy = flight.copy
         stamp = self.memory.stamp_of(copy.src, copy.tensor, copy.low, copy.high)
-        if stamp is not None:
+        if stamp is not None and fault is None:
             flight.stamp = stamp
             return True
-        lack = self.memory.lack(copy.src, copy.tensor, copy.low, copy.high, None)
-        self._report("copy-source", flight, time, copy.src, f"but {lack}")
+        if stamp is None:
+            fault = self.memory.lack(copy.src, copy.tensor, copy.low, copy.high, None)
+        self._report("copy-source", flight, time, copy.src, f"but {fault}")
         flight.broken = True
         return False
 
-    def depart(self, flight: Flight, time: int) -> None:
+    def depart(self, flight: Flight, time: int, fault: str | None = None) -> None:
         """Check the source, and watch source and target from now on."""
         copy = flight.copy
-        if self.check_source(flight, time):
+        if self.check_source(flight, time, fault):
             self._watch(self._sources[copy.src], flight)
         band = self._targets[copy.dst].get(copy.tensor)
         if band is not None:
-            for number in band.overlapping(copy.low, copy.high, PARTNERS):
+            for number in band.overlapping(copy.low, copy.high, self.case.partners()):
                 other = self._flights[number]
                 flight.broken = other.broken = True
                 fault = f"where copy {other.copy.position} lands until {other.copy.end} ns"

@@ -42,11 +42,12 @@ def _judge_counts(case: Case, by_op: list[list[RunItem]], rerun: bool) -> None:
             )
 
 
-def _orders(case: Case) -> Iterator[tuple[int, int, int | None, str]]:
+def _orders(case: Case, by_op: list[list[RunItem]]) -> Iterator[tuple[int, int, int | None, str]]:
     """Yield ``(i, j, tensor, reason)``: op i must end before op j starts.
 
     Only immediate pairs: of one tensor, the last writer and each reader since stand before the next
-    writer, the last writer before each reader. The other pairs follow from these.
+    writer, the last writer before each reader. The other pairs follow from these. An op that never runs
+    is passed over, so that its neighbours are compared with each other.
     """
     writer: list[int | None] = [None] * len(case.nbytes)
     readers: list[list[int]] = [[] for _ in case.nbytes]
@@ -54,6 +55,8 @@ def _orders(case: Case) -> Iterator[tuple[int, int, int | None, str]]:
         reads, writes = set(op.reads), set(op.writes)
         for i in op.after:
             yield i, j, None, AFTER
+        if not by_op[j]:
+            continue
         for t in op.reads:
             last = writer[t]
             if last is not None:
@@ -73,7 +76,7 @@ def _orders(case: Case) -> Iterator[tuple[int, int, int | None, str]]:
 def _judge_precedence(case: Case, by_op: list[list[RunItem]]) -> None:
     """Each op once: the full precedence, between every pair of runs."""
     latest = [max(group, key=lambda r: r.end, default=None) for group in by_op]
-    for i, j, tensor, reason in _orders(case):
+    for i, j, tensor, reason in _orders(case, by_op):
         before = latest[i]
         if before is None:
             continue
@@ -134,7 +137,7 @@ def _judge_processors(case: Case, runs: list[RunItem]) -> None:
             report_duration(case, run, run.duration)
         # The runs kept are those that end last: whoever meets a run that was dropped meets them too.
         before = [r for r in open_runs[run.processor] if r.end > run.start]
-        for other in before:
+        for other in before[-case.partners() :]:
             case.report(
                 "processor-overlap",
                 f"{case.op(run.op)} starts at {run.start} ns on {processor.name!r}, expected not "

@@ -235,7 +235,9 @@ class Simulation:
     def _depart(self, time: int, n: int) -> None:
         flight = self._flights[n]
         copy = flight.copy
-        self.flights.depart(flight, time)
+        writers = self.writers.get(copy.tensor)
+        cause = f"{self.case.op(writers[0].run.op)} is writing it" if writers else None
+        self.flights.depart(flight, time, cause)
         if self._crosses(copy) and not flight.broken:
             version = flight.stamp - self.memory.base[copy.tensor]
             if version != self.case.last[copy.tensor]:
@@ -267,6 +269,7 @@ class Simulation:
         writers = self.writers.setdefault(t, [])
         for other in writers:
             other.broken = True
+        for other in writers[-self.case.partners() :]:
             self._report_conflict(other, t, time, cause, other=run.op, other_run=run.position)
         writers.append(Writer(run, tier))
         if len(writers) > PARTNERS:
@@ -279,7 +282,7 @@ class Simulation:
         cause = f"copy {copy.position} lands on it from {time} ns"
         self.reads.disturb(k, t, time, cause)
         self.flights.disturb_sources(k, t, copy.low, copy.high, time, cause)
-        for writer in self.writers.get(t, ()):
+        for writer in self.writers.get(t, [])[-self.case.partners() :]:
             # A run that starts now has already met this copy.
             if writer.tier == k and writer.run.start < time:
                 self._report_conflict(writer, t, time, cause, copy=copy.position)
