@@ -133,6 +133,9 @@ class Rules:
     def moved(self, copy: Copy) -> int:
         return self.size(copy.tensor, self.units(copy))
 
+    def straddles(self, copy: Copy) -> bool:
+        return self.period is not None and copy.end > self.period and copy.src != copy.dst
+
     def version(self, op: int, tensor: int) -> int:
         """Return the version that the reference order makes the op read."""
         return sum(tensor in earlier.writes for earlier in self.graph.ops[:op])

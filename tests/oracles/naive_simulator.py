@@ -119,7 +119,7 @@ class Simulation(Rules):
 
     def weigh(self, profiles: dict[str, list[tuple[int, int]]]) -> None:
         for tier in self.machine.tiers:
-            held = sum(self.size(t, self.memory[t, tier.name]) for t in self.all_tensors())
+            held = sum(self.size(t, self.memory[t, tier.name]) for t in range(len(self.graph.tensors)))
             for running in self.running:
                 if running.processor.tiers[0].tier == tier.name:
                     held += running.mode.workspace
@@ -128,12 +128,6 @@ class Simulation(Rules):
             steps = profiles[tier.name]
             if not steps or steps[-1][1] != held:
                 steps.append((self.now, held))
-
-    def all_tensors(self) -> range:
-        return range(len(self.graph.tensors))
-
-    def straddles(self, copy: Copy) -> bool:
-        return self.period is not None and copy.end > self.period and copy.src != copy.dst
 
     # -- time 0, before its events -------------------------------------------------------------
 
@@ -352,7 +346,8 @@ class Simulation(Rules):
             x for x in self.transfers if x.copy.tensor == tensor and x.copy.dst == tier and not x.target_lost
         ]
         order = self.running.index
-        if freed or any(order(other) > order(running) for other in rivals):
+        overwritten = any(order(other) > order(running) for other in rivals)
+        if freed or overwritten or any(x.started > running.run.start for x in landing):
             running.spoilt.add(tensor)
         if freed or rivals or landing:
             self.fault("write-conflict", self.now, op, tensor, tier)

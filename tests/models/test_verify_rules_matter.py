@@ -1,0 +1,81 @@
+"""Every rule of the verifier matters: where it is left out, the tests notice.
+
+Each statement of the verifier that records a violation is neutralised in turn, in a copy compiled in memory;
+the cases on which the real verifier agrees with the naive simulator must then show a difference. The
+statements are found in the source, so a new rule is included without a word here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from random import Random
+
+import pytest
+
+from lowtide.models.verdict import PLAN_KINDS, Verification
+from lowtide.models.verify import verify
+from tests.oracles.attacks import ATTACKS
+from tests.oracles.comparison import difference, judged, simulated
+from tests.oracles.corpus import corpus
+from tests.oracles.naive_allocation import allocation_faults, random_buffers, random_offsets
+from tests.oracles.naive_state import Outcome
+from tests.oracles.other_attacks import other_attacks
+from tests.oracles.rule_removal import Site, constructors, sites, verifier_sources, verifier_without
+from tests.random_plans import Case
+
+Verify = Callable[..., Verification]
+SITES = sites()
+
+
+@cache
+def cases() -> list[tuple[Case, Outcome]]:
+    """Return the fixed cases with what the naive simulator says, those made by hand first."""
+    by_hand = [case for case, _ in ATTACKS.values()]
+    return [(case, simulated(case)) for case in (*by_hand, *corpus(range(1)))]
+
+
+def faults(verify: Verify, verify_allocation: Callable[..., Verification]) -> Iterator[str]:
+    """Yield where this verifier is wrong."""
+    for case, expected in cases():
+        if fault := difference(judged(case, verify), expected):
+            yield fault
+    for name, (case, kinds) in {**ATTACKS, **other_attacks()}.items():
+        if {v.kind for v in judged(case, verify).violations} != kinds:
+            yield name
+    rng = Random(0)
+    for _ in range(300):
+        buffers = random_buffers(rng)
+        offsets = random_offsets(rng, buffers)
+        found = verify_allocation(buffers, offsets).violations
+        if {(v.kind, frozenset(v.buffers)) for v in found} != allocation_faults(buffers, offsets):
+            yield f"allocation of {buffers}"
+
+
+def test_nothing_is_wrong_with_all_rules() -> None:
+    from lowtide.models.verify_allocation import verify_allocation
+
+    assert list(faults(verify, verify_allocation)) == []
+
+
+@pytest.mark.parametrize("site", SITES, ids=str)
+def test_leaving_the_rule_out_is_noticed(site: Site) -> None:
+    changed = verifier_without(site)
+    fault = next(faults(changed.verify, changed.verify_allocation), None)
+    assert fault is not None, f"nobody notices that this is left out:\n{site.text}"
+
+
+def test_no_rule_is_overlooked() -> None:
+    """All violations are made in two functions, whose every caller is among the sites."""
+    assert sorted(constructors()) == [("verify_allocation", "_violation"), ("verify_case", "report")]
+    text = "\n".join(path.read_text() for path in verifier_sources().values())
+    reported = {kind for kind in PLAN_KINDS if f'"{kind}"' in text}
+    assert reported == set(PLAN_KINDS)
+    assert len(SITES) >= len(PLAN_KINDS)
+
+
+def test_the_real_verifier_is_left_alone() -> None:
+    import lowtide.models.verify as module
+
+    verifier_without(SITES[0])
+    assert module.verify is verify
