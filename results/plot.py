@@ -101,7 +101,8 @@ def profile(
 
     drawing.style_axes(ax, scale, end, most)
     drawing.draw_areas(ax, memory, scale)
-    if reference is not None and not _same(reference, memory):
+    same = reference is not None and _same(reference, memory)
+    if reference is not None and not same:
         drawing.draw_reference(ax, reference, scale)
     run = next((r for r in plan.runs if r.start <= memory.peak_time < r.end), None)
     if run is not None and memory.peak:
@@ -111,7 +112,7 @@ def profile(
     drawing.write_head(
         ax,
         _title(item, graph) if title is None else title,
-        _subtitle(item, memory, bound) if subtitle is None else subtitle,
+        _subtitle(item, memory, bound, same) if subtitle is None else subtitle,
     )
     return ax
 
@@ -216,10 +217,12 @@ def _title(item: Result | Plan, graph: Graph) -> str:
     return item.instance if isinstance(item, Result) else item.graph_name or graph.name
 
 
-def _subtitle(item: Result | Plan, memory: MemoryProfile, bound: int | None) -> str:
+def _subtitle(item: Result | Plan, memory: MemoryProfile, bound: int | None, same: bool) -> str:
     """Return how the plan was made and what is known about it."""
     words = [item.method, str(item.status)] if isinstance(item, Result) else ["verified plan"]
     words.append(f"peak {memory.peak:,} bytes")
     if bound is not None and memory.peak:
         words.append(f"gap {format_gap((memory.peak - bound) / memory.peak)}")
+    if same:
+        words.append("profile of the reference order")
     return " · ".join(words)

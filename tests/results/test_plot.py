@@ -72,14 +72,14 @@ def test_title_and_levels_say_instance_peak_and_bound() -> None:
     ax = drawn(two_kinds(), (0, 1), bound=6 * MIB)
     assert ax.get_title(loc="left") == "two kinds"
     assert {"peak\n8 MiB", "bound\n6 MiB", "relu (op 1) sets the peak"} <= set(texts(ax))
-    assert "verified plan · peak 8,388,608 bytes · gap 25.00 %" in texts(ax)
+    assert "verified plan · peak 8,388,608 bytes · gap 25.00 % · profile of the reference order" in texts(ax)
 
 
 def test_result_says_method_and_status_and_equal_levels_share_a_label() -> None:
     result = solve(Peak(load("catalogue:diamond")), "reference")
     ax = plot.profile(result, ax=plot.new_axes(), bound=result.objective)
     assert "peak = bound\n8 B" in texts(ax)
-    assert "reference · feasible · peak 8 bytes · gap 0 %" in texts(ax)
+    assert "reference · feasible · peak 8 bytes · gap 0 % · profile of the reference order" in texts(ax)
 
 
 def test_reference_order_is_drawn_where_it_differs() -> None:
