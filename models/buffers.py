@@ -65,8 +65,14 @@ class Buffer:
         _check_int(self.alignment, 1, f"{where}, alignment")
         if self.offset is not None:
             _check_int(self.offset, 0, f"{where}, offset")
-        if self.gaps:
-            _check_gaps(self.gaps, self.lower, self.upper, where)
+        reached = self.lower
+        for a, b in self.gaps:
+            _check_int(a, reached, f"{where}, gaps")
+            _check_int(b, a + 1, f"{where}, gaps")
+            reached = b
+        if reached > self.upper or not self.pieces:
+            expected = "intervals within its lifetime, not all of it"
+            raise InstanceError(f"{where}, gaps: found {self.gaps}, expected {expected}")
 
     @property
     def pieces(self) -> tuple[Interval, ...]:
@@ -79,18 +85,6 @@ class Buffer:
 def _check_int(value: object, least: int, where: str) -> None:
     if type(value) is not int or value < least:
         raise InstanceError(f"{where}: found {value!r}, expected an integer >= {least}")
-
-
-def _check_gaps(gaps: tuple[Interval, ...], lower: int, upper: int, where: str) -> None:
-    reached = lower
-    for a, b in gaps:
-        _check_int(a, reached, f"{where}, gaps")
-        _check_int(b, a + 1, f"{where}, gaps")
-        reached = b
-    if reached > upper or gaps == ((lower, upper),):
-        raise InstanceError(
-            f"{where}, gaps: found {gaps}, expected intervals within its lifetime, not all of it"
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,10 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Residency:
-    """Bytes ``[low, high)`` of a tensor in a tier over ``[lower, upper)`` but for the gaps."""
+    """Bytes ``[low, high)`` of a tensor in a tier over ``[lower, upper)`` but for the gaps.
+
+    Not `released`: they stay to the end of the plan or period.
+    """
 
     tensor: int
     tier: int
@@ -27,6 +30,7 @@ class Residency:
     gaps: tuple[Interval, ...]
     low: int
     high: int
+    released: bool = True
 
 
 CARRIED = -1
@@ -71,7 +75,9 @@ def residencies(case: Case, actions: Actions) -> list[Residency]:
     ends = [r.end for r in actions.runs] + [c.end for c in actions.copies]
     horizon = max([1, *ends, *(f.time for f in actions.frees)]) if period is None else period
     left = [
-        Residency(t, k, since, horizon, (), a, b) for (k, t), ranges in held.items() for a, b, since in ranges
+        Residency(t, k, since, horizon, (), a, b, released=False)
+        for (k, t), ranges in held.items()
+        for a, b, since in ranges
     ]
     joined = closed + left if period is None else _around_the_period(case, closed, left)
     return _maximal(case, joined)
@@ -129,7 +135,7 @@ def _maximal(case: Case, residencies: list[Residency]) -> list[Residency]:
 
 
 def inplace_pairs(case: Case, actions: Actions, residencies: list[Residency]) -> list[tuple[int, int]]:
-    """Return positions ``(a, b)``: a dies in the run that begins b, and nobody else uses a then."""
+    """Return positions ``(a, b)``: a is released by the end of the run that begins b, its last user."""
     wanted = {t for op in case.graph.ops for pair in op.inplace for t in pair}
     if not wanted:
         return []
@@ -157,9 +163,9 @@ def inplace_pairs(case: Case, actions: Actions, residencies: list[Residency]) ->
             b = _alive(residencies, whole.get((tier, write), []), run.start)
             if a is None or b is None or residencies[b].lower != run.start:
                 continue
-            if residencies[a].upper > run.end or _shared(residencies[a], run, uses[read]):
-                continue
-            pairs.append((a, b))
+            place = residencies[a]
+            if place.released and place.upper <= run.end and not _shared(place, run, uses[read]):
+                pairs.append((a, b))
     return pairs
 
 
