@@ -1,4 +1,4 @@
-"""What is known about the least peak of a graph: from the catalogue, or by a quick bound."""
+"""What is known about the least peak of a graph: from the catalogue, past runs, or a quick bound."""
 
 from __future__ import annotations
 
@@ -28,24 +28,19 @@ def known_about(graph: Graph, *, given: int | None, order: Sequence[int] | None)
     Parameters
     ----------
     graph
-        The catalogue knows it by its hash.
+        The catalogue and the best-known file know it by its hash.
     given
         A bound that the caller knows; it is taken as it is.
     order
         The order that is scored: a bound is computed if there is none; None: do not compute.
     """
-    from ..instances.catalogue import entries
-
-    entry = next((e for e in entries().values() if e.sha256 == graph.sha256), None)
-    best = None
-    if entry is not None:
-        best = entry.peak.upper if entry.peak.optimum is None else entry.peak.optimum
+    bests, bounds = _on_record(graph)
+    best = min(bests, default=None)
     if given is not None:
         return Known(best, given, "given")
-    if entry is not None and entry.peak.optimum is not None:
-        return Known(best, entry.peak.optimum, "catalogue, optimum")
-    if entry is not None and entry.peak.lower is not None:
-        return Known(best, entry.peak.lower, "catalogue, lower bound")
+    if bounds:
+        bound, origin = max(bounds, key=lambda pair: pair[0])
+        return Known(best, bound, origin)
     if order is None:
         return Known(best, None, None)
     from ..solvers.algorithms.cut_bound import cut_bound
@@ -53,3 +48,26 @@ def known_about(graph: Graph, *, given: int | None, order: Sequence[int] | None)
     end = time.perf_counter() + QUICK
     cut = cut_bound(graph, [order], expired=lambda: time.perf_counter() >= end)
     return Known(best, cut.value, "largest working set" if cut.op is None else "minimum cut")
+
+
+def _on_record(graph: Graph) -> tuple[list[int], list[tuple[int, str]]]:
+    """Return the peaks that were reached, and the bounds that were proved, each with its origin."""
+    from ..instances.catalogue import entries
+    from ..models.problem import Peak
+    from ..results.best_known import find_best_known
+
+    bests, bounds = [], []
+    entry = next((e for e in entries().values() if e.sha256 == graph.sha256), None)
+    if entry is not None:
+        known = entry.peak
+        bests += [value for value in (known.optimum, known.upper) if value is not None]
+        if known.optimum is not None:
+            bounds.append((known.optimum, "catalogue, optimum"))
+        elif known.lower is not None:
+            bounds.append((known.lower, "catalogue, lower bound"))
+    past = find_best_known(graph.sha256, Peak.name)
+    if past is not None and past.objective is not None:
+        bests.append(past.objective.value)
+    if past is not None and past.bound is not None:
+        bounds.append((past.bound.value, f"best known, {past.bound.method}"))
+    return bests, bounds

@@ -1,0 +1,107 @@
+"""``lowtide audit``: look for records that contradict each other, and plans that belie theirs."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from .output import emit_json, emit_pairs, emit_table, note
+from .parser import add_verb
+
+if TYPE_CHECKING:
+    from ..results.audit import Audit
+    from .parser import Subparsers
+
+PLANS = ("all", "optimal", "none")
+SHOWN = 5
+"""Records that a line of the table names; ``--json`` names all."""
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add the verb."""
+    parser = add_verb(
+        subparsers,
+        "audit",
+        run,
+        "look for records that contradict each other",
+        details=(
+            "Records about the same graph and problem are compared with each other, with the best-known\n"
+            "file and with the catalogue; plans are verified again. Exit status 1 if anything is wrong."
+        ),
+        examples=["lowtide audit runs/peak results/", "lowtide audit runs/peak --plans optimal --json"],
+    )
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        metavar="PATH",
+        help="experiments, run records, tables (.csv, .jsonl), best-known files, or folders around them; "
+        "without any, the best-known file and the catalogue are compared",
+    )
+    parser.add_argument(
+        "--plans", choices=PLANS, default="all", help="which plans to verify again (default all)"
+    )
+    parser.add_argument("--best-known", metavar="FILE", help="default: the package's")
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compare, verify and list."""
+    from ..results.audit import audit
+    from ..results.best_known import FILE
+
+    found = audit(
+        args.paths,
+        best_known=args.best_known or FILE,
+        plans=args.plans,
+        progress=(lambda line: None) if args.quiet else note,
+    )
+    if args.json:
+        emit_json(
+            {
+                "consistent": not found.contradictions,
+                "records": found.records,
+                "questions": found.questions,
+                "plans_verified": found.plans,
+                "contradictions": [c.to_dict() for c in found.contradictions],
+                "unchecked": [{"record": who, "reason": why} for who, why in found.unchecked],
+                "passed_over": found.passed_over,
+            }
+        )
+    else:
+        _print(found)
+    return 1 if found.contradictions else 0
+
+
+def _print(found: Audit) -> None:
+    count = len(found.contradictions)
+    rows = [
+        ("records", f"{found.records:,} about {found.questions:,} questions"),
+        ("plans", f"{found.plans:,} verified again"),
+    ]
+    if found.unchecked:
+        rows.append(("unchecked", f"{len(found.unchecked):,} plans, listed below"))
+    if found.passed_over:
+        rows.append(("passed over", "; ".join(found.passed_over)))
+    rows.append(
+        (
+            "verdict",
+            f"invalid: {count:,} contradiction{'s' * (count > 1)}" if count else "valid: no contradiction",
+        )
+    )
+    emit_pairs(rows)
+    if found.unchecked:
+        emit_table(["plan of", "why not verified"], [list(row) for row in found.unchecked], title="unchecked")
+    if count:
+        emit_table(
+            ["kind", "instance", "problem", "what", "records"],
+            [
+                [c.kind, c.instance or "-", c.problem or "-", c.message, _names(c.records)]
+                for c in found.contradictions
+            ],
+            title="contradictions",
+        )
+
+
+def _names(records: tuple[str, ...]) -> str:
+    more = len(records) - SHOWN
+    return "; ".join(records[:SHOWN]) + (f" and {more} more" if more > 0 else "")
