@@ -36,7 +36,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Solve, verify, draw."""
-    from ..instances import load, read_plan, write_plan
+    from ..instances import check_writable, load, read_plan, write_plan
     from ..models.errors import UsageError
     from ..models.problem import Peak
     from ..models.verify import verify
@@ -45,6 +45,14 @@ def run(args: argparse.Namespace) -> int:
 
     graph = load(SPEC)
     ax = plot.new_axes()
+    folder = Path(args.out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--out: found {error.strerror} at {args.out}, expected a folder") from None
+    files = {kind: str(folder / name) for kind, name in _FILES.items()}
+    for path in files.values():
+        check_writable(path)
     problem = Peak(graph)
     reference = solve(problem, "reference")
     greedy = solve(problem, "greedy")
@@ -53,12 +61,6 @@ def run(args: argparse.Namespace) -> int:
     if best.plan is None or not is_verified(best):
         note(f"found no plan: {best.status} {best.detail}".rstrip())
         return exit_status(best)
-    folder = Path(args.out)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"--out: found {error.strerror} at {args.out}, expected a folder") from None
-    files = {kind: str(folder / name) for kind, name in _FILES.items()}
     write_plan(replace(best.plan, graph_source=SPEC), files["plan"])
     verify(graph, read_plan(files["plan"])).raise_if_invalid()
     plot.profile(best, ax=ax)

@@ -209,6 +209,17 @@ def test_export_writes_a_model(tmp_path: Path, method: str, name: str) -> None:
     assert found["nbytes"] == (tmp_path / name).stat().st_size > 100
 
 
+def test_demo_proves_verifies_and_draws(tmp_path: Path) -> None:
+    pytest.importorskip("onnx")
+    pytest.importorskip("matplotlib")
+    found = answer("demo", "--out", "pictures", cwd=tmp_path)
+    assert (found["status"], found["verified"]) == ("optimal", True)
+    assert found["objective"] == found["bound"] <= found["greedy"] <= found["reference"]
+    for path in found["files"].values():
+        assert (tmp_path / path).stat().st_size > 1000
+    assert answer("verify", "pictures/plan.json", cwd=tmp_path)["valid"]
+
+
 def test_python_and_command_line_agree(tmp_path: Path) -> None:
     graph = load("catalogue:harpoon")
     answer("solve", "peak", "catalogue:harpoon", "--method", "reference", "--plan", "p.json", cwd=tmp_path)
