@@ -101,7 +101,7 @@ def _print(found: dict[str, Any]) -> None:
             ["peak of the reference order", exact_bytes(found["reference"])],
             ["peak of the greedy order", exact_bytes(found["greedy"])],
             ["least peak found", exact_bytes(found["objective"])],
-            ["proved bound", exact_bytes(found["bound"])],
+            ["proved bound", "none" if found["bound"] is None else exact_bytes(found["bound"])],
             ["gap", format_gap(found["gap"])],
             ["status", found["status"]],
             ["verified", "yes"],
