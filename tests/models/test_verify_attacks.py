@@ -14,7 +14,7 @@ from tests.mutations import nonsense
 from tests.oracles.attacks import ATTACKS
 from tests.oracles.comparison import difference, judged, simulated
 from tests.oracles.corpus import base_case
-from tests.oracles.naive_allocation import allocation_faults, random_buffers, random_offsets
+from tests.oracles.naive_allocation import allocation_faults, is_offset, random_buffers, random_offsets
 from tests.oracles.other_attacks import other_attacks
 from tests.random_plans import FLAVOURS, Case
 
@@ -65,7 +65,13 @@ def test_allocations_are_judged_as_address_by_address() -> None:
         offsets = random_offsets(rng, buffers)
         verdict = verify_allocation(buffers, offsets)  # type: ignore[arg-type]
         expected = allocation_faults(buffers, offsets)
-        assert {(v.kind, frozenset(v.buffers)) for v in verdict.violations} == expected
+        assert sorted((v.kind, sorted(v.buffers)) for v in verdict.violations) == sorted(
+            (kind, sorted(names)) for kind, names in expected
+        )
+        assert verdict.valid == (not expected)
+        sound = {b: x for b in buffers.buffers if is_offset(x := offsets.get(b.id))}
+        for pool, height in verdict.heights.items():
+            assert height == max((x + b.size for b, x in sound.items() if b.pool == pool), default=0)
         for kind in {kind for kind, _ in expected} or {""}:
             seen[kind] += 1
     assert min(seen.values()) >= 20, seen

@@ -154,6 +154,7 @@ def test_violations_are_sorted_and_repeatable() -> None:
     for case in islice(corpus(range(23, 24)), 200):
         found = judged(case).violations
         assert found == judged(case).violations
+        assert len(set(found)) == len(found)
         keys = [(-1 if v.time is None else v.time, v.kind) for v in found]
         assert keys == sorted(keys)
 

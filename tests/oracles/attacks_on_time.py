@@ -94,6 +94,21 @@ def rates() -> None:
         plan(*here, *round_it, Copy(1, S, F, 1, 5), Free(1, F, 5), period=10),
         "channel-rate",
     )
+    late = with_machine(channels=(Channel(src=S, dst=F, bytes_per_s=PER_NS, latency_ns=4),))
+    waits = (*here, Copy(0, S, F, 8, 16), Free(0, F, 7), Free(1, F, 10))
+    attack(
+        "latency across the end, 1 ns together",
+        held,
+        [],
+        plan(*waits, Copy(1, S, F, 1, 9), period=10, machine=late),
+        "channel-rate",
+    )
+    attack(
+        "latency across the end, one after the other",
+        held,
+        [],
+        plan(*waits, Copy(1, S, F, 2, 10), period=10, machine=late),
+    )
     attack(
         "straddling copy and one after it",
         held,
@@ -364,5 +379,17 @@ def periods() -> None:
         "period",
     )
     attack("input across the end", state, [], plan(use, Copy(0, S, F, 6, 12), period=10), "period")
+    old = [op((0,)), op((0,), (0,))]
+    attack(
+        "old version fetched, as its writer never runs",
+        w,
+        old,
+        plan(*early, run(0, 2), period=10),
+        "missing-run",
+        "read",
+        "final",
+        "period",
+    )
+    attack("period of 1 ns", [], [op(ns=1)], plan(run(0, 0, ns=1), period=1))
     for n, wrong in enumerate((True, 0, -1, 8.0, float("nan"), 2**63)):
         attack(f"period that is none, {n}", w, read, plan(here, run(0, 0), period=wrong), "shape")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from random import Random
+from typing import TypeGuard
 
 from lowtide.models.buffers import Buffer, Buffers
 
@@ -56,10 +57,10 @@ def allocation_faults(buffers: Buffers, offsets: Offsets) -> set[tuple[str, froz
         offset = offsets.get(b.id)
         if b.id not in offsets:
             found.add(("missing", frozenset({b.id})))
-        elif not isinstance(offset, int) or isinstance(offset, bool) or not 0 <= offset < 2**63:
-            found.add(("offset", frozenset({b.id})))
-        else:
+        elif is_offset(offset):
             placed.append((b, offset))
+        else:
+            found.add(("offset", frozenset({b.id})))
     for n, (b, low) in enumerate(placed):
         limit = buffers.pools[b.pool]
         if low % b.alignment:
@@ -75,6 +76,10 @@ def allocation_faults(buffers: Buffers, offsets: Offsets) -> set[tuple[str, froz
             if a.pool == b.pool and shares and instants and not (paired and low == other):
                 found.add(("overlap", frozenset({a.id, b.id})))
     return found
+
+
+def is_offset(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
 
 
 def is_alive(b: Buffer, time: int) -> bool:

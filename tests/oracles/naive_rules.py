@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 from lowtide.models.graph import Graph
@@ -13,7 +14,10 @@ from lowtide.models.plan import Copy, Free, Plan, Resident, Run
 SECOND = 10**9
 
 Fault = tuple[str, int | None, int | None, int | None, str | None]
-"""Kind, time, op, tensor, tier; of a malformed action its position and the name of its list instead."""
+"""Kind, time, op, tensor, tier (or channel, or group).
+
+Of a malformed action its position and the name of its list instead of tensor and tier.
+"""
 
 
 def is_int(value: object) -> bool:
@@ -143,6 +147,22 @@ class Rules:
     def last_version(self, tensor: int) -> int:
         return sum(tensor in op.writes for op in self.graph.ops)
 
+    def stall(self) -> int:
+        """Return the nanoseconds before the makespan during which no run executes."""
+        marks = sorted({0, self.makespan, *(x for r in self.runs for x in (r.start, r.end))})
+        return sum(
+            right - left
+            for left, right in pairwise(marks)
+            if not any(r.start <= left < r.end for r in self.runs)
+        )
+
+    def traffic(self) -> dict[tuple[str, str], int]:
+        found: dict[tuple[str, str], int] = {}
+        for copy in self.copies:
+            if moved := self.moved(copy):
+                found[copy.src, copy.dst] = found.get((copy.src, copy.dst), 0) + moved
+        return found
+
     # -- rules ---------------------------------------------------------------------------------
 
     def judge_without_memory(self) -> None:
@@ -224,16 +244,20 @@ class Rules:
 
     def judge_rates(self) -> None:
         rated = [(c, ch) for c in self.copies if (ch := self.rated(c)) is not None]
-        marks = {c.start + ch.latency_ns for c, ch in rated}
+        marks = {c.start + ch.latency_ns for c, ch in rated} | {c.end for c, _ in rated}
         if self.period is not None:
             marks = {m % self.period for m in marks} | {0}
-        for now in sorted(marks):
-            for channel in self.machine.channels:
-                if self.rate(rated, now, {(channel.src, channel.dst)}) > channel.bytes_per_s:
-                    self.fault("channel-rate", now, None, None, channel.src)
-            for group in self.machine.groups:
-                if self.rate(rated, now, set(group.channels)) > group.bytes_per_s:
-                    self.fault("group-rate", now)
+        shares = [
+            ("channel-rate", f"{c.src}->{c.dst}", {(c.src, c.dst)}, c.bytes_per_s)
+            for c in self.machine.channels
+        ]
+        shares += [("group-rate", g.name, set(g.channels), g.bytes_per_s) for g in self.machine.groups]
+        for kind, name, pairs, limit in shares:
+            over = False
+            for now in sorted(marks):
+                before, over = over, self.rate(rated, now, pairs) > limit
+                if over and not before:
+                    self.fault(kind, now, None, None, name)
 
     def rate(self, rated: list[tuple[Copy, Channel]], now: int, pairs: set[tuple[str, str]]) -> Fraction:
         """Return the bytes per second that copies between these pairs of tiers take now."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from itertools import pairwise
 from math import ceil
 
 from lowtide.models.graph import Accounting, Graph
@@ -61,28 +60,19 @@ class Simulation(Rules):
         self.running: list[Running] = []
         self.transfers: list[Transfer] = []
         self.failed: list[Copy] = []  # copies that take no time, at this instant
+        self.full: set[str] = set()  # tiers that hold more than their capacity
         self.now = 0
 
     def judge(self) -> Outcome:
         self.judge_without_memory()
         profiles = self.run_through_time()
-        marks = sorted({0, self.makespan, *(x for r in self.runs for x in (r.start, r.end))})
-        stall = sum(
-            right - left
-            for left, right in pairwise(marks)
-            if not any(r.start <= left < r.end for r in self.runs)
-        )
-        traffic: dict[tuple[str, str], int] = {}
-        for copy in self.copies:
-            if moved := self.moved(copy):
-                traffic[copy.src, copy.dst] = traffic.get((copy.src, copy.dst), 0) + moved
         return Outcome(
             faults=frozenset(self.faults),
             profiles=profiles,
             peaks={tier: max(n for _, n in steps) for tier, steps in profiles.items()},
             makespan=self.makespan,
-            stall=stall,
-            traffic=traffic,
+            stall=self.stall(),
+            traffic=self.traffic(),
             recomputed=sum(n - 1 for n in self.counts if n > 1),
         )
 
@@ -123,8 +113,12 @@ class Simulation(Rules):
             for running in self.running:
                 if running.processor.tiers[0].tier == tier.name:
                     held += running.mode.workspace
+            before = tier.name in self.full
+            self.full.discard(tier.name)
             if tier.capacity is not None and held > tier.capacity:
-                self.fault("capacity", self.now, None, None, tier.name)
+                self.full.add(tier.name)
+                if not before:
+                    self.fault("capacity", self.now, None, None, tier.name)
             steps = profiles[tier.name]
             if not steps or steps[-1][1] != held:
                 steps.append((self.now, held))

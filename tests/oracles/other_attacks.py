@@ -43,6 +43,12 @@ def other_attacks() -> dict[str, tuple[Case, set[str]]]:
     late = 2**63 - 1
     primes = [tensor(1, "i") for _ in range(3)]
     spread = [x for t, d in enumerate((3, 5, 7)) for x in (Resident(t, S), Copy(t, S, F, 0, d))]
+    p, q = 2**33 - 1, 2**33 - 3
+    a = p - pow(q, -1, p)  # a / p + b / q = 1 - 1 / (p * q)
+    b = (p * q - 1 - a * q) // p
+    long = [Copy(0, S, F, 0, p * SECOND), Copy(1, S, F, 0, q * SECOND)]
+    sides = [Resident(0, S), Resident(1, S), *long]
+    below, above = [tensor(a, "i"), tensor(b, "i")], [tensor(p - a, "i"), tensor(q - b, "i")]
     foreign = {"start": (3,), "runs": (None,), "copies": ("x",), "frees": (run(0, 0),)}
     odd = (Resident([], {}), Run({}, [], [], {}, []), Copy({}, [], {}, 0, 1), Free([], {}, 0))
     two = [tensor(4, "f"), tensor(4, "f")], [op((), (0,)), op((), (1,))]
@@ -76,6 +82,8 @@ def other_attacks() -> dict[str, tuple[Case, set[str]]]:
             case(primes, [], plan(*spread, machine=machine(676_190_476))),
             {"channel-rate"},
         ),
+        "2**-66 B/s below the rate": (case(below, [], plan(*sides, machine=machine(1))), set()),
+        "2**-66 B/s above the rate": (case(above, [], plan(*sides, machine=machine(1))), {"channel-rate"}),
         "the last nanosecond": (case([], [op()], plan(run(0, late - 4))), set()),
         "beyond the last nanosecond": (case([], [op()], plan(run(0, late - 3))), {"shape", "missing-run"}),
         "no machine": (case([], [op()], raw(plan(run(0, 0)), machine=None)), {"shape"}),
