@@ -80,46 +80,37 @@ def _overloads(uses: list[_Use], limit: int) -> list[tuple[int, _Use]]:
     events = [(use.end, 0, k) for k, use in enumerate(uses)]
     events += [(use.begin, 1, k) for k, use in enumerate(uses)]
     events.sort()
+    next_times = [event[0] for event in events[1:]] + [-1] * bool(events)
     found: list[tuple[int, _Use]] = []
-    load = _Load(limit)
+    floor = rounded = 0  # sums over the active copies
+    by_duration: dict[int, int] = {}  # their bytes
     over = False
-    for n, (time, joins, k) in enumerate(events):
-        load.change(uses[k], 1 if joins else -1)
-        if n + 1 < len(events) and events[n + 1][0] == time:
-            continue
+    for (time, joins, k), next_time in zip(events, next_times, strict=True):
+        use = uses[k]
+        active = by_duration.get(use.duration, 0)
+        if joins:
+            floor += use.floor
+            rounded += use.rounded
+            by_duration[use.duration] = active + use.nbytes
+        else:
+            floor -= use.floor
+            rounded -= use.rounded
+            if active > use.nbytes:
+                by_duration[use.duration] = active - use.nbytes
+            else:
+                del by_duration[use.duration]
         # Without an overload before, only a joining copy can bring one about.
-        now = (over or joins == 1) and load.exceeds()
+        if next_time == time or not (over or joins):
+            continue
+        now = floor + rounded > limit << SHIFT and _exceeds(floor, limit, by_duration)
         if now and not over:
-            found.append((time, uses[k]))
+            found.append((time, use))
         over = now
     return found
 
 
-class _Load:
-    """The sum of the active rates, compared with the limit exactly."""
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.floor = 0
-        self.rounded = 0
-        self.by_duration: dict[int, int] = {}
-
-    def change(self, use: _Use, sign: int) -> None:
-        """Add (1) or remove (-1) a copy."""
-        self.floor += sign * use.floor
-        self.rounded += sign * use.rounded
-        nbytes = self.by_duration.get(use.duration, 0) + sign * use.nbytes
-        if nbytes:
-            self.by_duration[use.duration] = nbytes
-        else:
-            del self.by_duration[use.duration]
-
-    def exceeds(self) -> bool:
-        """Return whether the sum is above the limit."""
-        limit = self.limit << SHIFT
-        if self.floor + self.rounded <= limit:
-            return False
-        if self.floor >= limit:
-            return True  # what was rounded off lies above
-        exact = sum(Fraction(nbytes, d) for d, nbytes in self.by_duration.items())
-        return exact * NS > self.limit
+def _exceeds(floor: int, limit: int, by_duration: dict[int, int]) -> bool:
+    """Return whether active rates exceed a limit that they may exceed by what was rounded off."""
+    if floor >= limit << SHIFT:
+        return True
+    return sum(Fraction(nbytes, d) for d, nbytes in by_duration.items()) * NS > limit
