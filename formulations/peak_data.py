@@ -1,0 +1,218 @@
+r"""What the three formulations of minimum peak memory share: data in small integers, and a first bound.
+
+Sets and data
+-------------
+Ops :math:`i \in I`, n of them, at positions :math:`0, \dots, n-1`; their precedence, transitively
+reduced (`predecessors`: the same orders, fewer constraints). Lifetimes :math:`l \in L`: tensors that
+appear with the same op and vanish with the same ops, in one:
+
+* ``born`` :math:`F_l`: the op that is the first to write it, or None if it is initial;
+* ``last`` :math:`A_l`: the ops that access it and precede no other op that does (it is dead when these
+  have run, because then all accessors have); empty if it is final;
+* ``held``: whether the last access keeps its bytes to the end of its run. In the accounting
+  ``coexist`` always; in ``replace`` if it writes (then it is the only op in :math:`A_l`);
+* ``nbytes`` :math:`b_l > 0`.
+
+Tensors that are both initial and final are the constant ``base``; tensors that are never live and
+tensors without bytes are absent. :math:`w_i` is the least workspace of op i.
+
+All bytes are divided by their greatest common divisor ``unit``. Every memory value of every order is a
+sum of them, hence a multiple of ``unit``: the optimum in units times ``unit`` is the optimum in bytes,
+and a bound in units may be rounded up to an integer first.
+
+Windows. In any order op i has its ancestors before it and its descendants behind it, so its position is
+at least ``earliest`` = |anc(i)| and at most ``latest`` = n - 1 - |desc(i)|.
+
+Bound. While op i runs, lifetime l is live in every order if (born is None, i or an ancestor of i) and (it
+is final, or an op of :math:`A_l` is a descendant of i, or is i and ``held``). Their sum plus
+:math:`w_i` bounds the memory while i runs, and so the peak.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..models.errors import LowtideError, UsageError
+from ..models.graph import Accounting
+from ..models.memory import sequential_memory
+from ..models.precedence import Precedence, precedence
+
+if TYPE_CHECKING:
+    from ..models.problem import Peak
+
+LARGEST_TOTAL = 2**53
+"""Totals stay below it: solvers report objectives and bounds as doubles."""
+
+
+class BuildTimeout(LowtideError):
+    """The time was up before the model stood."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetime:
+    """Tensors that appear and vanish together; see the page of mathematics."""
+
+    born: int | None
+    last: tuple[int, ...]
+    held: bool
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSize:
+    """What a model will have: counts of variables, constraints and nonzero coefficients."""
+
+    variables: int
+    constraints: int
+    terms: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeakData:
+    """The data of the page of mathematics, all bytes in multiples of `unit`."""
+
+    n: int
+    unit: int
+    replace: bool
+    base: int
+    predecessors: tuple[tuple[int, ...], ...]
+    earliest: tuple[int, ...]
+    latest: tuple[int, ...]
+    lifetimes: tuple[Lifetime, ...]
+    workspace: tuple[int, ...]
+    precedence: Precedence
+
+    @property
+    def total(self) -> int:
+        """All bytes at once: no peak is larger."""
+        return self.base + sum(x.nbytes for x in self.lifetimes) + max(self.workspace, default=0)
+
+    def to_units(self, nbytes: int) -> int:
+        """Return bytes in units, rounded up (a bound from below or above on a multiple of `unit`)."""
+        return -(-nbytes // self.unit)
+
+
+def peak_data(problem: Peak) -> PeakData:
+    """Return the data of a problem.
+
+    Raises
+    ------
+    UsageError
+        If the sizes are too large for exact reasoning in a solver.
+
+    Examples
+    --------
+    >>> from lowtide import Graph, Op, Peak, Tensor
+    >>> graph = Graph(
+    ...     name="chain",
+    ...     tensors=(Tensor(name="x", nbytes=12), Tensor(name="y", nbytes=20)),
+    ...     ops=(Op(name="a", writes=(0,)), Op(name="b", reads=(0,), writes=(1,))),
+    ... )
+    >>> peak_data(Peak(graph)).unit, forced_bound(peak_data(Peak(graph)))
+    (4, 8)
+    """
+    graph = problem.graph
+    order, memory = precedence(graph), sequential_memory(graph)
+    replace = graph.accounting is Accounting.REPLACE
+    base, merged = 0, dict[tuple[int | None, tuple[int, ...], bool], int]()
+    for t, tensor in enumerate(graph.tensors):
+        accessors = memory.accessors[t]
+        if tensor.initial and tensor.final:
+            base += tensor.nbytes
+        elif accessors and tensor.nbytes:
+            born = None if tensor.initial else accessors[0]
+            last = () if tensor.final else _maximal(accessors, order.ancestors)
+            held = not replace or tensor.final or t in graph.ops[accessors[-1]].writes
+            merged[born, last, held] = merged.get((born, last, held), 0) + tensor.nbytes
+    workspace = [min(mode.workspace for mode in op.all_modes) for op in graph.ops]
+    unit = math.gcd(base, *merged.values(), *workspace) or 1
+    n = len(graph.ops)
+    lifetimes = tuple(Lifetime(*key, nbytes // unit) for key, nbytes in merged.items())
+    data = PeakData(
+        n=n,
+        unit=unit,
+        replace=replace,
+        base=base // unit,
+        predecessors=tuple(_reduced(before, order.ancestors) for before in order.predecessors),
+        earliest=tuple(mask.bit_count() for mask in order.ancestors),
+        latest=tuple(n - 1 - mask.bit_count() for mask in order.descendants),
+        lifetimes=lifetimes,
+        workspace=tuple(w // unit for w in workspace),
+        precedence=order,
+    )
+    if data.total >= LARGEST_TOTAL:
+        raise UsageError(
+            f"graph {graph.name!r}: found {data.total} units of {unit} bytes in total, "
+            f"expected less than 2^53 (solvers report bounds as doubles)"
+        )
+    return data
+
+
+def forced_bound(data: PeakData) -> int:
+    """Return the bound of the page of mathematics, in units (of no ops: the constant)."""
+    ancestors, descendants = data.precedence.ancestors, data.precedence.descendants
+    everything = (1 << data.n) - 1
+    forced = np.array(data.workspace, dtype=np.int64)
+    for x in data.lifetimes:
+        mask = everything if x.born is None else descendants[x.born] | (1 << x.born)
+        if x.last:
+            needed = closure(x.last, ancestors)
+            mask &= needed if x.held else needed & ~sum(1 << i for i in x.last)
+        bits = np.frombuffer(mask.to_bytes(data.n // 8 + 1, "little"), dtype=np.uint8)
+        forced += np.unpackbits(bits, bitorder="little", count=data.n).astype(np.int64) * x.nbytes
+    return data.base + int(forced.max(initial=0))
+
+
+def ticker(expired: Callable[[], bool]) -> Callable[[], None]:
+    """Return a function that raises `BuildTimeout` once `expired()` holds; builders call it per row."""
+
+    def tick() -> None:
+        if expired():
+            raise BuildTimeout("the time was up while the model was being built")
+
+    return tick
+
+
+def order_peak(data: PeakData, order: Sequence[int]) -> int:
+    """Return the peak of a valid order in units, from the lifetimes."""
+    position = [0] * data.n
+    for s, i in enumerate(order):
+        position[i] = s
+    change = [0] * (data.n + 1)
+    for x in data.lifetimes:
+        change[0 if x.born is None else position[x.born]] += x.nbytes
+        if x.last:
+            change[max(position[i] for i in x.last) + x.held] -= x.nbytes
+    now, peak = data.base, 0
+    for s, i in enumerate(order):
+        now += change[s]
+        peak = max(peak, now + data.workspace[i])
+    return peak if data.n else now
+
+
+def closure(ops: tuple[int, ...], ancestors: tuple[int, ...]) -> int:
+    """Return the ops and their ancestors as a bit mask."""
+    mask = 0
+    for i in ops:
+        mask |= ancestors[i] | (1 << i)
+    return mask
+
+
+def _maximal(ops: tuple[int, ...], ancestors: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the ops that are ancestors of no other one."""
+    covered, kept = 0, []
+    for i in reversed(ops):
+        if not covered >> i & 1:
+            kept.append(i)
+        covered |= ancestors[i]
+    return tuple(reversed(kept))
+
+
+def _reduced(before: tuple[int, ...], ancestors: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the predecessors that no other predecessor implies (transitive reduction)."""
+    return _maximal(before, ancestors)

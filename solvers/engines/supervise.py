@@ -1,0 +1,120 @@
+"""Run a solver in a thread of its own, so that Ctrl-C, the clock and the memory limit can stop it.
+
+A solver's call does not return to Python until it ends, so in the main thread it would hold back
+KeyboardInterrupt. Here the calling thread only waits. It asks the solver to stop at Ctrl-C, when the
+memory limit is passed, or when the solver has overrun its time limit; a solver that then goes on (large
+presolves do, for minutes or hours) is abandoned: its thread lives on until the process ends, but
+nothing that it reports is taken any more. Only a process of its own could be killed.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..context import Context
+from .memory import resident_bytes
+
+POLL_SECONDS = 0.05
+"""How often the waiting thread looks at the clock and the memory; also the delay of a Ctrl-C."""
+
+GRACE_SECONDS = 5.0
+"""How much longer than its limit a solver may take by itself; then how long it may take to stop."""
+
+
+@dataclass
+class Supervisor:
+    """One supervised call.
+
+    Attributes
+    ----------
+    context
+        Its limits count, from now on.
+    reason
+        Why the solver was asked to stop: "interrupted", "memory", "time"; None if it was not.
+    abandoned
+        Whether it went on nevertheless, and was left alone.
+    """
+
+    context: Context
+    reason: str | None = None
+    abandoned: bool = False
+    _error: BaseException | None = None
+    _stop: Callable[[], None] = lambda: None
+    _done: threading.Event = field(default_factory=threading.Event)
+
+    def callback(self, function: Callable[..., None]) -> Callable[..., None]:
+        """Return the function for the solver to call: it never raises into the solver.
+
+        The first exception stops the solver and is raised by `run`. After the call has been
+        abandoned the function does nothing.
+        """
+
+        def guarded(*args: Any) -> None:
+            if self.abandoned or self._error is not None:
+                return
+            try:
+                function(*args)
+            except BaseException as error:
+                self._error = error
+                self._stop()
+
+        return guarded
+
+    def run(self, solve: Callable[[], None], stop: Callable[[], None]) -> None:
+        """Call `solve` in a thread and wait for it.
+
+        Parameters
+        ----------
+        solve
+            Returns when the solver has ended.
+        stop
+            Asks the solver to end soon; may be called from any thread, several times.
+        """
+        self._stop = stop
+        used = resident_bytes()
+
+        def work() -> None:
+            try:
+                solve()
+            except BaseException as error:
+                self._error = self._error or error
+            finally:
+                self._done.set()
+
+        threading.Thread(target=work, name="lowtide solver", daemon=True).start()
+        give_up: float | None = None
+        while not self._done.is_set():
+            try:
+                self._done.wait(POLL_SECONDS)
+                now = time.perf_counter()
+                if give_up is None:
+                    self.reason = self._why_stop(used)
+                    if self.reason is not None:
+                        stop()
+                        give_up = now + GRACE_SECONDS
+                elif now > give_up:
+                    break
+            except KeyboardInterrupt:
+                if self.reason == "interrupted":  # the second Ctrl-C: no more patience
+                    break
+                self.reason = "interrupted"
+                stop()
+                give_up = time.perf_counter() + GRACE_SECONDS
+        self.abandoned = not self._done.is_set()
+        if self._error is not None:
+            raise self._error
+
+    def _why_stop(self, used: int | None) -> str | None:
+        context = self.context
+        limit = context.time_limit
+        if limit is not None and context.elapsed() > limit + GRACE_SECONDS:
+            return "time"
+        if context.memory_limit is not None and used is not None:
+            now = resident_bytes()
+            if now is not None and now - used > context.memory_limit:
+                return "memory"
+        return None
