@@ -106,6 +106,36 @@ def write_runs(out: Path, runs: Iterable[RunSpec]) -> None:
     write_file(out / "runs.json", f"[\n{lines}\n]\n".encode())
 
 
+def begin(out: Path, content: bytes, runs: Sequence[RunSpec]) -> None:
+    """Write the list of runs of an experiment and the file that it was made from.
+
+    Records that lie there already stay; those of the same names count.
+
+    Raises
+    ------
+    FolderError
+        If it cannot be written.
+    """
+    write_file(out / "experiment.toml", content)
+    write_runs(out, runs)
+
+
+def check_begin(out: Path) -> None:
+    """Raise unless an experiment can begin or go on in the folder; nothing is written.
+
+    Raises
+    ------
+    UsageError
+        If it is no folder, or one with other things in it.
+    """
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"{out}: found a file, expected a folder")
+    if out.is_dir() and not (out / "runs.json").exists():
+        others = [path.name for path in out.iterdir() if path.name not in ("experiment.toml", "lock")]
+        if others:
+            raise UsageError(f"{out}: found {others[0]!r} in it, expected a new or empty folder")
+
+
 def read_runs(out: Path) -> list[RunSpec]:
     """Return the runs of an experiment in the order in which they are started.
 

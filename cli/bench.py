@@ -1,0 +1,274 @@
+"""``lowtide bench``: carry out an experiment, go on with one, or say what it would take."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..models.errors import UsageError
+from .output import emit, emit_json, emit_pairs, emit_table, note
+from .parser import add_verb, whole_number
+
+if TYPE_CHECKING:
+    from ..results.runspec import RunSpec
+    from .parser import Subparsers
+
+STOPPED = 130
+"""Exit status after a signal."""
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add the verb."""
+    parser = add_verb(
+        subparsers,
+        "bench",
+        run,
+        "carry out an experiment: many runs, each in its own process",
+        details="A run that has its record is not repeated; Ctrl-C, a crash or a full disk cost the runs in "
+        "work. Exit status 1 if a run failed, 130 if stopped.",
+        examples=[
+            "lowtide bench results/plans/peak_networks.toml --out runs/peak --jobs 2",
+            "lowtide bench --resume runs/peak --jobs 2 --retry failed",
+            "lowtide bench results/plans/peak_networks.toml --dry-run",
+        ],
+    )
+    parser.add_argument("experiment", nargs="?", metavar="EXPERIMENT.toml", help="what to run")
+    parser.add_argument("--out", metavar="DIR", help="folder for records, logs and plans")
+    parser.add_argument("--resume", metavar="DIR", help="go on with the experiment of that folder")
+    parser.add_argument(
+        "--jobs", type=whole_number(1), default=1, metavar="N", help="runs at a time (default 1)"
+    )
+    parser.add_argument(
+        "--retry",
+        action="append",
+        default=[],
+        choices=("failed", "unknown"),
+        help="repeat runs that ended so; repeatable",
+    )
+    parser.add_argument(
+        "--join", action="store_true", help="with --resume: work beside another process on the folder"
+    )
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--dry-run", action="store_true", help="list the runs and the estimated time")
+    only.add_argument(
+        "--prepare", action="store_true", help="make the folder, start nothing (see lowtide job)"
+    )
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Carry out the experiment."""
+    from ..results.experiment import ExperimentError
+
+    if (args.experiment is None) == (args.resume is None):
+        found = "both" if args.resume is not None else "neither"
+        raise UsageError(f"bench: found {found}, expected EXPERIMENT.toml or --resume DIR")
+    if args.resume is not None and args.out not in (None, args.resume):
+        raise UsageError("bench: found --out beside --resume, expected one of them")
+    if args.join and args.resume is None:
+        raise UsageError("bench: found --join without --resume, expected --resume DIR --join")
+    try:
+        return _resume(args) if args.resume is not None else _begin(args)
+    except ExperimentError as error:
+        for problem in error.problems:
+            print(f"lowtide: error: {problem}", file=sys.stderr)
+        return 2
+
+
+def _begin(args: argparse.Namespace) -> int:
+    """Read the experiment, make its folder, carry it out."""
+    from ..results.experiment import read_experiment
+    from ..results.folder import begin, check_begin, pending, record_files
+    from ..results.local import hold
+    from .progress import Progress
+
+    if args.out is None and not args.dry_run:
+        raise UsageError("bench: found no --out, expected --out DIR")
+    with Progress(quiet=args.quiet) as progress:
+        experiment = read_experiment(args.experiment, progress=progress)
+    if experiment.repeated:
+        note(f"{experiment.repeated} runs are left out: they are the same as others")
+    runs = experiment.runs
+    if args.out is None:
+        return _list(args, runs, runs, {})
+    out = Path(args.out)
+    check_begin(out)
+    if args.dry_run:
+        return _list(args, runs, *pending(out, runs, args.retry))
+    make_folder(out)
+    with hold(out):
+        begin(out, experiment.content, runs)
+        names = {run.name for run in runs}
+        if others := sum(path.stem not in names for path in record_files(out)):
+            note(f"{out}: {others} records of other runs stay there")
+        return _carry_out(args, out, runs)
+
+
+def _resume(args: argparse.Namespace) -> int:
+    """Carry out what is left of a folder."""
+    from contextlib import nullcontext
+
+    from ..results.folder import pending, read_runs
+    from ..results.local import hold
+
+    out = Path(args.resume)
+    runs = read_runs(out)
+    if args.dry_run:
+        return _list(args, runs, *pending(out, runs, args.retry))
+    with nullcontext() if args.join else hold(out):
+        return _carry_out(args, out, runs)
+
+
+def _carry_out(args: argparse.Namespace, out: Path, runs: Sequence[RunSpec]) -> int:
+    """Carry out the runs that are left, on this machine."""
+    from ..results.folder import FolderError, pending
+    from ..results.local import run_all, stopped_by_signals
+    from .bench_progress import SweepProgress
+
+    left, done = pending(out, runs, args.retry)
+    check_code(left, out)
+    if args.prepare:
+        note(f"{out}: {len(left)} of {len(runs)} runs to do; lowtide job {out} NAME ... carries them out")
+        return 0
+    warn_of_threads(left, args.jobs)
+    started = time.monotonic()
+    try:
+        with (
+            SweepProgress(left, done.values(), jobs=args.jobs, quiet=args.quiet) as progress,
+            stopped_by_signals() as stop,
+        ):
+            run_all(out, left, jobs=args.jobs, retry=args.retry, stop=stop, listener=progress)
+    except FolderError as error:
+        raise FolderError(f"{error}; no record is lost, lowtide bench --resume {out} goes on") from None
+    summary = {
+        "out": str(out),
+        "runs": len(runs),
+        "done": sum(progress.statuses.values()),
+        "finished": len(progress.finished),
+        "statuses": dict(sorted(progress.statuses.items())),
+        "seconds": round(time.monotonic() - started, 3),
+        "interrupted": stop.is_set(),
+    }
+    report_failures(out, progress.finished)
+    show_summary(args, summary)
+    if stop.is_set():
+        note(f"stopped; lowtide bench --resume {out} goes on")
+        return STOPPED
+    return 1 if progress.statuses["failed"] else 0
+
+
+def make_folder(out: Path) -> None:
+    """Make the folder of an experiment.
+
+    Raises
+    ------
+    UsageError
+        If it cannot be made.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{out}: found {error.strerror}, expected a folder that can be made") from None
+
+
+def check_code(left: Sequence[RunSpec], out: Path) -> None:
+    """Raise if runs were planned for other sources than those at hand: their records would lie.
+
+    Raises
+    ------
+    UsageError
+        If so.
+    """
+    from ..results.runspec import source_hash
+
+    for problem, method, code in sorted({(run.problem, run.method, run.source_hash) for run in left}):
+        if (found := source_hash(problem, method)) != code:
+            raise UsageError(
+                f"{out}: found runs of {method} that were planned with other solver sources ({code}, now "
+                f"{found}), expected the same; lowtide bench EXPERIMENT.toml --out {out} plans them anew"
+            )
+
+
+def warn_of_threads(left: Sequence[RunSpec], jobs: int) -> None:
+    """Say so if the runs at a time need more cores than there are: their times would mean little."""
+    from ..results.record import cores
+
+    threads = max((run.limits.threads for run in left), default=1)
+    if threads * min(jobs, len(left)) > cores():
+        note(f"{jobs} jobs of {threads} threads share {cores()} cores: times will not be comparable")
+
+
+def report_failures(out: Path, finished: Sequence[Mapping[str, Any]]) -> None:
+    """Say which runs failed, and where their logs are."""
+    failed = [record for record in finished if record["status"] == "failed"]
+    for record in failed[:5]:
+        note(f"failed: {record['method']} {record['instance']}: {record['detail']} ({out / record['log']})")
+    if len(failed) > 5:
+        note(f"failed: {len(failed) - 5} more")
+
+
+def show_summary(args: argparse.Namespace, summary: Mapping[str, Any]) -> None:
+    """Print what is done."""
+    from .bench_progress import clock
+
+    if args.json:
+        emit_json(dict(summary))
+        return
+    statuses = ", ".join(f"{status} {count}" for status, count in summary["statuses"].items())
+    emit_pairs(
+        [
+            ("folder", summary["out"]),
+            ("runs", f"{summary['done']} of {summary['runs']} done, {summary['finished']} of them now"),
+            ("statuses", statuses or "none"),
+            ("time", clock(summary["seconds"])),
+        ]
+    )
+
+
+def _list(
+    args: argparse.Namespace,
+    runs: Sequence[RunSpec],
+    left: Sequence[RunSpec],
+    done: Mapping[str, Mapping[str, Any]],
+) -> int:
+    """Print the runs and how long what is left takes; nothing is written."""
+    from ..results.estimate import Estimator
+    from .bench_progress import estimated
+
+    estimator = Estimator(left, done.values())
+    warn_of_threads(left, args.jobs)
+    if args.json:
+        rest = estimator.rest()
+        emit_json(
+            {
+                "runs": [run.to_dict() for run in runs],
+                "pending": [run.name for run in left],
+                "jobs": args.jobs,
+                "seconds": round(rest.seconds / args.jobs, 3),
+            }
+        )
+        return 0
+    columns = ("run", "problem", "instance", "method", "parameters", "seed", "state")
+    rows = [
+        (
+            run.name,
+            run.problem,
+            run.instance,
+            run.method,
+            ", ".join(f"{key}={value}" for key, value in run.parameters.items()),
+            str(run.seed),
+            str(done[run.name]["status"]) if run.name in done else "to do",
+        )
+        for run in runs
+    ]
+    emit_table(columns, rows, right=("seed",))
+    kinds = Counter(run.method for run in left)
+    emit("")
+    emit(f"{len(left)} of {len(runs)} runs to do: {', '.join(f'{m} {n}' for m, n in sorted(kinds.items()))}")
+    emit(f"{estimated(estimator, args.jobs)} with {args.jobs} at a time")
+    return 0
