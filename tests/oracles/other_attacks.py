@@ -49,6 +49,13 @@ def other_attacks() -> dict[str, tuple[Case, set[str]]]:
     long = [Copy(0, S, F, 0, p * SECOND), Copy(1, S, F, 0, q * SECOND)]
     sides = [Resident(0, S), Resident(1, S), *long]
     below, above = [tensor(a, "i"), tensor(b, "i")], [tensor(p - a, "i"), tensor(q - b, "i")]
+    r = 4_599_999_999
+    u = (r + 1) // 4  # u / r + v / (r - 4) = 1 - 1 / (r * (r - 4))
+    v = (r * (r - 4) - 1 - u * (r - 4)) // r
+    relay = [Copy(0, S, F, 0, r * SECOND), Copy(1, S, F, 9, r * SECOND + 9)]
+    relay.append(Copy(2, S, F, r * SECOND, (2 * r - 4) * SECOND))
+    three = [tensor(u, "i"), tensor(u, "i"), tensor(v, "i")]
+    relayed = plan(*(Resident(t, S) for t in range(3)), *relay, machine=machine(1))
     foreign = {"start": (3,), "runs": (None,), "copies": ("x",), "frees": (run(0, 0),)}
     odd = (Resident([], {}), Run({}, [], [], {}, []), Copy({}, [], {}, 0, 1), Free([], {}, 0))
     two = [tensor(4, "f"), tensor(4, "f")], [op((), (0,)), op((), (1,))]
@@ -84,6 +91,7 @@ def other_attacks() -> dict[str, tuple[Case, set[str]]]:
         ),
         "2**-66 B/s below the rate": (case(below, [], plan(*sides, machine=machine(1))), set()),
         "2**-66 B/s above the rate": (case(above, [], plan(*sides, machine=machine(1))), {"channel-rate"}),
+        "2**-64 B/s below the rate, after another copy of that duration": (case(three, [], relayed), set()),
         "the last nanosecond": (case([], [op()], plan(run(0, late - 4))), set()),
         "beyond the last nanosecond": (case([], [op()], plan(run(0, late - 3))), {"shape", "missing-run"}),
         "no machine": (case([], [op()], raw(plan(run(0, 0)), machine=None)), {"shape"}),
