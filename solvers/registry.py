@@ -71,7 +71,7 @@ METHODS = (
         name="auto",
         problem="peak",
         run=".auto:solve_auto",
-        summary="bounds and heuristics first; if they do not meet, CP-SAT with hint and bound",
+        summary="bounds and heuristics first; if they do not meet, exact search with hint and bound",
         exact=True,
         engine="cpsat",
     ),
@@ -93,6 +93,13 @@ METHODS = (
         run=".algorithms.beam:solve_beam",
         summary="beam search over executed sets, best peak first",
         options=(("width", "states kept per step (default 64)"),),
+    ),
+    Method(
+        name="downsets",
+        problem="peak",
+        run=".algorithms.widening:solve_downsets",
+        summary="exhaustive search over executed sets, under limits that close in on the optimum",
+        exact=True,
     ),
     Method(
         name="cpsat",

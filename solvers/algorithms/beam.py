@@ -85,9 +85,17 @@ def improve_by_beam(
 
 
 def beam_pass(
-    space: StateSpace, limit: int, width: int, expired: Callable[[], bool] = lambda: False
+    space: StateSpace,
+    limit: int,
+    width: int,
+    expired: Callable[[], bool] = lambda: False,
+    *,
+    exhaustive: bool = False,
 ) -> BeamPass:
     """Return an order whose peak is at most the limit, or perhaps a bound, or nothing.
+
+    An `exhaustive` pass gives up at once where it would drop a set: unless the time is up or a step has
+    more than `width` sets, it settles whether there is such an order.
 
     Examples
     --------
@@ -122,6 +130,8 @@ def beam_pass(
         for memory, peak, index, v, mask in steps:
             if mask not in seen:
                 if len(kept) == width:
+                    if exhaustive:
+                        return BeamPass()
                     dropped = True
                     break
                 seen.add(mask)
