@@ -142,13 +142,13 @@ def contents(folder: Path) -> dict[str, bytes | None]:
     }
 
 
-def users_methods(folder: Path) -> dict[str, str]:
-    """Make a distribution with the methods above; return the environment in which it is installed."""
+def users_methods(folder: Path, source: str = METHODS) -> dict[str, str]:
+    """Make a distribution with a module's methods; return the environment in which it is installed."""
     info = folder / "user_methods-1.0.dist-info"
     info.mkdir(parents=True)
-    (folder / "user_methods.py").write_text(METHODS)
+    (folder / "user_methods.py").write_text(source)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: user-methods\nVersion: 1.0\n")
-    names = [line.split("(")[0].removeprefix("def ") for line in METHODS.splitlines() if line[:4] == "def "]
+    names = [line.split("(")[0].removeprefix("def ") for line in source.splitlines() if line[:4] == "def "]
     lines = [f"user-{name} = user_methods:{name}" for name in names]
     (info / "entry_points.txt").write_text("\n".join(["[lowtide.methods]", *lines, ""]))
     return {"PYTHONPATH": str(folder)}
