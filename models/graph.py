@@ -93,8 +93,14 @@ class Mode:
     def __post_init__(self) -> None:
         _check_int(self.duration_ns, 1, "mode, duration_ns")
         _check_int(self.workspace, 0, "mode, workspace")
+        if isinstance(self.processors, str):
+            raise InstanceError(f"mode, processors: found {self.processors!r}, expected a tuple of kinds")
         object.__setattr__(self, "processors", tuple(self.processors))
         object.__setattr__(self, "operands", tuple(sorted(self.operands)))
+        named = [t for t, _ in self.operands]
+        if len(set(named)) != len(named):
+            twice = next(t for t in named if named.count(t) > 1)
+            raise InstanceError(f"mode, operands: found tensor {twice} twice, expected one tier for it")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

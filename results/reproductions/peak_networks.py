@@ -6,7 +6,8 @@ Graphs: the nine light networks of the ``onnx`` package, inference and training 
 the traced and profiled graphs of the data folder (``LOWTIDE_DATA``, default ``../shared/data``) where
 it is present. For each: the peak of the reference order, of the greedy order, of the best order found
 by ``auto``, the proved bound, the status and the seconds of the whole solve. Writes
-``peak_networks.csv`` and ``peak_networks.md`` beside this script, and the README's copy of the latter.
+``peak_networks.csv`` and ``peak_networks.md`` beside this script, the README's copy of the latter, and
+the README's picture.
 """
 
 from __future__ import annotations
@@ -110,6 +111,14 @@ def markdown(rows: list[dict[str, Any]], time_limit: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def draw() -> None:
+    """Draw the README's picture: the optimal order's profile beside the reference order's."""
+    plan = str(HERE / "squeezenet_training.json")
+    lowtide("solve", "peak", "onnx:squeezenet?train=1", "--plan", plan)
+    lowtide("plot", plan, "-o", str(HERE / "squeezenet_training.svg"))
+    Path(plan).unlink()
+
+
 def main() -> None:
     """Measure every graph, then write the table's files."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -133,6 +142,7 @@ def main() -> None:
     readme = (ROOT / "README.md").read_text()
     block = re.compile(r"(<!-- table: peak_networks -->\n).*?(<!-- end -->)", re.DOTALL)
     (ROOT / "README.md").write_text(block.sub(lambda m: m[1] + table + m[2], readme))
+    draw()
 
 
 if __name__ == "__main__":

@@ -35,6 +35,8 @@ IN = Tensor(name="in", nbytes=4, initial=True)
         (lambda: Op(name="a", duration_ns=0), "op 'a', duration_ns: found 0, expected an integer >= 1"),
         (lambda: Op(name="a", workspace=-2), "op 'a', workspace: found -2"),
         (lambda: Mode(duration_ns=0), "mode, duration_ns: found 0"),
+        (lambda: Mode(processors="cpu"), "mode, processors: found 'cpu'"),  # type: ignore[arg-type]
+        (lambda: Mode(operands=((0, "a"), (0, "b"))), "mode, operands: found tensor 0 twice"),
         (lambda: make([X], [Op(name="a", writes=(1,))]), r"op 0 'a', writes: found 1, expected a tensor ind"),
         (lambda: make([X], [Op(name="a", writes=(-1,))]), r"found -1, expected a tensor index in \[0, 1\)"),
         (lambda: make([IN], [Op(name="a", reads=(0, 0))]), "op 0 'a', reads: found 0 twice"),
