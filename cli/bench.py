@@ -98,15 +98,16 @@ def _begin(args: argparse.Namespace) -> int:
         return _list(args, runs, runs, {})
     out = Path(args.out)
     check_begin(out)
+    left, done = pending(out, runs, args.retry)
     if args.dry_run:
-        return _list(args, runs, *pending(out, runs, args.retry))
+        return _list(args, runs, left, done)
     make_folder(out)
     with hold(out):
         begin(out, experiment.content, runs)
         names = {run.name for run in runs}
         if others := sum(path.stem not in names for path in record_files(out)):
             note(f"{out}: {others} records of other runs stay there")
-        return _carry_out(args, out, runs)
+        return _carry_out(args, out, left, done)
 
 
 def _resume(args: argparse.Namespace) -> int:
@@ -118,22 +119,28 @@ def _resume(args: argparse.Namespace) -> int:
 
     out = Path(args.resume)
     runs = read_runs(out)
+    left, done = pending(out, runs, args.retry)
     if args.dry_run:
-        return _list(args, runs, *pending(out, runs, args.retry))
+        return _list(args, runs, left, done)
+    check_code(left, out)
     with nullcontext() if args.join else hold(out):
-        return _carry_out(args, out, runs)
+        return _carry_out(args, out, left, done)
 
 
-def _carry_out(args: argparse.Namespace, out: Path, runs: Sequence[RunSpec]) -> int:
+def _carry_out(
+    args: argparse.Namespace,
+    out: Path,
+    left: Sequence[RunSpec],
+    done: Mapping[str, Mapping[str, Any]],
+) -> int:
     """Carry out the runs that are left, on this machine."""
-    from ..results.folder import FolderError, pending
+    from ..results.folder import FolderError
     from ..results.local import run_all, stopped_by_signals
     from .bench_progress import SweepProgress
 
-    left, done = pending(out, runs, args.retry)
-    check_code(left, out)
+    total = len(left) + len(done)
     if args.prepare:
-        note(f"{out}: {len(left)} of {len(runs)} runs to do; lowtide job {out} NAME ... carries them out")
+        note(f"{out}: {len(left)} of {total} runs to do; lowtide job {out} NAME ... carries them out")
         return 0
     warn_of_threads(left, args.jobs)
     started = time.monotonic()
@@ -147,7 +154,7 @@ def _carry_out(args: argparse.Namespace, out: Path, runs: Sequence[RunSpec]) -> 
         raise FolderError(f"{error}; no record is lost, lowtide bench --resume {out} goes on") from None
     summary = {
         "out": str(out),
-        "runs": len(runs),
+        "runs": total,
         "done": sum(progress.statuses.values()),
         "finished": len(progress.finished),
         "statuses": dict(sorted(progress.statuses.items())),

@@ -237,10 +237,12 @@ class _Reader:
         if problem is not None and problem not in PROBLEMS:
             self.wrong((*place, "problem"), f"found {problem!r}, {nearest(problem, PROBLEMS)}")
             problem = None
-        sources = self.sources((*place, "instances"), table.get("instances", []))
+        sources = self.sources((*place, "instances"), table["instances"]) if "instances" in table else []
         seeds = self.values((*place, "seeds"), table.get("seeds", [0]), is_size, "an integer >= 0")
         limits, grace = self.read_limits((*place, "limits"), table.get("limits", {}), self.limits, self.grace)
-        names = self.values((*place, "methods"), table.get("methods", []), is_text, "a string")
+        names: list[str] = []
+        if "methods" in table:
+            names = self.values((*place, "methods"), table["methods"], is_text, "a string")
         pairs = self.methods(place, problem, names) if problem is not None else []
         grid = self.grid((*place, "parameters"), table.get("parameters", {}), [m for m, _ in pairs], problem)
         where: Place = (*place, "parameters") if "parameters" in table else (*place, "methods")

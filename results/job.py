@@ -9,6 +9,7 @@ the log. So one run is one process, with one solver library, whose death costs o
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -126,7 +127,8 @@ def perform(
     except MemoryError:
         found = unanswered(run, "unknown", "memory", "out of memory")
     except Exception as error:  # whatever a loader or a method does, the run has its row
-        traceback.print_exc()
+        with contextlib.suppress(OSError):  # the log's disk may be full
+            traceback.print_exc()
         text = str(error) if isinstance(error, LowtideError) else f"{type(error).__name__}: {error}"
         found = unanswered(run, "failed", "crash", text)
     else:
@@ -221,7 +223,8 @@ def _solve(run: RunSpec, graph: Graph, log: Path | None) -> Result:
     begun = time.perf_counter()
 
     def progress(line: str) -> None:
-        print(f"{time.perf_counter() - begun:9.3f} s  {line}", file=sys.stderr, flush=True)
+        with contextlib.suppress(OSError):  # a full disk is no defect of the method
+            print(f"{time.perf_counter() - begun:9.3f} s  {line}", file=sys.stderr, flush=True)
 
     return solve(
         PROBLEMS[run.problem](graph),

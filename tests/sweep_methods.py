@@ -97,7 +97,7 @@ def surroundings(problem, context):
 
 def planned(method: str = "user-nap", *, seed: int = 0, **changes: Any) -> RunSpec:
     """Return a run of a method on a tiny instance."""
-    limits = {"seconds": 20.0, "memory": None, "threads": 1}
+    limits: dict[str, Any] = {"seconds": 20.0, "memory": None, "threads": 1}
     limits |= {key: changes.pop(key) for key in [*changes] if key in limits}
     return RunSpec(
         **{
@@ -136,3 +136,14 @@ def wait_for(condition: Callable[[], Any], what: str, seconds: float = 60) -> No
     while not condition():
         assert time.monotonic() < end, f"waited in vain for {what}"
         time.sleep(0.02)
+
+
+def alive(pid: str) -> bool:
+    """Return whether a process runs."""
+    import psutil
+
+    try:
+        status: str = psutil.Process(int(pid)).status()
+    except psutil.NoSuchProcess:
+        return False
+    return status != psutil.STATUS_ZOMBIE

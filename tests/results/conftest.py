@@ -20,7 +20,7 @@ def defects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for key, value in users_methods(site, SOURCE).items():
         monkeypatch.setenv(key, value)
     monkeypatch.setenv("TOLD", str(tmp_path / "told"))
-    monkeypatch.syspath_prepend(site)  # type: ignore[no-untyped-call]
+    monkeypatch.syspath_prepend(site)
     methods.cache_clear()
     yield tmp_path
     methods.cache_clear()

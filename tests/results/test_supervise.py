@@ -19,9 +19,7 @@ from lowtide.models.errors import UsageError
 from lowtide.results.folder import log_path, read_record, record_path
 from lowtide.results.runspec import RunSpec
 from lowtide.results.supervise import THREAD_VARIABLES, supervise
-from tests.sweep_methods import planned, told, wait_for
-
-psutil = pytest.importorskip("psutil")
+from tests.sweep_methods import alive, planned, told, wait_for
 
 
 def record_of(out: Path, run: RunSpec) -> dict[str, Any]:
@@ -29,10 +27,6 @@ def record_of(out: Path, run: RunSpec) -> dict[str, Any]:
     assert record is not None
     assert read_record(record_path(out, run.name)) == json.loads(json.dumps(record))
     return record
-
-
-def alive(pid: str) -> bool:
-    return psutil.pid_exists(int(pid)) and psutil.Process(int(pid)).status() != psutil.STATUS_ZOMBIE
 
 
 def test_record_of_a_run_that_is_proved(tmp_path: Path) -> None:
@@ -71,7 +65,12 @@ def test_asked_to_stop_it_keeps_its_incumbent(defects: Path) -> None:
 def test_deaf_is_killed(defects: Path) -> None:
     record = record_of(defects, planned("user-deaf", seconds=0.2, grace=0.2))
     assert (record["status"], record["reason"], record["killed_by"]) == ("unknown", "time", "time")
-    assert (record["objective"], record["bound"], record["gap"], record["returncode"]) == (None, None, None, -9)
+    assert (record["objective"], record["bound"], record["gap"], record["returncode"]) == (
+        None,
+        None,
+        None,
+        -9,
+    )
     assert record["seconds"]["load"] is not None
 
 
