@@ -11,8 +11,8 @@ from .errors import InstanceError
 from .graph import Graph
 from .plan import Plan
 from .residencies import Residency, inplace_pairs, residencies
-from .verify_actions import well_formed
-from .verify_case import Case
+from .verifier.actions import well_formed
+from .verifier.case import Case
 
 Interval = tuple[int, int]
 """Half-open, in nanoseconds or steps."""

@@ -16,8 +16,8 @@ from .errors import InstanceError
 from .graph import KINDS
 from .lowering import lower_order
 from .residencies import residencies
-from .verify_actions import well_formed
-from .verify_case import Case
+from .verifier.actions import well_formed
+from .verifier.case import Case
 
 if TYPE_CHECKING:
     from .graph import Graph

@@ -6,10 +6,10 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
-from .byte_ranges import ByteRanges
 from .errors import InstanceError
-from .verify_actions import Actions, RunItem
-from .verify_case import Case
+from .verifier.actions import Actions, RunItem
+from .verifier.byte_ranges import ByteRanges
+from .verifier.case import Case
 
 Interval = tuple[int, int]
 Place = tuple[int, int]

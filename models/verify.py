@@ -45,13 +45,13 @@ from .graph import Accounting, Graph
 from .machine import Machine
 from .plan import Plan
 from .verdict import Verification, Violation, sorted_violations
-from .verify_actions import LATEST, Actions, CopyItem, RunItem, shown, well_formed
+from .verifier.actions import LATEST, Actions, CopyItem, RunItem, shown, well_formed
+from .verifier.case import Case
+from .verifier.channels import judge_rates
+from .verifier.order import judge_order
+from .verifier.period import contents, judge_crossings, judge_final, judge_period
+from .verifier.simulation import Simulation
 from .verify_allocation import verify_allocation
-from .verify_case import Case
-from .verify_channels import judge_rates
-from .verify_order import judge_order
-from .verify_period import contents, judge_crossings, judge_final, judge_period
-from .verify_simulation import Simulation
 
 __all__ = ["Verification", "Violation", "verify"]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from .buffers import Buffer, Buffers
 from .verdict import Violation, raise_violations, sorted_violations
-from .verify_actions import shown
+from .verifier.actions import shown
 
 LISTED = 10_000
 """Overlaps after which the sweep stops to look for more."""

@@ -14,6 +14,7 @@ from typing import Any
 
 PACKAGE = "lowtide.models"
 ENTRY = f"{PACKAGE}.verify"
+PARTS = f"{PACKAGE}.verifier"
 MAKERS = ("Violation", "_violation", "_overlap", "replace")
 """Functions that return a violation; a list that takes one up records it."""
 
@@ -32,11 +33,13 @@ class Site:
 
 
 def verifier_sources() -> dict[str, Path]:
-    """Return the files of the verifier by module name."""
+    """Return the files of the verifier, the entrance and its parts, by module name within `PACKAGE`."""
     spec = importlib.util.find_spec(ENTRY)
     assert spec is not None
     assert spec.origin is not None
-    return {path.stem: path for path in sorted(Path(spec.origin).parent.glob("verify*.py"))}
+    folder = Path(spec.origin).parent
+    paths = [*folder.glob("verify*.py"), *folder.glob("verifier/*.py")]
+    return {".".join(path.relative_to(folder).with_suffix("").parts): path for path in sorted(paths)}
 
 
 def called(node: ast.expr) -> str:
@@ -107,18 +110,23 @@ def verifier_without(site: Site) -> ModuleType:
 def load(module: str, tree: ast.Module) -> ModuleType:
     """Return a fresh copy of the verifier in which one module is compiled from the tree."""
     package = sys.modules[PACKAGE]
-    ours = {name: m for name, m in sys.modules.items() if name.startswith(ENTRY)}
-    shown = {name.rpartition(".")[2]: vars(package).get(name.rpartition(".")[2]) for name in ours}
+    ours = {name: sys.modules[name] for name in loaded()}
+    shown = {name: vars(package)[name] for name in ("verify", "verify_allocation", "verifier")}
     for name in ours:
         del sys.modules[name]
     try:
         changed = ModuleType(f"{PACKAGE}.{module}")
-        changed.__package__ = PACKAGE
+        changed.__package__ = changed.__name__.rpartition(".")[0]
         sys.modules[changed.__name__] = changed
         exec(compile(tree, f"<{module} changed>", "exec"), vars(changed))
         return importlib.import_module(ENTRY)
     finally:
-        for name in [name for name in sys.modules if name.startswith(ENTRY)]:
+        for name in loaded():
             del sys.modules[name]
         sys.modules.update(ours)
         vars(package).update(shown)
+
+
+def loaded() -> list[str]:
+    """Return the full names of the verifier's modules, and of their folder, that are loaded now."""
+    return [name for name in sys.modules if name.startswith((ENTRY, PARTS))]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .verify_actions import RunItem
-from .verify_case import Case
-from .verify_state import Memory
+from .actions import RunItem
+from .case import Case
+from .state import Memory
 
 
 @dataclass(slots=True, eq=False)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from dataclasses import dataclass
 
-from .verify_actions import CopyItem
-from .verify_case import Case
-from .verify_state import STALE, Memory
+from .actions import CopyItem
+from .case import Case
+from .state import STALE, Memory
 
 
 @dataclass(slots=True, eq=False)

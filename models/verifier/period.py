@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from .actions import CopyItem
 from .byte_ranges import ByteRanges
-from .verify_actions import CopyItem
-from .verify_case import Case
-from .verify_state import Memory
+from .case import Case
+from .state import Memory
 
 Contents = list[list[tuple[tuple[int, int, bool], ...]]]
 """By tier and tensor, the allocated ranges and whether they are valid."""

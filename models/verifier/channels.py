@@ -10,8 +10,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import NamedTuple
 
-from .verify_actions import CopyItem
-from .verify_case import Case
+from .actions import CopyItem
+from .case import Case
 
 SHIFT = 64
 NS = 10**9

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 
-from .plan import Copy, Free, Plan, Resident, Run
-from .verify_case import Case
+from ..plan import Copy, Free, Plan, Resident, Run
+from .case import Case
 
 
 @dataclass(slots=True)

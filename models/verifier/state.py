@@ -8,7 +8,7 @@ absent in a tier: a stamp or None stands for that, `ByteRanges` only for parts.
 from __future__ import annotations
 
 from .byte_ranges import ByteRanges
-from .verify_case import Case
+from .case import Case
 
 STALE = -1
 """The stamp of bytes that are allocated and hold nothing valid."""

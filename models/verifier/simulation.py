@@ -6,13 +6,13 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
 
-from .verdict import Profile
-from .verify_actions import Actions, CopyItem, FreeItem, RunItem
-from .verify_case import PARTNERS, Case
-from .verify_flights import Flight, Flights
-from .verify_order import report_duration
-from .verify_reads import Read, Reads
-from .verify_state import STALE, Memory
+from ..verdict import Profile
+from .actions import Actions, CopyItem, FreeItem, RunItem
+from .case import PARTNERS, Case
+from .flights import Flight, Flights
+from .order import report_duration
+from .reads import Read, Reads
+from .state import STALE, Memory
 
 NS = 10**9
 

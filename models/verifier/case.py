@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .graph import Graph
-from .machine import Machine, Processor
-from .verdict import Violation
+from ..graph import Graph
+from ..machine import Machine, Processor
+from ..verdict import Violation
 
 Versions = tuple[tuple[int, int], ...]
 """``(tensor, version)`` pairs."""

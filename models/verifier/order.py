@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .verify_actions import RunItem
-from .verify_case import PARTNERS, Case
+from .actions import RunItem
+from .case import PARTNERS, Case
 
 AFTER = "after"
 RAW, WAR, WAW = "read-after-write", "write-after-read", "write-after-write"
