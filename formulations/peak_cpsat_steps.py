@@ -46,7 +46,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .peak_data import ModelSize, PeakData, closure, forced_bound, order_peak, ticker
+from .peak_data import ModelSize, PeakData, closure, forced_bound, model_name, order_peak, ticker
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel, IntVar, LinearExpr
@@ -133,6 +133,7 @@ def build(
 
     tick = ticker(expired)
     model = CpModel()
+    model.name = model_name(data)
 
     def row(label: str, start: int, stop: int) -> Window:
         tick()
@@ -156,10 +157,12 @@ def build(
 
 
 def one_op_per_step(steps: StepsModel, tick: Callable[[], None]) -> None:
-    """Constraint 1."""
+    """Constraint 1 (where a variable is free; the fixed values fit)."""
     for s in range(1, steps.data.n):
         tick()
-        steps.model.add(_sum((row.at(s), 1) for row in steps.done) == s)
+        literals = [row.at(s) for row in steps.done]
+        if not all(isinstance(literal, int) for literal in literals):
+            steps.model.add(_sum((literal, 1) for literal in literals) == s)
 
 
 def done_stays_done(steps: StepsModel, tick: Callable[[], None]) -> None:

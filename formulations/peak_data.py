@@ -168,6 +168,11 @@ def forced_bound(data: PeakData) -> int:
     return data.base + int(forced.max(initial=0))
 
 
+def model_name(data: PeakData) -> str:
+    """Return the name that models carry into exported files; it says what their objective counts."""
+    return f"peak_in_units_of_{data.unit}_bytes"
+
+
 def ticker(expired: Callable[[], bool]) -> Callable[[], None]:
     """Return a function that raises `BuildTimeout` once `expired()` holds; builders call it per row."""
 

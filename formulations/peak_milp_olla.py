@@ -51,7 +51,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .peak_data import Lifetime, ModelSize, PeakData, closure, forced_bound, order_peak, ticker
+from .peak_data import Lifetime, ModelSize, PeakData, closure, forced_bound, model_name, order_peak, ticker
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def build(
     tick()
     preserved = _preserved(data)
     spans = tuple(_span(data, x) for x in preserved)
-    model = pyo.ConcreteModel(name="peak")
+    model = pyo.ConcreteModel(name=model_name(data))
     windows = zip(data.earliest, data.latest, strict=True)
     model.create = pyo.Var(
         [(i, s) for i, (early, late) in enumerate(windows) for s in range(early, late + 1)],

@@ -30,7 +30,7 @@ def resident_bytes() -> int | None:
 
 
 def refuse_if_too_large(
-    size: ModelSize, *, per_variable: int, per_term: int, context: Context, what: str
+    size: ModelSize, *, bytes_per_term: int, context: Context, what: str
 ) -> Outcome | None:
     """Return why a model is not built, if building and solving it would exhaust the memory.
 
@@ -38,14 +38,14 @@ def refuse_if_too_large(
     ----------
     size
         Counts of the model.
-    per_variable, per_term
-        Measured bytes at the solver's peak, per variable and per nonzero coefficient.
+    bytes_per_term
+        Measured bytes at the solver's peak, per nonzero coefficient.
     context
         Its memory limit counts, else nine tenths of the memory that is available.
     what
         The model, for the message.
     """
-    needed = size.variables * per_variable + size.terms * per_term
+    needed = size.terms * bytes_per_term
     limit, source = context.memory_limit, "the memory limit is"
     available = available_bytes()
     if available is not None and (limit is None or available * 9 // 10 < limit):

@@ -1,0 +1,219 @@
+"""CP-SAT: run a model under the limits of a context, and report nothing that was not proved.
+
+Values and bounds are read from a response only if it has a solution (after UNKNOWN CP-SAT returns
+garbage without an error); before that the callbacks have reported them. ``repr`` of variables and
+``Proto()`` crash in ortools 9.15 and are not used.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+from ...models.errors import UsageError
+from ..context import Context, Outcome
+from .logs import check_log
+from .supervise import Supervisor
+
+if TYPE_CHECKING:
+    from ortools.sat.python.cp_model import CpModel
+
+Value = Callable[[Any], int]
+
+_LARGEST_SEED = 2**31 - 1
+
+
+def solve_cpsat(
+    model: CpModel,
+    context: Context,
+    *,
+    decode: Callable[[Value], Sequence[int]],
+    to_objective: Callable[[int], int],
+    defaults: Mapping[str, str] | None = None,
+) -> Outcome:
+    """Run CP-SAT on a model that minimizes; incumbents and bounds go to the context as they come.
+
+    Parameters
+    ----------
+    model
+        With an integer objective, to be minimized.
+    context
+        Limits, seed, threads, log and options; the solver stops when its bound meets its incumbent.
+    decode
+        Returns the order of a solution, given a function from variables to values.
+    to_objective
+        Turns a value of the model's objective into one of the problem's.
+    defaults
+        Solver parameters that suit the model, as text; options of the context override them.
+
+    Returns
+    -------
+    Outcome
+        Why it ended; see `Outcome`.
+
+    Raises
+    ------
+    UsageError
+        An unknown option, a value of the wrong type, or a log file that cannot be written.
+    """
+    from ortools.sat.python import cp_model
+
+    solver = cp_model.CpSolver()
+    set_parameters(solver.parameters, context, defaults or {})
+    if problem := model.validate():
+        raise RuntimeError(f"invalid CP-SAT model: {problem}")
+    if context.expired:
+        return Outcome(reason="time", detail="CP-SAT was not started: no time was left")
+    supervisor = Supervisor(context)
+
+    def on_solution(value: Value) -> None:
+        context.offer(decode(value))
+        if context.closed:
+            solver.stop_search()
+
+    def on_bound(value: float) -> None:
+        if math.isfinite(value):
+            context.raise_bound(to_objective(round(value)))
+        if context.closed:
+            solver.stop_search()
+
+    class OnSolution(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
+        def on_solution_callback(self) -> None:
+            take_solution(self.value)
+
+    take_solution = supervisor.callback(on_solution)
+    solver.best_bound_callback = supervisor.callback(on_bound)
+    status: list[Any] = []
+    with _open_log(context) as log:
+        if log is not None:
+            solver.parameters.log_search_progress = True
+            solver.log_callback = supervisor.callback(lambda text: print(text, file=log))
+        callback = OnSolution()
+        supervisor.run(lambda: status.append(solver.solve(model, callback)), solver.stop_search)
+    if supervisor.abandoned:
+        return Outcome(
+            reason=supervisor.reason,
+            detail="CP-SAT did not stop when asked; it was abandoned and still runs until the process ends",
+        )
+    return _outcome(solver, status[0], context, supervisor, decode, to_objective)
+
+
+def _outcome(
+    solver: Any,
+    status: Any,
+    context: Context,
+    supervisor: Supervisor,
+    decode: Callable[[Value], Sequence[int]],
+    to_objective: Callable[[int], int],
+) -> Outcome:
+    from ortools.sat.python import cp_model
+
+    detail = f"CP-SAT {status.name}"
+    if status == cp_model.MODEL_INVALID:
+        if context.options:
+            raise UsageError(f"solver options: CP-SAT refuses them: {solver.solution_info()}")
+        raise RuntimeError(f"invalid CP-SAT model: {solver.solution_info()}")
+    if status == cp_model.INFEASIBLE:
+        return Outcome(infeasible=True, detail=detail)
+    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        context.offer(decode(solver.value))
+        context.raise_bound(to_objective(round(solver.best_objective_bound)))
+    if context.closed:
+        return Outcome(detail=detail)
+    reason = supervisor.reason
+    if reason is None and (context.expired or solver.wall_time >= solver.parameters.max_time_in_seconds):
+        reason = "time"
+    if reason is None:
+        detail += f": {solver.solution_info() or 'stopped by its own limits'}"
+    return Outcome(reason=reason, detail=detail)
+
+
+def set_parameters(parameters: Any, context: Context, defaults: Mapping[str, str]) -> None:
+    """Set limits, seed and threads, then the model's defaults, then the user's options.
+
+    Raises
+    ------
+    UsageError
+        An unknown name (with the nearest ones) or a value of the wrong type.
+    """
+    parameters.num_workers = context.threads
+    parameters.random_seed = context.seed % _LARGEST_SEED
+    parameters.relative_gap_limit = 0.0
+    parameters.absolute_gap_limit = 0.0
+    parameters.catch_sigint_signal = False  # Ctrl-C is the supervisor's
+    parameters.log_to_stdout = False
+    if context.time_limit is not None:
+        parameters.max_time_in_seconds = context.remaining()
+    if context.memory_limit is not None:
+        parameters.max_memory_in_mb = max(1, context.memory_limit // 2**20)
+    for options in (defaults, context.options):
+        for name, text in options.items():
+            line = _assignment(name, text)
+            if not parameters.merge_text_format(line):
+                raise UsageError(f"solver option {name}: found {text!r}, CP-SAT does not take it")
+
+
+def check_options(options: Mapping[str, str]) -> None:
+    """Raise `UsageError` if CP-SAT has no parameter of such a name, or of another type."""
+    for name, text in options.items():
+        _assignment(name, text)
+
+
+def _assignment(name: str, text: str) -> str:
+    """Return ``name: value`` in the text format of protocol buffers."""
+    from ortools.sat.sat_parameters_pb2 import SatParameters
+
+    fields = SatParameters.DESCRIPTOR.fields_by_name
+    if name not in fields:
+        near = difflib.get_close_matches(name, fields, n=3, cutoff=0.6)
+        expected = f"did you mean {' or '.join(near)}?" if near else "expected a field of SatParameters"
+        raise UsageError(f"solver option: found {name!r}, {expected}")
+    field = fields[name]
+    if field.message_type is not None:
+        raise UsageError(f"solver option {name}: found {text!r}, expected an option that is no message")
+    items = [x.strip() for x in text.split(",") if x.strip()] if field.is_repeated else [text.strip()]
+    return " ".join(f"{name}: {_typed(name, item, field)}" for item in items)
+
+
+def _typed(name: str, text: str, field: Any) -> str:
+    """Return the value in text format, or raise `UsageError`."""
+    if field.cpp_type == field.CPPTYPE_BOOL:
+        words = {"true": "true", "1": "true", "yes": "true", "on": "true"}
+        words |= {"false": "false", "0": "false", "no": "false", "off": "false"}
+        if text.lower() in words:
+            return words[text.lower()]
+        raise _wrong(name, text, "true or false")
+    if field.cpp_type == field.CPPTYPE_ENUM:
+        if text.upper() in field.enum_type.values_by_name:
+            return text.upper()
+        raise _wrong(name, text, f"one of {', '.join(field.enum_type.values_by_name)}")
+    if field.cpp_type == field.CPPTYPE_STRING:
+        return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    if field.cpp_type in (field.CPPTYPE_DOUBLE, field.CPPTYPE_FLOAT):
+        try:
+            return repr(float(text))
+        except ValueError:
+            raise _wrong(name, text, "a number") from None
+    bits = 31 if field.cpp_type in (field.CPPTYPE_INT32, field.CPPTYPE_UINT32) else 63
+    try:
+        number = int(text)
+    except ValueError:
+        raise _wrong(name, text, "an integer") from None
+    if not -(2**bits) <= number < 2**bits:
+        raise _wrong(name, text, f"an integer of {bits + 1} bits")
+    return str(number)
+
+
+def _wrong(name: str, text: str, expected: str) -> UsageError:
+    return UsageError(f"solver option {name}: found {text!r}, expected {expected}")
+
+
+def _open_log(context: Context) -> Any:
+    """Return the log file, opened, or None; a context manager either way."""
+    if context.log is None:
+        return nullcontext()
+    check_log(context.log)
+    return open(context.log, "w", encoding="utf-8", buffering=1)

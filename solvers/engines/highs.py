@@ -1,0 +1,266 @@
+"""HiGHS: run a Pyomo MILP under the limits of a context, with trace, warm start and honest bounds.
+
+highspy is driven directly, because Pyomo's interfaces pass on no callbacks (hence no trace and no
+Ctrl-C), `contrib.solver` takes no warm start and swallows unknown options.
+
+Bounds are floating point. With m = 1e-6 + 1e-9 |bound|, ceil(bound - m) is reported, proof "floating";
+m is the stated margin for the rounding errors of the LPs underneath, not a proof.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ...models.errors import UsageError
+from ..context import Context, Outcome
+from .logs import check_log
+from .supervise import Supervisor
+
+Value = Callable[[Any], float]
+
+_LARGEST_SEED = 2**31 - 1
+
+_one_at_a_time = threading.Lock()
+"""HiGHS has one scheduler per process; resetting it under a running solve is not safe."""
+
+
+def margin(bound: float) -> float:
+    """Return what is taken off a floating bound before it is rounded up."""
+    return 1e-6 + 1e-9 * abs(bound)
+
+
+def integer_bound(bound: float) -> int | None:
+    """Return the integer bound that a floating one stands for, or None if there is none."""
+    return math.ceil(bound - margin(bound)) if math.isfinite(bound) else None
+
+
+def solve_highs(
+    model: Any,
+    context: Context,
+    *,
+    decode: Callable[[Value], Sequence[int]],
+    to_objective: Callable[[int], int],
+    own_options: Sequence[str] = (),
+) -> Outcome:
+    """Run HiGHS on a Pyomo model that minimizes an integer linear objective.
+
+    Parameters
+    ----------
+    model
+        A linear ``ConcreteModel``. If every variable has a value, the values are the warm start.
+    context
+        Limits, seed, threads, log and options; the solver stops when its bound meets its incumbent.
+    decode
+        Returns the order of a solution, given a function from variables to values.
+    to_objective
+        Turns a value of the model's objective into one of the problem's.
+    own_options
+        Options of the context that are not the solver's.
+
+    Returns
+    -------
+    Outcome
+        Why it ended; see `Outcome`.
+
+    Raises
+    ------
+    UsageError
+        An unknown option, a value that HiGHS refuses, or a log file that cannot be written.
+    """
+    highs = _new_highs()
+    _set_options(highs, context, own_options)
+    variables = _pass_model(highs, model, lambda: context.expired)
+    if variables is None or context.expired:
+        return Outcome(reason="time", detail="HiGHS was not started: no time was left")
+    column = {id(variable): k for k, variable in enumerate(variables)}
+    supervisor = Supervisor(context)
+
+    def read(values: Any) -> None:
+        found = list(values)
+        context.offer(decode(lambda variable: found[column[id(variable)]]))
+        if context.closed:
+            highs.cancelSolve()
+
+    def take_bound(value: float) -> None:
+        bound = integer_bound(value)
+        if bound is not None:
+            context.raise_bound(to_objective(bound), "floating")
+        if context.closed:
+            highs.cancelSolve()
+
+    on_solution = supervisor.callback(read)
+    on_bound = supervisor.callback(take_bound)
+    highs.HandleUserInterrupt = True
+    highs.cbMipImprovingSolution.subscribe(lambda event: on_solution(event.data_out.mip_solution))
+    highs.cbMipInterrupt.subscribe(lambda event: on_bound(event.data_out.mip_dual_bound))
+
+    def work() -> None:
+        if not _one_at_a_time.acquire(timeout=min(context.remaining(), threading.TIMEOUT_MAX)):
+            return
+        try:
+            # A scheduler made for another number of threads makes the next solve fail silently.
+            highs.resetGlobalScheduler(True)
+            highs.run()
+        finally:
+            _one_at_a_time.release()
+
+    supervisor.run(work, highs.cancelSolve)
+    if supervisor.abandoned:
+        return Outcome(
+            reason=supervisor.reason,
+            detail="HiGHS did not stop when asked; it was abandoned and still runs until the process ends",
+        )
+    return _outcome(highs, context, supervisor, read, take_bound)
+
+
+def _outcome(
+    highs: Any,
+    context: Context,
+    supervisor: Supervisor,
+    read: Callable[[Any], None],
+    take_bound: Callable[[float], None],
+) -> Outcome:
+    from highspy import HighsModelStatus, SolutionStatus
+
+    status, info = highs.getModelStatus(), highs.getInfo()
+    detail = f"HiGHS: {highs.modelStatusToString(status)}"
+    if status == HighsModelStatus.kInfeasible:
+        return Outcome(infeasible=True, detail=detail)
+    if info.valid and info.primal_solution_status == SolutionStatus.kSolutionStatusFeasible:
+        read(highs.getSolution().col_value)
+    if info.valid and status != HighsModelStatus.kNotset:
+        take_bound(info.mip_dual_bound)
+    if context.closed:
+        return Outcome(detail=detail)
+    reason = supervisor.reason
+    if reason is None:
+        reason = {
+            HighsModelStatus.kTimeLimit: "time",
+            HighsModelStatus.kNotset: "time",
+            HighsModelStatus.kMemoryLimit: "memory",
+        }.get(status)
+    errors = (
+        HighsModelStatus.kLoadError,
+        HighsModelStatus.kModelError,
+        HighsModelStatus.kPresolveError,
+        HighsModelStatus.kSolveError,
+        HighsModelStatus.kPostsolveError,
+    )
+    return Outcome(reason="crash" if status in errors else reason, detail=detail)
+
+
+def check_options(options: Mapping[str, str], own_options: Sequence[str] = ()) -> None:
+    """Raise `UsageError` if HiGHS has no option of such a name, or refuses the value."""
+    highs = _new_highs()
+    for name, text in options.items():
+        if name not in own_options:
+            _set_option(highs, name, text, own_options)
+
+
+def _new_highs() -> Any:
+    import highspy
+
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)  # else HiGHS prints its opinion of options
+    return highs
+
+
+def _set_options(highs: Any, context: Context, own_options: Sequence[str]) -> None:
+    if context.time_limit is not None:
+        highs.setOptionValue("time_limit", context.remaining())
+    highs.setOptionValue("threads", context.threads)
+    highs.setOptionValue("random_seed", context.seed % _LARGEST_SEED)
+    highs.setOptionValue("mip_rel_gap", 0.0)
+    # The objective is an integer: below a gap of 1 it is exact, if the margin of the bound is small.
+    small = context.incumbent is not None and margin(context.incumbent) < 0.25
+    highs.setOptionValue("mip_abs_gap", 0.5 if small else 0.0)
+    for name, text in context.options.items():
+        if name not in own_options:
+            _set_option(highs, name, text, own_options)
+    if context.log is not None:
+        check_log(context.log)
+        highs.setOptionValue("log_to_console", False)
+        highs.setOptionValue("log_file", str(context.log))
+        highs.setOptionValue("output_flag", True)
+
+
+def _set_option(highs: Any, name: str, text: str, own_options: Sequence[str]) -> None:
+    from highspy import HighsOptions, HighsStatus
+
+    status, kind = highs.getOptionType(name)
+    if status != HighsStatus.kOk:
+        known = [x for x in dir(HighsOptions()) if not x.startswith("_")]
+        near = difflib.get_close_matches(name, [*own_options, *known], n=3, cutoff=0.6)
+        expected = f"did you mean {' or '.join(near)}?" if near else "expected an option of HiGHS"
+        raise UsageError(f"solver option: found {name!r}, {expected}")
+    value, expected = _typed(text.strip(), str(kind.name))
+    if value is None or highs.setOptionValue(name, value) != HighsStatus.kOk:
+        raise UsageError(f"solver option {name}: found {text!r}, expected {expected} that HiGHS takes")
+
+
+def _typed(text: str, kind: str) -> tuple[bool | int | float | str | None, str]:
+    """Return the value of an option's text, None if it is of another type; and the type in words."""
+    if kind == "kBool":
+        words = {"true": True, "1": True, "yes": True, "on": True}
+        words |= {"false": False, "0": False, "no": False, "off": False}
+        return words.get(text.lower()), "true or false"
+    if kind == "kString":
+        return text, "a text"
+    convert, words_for = (int, "an integer") if kind == "kInt" else (float, "a number")
+    try:
+        return convert(text), words_for
+    except ValueError:
+        return None, words_for
+
+
+def _pass_model(highs: Any, model: Any, expired: Callable[[], bool]) -> list[Any] | None:
+    """Give the model to HiGHS; return its variables, or None if the time is up."""
+    import highspy
+    import numpy as np
+    from pyomo.environ import Constraint, Objective, Var, value
+    from pyomo.repn import generate_standard_repn
+
+    variables = list(model.component_data_objects(Var))
+    column = {id(variable): k for k, variable in enumerate(variables)}
+    infinity = highspy.kHighsInf
+    lower, upper, starts, indices, coefficients = [], [], [0], [], []
+    for k, row in enumerate(model.component_data_objects(Constraint, active=True)):
+        if k % 1000 == 0 and expired():
+            return None
+        linear = generate_standard_repn(row.body)
+        shift = value(linear.constant)
+        lower.append(-infinity if row.lower is None else value(row.lower) - shift)
+        upper.append(infinity if row.upper is None else value(row.upper) - shift)
+        indices += [column[id(variable)] for variable in linear.linear_vars]
+        coefficients += linear.linear_coefs
+        starts.append(len(indices))
+    (objective,) = model.component_data_objects(Objective, active=True)
+    linear = generate_standard_repn(objective.expr)
+    costs = np.zeros(len(variables))
+    costs[[column[id(variable)] for variable in linear.linear_vars]] = linear.linear_coefs
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = len(variables), len(lower)
+    lp.offset_ = float(value(linear.constant))
+    lp.col_cost_ = costs
+    lp.col_lower_ = np.array([-infinity if x.lb is None else x.lb for x in variables], dtype=float)
+    lp.col_upper_ = np.array([infinity if x.ub is None else x.ub for x in variables], dtype=float)
+    lp.row_lower_ = np.array(lower, dtype=float)
+    lp.row_upper_ = np.array(upper, dtype=float)
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    lp.a_matrix_.start_ = np.array(starts, dtype=np.int32)
+    lp.a_matrix_.index_ = np.array(indices, dtype=np.int32)
+    lp.a_matrix_.value_ = np.array(coefficients, dtype=float)
+    kinds = highspy.HighsVarType
+    lp.integrality_ = [kinds.kContinuous if x.is_continuous() else kinds.kInteger for x in variables]
+    if highs.passModel(lp) == highspy.HighsStatus.kError:
+        raise RuntimeError("HiGHS refuses the model")
+    start = [x.value for x in variables]
+    if all(x is not None for x in start):
+        solution = highspy.HighsSolution()
+        solution.col_value = [float(x) for x in start]
+        highs.setSolution(solution)
+    return variables

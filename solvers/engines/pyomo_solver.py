@@ -1,0 +1,171 @@
+"""Any other MILP solver that Pyomo finds (SCIP, Gurobi, CPLEX, CBC, GLPK), with honest statuses.
+
+Such a solver runs in the calling thread, through Pyomo's common interface: no trace, no warm start, and
+Ctrl-C ends it without its incumbent. A bound is taken only if the solver reports one, or reports
+"optimal" and is one that was told to close the gap.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ...models.errors import BackendUnavailable, InstanceError
+from ..context import Context, Outcome
+from .highs import Value, integer_bound
+from .logs import check_log
+
+
+def _settings(threads: int, seed: int) -> dict[str, dict[str, Any]]:
+    """Return, by the start of a solver's name, the options that close the gap and fix threads and seed."""
+    return {
+        "appsi_highs": {"mip_rel_gap": 0.0, "mip_abs_gap": 0.0, "threads": threads, "random_seed": seed},
+        "cbc": {"ratioGap": 0, "allowableGap": 0, "randomCbcSeed": seed}
+        | ({"threads": threads} if threads > 1 else {}),
+        "cplex": {
+            "mip_tolerances_mipgap": 0,
+            "mip_tolerances_absmipgap": 0,
+            "threads": threads,
+            "randomseed": seed,
+        },
+        "glpk": {"mipgap": 0, "seed": seed},
+        "gurobi": {"MIPGap": 0, "MIPGapAbs": 0, "Threads": threads, "Seed": seed},
+        "scip": {"limits/gap": 0, "limits/absgap": 0, "randomization/randomseedshift": seed},
+    }
+
+
+def check_available(name: str) -> None:
+    """Raise `BackendUnavailable` unless Pyomo finds a solver of that name, ready to run."""
+    from pyomo.common.errors import ApplicationError
+    from pyomo.environ import SolverFactory
+
+    try:
+        with _quiet():
+            solver = SolverFactory(name)
+            ready = solver is not None and bool(solver.available(exception_flag=False))
+    except (ApplicationError, ImportError, NotImplementedError, RuntimeError):
+        ready = False
+    if not ready:
+        raise BackendUnavailable(
+            f"solver {name!r}: found none that Pyomo can run, expected highs, or an installed solver "
+            "such as scip, gurobi, cplex, cbc, glpk"
+        )
+
+
+def solve_pyomo(
+    model: Any,
+    context: Context,
+    *,
+    decode: Callable[[Value], Sequence[int]],
+    to_objective: Callable[[int], int],
+    own_options: Sequence[str] = ("solver",),
+) -> Outcome:
+    """Run the solver that option ``solver`` names on a Pyomo model that minimizes.
+
+    Parameters
+    ----------
+    model, decode, to_objective, own_options
+        As for `lowtide.solvers.engines.highs.solve_highs`.
+    context
+        Limits, seed, threads, log and options.
+
+    Raises
+    ------
+    BackendUnavailable
+        If Pyomo finds no such solver.
+    """
+    from pyomo.common.errors import ApplicationError
+    from pyomo.environ import SolverFactory, TerminationCondition, value
+
+    name = context.options["solver"]
+    check_available(name)
+    settings = _settings(context.threads, context.seed % 2**31)
+    closes_gap = next((key for key in settings if name.startswith(key)), None)
+    options = dict(settings[closes_gap]) if closes_gap else {}
+    options |= _typed({k: v for k, v in context.options.items() if k not in own_options})
+    limit = context.remaining()
+    if limit <= 0:
+        return Outcome(reason="time", detail=f"{name} was not started: no time was left")
+    # Some solvers take whole seconds only.
+    keywords = {} if math.isinf(limit) else {"timelimit": max(1, math.ceil(limit))}
+    try:
+        with _logged(context):
+            results = SolverFactory(name).solve(
+                model, load_solutions=False, tee=context.log is not None, options=options, **keywords
+            )
+    except subprocess.TimeoutExpired:
+        return Outcome(reason="time", detail=f"{name} did not keep its time limit and was killed")
+    except ApplicationError as error:
+        return Outcome(reason="crash", detail=f"{name}: {' '.join(str(error).split())}")
+    condition = results.solver.termination_condition
+    detail = f"{name}: {condition}"
+    if condition in (TerminationCondition.infeasible, TerminationCondition.infeasibleOrUnbounded):
+        return Outcome(infeasible=condition == TerminationCondition.infeasible, detail=detail)
+    optimal = condition == TerminationCondition.optimal
+    objective = None
+    if len(results.solution):
+        with _quiet():
+            model.solutions.load_from(results)
+        try:
+            context.offer(decode(value))
+            objective = value(model.objective)
+        except (InstanceError, ValueError):  # a stopped solver may leave values that are no solution
+            if optimal:
+                raise
+    reported = _number(results.problem.lower_bound)
+    if reported is None and optimal and closes_gap:
+        reported = objective
+    bound = None if reported is None else integer_bound(reported)
+    if bound is not None:
+        context.raise_bound(to_objective(bound), "floating")
+    if context.closed or optimal:
+        return Outcome(detail=detail)
+    out_of_time = condition == TerminationCondition.maxTimeLimit or context.expired
+    return Outcome(reason="time" if out_of_time else None, detail=detail)
+
+
+@contextlib.contextmanager
+def _logged(context: Context) -> Iterator[None]:
+    """Send what the solver prints to the log, and keep Pyomo's own warnings off the terminal."""
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_quiet())
+        if context.log is not None:
+            check_log(context.log)
+            file = stack.enter_context(context.log.open("w", encoding="utf-8"))
+            stack.enter_context(contextlib.redirect_stdout(file))
+        yield
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    logger = logging.getLogger("pyomo")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def _number(item: Any) -> float | None:
+    """Return a finite number, or None for what Pyomo's results hold where there is none."""
+    try:
+        number = float(item)
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _typed(options: Mapping[str, str]) -> dict[str, Any]:
+    """Return option texts as integers or numbers where they are."""
+    typed: dict[str, Any] = {}
+    for name, text in options.items():
+        for convert in (int, float, str):
+            with contextlib.suppress(ValueError):
+                typed[name] = convert(text)
+                break
+    return typed

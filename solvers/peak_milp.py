@@ -1,0 +1,59 @@
+"""Minimum peak memory by MILP: the glue between OLLA's formulation and HiGHS or another solver."""
+
+from __future__ import annotations
+
+import time
+
+from ..formulations import peak_milp_olla
+from ..formulations.peak_data import BuildTimeout, peak_data
+from ..models.problem import Peak
+from .context import Context, Outcome
+from .engines import highs, pyomo_solver
+from .engines.memory import refuse_if_too_large
+
+_OWN_OPTIONS = ("solver",)
+
+_BYTES_PER_TERM = 1500
+
+
+def solve_olla(problem: Peak, context: Context) -> Outcome:
+    """Solve OLLA's MILP, from the known order (else the reference order) and bound.
+
+    Option ``solver`` names another solver that Pyomo finds; further options go to the solver.
+    """
+    name = context.options.get("solver", "highs")
+    if name == "highs":
+        highs.check_options(context.options, _OWN_OPTIONS)
+    else:
+        pyomo_solver.check_available(name)
+    data = peak_data(problem)
+    if context.order is None:
+        context.offer(range(data.n))
+    context.raise_bound(peak_milp_olla.bound(data) * data.unit)
+    if context.closed:
+        return Outcome()
+    what = "the MILP"
+    size = peak_milp_olla.size(data)
+    refused = refuse_if_too_large(size, bytes_per_term=_BYTES_PER_TERM, context=context, what=what)
+    if refused is not None:
+        return refused
+    began = time.perf_counter()
+    try:
+        olla = peak_milp_olla.build(
+            data,
+            lower=data.to_units(context.bound or 0),
+            upper=None if context.incumbent is None else context.incumbent // data.unit,
+            hint=context.order,
+            expired=lambda: context.expired,
+        )
+    except BuildTimeout:
+        return Outcome(reason="time", detail=f"{what} was not built in time")
+    context.progress(f"{what}: built in {time.perf_counter() - began:.2f} s")
+    run = highs.solve_highs if name == "highs" else pyomo_solver.solve_pyomo
+    return run(
+        olla.model,
+        context,
+        decode=lambda value: peak_milp_olla.decode(olla, value),
+        to_objective=lambda units: units * data.unit,
+        own_options=_OWN_OPTIONS,
+    )
