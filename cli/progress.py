@@ -98,11 +98,13 @@ class Progress:
                 progress.TimeElapsedColumn(),
                 progress.TextColumn("{task.description}", markup=False),
                 console=Console(stderr=True),
+                get_time=time.monotonic,
                 transient=True,
                 redirect_stdout=False,
                 redirect_stderr=False,
             )
             self._display.add_task(self._line or "solving", total=None)
+            self._display.tasks[0].start_time = self._started  # the delay counts too
             self._display.start()
 
 
