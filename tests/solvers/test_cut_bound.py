@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
+from typing import Any
 
 import networkx as nx
 import pytest
@@ -80,7 +81,8 @@ def flow_proof(graph: Graph, w: int) -> int:
     inside = {i for i, j in pairs if j == w}
     outside = {j for i, j in pairs if i == w}
     (outside if graph.accounting is Accounting.COEXIST else inside).add(w)
-    network, constant = nx.DiGraph(), 0
+    network: nx.DiGraph[Any] = nx.DiGraph()
+    constant = 0
     network.add_nodes_from(("source", "sink"))
     for i, j in must_precede(graph):
         network.add_edge(j, i)  # without capacity: unlimited
