@@ -1,0 +1,143 @@
+"""Statistics of solver experiments: exact definitions and their sources.
+
+All problems here are minimised and their objectives are not negative.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Floats = NDArray[np.float64]
+
+
+def shifted_geometric_mean(values: ArrayLike, shift: float = 1.0) -> float:
+    """Return ``(prod(v + shift)) ** (1 / n) - shift``; NaN without values.
+
+    The shift keeps small values, whose ratios mean little, from ruling the mean (T. Achterberg,
+    "Constraint Integer Programming", thesis, TU Berlin 2007; H. Mittelmann's benchmarks shift times by
+    10 s). Of the runs of a method, only those belong in it that solved their case; say beside it how
+    many.
+
+    Parameters
+    ----------
+    values
+        At least 0.
+    shift
+        In the unit of the values, more than 0, or 0 for the plain geometric mean.
+
+    Examples
+    --------
+    >>> round(shifted_geometric_mean([0, 8]), 12), shifted_geometric_mean([1, 4], shift=0)
+    (2.0, 2.0)
+    """
+    found = np.asarray(values, dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        return float(np.exp(np.log(found + shift).mean()) - shift) if found.size else math.nan
+
+
+def penalized_time(seconds: float | None, limit: float, factor: float) -> float:
+    """Return the seconds of a run that solved its case, else `factor` times the limit.
+
+    The mean over all runs is PAR2 or PAR10, the penalized average running time (F. Hutter, H. Hoos,
+    K. Leyton-Brown, T. Stützle, "ParamILS", JAIR 36, 2009). A crash counts as unsolved.
+
+    Examples
+    --------
+    >>> penalized_time(3.0, 60.0, 10), penalized_time(None, 60.0, 10)
+    (3.0, 600.0)
+    """
+    return factor * limit if seconds is None else seconds
+
+
+def primal_gap(objective: float | None, best: float | None) -> float:
+    """Return ``(objective - best) / objective``: 0 if both are equal, 1 without an objective.
+
+    The primal gap of T. Berthold, "Measuring the impact of primal heuristics", Operations Research
+    Letters 41, 2013, for objectives of one sign; `best` is the best that is known.
+
+    Examples
+    --------
+    >>> primal_gap(125, 100), primal_gap(0, 0), primal_gap(None, 100)
+    (0.2, 0.0, 1.0)
+    """
+    if objective is None or best is None:
+        return 1.0
+    return (objective - best) / objective if objective != best else 0.0
+
+
+def primal_integral(trace: Iterable[Sequence[float | None]], best: float | None, horizon: float) -> float:
+    """Return the mean primal gap over ``[0, horizon]``: the primal integral P(T) divided by T.
+
+    The gap is 1 until the first incumbent and then a step function (Berthold 2013). So 0 is the best
+    objective at once, 1 is nothing ever. After the end of a run its last incumbent stays.
+
+    Parameters
+    ----------
+    trace
+        Points (seconds, incumbent or None, ...), by time.
+    best
+        The best objective that is known; None if nobody has any: then 1.
+    horizon
+        T in seconds, usually the time limit.
+
+    Examples
+    --------
+    >>> primal_integral([[10, 200, None], [30, 100, 100]], best=100, horizon=60)
+    0.3333333333333333
+    """
+    area, since, gap = 0.0, 0.0, 1.0
+    for point in trace:
+        if point[1] is None:
+            continue
+        now = min(max(float(point[0] or 0), since), horizon)
+        area += gap * (now - since)
+        since, gap = now, primal_gap(point[1], best)
+    return (area + gap * (horizon - since)) / horizon
+
+
+def performance_ratios(costs: pd.DataFrame, floor: float = 0.0) -> pd.DataFrame:
+    """Return each method's cost divided by the least cost of any method in that case.
+
+    E. Dolan, J. Moré, "Benchmarking optimization software with performance profiles", Mathematical
+    Programming 91, 2002: ratio 1 for the best of a case; a failure has ratio infinity, and a case that
+    nobody solves counts as one that everybody fails.
+
+    Parameters
+    ----------
+    costs
+        One row per case, one column per method; NaN or infinity for a failure.
+    floor
+        Costs below it count as this: ratios of times that nobody can tell apart say nothing.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> performance_ratios(pd.DataFrame({"a": [1, 6], "b": [4, None]})).to_dict("list")
+    {'a': [1.0, 1.0], 'b': [4.0, inf]}
+    """
+    found = costs.astype("float64").clip(lower=floor).fillna(math.inf)
+    best = found.min(axis=1)
+    ratios = found.div(best, axis=0).where(found != math.inf, math.inf)
+    return ratios.where(found.ne(best, axis=0) | (found == math.inf), 1.0)  # 0 / 0 is a tie
+
+
+def profile_steps(ratios: ArrayLike) -> tuple[Floats, Floats]:
+    """Return where a performance profile steps, and the share of cases within each ratio.
+
+    Examples
+    --------
+    >>> at, share = profile_steps([1.0, 1.0, 2.0, float("inf")])
+    >>> at.tolist(), share.tolist()
+    ([1.0, 2.0], [0.5, 0.75])
+    """
+    found = np.asarray(ratios, dtype=np.float64)
+    at, counts = np.unique(found[np.isfinite(found)], return_counts=True)
+    return at, counts.cumsum() / max(found.size, 1)
