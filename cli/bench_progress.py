@@ -106,7 +106,7 @@ class SweepProgress:
             self._display = Live(
                 get_renderable=self._picture, console=Console(stderr=True), refresh_per_second=4
             )
-            self._display.start()
+            self._display.start(refresh=True)
         return self
 
     def __exit__(

@@ -11,7 +11,7 @@
     seconds = 60               # of building and solving, or "none"; default 60
     memory = "4GiB"            # resident bytes of the run's processes, or "none"; default none
     threads = 1                # default 1
-    grace = 10                 # seconds beyond the limit before a run is stopped; default 10
+    grace = 15                 # seconds beyond the limit before a run is asked to stop; default 15
 
     [[runs]]                   # every instance x method x combination of parameters x seed
     problem = "peak"
@@ -53,6 +53,10 @@ KEYS: dict[Place, tuple[str, ...]] = {
     ("runs",): ("problem", "instances", "methods", "seeds", "parameters", "limits"),
 }
 """What each table may hold."""
+
+
+GRACE = 15.0
+"""Seconds: more than the ten that the engines give a solver which overruns its limit."""
 
 
 class ExperimentError(UsageError):
@@ -146,7 +150,7 @@ class _Reader:
         self.name = self.get(("experiment",), head, "name", path.stem, is_text, "a string")
         self.seed = self.get(("experiment",), head, "seed", 0, is_size, "an integer >= 0")
         self.save_plans = self.get(("experiment",), head, "save_plans", False, is_flag, "true or false")
-        self.limits, self.grace = self.read_limits(("limits",), data.get("limits", {}), Limits(), 10)
+        self.limits, self.grace = self.read_limits(("limits",), data.get("limits", {}), Limits(), GRACE)
 
     def wrong(self, place: Place, words: str) -> None:
         """Note a mistake; the line is that of the place, or of the nearest thing around it."""

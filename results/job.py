@@ -221,6 +221,9 @@ def _solve(run: RunSpec, graph: Graph, log: Path | None) -> Result:
     from ..solvers.solve import solve
 
     begun = time.perf_counter()
+    memory = run.limits.memory
+    if memory is not None:  # what a method may add; below the limit, so that it stops before it is killed
+        memory = max(1, (memory - peak_resident()) * 9 // 10)
 
     def progress(line: str) -> None:
         with contextlib.suppress(OSError):  # a full disk is no defect of the method
@@ -232,7 +235,7 @@ def _solve(run: RunSpec, graph: Graph, log: Path | None) -> Result:
         time_limit=run.limits.seconds,
         seed=run.seed,
         threads=run.limits.threads,
-        memory_limit=run.limits.memory,
+        memory_limit=memory,
         options=option_texts(run.parameters),
         log=log,
         progress=progress,

@@ -85,7 +85,7 @@ class RunSpec:
     parameters: Mapping[str, Value] = field(default_factory=dict)
     seed: int = 0
     limits: Limits = Limits()
-    grace: float = 10
+    grace: float = 15
     save_plan: bool = False
     version: str = __version__
     source_hash: str
