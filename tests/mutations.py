@@ -79,7 +79,8 @@ def byte_range(rng: Random, case: Case, item: Any) -> tuple[int, int] | None:
 
 
 def later(case: Case) -> int:
-    ends = [x.end for x in (*case.plan.runs, *case.plan.copies)]
+    items: list[Run | Copy] = [*case.plan.runs, *case.plan.copies]
+    ends = [x.end for x in items]
     return max(ends, default=0)
 
 
@@ -262,8 +263,9 @@ def op_field(rng: Random, case: Case) -> Case | None:
     if limit == 0:
         return None
     found = set(getattr(ops[k], field)) ^ {rng.randrange(limit)}
+    changes: dict[str, Any] = {field: tuple(sorted(found))}
     try:
-        op: Op = replace(ops[k], inplace=(), **{field: tuple(sorted(found))})
+        op: Op = replace(ops[k], inplace=(), **changes)
     except InstanceError:
         return None
     return with_graph(case, ops=replaced(ops, k, op))

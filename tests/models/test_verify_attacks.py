@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -51,7 +52,8 @@ def test_nothing_in_the_fields_of_a_plan_makes_the_verifier_raise() -> None:
                 if items:
                     k = rng.randrange(len(items))
                     items[k : k + 1] = nonsense(rng, case, items[k])
-                    plan = replace(plan, **{name: tuple(items)})
+                    changes: dict[str, Any] = {name: tuple(items)}
+                    plan = replace(plan, **changes)
         found = judged(Case(case.graph, plan))
         assert isinstance(found, Verification)
         assert found == judged(Case(case.graph, plan))

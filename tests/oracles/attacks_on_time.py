@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from lowtide.models.graph import Mode
 from lowtide.models.machine import Access, Channel, ChannelGroup, Tier
@@ -240,7 +241,9 @@ def order() -> None:
     attack("final tensor nowhere", [tensor(4, "i", "f")], [], plan(), "final")
     attack("untouched tensor nowhere", [tensor(4, "i")], [], plan())
     attack("for another graph", [], [], plan(graph_sha256="0" * 64), "graph")
-    for n, wrong in enumerate((True, 0.0, float("nan"), -1, 2, None, "0", (0,), 10**30)):
+    nonsense: tuple[Any, ...] = (True, 0.0, float("nan"), -1, 2, None, "0", (0,), 10**30)
+    for n, wrong in enumerate(nonsense):
+        time: Any = 1.0 if wrong == 2 else wrong
         attack(
             f"op of a run, wrong {n}",
             [],
@@ -253,7 +256,7 @@ def order() -> None:
             f"time of a free, wrong {n}",
             [tensor(4, "i")],
             [],
-            plan(Resident(0, F), Free(0, F, 1.0 if wrong == 2 else wrong)),
+            plan(Resident(0, F), Free(0, F, time)),
             "shape",
         )
         attack(

@@ -31,9 +31,12 @@ def random_buffers(rng: Random) -> Buffers:
             )
         )
     names = [b.id for b in buffers]
-    pair = tuple(rng.sample(names, 2)) if len(names) > 1 and rng.random() < 0.4 else None
+    inplace: tuple[tuple[str, str], ...] = ()
+    if len(names) > 1 and rng.random() < 0.4:
+        first, second = rng.sample(names, 2)
+        inplace = ((first, second),)
     pools = {"a": rng.choice((None, 3, 6)), "b": 4}
-    return Buffers(buffers=tuple(buffers), pools=pools, inplace=() if pair is None else (pair,))
+    return Buffers(buffers=tuple(buffers), pools=pools, inplace=inplace)
 
 
 def random_offsets(rng: Random, buffers: Buffers) -> dict[str, object]:

@@ -57,7 +57,16 @@ def other_attacks() -> dict[str, tuple[Case, set[str]]]:
     three = [tensor(u, "i"), tensor(u, "i"), tensor(v, "i")]
     relayed = plan(*(Resident(t, S) for t in range(3)), *relay, machine=machine(1))
     foreign = {"start": (3,), "runs": (None,), "copies": ("x",), "frees": (run(0, 0),)}
-    odd = (Resident([], {}), Run({}, [], [], {}, []), Copy({}, [], {}, 0, 1), Free([], {}, 0))
+    a_list: Any = []
+    a_dict: Any = {}
+    odd = (
+        Resident(a_list, a_dict),
+        Run(a_dict, a_list, a_list, a_dict, a_list),
+        Copy(a_dict, a_list, a_dict, 0, 1),
+        Free(a_list, a_dict, 0),
+    )
+    of_three: Any = (0, 1, 2)
+    number: Any = 1
     two = [tensor(4, "f"), tensor(4, "f")], [op((), (0,)), op((), (1,))]
     both = plan(run(0, 0), run(1, 0, "p1"))
     first, second = f"0:t@{F}@0", f"1:t@{F}@0"
@@ -97,8 +106,8 @@ def other_attacks() -> dict[str, tuple[Case, set[str]]]:
         "no machine": (case([], [op()], raw(plan(run(0, 0)), machine=None)), {"shape"}),
         "foreign objects": (case(one, [], raw(plan(), **foreign)), {"shape"}),
         "unhashable fields": (case(one, [], plan(*odd)), {"shape"}),
-        "range of three": (case(one, [], plan(Resident(0, F, (0, 1, 2)))), {"shape"}),
-        "valid that is no bool": (case(one, [], plan(Resident(0, F, None, 1))), {"shape"}),
+        "range of three": (case(one, [], plan(Resident(0, F, of_three))), {"shape"}),
+        "valid that is no bool": (case(one, [], plan(Resident(0, F, None, number))), {"shape"}),
         "two buffers side by side": (case(*two, replace(both, allocation={first: 0, second: 4})), set()),
         "two buffers on top of each other": (
             case(*two, replace(both, allocation={first: 0, second: 3})),
