@@ -7,12 +7,14 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 AROUND = {"tests", "build", "dist", "demo"}
+RECORDS = {"__pycache__", "plans", "reproductions"}  # committed results, which the program does not read
 
 
 def packages() -> set[str]:
@@ -23,6 +25,15 @@ def packages() -> set[str]:
         if not any(part.startswith(".") or part in AROUND for part in parts):
             found.add(".".join(("lowtide", *parts)))
     return found
+
+
+def data_files(folder: Path) -> Iterator[Path]:
+    """Yield the files of a package, and of folders in it that are none, which the program reads."""
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and path.suffix not in (".py", ".md"):
+            yield path
+        elif path.is_dir() and path.name not in RECORDS and not (path / "__init__.py").exists():
+            yield from data_files(path)
 
 
 def test_every_package_is_listed() -> None:
@@ -36,9 +47,11 @@ def test_every_data_file_of_the_package_is_listed() -> None:
         listed = tomllib.load(file)["tool"]["setuptools"]["package-data"]
     for name in packages() - {"lowtide"}:
         folder = ROOT.joinpath(*name.split(".")[1:])
-        data = {p for p in folder.iterdir() if p.is_file() and p.suffix not in (".py", ".md")}
-        matched = {p for pattern in listed.get(name, []) for p in folder.glob(pattern)}
-        assert data == matched, name
+        data = {p.relative_to(folder).as_posix() for p in data_files(folder)}
+        matched = {
+            p.relative_to(folder).as_posix() for pattern in listed.get(name, []) for p in folder.glob(pattern)
+        }
+        assert data == matched, f"package-data of {name}"
 
 
 @pytest.mark.slow
