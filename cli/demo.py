@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     if best.plan is None or not is_verified(best):
         note(f"found no plan: {best.status} {best.detail}".rstrip())
         return exit_status(best)
-    write_plan(replace(best.plan, graph_source=SPEC), files["plan"])
+    write_plan(best.plan, files["plan"])
     verify(graph, read_plan(files["plan"])).raise_if_invalid()
     plot.profile(best, ax=ax)
     for kind in ("svg", "png"):

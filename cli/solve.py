@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .output import emit_json, emit_pairs, note
@@ -62,10 +61,9 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Solve and print the result."""
-    import os
-
     from ..instances import check_writable, load, read_plan, write_plan
     from ..models.problem import PROBLEMS
+    from ..solvers.context import available_cores
     from ..solvers.registry import find_method
     from ..solvers.solve import solve
 
@@ -74,8 +72,8 @@ def run(args: argparse.Namespace) -> int:
             check_writable(path)
     options = unique(args.solver_option, "--solver-option")
     find_method(args.problem, args.method)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    if args.threads is not None and cores is not None and args.threads > cores:
+    cores = available_cores()
+    if args.threads is not None and args.threads > cores:
         note(f"{args.threads} threads share {cores} cores")
     started = time.perf_counter()
     graph = load(args.spec)
@@ -96,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
         )
     plan_path = None
     if args.plan is not None and result.plan is not None and is_verified(result):
-        write_plan(replace(result.plan, graph_source=args.spec), args.plan)
+        write_plan(result.plan, args.plan)
         plan_path = args.plan
     if args.json:
         emit_json(run_record(result, loaded, plan_path))

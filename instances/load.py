@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ..models.errors import InstanceError
 from ..models.graph import Graph
@@ -64,6 +65,14 @@ def load(spec: str | os.PathLike[str], **options: object) -> Graph:
     """
     parsed = parse_spec(spec)
     given = {**parsed.options, **options}
+    graph = _load(parsed, given)
+    dims = given.pop("dims", {})
+    assert isinstance(dims, Mapping)
+    text = {key: _text(value) for key, value in {**given, **dims}.items()}
+    return replace(graph, source=str(Spec(parsed.scheme, parsed.name, text)))
+
+
+def _load(parsed: Spec, given: Mapping[str, object]) -> Graph:
     if parsed.scheme == "gen":
         from .generators import generate
 

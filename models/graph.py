@@ -161,6 +161,8 @@ class Graph:
         How an op's own memory counts.
     provenance
         Where the graph comes from (JSON values); not part of the hash.
+    source
+        What `load` was given, so that a plan can name its graph; part of neither hash nor file.
 
     Raises
     ------
@@ -184,6 +186,7 @@ class Graph:
     ops: tuple[Op, ...]
     accounting: Accounting = Accounting.COEXIST
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    source: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tensors", tuple(self.tensors))

@@ -94,7 +94,7 @@ def lower_order(graph: Graph, order: Sequence[int], machine: Machine | None = No
         runs=tuple(runs),
         frees=tuple(frees),
         graph_name=graph.name,
-        graph_source=graph.provenance.get("loaded_from"),
+        graph_source=graph.source,
         graph_sha256=graph.sha256,
     )
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from .._version import __version__
+from ..solvers.context import available_cores
 from .runspec import RunSpec
 
 ROOT = Path(__file__).parents[1]
@@ -63,13 +64,6 @@ def load_average() -> float | None:
         return None
 
 
-def cores() -> int:
-    """Return how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 @cache
 def machine() -> dict[str, Any]:
     """Return host, CPU model, cores that may be used, and bytes of memory; None for what is not known."""
@@ -81,7 +75,7 @@ def machine() -> dict[str, Any]:
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError):
         memory = None
-    return {"host": socket.gethostname(), "cpu": cpu, "cores": cores(), "memory": memory}
+    return {"host": socket.gethostname(), "cpu": cpu, "cores": available_cores(), "memory": memory}
 
 
 def git_commit(root: Path = ROOT) -> str | None:

@@ -8,6 +8,7 @@ for every method. What the context holds is a claim; `solve` has the verifier ju
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -140,6 +141,13 @@ class Context:
         known = [f"incumbent {self.incumbent}"] if self.incumbent is not None else []
         known += [f"bound {self.bound}"] if self.bound is not None else []
         self.progress(", ".join(known))
+
+
+def available_cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def order_from(item: object) -> tuple[int, ...]:

@@ -144,7 +144,13 @@ def methods() -> tuple[Method, ...]:
 
     found = {(m.problem, m.name): m for m in METHODS}
     for entry in sorted(entry_points(group="lowtide.methods"), key=lambda e: e.name):
-        item = entry.load()
+        try:
+            item = entry.load()
+        except Exception as error:  # whatever a user's package raises while it is imported
+            raise UsageError(
+                f"entry point {entry.name} = {entry.value}: found {type(error).__name__}: {error}, "
+                "expected an object that can be imported"
+            ) from error
         if callable(item) and not isinstance(item, Method):
             lines = (item.__doc__ or "").strip().splitlines()
             item = Method(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import logging
 import math
-import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
@@ -17,7 +16,7 @@ from ..models.plan import Plan
 from ..models.problem import Problem
 from ..models.result import Result, Status
 from ..models.verify import verify
-from .context import Context, Outcome, order_from
+from .context import Context, Outcome, available_cores, order_from
 from .registry import Method, find_method
 
 
@@ -93,7 +92,7 @@ def solve(
         problem=problem,
         time_limit=time_limit,
         seed=seed,
-        threads=threads or len(os.sched_getaffinity(0)),
+        threads=threads or available_cores(),
         memory_limit=memory_limit,
         options=options,
         log=None if log is None else Path(log),
