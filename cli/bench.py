@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..models.errors import UsageError
+from . import bench_slurm
 from .output import emit, emit_json, emit_pairs, emit_table, note
 from .parser import add_verb, whole_number
 
@@ -35,14 +36,19 @@ def add_parser(subparsers: Subparsers) -> None:
             "lowtide bench results/plans/peak_networks.toml --out runs/peak --jobs 2",
             "lowtide bench --resume runs/peak --jobs 2 --retry failed",
             "lowtide bench results/plans/peak_networks.toml --dry-run",
+            "lowtide bench exp.toml --out /shared/runs/peak --slurm partition=cpu,time=01:00:00 --chunk 20",
         ],
     )
     parser.add_argument("experiment", nargs="?", metavar="EXPERIMENT.toml", help="what to run")
     parser.add_argument("--out", metavar="DIR", help="folder for records, logs and plans")
     parser.add_argument("--resume", metavar="DIR", help="go on with the experiment of that folder")
     parser.add_argument(
-        "--jobs", type=whole_number(1), default=1, metavar="N", help="runs at a time (default 1)"
+        "--jobs",
+        type=whole_number(1),
+        metavar="N",
+        help=f"runs at a time (default 1); with --slurm tasks at a time (default {bench_slurm.TASKS})",
     )
+    bench_slurm.add_options(parser)
     parser.add_argument(
         "--retry",
         action="append",
@@ -72,6 +78,8 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("bench: found --out beside --resume, expected one of them")
     if args.join and args.resume is None:
         raise UsageError("bench: found --join without --resume, expected --resume DIR --join")
+    bench_slurm.check(args)
+    args.jobs = args.jobs or (1 if args.slurm is None else bench_slurm.TASKS)
     try:
         return _resume(args) if args.resume is not None else _begin(args)
     except ExperimentError as error:
@@ -133,7 +141,7 @@ def _carry_out(
     left: Sequence[RunSpec],
     done: Mapping[str, Mapping[str, Any]],
 ) -> int:
-    """Carry out the runs that are left, on this machine."""
+    """Carry out the runs that are left, on this machine or on a cluster."""
     from ..results.folder import FolderError
     from ..results.local import run_all, stopped_by_signals
     from .bench_progress import SweepProgress
@@ -142,16 +150,21 @@ def _carry_out(
     if args.prepare:
         note(f"{out}: {len(left)} of {total} runs to do; lowtide job {out} NAME ... carries them out")
         return 0
-    warn_of_threads(left, args.jobs)
+    if args.slurm is None:
+        warn_of_threads(left, args.jobs)
+    again, lost = bench_slurm.again(args, out), False
     started = time.monotonic()
     try:
         with (
             SweepProgress(left, done.values(), jobs=args.jobs, quiet=args.quiet) as progress,
             stopped_by_signals() as stop,
         ):
-            run_all(out, left, jobs=args.jobs, retry=args.retry, stop=stop, listener=progress)
+            if args.slurm is None:
+                run_all(out, left, jobs=args.jobs, retry=args.retry, stop=stop, listener=progress)
+            elif left:
+                lost = bench_slurm.carry_out(args, out, left, stop, progress)
     except FolderError as error:
-        raise FolderError(f"{error}; no record is lost, lowtide bench --resume {out} goes on") from None
+        raise FolderError(f"{error}; no record is lost, {again} goes on") from None
     summary = {
         "out": str(out),
         "runs": total,
@@ -164,9 +177,9 @@ def _carry_out(
     report_failures(out, progress.finished)
     show_summary(args, summary)
     if stop.is_set():
-        note(f"stopped; lowtide bench --resume {out} goes on")
+        note(f"stopped; {again} goes on")
         return STOPPED
-    return 1 if progress.statuses["failed"] else 0
+    return 1 if lost or progress.statuses["failed"] else 0
 
 
 def make_folder(out: Path) -> None:
@@ -203,13 +216,11 @@ def check_code(left: Sequence[RunSpec], out: Path) -> None:
 
 def warn_of_threads(left: Sequence[RunSpec], jobs: int) -> None:
     """Say so if the runs at a time need more cores than there are: their times would mean little."""
-    from ..solvers.context import available_cores
+    from ..results.record import cores
 
     threads = max((run.limits.threads for run in left), default=1)
-    if threads * min(jobs, len(left)) > available_cores():
-        note(
-            f"{jobs} jobs of {threads} threads share {available_cores()} cores: times will not be comparable"
-        )
+    if threads * min(jobs, len(left)) > cores():
+        note(f"{jobs} jobs of {threads} threads share {cores()} cores: times will not be comparable")
 
 
 def report_failures(out: Path, finished: Sequence[Mapping[str, Any]]) -> None:
@@ -250,7 +261,8 @@ def _list(
     from .bench_progress import estimated
 
     estimator = Estimator(left, done.values())
-    warn_of_threads(left, args.jobs)
+    if args.slurm is None:
+        warn_of_threads(left, args.jobs)
     if args.json:
         rest = estimator.rest()
         emit_json(

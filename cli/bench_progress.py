@@ -36,6 +36,13 @@ class SweepProgress:
         How many run at a time.
     quiet
         Show nothing.
+
+    Attributes
+    ----------
+    remark
+        Words about those who carry out the runs, shown with the counts.
+    live
+        Whether it is shown on a terminal.
     """
 
     def __init__(
@@ -47,9 +54,10 @@ class SweepProgress:
         self.done = len(known)
         self.finished: list[dict[str, Any]] = []
         self._estimator = Estimator(left, known)
-        self._jobs = jobs
+        self.jobs = jobs
+        self.remark = ""
         self._quiet = quiet
-        self._live = not quiet and sys.stderr.isatty() and importlib.util.find_spec("rich") is not None
+        self.live = not quiet and sys.stderr.isatty() and importlib.util.find_spec("rich") is not None
         self._running: dict[str, tuple[RunSpec, float]] = {}
         self._started, self._shown = time.monotonic(), 0.0
         self._lock = threading.Lock()
@@ -63,13 +71,15 @@ class SweepProgress:
                 self._running[run.name] = run, time.monotonic()
                 return
             self._running.pop(run.name, None)
+            if event.kind == "stopped":
+                return
             self.done += 1
             self._estimator.finish(run, event.record if event.kind == "finished" else None)
             if event.record is not None:
                 self.statuses[event.record["status"]] += 1
             if event.kind == "finished" and event.record is not None:
                 self.finished.append(event.record)
-        if self._quiet or self._live:
+        if self._quiet or self.live:
             return
         now = time.monotonic()
         if now - self._shown >= _PAUSE or self.done == self.total:
@@ -88,7 +98,7 @@ class SweepProgress:
         """Return how long the rest takes, for people."""
         if self.done == self.total:
             return f"took {clock(time.monotonic() - self._started)}"
-        return estimated(self._estimator, self._jobs, spent=self._spent()) + " left"
+        return estimated(self._estimator, self.jobs, spent=self._spent()) + " left"
 
     def _spent(self) -> float:
         """Return the seconds that the runs in work have had, at most what such runs take."""
@@ -99,7 +109,7 @@ class SweepProgress:
         )
 
     def __enter__(self) -> Self:
-        if self._live:
+        if self.live:
             from rich.console import Console
             from rich.live import Live
 
@@ -130,7 +140,8 @@ class SweepProgress:
             bar = ProgressBar(total=max(self.total, 1), completed=self.done, width=40)
             share = f"{self.done}/{self.total}"
             head.add_row(bar, Text(share, "bold"), Text(clock(time.monotonic() - self._started)), self.left())
-            counts = Text("  ".join(f"{status} {n}" for status, n in sorted(self.statuses.items())))
+            words = [f"{status} {n}" for status, n in sorted(self.statuses.items())]
+            counts = Text("  ".join([*words, self.remark] if self.remark else words))
             rows = Table.grid(padding=(0, 2))
             now = time.monotonic()
             for run, begun in self._running.values():
