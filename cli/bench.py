@@ -216,11 +216,13 @@ def check_code(left: Sequence[RunSpec], out: Path) -> None:
 
 def warn_of_threads(left: Sequence[RunSpec], jobs: int) -> None:
     """Say so if the runs at a time need more cores than there are: their times would mean little."""
-    from ..results.record import cores
+    from ..solvers.context import available_cores
 
     threads = max((run.limits.threads for run in left), default=1)
-    if threads * min(jobs, len(left)) > cores():
-        note(f"{jobs} jobs of {threads} threads share {cores()} cores: times will not be comparable")
+    if threads * min(jobs, len(left)) > available_cores():
+        note(
+            f"{jobs} jobs of {threads} threads share {available_cores()} cores: times will not be comparable"
+        )
 
 
 def report_failures(out: Path, finished: Sequence[Mapping[str, Any]]) -> None:
