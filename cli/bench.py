@@ -64,6 +64,12 @@ def add_parser(subparsers: Subparsers) -> None:
     only.add_argument(
         "--prepare", action="store_true", help="make the folder, start nothing (see lowtide job)"
     )
+    parser.add_argument(
+        "--update-best-known",
+        action="store_true",
+        help="afterwards improve the best-known file by what verifies again",
+    )
+    parser.add_argument("--best-known", metavar="FILE", help="with it; default: the package's")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
 
 
@@ -78,6 +84,8 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("bench: found --out beside --resume, expected one of them")
     if args.join and args.resume is None:
         raise UsageError("bench: found --join without --resume, expected --resume DIR --join")
+    if args.best_known is not None and not args.update_best_known:
+        raise UsageError("bench: found --best-known without --update-best-known, expected both")
     bench_slurm.check(args)
     args.jobs = args.jobs or (1 if args.slurm is None else bench_slurm.TASKS)
     try:
@@ -175,11 +183,29 @@ def _carry_out(
         "interrupted": stop.is_set(),
     }
     report_failures(out, progress.finished)
+    if args.update_best_known and not stop.is_set():
+        improve_best_known(out, args.best_known)
     show_summary(args, summary)
     if stop.is_set():
         note(f"stopped; {again} goes on")
         return STOPPED
     return 1 if lost or progress.statuses["failed"] else 0
+
+
+def improve_best_known(out: Path, path: str | None) -> None:
+    """Improve a best-known file by the records of the folder, and say what became better."""
+    from ..results.best_known import FILE, update
+    from ..results.evidence import read_claims
+
+    done = update(read_claims([out]).claims, path or FILE)
+    for change in done.changes:
+        old = "nothing" if change.old is None else f"{change.old:,}"
+        words = f"{change.problem} {change.side} {old} -> {change.new:,}"
+        note(f"best known, {change.instance}: {words} ({change.method})")
+    for doubt in done.refused:
+        note(f"best known: left as it is: {doubt}")
+    if not done.changes:
+        note("best known: nothing is better")
 
 
 def make_folder(out: Path) -> None:

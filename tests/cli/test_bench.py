@@ -63,6 +63,18 @@ def test_more_runs_later(experiment: Path) -> None:
     assert len(records_of(experiment / "out")) == 6
 
 
+def test_best_known_file_only_improves(experiment: Path) -> None:
+    (experiment / "exp.toml").write_text("[experiment]\nsave_plans = true\n" + TEXT)
+    better = ("--update-best-known", "--best-known", "best.json")
+    done = within("bench", "exp.toml", "--out", "out", "--quiet", *better, cwd=experiment)
+    assert "catalogue:diamond: peak bound nothing -> 8 (beam)" in done.stderr
+    best = json.loads((experiment / "best.json").read_text())
+    assert sorted(entry["objective"]["value"] for entry in best["entries"]) == [8, 12]
+    done = within("bench", "--resume", "out", "--quiet", *better, cwd=experiment)
+    assert "nothing is better" in done.stderr
+    assert json.loads((experiment / "best.json").read_text()) == best
+
+
 def test_dry_run_lists_the_runs_and_writes_nothing(experiment: Path) -> None:
     before = contents(experiment)
     done = within("bench", "exp.toml", "--dry-run", "--jobs", "2", cwd=experiment)
@@ -121,6 +133,7 @@ def test_bad_experiment_starts_and_writes_nothing(experiment: Path) -> None:
         (("exp.toml",), "found no --out, expected --out DIR"),
         (("exp.toml", "--resume", "out"), "found both"),
         (("exp.toml", "--out", "out", "--join"), "found --join without --resume"),
+        (("exp.toml", "--out", "o", "--best-known", "b"), "found --best-known without --update-best-known"),
         (("--resume", "."), "found no runs.json"),
         (("--resume", "."), "expected the folder of an experiment"),
         (("exp.toml", "--out", "."), "found 'exp.toml' in it, expected a new or empty folder"),
