@@ -43,6 +43,7 @@ class Supervisor:
     reason: str | None = None
     abandoned: bool = False
     _error: BaseException | None = None
+    _give_up: float | None = None
     _stop: Callable[[], None] = lambda: None
     _done: threading.Event = field(default_factory=threading.Event)
 
@@ -86,27 +87,31 @@ class Supervisor:
                 self._done.set()
 
         threading.Thread(target=work, name="lowtide solver", daemon=True).start()
-        give_up: float | None = None
-        while not self._done.is_set():
+        while True:
             try:
-                self._done.wait(POLL_SECONDS)
-                now = time.perf_counter()
-                if give_up is None:
-                    self.reason = self._why_stop(used)
-                    if self.reason is not None:
-                        stop()
-                        give_up = now + GRACE_SECONDS
-                elif now > give_up:
-                    break
+                self._watch(used)
+                break
             except KeyboardInterrupt:
                 if self.reason == "interrupted":  # the second Ctrl-C: no more patience
                     break
-                self.reason = "interrupted"
-                stop()
-                give_up = time.perf_counter() + GRACE_SECONDS
+                self._ask_to_stop("interrupted")
         self.abandoned = not self._done.is_set()
         if self._error is not None:
             raise self._error
+
+    def _watch(self, used: int | None) -> None:
+        """Return when the solver has ended, or has not stopped in time after it was asked to."""
+        while not self._done.wait(POLL_SECONDS):
+            if self._give_up is not None:
+                if time.perf_counter() > self._give_up:
+                    return
+            elif (reason := self._why_stop(used)) is not None:
+                self._ask_to_stop(reason)
+
+    def _ask_to_stop(self, reason: str) -> None:
+        self.reason = reason
+        self._give_up = time.perf_counter() + GRACE_SECONDS
+        self._stop()
 
     def _why_stop(self, used: int | None) -> str | None:
         context = self.context
