@@ -35,6 +35,8 @@ LOAD_SECONDS = 60.0
 """A run may take at least this long to load its instance."""
 SAMPLE_SECONDS = 0.05
 """Between two looks at a run."""
+STOP_SECONDS = 0.5
+"""A scheduler ends all processes of a job at once: a run may die so long before the word to stop comes."""
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "OMP_THREAD_LIMIT",
@@ -124,7 +126,8 @@ def watch(
     messages = watched.messages
     if "refused" in messages:
         raise UsageError(messages["refused"])
-    if watched.killed_by == "stop":
+    died = watched.killed_by is None and "found" not in messages
+    if watched.killed_by == "stop" or (died and stop.wait(STOP_SECONDS)):
         return None
     found = messages.get("found") or _explain(run, watched, log)
     if "loaded" in messages:
