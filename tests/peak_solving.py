@@ -1,0 +1,51 @@
+"""Helpers of the tests of peak formulations: solve one model as it is, without incumbent or cutoff.
+
+Imported as ``from tests.peak_solving import ...``.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from types import ModuleType
+
+from lowtide.formulations import peak_cpsat_positions, peak_cpsat_steps, peak_milp_olla
+from lowtide.formulations.peak_data import peak_data
+from lowtide.models.graph import Graph
+from lowtide.models.problem import Peak
+from lowtide.solvers.context import Context, Outcome
+from lowtide.solvers.engines.cpsat import solve_cpsat
+from lowtide.solvers.engines.highs import solve_highs
+from tests.oracles.brute_force import brute_force_peak
+from tests.strategies import random_graph
+
+FORMULATIONS = {
+    "cpsat": peak_cpsat_steps,
+    "cpsat-positions": peak_cpsat_positions,
+    "milp": peak_milp_olla,
+}
+"""The formulation of each exact method."""
+
+
+def solve_model(formulation: ModuleType, graph: Graph, **build_options: object) -> tuple[Context, Outcome]:
+    """Build and solve the model of a graph; the context has what the solver alone found."""
+    problem = Peak(graph)
+    context = Context(problem=problem, threads=1, time_limit=60)
+    data = peak_data(problem)
+    built = formulation.build(data, **build_options)
+    run = solve_highs if formulation is peak_milp_olla else solve_cpsat
+    outcome = run(
+        built.model,
+        context,
+        decode=lambda value: formulation.decode(built, value),
+        to_objective=lambda units: units * data.unit,
+    )
+    return context, outcome
+
+
+def battery(count: int = 60) -> list[tuple[Graph, int]]:
+    """Return small random graphs of every structure, each with its least peak."""
+    found = []
+    for seed in range(count):
+        graph = random_graph(Random(seed), min_ops=3, max_ops=6)
+        found.append((graph, brute_force_peak(graph)[0]))
+    return found
