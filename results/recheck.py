@@ -16,18 +16,19 @@ from .job import load_instance
 
 
 class Recheck(NamedTuple):
-    """What came of it; exactly one is not None.
+    """What came of it: a plan with its objective, or a fault, or the reason why it is unchecked.
 
     Attributes
     ----------
-    objective
-        Recomputed by the verifier.
+    plan, objective
+        The plan that verified, and its objective as the verifier recomputed it.
     fault
         (kind, message): the plan is not what the claim says.
     unchecked
         Why it could not be verified here, such as an instance that is not at hand.
     """
 
+    plan: Plan | None = None
     objective: int | None = None
     fault: tuple[str, str] | None = None
     unchecked: str | None = None
@@ -73,7 +74,7 @@ def _judge(claim: Claim, plan: Plan, graph: Graph) -> Recheck:
     if objective != claim.objective:
         text = f"the plan's objective is {objective}, the record says {claim.objective}"
         return Recheck(fault=("objective-differs", text))
-    return Recheck(objective=objective)
+    return Recheck(plan=plan, objective=objective)
 
 
 def _graph_of(claim: Claim, plan: Plan, graphs: dict[str, Graph]) -> Graph:
