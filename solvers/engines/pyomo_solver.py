@@ -124,7 +124,8 @@ def solve_pyomo(
         context.raise_bound(to_objective(bound), "floating")
     if context.closed or optimal:
         return Outcome(detail=detail)
-    out_of_time = condition == TerminationCondition.maxTimeLimit or context.expired
+    # Not every solver says that it ran out of time.
+    out_of_time = condition == TerminationCondition.maxTimeLimit or context.remaining() < limit / 10
     return Outcome(reason="time" if out_of_time else None, detail=detail)
 
 

@@ -86,15 +86,18 @@ class Supervisor:
             finally:
                 self._done.set()
 
-        threading.Thread(target=work, name="lowtide solver", daemon=True).start()
-        while True:
+        thread = threading.Thread(target=work, name="lowtide solver", daemon=True)
+        interrupts = 0
+        while interrupts < 2:  # at the second Ctrl-C there is no more patience
             try:
+                if not interrupts:
+                    thread.start()
+                else:
+                    self._ask_to_stop("interrupted")
                 self._watch(used)
                 break
             except KeyboardInterrupt:
-                if self.reason == "interrupted":  # the second Ctrl-C: no more patience
-                    break
-                self._ask_to_stop("interrupted")
+                interrupts += 1
         self.abandoned = not self._done.is_set()
         if self._error is not None:
             raise self._error

@@ -20,7 +20,7 @@ DATA = Path(os.environ.get("LOWTIDE_DATA") or Path(__file__).resolve().parents[3
 
 
 @pytest.mark.parametrize("method", METHODS)
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=50, deadline=None, derandomize=True)
 @given(graph=graphs(max_ops=6))
 def test_method_finds_and_proves_the_optimum(method: str, graph: Graph) -> None:
     optimum, _ = brute_force_peak(graph)
@@ -31,7 +31,7 @@ def test_method_finds_and_proves_the_optimum(method: str, graph: Graph) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=30, deadline=None, derandomize=True)
 @given(graph=graphs(max_ops=6))
 def test_model_without_incumbent_and_cutoff_has_the_optimum(method: str, graph: Graph) -> None:
     optimum, _ = brute_force_peak(graph)
@@ -40,7 +40,7 @@ def test_model_without_incumbent_and_cutoff_has_the_optimum(method: str, graph: 
 
 
 @pytest.mark.parametrize("method", METHODS)
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=30, deadline=None, derandomize=True)
 @given(graph=graphs(max_ops=6))
 def test_hint_lower_and_upper_bound_keep_the_optimum(method: str, graph: Graph) -> None:
     optimum, order = brute_force_peak(graph)

@@ -1,0 +1,207 @@
+"""CP-SAT under a context: options, limits, honest statuses, log, hint, errors in callbacks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ortools.sat.python.cp_model import CpModel
+
+import lowtide as lt
+from lowtide.solvers import peak_cpsat
+from lowtide.solvers.context import Context, Outcome
+from lowtide.solvers.engines.cpsat import check_options, set_parameters, solve_cpsat
+from lowtide.solvers.peak_cpsat import search_defaults
+
+PROBLEM = lt.Peak(lt.load("gen:randwire?n=14&seed=1"))
+
+
+@pytest.fixture
+def context() -> Context:
+    return Context(problem=PROBLEM, threads=1, time_limit=30)
+
+
+def run(model: CpModel, context: Context, **options: Any) -> Outcome:
+    """Solve a model that has nothing to do with the problem; its solutions are the reference order."""
+    order = range(len(PROBLEM.graph.ops))
+    return solve_cpsat(
+        model, context, **{"decode": lambda value: order, "to_objective": lambda units: units, **options}
+    )
+
+
+def knapsack(*, feasible: bool = True) -> CpModel:
+    """Minimize 3a + 5b with a + b >= 7 over {0..9}: 21."""
+    model = CpModel()
+    a, b = (model.new_int_var(0, 9, name) for name in "ab")
+    model.add(a + b >= (7 if feasible else 19))
+    model.minimize(3 * a + 5 * b)
+    return model
+
+
+def test_optimum_gives_the_bound_scaled_back(context: Context) -> None:
+    outcome = run(knapsack(), context, to_objective=lambda units: 2 * units)
+    assert (outcome.reason, outcome.infeasible) == (None, False)
+    assert (context.bound, context.proof) == (42, "exact")
+    assert context.order == tuple(range(len(PROBLEM.graph.ops)))
+
+
+def test_infeasible_is_infeasible_and_reads_no_value(context: Context) -> None:
+    outcome = run(knapsack(feasible=False), context)
+    assert outcome.infeasible
+    assert (context.order, context.bound) == (None, None)
+
+
+def test_no_time_left_does_not_start_the_solver() -> None:
+    context = Context(problem=PROBLEM, threads=1, time_limit=1e-9)
+    outcome = run(knapsack(), context)
+    assert (outcome.reason, context.order, context.bound) == ("time", None, None)
+
+
+def test_stopping_without_a_solution_reads_no_value(context: Context) -> None:
+    model = CpModel()
+    order = [model.new_int_var(0, 59, "") for _ in range(60)]
+    model.add_all_different(order)
+    for i in range(50):
+        model.add(order[i] + 2 * order[i + 3] != order[i + 7])
+    model.minimize(order[0])
+    context.options = {"max_deterministic_time": "0", "cp_model_presolve": "false"}
+    outcome = run(model, context)
+    assert "UNKNOWN" in outcome.detail
+    assert (context.order, context.bound) == (None, None) or context.bound == 0
+
+
+def test_error_in_decode_stops_the_solver_and_is_raised(context: Context) -> None:
+    def broken(value: Any) -> list[int]:
+        raise ZeroDivisionError("decode")
+
+    with pytest.raises(ZeroDivisionError, match="decode"):
+        run(knapsack(), context, decode=broken)
+
+
+def test_invalid_model_is_refused(context: Context) -> None:
+    model = knapsack()
+    a = model.new_int_var(0, 1, "twice")
+    model.add_hint(a, 0)
+    model.add_hint(a, 1)
+    with pytest.raises(RuntimeError, match="invalid CP-SAT model"):
+        run(model, context)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_wrkers": "2"}, "found 'num_wrkers', did you mean num_workers"),
+        ({"qqqq": "2"}, "found 'qqqq', expected a field of SatParameters"),
+        ({"linearization_level": "high"}, "linearization_level: found 'high', expected an integer"),
+        ({"linearization_level": "3000000000"}, "expected an integer of 32 bits"),
+        ({"max_deterministic_time": "soon"}, "found 'soon', expected a number"),
+        ({"cp_model_presolve": "maybe"}, "found 'maybe', expected true or false"),
+        ({"search_branching": "BEST"}, "found 'BEST', expected one of AUTOMATIC_SEARCH"),
+        ({"subsolver_params": "x"}, "subsolver_params: found 'x'"),
+    ],
+)
+def test_bad_options_are_usage_errors(options: dict[str, str], message: str) -> None:
+    with pytest.raises(lt.UsageError, match=message):
+        check_options(options)
+    with pytest.raises(lt.UsageError, match=message):
+        lt.solve(PROBLEM, "cpsat", options=options)
+
+
+def test_option_that_cpsat_itself_refuses_is_a_usage_error() -> None:
+    with pytest.raises(lt.UsageError, match="CP-SAT refuses them"):
+        lt.solve(PROBLEM, "cpsat", options={"subsolvers": "no_such_worker"}, threads=2)
+
+
+def test_options_limits_and_seed_reach_the_parameters() -> None:
+    from ortools.sat.python.cp_model import CpSolver
+
+    context = Context(
+        problem=PROBLEM,
+        threads=3,
+        seed=2**31 + 5,
+        time_limit=1000,
+        memory_limit=512 * 2**20,
+        options={
+            "linearization_level": "2",
+            "cp_model_presolve": "off",
+            "relative_gap_limit": "0.5",
+            "search_branching": "fixed_search",
+            "subsolvers": "no_lp, core",
+        },
+    )
+    parameters = CpSolver().parameters
+    set_parameters(parameters, context, {"linearization_level": "0", "max_presolve_iterations": "1"})
+    assert parameters.num_workers == 3
+    assert parameters.random_seed == 6
+    assert 0 < parameters.max_time_in_seconds <= 1000
+    assert parameters.max_memory_in_mb == 512
+    assert (parameters.linearization_level, parameters.max_presolve_iterations) == (2, 1)
+    assert (parameters.relative_gap_limit, parameters.absolute_gap_limit) == (0.5, 0)
+    assert not parameters.cp_model_presolve
+    assert not parameters.catch_sigint_signal
+    assert parameters.search_branching.name == "FIXED_SEARCH"
+    assert list(parameters.subsolvers) == ["no_lp", "core"]
+
+
+def test_gap_that_the_user_allows_is_not_called_optimal() -> None:
+    result = lt.solve(PROBLEM, "cpsat", options={"relative_gap_limit": "0.9"}, threads=1)
+    assert result.status is lt.Status.FEASIBLE
+    assert result.bound is not None
+    assert result.objective is not None
+    assert result.bound < result.objective
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_defaults_of_the_search_are_options_of_cpsat(threads: int) -> None:
+    check_options(search_defaults(threads))
+
+
+@pytest.mark.parametrize("method", ["cpsat", "cpsat-positions"])
+def test_hint_is_complete_and_the_log_is_kept(method: str, tmp_path: Path) -> None:
+    log = tmp_path / "solver.log"
+    lt.solve(PROBLEM, method, hint=range(len(PROBLEM.graph.ops)), threads=1, log=log)
+    text = log.read_text()
+    assert "Starting CP-SAT solver" in text
+    assert "The solution hint is complete and is feasible." in text
+
+
+def test_log_that_cannot_be_written_is_a_usage_error(tmp_path: Path) -> None:
+    with pytest.raises(lt.UsageError, match="expected a file that can be written"):
+        lt.solve(PROBLEM, "cpsat", log=tmp_path / "missing" / "solver.log")
+
+
+def test_same_seed_and_one_thread_give_the_same_order() -> None:
+    first, second = (lt.solve(PROBLEM, "cpsat", seed=3, threads=1, time_limit=None).plan for _ in range(2))
+    assert first is not None
+    assert second is not None
+    assert first.order == second.order
+
+
+@pytest.mark.parametrize("method", ["cpsat", "cpsat-positions", "milp"])
+def test_tiny_time_limit_leaves_the_reference_order_and_a_bound_below(method: str) -> None:
+    problem = lt.Peak(lt.load("gen:randwire?n=60&seed=1"))
+    result = lt.solve(problem, method, time_limit=1e-6, threads=1)
+    assert (result.status, result.reason) == (lt.Status.FEASIBLE, "time")
+    assert result.plan is not None
+    assert result.plan.order == tuple(range(len(problem.graph.ops)))
+    assert result.objective is not None
+    assert result.bound is not None
+    assert 0 < result.bound < result.objective
+
+
+@pytest.mark.parametrize("method", ["cpsat", "cpsat-positions", "milp"])
+def test_model_that_does_not_fit_the_memory_is_not_built(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unwanted(*_: object, **__: object) -> None:
+        raise AssertionError("built")
+
+    for formulation in (peak_cpsat.peak_cpsat_steps, peak_cpsat.peak_cpsat_positions):
+        monkeypatch.setattr(formulation, "build", unwanted)
+    monkeypatch.setattr("lowtide.formulations.peak_milp_olla.build", unwanted)
+    problem = lt.Peak(lt.load("gen:layered?layers=40&width=10&seed=1"))
+    result = lt.solve(problem, method, memory_limit=2**20, threads=1)
+    assert (result.status, result.reason) == (lt.Status.FEASIBLE, "memory")
+    assert "was not built" in result.detail
+    assert result.bound is not None
