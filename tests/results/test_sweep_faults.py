@@ -102,6 +102,17 @@ def test_stopped_sweep_leaves_no_half_run(defects: Path, number: signal.Signals)
     wait_for(lambda: not any(map(alive, told(defects))), "the end of the runs")
 
 
+def test_job_that_is_cancelled_with_its_run_leaves_no_record(defects: Path) -> None:
+    run = planned("user-deaf", grace=1000)
+    out = folder_of(defects, [run])
+    with subprocess.Popen(command("job", out, run.name), stderr=subprocess.PIPE) as process:
+        wait_for(lambda: told(defects), "the run")
+        os.kill(int(told(defects)[0]), signal.SIGTERM)
+        process.terminate()
+        assert process.wait(60) == 130
+    assert records_of(out) == {}
+
+
 def test_stopped_job_leaves_no_record(defects: Path) -> None:
     runs = [planned("user-nap"), planned("user-deaf", grace=1000), planned("user-nap", seed=1)]
     out = folder_of(defects, runs)
@@ -191,9 +202,9 @@ def small_disk(folder: Path, size: str) -> Iterator[None]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="mounts a file system of Linux")
-@pytest.mark.parametrize("pages", [0, 1, 2, 3])
+@pytest.mark.parametrize("pages", [1, 3])
 def test_full_disk_stops_the_sweep(tmp_path: Path, pages: int) -> None:
-    """Room is left for: nothing, the lock, the log too, the plan too; not for the record."""
+    """Room is left for the lock only, or for log and plan too, but not for the record."""
     out = tmp_path / "out"
     out.mkdir()
     with small_disk(out, "256k"):
