@@ -1,18 +1,28 @@
-"""``lowtide plot``: draw the memory profile of a plan, a run record or an order."""
+"""``lowtide plot``: draw a plan, a run record, an order, or the runs of experiments."""
 
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+import os
+from typing import TYPE_CHECKING, Any
 
+from . import runs as runs_of
 from .output import emit_json, emit_pairs
 from .parser import add_verb, size
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from ..models.graph import Graph
     from ..models.plan import Plan
     from ..models.result import Result
     from .parser import Subparsers
+
+PLAN_KINDS = ("profile", "gantt", "residency")
+RUN_KINDS = ("cactus", "performance-profile", "trace", "scatter")
+
+_OF_PLANS = ("order", "graph", "tier", "bound")
+_OF_RUNS = ("value", "by", "x", "y", "where", "virtual_best", "best_known")
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -21,50 +31,131 @@ def add_parser(subparsers: Subparsers) -> None:
         subparsers,
         "plot",
         run,
-        "draw a memory profile",
-        details="The plan is verified first.",
+        "draw a plan or experiments",
+        details="A plan is verified first.",
         examples=[
             "lowtide plot plan.json -o profile.svg",
             "lowtide plot record.json -o profile.pdf      # what solve --plan … --json printed",
             "lowtide plot graph.json.gz --order order.txt -o profile.png",
+            "lowtide plot plan.json --kind gantt -o gantt.pdf",
+            "lowtide plot runs/peak --kind cactus -o cactus.pdf",
+            "lowtide plot runs/peak --kind scatter --x auto --y cpsat -o scatter.svg",
+            "lowtide plot runs/peak --kind trace --where instance=onnx:resnet50 -o incumbents.svg",
         ],
     )
     parser.add_argument(
-        "item", metavar="PLAN|RECORD|GRAPH", help="a plan or a run record; with --order, a graph"
+        "items",
+        nargs="+",
+        metavar="PLAN|RECORD|GRAPH|DIR",
+        help="a plan or a run record; with --order, a graph; or experiments",
     )
     parser.add_argument("-o", "--out", required=True, metavar="FILE", help=".svg, .png or .pdf")
-    parser.add_argument("--order", metavar="FILE", help="ops by index or unique name, as for verify")
-    parser.add_argument("--graph", metavar="SPEC", help="the plan's graph, instead of the source it names")
-    parser.add_argument("--tier", metavar="NAME", help="memory to draw (default: the innermost)")
-    parser.add_argument("--bound", type=size, metavar="SIZE", help="bound to draw (default: the record's)")
+    parser.add_argument(
+        "--kind",
+        choices=PLAN_KINDS + RUN_KINDS,
+        metavar="KIND",
+        help=f"of plans: {', '.join(PLAN_KINDS)} (default {PLAN_KINDS[0]}); "
+        f"of experiments: {', '.join(RUN_KINDS)} (default {RUN_KINDS[0]})",
+    )
     parser.add_argument("--title", metavar="TEXT", help="title (default: the name of the graph)")
+    plans = parser.add_argument_group("plans")
+    plans.add_argument("--order", metavar="FILE", help="ops by index or unique name, as for verify")
+    plans.add_argument("--graph", metavar="SPEC", help="the plan's graph, instead of the source it names")
+    plans.add_argument("--tier", metavar="NAME", help="memory to draw (default: the innermost)")
+    plans.add_argument("--bound", type=size, metavar="SIZE", help="bound to draw (default: the record's)")
+    experiments = parser.add_argument_group("experiments")
+    experiments.add_argument("--value", metavar="NAME", help="what is compared (default seconds)")
+    experiments.add_argument("--by", metavar="COLUMN", help="what is compared with each other (setting)")
+    experiments.add_argument("--x", metavar="NAME", help="of a scatter: the setting on the horizontal axis")
+    experiments.add_argument("--y", metavar="NAME", help="of a scatter: the setting on the vertical axis")
+    runs_of.add_options(experiments)
 
 
 def run(args: argparse.Namespace) -> int:
     """Draw."""
     from ..instances import check_writable
-    from ..models.profile import memory_profile
-    from ..models.result import Result
-    from ..models.units import exact_bytes
+    from ..models.errors import UsageError
     from ..results import plot
 
     check_writable(args.out)
     plot.file_kind(args.out)
-    ax = plot.new_axes()
-    item, graph = _subject(args)
-    plot.profile(item, graph, ax, tier=args.tier, bound=args.bound, title=args.title)
+    of_runs = args.order is None and all(
+        os.path.isdir(item) or item.removesuffix(".gz").endswith(".jsonl") for item in args.items
+    )
+    kind = args.kind or (RUN_KINDS if of_runs else PLAN_KINDS)[0]
+    if (kind in RUN_KINDS) != of_runs:
+        found, kinds = ("experiments", RUN_KINDS) if of_runs else ("a plan, record or graph", PLAN_KINDS)
+        raise UsageError(f"plot: found --kind {kind} with {found}, expected one of {', '.join(kinds)}")
+    unused = [key for key in (_OF_PLANS if of_runs else _OF_RUNS) if getattr(args, key)]
+    unused += [key for key in ("tier", "bound") if kind in PLAN_KINDS[1:] and getattr(args, key)]
+    if unused:
+        raise UsageError(
+            f"plot: found --{unused[0].replace('_', '-')} with --kind {kind}, which has no use for it"
+        )
+    ax, told = _draw_runs(kind, args) if of_runs else _draw_plan(kind, args)
     plot.save(ax, args.out)
-    plan = item.plan if isinstance(item, Result) else item
-    assert plan is not None
-    peak = memory_profile(graph, plan, args.tier).peak
     if args.json:
-        emit_json({"graph": graph.name, "peak": peak, "written": args.out})
+        emit_json({**told, "written": args.out})
     else:
-        emit_pairs([("graph", graph.name), ("peak", exact_bytes(peak)), ("written", args.out)])
+        emit_pairs([*((key, _text(key, value)) for key, value in told.items()), ("written", args.out)])
     return 0
 
 
-def _subject(args: argparse.Namespace) -> tuple[Result | Plan, Graph]:
+def _draw_plan(kind: str, args: argparse.Namespace) -> tuple[Axes, dict[str, Any]]:
+    """Return the axes of the figure of a plan, and what is told about it."""
+    from ..models.errors import UsageError
+    from ..models.profile import memory_profile
+    from ..models.result import Result
+    from ..results import plot
+
+    if len(args.items) > 1:
+        raise UsageError(f"plot: found {len(args.items)} files, expected one plan, record or graph")
+    plot.new_axes()  # whether there is matplotlib, before the plan is verified
+    item, graph = _subject(args.items[0], args)
+    plan = item.plan if isinstance(item, Result) else item
+    assert plan is not None
+    if kind == "profile":
+        ax = plot.new_axes()
+        plot.profile(item, graph, ax, tier=args.tier, bound=args.bound, title=args.title)
+        return ax, {"graph": graph.name, "peak": memory_profile(graph, plan, args.tier).peak}
+    if kind == "gantt":
+        ax = plot.gantt(item, graph, plot.new_axes(plot.gantt_inches(plan)), title=args.title)
+        return ax, {"graph": graph.name, "runs": len(plan.runs), "copies": len(plan.copies)}
+    figure = plot.new_figure(plot.residency_inches(plan))
+    (ax, *_) = plot.residency(item, graph, figure, title=args.title)
+    tiers = [tier.name for tier in plan.machine.tiers]
+    return ax, {"graph": graph.name, "peaks": {t: memory_profile(graph, plan, t).peak for t in tiers}}
+
+
+def _draw_runs(kind: str, args: argparse.Namespace) -> tuple[Axes, dict[str, Any]]:
+    """Return the axes of the figure of experiments, and what is told about it."""
+    from ..models.errors import UsageError
+    from ..results import plot
+
+    options: dict[str, Any] = {"by": (args.by or "setting").replace(".", "_"), "title": args.title}
+    for key in ("x", "y"):
+        if getattr(args, key) is not None and kind != "scatter":
+            raise UsageError(f"plot: found --{key} with --kind {kind}, expected it with --kind scatter")
+    if kind in ("cactus", "trace") and args.value is not None:
+        raise UsageError(f"plot: found --value with --kind {kind}, which has no use for it")
+    ax = plot.new_axes(plot.SCATTER_INCHES) if kind == "scatter" else plot.new_axes()
+    runs = runs_of.read_runs(args.items, args)
+    if options["by"] not in runs:
+        raise UsageError(f"by: found {args.by!r}, expected one of {', '.join(map(str, runs))}")
+    if kind == "scatter":
+        plot.scatter(runs, ax, x=args.x, y=args.y, value=args.value or "seconds", **options)
+    elif kind == "performance-profile":
+        plot.performance_profile(runs, ax, value=args.value or "seconds", **options)
+    elif kind == "cactus":
+        plot.cactus(runs, ax, **options)
+    elif runs["question"].nunique() == 1:
+        plot.incumbents(runs, ax, **options)
+    else:
+        plot.trace(runs, ax, **options)
+    return ax, {"kind": kind, "runs": len(runs)}
+
+
+def _subject(path: str, args: argparse.Namespace) -> tuple[Result | Plan, Graph]:
     """Return what is drawn, and its graph."""
     from ..instances import load
     from ..models.errors import UsageError
@@ -74,10 +165,18 @@ def _subject(args: argparse.Namespace) -> tuple[Result | Plan, Graph]:
     if args.order is not None:
         if args.graph is not None:
             raise UsageError("plot: found --graph with --order, expected one of them")
-        graph = load(args.item)
+        graph = load(path)
         return Plan.from_order(graph, read_order(args.order, graph)), graph
-    record = read_record(args.item)
+    record = read_record(path)
     if record is None:
-        return read_plan_and_graph(args.item, args.graph)
+        return read_plan_and_graph(path, args.graph)
     plan, graph = read_plan_and_graph(record.plan_path, args.graph)
     return record.result(plan, graph), graph
+
+
+def _text(key: str, value: Any) -> str:
+    from ..models.units import exact_bytes
+
+    if key == "peaks":
+        return ", ".join(f"{tier} {exact_bytes(nbytes)}" for tier, nbytes in value.items())
+    return exact_bytes(value) if key == "peak" else str(value)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
     """Add the options that choose runs."""
     parser.add_argument(
         "--where",

@@ -55,10 +55,10 @@ class Record(NamedTuple):
 
     @property
     def plan_path(self) -> str:
-        """The record's plan: its path counts from the working folder, else from the record's."""
-        plan = str(self.values["plan"])
-        beside = os.path.join(os.path.dirname(self.path), plan)
-        return beside if not os.path.exists(plan) and os.path.exists(beside) else plan
+        """The record's plan: its path counts from the working folder, the record's, or its experiment's."""
+        plan, folder = str(self.values["plan"]), os.path.dirname(self.path)
+        places = (plan, os.path.join(folder, plan), os.path.join(folder, os.pardir, os.pardir, plan))
+        return next((os.path.normpath(place) for place in places if os.path.exists(place)), plan)
 
     def result(self, plan: Plan, graph: Graph) -> Result:
         """Return the result that the record tells of, with its plan."""

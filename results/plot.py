@@ -1,21 +1,35 @@
 """Pictures for papers and notebooks, drawn with matplotlib.
 
 Of a plan: `profile` (memory over time), `gantt` (runs and copies), `residency` (memory of every tier).
-Of experiments: `cactus`, `performance_profile`, `trace`, `scatter`. All of them take the axes to draw on,
-return axes to go on with, and leave the file to `save`.
+Of experiments (`lowtide.results.measured.measured`): `cactus`, `performance_profile`, `trace`,
+`incumbents`, `scatter`. All of them take the axes or figure to draw on, return axes to go on with, and
+leave the file to `save`.
 """
 
 from __future__ import annotations
 
 from .figure import FILE_KINDS, file_kind, new_axes, new_figure, rendered, save
+from .plot_plan import gantt, gantt_inches, residency, residency_inches
 from .plot_profile import profile
+from .plot_runs import SCATTER_INCHES, cactus, performance_profile, scatter
+from .plot_trace import incumbents, trace
 
 __all__ = [
     "FILE_KINDS",
+    "SCATTER_INCHES",
+    "cactus",
     "file_kind",
+    "gantt",
+    "gantt_inches",
+    "incumbents",
     "new_axes",
     "new_figure",
+    "performance_profile",
     "profile",
     "rendered",
+    "residency",
+    "residency_inches",
     "save",
+    "scatter",
+    "trace",
 ]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ..models.units import binary_unit, format_bytes, time_unit
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
     from ..models.profile import MemoryProfile
@@ -101,6 +102,8 @@ def style_axes(ax: Axes, scale: Scale, end_ns: int, most_bytes: int) -> None:
     """Set limits (with room above for the name of the peak's op), names, ticks and grid."""
     ax.set_xlim(0, max(end_ns, 1) / scale.x_unit)
     ax.set_ylim(0, max(most_bytes, 1) / scale.y_unit * 1.18)
+    if scale.x_unit == 1:
+        ax.xaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
     ax.set_xlabel(scale.x_name, color=_INK, fontsize=9)
     ax.set_ylabel(scale.y_name, color=_INK, fontsize=9)
     for side in ("top", "right"):
@@ -112,33 +115,19 @@ def style_axes(ax: Axes, scale: Scale, end_ns: int, most_bytes: int) -> None:
     ax.set_axisbelow(True)
 
 
-def write_head(ax: Axes, title: str, subtitle: str) -> None:
-    """Write title, subtitle and legend above the axes, one under the other."""
-    from matplotlib.transforms import ScaledTranslation
+def write_head(ax: Axes, title: str, subtitle: str, *legends: Mapping[str, Artist]) -> None:
+    """Write title, subtitle and legends above the axes, one under the other.
 
-    handles, labels = ax.get_legend_handles_labels()
-    width = _points(ax)[0]
-    columns = max(1, min(len(labels), int(width / 75)))
-    lines = -(-len(labels) // columns)
-    ax.legend(
-        handles,
-        labels,
-        loc="lower left",
-        bbox_to_anchor=(0, 1),
-        bbox_transform=ax.transAxes + ScaledTranslation(0, 6 / 72, ax.figure.dpi_scale_trans),
-        ncols=columns,
-        frameon=False,
-        fontsize=_TEXT,
-        labelcolor=_INK,
-        borderpad=0,
-        borderaxespad=0,
-        handlelength=1.2,
-        handleheight=0.9,
-        handletextpad=0.5,
-        columnspacing=1.4,
-        labelspacing=0.4,
-    )
-    above = 11 + 13 * lines
+    Parameters
+    ----------
+    legends
+        The labels of each and what is drawn beside them; default: one, of what the axes have.
+    """
+    width, above = _points(ax)[0], 6
+    own = ax.get_legend_handles_labels()
+    for legend in reversed(legends or [dict(zip(own[1], own[0], strict=True))]):
+        above += 13 * _write_legend(ax, legend, width, above)
+    above += 5
     ax.annotate(
         shorten(subtitle, int(width / (9 * _CHARACTER))),
         (0, 1),
@@ -156,6 +145,37 @@ def write_head(ax: Axes, title: str, subtitle: str) -> None:
         color=_INK,
         pad=above + 16,
     )
+
+
+def _write_legend(ax: Axes, entries: Mapping[str, Artist], width: float, above: float) -> int:
+    """Write a legend that many points above the axes; return its lines."""
+    from matplotlib.transforms import ScaledTranslation
+
+    if not entries:
+        return 0
+    longest = max(map(len, entries))
+    columns = max(1, min(len(entries), int(width / max(75, longest * _TEXT * _CHARACTER + 24))))
+    if (other := ax.get_legend()) is not None:
+        ax.add_artist(other)  # or it would be replaced
+    ax.legend(
+        [*entries.values()],
+        [*entries],
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        bbox_transform=ax.transAxes + ScaledTranslation(0, above / 72, ax.figure.dpi_scale_trans),
+        ncols=columns,
+        frameon=False,
+        fontsize=_TEXT,
+        labelcolor=_INK,
+        borderpad=0,
+        borderaxespad=0,
+        handlelength=1.2,
+        handleheight=0.9,
+        handletextpad=0.5,
+        columnspacing=1.4,
+        labelspacing=0.4,
+    )
+    return -(-len(entries) // columns)
 
 
 def mark_peak(ax: Axes, memory: MemoryProfile, scale: Scale, name: str, index: int) -> None:
