@@ -63,6 +63,8 @@ class Context:
         File to which the solver's own log goes, or None.
     progress
         Called with one line of text now and then.
+    build_seconds
+        Of building solver models, written by the method; None if it builds none.
     """
 
     problem: Problem
@@ -78,6 +80,7 @@ class Context:
     incumbent: int | None = None
     bound: int | None = None
     proof: str | None = None
+    build_seconds: float | None = None
     trace: list[TracePoint] = field(default_factory=list)
 
     def elapsed(self) -> float:

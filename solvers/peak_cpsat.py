@@ -56,8 +56,9 @@ def _solve(problem: Peak, context: Context, formulation: ModuleType, what: str) 
         )
     except BuildTimeout:
         return Outcome(reason="time", detail=f"{what} was not built in time")
-    seconds = time.perf_counter() - began
-    context.progress(f"{what}: built in {seconds:.2f} s")
+    finally:
+        context.build_seconds = time.perf_counter() - began
+    context.progress(f"{what}: built in {context.build_seconds:.2f} s")
     return solve_cpsat(
         built.model,
         context,

@@ -48,7 +48,9 @@ def solve_olla(problem: Peak, context: Context) -> Outcome:
         )
     except BuildTimeout:
         return Outcome(reason="time", detail=f"{what} was not built in time")
-    context.progress(f"{what}: built in {time.perf_counter() - began:.2f} s")
+    finally:
+        context.build_seconds = time.perf_counter() - began
+    context.progress(f"{what}: built in {context.build_seconds:.2f} s")
     run = highs.solve_highs if name == "highs" else pyomo_solver.solve_pyomo
     return run(
         olla.model,

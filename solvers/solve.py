@@ -154,13 +154,20 @@ def _judge(problem: Problem, method: Method, context: Context, outcome: Outcome)
         proof=context.proof,
         plan=plan,
         detail=detail,
-        seconds={"solve": solved, "verify": context.elapsed() - solved},
+        seconds=_seconds(context, solved),
         trace=tuple(context.trace),
         certificate=outcome.certificate,
         versions=_versions(method),
         verification=verification,
         graph=problem.graph,
     )
+
+
+def _seconds(context: Context, solved: float) -> dict[str, float]:
+    """Return the wall seconds of building (if a model was built), solving and verifying."""
+    build = context.build_seconds
+    rest = {"solve": solved - (build or 0.0), "verify": context.elapsed() - solved}
+    return rest if build is None else {"build": build, **rest}
 
 
 def _check_options(method: Method, options: Mapping[str, str]) -> None:

@@ -205,3 +205,11 @@ def test_model_that_does_not_fit_the_memory_is_not_built(
     assert (result.status, result.reason) == (lt.Status.FEASIBLE, "memory")
     assert "was not built" in result.detail
     assert result.bound is not None
+
+
+@pytest.mark.parametrize("method", ["cpsat", "cpsat-positions", "milp"])
+def test_seconds_of_building_are_apart_from_those_of_solving(method: str) -> None:
+    seconds = lt.solve(PROBLEM, method, threads=1).seconds
+    assert list(seconds) == ["build", "solve", "verify"]
+    assert min(seconds.values()) > 0
+    assert "build" not in lt.solve(PROBLEM, "reference").seconds
