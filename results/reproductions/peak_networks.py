@@ -1,110 +1,86 @@
-"""Make the README's table: minimum peak memory of real networks, each solved in its own process.
+"""Carry out ``results/plans/peak_optimal.toml`` and make the README's table and picture from its records.
 
-    python results/reproductions/peak_networks.py [--time-limit 60] [--only TEXT] [--threads 2]
+    python results/reproductions/peak_networks.py [--out DIR] [--jobs 2]
 
-Graphs: the nine light networks of the ``onnx`` package, inference and training at batch 1 and 32, and
-the traced and profiled graphs of the data folder (``LOWTIDE_DATA``, default ``../shared/data``) where
-it is present. For each: the peak of the reference order, of the greedy order, of the best order found
-by ``auto``, the proved bound, the status and the seconds of the whole solve. Writes
-``peak_networks.csv`` and ``peak_networks.md`` beside this script, the README's copy of the latter, and
-the README's picture.
+Writes ``peak_networks.csv``, ``peak_networks.md`` and ``squeezenet_training.svg`` beside this script, and
+the README's copy of the table. With ``--out`` the experiment's folder is kept, and an interrupted one is
+gone on with.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import json
-import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
+from lowtide.results.store import read_records
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-NETWORKS = (
-    "bvlc_alexnet",
-    "zfnet512",
-    "vgg19",
-    "squeezenet",
-    "inception_v1",
-    "resnet50",
-    "shufflenet",
-    "inception_v2",
-    "densenet121",
-)
-COLUMNS = (
-    "graph",
-    "ops",
-    "reference",
-    "greedy",
-    "peak",
-    "bound",
-    "gap",
-    "status",
-    "seconds",
-)
+COLUMNS = ("graph", "ops", "reference", "greedy", "peak", "bound", "gap", "status", "seconds")
 
 
-def lowtide(*arguments: str) -> dict[str, Any]:
-    """Return the JSON object that one call of the command line prints."""
-    command = [sys.executable, "-m", "lowtide", *arguments, "--json"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    if done.returncode == 2:
-        raise SystemExit(done.stderr)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+def lowtide(*arguments: str) -> None:
+    """Carry out one call of the command line; its failure ends the script."""
+    done = subprocess.run([sys.executable, "-m", "lowtide", *arguments], cwd=ROOT, check=False)
+    if done.returncode:
+        raise SystemExit(done.returncode)
 
 
-def specifications() -> list[tuple[str, str]]:
-    """Return (title, what `load` is given) of every graph, section after section."""
-    rows = []
-    for train in (0, 1):
-        for batch in (1, 32):
-            for name in NETWORKS:
-                kind = "training" if train else "inference"
-                rows.append((f"{name}, {kind}, batch {batch}", f"onnx:{name}?train={train},batch={batch}"))
-    folder = Path(os.environ.get("LOWTIDE_DATA", ROOT.parent / "shared" / "data"))
-    for group in ("aten", "g10"):
-        for path in sorted((folder / group).glob("*.json.gz")):
-            rows.append((f"{group}/{path.name.removesuffix('.json.gz')}", str(path)))
-    return rows
+def rows(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the table's rows: one per instance, inference before training, small batches first."""
+    from lowtide import load
+
+    by_instance: dict[str, dict[str, dict[str, Any]]] = {}
+    for record in records:
+        assert record["verified"], record
+        by_instance.setdefault(record["spec"], {})[record["method"]] = record
+    found = []
+    for spec, of in by_instance.items():
+        best = of["auto"]
+        title, group = _title(spec)
+        found.append(
+            {
+                "group": group,
+                "graph": title,
+                "ops": len(load(spec).ops),
+                "reference": of["reference"]["objective"],
+                "greedy": of["greedy"]["objective"],
+                "peak": best["objective"],
+                "bound": best["bound"],
+                "gap": best["gap"],
+                "status": best["status"],
+                "seconds": round(best["seconds"]["solve"] + best["seconds"]["verify"], 2),
+            }
+        )
+    return sorted(found, key=lambda row: (row["group"], row["ops"], row["graph"]))
 
 
-def measure(title: str, spec: str, time_limit: str, threads: str) -> dict[str, Any]:
-    """Return the table's row of one graph."""
-    limits = ("--time-limit", time_limit, "--threads", threads, "--seed", "0")
-    shown = lowtide("show", spec)
-    reference = lowtide("solve", "peak", spec, "--method", "reference")
-    greedy = lowtide("solve", "peak", spec, "--method", "greedy")
-    best = lowtide("solve", "peak", spec, "--method", "auto", *limits)
-    assert best["verified"], best
-    return {
-        "graph": title,
-        "ops": shown["ops"],
-        "reference": reference["objective"],
-        "greedy": greedy["objective"],
-        "peak": best["objective"],
-        "bound": best["bound"],
-        "gap": best["gap"],
-        "status": best["status"],
-        "seconds": round(best["seconds"]["solve"] + best["seconds"]["verify"], 2),
-    }
+def _title(spec: str) -> tuple[str, tuple[int, int]]:
+    """Return what the table calls an instance, and the group that it stands in."""
+    if match := re.fullmatch(r"onnx:(\w+)\?batch=(\d+)(&train=1)?", spec):
+        kind = "training" if match[3] else "inference"
+        return f"{match[1]}, {kind}, batch {match[2]}", (kind == "training", int(match[2]))
+    path = Path(spec)
+    return f"{path.parent.name}/{path.name.removesuffix('.json.gz')}", (2, path.parent.name == "g10")
 
 
-def markdown(rows: list[dict[str, Any]], time_limit: str) -> str:
+def markdown(table: list[dict[str, Any]]) -> str:
     """Return the rows as a Markdown table, bytes exact."""
     lines = [
-        f"Peak memory in bytes; `auto`, {time_limit} s limit, 2 threads, every plan verified. "
+        "Peak memory in bytes; `auto` with a limit of 60 s and one thread, every plan verified. "
         "Made by `make bench`.",
         "",
         "| " + " | ".join(COLUMNS) + " |",
-        "|---" * 1 + "|---:" * 6 + "|---|---:|",
+        "|---" + "|---:" * 6 + "|---|---:|",
     ]
-    for row in rows:
-        cells = [str(row["graph"]), f"{row['ops']}"]
+    for row in table:
+        cells = [row["graph"], f"{row['ops']}"]
         cells += [f"{row[key]:,}" for key in ("reference", "greedy", "peak", "bound")]
         cells += [f"{100 * row['gap']:.2f}%", row["status"], f"{row['seconds']:.2f}"]
         lines.append("| " + " | ".join(cells) + " |")
@@ -113,35 +89,32 @@ def markdown(rows: list[dict[str, Any]], time_limit: str) -> str:
 
 def draw() -> None:
     """Draw the README's picture: the optimal order's profile beside the reference order's."""
-    plan = str(HERE / "squeezenet_training.json")
-    lowtide("solve", "peak", "onnx:squeezenet?train=1", "--plan", plan)
-    lowtide("plot", plan, "-o", str(HERE / "squeezenet_training.svg"))
-    Path(plan).unlink()
+    plan = HERE / "squeezenet_training.json"
+    lowtide("solve", "peak", "onnx:squeezenet?train=1", "--plan", str(plan), "--quiet")
+    lowtide("plot", str(plan), "-o", str(HERE / "squeezenet_training.svg"))
+    plan.unlink()
 
 
 def main() -> None:
-    """Measure every graph, then write the table's files."""
+    """Carry out the experiment, then write the table's files."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--time-limit", default="60")
-    parser.add_argument("--threads", default="2")
-    parser.add_argument("--only", default="", help="only graphs whose title has this text; writes no file")
+    parser.add_argument("--out", help="keep the experiment's folder there")
+    parser.add_argument("--jobs", default="2")
     arguments = parser.parse_args()
-    rows = []
-    for title, spec in specifications():
-        if arguments.only in title:
-            rows.append(measure(title, spec, arguments.time_limit, arguments.threads))
-            print({k: rows[-1][k] for k in COLUMNS}, flush=True)
-    if arguments.only:
-        return
+    with tempfile.TemporaryDirectory() as scratch:
+        out = arguments.out or f"{scratch}/runs"
+        begin = ("--resume", out) if Path(out).exists() else ("results/plans/peak_optimal.toml", "--out", out)
+        lowtide("bench", *begin, "--jobs", arguments.jobs)
+        table = rows(read_records(out))
     with (HERE / "peak_networks.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
+        writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore")
         writer.writeheader()
-        writer.writerows(rows)
-    table = markdown(rows, arguments.time_limit)
-    (HERE / "peak_networks.md").write_text(table)
+        writer.writerows(table)
+    text = markdown(table)
+    (HERE / "peak_networks.md").write_text(text)
     readme = (ROOT / "README.md").read_text()
     block = re.compile(r"(<!-- table: peak_networks -->\n).*?(<!-- end -->)", re.DOTALL)
-    (ROOT / "README.md").write_text(block.sub(lambda m: m[1] + table + m[2], readme))
+    (ROOT / "README.md").write_text(block.sub(lambda m: m[1] + text + m[2], readme))
     draw()
 
 
