@@ -31,7 +31,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .peak_data import Lifetime, ModelSize, PeakData, closure, forced_bound, model_name, order_peak, ticker
+from .peak_data import (
+    Lifetime,
+    ModelSize,
+    PeakData,
+    death_window,
+    forced_bound,
+    model_name,
+    order_peak,
+    shared_deaths,
+    ticker,
+)
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel, IntVar, LinearExprT
@@ -111,14 +121,17 @@ def build(
     def variable(low: int, high: int, name: str) -> IntVar:
         return model.new_int_var(low, high, name if names else "")
 
-    shared = sorted({x.last for x in data.lifetimes if len(x.last) > 1})
+    def death(ops: tuple[int, ...]) -> IntVar:
+        first, last = death_window(data, ops)
+        return variable(first - 1, last - 1, f"q{list(ops)}")
+
     upper = data.total if upper is None else min(upper, data.total)
     positions = PositionsModel(
         model,
         data,
         variable(max(lower, bound(data)), upper, "peak"),
         tuple(variable(data.earliest[i], data.latest[i], f"p[{i}]") for i in range(data.n)),
-        {ops: variable(*_death_window(data, ops), f"q{list(ops)}") for ops in shared},
+        {ops: death(ops) for ops in shared_deaths(data)},
         tuple(variable(0, data.n, f"g[{k}]") for k in range(len(data.lifetimes))),
     )
     model.minimize(positions.peak)
@@ -197,8 +210,3 @@ def _hint(positions: PositionsModel, order: Sequence[int]) -> None:
         end = max(place[i] for i in x.last) + x.held if x.last else data.n
         model.add_hint(length, end - start)
     model.add_hint(positions.peak, order_peak(data, order))
-
-
-def _death_window(data: PeakData, ops: tuple[int, ...]) -> tuple[int, int]:
-    first = closure(ops, data.precedence.ancestors).bit_count() - 1
-    return first, max(data.latest[i] for i in ops)

@@ -46,7 +46,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .peak_data import ModelSize, PeakData, closure, forced_bound, model_name, order_peak, ticker
+from .peak_data import (
+    ModelSize,
+    PeakData,
+    death_window,
+    forced_bound,
+    model_name,
+    op_bytes,
+    order_peak,
+    shared_deaths,
+    ticker,
+)
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel, IntVar, LinearExpr
@@ -83,13 +93,13 @@ class Window:
 def size(data: PeakData) -> ModelSize:
     """Return the counts of the model without building it."""
     slack = [late - early for early, late in zip(data.earliest, data.latest, strict=True)]
-    deaths = [_window(data, ops) for ops in _shared_deaths(data)]
+    deaths = [death_window(data, ops) for ops in shared_deaths(data)]
     variables = sum(slack) + sum(stop - start for start, stop in deaths)
     edges = sum(
         max(0, data.latest[j] - data.earliest[i]) for i, js in enumerate(data.predecessors) for j in js
     )
     members = sum(
-        (stop - start) * len(ops) for (start, stop), ops in zip(deaths, _shared_deaths(data), strict=True)
+        (stop - start) * len(ops) for (start, stop), ops in zip(deaths, shared_deaths(data), strict=True)
     )
     rows = sum(slack) + edges + members + 2 * data.n
     return ModelSize(variables, rows, 2 * (rows - 2 * data.n) + 4 * variables)
@@ -142,8 +152,8 @@ def build(
 
     done = tuple(row(f"y[{i}]", data.earliest[i] + 1, data.latest[i] + 1) for i in range(data.n))
     dead = tuple(
-        (ops, nbytes, row(f"z{list(ops)}", *_window(data, ops)))
-        for ops, nbytes in _shared_deaths(data).items()
+        (ops, nbytes, row(f"z{list(ops)}", *death_window(data, ops)))
+        for ops, nbytes in shared_deaths(data).items()
     )
     upper = data.total if upper is None else min(upper, data.total)
     peak = model.new_int_var(max(lower, bound(data)), upper, "peak")
@@ -197,15 +207,15 @@ def death_needs_all(steps: StepsModel, tick: Callable[[], None]) -> None:
 def peak_covers_memory(steps: StepsModel, tick: Callable[[], None]) -> None:
     """Constraint 5."""
     data = steps.data
-    first, alone, extra, start = _op_bytes(data)
+    own = op_bytes(data)
     for s in range(data.n):
         tick()
         now = s + 1 if data.replace else s
-        terms = [(row.at(now), f - r) for row, f, r in zip(steps.done, first, alone, strict=True)]
+        terms = [(row.at(now), f - r) for row, f, r in zip(steps.done, own.first, own.alone, strict=True)]
         terms += [(row.at(now), -nbytes) for _, nbytes, row in steps.dead]
-        terms += [(row.at(s + 1), e) for row, e in zip(steps.done, extra, strict=True)]
-        terms += [(row.at(s), -e) for row, e in zip(steps.done, extra, strict=True)]
-        steps.model.add(steps.peak >= start + _sum(terms))
+        terms += [(row.at(s + 1), e) for row, e in zip(steps.done, own.extra, strict=True)]
+        terms += [(row.at(s), -e) for row, e in zip(steps.done, own.extra, strict=True)]
+        steps.model.add(steps.peak >= own.start + _sum(terms))
 
 
 CONSTRAINTS = (one_op_per_step, done_stays_done, precedence_holds, death_needs_all, peak_covers_memory)
@@ -261,33 +271,3 @@ def _sum(terms: Iterable[tuple[Literal, int]]) -> LinearExpr:
             variables.append(literal)
             weights.append(weight)
     return LinearExpr.weighted_sum(variables, weights) + constant
-
-
-def _shared_deaths(data: PeakData) -> dict[tuple[int, ...], int]:
-    """Return the sets A_k of two or more ops, each with its d_k."""
-    deaths: dict[tuple[int, ...], int] = {}
-    for x in data.lifetimes:
-        if len(x.last) > 1:
-            deaths[x.last] = deaths.get(x.last, 0) + x.nbytes
-    return deaths
-
-
-def _window(data: PeakData, ops: tuple[int, ...]) -> tuple[int, int]:
-    """Return the first step at which the death may have happened, and the first at which it must."""
-    return closure(ops, data.precedence.ancestors).bit_count(), 1 + max(data.latest[i] for i in ops)
-
-
-def _op_bytes(data: PeakData) -> tuple[list[int], list[int], list[int], int]:
-    """Return f, r, e per op, and m_0."""
-    first, alone, extra = [0] * data.n, [0] * data.n, list(data.workspace)
-    start = data.base
-    for x in data.lifetimes:
-        if x.born is None:
-            start += x.nbytes
-        else:
-            first[x.born] += x.nbytes
-            extra[x.born] += 0 if data.replace else x.nbytes
-        if len(x.last) == 1:
-            alone[x.last[0]] += x.nbytes
-            extra[x.last[0]] += x.nbytes if data.replace and x.held else 0
-    return first, alone, extra, start

@@ -168,6 +168,58 @@ def forced_bound(data: PeakData) -> int:
     return data.base + int(forced.max(initial=0))
 
 
+def shared_deaths(data: PeakData) -> dict[tuple[int, ...], int]:
+    """Return the different A_l of two or more ops, each with the sum of its bytes."""
+    deaths: dict[tuple[int, ...], int] = {}
+    for x in data.lifetimes:
+        if len(x.last) > 1:
+            deaths[x.last] = deaths.get(x.last, 0) + x.nbytes
+    return deaths
+
+
+def death_window(data: PeakData, ops: tuple[int, ...]) -> tuple[int, int]:
+    """Return how many ops have run, at the least and at the most, when the last of `ops` just has."""
+    return closure(ops, data.precedence.ancestors).bit_count(), 1 + max(data.latest[i] for i in ops)
+
+
+@dataclass(frozen=True, slots=True)
+class OpBytes:
+    """Bytes per op, and those that are there at the start.
+
+    Attributes
+    ----------
+    first
+        Appear with the op.
+    alone
+        Vanish with the op alone.
+    extra
+        What the op adds, while it runs, to the memory before it (``coexist``) or after it (``replace``).
+    start
+        Live before the first op.
+    """
+
+    first: tuple[int, ...]
+    alone: tuple[int, ...]
+    extra: tuple[int, ...]
+    start: int
+
+
+def op_bytes(data: PeakData) -> OpBytes:
+    """Return the bytes of the lifetimes by op."""
+    first, alone, extra = [0] * data.n, [0] * data.n, list(data.workspace)
+    start = data.base
+    for x in data.lifetimes:
+        if x.born is None:
+            start += x.nbytes
+        else:
+            first[x.born] += x.nbytes
+            extra[x.born] += 0 if data.replace else x.nbytes
+        if len(x.last) == 1:
+            alone[x.last[0]] += x.nbytes
+            extra[x.last[0]] += x.nbytes if data.replace and x.held else 0
+    return OpBytes(tuple(first), tuple(alone), tuple(extra), start)
+
+
 def model_name(data: PeakData) -> str:
     """Return the name that models carry into exported files; it says what their objective counts."""
     return f"peak_in_units_of_{data.unit}_bytes"

@@ -47,10 +47,11 @@ What deviates from the paper:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .milp_terms import linear_sum
 from .peak_data import Lifetime, ModelSize, PeakData, closure, forced_bound, model_name, order_peak, ticker
 
 
@@ -173,7 +174,7 @@ def runs_once(olla: OllaModel, tick: Callable[[], None]) -> None:
     def rule(model: Any, i: int) -> Any:
         tick()
         window = range(olla.data.earliest[i], olla.data.latest[i] + 1)
-        return _linear((model.create[i, s], 1) for s in window) == 1
+        return linear_sum((model.create[i, s], 1) for s in window) == 1
 
     olla.model.runs_once = pyo.Constraint(range(olla.data.n), rule=rule)
 
@@ -184,7 +185,7 @@ def one_op_per_step(olla: OllaModel, tick: Callable[[], None]) -> None:
 
     def rule(_: Any, s: int) -> Any:
         tick()
-        return _linear((olla.create(i, s), 1) for i in range(olla.data.n)) == 1
+        return linear_sum((olla.create(i, s), 1) for i in range(olla.data.n)) == 1
 
     olla.model.one_op_per_step = pyo.Constraint(range(olla.data.n), rule=rule)
 
@@ -244,7 +245,7 @@ def peak_covers_memory(olla: OllaModel, tick: Callable[[], None]) -> None:
         now = s + 1 if data.replace else s
         terms = [(olla.preserve(k, now), x.nbytes) for k, x in enumerate(olla.preserved)]
         terms += [(olla.create(i, s), nbytes) for i, nbytes in enumerate(own)]
-        return _linear([*terms, (model.peak, -1)]) <= -data.base
+        return linear_sum([*terms, (model.peak, -1)]) <= -data.base
 
     olla.model.peak_covers_memory = pyo.Constraint(range(data.n), rule=rule)
 
@@ -281,20 +282,6 @@ def _hint(olla: OllaModel, order: Sequence[int]) -> None:
     for (k, s), variable in olla.model.preserve.items():
         variable.value = int(starts[k] < s <= ends[k])
     olla.model.peak.value = order_peak(olla.data, order)
-
-
-def _linear(terms: Iterable[tuple[Any, int]]) -> Any:
-    """Return the weighted sum of variables, fixed ones folded into the constant."""
-    from pyomo.core.expr.numeric_expr import LinearExpression
-
-    variables, weights, constant = [], [], 0
-    for variable, weight in terms:
-        if isinstance(variable, int):
-            constant += variable * weight
-        elif weight:
-            variables.append(variable)
-            weights.append(weight)
-    return LinearExpression(constant=constant, linear_coefs=weights, linear_vars=variables)
 
 
 def _preserved(data: PeakData) -> tuple[Lifetime, ...]:

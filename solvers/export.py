@@ -6,8 +6,9 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
-from ..formulations import peak_cpsat_positions, peak_cpsat_steps, peak_milp_olla
+from ..formulations import peak_cpsat_positions, peak_cpsat_steps, peak_milp_olla, peak_milp_steps
 from ..formulations.peak_data import PeakData, peak_data
 from ..models.errors import UsageError
 from ..models.files import check_writable, write_whole
@@ -31,7 +32,7 @@ def export_model(problem: Problem, method: str, path: str | os.PathLike[str]) ->
     problem
         What the model states.
     method
-        One that builds a model: "milp", "cpsat" or "cpsat-positions".
+        One that builds a model: "milp", "milp-steps", "cpsat" or "cpsat-positions".
     path
         Its suffix is the format: ``.mps`` or ``.lp`` for a MILP, ``.pb.txt`` (or ``.pbtxt``) or the
         binary ``.pb`` for CP-SAT.
@@ -67,11 +68,19 @@ def _write_positions(data: PeakData, path: Path) -> None:
 
 
 def _write_olla(data: PeakData, path: Path) -> None:
-    peak_milp_olla.build(data).model.write(str(path), io_options={"symbolic_solver_labels": True})
+    _write_milp(peak_milp_olla.build(data).model, path)
 
 
-def _write_cpsat(model: object, path: Path) -> None:
-    if not model.export_to_file(str(path)):  # type: ignore[attr-defined]
+def _write_milp_steps(data: PeakData, path: Path) -> None:
+    _write_milp(peak_milp_steps.build(data).model, path)
+
+
+def _write_milp(model: Any, path: Path) -> None:
+    model.write(str(path), io_options={"symbolic_solver_labels": True})
+
+
+def _write_cpsat(model: Any, path: Path) -> None:
+    if not model.export_to_file(str(path)):
         raise RuntimeError("CP-SAT could not write the model")
 
 
@@ -79,4 +88,5 @@ _WRITERS: Mapping[str, tuple[tuple[str, ...], Callable[[PeakData, Path], None]]]
     "cpsat": (CPSAT_SUFFIXES, _write_steps),
     "cpsat-positions": (CPSAT_SUFFIXES, _write_positions),
     "milp": (MILP_SUFFIXES, _write_olla),
+    "milp-steps": (MILP_SUFFIXES, _write_milp_steps),
 }

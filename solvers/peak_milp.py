@@ -1,10 +1,11 @@
-"""Minimum peak memory by MILP: the glue between OLLA's formulation and HiGHS or another solver."""
+"""Minimum peak memory by MILP: the glue between two formulations and HiGHS or another solver."""
 
 from __future__ import annotations
 
 import time
+from types import ModuleType
 
-from ..formulations import peak_milp_olla
+from ..formulations import peak_milp_olla, peak_milp_steps
 from ..formulations.peak_data import BuildTimeout, peak_data
 from ..models.problem import Peak
 from .context import Context, Outcome
@@ -14,6 +15,7 @@ from .engines.memory import refuse_if_too_large
 _OWN_OPTIONS = ("solver",)
 
 _BYTES_PER_TERM = 1500
+"""Measured at the peak of building in Pyomo and solving with HiGHS."""
 
 
 def solve_olla(problem: Peak, context: Context) -> Outcome:
@@ -21,6 +23,15 @@ def solve_olla(problem: Peak, context: Context) -> Outcome:
 
     Option ``solver`` names another solver that Pyomo finds; further options go to the solver.
     """
+    return _solve(problem, context, peak_milp_olla, "OLLA's MILP")
+
+
+def solve_steps(problem: Peak, context: Context) -> Outcome:
+    """Solve the time-indexed MILP; else as `solve_olla`."""
+    return _solve(problem, context, peak_milp_steps, "the time-indexed MILP")
+
+
+def _solve(problem: Peak, context: Context, formulation: ModuleType, what: str) -> Outcome:
     name = context.options.get("solver", "highs")
     if name == "highs":
         highs.check_options(context.options, _OWN_OPTIONS)
@@ -29,17 +40,16 @@ def solve_olla(problem: Peak, context: Context) -> Outcome:
     data = peak_data(problem)
     if context.order is None:
         context.offer(range(data.n))
-    context.raise_bound(peak_milp_olla.bound(data) * data.unit)
+    context.raise_bound(formulation.bound(data) * data.unit)
     if context.closed:
         return Outcome()
-    what = "the MILP"
-    size = peak_milp_olla.size(data)
+    size = formulation.size(data)
     refused = refuse_if_too_large(size, bytes_per_term=_BYTES_PER_TERM, context=context, what=what)
     if refused is not None:
         return refused
     began = time.perf_counter()
     try:
-        olla = peak_milp_olla.build(
+        built = formulation.build(
             data,
             lower=data.to_units(context.bound or 0),
             upper=None if context.incumbent is None else context.incumbent // data.unit,
@@ -53,9 +63,9 @@ def solve_olla(problem: Peak, context: Context) -> Outcome:
     context.progress(f"{what}: built in {context.build_seconds:.2f} s")
     run = highs.solve_highs if name == "highs" else pyomo_solver.solve_pyomo
     return run(
-        olla.model,
+        built.model,
         context,
-        decode=lambda value: peak_milp_olla.decode(olla, value),
+        decode=lambda value: formulation.decode(built, value),
         to_objective=lambda units: units * data.unit,
         own_options=_OWN_OPTIONS,
     )

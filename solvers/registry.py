@@ -127,6 +127,15 @@ METHODS = (
         options=(("solver", "any solver that Pyomo finds (default highs)"),),
         engine="highs",
     ),
+    Method(
+        name="milp-steps",
+        problem="peak",
+        run=".peak_milp:solve_steps",
+        summary="MILP in Pyomo, time-indexed by executed sets: a stronger relaxation than OLLA's",
+        exact=True,
+        options=(("solver", "any solver that Pyomo finds (default highs)"),),
+        engine="highs",
+    ),
 )
 """The methods of the suite."""
 

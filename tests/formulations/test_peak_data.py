@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 import lowtide as lt
-from lowtide.formulations import peak_cpsat_steps, peak_milp_olla
+from lowtide.formulations import peak_cpsat_steps, peak_milp_olla, peak_milp_steps
 from lowtide.formulations.peak_data import BuildTimeout, Lifetime, forced_bound, order_peak, peak_data
 from lowtide.models.graph import Accounting, Graph, Op, Tensor
 from tests.oracles.brute_force import brute_force_peak, topological_orders
@@ -104,3 +104,5 @@ def test_size_is_the_number_of_variables_of_the_model(graph: Graph) -> None:
     assert peak_cpsat_steps.size(data).variables == sum(len(row.free) for row in rows)
     model = peak_milp_olla.build(data).model
     assert peak_milp_olla.size(data).variables == len(model.create) + len(model.preserve)
+    other = peak_milp_steps.build(data).model
+    assert peak_milp_steps.size(data).variables == len(other.done) + len(other.dead)

@@ -13,12 +13,17 @@ PROBLEM = lt.Peak(lt.load("gen:randwire?n=9&seed=1"))
 OPTIMUM = 91
 
 
+@pytest.mark.parametrize(
+    ("method", "row"), [("milp", "preserved_since_created"), ("milp-steps", "done_stays_done")]
+)
 @pytest.mark.parametrize("suffix", [".mps", ".lp"])
-def test_milp_file_solved_by_highs_alone_has_the_optimum(suffix: str, tmp_path: Path) -> None:
+def test_milp_file_solved_by_highs_alone_has_the_optimum(
+    method: str, row: str, suffix: str, tmp_path: Path
+) -> None:
     import highspy
 
     path = tmp_path / f"model{suffix}"
-    export_model(PROBLEM, "milp", path)
+    export_model(PROBLEM, method, path)
     highs = highspy.Highs()
     highs.setOptionValue("output_flag", False)
     highs.setOptionValue("threads", 1)
@@ -28,7 +33,7 @@ def test_milp_file_solved_by_highs_alone_has_the_optimum(suffix: str, tmp_path: 
     assert highs.getObjectiveValue() == pytest.approx(OPTIMUM)
     text = path.read_text()
     assert "peak_in_units_of_1_bytes" in text
-    assert "preserved_since_created" in text
+    assert row in text
 
 
 @pytest.mark.parametrize("method", ["cpsat", "cpsat-positions"])

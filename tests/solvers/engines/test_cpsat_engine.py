@@ -9,10 +9,10 @@ import pytest
 from ortools.sat.python.cp_model import CpModel
 
 import lowtide as lt
-from lowtide.solvers import peak_cpsat
 from lowtide.solvers.context import Context, Outcome
 from lowtide.solvers.engines.cpsat import check_options, set_parameters, solve_cpsat
 from lowtide.solvers.peak_cpsat import search_defaults
+from tests.peak_solving import FORMULATIONS
 
 PROBLEM = lt.Peak(lt.load("gen:randwire?n=14&seed=1"))
 
@@ -178,7 +178,7 @@ def test_same_seed_and_one_thread_give_the_same_order() -> None:
     assert first.order == second.order
 
 
-@pytest.mark.parametrize("method", ["cpsat", "cpsat-positions", "milp"])
+@pytest.mark.parametrize("method", list(FORMULATIONS))
 def test_tiny_time_limit_leaves_the_reference_order_and_a_bound_below(method: str) -> None:
     problem = lt.Peak(lt.load("gen:randwire?n=60&seed=1"))
     result = lt.solve(problem, method, time_limit=1e-6, threads=1)
@@ -190,16 +190,14 @@ def test_tiny_time_limit_leaves_the_reference_order_and_a_bound_below(method: st
     assert 0 < result.bound < result.objective
 
 
-@pytest.mark.parametrize("method", ["cpsat", "cpsat-positions", "milp"])
+@pytest.mark.parametrize("method", list(FORMULATIONS))
 def test_model_that_does_not_fit_the_memory_is_not_built(
     method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unwanted(*_: object, **__: object) -> None:
         raise AssertionError("built")
 
-    for formulation in (peak_cpsat.peak_cpsat_steps, peak_cpsat.peak_cpsat_positions):
-        monkeypatch.setattr(formulation, "build", unwanted)
-    monkeypatch.setattr("lowtide.formulations.peak_milp_olla.build", unwanted)
+    monkeypatch.setattr(FORMULATIONS[method], "build", unwanted)
     problem = lt.Peak(lt.load("gen:layered?layers=40&width=10&seed=1"))
     result = lt.solve(problem, method, memory_limit=2**20, threads=1)
     assert (result.status, result.reason) == (lt.Status.FEASIBLE, "memory")
@@ -207,7 +205,7 @@ def test_model_that_does_not_fit_the_memory_is_not_built(
     assert result.bound is not None
 
 
-@pytest.mark.parametrize("method", ["cpsat", "cpsat-positions", "milp"])
+@pytest.mark.parametrize("method", list(FORMULATIONS))
 def test_seconds_of_building_are_apart_from_those_of_solving(method: str) -> None:
     seconds = lt.solve(PROBLEM, method, threads=1).seconds
     assert list(seconds) == ["build", "solve", "verify"]
