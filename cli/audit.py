@@ -62,6 +62,7 @@ def run(args: argparse.Namespace) -> int:
                 "records": found.records,
                 "questions": found.questions,
                 "plans_verified": found.plans,
+                "without_plan": found.without_plan,
                 "contradictions": [c.to_dict() for c in found.contradictions],
                 "unchecked": [{"record": who, "reason": why} for who, why in found.unchecked],
                 "passed_over": found.passed_over,
@@ -78,6 +79,8 @@ def _print(found: Audit) -> None:
         ("records", f"{found.records:,} about {found.questions:,} questions"),
         ("plans", f"{found.plans:,} verified again"),
     ]
+    if found.without_plan:
+        rows.append(("without plan", f"{found.without_plan:,} records with an objective"))
     if found.unchecked:
         rows.append(("unchecked", f"{len(found.unchecked):,} plans, listed below"))
     if found.passed_over:

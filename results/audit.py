@@ -76,6 +76,8 @@ class Audit:
     ----------
     records, questions, plans
         How many claims were compared, about how many questions, and how many plans were verified again.
+    without_plan
+        How many records have an objective, but kept no plan.
     unchecked
         (record, reason) of plans that could not be verified here, such as for want of the instance.
     passed_over
@@ -86,6 +88,7 @@ class Audit:
     records: int = 0
     questions: int = 0
     plans: int = 0
+    without_plan: int = 0
     unchecked: list[tuple[str, str]] = field(default_factory=list)
     passed_over: list[str] = field(default_factory=list)
 
@@ -129,6 +132,7 @@ def audit(
     by_question: dict[Question, list[Claim]] = {}
     for claim in (*evidence.claims, *_known(best_known)):
         by_question.setdefault(claim.question, []).append(claim)
+    found.without_plan = sum(c.objective is not None and c.plan is None for c in evidence.claims)
     found.questions = len({claim.question for claim in evidence.claims})
     for claims in by_question.values():
         wrong = _recheck_plans(claims, plans, found, progress)

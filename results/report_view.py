@@ -176,14 +176,14 @@ def _facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     limit += "" if memory is None else f", {format_bytes(memory)}"
     machine = record.get("machine") or {}
     versions = record.get("versions") or {}
-    commit = record.get("git_commit")
+    commit, cpu = record.get("git_commit"), record.get("cpu_seconds")
     pairs = [
         ("detail", record.get("detail")),
         ("proof of the bound", record.get("proof")),
         ("verified", "yes" if record.get("verified") else "no"),
         ("killed by", record.get("killed_by")),
         ("seconds", phases),
-        ("CPU seconds", record.get("cpu_seconds")),
+        ("CPU", None if cpu is None else f"{cpu:.3f} s"),
         ("limits", limit if limits else None),
         ("started", record.get("started")),
         ("machine", ", ".join(str(machine[k]) for k in ("host", "cpu") if machine.get(k))),

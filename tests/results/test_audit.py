@@ -5,11 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lowtide.instances.catalogue import Bounds, entries
 from lowtide.models.errors import InstanceError
 from lowtide.results.audit import Audit, audit
 from tests.commands import answer, within
@@ -39,6 +41,7 @@ def test_consistent_experiment_passes_and_says_how_much_it_looked_at(tmp_path: P
     found = audit([tmp_path])
     assert found.contradictions == []
     assert (found.records, found.questions, found.plans, found.unchecked) == (3, 2, 2, [])
+    assert found.without_plan == 1
 
 
 def test_what_the_package_knows_is_consistent() -> None:
@@ -178,6 +181,39 @@ def test_catalogue_contradicts_a_bound(tmp_path: Path) -> None:
     run(tmp_path, SPEC, "reference", bound=BEST + 1)
     found = only(audit([tmp_path]), "bound-above-objective")
     assert any(who.startswith("catalogue: two-branches") for who in found.records)
+
+
+def test_optimum_of_the_catalogue_contradicts_another_one(tmp_path: Path) -> None:
+    run(tmp_path, SPEC, "reference", change=proved)
+    found = only(audit([tmp_path]), "two-optima")
+    assert found.message.startswith("12 and 16")
+    assert any(who.startswith("catalogue: two-branches") for who in found.records)
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        (Bounds(lower=BEST + 5), ["bound-above-objective"]),
+        (Bounds(upper=BEST - 4), ["bound-above-objective"]),
+        (Bounds(lower=BEST, upper=BEST + 9), []),
+        (Bounds(), []),
+    ],
+)
+def test_open_entry_of_the_catalogue_takes_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: Bounds, expected: list[str]
+) -> None:
+    entry = replace(entries()["two-branches"], peak=known)
+    monkeypatch.setattr("lowtide.instances.catalogue.entries", lambda: {"two-branches": entry})
+    run(tmp_path, SPEC, "reference", bound=BEST - 2)
+    assert kinds(audit([tmp_path])) == expected
+
+
+def test_message_names_the_highest_bound(tmp_path: Path) -> None:
+    for method, bound in (("greedy", 10**6), ("reference", 10**7)):
+        run(tmp_path, FREE, method, bound=bound)
+    found = only(audit([tmp_path]), "bound-above-objective")
+    assert found.message.startswith(f"bound {10**7} above")
+    assert len(found.records) == 2
 
 
 def best_known(path: Path, sha256: str, **sides: int) -> None:

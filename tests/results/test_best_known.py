@@ -72,6 +72,15 @@ def test_each_side_improves_by_itself_and_never_gets_worse(tmp_path: Path) -> No
     assert (tmp_path / "known.json").read_bytes() == before
 
 
+def test_optimum_is_taken_once(tmp_path: Path) -> None:
+    run(tmp_path / "out", SPEC, "greedy", change=proved)
+    improve(tmp_path)
+    assert values(tmp_path) == (12, 12)
+    (tmp_path / "out" / "records").rename(tmp_path / "old")
+    run(tmp_path / "out", SPEC, "beam", change=proved)
+    assert improve(tmp_path) == Changes([], [])
+
+
 def test_exact_proof_takes_the_place_of_a_floating_one(tmp_path: Path) -> None:
     run(tmp_path / "out", SPEC, "reference", bound=11, proof="floating")
     improve(tmp_path)
@@ -89,10 +98,6 @@ def test_objective_without_a_plan_is_refused(tmp_path: Path) -> None:
     done = improve(tmp_path)
     assert values(tmp_path) == (None, 10)
     assert "without a plan" in done.refused[0]
-
-
-def drop_run(plan: dict[str, Any]) -> None:
-    plan["runs"].pop()
 
 
 def falsify(folder: Path, record: Record) -> None:
