@@ -168,7 +168,8 @@ def draw_lane(ax: Axes, lane: Lane, y: float, unit: int, span: int, colours: dic
         end = bar.end - span * _HAIR if wide else max(bar.end, bar.start + span * _SEEN)
         left, right = bar.start / unit, end / unit
         low = bottom + height * bar.row
-        corners.append(((left, low), (right, low), (right, low + height), (left, low + height)))
+        high = low + height * (1 if lane.rows == 1 else 0.94)
+        corners.append(((left, low), (right, low), (right, high), (left, high)))
     ax.add_collection(
         PolyCollection(
             corners,

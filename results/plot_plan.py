@@ -161,20 +161,24 @@ def residency(
     kinds: set[str] = set()
     for ax, tier in zip(rows, tiers, strict=True):
         memory = memory_profile(graph, plan, tier.name)
-        levels = {"peak": memory.peak} if memory.peak else {"never used": 0}
+        levels = {"peak": memory.peak} if memory.peak else {}
         if tier.capacity is not None:
             levels["capacity"] = tier.capacity
-        end, most = max(int(memory.times[-1]), 1), max(levels.values())
+        end, most = max(int(memory.times[-1]), 1), max(levels.values(), default=0)
         scale = scale_for(end, most, counts_ops=_counts_ops(plan))
         style_axes(ax, scale, end, most)
         unit = scale.y_name.partition(" ")[2]
         ax.set_ylabel(f"{tier.name} {unit}")
         draw_areas(ax, memory, scale)
         label_levels(ax, levels, scale)
+        if not memory.peak:
+            ax.set_yticks([0])
+            ax.text(0.5, 0.5, "never used", transform=ax.transAxes, ha="center", va="center", color="#777777")
         kinds.update(ax.get_legend_handles_labels()[1])
         if ax is not rows[-1]:
             ax.set_xlabel("")
             ax.tick_params(labelbottom=False)
+    figure.align_ylabels(rows)
     legend = {kind: Patch(facecolor=colour) for kind, colour in COLOURS.items() if kind in kinds}
     write_head(
         rows[0],

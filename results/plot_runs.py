@@ -67,9 +67,9 @@ def cactus(
     from matplotlib.ticker import MaxNLocator
 
     look = drawing.looks(runs, by)
-    drawing.style_axes(ax, f"cases solved, of {cases}", "time to solve [s]")
+    drawing.style_axes(ax, "cases solved", "time to solve [s]")
     ax.set_yscale("log")
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     for name in sorted((n for n in look if solved[n].size), key=lambda n: (-solved[n].size, solved[n].sum())):
         times = solved[name]
         drawn = drawing.thin(times.size)
@@ -83,13 +83,16 @@ def cactus(
             markevery=drawing.some(drawn.size),
             linewidth=1.4,
             label=f"{name}: {times.size}",
+            clip_on=False,
             zorder=4 if name == VIRTUAL_BEST else 3,
         )
     ax.set_xlim(0, cases)
-    drawing.plain_numbers(ax.yaxis)
     drawing.mark_limits(ax, runs)
+    drawing.plain_numbers(ax.yaxis)
     never = [name for name in look if not solved[name].size]
-    write_head(ax, title or "Cases solved over time", f"no proof by {', '.join(never)}" if never else "")
+    words = drawing.number_of_cases(cases) + (f", no proof by {', '.join(never)}" if never else "")
+    write_head(ax, title or "Cases solved over time", words, {})
+    drawing.legend_beside(ax)
     return ax
 
 
@@ -140,8 +143,8 @@ def performance_profile(
         raise UsageError(f"performance-profile: found no run with {value}, expected at least one")
     ax = pyplot_figure().subplots() if ax is None else ax
     look = drawing.looks(runs, by)
-    relative = finite.max() < 4  # ratios near 1 are told apart by what they exceed it by
-    end = max(float(finite.max()), 1.001)
+    relative = shown.kind == "amount" and finite.max() < 4  # told apart by what they exceed 1 by
+    end = max(float(finite.max()), 1.0002 if relative else 2.0)
     thing = shown.heading.partition(" [")[0]
     if relative:
         drawing.style_axes(ax, f"{thing} within so many percent of the best", "share of cases [%]")
@@ -172,7 +175,7 @@ def performance_profile(
         ax.set_xscale("log")
         ax.set_xlim(1, end)
         drawing.plain_numbers(ax.xaxis)
-    words = f"{cases} cases" + (f", none by {', '.join(never)}" if never else "")
+    words = drawing.number_of_cases(cases) + (f", none by {', '.join(never)}" if never else "")
     write_head(ax, title or f"Performance profile: {thing}", words)
     drawing.label_ends(ax, ends, texts, look)
     return ax
@@ -263,7 +266,8 @@ def scatter(
     words = [f"{name} better in {n}" for name, n in zip(pair, wins, strict=True)]
     ties = len(points) - sum(wins) - neither
     words += [f"{n} {what}" for n, what in ((ties, "ties"), (neither, "without either")) if n]
-    write_head(ax, title or f"{pair[1]} against {pair[0]}", f"{len(points)} cases: {', '.join(words)}")
+    subtitle = f"{drawing.number_of_cases(len(points))}: {', '.join(words)}"
+    write_head(ax, title or f"{pair[1]} against {pair[0]}", subtitle)
     return ax
 
 

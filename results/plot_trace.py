@@ -51,6 +51,8 @@ def trace(
     UsageError
         If no run has a plan and a time limit, or a case has several runs of a setting.
     """
+    look = drawing.looks(runs, by)
+    runs = runs.sort_values("name")  # the same sums whatever order the runs come in
     runs = runs.assign(_case=drawing.case_numbers(runs, by))
     runs = runs.assign(_integral=primal_integrals(runs), _trace=_column(runs))
     runs = runs[runs["_integral"].notna() & runs["best"].notna()]
@@ -58,13 +60,12 @@ def trace(
         raise UsageError("trace: found no run with a plan and a time limit, expected at least one")
     ax = pyplot_figure().subplots() if ax is None else ax
     horizon = float(runs["limits_seconds"].max())
-    look = drawing.looks(runs, by)
     drawing.style_axes(ax, "time [s]", "mean primal gap [%]")
     lines = {name: _mean_gap(group) for name, group in runs.groupby(by)}
     first = min(float(times[0]) for times, _ in lines.values())
     first = min(max(first, SHORTEST), horizon / 10)
     ends, texts = {}, {}
-    for name in look:
+    for name in (n for n in look if n in lines):
         times, gaps = lines[name]
         xs, ys = np.concatenate([[0.0], times, [horizon]]), np.concatenate([[100.0], gaps, gaps[-1:]])
         ax.plot(
@@ -85,7 +86,7 @@ def trace(
     write_head(
         ax,
         title or "Gap over time",
-        f"{runs['_case'].nunique()} cases; primal integral / time limit at the right",
+        f"{drawing.number_of_cases(runs['_case'].nunique())}; primal integral / time limit at the right",
     )
     drawing.label_ends(ax, {n: drawing.height_of(ax, y) for n, y in ends.items()}, texts, look)
     return ax
@@ -119,13 +120,13 @@ def incumbents(
     """
     if runs["question"].nunique() > 1:
         raise UsageError(f"incumbents: found {runs['question'].nunique()} questions, expected one")
-    runs = runs.assign(_trace=_column(runs))[runs["answered"].to_numpy()]
+    look = drawing.looks(runs, by)
+    runs = runs.assign(_trace=_column(runs))[runs["answered"].to_numpy()].sort_values([by, "seed", "name"])
     if runs.empty:
         raise UsageError("incumbents: found no run with a plan, expected at least one")
     ax = pyplot_figure().subplots() if ax is None else ax
     unit, size = _unit(runs)
     drawing.style_axes(ax, "time [s]", f"objective [{unit}]")
-    look = drawing.looks(runs, by)
     first = max(min(float(points[0][0]) for points in runs["_trace"]), SHORTEST)
     last = max(float(points[-1][0]) for points in runs["_trace"])
     last = max(float(runs["limits_seconds"].max()), last) if runs["limits_seconds"].notna().any() else last

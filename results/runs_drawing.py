@@ -70,6 +70,11 @@ def case_numbers(runs: pd.DataFrame, by: str) -> pd.Series[int]:
     return numbers
 
 
+def number_of_cases(count: int) -> str:
+    """Return the number in words for a subtitle."""
+    return f"{count:,} case{'s' * (count != 1)}"
+
+
 def style_axes(ax: Axes, x_name: str, y_name: str, grid: str = "both") -> None:
     """Set names, ticks, grid and spines."""
     ax.set_xlabel(x_name, color=INK, fontsize=9)
@@ -213,9 +218,10 @@ def label_ends(
                 "color": styles[name].colour,
                 "linestyle": styles[name].dashes,
                 "linewidth": 1.4,
-                "shrinkA": 2,
+                "shrinkA": 3,
                 "shrinkB": 0,
                 "relpos": (0, 0.5),
+                "patchA": None,  # or a steep line would end at the box of the text, far from its middle
             },
         )
 
@@ -226,12 +232,24 @@ def mark_limits(ax: Axes, runs: pd.DataFrame) -> None:
         ax.axhline(limit, color=GREY, linestyle=(0, (4, 3)), linewidth=0.8, zorder=2)
         ax.annotate(
             f"limit {limit:g} s",
-            (1, limit),
-            (4, 0),
+            (0, limit),
+            (4, 3),
             xycoords=("axes fraction", "data"),
             textcoords="offset points",
-            va="center",
             fontsize=TEXT,
             color=GREY,
-            annotation_clip=False,
         )
+
+
+def legend_beside(ax: Axes) -> None:
+    """Write the legend to the right of the axes."""
+    ax.legend(
+        loc="upper left",
+        bbox_to_anchor=(1, 1),
+        frameon=False,
+        fontsize=TEXT,
+        labelcolor=INK,
+        borderpad=0,
+        borderaxespad=0.8,
+        handlelength=2.4,
+    )
