@@ -77,7 +77,7 @@ def carry_out(
     progress: SweepProgress,
 ) -> bool:
     """Have Slurm carry out runs; return whether some are left that no task will do."""
-    from ..results.slurm import run_on_slurm
+    from ..results.slurm import job_numbers, run_on_slurm
     from ..results.slurm_options import parse_options
 
     tasks = run_on_slurm(
@@ -93,8 +93,7 @@ def carry_out(
         say=note,
     )
     if stop.is_set():
-        numbers = sorted({task.number.partition("_")[0] for task in tasks} - {""}, key=int)
-        if numbers:
+        if numbers := job_numbers(tasks):
             note(f"the tasks go on in Slurm; scancel {' '.join(numbers)} ends them")
         return False
     for task in tasks[:5]:

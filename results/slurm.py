@@ -158,7 +158,8 @@ def run_on_slurm(
     tasks = _at_work(out, {run.name for run in runs})
     if tasks:
         taken = sum(len(task.left) for task in tasks)
-        say(f"{len(tasks)} tasks that were submitted before are still there, for {taken} runs")
+        numbers = " ".join(job_numbers(tasks))
+        say(f"{len(tasks)} tasks of job {numbers} are still there, for {taken} runs; scancel ends them")
     covered = {name for task in tasks for name in task.left}
     if rest := [run for run in runs if run.name not in covered]:
         parts = chunks(rest, chunk, most_tasks())
@@ -168,10 +169,15 @@ def run_on_slurm(
             say(warning)
         new = _submit(out, parts, options, jobs, again)
         tasks += new
-        say(f"job {new[0].number.partition('_')[0]}: {len(rest)} runs in {len(new)} tasks")
+        say(f"job {job_numbers(new)[0]}: {len(rest)} runs in {len(new)} tasks")
     watch = _Watch(out, tasks, {run.name: run for run in runs}, before, listener)
     watch.follow(stop, watcher)
     return [task for task in tasks if task.left]
+
+
+def job_numbers(tasks: Iterable[Task]) -> list[str]:
+    """Return Slurm's numbers of the jobs of tasks, as scancel takes them."""
+    return sorted({task.number.partition("_")[0] for task in tasks} - {""}, key=int)
 
 
 class _Watch:

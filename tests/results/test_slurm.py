@@ -136,7 +136,7 @@ def test_array_outlives_the_process_that_watches_it(slurm: Path) -> None:
         process.terminate()
         summary, said = finish(process, status=130)
     assert summary["interrupted"]
-    assert "tasks that were submitted before are still there" in said
+    assert "are still there, for " in said
     assert "the tasks go on in Slurm; scancel " in said
     with bench(out, "--chunk", "4") as process:
         summary, said = finish(process)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# start.sh DIR [PID]: a Slurm cluster of one node on loopback, under DIR; needs root, slurm-wlm and munge.
+# start.sh DIR [PID]: a Slurm cluster of one node on loopback, under DIR, a new folder; needs root, slurm-wlm and munge.
 # When process PID has ended, however that came about, so does the cluster.
 # Afterwards: export SLURM_CONF=DIR/slurm.conf. stop.sh DIR ends the processes that are listed in DIR/pids, and
 # all that have LOWTIDE_TEST_CLUSTER=DIR in their environment.
