@@ -79,9 +79,7 @@ def run(args: argparse.Namespace) -> int:
 
     check_writable(args.out)
     plot.file_kind(args.out)
-    of_runs = args.order is None and all(
-        os.path.isdir(item) or item.removesuffix(".gz").endswith(".jsonl") for item in args.items
-    )
+    of_runs = args.order is None and all(_holds_runs(item, args.kind) for item in args.items)
     kind = args.kind or (RUN_KINDS if of_runs else PLAN_KINDS)[0]
     if (kind in RUN_KINDS) != of_runs:
         found, kinds = ("experiments", RUN_KINDS) if of_runs else ("a plan, record or graph", PLAN_KINDS)
@@ -99,6 +97,13 @@ def run(args: argparse.Namespace) -> int:
     else:
         emit_pairs([*((key, _text(key, value)) for key, value in told.items()), ("written", args.out)])
     return 0
+
+
+def _holds_runs(item: str, kind: str | None) -> bool:
+    """Return whether an item is an experiment, rather than a plan, a record of a run or a graph."""
+    if os.path.isdir(item) or item.removesuffix(".gz").endswith(".jsonl"):
+        return True
+    return kind in RUN_KINDS and not os.path.exists(item)
 
 
 def _draw_plan(kind: str, args: argparse.Namespace) -> tuple[Axes, dict[str, Any]]:

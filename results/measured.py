@@ -78,7 +78,9 @@ def measured(runs: pd.DataFrame, known: Mapping[tuple[str, str], BestKnown] | No
     for column in _NEEDED:
         if column not in found:
             found[column] = None
-    found["question"] = found["instance_sha256"].fillna(found["instance"]) + " " + found["problem"]
+    # A run that crashed before it loaded its instance may not know the hash that the others know.
+    hashes = found["instance_sha256"].fillna(found.groupby("instance")["instance_sha256"].transform("first"))
+    found["question"] = hashes.fillna(found["instance"]) + " " + found["problem"]
     found["solved"] = found["status"].isin(SOLVED)
     found["answered"] = found["status"].isin(ANSWERED)
     for column in ("objective", "bound", "gap"):

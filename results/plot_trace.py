@@ -62,12 +62,13 @@ def trace(
     horizon = float(runs["limits_seconds"].max())
     drawing.style_axes(ax, "time [s]", "mean primal gap [%]")
     lines = {name: _mean_gap(group) for name, group in runs.groupby(by)}
+    last = max(horizon, *(float(times[-1]) for times, _ in lines.values()))  # limits are kept about
     first = min(float(times[0]) for times, _ in lines.values())
     first = min(max(first, SHORTEST), horizon / 10)
     ends, texts = {}, {}
     for name in (n for n in look if n in lines):
         times, gaps = lines[name]
-        xs, ys = np.concatenate([[0.0], times, [horizon]]), np.concatenate([[100.0], gaps, gaps[-1:]])
+        xs, ys = np.concatenate([[0.0], times, [last]]), np.concatenate([[100.0], gaps, gaps[-1:]])
         ax.plot(
             np.maximum(xs, first / 2),
             ys,
@@ -80,7 +81,7 @@ def trace(
         ends[name] = float(ys[-1])
         texts[name] = f"{name}: {100 * runs.loc[runs[by] == name, '_integral'].mean():.3g} %"
     ax.set_xscale("log")
-    ax.set_xlim(first / 2, horizon)
+    ax.set_xlim(first / 2, last)
     drawing.plain_numbers(ax.xaxis)
     drawing.percent_axis(ax.yaxis, 100)
     write_head(

@@ -89,6 +89,7 @@ def test_record_of_an_experiment_finds_its_plan(folder: Path, tmp_path: Path) ->
         (["out", "--by", "method"], "found several runs of one method in a case, expected one"),
         (["out", "--kind", "scatter"], "expected two of auto, beam (width=16)"),
         (["out", "--where", "method=none"], "where: found no run with method none"),
+        (["nothing", "--kind", "cactus"], "nothing: found no such folder or file, expected an experiment"),
         (["out", "--kind", "pie"], "argument --kind: invalid choice: 'pie'"),
     ],
 )

@@ -162,6 +162,17 @@ def test_best_is_per_question_over_all_methods_and_seeds(tmp_path: Path) -> None
     }
 
 
+def test_run_that_never_knew_the_hash_belongs_to_the_question_of_its_instance(tmp_path: Path) -> None:
+    runs = runs_of(
+        tmp_path,
+        record("a", "x", objective=5),
+        record("a", "y", status="failed", instance_sha256=None),
+        record("b", "x", objective=5, instance_sha256=None),
+    )
+    assert runs.groupby("instance")["question"].nunique().to_dict() == {"a": 1, "b": 1}
+    assert runs["question"].nunique() == 2
+
+
 def test_primal_integrals_use_trace_limit_and_best(tmp_path: Path) -> None:
     runs = runs_of(
         tmp_path,
