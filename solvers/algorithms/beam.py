@@ -59,18 +59,23 @@ def solve_beam(problem: Peak, context: Context) -> Outcome:
 
 
 def improve_by_beam(
-    problem: Peak, context: Context, width: int, expired: Callable[[], bool] | None = None
+    problem: Peak,
+    context: Context,
+    width: int,
+    expired: Callable[[], bool] | None = None,
+    most: int | None = None,
 ) -> bool:
     """Run passes under the incumbent of the context until neither direction improves on it.
 
-    Returns whether it got that far before the time was up (``expired``; default: of the context).
+    Returns whether it got that far before the time was up (``expired``; default: of the context). For
+    `most` see `beam_pass`.
     """
     expired = expired or (lambda: context.expired)
     failed = 0
     backward = False
     while failed < 2 and not context.closed and context.incumbent is not None:
         space = state_space(problem.graph, backward=backward)
-        found = beam_pass(space, context.incumbent - 1, width, expired)
+        found = beam_pass(space, context.incumbent - 1, width, expired, most=most)
         if found.bound is not None:
             context.raise_bound(min(found.bound, context.incumbent))
         if found.order is not None:
@@ -91,11 +96,13 @@ def beam_pass(
     expired: Callable[[], bool] = lambda: False,
     *,
     exhaustive: bool = False,
+    most: int | None = None,
 ) -> BeamPass:
     """Return an order whose peak is at most the limit, or perhaps a bound, or nothing.
 
     An `exhaustive` pass gives up at once where it would drop a set: unless the time is up or a step has
-    more than `width` sets, it settles whether there is such an order.
+    more than `width` sets, it settles whether there is such an order. Any pass gives up after `most`
+    steps have been looked at.
 
     Examples
     --------
@@ -116,9 +123,10 @@ def beam_pass(
     first: State = (space.start, 0, 0, bytearray(space.n), [len(ops) for ops in space.groups], ready)
     states, trail = [first], list[list[tuple[int, int]]]()
     cut_off: list[int] = []
-    dropped = False
+    dropped, looked_at = False, 0
     for _ in range(space.n):
-        if expired():
+        looked_at += sum(len(state[5]) for state in states)
+        if expired() or (most is not None and looked_at > most):
             return BeamPass()
         steps: list[Step] = []
         for index, state in enumerate(states):

@@ -1,14 +1,19 @@
-"""Widening search: exhaustive passes over executed sets, under limits that close in on the optimum.
+"""Exact search for minimum peak memory with efforts that grow, under limits that close in on the optimum.
 
-An exhaustive pass (`lowtide.solvers.algorithms.beam`) under a limit keeps every executed set that can
-be reached within it, up to free ops, as long as no step has more than `width` of them. It ends with an
-order within the limit, or with the proof that there is none and the least cost that was cut off, which
-bounds every peak; or it gives up. The fewer bytes the limit allows, the fewer sets there are.
+Two searches complement each other. Each settles a limit: it ends with an order within the limit, or with
+the proof that there is none and the least cost that was cut off, which bounds every peak; or it gives up.
 
-A round has one width. It first tries to settle the limit one byte below the incumbent: either outcome
-is progress, and failure closes the gap. Where that gives up in both directions, the limit is bisected
-between the bound and the incumbent: failures raise the bound, orders lower the incumbent. Then an
-ordinary beam of an eighth of the width looks for better orders. Widths grow fourfold from round to round.
+* The search by descents (`lowtide.solvers.algorithms.descents`) takes independent parts one by one and
+  remembers what it learns for every other limit. It starts at the bound and raises it, so the first
+  order it finds is optimal. Trees, series-parallel and training graphs are its field.
+* An exhaustive pass (`lowtide.solvers.algorithms.beam`) keeps every executed set that can be reached
+  within the limit, up to free ops, as long as no step has more than `width` of them: little effort for
+  each set, best where no part is independent. It first tries to settle the limit one byte below the
+  incumbent: either outcome is progress, and failure closes the gap. Where that gives up in both
+  directions, the limit is bisected between the bound and the incumbent.
+
+Then an ordinary beam of an eighth of the width looks for better orders. Efforts grow fourfold from round
+to round.
 """
 
 from __future__ import annotations
@@ -19,39 +24,85 @@ from ...models.problem import Peak
 from ..context import Context, Outcome
 from .beam import beam_pass, improve_by_beam
 from .cut_bound import cut_bound, working_set_bound
+from .descents import DescentSearch
+from .greedy import greedy_orders
 from .state_space import state_space
 
 FIRST_WIDTH = 128
 WIDEST = 2**20
+DESCENTS_PER_WIDTH = 2
+"""Effort of the search by descents for each set per step of the passes."""
+
+STEPS_PER_WIDTH = 10_000
+"""Steps that a pass may look at for each set per step: keeps rounds short on wide graphs."""
+
+MEMORY = 2**32
+"""Bytes that a search may hold if the context does not say."""
+
 FINEST = 2000
 """Bisection ends when the interval is below this fraction of the incumbent."""
 
 
 def solve_downsets(problem: Peak, context: Context) -> Outcome:
-    """Prove an optimal order, or leave the best order and bound when time or width end."""
+    """Prove an optimal order, or leave the best order and bound when time or memory end."""
     context.offer(range(len(problem.graph.ops)))
     context.raise_bound(working_set_bound(problem.graph))
-    assert context.order is not None
-    improve_by_beam(problem, context, FIRST_WIDTH // 8)
-    cut = cut_bound(problem.graph, [context.order], expired=lambda: context.expired)
-    context.raise_bound(cut.value)
+    for order in greedy_orders(problem.graph):
+        if not (context.closed or context.expired):
+            context.offer(order)
+    if not context.closed:
+        assert context.order is not None
+        cut = cut_bound(problem.graph, [context.order], expired=lambda: context.expired)
+        context.raise_bound(cut.value)
     return widen(problem, context, lambda: context.expired)
 
 
 def widen(problem: Peak, context: Context, expired: Callable[[], bool], widest: int = WIDEST) -> Outcome:
-    """Run rounds until the bound meets the incumbent, the time is up, or the widest is done.
+    """Run rounds until the bound meets the incumbent, the time is up, or the memory.
 
     The context must have an incumbent and a bound.
     """
-    width = FIRST_WIDTH
+    memory = context.memory_limit or MEMORY
+    widest = min(widest, max(FIRST_WIDTH, memory // _bytes_per_set(problem)))
+    width, search = FIRST_WIDTH, None
     while not context.closed and not expired() and width <= widest:
         context.progress(f"executed sets, up to {width} per step")
+        search = search or DescentSearch(problem.graph)
+        _descend(context, search, width * DESCENTS_PER_WIDTH, memory, expired)
         _round(problem, context, width, expired)
-        improve_by_beam(problem, context, width // 8, expired)
+        improve_by_beam(problem, context, width // 8, expired, width * STEPS_PER_WIDTH)
         width *= 4
     if context.closed:
         return Outcome()
     return Outcome(reason="time" if expired() else "memory", detail=f"width {width // 4}")
+
+
+def _bytes_per_set(problem: Peak) -> int:
+    """Return about how much memory a pass needs for one more set per step."""
+    space = state_space(problem.graph)
+    return 2 * (1000 + space.n + 8 * len(space.groups)) + 100 * space.n
+
+
+def _descend(
+    context: Context, search: DescentSearch, most: int, memory: int, expired: Callable[[], bool]
+) -> None:
+    """Raise the bound by descents, then look for a better order, both towards either end."""
+    for whole in (False, True):
+        middle, spent = False, search.effort
+        while not context.closed:
+            assert context.bound is not None
+            assert context.incumbent is not None
+            limit = (context.bound + context.incumbent) // 2 if middle else context.bound
+            left = spent + most - search.effort
+            found = search.decide(limit, whole=whole, most=left, expired=expired, nbytes=memory)
+            if isinstance(found, int):
+                context.raise_bound(min(found, context.incumbent))
+            elif found is not None:
+                context.offer(found)
+            elif middle:
+                break
+            else:
+                middle, spent = True, search.effort
 
 
 def _round(problem: Peak, context: Context, width: int, expired: Callable[[], bool]) -> None:
@@ -60,7 +111,7 @@ def _round(problem: Peak, context: Context, width: int, expired: Callable[[], bo
     assert context.bound is not None
     given_up = context.incumbent  # the least limit that no pass could settle
     limit = context.incumbent - 1
-    while context.bound <= limit and not expired():
+    while not context.closed and context.bound <= limit and not expired():
         before = context.incumbent
         settled = _settle(problem, context, limit, width, expired)
         if context.closed:
@@ -80,7 +131,7 @@ def _settle(problem: Peak, context: Context, limit: int, width: int, expired: Ca
     """Return whether a pass in either direction found an order within the limit or proved there is none."""
     for backward in (False, True):
         space = state_space(problem.graph, backward=backward)
-        found = beam_pass(space, limit, width, expired, exhaustive=True)
+        found = beam_pass(space, limit, width, expired, exhaustive=True, most=width * STEPS_PER_WIDTH)
         if found.order is not None:
             context.offer(found.order)
             return True

@@ -1,0 +1,388 @@
+r"""Exact search for minimum peak memory: descents, components, waists, heights.
+
+Executed sets, intervals and components: `lowtide.solvers.algorithms.executed_sets`; M is submodular. A
+*path* from X to T is *within* P if none of its steps costs more. A step costs a constant of its op plus M
+before or after it, so **a path whose states have at most the M of another one's, op by op, costs at
+most as much**; that is all that the accounting has to do with the following. Everything holds for
+several writers, initial, final and dead tensors and workspace, because they only fix the numbers in M;
+and for paths that remove ops, with unions and intersections exchanged.
+
+1. *Least states are reachable.* T is reachable from X within P, Y is of least M in [X, T]. Then Y is
+   reachable within P, by the path restricted to Y: its states S & Y have M(S & Y) <= M(S) + M(Y) - M(S | Y)
+   <= M(S), because S | Y is in [X, T].
+2. *Descents commit.* T is reachable from X within P and of least M in [X, T], and B contains T. If B is
+   reachable from X within P, then from T: along S | T for the states S of the path, with M(S | T) <= M(S) +
+   M(T) - M(S & T) <= M(S). So an order may continue from T, and nothing else from X is worth a look.
+3. *One component descends.* M(B) <= M(A), and B is reachable from A within P. Then some component of
+   [A, B] alone leads within P to a T != A with M(T) <= M(A). Proof: M - M(A) is a sum over components; on the
+   path some component that has moved is first to have a term <= 0 (at B the sum is <= 0). Until then the
+   terms of the others that have moved are positive, so that component alone costs at most as much.
+4. *Hence an interval is solved without choices between components.* While A != B: if M(B) <= M(A), take a
+   descent of any component from A, else one of any component backward from B, and move A or B there (2).
+   By 3, if no component has one, B is not reachable from A within P.
+5. *A descent within a component K from X.* Its first op v: if M falls or stays, that is the descent. Else
+   descents are taken from X + v, in the components of what is left of K, until M <= M(X). If they end
+   earlier, v begins no descent: were T reachable through X + v with M(T) <= M(X) < M(X + v), some
+   component would have one by 3, and by 2 the rest of the way to T (or to more, with no more M) stays.
+   The result is of least M among the states with v (by 2 each part is, and least states of successive
+   intervals are least over their union); the least state over all of [X, T] is found by a minimum cut.
+6. *Waists.* If an op f of K is comparable with all others, every path beyond it passes the same state: L =
+   the ops of K before f. A descent either stays in L, then one of L's components has one (3), or it
+   solves the interval [X, X | L] in any way, steps over f, and goes on as in 5.
+7. *Heights.* What can happen inside a component depends on the component alone (and on which of its
+   groups complete in the interval), up to M(X). So what is remembered is the *height* above M(X)
+   within which it has a descent, and the height below which it has none: the least cost that was cut
+   off. Both serve for any P and whatever the other components have done.
+8. *Bounds.* A search under P that fails returns the least cost above P that it cut off: under any limit below
+   it, the same steps are taken and the search fails again. So the next limit is that cost, and the
+   first limit that succeeds is the optimum.
+9. *From the high end.* By 3 the direction is towards the end with less M. The other one is possible too:
+   add an op after all others that takes M to 0; M stays submodular, and 1-8 hold with everything as one
+   component. It has no components to profit from, but on training graphs the forward pass leaves
+   no choice that way, and it is the faster one.
+
+For in-trees this is Liu's optimal traversal (1987), for series-parallel graphs with one tensor per edge
+the merging of Kayaaslan et al. (2018): every component there has a single candidate at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ...models.graph import Graph
+from .executed_sets import ExecutedSets, Part, mask_of, members
+
+BYTES_PER_HILL = 450
+"""Of one remembered component, without its mask and path."""
+
+UNREACHED = 2**200
+"""Above every height: what a search returns as least cost if it cut nothing off."""
+
+Call = Generator[Any, Any, Any]
+"""A search that yields the searches it needs (`_run` returns their results to it): no recursion limit."""
+
+
+@dataclass(slots=True)
+class Hill:
+    """What is known of a component: no descent within a height below `low`; `path` is one within `high`."""
+
+    low: int = -UNREACHED
+    high: int = UNREACHED
+    path: tuple[int, ...] = ()
+    change: int = 0
+
+
+class Frame(NamedTuple):
+    """The interval that a search is in: what tells apart equal components of different intervals (7).
+
+    Attributes
+    ----------
+    beyond, below
+        Ops outside the interval, behind and before it, that share a group with some inside. Forward, a
+        group completes unless it has ops beyond; backward, the last set holds those below.
+    whole
+        Whether everything is one component, to be done to the end (9).
+    """
+
+    beyond: int
+    below: int
+    whole: bool = False
+
+
+class Place(NamedTuple):
+    """Where a search stands: interval, direction, executed set, and M there."""
+
+    frame: Frame
+    back: bool
+    done: int
+    memory: int
+
+
+class GaveUp(Exception):
+    """The states or the time allowed are used up."""
+
+
+class DescentSearch:
+    """Searches on one graph that share what they learn.
+
+    Attributes
+    ----------
+    effort
+        How many components were searched so far; large ones, and long paths, count more than once.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.sets = ExecutedSets(graph)
+        self.effort = 0
+        self._until_check = 0
+        self._limit = 0
+        self._most = 0
+        self._nbytes = 0
+        self._stored = 0
+        self._expired: Callable[[], bool] = lambda: False
+        self._hills: dict[tuple[bool, bool, int, int], Hill] = {}
+        self._ways: dict[tuple[int, int], Hill] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the search holds, in bytes."""
+        known = len(self._hills) + len(self._ways)
+        return known * (BYTES_PER_HILL + self.sets.n // 4) + 8 * self._stored
+
+    def decide(
+        self,
+        limit: int,
+        *,
+        whole: bool,
+        most: int,
+        expired: Callable[[], bool] = lambda: False,
+        nbytes: int = 2**62,
+    ) -> tuple[int, ...] | int | None:
+        """Return an order whose peak is at most `limit`, or a bound above it on every peak, or None.
+
+        Parameters
+        ----------
+        limit
+            Bytes.
+        whole
+            Search towards the end with more memory, everything as one component (9).
+        most
+            Give up (None) after that much effort.
+        expired
+            Asked now and then; give up when it holds.
+        nbytes
+            Give up when `nbytes` of the search grow beyond it.
+
+        Examples
+        --------
+        >>> from lowtide import Graph, Op, Tensor
+        >>> graph = Graph(
+        ...     name="chain",
+        ...     tensors=(Tensor(name="x", nbytes=3), Tensor(name="y", nbytes=5)),
+        ...     ops=(Op(name="a", writes=(0,)), Op(name="b", reads=(0,), writes=(1,))),
+        ... )
+        >>> search = DescentSearch(graph)
+        >>> search.decide(7, whole=False, most=100), search.decide(8, whole=False, most=100)
+        (8, (0, 1))
+        """
+        self._limit, self._most, self._expired, self._nbytes = limit, self.effort + most, expired, nbytes
+        sets = self.sets
+        start, end = sets.space.start, sets.memory(sets.everything)
+        if not sets.n:
+            return () if start <= limit else start
+        try:
+            if not whole:
+                way: tuple[int, ...] | int = _run(self._way(0, sets.everything, start, end))
+                return way
+            back = end <= start
+            done, memory = (sets.everything, end) if back else (0, start)
+            place = Place(Frame(0, 0, whole=True), back, done, memory)
+            ready = sets.first(back, 0, sets.everything)
+            ops, memory, least = _run(self._descend_all(place, sets.everything, ready, -UNREACHED))
+        except GaveUp:
+            return None
+        if len(ops) < sets.n:
+            return int(memory + least)
+        return tuple(reversed(ops)) if back else tuple(ops)
+
+    def _frame(self, low: int, high: int) -> Frame:
+        mates = self.sets.mates(high & ~low)
+        return Frame(mates & ~high, mates & low)
+
+    def _way(self, low: int, high: int, low_memory: int, high_memory: int) -> Call:
+        """Return the ops of an interval in an order within the limit, or the least limit above it (4)."""
+        sets = self.sets
+        key = (high & ~low, sets.mates(high & ~low) & ~high)
+        hill = self._ways.setdefault(key, Hill())
+        budget = self._limit - low_memory
+        if hill.high <= budget:
+            return hill.path
+        if hill.low > budget:
+            return low_memory + hill.low
+        head, tail = list[int](), list[int]()
+        a, b, memory_a, memory_b = low, high, low_memory, high_memory
+        while a != b:
+            back = memory_b > memory_a
+            place = Place(self._frame(a, b), back, b if back else a, memory_b if back else memory_a)
+            ops, memory, least = yield self._descend_all(place, b & ~a, sets.first(back, a, b), -UNREACHED)
+            if not ops:
+                hill.low = memory + least - low_memory
+                return memory + least
+            if back:
+                tail += ops
+                b, memory_b = b & ~mask_of(ops), memory
+            else:
+                head += ops
+                a, memory_a = a | mask_of(ops), memory
+        self._store(hill, False, low, (*head, *reversed(tail)))
+        return hill.path
+
+    def _descend_all(self, place: Place, ops: int, ready: list[int], goal: int) -> Call:
+        """Take descents within `ops` until M is at most `goal` or there are none.
+
+        Returns the ops stepped over, M then, and the least height above it at which there are more.
+        """
+        frame, back, done, memory = place
+        sets, walked = self.sets, list[int]()
+        stuck: list[tuple[Part, int]] = []
+        parts = self._parts(place, ops, ready)
+        while parts:
+            part, ready = parts.pop()
+            hill = yield self._descend(Place(frame, back, done, memory), part, ready)
+            if hill.high > self._limit - memory:
+                stuck.append(((part, ready), hill.low))
+                continue
+            walked += hill.path
+            memory += hill.change
+            for v in hill.path:
+                done ^= 1 << v
+                part ^= 1 << v
+                ready = [u for u in ready if u != v] + sets.enabled(back, v, done, part)
+            if memory <= goal or (frame.whole and not part):
+                return walked, memory, UNREACHED
+            if hill.change < 0:  # with less memory, others may have descents now
+                parts += [other for other, _ in stuck]
+                stuck = []
+            parts += self._parts(Place(frame, back, done, memory), part, ready)
+        return walked, memory, min((low for _, low in stuck), default=UNREACHED)
+
+    def _parts(self, place: Place, ops: int, ready: list[int]) -> list[Part]:
+        if place.frame.whole:
+            return [(ops, ready)] if ops else []
+        return self.sets.components(place.done & ~ops, ops, ready)
+
+    def _descend(self, place: Place, part: int, ready: list[int]) -> Call:
+        """Return what is known of a component after the search for a descent within the limit (5)."""
+        frame, back, done, memory = place
+        hill = self._hills.setdefault((back, frame.whole, frame[back], part), Hill())
+        budget = self._limit - memory
+        if hill.high <= budget or hill.low > budget:
+            return hill
+        self._count(1 + part.bit_count() // 256 + len(ready) // 32)
+        if self._fall(hill, place, part, ready):
+            return hill
+        waist = self.sets.waist(back, part, ready) if len(ready) > 1 else None
+        if waist is not None:
+            yield self._descend_by_waist(hill, place, part, ready, waist)
+            return hill
+        least = UNREACHED
+        for increase, v in sorted((self.sets.increase(back, v, done), v) for v in ready):
+            rise = self.sets.rise(back, v, increase)
+            if rise > budget:
+                least = min(least, rise)
+                continue
+            others = [u for u in ready if u != v]
+            above = yield self._beyond(hill, place, part, [v], increase, part ^ 1 << v, others)
+            if above is None:
+                return hill
+            least = min(least, above)
+        hill.low = least
+        return hill
+
+    def _fall(self, hill: Hill, place: Place, part: int, ready: list[int]) -> bool:
+        """Take the steps that do not increase M, as long as there are any; return whether there were."""
+        _, back, done, memory = place
+        sets, path, fallen = self.sets, list[int](), True
+        while fallen:
+            fallen, waiting = False, list[int]()
+            pending = list(ready)
+            for v in pending:  # grows
+                increase = sets.increase(back, v, done)
+                if increase <= 0 and memory + sets.rise(back, v, increase) <= self._limit:
+                    done ^= 1 << v
+                    part ^= 1 << v
+                    memory += increase
+                    path.append(v)
+                    pending += sets.enabled(back, v, done, part)
+                    fallen = True
+                else:
+                    waiting.append(v)
+            ready = waiting
+        if path:
+            self._store(hill, back, place.done, path)
+        return bool(path)
+
+    def _descend_by_waist(self, hill: Hill, place: Place, part: int, ready: list[int], waist: int) -> Call:
+        """Search for a descent in a component with a waist (6)."""
+        _, back, done, memory = place
+        sets, least = self.sets, UNREACHED
+        neck = part & (sets.descendants if back else sets.ancestors)[waist]
+        low, high = (done & ~neck, done) if back else (done, done | neck)
+        inner = Place(self._frame(low, high), back, done, memory)
+        for piece, some in sets.components(low, neck, ready):
+            found = yield self._descend(inner, piece, some)
+            if found.high <= self._limit - memory:
+                hill.path, hill.high, hill.change = found.path, found.high, found.change
+                return
+            least = min(least, found.low)
+        _, change = sets.height(back, done, sorted(members(neck), reverse=back))
+        ends = (memory + change, memory) if back else (memory, memory + change)
+        way = yield self._way(low, high, *ends)
+        if isinstance(way, int):
+            hill.low = min(least, way - memory)
+            return
+        increase = sets.increase(back, waist, done ^ neck)
+        rise = change + sets.rise(back, waist, increase)
+        if rise > self._limit - memory:
+            hill.low = min(least, rise)
+            return
+        path = [*(reversed(way) if back else way), waist]
+        above = yield self._beyond(hill, place, part, path, change + increase, part & ~mask_of(path), [])
+        if above is not None:
+            hill.low = min(least, above)
+
+    def _beyond(
+        self, hill: Hill, place: Place, part: int, path: list[int], change: int, rest: int, ready: list[int]
+    ) -> Call:
+        """Go on from the end of a path until M is at most M at its origin; fill the hill if that succeeds.
+
+        `change` is that of M across the path, `rest` what it leaves of the component, `ready` what may
+        be next there apart from what its last op enables. Returns None if it succeeds, else the least
+        height above the origin at which it might.
+        """
+        frame, back, done, memory = place
+        ops, now, least, pivot = list[int](), memory + change, UNREACHED, len(path) - 1
+        if change > 0 and rest:
+            end = done ^ mask_of(path)
+            ready = ready + self.sets.enabled(back, path[pivot], end, rest)
+            ops, now, least = yield self._descend_all(Place(frame, back, end, now), rest, ready, memory)
+        path = path + ops
+        finished = frame.whole and mask_of(path) == part
+        if now > memory and not finished:
+            return now - memory + least
+        self._store(hill, back, done, path if finished else self.sets.least(back, done, path, pivot))
+        return None
+
+    def _count(self, effort: int) -> None:
+        self.effort += effort
+        self._until_check -= effort
+        if self.effort > self._most:
+            raise GaveUp
+        if self._until_check < 0:
+            self._until_check = 64
+            if self._expired() or self.nbytes > self._nbytes:
+                raise GaveUp
+
+    def _store(self, hill: Hill, back: bool, done: int, path: Sequence[int]) -> None:
+        """Remember a path."""
+        hill.path = tuple(path)
+        hill.high, hill.change = self.sets.height(back, done, path)
+        self._stored += len(path)
+        self.effort += len(path) // 32
+
+
+def _run(search: Call) -> Any:
+    """Return the result of a search, running the searches that it yields."""
+    stack, result = [search], None
+    while stack:
+        try:
+            needed = stack[-1].send(result)
+        except StopIteration as end:
+            stack.pop()
+            result = end.value
+        else:
+            stack.append(needed)
+            result = None
+    return result
