@@ -31,6 +31,8 @@ __all__ = ["DamagedRecordWarning", "flat", "frame", "missing_runs", "read_record
 Folders = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 _ALWAYS = ("name", "instance", "problem", "method", "setting", "status", "objective", "bound")
+_NESTED = (dict, list)
+_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
 _WORTH_WRITING = 100
 """The flat copy is renewed when more than one of this many rows has changed: writing takes a while."""
 
@@ -136,11 +138,11 @@ def flat(record: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in record.items():
         if key == "certificate":
             continue
-        if isinstance(value, dict):
+        if type(value) is dict:
             for inner, item in value.items():
-                row[f"{key}_{inner}"] = _text(item) if isinstance(item, dict | list) else item
+                row[f"{key}_{inner}"] = _text(item) if type(item) in _NESTED else item
         else:
-            row[key] = _text(value) if isinstance(value, list) else value
+            row[key] = _text(value) if type(value) is list else value
     row["setting"] = setting(record)
     return row
 
@@ -172,10 +174,6 @@ def _each(folders: Folders) -> list[str]:
     if not found:
         raise UsageError("experiments: found none, expected the folder of at least one")
     return [os.fspath(folder) for folder in found]
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
 
 def _columns_of(folder: str, *, cache: bool) -> dict[str, list[Any]]:
@@ -216,16 +214,16 @@ def _merged(index: Index, added: Mapping[str, list[Any]], order: list[int]) -> d
 def _columns(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
     """Return the rows by columns; they are taken one by one, so that a hundred thousand need little room."""
     columns: dict[str, list[Any]] = {key: [] for key in _ALWAYS}
-    count = 0
-    for row in rows:
+    for count, row in enumerate(rows):
         for key, value in row.items():
-            column = columns.setdefault(key, [])
-            if len(column) < count:
-                column.extend([None] * (count - len(column)))
-            column.append(value)
-        count += 1
-    for column in columns.values():
-        column.extend([None] * (count - len(column)))
+            if key in columns:
+                columns[key].append(value)
+            else:
+                columns[key] = [None] * count + [value]
+        if len(row) < len(columns):
+            for column in columns.values():
+                if len(column) == count:
+                    column.append(None)
     return columns
 
 
