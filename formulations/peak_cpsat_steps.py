@@ -42,7 +42,7 @@ A hint gives every variable its value, z included.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -57,9 +57,10 @@ from .peak_data import (
     shared_deaths,
     ticker,
 )
+from .rows import Rows
 
 if TYPE_CHECKING:
-    from ortools.sat.python.cp_model import CpModel, IntVar, LinearExpr
+    from ortools.sat.python.cp_model import CpModel, IntVar
 
 Literal = Any
 """A Boolean variable, or the integer 0 or 1 where its value is fixed."""
@@ -88,6 +89,12 @@ class Window:
         if s < self.start:
             return 0
         return self.free[s - self.start] if s < self.start + len(self.free) else 1
+
+    def add_to(self, rows: Rows, weight: int, shift: int = 0) -> None:
+        """Add the value of step s, weighted, to row s - shift."""
+        for s, variable in enumerate(self.free, self.start):
+            rows.variable(s - shift, variable, weight)
+        rows.constant(self.start + len(self.free) - shift, len(rows) - 1, weight)
 
 
 def size(data: PeakData) -> ModelSize:
@@ -168,11 +175,15 @@ def build(
 
 def one_op_per_step(steps: StepsModel, tick: Callable[[], None]) -> None:
     """Constraint 1 (where a variable is free; the fixed values fit)."""
-    for s in range(1, steps.data.n):
+    from ortools.sat.python.cp_model import LinearExpr
+
+    rows = Rows(steps.data.n)
+    for window in steps.done:
+        window.add_to(rows, 1)
+    for s, variables, _, constant in rows:
         tick()
-        literals = [row.at(s) for row in steps.done]
-        if not all(isinstance(literal, int) for literal in literals):
-            steps.model.add(_sum((literal, 1) for literal in literals) == s)
+        if variables:
+            steps.model.add(LinearExpr.sum(variables) == s - constant)
 
 
 def done_stays_done(steps: StepsModel, tick: Callable[[], None]) -> None:
@@ -206,16 +217,26 @@ def death_needs_all(steps: StepsModel, tick: Callable[[], None]) -> None:
 
 def peak_covers_memory(steps: StepsModel, tick: Callable[[], None]) -> None:
     """Constraint 5."""
-    data = steps.data
-    own = op_bytes(data)
-    for s in range(data.n):
+    from ortools.sat.python.cp_model import LinearExpr
+
+    data, own = steps.data, op_bytes(steps.data)
+    # The row of position s has M of step s (coexist) or s + 1 (replace), and both steps' extra.
+    rows = Rows(data.n)
+    rows.constant(0, data.n - 1, own.start)
+    for i, window in enumerate(steps.done):
         tick()
-        now = s + 1 if data.replace else s
-        terms = [(row.at(now), f - r) for row, f, r in zip(steps.done, own.first, own.alone, strict=True)]
-        terms += [(row.at(now), -nbytes) for _, nbytes, row in steps.dead]
-        terms += [(row.at(s + 1), e) for row, e in zip(steps.done, own.extra, strict=True)]
-        terms += [(row.at(s), -e) for row, e in zip(steps.done, own.extra, strict=True)]
-        steps.model.add(steps.peak >= own.start + _sum(terms))
+        before, after = -own.extra[i], own.extra[i]
+        if data.replace:
+            after += own.first[i] - own.alone[i]
+        else:
+            before += own.first[i] - own.alone[i]
+        window.add_to(rows, before)
+        window.add_to(rows, after, shift=1)
+    for _, nbytes, window in steps.dead:
+        window.add_to(rows, -nbytes, shift=int(data.replace))
+    for _, variables, weights, constant in rows:
+        tick()
+        steps.model.add(steps.peak >= LinearExpr.weighted_sum(variables, weights) + constant)
 
 
 CONSTRAINTS = (one_op_per_step, done_stays_done, precedence_holds, death_needs_all, peak_covers_memory)
@@ -257,17 +278,3 @@ def _hint(steps: StepsModel, order: Sequence[int]) -> None:
         for s, variable in enumerate(row.free, row.start):
             steps.model.add_hint(variable, s >= turn)
     steps.model.add_hint(steps.peak, order_peak(steps.data, order))
-
-
-def _sum(terms: Iterable[tuple[Literal, int]]) -> LinearExpr:
-    """Return the weighted sum of literals, fixed ones folded into the constant."""
-    from ortools.sat.python.cp_model import LinearExpr
-
-    variables, weights, constant = [], [], 0
-    for literal, weight in terms:
-        if isinstance(literal, int):
-            constant += literal * weight
-        elif weight:
-            variables.append(literal)
-            weights.append(weight)
-    return LinearExpr.weighted_sum(variables, weights) + constant

@@ -51,8 +51,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .milp_terms import linear_sum
+from .milp_terms import linear
 from .peak_data import Lifetime, ModelSize, PeakData, closure, forced_bound, model_name, order_peak, ticker
+from .rows import Rows
 
 
 @dataclass(frozen=True)
@@ -169,25 +170,12 @@ def build(
 
 def runs_once(olla: OllaModel, tick: Callable[[], None]) -> None:
     """Constraint 1."""
-    import pyomo.environ as pyo
-
-    def rule(model: Any, i: int) -> Any:
-        tick()
-        window = range(olla.data.earliest[i], olla.data.latest[i] + 1)
-        return linear_sum((model.create[i, s], 1) for s in window) == 1
-
-    olla.model.runs_once = pyo.Constraint(range(olla.data.n), rule=rule)
+    _each_is_one(olla, "runs_once", lambda i, s: i, tick)
 
 
 def one_op_per_step(olla: OllaModel, tick: Callable[[], None]) -> None:
     """Constraint 2."""
-    import pyomo.environ as pyo
-
-    def rule(_: Any, s: int) -> Any:
-        tick()
-        return linear_sum((olla.create(i, s), 1) for i in range(olla.data.n)) == 1
-
-    olla.model.one_op_per_step = pyo.Constraint(range(olla.data.n), rule=rule)
+    _each_is_one(olla, "one_op_per_step", lambda i, s: s, tick)
 
 
 def preserved_since_created(olla: OllaModel, tick: Callable[[], None]) -> None:
@@ -240,12 +228,21 @@ def peak_covers_memory(olla: OllaModel, tick: Callable[[], None]) -> None:
         if data.replace and x.held and len(x.last) == 1:
             own[x.last[0]] += x.nbytes
 
+    now = int(data.replace)  # the row of step s has P of step s + now
+    rows = Rows(data.n)
+    rows.constant(0, data.n - 1, data.base)
+    for (i, s), variable in olla.model.create.items():
+        rows.variable(s, variable, own[i])
+    for (k, s), variable in olla.model.preserve.items():
+        rows.variable(s - now, variable, olla.preserved[k].nbytes)
+    for x, span in zip(olla.preserved, olla.spans, strict=True):
+        rows.constant(span.sure_from - now, span.sure_until - now, x.nbytes)
+    tick()
+    sums = [linear(variables, weights, constant) for _, variables, weights, constant in rows]
+
     def rule(model: Any, s: int) -> Any:
         tick()
-        now = s + 1 if data.replace else s
-        terms = [(olla.preserve(k, now), x.nbytes) for k, x in enumerate(olla.preserved)]
-        terms += [(olla.create(i, s), nbytes) for i, nbytes in enumerate(own)]
-        return linear_sum([*terms, (model.peak, -1)]) <= -data.base
+        return model.peak >= sums[s]
 
     olla.model.peak_covers_memory = pyo.Constraint(range(data.n), rule=rule)
 
@@ -282,6 +279,24 @@ def _hint(olla: OllaModel, order: Sequence[int]) -> None:
     for (k, s), variable in olla.model.preserve.items():
         variable.value = int(starts[k] < s <= ends[k])
     olla.model.peak.value = order_peak(olla.data, order)
+
+
+def _each_is_one(
+    olla: OllaModel, name: str, row: Callable[[int, int], int], tick: Callable[[], None]
+) -> None:
+    """Add the constraint that the C of each row sum to 1."""
+    import pyomo.environ as pyo
+
+    rows = Rows(olla.data.n)
+    for (i, s), variable in olla.model.create.items():
+        rows.variable(row(i, s), variable, 1)
+    sums = [linear(variables, weights) for _, variables, weights, _ in rows]
+
+    def rule(_: Any, index: int) -> Any:
+        tick()
+        return sums[index] == 1
+
+    olla.model.add_component(name, pyo.Constraint(range(olla.data.n), rule=rule))
 
 
 def _preserved(data: PeakData) -> tuple[Lifetime, ...]:

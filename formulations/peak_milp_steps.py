@@ -38,7 +38,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import peak_cpsat_steps
-from .milp_terms import linear_sum
+from .milp_terms import linear
 from .peak_data import (
     ModelSize,
     PeakData,
@@ -50,6 +50,7 @@ from .peak_data import (
     shared_deaths,
     ticker,
 )
+from .rows import Rows
 
 
 @dataclass(frozen=True)
@@ -62,19 +63,6 @@ class MilpStepsModel:
     """Per k: A_k and d_k."""
     windows: tuple[tuple[int, int], ...]
     """Per k: the first step with a variable, and the first that is fixed to 1."""
-
-    def done(self, i: int, s: int) -> Any:
-        """Return y, or its fixed value."""
-        if s <= self.data.earliest[i]:
-            return 0
-        return self.model.done[i, s] if s <= self.data.latest[i] else 1
-
-    def dead(self, k: int, s: int) -> Any:
-        """Return z, or its fixed value."""
-        start, stop = self.windows[k]
-        if s < start:
-            return 0
-        return self.model.dead[k, s] if s < stop else 1
 
 
 def size(data: PeakData) -> ModelSize:
@@ -144,14 +132,21 @@ def one_op_per_step(steps: MilpStepsModel, tick: Callable[[], None]) -> None:
     """Constraint 1 (where a variable is free; the fixed values fit)."""
     import pyomo.environ as pyo
 
-    data = steps.data
-    free = sorted({s for _, s in steps.model.done})
+    rows = Rows(steps.data.n)
+    for (_, s), variable in steps.model.done.items():
+        rows.variable(s, variable, 1)
+    for late in steps.data.latest:
+        rows.constant(late + 1, steps.data.n - 1, 1)
+    tick()
+    sums = {
+        s: (linear(variables, weights), s - constant) for s, variables, weights, constant in rows if variables
+    }
 
     def rule(_: Any, s: int) -> Any:
         tick()
-        return linear_sum((steps.done(i, s), 1) for i in range(data.n)) == s
+        return sums[s][0] == sums[s][1]
 
-    steps.model.one_op_per_step = pyo.Constraint(free, rule=rule)
+    steps.model.one_op_per_step = pyo.Constraint(list(sums), rule=rule)
 
 
 def done_stays_done(steps: MilpStepsModel, tick: Callable[[], None]) -> None:
@@ -207,18 +202,28 @@ def peak_covers_memory(steps: MilpStepsModel, tick: Callable[[], None]) -> None:
     import pyomo.environ as pyo
 
     data, own = steps.data, op_bytes(steps.data)
+    now = int(data.replace)  # the row of position s has M of step s + now, and both steps' extra
+    change = [a - b for a, b in zip(own.first, own.alone, strict=True)]
+    before = [(0 if now else c) - e for c, e in zip(change, own.extra, strict=True)]
+    after = [(c if now else 0) + e for c, e in zip(change, own.extra, strict=True)]
+    rows = Rows(data.n)
+    rows.constant(0, data.n - 1, own.start)
+    for (i, s), variable in steps.model.done.items():
+        rows.variable(s, variable, before[i])
+        rows.variable(s - 1, variable, after[i])
+    for i, late in enumerate(data.latest):
+        rows.constant(late + 1, data.n - 1, before[i])
+        rows.constant(late, data.n - 1, after[i])
+    for (k, s), variable in steps.model.dead.items():
+        rows.variable(s - now, variable, -steps.deaths[k][1])
+    for (_, nbytes), (_, stop) in zip(steps.deaths, steps.windows, strict=True):
+        rows.constant(stop - now, data.n - 1, -nbytes)
+    tick()
+    sums = [linear(variables, weights, constant) for _, variables, weights, constant in rows]
 
     def rule(model: Any, s: int) -> Any:
         tick()
-        weights: dict[tuple[int, int], int] = {}
-        now = s + 1 if data.replace else s
-        for i in range(data.n):
-            change = ((now, own.first[i] - own.alone[i]), (s + 1, own.extra[i]), (s, -own.extra[i]))
-            for step, nbytes in change:
-                weights[i, step] = weights.get((i, step), 0) + nbytes
-        terms = [(steps.done(i, step), nbytes) for (i, step), nbytes in weights.items()]
-        terms += [(steps.dead(k, now), -nbytes) for k, (_, nbytes) in enumerate(steps.deaths)]
-        return linear_sum([*terms, (model.peak, -1)]) <= -own.start
+        return model.peak >= sums[s]
 
     steps.model.peak_covers_memory = pyo.Constraint(range(data.n), rule=rule)
 

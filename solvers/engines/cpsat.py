@@ -111,7 +111,7 @@ def _outcome(
 ) -> Outcome:
     from ortools.sat.python import cp_model
 
-    detail = f"CP-SAT {status.name}"
+    detail = f"CP-SAT: {status.name}{supervisor.remark}"
     if status == cp_model.MODEL_INVALID:
         if context.options:
             raise UsageError(f"solver options: CP-SAT refuses them: {solver.solution_info()}")

@@ -127,7 +127,7 @@ def _outcome(
     from highspy import HighsModelStatus, SolutionStatus
 
     status, info = highs.getModelStatus(), highs.getInfo()
-    detail = f"HiGHS: {highs.modelStatusToString(status)}"
+    detail = f"HiGHS: {highs.modelStatusToString(status)}{supervisor.remark}"
     if status == HighsModelStatus.kInfeasible:
         return Outcome(infeasible=True, detail=detail)
     if info.valid and info.primal_solution_status == SolutionStatus.kSolutionStatusFeasible:

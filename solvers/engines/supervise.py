@@ -47,6 +47,13 @@ class Supervisor:
     _stop: Callable[[], None] = lambda: None
     _done: threading.Event = field(default_factory=threading.Event)
 
+    @property
+    def remark(self) -> str:
+        """What people should know of the stop, to be put behind the solver's own status."""
+        if self.reason is None or self.reason == "interrupted":
+            return ""
+        return f" (asked to stop: beyond its limit of {self.reason})"
+
     def callback(self, function: Callable[..., None]) -> Callable[..., None]:
         """Return the function for the solver to call: it never raises into the solver.
 
