@@ -3,8 +3,8 @@
 `run_job` carries out a run of an experiment in the calling process and writes its record; that is for
 debuggers and profilers (``lowtide job OUT NAME --here``). Everything else goes through
 `lowtide.results.sweeps.supervise`, which starts ``python -m lowtide.results.sweeps.job FD`` for each run: the
-run comes as JSON on standard input, what was found goes as JSON lines to the file descriptor FD, standard error is
-the log. So one run is one process, with one solver library, whose death costs one row.
+run comes as JSON on standard input, what was found goes as JSON lines to the file descriptor FD, standard
+error is the log. So one run is one process, with one solver library, whose death costs one row.
 """
 
 from __future__ import annotations
