@@ -9,7 +9,7 @@ from .output import emit_json, emit_pairs, emit_table, note
 from .parser import add_verb
 
 if TYPE_CHECKING:
-    from ..results.audit import Audit
+    from ..results.audits.audit import Audit
     from .parser import Subparsers
 
 PLANS = ("all", "optimal", "none")
@@ -46,8 +46,8 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Compare, verify and list."""
-    from ..results.audit import audit
-    from ..results.best_known import FILE
+    from ..results.audits.audit import audit
+    from ..results.audits.best_known import FILE
 
     found = audit(
         args.paths,

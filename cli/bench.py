@@ -16,7 +16,7 @@ from .output import emit, emit_json, emit_pairs, emit_table, note
 from .parser import add_verb, whole_number
 
 if TYPE_CHECKING:
-    from ..results.runspec import RunSpec
+    from ..results.sweeps.runspec import RunSpec
     from .parser import Subparsers
 
 STOPPED = 130
@@ -75,7 +75,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Carry out the experiment."""
-    from ..results.experiment import ExperimentError
+    from ..results.sweeps.experiment import ExperimentError
 
     if (args.experiment is None) == (args.resume is None):
         found = "both" if args.resume is not None else "neither"
@@ -98,9 +98,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _begin(args: argparse.Namespace) -> int:
     """Read the experiment, make its folder, carry it out."""
-    from ..results.experiment import read_experiment
-    from ..results.folder import begin, check_begin, pending, record_files
-    from ..results.local import hold
+    from ..results.sweeps.experiment import read_experiment
+    from ..results.sweeps.folder import begin, check_begin, pending, record_files
+    from ..results.sweeps.local import hold
     from .progress import Progress
 
     if args.out is None and not args.dry_run:
@@ -130,8 +130,8 @@ def _resume(args: argparse.Namespace) -> int:
     """Carry out what is left of a folder."""
     from contextlib import nullcontext
 
-    from ..results.folder import pending, read_runs
-    from ..results.local import hold
+    from ..results.sweeps.folder import pending, read_runs
+    from ..results.sweeps.local import hold
 
     out = Path(args.resume)
     runs = read_runs(out)
@@ -150,8 +150,8 @@ def _carry_out(
     done: Mapping[str, Mapping[str, Any]],
 ) -> int:
     """Carry out the runs that are left, on this machine or on a cluster."""
-    from ..results.folder import FolderError
-    from ..results.local import run_all, stopped_by_signals
+    from ..results.sweeps.folder import FolderError
+    from ..results.sweeps.local import run_all, stopped_by_signals
     from .bench_progress import SweepProgress
 
     total = len(left) + len(done)
@@ -194,8 +194,8 @@ def _carry_out(
 
 def improve_best_known(out: Path, path: str | None) -> None:
     """Improve a best-known file by the records of the folder, and say what became better."""
-    from ..results.best_known import FILE, update
-    from ..results.evidence import read_claims
+    from ..results.audits.best_known import FILE, update
+    from ..results.audits.evidence import read_claims
 
     done = update(read_claims([out]).claims, path or FILE)
     for change in done.changes:
@@ -230,7 +230,7 @@ def check_code(left: Sequence[RunSpec], out: Path) -> None:
     UsageError
         If so.
     """
-    from ..results.runspec import source_hash
+    from ..results.sweeps.runspec import source_hash
 
     for problem, method, code in sorted({(run.problem, run.method, run.source_hash) for run in left}):
         if (found := source_hash(problem, method)) != code:
@@ -285,7 +285,7 @@ def _list(
     done: Mapping[str, Mapping[str, Any]],
 ) -> int:
     """Print the runs and how long what is left takes; nothing is written."""
-    from ..results.estimate import Estimator
+    from ..results.sweeps.estimate import Estimator
     from .bench_progress import estimated
 
     estimator = Estimator(left, done.values())

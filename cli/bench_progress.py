@@ -12,13 +12,13 @@ from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from ..results.estimate import Estimator
+from ..results.sweeps.estimate import Estimator
 
 if TYPE_CHECKING:
     from rich.console import Group
 
-    from ..results.local import Event
-    from ..results.runspec import RunSpec
+    from ..results.sweeps.local import Event
+    from ..results.sweeps.runspec import RunSpec
 
 _PAUSE = 1.0  # seconds between two plain lines
 

@@ -14,8 +14,8 @@ from .output import note
 from .parser import whole_number
 
 if TYPE_CHECKING:
-    from ..results.runspec import RunSpec
-    from ..results.slurm import Situation
+    from ..results.sweeps.runspec import RunSpec
+    from ..results.sweeps.slurm import Situation
     from .bench_progress import SweepProgress
 
 TASKS = 256
@@ -45,7 +45,7 @@ def check(args: argparse.Namespace) -> None:
     BackendUnavailable
         If Slurm or submitit is not installed.
     """
-    from ..results.slurm_options import parse_options
+    from ..results.sweeps.slurm_options import parse_options
 
     if args.slurm is None:
         if args.chunk is not None:
@@ -56,7 +56,7 @@ def check(args: argparse.Namespace) -> None:
     except UsageError as error:
         raise UsageError(f"bench: --slurm: {error}") from None
     if not args.dry_run and not args.prepare:
-        from ..results.slurm_queue import check_available
+        from ..results.sweeps.slurm_queue import check_available
 
         check_available()
 
@@ -77,8 +77,8 @@ def carry_out(
     progress: SweepProgress,
 ) -> bool:
     """Have Slurm carry out runs; return whether some are left that no task will do."""
-    from ..results.slurm import job_numbers, run_on_slurm
-    from ..results.slurm_options import parse_options
+    from ..results.sweeps.slurm import job_numbers, run_on_slurm
+    from ..results.sweeps.slurm_options import parse_options
 
     tasks = run_on_slurm(
         out,

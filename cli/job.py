@@ -10,7 +10,7 @@ from .output import emit_json, note
 from .parser import add_verb
 
 if TYPE_CHECKING:
-    from ..results.local import Event
+    from ..results.sweeps.local import Event
     from .parser import Subparsers
 
 
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"job: found {wrong}, expected names of runs of {args.folder}")
     if args.here:
         return _run_here(Path(args.folder), args.names, args.json)
-    from ..results.local import execute
+    from ..results.sweeps.local import execute
 
     events: list[Event] = []
 
@@ -85,7 +85,7 @@ def line(name: str, record: dict[str, Any] | None) -> str:
 
 
 def _run_here(out: Path, names: list[str], as_json: bool) -> int:
-    from ..results.job import run_job
+    from ..results.sweeps.job import run_job
 
     records = [run_job(out, name) for name in names]
     for record in records:
@@ -102,10 +102,10 @@ def _run_file(path: str, out: str | None) -> int:
     import tempfile
 
     from ..instances.strict_json import parse_json, read_bytes
-    from ..results.folder import log_path
-    from ..results.local import stopped_by_signals
-    from ..results.runspec import RunSpec
-    from ..results.supervise import supervise
+    from ..results.sweeps.folder import log_path
+    from ..results.sweeps.local import stopped_by_signals
+    from ..results.sweeps.runspec import RunSpec
+    from ..results.sweeps.supervise import supervise
 
     run = RunSpec.from_dict(parse_json(read_bytes(path), path), path)
     with tempfile.TemporaryDirectory(prefix="lowtide-") as spare, stopped_by_signals() as stop:

@@ -54,7 +54,7 @@ def _on_record(graph: Graph) -> tuple[list[int], list[tuple[int, str]]]:
     """Return the peaks that were reached, and the bounds that were proved, each with its origin."""
     from ..instances.catalogue import entries
     from ..models.problem import Peak
-    from ..results.best_known import find_best_known
+    from ..results.audits.best_known import find_best_known
 
     bests, bounds = [], []
     entry = next((e for e in entries().values() if e.sha256 == graph.sha256), None)

@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     """Write the report."""
     from ..models.errors import UsageError
     from ..models.units import exact_bytes
-    from ..results.report import write_report
+    from ..results.reports.report import write_report
 
     if not args.out.lower().endswith((".html", ".htm")):
         raise UsageError(f"{args.out}: found another ending, expected .html")

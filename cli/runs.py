@@ -45,9 +45,9 @@ def read_runs(paths: Sequence[str], args: argparse.Namespace) -> pd.DataFrame:
     import pandas as pd
 
     from ..models.errors import UsageError
-    from ..results.best_known import read_best_known
-    from ..results.measured import measured, select, virtual_best
-    from ..results.store import frame, missing_runs
+    from ..results.audits.best_known import read_best_known
+    from ..results.tables.measured import measured, select, virtual_best
+    from ..results.tables.store import frame, missing_runs
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

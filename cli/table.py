@@ -12,7 +12,7 @@ from .output import emit, emit_pairs, emit_table
 from .parser import add_verb
 
 if TYPE_CHECKING:
-    from ..results.tables import Table
+    from ..results.tables.tables import Table
     from .parser import Subparsers
 
 FORMATS = {"text": ".txt", "md": ".md", "latex": ".tex", "csv": ".csv", "json": ".json"}
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     """Print or write the table."""
     from ..models.errors import UsageError
     from ..models.files import check_writable, write_whole
-    from ..results.tables import pivot, summary
+    from ..results.tables.tables import pivot, summary
 
     if args.out is not None:
         check_writable(args.out)
@@ -108,7 +108,7 @@ def _format(args: argparse.Namespace) -> str:
 def _text(table: Table, form: str, unit: str | None) -> str:
     import json
 
-    from ..results import table_text
+    from ..results.tables import table_text
 
     if form == "md":
         return table_text.markdown(table, unit)
@@ -122,7 +122,7 @@ def _text(table: Table, form: str, unit: str | None) -> str:
 
 
 def _show(table: Table, unit: str | None) -> None:
-    from ..results.table_text import plain
+    from ..results.tables.table_text import plain
 
     title, columns, rows = plain(table, unit)
     emit_table(columns, rows, title=title, right=columns[len(table.keys) :])
@@ -150,6 +150,6 @@ def _shift(text: str) -> float:
 
 
 def _values() -> str:
-    from ..results.values import VALUES
+    from ..results.tables.values import VALUES
 
     return ", ".join(VALUES)

@@ -1,18 +1,18 @@
 """Pictures for papers and notebooks, drawn with matplotlib.
 
 Of a plan: `profile` (memory over time), `gantt` (runs and copies), `residency` (memory of every tier).
-Of experiments (`lowtide.results.measured.measured`): `cactus`, `performance_profile`, `trace`,
+Of experiments (`lowtide.results.tables.measured.measured`): `cactus`, `performance_profile`, `trace`,
 `incumbents`, `scatter`. All of them take the axes or figure to draw on, return axes to go on with, and
 leave the file to `save`.
 """
 
 from __future__ import annotations
 
-from .figure import FILE_KINDS, file_kind, new_axes, new_figure, rendered, save
-from .plot_plan import gantt, gantt_inches, residency, residency_inches
-from .plot_profile import profile
-from .plot_runs import SCATTER_INCHES, cactus, performance_profile, scatter
-from .plot_trace import incumbents, trace
+from .figures.figure import FILE_KINDS, file_kind, new_axes, new_figure, rendered, save
+from .figures.plot_plan import gantt, gantt_inches, residency, residency_inches
+from .figures.plot_profile import profile
+from .figures.plot_runs import SCATTER_INCHES, cactus, performance_profile, scatter
+from .figures.plot_trace import incumbents, trace
 
 __all__ = [
     "FILE_KINDS",

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from lowtide.results.folder import write_record, write_runs
-from lowtide.results.record import Usage, complete, unanswered
-from lowtide.results.runspec import Limits, RunSpec, suite_hash
+from lowtide.results.sweeps.folder import write_record, write_runs
+from lowtide.results.sweeps.record import Usage, complete, unanswered
+from lowtide.results.sweeps.runspec import Limits, RunSpec, suite_hash
 
 METHODS = ("greedy", "auto", "cpsat", "milp")
 EXACT = METHODS[1:]

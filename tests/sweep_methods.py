@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lowtide.results.folder import read_record, record_files
-from lowtide.results.runspec import Limits, RunSpec, source_hash
+from lowtide.results.sweeps.folder import read_record, record_files
+from lowtide.results.sweeps.runspec import Limits, RunSpec, source_hash
 
 SOURCE = '''
 """Methods with defects."""

@@ -17,13 +17,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from lowtide.results.folder import write_runs
-from lowtide.results.local import Event, run_all
-from lowtide.results.runspec import Limits, RunSpec, suite_hash
-from lowtide.results.supervise import child_environment
+from lowtide.results.sweeps.folder import write_runs
+from lowtide.results.sweeps.local import Event, run_all
+from lowtide.results.sweeps.runspec import Limits, RunSpec, suite_hash
+from lowtide.results.sweeps.supervise import child_environment
 
 BLOCK = 10
-BARE = [sys.executable, "-c", "import lowtide.results.job"]
+BARE = [sys.executable, "-c", "import lowtide.results.sweeps.job"]
 
 
 def trivial_runs(count: int) -> list[RunSpec]:

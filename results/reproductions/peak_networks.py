@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from lowtide.results.store import read_records
+from lowtide.results.tables.store import read_records
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

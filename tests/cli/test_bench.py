@@ -14,9 +14,9 @@ import pytest
 
 from lowtide.cli.bench_progress import SweepProgress, clock
 from lowtide.models.errors import UsageError
-from lowtide.results.folder import read_runs, write_runs
-from lowtide.results.job import run_job
-from lowtide.results.local import Event
+from lowtide.results.sweeps.folder import read_runs, write_runs
+from lowtide.results.sweeps.job import run_job
+from lowtide.results.sweeps.local import Event
 from tests.commands import answer, command, contents, refused, within
 from tests.run_records import random_records
 from tests.sweep_methods import records_of
@@ -235,11 +235,14 @@ def test_terminal_shows_bar_runs_and_time_left(experiment: Path) -> None:
     assert "feasible 2  optimal 2" in text
 
 
-def test_committed_experiments_can_be_read() -> None:
+@pytest.mark.parametrize("path", sorted(PLANS.glob("*.toml")), ids=lambda path: path.stem)
+def test_committed_experiments_can_be_read(path: Path) -> None:
     pytest.importorskip("onnx")
-    for path in sorted(PLANS.glob("*.toml")):
-        found = answer("bench", path, "--dry-run", cwd=path.parent)
-        assert found["pending"], path
+    default = Path(__file__).resolve().parents[3] / "shared" / "data"
+    if "data:" in path.read_text() and not Path(os.environ.get("LOWTIDE_DATA") or default).exists():
+        pytest.skip("real graphs not at hand: set LOWTIDE_DATA to their folder")
+    found = answer("bench", path, "--dry-run", cwd=path.parent)
+    assert found["pending"], path
 
 
 def test_clock() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from lowtide import load
 from lowtide.models.errors import InstanceError
-from lowtide.results.best_known import (
+from lowtide.results.audits.best_known import (
     BestKnown,
     Mark,
     find_best_known,
@@ -19,8 +19,8 @@ from lowtide.results.best_known import (
     read_best_known,
     update,
 )
-from lowtide.results.best_known import Update as Changes
-from lowtide.results.evidence import read_claims
+from lowtide.results.audits.best_known import Update as Changes
+from lowtide.results.audits.evidence import read_claims
 from tests.commands import answer
 from tests.experiments import Record, proved, run
 
@@ -204,6 +204,6 @@ def test_verify_measures_the_gap_to_the_best_known(tmp_path: Path, monkeypatch: 
     spec = "gen:randwire?n=8,seed=3"
     record = run(tmp_path / "out", spec, "greedy", bound=1)
     improve(tmp_path)
-    monkeypatch.setattr("lowtide.results.best_known.FILE", tmp_path / "known.json")
+    monkeypatch.setattr("lowtide.results.audits.best_known.FILE", tmp_path / "known.json")
     found = answer("show", spec, cwd=tmp_path)
     assert (found["best_known"], found["known_bound"]) == (record["objective"], 1)

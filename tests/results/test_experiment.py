@@ -12,10 +12,10 @@ import pytest
 from lowtide import load
 from lowtide.instances import write_graph
 from lowtide.models.errors import InstanceError
-from lowtide.results.estimate import Estimator
-from lowtide.results.experiment import Experiment, ExperimentError, read_experiment
-from lowtide.results.folder import read_run, read_runs, write_runs
-from lowtide.results.runspec import Limits, RunSpec, suite_hash
+from lowtide.results.sweeps.estimate import Estimator
+from lowtide.results.sweeps.experiment import Experiment, ExperimentError, read_experiment
+from lowtide.results.sweeps.folder import read_run, read_runs, write_runs
+from lowtide.results.sweeps.runspec import Limits, RunSpec, suite_hash
 from tests.run_records import random_records
 from tests.sweep_methods import planned
 

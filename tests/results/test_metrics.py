@@ -12,9 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lowtide.models.errors import UsageError
-from lowtide.results.best_known import BestKnown, Mark
-from lowtide.results.measured import measured, name_of, primal_integrals, select, traces, virtual_best, wins
-from lowtide.results.metrics import (
+from lowtide.results.audits.best_known import BestKnown, Mark
+from lowtide.results.tables.measured import (
+    measured,
+    name_of,
+    primal_integrals,
+    select,
+    traces,
+    virtual_best,
+    wins,
+)
+from lowtide.results.tables.metrics import (
     penalized_time,
     performance_ratios,
     primal_gap,
@@ -22,7 +30,7 @@ from lowtide.results.metrics import (
     profile_steps,
     shifted_geometric_mean,
 )
-from lowtide.results.store import frame
+from lowtide.results.tables.store import frame
 from tests.sweeps import record, sweep, write_experiment
 
 

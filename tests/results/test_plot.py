@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from lowtide import Graph, Machine, Op, Peak, Plan, Tensor, load, solve, verify
 from lowtide.models.errors import UsageError, VerificationError
 from lowtide.models.plan import Free
-from lowtide.results.profile_drawing import shorten, spread
+from lowtide.results.figures.profile_drawing import shorten, spread
 
 pytest.importorskip("matplotlib")
 from matplotlib.text import Text

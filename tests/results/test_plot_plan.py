@@ -31,8 +31,8 @@ from lowtide import (
     verify,
 )
 from lowtide.models.errors import UsageError, VerificationError
-from lowtide.results.plan_drawing import OTHER, RUN_COLOURS, Bar, merged, op_kinds, rows_of
-from lowtide.results.plot_plan import _within
+from lowtide.results.figures.plan_drawing import OTHER, RUN_COLOURS, Bar, merged, op_kinds, rows_of
+from lowtide.results.figures.plot_plan import _within
 from tests.random_plans import random_case
 
 pytest.importorskip("matplotlib")

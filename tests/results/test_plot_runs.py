@@ -14,8 +14,8 @@ import pytest
 
 from lowtide.models.errors import UsageError
 from lowtide.results import plot
-from lowtide.results.measured import measured, select, virtual_best
-from lowtide.results.store import frame
+from lowtide.results.tables.measured import measured, select, virtual_best
+from lowtide.results.tables.store import frame
 from tests.sweeps import record, sweep, write_experiment
 
 pytest.importorskip("matplotlib")

@@ -16,10 +16,17 @@ pytest.importorskip("jinja2")
 
 from lowtide.__main__ import main
 from lowtide.models.errors import BackendUnavailable, UsageError
-from lowtide.results.report import report_html
-from lowtide.results.report_charts import SPARK_HEIGHT, Axis, own_gaps, sparkline, time_axis, value_ticks
-from lowtide.results.report_text import command_of
-from lowtide.results.report_view import views
+from lowtide.results.reports.report import report_html
+from lowtide.results.reports.report_charts import (
+    SPARK_HEIGHT,
+    Axis,
+    own_gaps,
+    sparkline,
+    time_axis,
+    value_ticks,
+)
+from lowtide.results.reports.report_text import command_of
+from lowtide.results.reports.report_view import views
 from tests.commands import answer, refused, within
 from tests.experiments import proved, run, write
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lowtide.results import report
+from lowtide.results.reports import report
 from tests.browser import Page, browser, executable
 from tests.experiments import proved, run
 

@@ -15,13 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowtide.models.errors import UsageError
-from lowtide.results import slurm
-from lowtide.results.folder import write_record, write_runs
-from lowtide.results.runspec import RunSpec
-from lowtide.results.slurm import Situation, run_on_slurm
-from lowtide.results.slurm_options import check_time, chunks, minutes, parse_options, task_parameters
-from lowtide.results.slurm_queue import TaskState, most_tasks, read_states
-from lowtide.results.supervise import supervise
+from lowtide.results.sweeps import slurm
+from lowtide.results.sweeps.folder import write_record, write_runs
+from lowtide.results.sweeps.runspec import RunSpec
+from lowtide.results.sweeps.slurm import Situation, run_on_slurm
+from lowtide.results.sweeps.slurm_options import check_time, chunks, minutes, parse_options, task_parameters
+from lowtide.results.sweeps.slurm_queue import TaskState, most_tasks, read_states
+from lowtide.results.sweeps.supervise import supervise
 from tests.commands import refused, within
 from tests.run_records import random_records
 from tests.sweep_methods import alive, planned, records_of, told, wait_for
@@ -153,7 +153,7 @@ def test_usage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str
 
 
 def test_submitit_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lowtide.results.slurm_queue.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("lowtide.results.sweeps.slurm_queue.importlib.util.find_spec", lambda name: None)
     line = refused("bench", "exp.toml", "--out", "o", "--slurm", "time=1", cwd=tmp_path, run=within)
     assert line == "--slurm: found no submitit, expected it: pip install 'lowtide[slurm]'"
 

@@ -17,9 +17,9 @@ import pytest
 
 from lowtide.models.errors import UsageError
 from lowtide.models.files import write_whole
-from lowtide.results import record_files
-from lowtide.results.store import DamagedRecordWarning, flat, frame, missing_runs, read_records
-from lowtide.results.store_index import _FORMAT
+from lowtide.results.sweeps import record_files
+from lowtide.results.tables.store import DamagedRecordWarning, flat, frame, missing_runs, read_records
+from lowtide.results.tables.store_index import _FORMAT
 from tests.sweeps import record, sweep, write_experiment
 
 
@@ -153,7 +153,7 @@ def test_folder_that_cannot_be_written_is_read(tmp_path: Path, monkeypatch: pyte
     def refuse(path: Path, content: bytes) -> None:
         raise UsageError(f"{path}: found a full disk, expected room")
 
-    monkeypatch.setattr("lowtide.results.store_index.write_whole", refuse)
+    monkeypatch.setattr("lowtide.results.tables.store_index.write_whole", refuse)
     assert len(frame(tmp_path)) == len(sweep(2))
     assert not (tmp_path / "index.json.gz").exists()
 
@@ -275,7 +275,7 @@ def test_readers_are_not_disturbed_by_writers(tmp_path: Path) -> None:
 
 
 def test_pandas_is_imported_only_when_a_frame_is_made() -> None:
-    code = "import sys, lowtide.results.store; sys.exit('pandas' in sys.modules)"
+    code = "import sys, lowtide.results.tables.store; sys.exit('pandas' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

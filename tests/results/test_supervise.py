@@ -16,9 +16,9 @@ import pytest
 from lowtide import load, verify
 from lowtide.instances import read_plan
 from lowtide.models.errors import UsageError
-from lowtide.results.folder import log_path, read_record, record_path
-from lowtide.results.runspec import RunSpec
-from lowtide.results.supervise import THREAD_VARIABLES, supervise
+from lowtide.results.sweeps.folder import log_path, read_record, record_path
+from lowtide.results.sweeps.runspec import RunSpec
+from lowtide.results.sweeps.supervise import THREAD_VARIABLES, supervise
 from tests.sweep_methods import alive, planned, told, wait_for
 
 
@@ -147,8 +147,8 @@ def test_stopped_leaves_no_record(defects: Path) -> None:
 def test_run_ends_with_its_supervisor(defects: Path) -> None:
     run = planned("user-deaf")
     program = (
-        "import json, sys; from pathlib import Path; from lowtide.results.runspec import RunSpec; "
-        "from lowtide.results.supervise import supervise; "
+        "import json, sys; from pathlib import Path; from lowtide.results.sweeps.runspec import RunSpec; "
+        "from lowtide.results.sweeps.supervise import supervise; "
         "supervise(Path(sys.argv[1]), RunSpec.from_dict(json.loads(sys.argv[2])))"
     )
     words = [sys.executable, "-c", program, str(defects), json.dumps(run.to_dict())]

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from lowtide.results.folder import record_path, write_runs
-from lowtide.results.runspec import RunSpec
+from lowtide.results.sweeps.folder import record_path, write_runs
+from lowtide.results.sweeps.runspec import RunSpec
 from tests.commands import command, lowtide
 from tests.sweep_methods import alive, planned, records_of, told, wait_for
 

@@ -13,12 +13,12 @@ import pandas as pd
 import pytest
 
 from lowtide.models.errors import UsageError
-from lowtide.results import table_text
-from lowtide.results.cells import Cell
-from lowtide.results.measured import measured, virtual_best
-from lowtide.results.metrics import shifted_geometric_mean
-from lowtide.results.store import frame
-from lowtide.results.tables import Table, pivot, summary
+from lowtide.results.tables import table_text
+from lowtide.results.tables.cells import Cell
+from lowtide.results.tables.measured import measured, virtual_best
+from lowtide.results.tables.metrics import shifted_geometric_mean
+from lowtide.results.tables.store import frame
+from lowtide.results.tables.tables import Table, pivot, summary
 from tests.sweeps import record, sweep, write_experiment
 
 
@@ -299,7 +299,7 @@ def test_text_and_json_say_the_same(three: pd.DataFrame) -> None:
 def test_every_value_of_a_believable_sweep(tmp_path: Path) -> None:
     runs = measured(frame(write_experiment(tmp_path, sweep(6))))
     both = pd.concat([runs, virtual_best(runs)], ignore_index=True)
-    from lowtide.results.values import VALUES
+    from lowtide.results.tables.values import VALUES
 
     for value in VALUES:
         table = pivot(both, value=value)

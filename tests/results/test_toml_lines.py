@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lowtide.results.toml_lines import Place, line_numbers
+from lowtide.results.sweeps.toml_lines import Place, line_numbers
 
 EVERYTHING = r'''# comment with [ and "
 title = "a # b"  # and so on

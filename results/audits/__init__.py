@@ -1,0 +1,1 @@
+"""Contradictions between records, and the best values known."""

@@ -1,0 +1,323 @@
+"""The best that is known about each question: objective and bound, and the runs that they come from.
+
+``best_known.json`` beside this module is part of the package. `update` only ever improves it: an
+objective counts once its plan was verified again, a bound if nothing known contradicts it.
+
+::
+
+    {"format": "lowtide/best-known", "version": 1, "entries": [
+     {"instance", "instance_sha256", "problem", "unit",
+      "objective": {"value", "method", "date", "version"} | null,
+      "bound": {"value", "method", "date", "version", "proof"} | null}]}
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...instances.spec import parse_spec
+from ...instances.strict_json import (
+    TEXT,
+    Field,
+    check_header,
+    check_object,
+    check_rows,
+    dump_json,
+    is_list,
+    is_object,
+    is_size,
+    is_text,
+    optional,
+    parse_json,
+    read_bytes,
+    required,
+)
+from ...models.errors import InstanceError, LowtideError
+from ...models.files import write_whole
+from ...models.graph import Graph
+from ...models.result import Status
+from .claims import Claim, Question, unit_of
+from .recheck import recheck
+
+FORMAT = "lowtide/best-known"
+FILE = Path(__file__).parents[1] / "best_known.json"
+"""The file of the package."""
+
+_MARK = {
+    "value": required(Field(is_size, "an integer >= 0")),
+    "method": required(TEXT),
+    "date": required(Field(optional(is_text), "a day such as 2026-01-31 or null")),
+    "version": required(Field(optional(is_text), "a version or null")),
+}
+_BOUND = {**_MARK, "proof": Field(lambda v: v in ("exact", "floating", None), '"exact", "floating" or null')}
+_ENTRY = {
+    "instance": required(TEXT),
+    "instance_sha256": required(TEXT),
+    "problem": required(TEXT),
+    "unit": required(TEXT),
+    "objective": required(Field(optional(is_object), "an object or null")),
+    "bound": required(Field(optional(is_object), "an object or null")),
+}
+_HEAD = {
+    "format": required(TEXT),
+    "version": required(Field(is_size, "an integer")),
+    "entries": required(Field(is_list, "a list of entries")),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """A value and the run that it comes from; `proof` ("exact", "floating") of a bound only."""
+
+    value: int
+    method: str
+    date: str | None = None
+    version: str | None = None
+    proof: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BestKnown:
+    """The best objective and the best bound of a question, each from a run of its own, or None."""
+
+    instance: str
+    sha256: str
+    problem: str
+    unit: str
+    objective: Mark | None = None
+    bound: Mark | None = None
+
+
+class Change(NamedTuple):
+    """An improvement: `side` is "objective" or "bound", `old` None if nothing was known."""
+
+    instance: str
+    problem: str
+    side: str
+    old: int | None
+    new: int
+    method: str
+
+
+class Update(NamedTuple):
+    """What an update changed, and in words what it would have taken but for a doubt."""
+
+    changes: list[Change]
+    refused: list[str]
+
+
+def read_best_known(path: str | os.PathLike[str] | None = None) -> dict[Question, BestKnown]:
+    """Return the entries of a best-known file (default: the package's) by question.
+
+    Raises
+    ------
+    InstanceError
+        If the file is not exactly of the format.
+
+    Examples
+    --------
+    >>> all(known.sha256 == sha256 for (sha256, problem), known in read_best_known().items())
+    True
+    """
+    where = os.fspath(FILE if path is None else path)
+    data = parse_json(read_bytes(where), where)
+    check_header(data, "best-known", where)
+    check_object(data, _HEAD, where)
+    check_rows(data["entries"], _ENTRY, where, "entry")
+    found: dict[Question, BestKnown] = {}
+    for i, row in enumerate(data["entries"]):
+        for side, fields in (("objective", _MARK), ("bound", _BOUND)):
+            if row[side] is not None:
+                check_object(row[side], fields, f"{where}: entry {i} {row['instance']!r}, {side}")
+        question = (row["instance_sha256"], row["problem"])
+        if question in found:
+            raise InstanceError(f"{where}: entry {i}: found {row['instance']!r} twice, expected it once")
+        found[question] = BestKnown(
+            instance=row["instance"],
+            sha256=row["instance_sha256"],
+            problem=row["problem"],
+            unit=row["unit"],
+            objective=None if row["objective"] is None else Mark(**row["objective"]),
+            bound=None if row["bound"] is None else Mark(**row["bound"]),
+        )
+    return found
+
+
+def write_best_known(known: Mapping[Question, BestKnown], path: str | os.PathLike[str] = FILE) -> None:
+    """Write a best-known file: one entry a line, in a fixed order, whole or not at all."""
+    entries = sorted(known.values(), key=lambda k: (k.problem, k.instance, k.sha256))
+    data = {"format": FORMAT, "version": 1, "entries": [_entry(k) for k in entries]}
+    write_whole(path, dump_json(data, ("entries",)))
+
+
+def find_best_known(sha256: str, problem: str) -> BestKnown | None:
+    """Return what the package's file knows about a question, or None."""
+    return read_best_known().get((sha256, problem))
+
+
+def claims_of(known: Mapping[Question, BestKnown], source: str) -> list[Claim]:
+    """Return the entries as claims: one for each objective, one for each bound."""
+    claims = []
+    for entry in known.values():
+        for side, mark in (("objective", entry.objective), ("bound", entry.bound)):
+            if mark is not None:
+                claim = Claim(
+                    source=source,
+                    name=f"{entry.instance}, {side}",
+                    instance=entry.instance,
+                    sha256=entry.sha256,
+                    problem=entry.problem,
+                    method=mark.method,
+                    status=Status.FEASIBLE if side == "objective" else Status.UNKNOWN,
+                    date=mark.date,
+                    version=mark.version,
+                )
+                claims.append(
+                    replace(claim, objective=mark.value)
+                    if side == "objective"
+                    else replace(claim, bound=mark.value, proof=mark.proof, verified=False)
+                )
+    return claims
+
+
+def update(claims: Iterable[Claim], path: str | os.PathLike[str] = FILE) -> Update:
+    """Improve a best-known file by what records say.
+
+    Nothing that is known gets worse. A better objective is taken only if its plan is there and verifies
+    again; a better bound only if the plan of its record, if it has one, does, and if it is not above
+    the best objective. A question about which the records and the file contradict each other is left
+    as it is (``lowtide audit`` lists the records).
+
+    Parameters
+    ----------
+    claims
+        Those of experiments: `lowtide.results.audits.evidence.read_claims`.
+    path
+        The file to improve; default: the package's. It is not touched if nothing improves.
+
+    Returns
+    -------
+    Update
+        The changes made, and what was refused.
+
+    Raises
+    ------
+    InstanceError
+        If the file is bad input.
+    UsageError
+        If the file cannot be written.
+    """
+    known = read_best_known(path) if Path(path).exists() else {}
+    by_question: dict[Question, list[Claim]] = {}
+    for claim in claims:
+        by_question.setdefault(claim.question, []).append(claim)
+    done = Update([], [])
+    for question, about in by_question.items():
+        first = about[0]
+        entry = known.get(question) or BestKnown(
+            instance=portable_name(first.instance),
+            sha256=first.sha256,
+            problem=first.problem,
+            unit=unit_of(first.problem),
+        )
+        better = _improved(entry, about, done.refused)
+        for side in ("objective", "bound"):
+            old, new = getattr(entry, side), getattr(better, side)
+            if new != old:
+                value = None if old is None else old.value
+                done.changes.append(Change(entry.instance, entry.problem, side, value, new.value, new.method))
+        if better != entry:
+            known[question] = better
+    if done.changes:
+        write_best_known(known, path)
+    return done
+
+
+def portable_name(spec: str) -> str:
+    """Return what to call an instance on another machine: of a path only the name of the file.
+
+    Examples
+    --------
+    >>> portable_name("onnx:resnet50?train=1"), portable_name("somewhere/graph.json.gz")
+    ('onnx:resnet50?train=1', 'graph.json.gz')
+    """
+    try:
+        parsed = parse_spec(spec)
+    except LowtideError:
+        return spec
+    if parsed.scheme not in ("path", "native"):
+        return spec
+    return str(replace(parsed, scheme="path", name=os.path.basename(parsed.name)))
+
+
+def _improved(entry: BestKnown, claims: Sequence[Claim], refused: list[str]) -> BestKnown:
+    """Return the entry with the best verified objective and the best bound of the claims."""
+    graphs: dict[str, Graph] = {}
+    objective = entry.objective
+    for claim in sorted((c for c in claims if c.objective is not None), key=_objective):
+        if objective is not None and _objective(claim) >= objective.value:
+            break
+        if doubt := _doubt(claim, graphs, needs_plan=True):
+            refused.append(f"{claim}: objective {claim.objective}, {doubt}")
+            continue
+        objective = _mark(claim, _objective(claim), None)
+        break
+    bound = entry.bound
+    for claim in sorted((c for c in claims if c.bound is not None), key=_strength, reverse=True):
+        value, _ = _strength(claim)
+        if bound is not None and _strength(claim) <= (bound.value, bound.proof == "exact"):
+            break
+        if doubt := _doubt(claim, graphs, needs_plan=False):
+            refused.append(f"{claim}: bound {value}, {doubt}")
+            continue
+        bound = _mark(claim, value, claim.proof)
+        break
+    if objective is not None and bound is not None and bound.value > objective.value:
+        refused.append(
+            f"{entry.instance}, {entry.problem}: bound {bound.value} ({bound.method}) above "
+            f"objective {objective.value} ({objective.method})"
+        )
+        return entry
+    return replace(entry, objective=objective, bound=bound)
+
+
+def _objective(claim: Claim) -> int:
+    assert claim.objective is not None
+    return claim.objective
+
+
+def _strength(claim: Claim) -> tuple[int, bool]:
+    assert claim.bound is not None
+    return claim.bound, claim.proof == "exact"
+
+
+def _doubt(claim: Claim, graphs: dict[str, Graph], *, needs_plan: bool) -> str | None:
+    """Return why a claim is not taken, or None."""
+    if claim.status is Status.FAILED:
+        return "the run failed"
+    if claim.plan is None:
+        return "without a plan to verify" if needs_plan else None
+    found = recheck(claim, graphs)
+    return found.fault[1] if found.fault is not None else found.unchecked
+
+
+def _mark(claim: Claim, value: int, proof: str | None) -> Mark:
+    return Mark(value=value, method=claim.method, date=claim.date, version=claim.version, proof=proof)
+
+
+def _entry(known: BestKnown) -> dict[str, Any]:
+    def mark(item: Mark | None, keys: Iterable[str]) -> dict[str, Any] | None:
+        return None if item is None else {key: getattr(item, key) for key in keys}
+
+    return {
+        "instance": known.instance,
+        "instance_sha256": known.sha256,
+        "problem": known.problem,
+        "unit": known.unit,
+        "objective": mark(known.objective, _MARK),
+        "bound": mark(known.bound, _BOUND),
+    }

@@ -1,0 +1,114 @@
+"""What is on record about questions: the claims of run records.
+
+A *question* is an instance (by its hash) and a problem. A *claim* is what one record says about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...instances.strict_json import show
+from ...models.errors import InstanceError
+from ...models.problem import PROBLEMS
+from ...models.result import Status
+
+Question = tuple[str, str]
+"""Hash of the instance, name of the problem."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What one record says about a question.
+
+    Attributes
+    ----------
+    source, name
+        The file or folder that it stands in, and its name there.
+    instance, sha256, problem
+        The question; the instance as `lowtide.results.sweeps.job.load_instance` takes it, where known.
+    objective, bound
+        None if absent.
+    proof
+        That of the bound: "exact" or "floating"; None if not stated.
+    verified
+        Whether the objective is the verifier's.
+    plan
+        The file of its plan, or None.
+    date
+        The day of the run, ISO, or None.
+    version
+        Of the package that ran, or None.
+    """
+
+    source: str
+    name: str
+    instance: str
+    sha256: str
+    problem: str
+    method: str
+    status: Status
+    objective: int | None = None
+    bound: int | None = None
+    proof: str | None = None
+    verified: bool = True
+    plan: Path | None = None
+    date: str | None = None
+    version: str | None = None
+
+    @property
+    def question(self) -> Question:
+        """What it is about."""
+        return self.sha256, self.problem
+
+    def __str__(self) -> str:
+        return f"{self.source}: {self.name} ({self.method})"
+
+
+def claim_of(record: Mapping[str, Any], source: str, name: str, folder: Path) -> Claim | None:
+    """Return the claim of a record; None if it names no instance by hash.
+
+    Raises
+    ------
+    InstanceError
+        If a value is not what it must be.
+    """
+    sha256 = record.get("instance_sha256")
+    if sha256 is None:
+        return None
+    texts = {"instance_sha256": sha256, **{k: record.get(k) for k in ("instance", "problem", "method")}}
+    texts["instance"] = record.get("spec") or texts["instance"]
+    for key, value in texts.items():
+        if not isinstance(value, str):
+            raise InstanceError(f"{key}: found {show(value)}, expected a string")
+    if record.get("status") not in tuple(Status):
+        raise InstanceError(
+            f"status: found {show(record.get('status'))}, expected one of {', '.join(Status)}"
+        )
+    for key in ("objective", "bound"):
+        if record.get(key) is not None and type(record[key]) is not int:
+            raise InstanceError(f"{key}: found {show(record[key])}, expected an integer or null")
+    plan, started = record.get("plan"), record.get("started")
+    return Claim(
+        source=source,
+        name=name,
+        instance=texts["instance"],
+        sha256=sha256,
+        problem=texts["problem"],
+        method=texts["method"],
+        status=Status(record["status"]),
+        objective=record.get("objective"),
+        bound=record.get("bound"),
+        proof=record.get("proof"),
+        verified=record.get("verified", record.get("objective") is not None) is True,
+        plan=folder / plan if isinstance(plan, str) else None,
+        date=started[:10] if isinstance(started, str) else None,
+        version=record.get("version"),
+    )
+
+
+def unit_of(problem: str) -> str:
+    """Return the unit of a problem's objective; empty for a problem that is not known here."""
+    return PROBLEMS[problem].unit if problem in PROBLEMS else ""

@@ -1,0 +1,1 @@
+"""How pictures are drawn; `lowtide.plot` is their public face."""

@@ -1,0 +1,269 @@
+"""Pictures of a plan: Gantt chart of runs and copies, memory of every tier."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...models.plan import Plan
+from ...models.profile import memory_profile
+from ...models.result import Result
+from ...models.units import format_bytes, format_duration
+from ...models.verify import verify
+from . import plan_drawing as drawing
+from .figure import INCHES, pyplot_figure
+from .plan_drawing import Bar, Lane
+from .plot_profile import plan_and_graph
+from .profile_drawing import COLOURS, draw_areas, label_levels, scale_for, style_axes, write_head
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from ...models.graph import Graph
+    from ...models.verdict import Verification
+
+
+def gantt(
+    item: Result | Plan,
+    graph: Graph | None = None,
+    ax: Axes | None = None,
+    *,
+    title: str | None = None,
+    subtitle: str | None = None,
+) -> Axes:
+    """Draw what each processor runs and what each channel copies, over time.
+
+    One lane per processor, then one per channel; copies at the same time lie in rows of their lane.
+    Runs are coloured by kind of op, copies by kind of tensor. At the right stands how busy each is.
+    What is too narrow to be seen is joined, so that thousands of runs are a small file.
+
+    Parameters
+    ----------
+    item
+        A result with a plan, or a plan.
+    graph
+        The graph of a plan; a result has its own.
+    ax
+        Where to draw; default: a new pyplot figure of `gantt_inches`.
+    title, subtitle
+        Default: the instance; makespan, stall and counts.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes, to go on with.
+
+    Raises
+    ------
+    UsageError
+        If there is no plan or no graph.
+    VerificationError
+        If the plan does not verify: nothing is drawn of such a plan.
+    BackendUnavailable
+        If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> result = lt.solve(lt.Peak(lt.load("gen:chain?n=5&seed=1")), method="greedy")
+    >>> lt.plot.gantt(result, ax=lt.plot.new_axes()).get_xlabel()
+    'ops executed'
+    """
+    from matplotlib.patches import Patch
+
+    plan, graph = plan_and_graph(item, graph, "gantt")
+    verdict = verify(graph, plan)
+    verdict.raise_if_invalid()
+    ax = pyplot_figure(gantt_inches(plan)).subplots() if ax is None else ax
+    span = max(verdict.makespan, 1)
+    scale = scale_for(span, 1, counts_ops=_counts_ops(plan))
+    ops, copies = drawing.op_kinds(graph, plan), drawing.copy_kinds(graph, plan)
+    lanes = [(lane, ops) for lane in _processors(graph, plan, span)]
+    lanes += [(lane, copies) for lane in _channels(graph, plan, span)]
+
+    style_axes(ax, scale, span, 1)
+    ax.set(ylim=(len(lanes) - 0.4, -0.6), ylabel="", yticks=[])
+    ax.grid(visible=False)
+    ax.spines["left"].set_visible(False)
+    for y, (lane, colours) in enumerate(lanes):
+        drawing.draw_lane(ax, lane, y, scale.x_unit, span, colours)
+    legends = [
+        {kind: Patch(facecolor=colour) for kind, colour in ops.items()},
+        {f"copies of {kind}": Patch(facecolor=colour) for kind, colour in copies.items()},
+    ]
+    write_head(
+        ax,
+        _title(item, graph) if title is None else title,
+        _subtitle(item, plan, verdict) if subtitle is None else subtitle,
+        *legends,
+    )
+    return ax
+
+
+def gantt_inches(plan: Plan) -> tuple[float, float]:
+    """Return width and height of a figure in which every lane of the plan has the same good height."""
+    lanes = len(plan.machine.processors) + len(plan.machine.channels)
+    return INCHES[0], 1.8 + 0.45 * lanes
+
+
+def residency(
+    item: Result | Plan,
+    graph: Graph | None = None,
+    figure: Figure | None = None,
+    *,
+    title: str | None = None,
+    subtitle: str | None = None,
+) -> list[Axes]:
+    """Draw the memory of every tier over time, one under the other, stacked by kind of tensor.
+
+    Parameters
+    ----------
+    item
+        A result with a plan, or a plan.
+    graph
+        The graph of a plan; a result has its own.
+    figure
+        Where to draw; default: a new pyplot figure of `residency_inches`.
+    title, subtitle
+        Default: the instance; makespan, stall and counts.
+
+    Returns
+    -------
+    list of matplotlib.axes.Axes
+        The axes of each tier, innermost first.
+
+    Raises
+    ------
+    UsageError
+        If there is no plan or no graph.
+    VerificationError
+        If the plan does not verify: nothing is drawn of such a plan.
+    BackendUnavailable
+        If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> result = lt.solve(lt.Peak(lt.load("gen:chain?n=5&seed=1")), method="greedy")
+    >>> [ax.get_ylabel() for ax in lt.plot.residency(result, figure=lt.plot.new_figure())]
+    ['memory [B]']
+    """
+    from matplotlib.patches import Patch
+
+    plan, graph = plan_and_graph(item, graph, "residency")
+    verdict = verify(graph, plan)
+    verdict.raise_if_invalid()
+    figure = pyplot_figure(residency_inches(plan)) if figure is None else figure
+    tiers = plan.machine.tiers
+    rows: Sequence[Axes] = figure.subplots(len(tiers), 1, sharex=True, squeeze=False)[:, 0].tolist()
+    kinds: set[str] = set()
+    for ax, tier in zip(rows, tiers, strict=True):
+        memory = memory_profile(graph, plan, tier.name)
+        levels = {"peak": memory.peak} if memory.peak else {}
+        if tier.capacity is not None:
+            levels["capacity"] = tier.capacity
+        end, most = max(int(memory.times[-1]), 1), max(levels.values(), default=0)
+        scale = scale_for(end, most, counts_ops=_counts_ops(plan))
+        style_axes(ax, scale, end, most)
+        unit = scale.y_name.partition(" ")[2]
+        ax.set_ylabel(f"{tier.name} {unit}")
+        draw_areas(ax, memory, scale)
+        label_levels(ax, levels, scale)
+        if not memory.peak:
+            ax.set_yticks([0])
+            ax.text(0.5, 0.5, "never used", transform=ax.transAxes, ha="center", va="center", color="#777777")
+        kinds.update(ax.get_legend_handles_labels()[1])
+        if ax is not rows[-1]:
+            ax.set_xlabel("")
+            ax.tick_params(labelbottom=False)
+    figure.align_ylabels(rows)
+    legend = {kind: Patch(facecolor=colour) for kind, colour in COLOURS.items() if kind in kinds}
+    write_head(
+        rows[0],
+        _title(item, graph) if title is None else title,
+        _subtitle(item, plan, verdict) if subtitle is None else subtitle,
+        legend,
+    )
+    return [*rows]
+
+
+def residency_inches(plan: Plan) -> tuple[float, float]:
+    """Return width and height of a figure in which every tier of the plan has the same good height."""
+    tiers = len(plan.machine.tiers)
+    return INCHES[0], INCHES[1] if tiers == 1 else 1.4 + 1.7 * tiers
+
+
+def _processors(graph: Graph, plan: Plan, span: int) -> list[Lane]:
+    lanes = []
+    for processor in plan.machine.processors:
+        bars = [
+            Bar(run.start, run.end, graph.ops[run.op].kind or "op", graph.ops[run.op].name)
+            for run in plan.runs
+            if run.processor == processor.name
+        ]
+        placed, rows = drawing.rows_of(bars)
+        lanes.append(Lane(processor.name, _busy(bars, span), placed, rows))
+    return lanes
+
+
+def _channels(graph: Graph, plan: Plan, span: int) -> list[Lane]:
+    lanes = []
+    for channel in plan.machine.channels:
+        bars, moved = [], 0
+        for copy in plan.copies:
+            if (copy.src, copy.dst) != (channel.src, channel.dst):
+                continue
+            tensor = graph.tensors[copy.tensor]
+            moved += tensor.nbytes if copy.bytes is None else copy.bytes[1] - copy.bytes[0]
+            for start, end in _within(copy.start, copy.end, plan.period):
+                bars.append(Bar(start, end, tensor.kind, tensor.name))
+        placed, rows = drawing.rows_of(bars)
+        remark = f"{_busy(bars, span)}\n{format_bytes(moved)}" if moved else "unused"
+        lanes.append(Lane(f"{channel.src} → {channel.dst}", remark, placed, rows))
+    return lanes
+
+
+def _within(start: int, end: int, period: int | None) -> list[tuple[int, int]]:
+    """Return when something takes place; what goes beyond the period comes round at its beginning."""
+    if period is None or end <= period:
+        return [(start, end)]
+    if start >= period:
+        return [(start - period, end - period)]
+    return [(start, period), (0, end - period)]
+
+
+def _busy(bars: Sequence[Bar], span: int) -> str:
+    """Return the share of the time during which at least one of the bars takes place."""
+    busy = reached = 0
+    for bar in sorted(bars):
+        busy += max(bar.end - max(bar.start, reached), 0)
+        reached = max(reached, bar.end)
+    return f"{100 * busy / span:.3g} % busy"
+
+
+def _counts_ops(plan: Plan) -> bool:
+    return all(run.end - run.start == 1 for run in plan.runs)
+
+
+def _title(item: Result | Plan, graph: Graph) -> str:
+    return item.instance if isinstance(item, Result) else item.graph_name or graph.name
+
+
+def _subtitle(item: Result | Plan, plan: Plan, verdict: Verification) -> str:
+    words = [item.method, str(item.status)] if isinstance(item, Result) else ["verified plan"]
+    words.append(_number(len(plan.runs), "run", "runs"))
+    if verdict.recomputed:
+        words.append(f"{verdict.recomputed:,} of them again")
+    if plan.copies:
+        words.append(_number(len(plan.copies), "copy", "copies"))
+    if not _counts_ops(plan):
+        name = "makespan" if plan.period is None else "period"
+        words.append(f"{name} {format_duration(verdict.makespan)}")
+        words += [f"stall {format_duration(verdict.stall)}"] if verdict.stall else []
+    return " · ".join(words)
+
+
+def _number(count: int, one: str, several: str) -> str:
+    return f"{count:,} {one if count == 1 else several}"

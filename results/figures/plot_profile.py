@@ -1,0 +1,162 @@
+"""The picture of a plan's memory over time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...models.errors import UsageError
+from ...models.plan import Plan
+from ...models.profile import MemoryProfile, memory_profile, reference_profile
+from ...models.result import Result
+from ...models.units import format_gap
+from ...models.verify import verify
+from . import profile_drawing as drawing
+from .figure import pyplot_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ...models.graph import Graph
+
+
+def profile(
+    item: Result | Plan,
+    graph: Graph | None = None,
+    ax: Axes | None = None,
+    *,
+    tier: str | None = None,
+    bound: int | None = None,
+    title: str | None = None,
+    subtitle: str | None = None,
+) -> Axes:
+    """Draw the memory of a plan over time, stacked by kind of tensor.
+
+    A thin line shows the reference order; horizontal lines show the peak and the bound; a dot marks
+    the op that runs at the peak. Where every op takes 1 ns the axis counts ops.
+
+    Parameters
+    ----------
+    item
+        A result with a plan, or a plan.
+    graph
+        The graph of a plan; a result has its own.
+    ax
+        Where to draw; default: a new pyplot figure.
+    tier
+        Default: the innermost of the plan's machine.
+    bound
+        Proved lower bound in bytes; default: the result's.
+    title, subtitle
+        Default: the instance; method, status and gap.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes, to go on with.
+
+    Raises
+    ------
+    UsageError
+        If there is no plan, no graph, no tier of that name, or a bound above the peak.
+    VerificationError
+        If the plan does not verify: nothing is drawn of such a plan.
+    BackendUnavailable
+        If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> result = lt.solve(lt.Peak(lt.load("gen:chain?n=5&seed=1")), method="greedy")
+    >>> lt.plot.profile(result, ax=lt.plot.new_axes()).get_ylabel()
+    'memory [B]'
+    """
+    plan, graph = plan_and_graph(item, graph, "profile")
+    names = [t.name for t in plan.machine.tiers]
+    if tier is not None and tier not in names:
+        raise UsageError(f"tier: found {tier!r}, expected one of {', '.join(names)}")
+    verify(graph, plan).raise_if_invalid()
+    ax = pyplot_figure().subplots() if ax is None else ax
+    if bound is None and isinstance(item, Result):
+        bound = item.bound
+
+    memory = memory_profile(graph, plan, tier)
+    if bound is not None and bound > memory.peak:
+        raise UsageError(f"bound: found {bound} bytes, expected at most the peak, {memory.peak} bytes")
+    reference = reference_profile(graph, plan)
+    levels = _levels(plan, memory, reference, bound)
+    end, most = int(memory.times[-1]), max(levels.values())
+    scale = drawing.scale_for(end, most, counts_ops=all(r.end - r.start == 1 for r in plan.runs))
+    if len(names) > 1:
+        scale = scale._replace(y_name=f"{memory.tier} {scale.y_name}")
+
+    drawing.style_axes(ax, scale, end, most)
+    drawing.draw_areas(ax, memory, scale)
+    same = reference is not None and _same(reference, memory)
+    if reference is not None and not same:
+        drawing.draw_reference(ax, reference, scale)
+    run = next((r for r in plan.runs if r.start <= memory.peak_time < r.end), None)
+    if run is not None and memory.peak:
+        op = graph.ops[run.op]
+        drawing.mark_peak(ax, memory, scale, op.name or op.kind, run.op)
+    drawing.label_levels(ax, levels, scale)
+    drawing.write_head(
+        ax,
+        _title(item, graph) if title is None else title,
+        _subtitle(item, memory, bound, same) if subtitle is None else subtitle,
+    )
+    return ax
+
+
+def plan_and_graph(item: Result | Plan, graph: Graph | None, picture: str) -> tuple[Plan, Graph]:
+    """Return what is drawn: the plan of a result or a plan, and its graph.
+
+    Raises
+    ------
+    UsageError
+        If one of them is not there; the message begins with the name of the picture.
+    """
+    plan = item
+    if isinstance(item, Result):
+        if item.plan is None:
+            raise UsageError(f"{picture}: found no plan in a result that is {item.status}, expected one")
+        plan, graph = item.plan, item.graph if graph is None else graph
+    assert isinstance(plan, Plan)
+    if graph is None:
+        raise UsageError(f"{picture}: found a plan without its graph, expected {picture}(plan, graph)")
+    return plan, graph
+
+
+def _levels(
+    plan: Plan, memory: MemoryProfile, reference: MemoryProfile | None, bound: int | None
+) -> dict[str, int]:
+    """Return the bytes that get a label beside the picture."""
+    levels = {"peak": memory.peak}
+    if bound is not None:
+        levels["bound"] = bound
+    capacity = next(t.capacity for t in plan.machine.tiers if t.name == memory.tier)
+    if capacity is not None:
+        levels["capacity"] = capacity
+    if reference is not None and reference.peak != memory.peak:
+        levels["reference"] = reference.peak
+    return levels
+
+
+def _same(one: MemoryProfile, other: MemoryProfile) -> bool:
+    return np.array_equal(one.times, other.times) and np.array_equal(one.total, other.total)
+
+
+def _title(item: Result | Plan, graph: Graph) -> str:
+    return item.instance if isinstance(item, Result) else item.graph_name or graph.name
+
+
+def _subtitle(item: Result | Plan, memory: MemoryProfile, bound: int | None, same: bool) -> str:
+    """Return how the plan was made and what is known about it."""
+    words = [item.method, str(item.status)] if isinstance(item, Result) else ["verified plan"]
+    words.append(f"peak {memory.peak:,} bytes")
+    if bound is not None and memory.peak:
+        words.append(f"gap {format_gap((memory.peak - bound) / memory.peak)}")
+    if same:
+        words.append("profile of the reference order")
+    return " · ".join(words)

@@ -1,0 +1,270 @@
+"""The report: one HTML file that holds everything about some experiments and fetches nothing.
+
+It is made from the run records alone. Where a plan was kept and its instance is at hand, the plan is
+verified again and its memory profile drawn.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..._version import __version__
+from ...models.errors import BackendUnavailable, UsageError
+from ...models.files import check_writable, write_whole
+from ..audits.audit import Contradiction, compare
+from ..audits.best_known import BestKnown, read_best_known
+from ..audits.claims import Question, claim_of
+from ..tables.cells import STATUSES
+from ..tables.store import DamagedRecordWarning, missing_runs, read_records
+from .report_charts import SPARK_HEIGHT, SPARK_WIDTH, Chart, memory_chart
+from .report_summary import gap_chart, method_table, solved_chart, totals
+from .report_text import amount, count_text, gap_text, seconds_text, short
+from .report_view import QuestionView, folder_of, views
+
+if TYPE_CHECKING:
+    from ...models.graph import Graph
+
+
+PAGE = 500
+"""Runs, and instances, that the page shows before it is asked for more."""
+
+
+def write_report(
+    folders: Sequence[str | os.PathLike[str]],
+    path: str | os.PathLike[str],
+    *,
+    title: str | None = None,
+    profiles: bool = True,
+    progress: Callable[[str], None] = lambda line: None,
+) -> int:
+    """Write the report of some experiments to a file, whole or not at all; return its size in bytes.
+
+    Parameters
+    ----------
+    folders, title, profiles, progress
+        As for `report_html`.
+    path
+        The file, ``.html``.
+
+    Raises
+    ------
+    UsageError
+        If a folder holds no records, or the file cannot be written.
+    BackendUnavailable
+        If jinja2 is not installed.
+    """
+    check_writable(path)
+    content = report_html(folders, title=title, profiles=profiles, progress=progress).encode()
+    write_whole(path, content)
+    return len(content)
+
+
+def report_html(
+    folders: Sequence[str | os.PathLike[str]],
+    *,
+    title: str | None = None,
+    profiles: bool = True,
+    progress: Callable[[str], None] = lambda line: None,
+) -> str:
+    """Return the report of some experiments as one HTML document.
+
+    Parameters
+    ----------
+    folders
+        Folders of experiments, or files of records.
+    title
+        Default: the names of the experiments.
+    profiles
+        Draw the memory profile of the best plan of each question; each is verified first.
+    progress
+        Called with a line of text for each profile.
+
+    Raises
+    ------
+    UsageError
+        If a folder is missing or holds no records.
+    BackendUnavailable
+        If jinja2 is not installed.
+
+    Examples
+    --------
+    >>> import json, tempfile
+    >>> record = {
+    ...     "name": "0a", "instance": "chain", "problem": "peak", "method": "greedy",
+    ...     "status": "feasible", "objective": 12, "bound": None, "seconds": {"solve": 0.5},
+    ... }
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
+    ...     _ = file.write(json.dumps(record))
+    ...     file.flush()
+    ...     html = report_html([file.name], title="One run")
+    >>> "lowtide solve peak chain --method greedy" in html
+    True
+    """
+    template = _template()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", DamagedRecordWarning)
+        records = read_records(folders)
+        damaged = [str(w.message) for w in caught]
+    if not records:
+        raise UsageError(f"{', '.join(str(f) for f in folders)}: found no run records, expected at least one")
+    questions = views(records)
+    known = read_best_known()
+    for question in questions:
+        question.known = _better_known(question, known)
+    if profiles:
+        for question in questions:
+            _draw_memory(question, progress)
+    problems = list(dict.fromkeys(q.problem for q in questions))
+    units = {q.unit for q in questions if q.unit}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DamagedRecordWarning)  # they were counted above
+        methods = method_table(folders, questions)
+    page: str = template.render(
+        title=title or _title(folders),
+        folders=[os.fspath(folder) for folder in folders],
+        version=__version__,
+        totals=totals(questions, sum(missing_runs(folder) for folder in folders)),
+        methods=methods,
+        charts=[
+            (p, [c for c in (solved_chart(p, questions), gap_chart(p, questions)) if c]) for p in problems
+        ],
+        problems=problems,
+        unit=f" [{units.pop()}]" if len(units) == 1 else "",
+        noun="instances" if len(problems) == 1 else "questions",
+        questions=questions,
+        statuses=STATUSES,
+        page=PAGE,
+        settings=list(dict.fromkeys(r.setting for q in questions for r in q.runs)),
+        facts=_facts(records),
+        contradictions=_contradictions(records),
+        damaged=damaged,
+        spark=(SPARK_WIDTH, SPARK_HEIGHT),
+    )
+    return page
+
+
+def _template() -> Any:
+    """Return the page's template.
+
+    Raises
+    ------
+    BackendUnavailable
+        If jinja2 is not installed.
+    """
+    try:
+        import jinja2
+    except ImportError:
+        raise BackendUnavailable(
+            "jinja2: found no such package, expected it for reports (pip install 'lowtide[report]')"
+        ) from None
+    folder = resources.files(__package__).joinpath("page")
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(lambda name: folder.joinpath(name).read_text("utf-8")),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters |= {"amount": amount, "gap": gap_text, "seconds": seconds_text, "count": count_text}
+    environment.globals["short"] = short
+    return environment.get_template("report.html")
+
+
+def _title(folders: Sequence[str | os.PathLike[str]]) -> str:
+    """Return the names that the experiments have in their own files, else those of their folders."""
+    names = []
+    for folder in folders:
+        name = None
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            name = tomllib.loads(Path(folder, "experiment.toml").read_text("utf-8"))["experiment"]["name"]
+        names.append(str(name or os.path.basename(os.path.realpath(folder))))
+    return ", ".join(dict.fromkeys(names))
+
+
+def _facts(records: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Return what all the records have in common or between them: time, machines, limits, versions."""
+    started = sorted(r["started"] for r in records if isinstance(r.get("started"), str))
+    when = [s.replace("T", " ")[:16] for s in (started[:1] + started[-1:])]
+    machines: set[str] = set()
+    limits: set[str] = set()
+    versions: set[str] = set()
+    commits: set[str] = set()
+    for record in records:
+        machine = record.get("machine") or {}
+        words = [machine.get("cpu"), f"{machine['cores']} cores" if machine.get("cores") else None]
+        words.append(short(machine.get("memory"), "bytes") if machine.get("memory") else None)
+        machines.add(", ".join(str(w) for w in (machine.get("host"), *words) if w))
+        limit = record.get("limits") or {}
+        seconds = "no time limit" if limit.get("seconds") is None else f"{limit['seconds']:g} s"
+        memory = "" if limit.get("memory") is None else f", {short(limit['memory'], 'bytes')}"
+        threads = limit.get("threads") or 1
+        limits.add(f"{seconds}{memory}, {threads} thread{'s' * (threads > 1)}" if limit else "")
+        versions.update(f"{k} {v}" for k, v in (record.get("versions") or {}).items())
+        commits.add((record.get("git_commit") or "")[:12])
+    pairs = [
+        ("started", " to ".join(dict.fromkeys(when)) + " UTC" if when else ""),
+        ("limits of a run", "; ".join(sorted(limits - {""}))),
+        ("machines", "; ".join(sorted(machines - {""}))),
+        ("versions", ", ".join(sorted(versions))),
+        ("commits", ", ".join(sorted(commits - {""}))),
+    ]
+    return [(name, text) for name, text in pairs if text]
+
+
+def _better_known(question: QuestionView, known: Mapping[Question, BestKnown]) -> str:
+    """Return what the best-known file has that is better than all runs, in words."""
+    entry = known.get((question.sha256 or "", question.problem))
+    words = []
+    if entry is not None:
+        objective, bound = entry.objective, entry.bound
+        if objective and (question.objective is None or objective.value < question.objective):
+            words.append(f"objective {objective.value:,} ({objective.method})")
+        if bound and (question.bound is None or bound.value > question.bound):
+            words.append(f"bound {bound.value:,} ({bound.method})")
+    return ", ".join(words)
+
+
+def _contradictions(records: Sequence[dict[str, Any]]) -> list[Contradiction]:
+    """Return what the numbers on record contradict each other in."""
+    claims = [claim_of(r, r["folder"], str(r.get("name")), folder_of(r)) for r in records]
+    return compare(c for c in claims if c is not None)
+
+
+def _draw_memory(question: QuestionView, progress: Callable[[str], None]) -> None:
+    """Give a question the memory profile of its best plan that verifies, or the reason why it has none."""
+    from ..audits.recheck import recheck
+
+    graphs: dict[str, Graph] = {}
+    with_plan = [r for r in question.runs if r.record.get("plan") and r.objective is not None]
+    for run in sorted(with_plan, key=lambda r: r.objective or 0):
+        claim = claim_of(run.record, run.record["folder"], run.name, folder_of(run.record))
+        if claim is None:
+            continue
+        progress(f"{question.instance}: memory profile of {run.setting}")
+        found = recheck(claim, graphs)
+        if found.plan is not None:
+            question.memory = _memory_chart(question, run.setting, graphs[claim.sha256], found.plan)
+            question.memory_note = ""
+            return
+        question.memory_note = (found.fault or ("", found.unchecked))[1] or ""
+
+
+def _memory_chart(question: QuestionView, setting: str, graph: Graph, plan: Any) -> Chart:
+    from ...models.profile import memory_profile, reference_profile
+    from ..figures.profile_drawing import COLOURS
+
+    return memory_chart(
+        f"Memory of the best plan ({setting})",
+        memory_profile(graph, plan),
+        reference=reference_profile(graph, plan),
+        bound=question.bound,
+        counts_ops=all(run.end - run.start == 1 for run in plan.runs),
+        kinds=tuple(COLOURS),
+    )

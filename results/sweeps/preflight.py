@@ -1,0 +1,86 @@
+"""Try methods with their parameters on a tiny instance, before anything is started.
+
+A solver that is not installed, an option that a solver does not know and a value that a method refuses
+show at once then, not in the middle of a sweep. Each solver library has a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ...models.errors import BackendUnavailable, UsageError
+from .runspec import Value, option_texts
+from .supervise import child_environment
+
+TINY = "catalogue:two-branches"
+SECONDS = 30.0
+"""All trials with one library; one that takes longer counts as good."""
+
+
+class Trial(NamedTuple):
+    """A method with parameters."""
+
+    problem: str
+    method: str
+    parameters: Mapping[str, Value]
+
+
+def complaints(trials: Sequence[Trial]) -> list[str | None]:
+    """Return for each trial why it cannot be carried out, or None."""
+    from ...solvers.registry import METHODS, find_method
+
+    groups: dict[str | None, list[int]] = {}
+    for i, trial in enumerate(trials):
+        method = find_method(trial.problem, trial.method)
+        if trial.parameters or method in METHODS:  # a user's method is not called without need
+            groups.setdefault(method.engine, []).append(i)
+    found: list[str | None] = [None] * len(trials)
+    for places in groups.values():
+        for place, text in zip(places, _try([trials[i] for i in places]), strict=False):
+            found[place] = text
+    return found
+
+
+def _try(trials: Sequence[Trial]) -> list[str | None]:
+    """Return what a process of its own says to the trials, as far as it came."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "lowtide.results.sweeps.preflight"],
+            input=json.dumps(trials),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=SECONDS,
+            text=True,
+            check=False,
+            env=child_environment(1),
+        )
+        text = done.stdout
+    except subprocess.TimeoutExpired as error:
+        text = (error.stdout or b"").decode() if not isinstance(error.stdout, str) else error.stdout
+    return [json.loads(line[1:]) for line in text.splitlines() if line.startswith(">")]
+
+
+def main() -> int:
+    """Try what standard input lists; print one line for each trial."""
+    from ...instances import load
+    from ...models.problem import PROBLEMS
+    from ...solvers.solve import solve
+
+    graph = load(TINY)
+    for problem, method, parameters in json.load(sys.stdin):
+        complaint = None
+        try:
+            options = option_texts(parameters)
+            solve(PROBLEMS[problem](graph), method, time_limit=2, threads=1, options=options)
+        except (UsageError, BackendUnavailable, ImportError) as error:
+            complaint = str(error)
+        print(">" + json.dumps(complaint), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Records as frames, and the tables made of them."""

@@ -1,0 +1,101 @@
+"""What tables can show of a run: a number, or the words that say why there is none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from ...models.errors import UsageError
+from .measured import primal_integrals, wins
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Kind = Literal["share", "seconds", "amount", "plain", "count", "part", "words"]
+"""How a number is written: as a percentage, with two decimals, as a whole number of bytes or ns, as it
+comes, as a count, as a count out of all runs; or words instead of a number."""
+
+
+class Value(NamedTuple):
+    """What is shown of each run.
+
+    Attributes
+    ----------
+    heading
+        What it is.
+    kind
+        How it is written.
+    aggregate
+        What becomes of several runs in one cell, unless something else is asked for.
+    better
+        1 if less is better, -1 if more is, 0 if neither.
+    """
+
+    heading: str
+    kind: Kind
+    aggregate: str = "mean"
+    better: int = 1
+
+
+VALUES = {
+    "gap": Value("gap to the own bound", "share"),
+    "gap-best-bound": Value("gap to the best bound known", "share"),
+    "gap-best-known": Value("gap to the best objective known", "share"),
+    "objective": Value("objective", "amount"),
+    "bound": Value("bound", "amount", better=-1),
+    "seconds": Value("time to solve [s]", "seconds", "sgm"),
+    "par2": Value("PAR2 [s]", "seconds"),
+    "par10": Value("PAR10 [s]", "seconds"),
+    "primal-integral": Value("primal integral / time limit", "share"),
+    "cpu-seconds": Value("CPU time [s]", "seconds"),
+    "peak-rss": Value("peak resident memory [bytes]", "amount"),
+    "solved": Value("solved", "part", "sum", better=-1),
+    "wins": Value("cases with the least objective", "part", "sum", better=-1),
+    "fastest": Value("cases solved first", "part", "sum", better=-1),
+    "runs": Value("runs", "count", "sum", better=0),
+    "status": Value("status", "words", "sum", better=0),
+}
+"""The values by name; any other column of numbers can be shown too."""
+
+
+def value_of(runs: pd.DataFrame, name: str) -> tuple[Value, pd.Series[Any]]:
+    """Return a value and its number for each run of a measured frame, absent where it has none.
+
+    Raises
+    ------
+    UsageError
+        If there is neither such a value nor such a column of numbers.
+    """
+    import pandas as pd
+
+    column = name.replace("-", "_")
+    if name == "primal-integral":
+        return VALUES[name], primal_integrals(runs)
+    if name in ("wins", "fastest"):
+        least = wins(runs, "objective" if name == "wins" else "seconds")
+        return VALUES[name], least.astype("int64")
+    if name == "solved":
+        return VALUES[name], runs["solved"].astype("int64")
+    if name in ("runs", "status"):
+        return VALUES[name], pd.Series(1, runs.index)
+    numeric = [str(c) for c in runs if pd.api.types.is_numeric_dtype(runs[c])]
+    if column not in numeric:
+        others = [c for c in numeric if c.replace("_", "-") not in VALUES]
+        raise UsageError(f"value: found {name!r}, expected one of {', '.join([*VALUES, *others])}")
+    value = VALUES.get(name, Value(name, "plain", better=0))
+    units = (
+        sorted(runs["unit"].dropna().unique()) if "unit" in runs and name in ("objective", "bound") else []
+    )
+    if len(units) == 1:
+        value = value._replace(heading=f"{value.heading} [{units[0]}]")
+    return value, runs[column]
+
+
+def why_absent(runs: pd.DataFrame) -> pd.Series[Any]:
+    """Return for each run the words that stand for a number that it does not have.
+
+    Why it stopped ("time", "memory", "crash" ...), else its status; ``-`` if it has a plan and stopped by
+    itself, as a heuristic that proves nothing.
+    """
+    why = runs["reason"].where(runs["reason"].notna(), runs["status"])
+    why = why.mask(runs["answered"] & runs["reason"].isna(), "-")
+    return why.mask(runs["status"].isin(("infeasible", "failed")), runs["status"])
