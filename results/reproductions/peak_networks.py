@@ -34,7 +34,7 @@ def lowtide(*arguments: str) -> None:
 
 def rows(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the table's rows: one per instance, inference before training, small batches first."""
-    from lowtide import load
+    from lowtide.results.sweeps.job import load_instance
 
     by_instance: dict[str, dict[str, dict[str, Any]]] = {}
     for record in records:
@@ -48,7 +48,7 @@ def rows(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
             {
                 "group": group,
                 "graph": title,
-                "ops": len(load(spec).ops),
+                "ops": len(load_instance(spec).ops),
                 "reference": of["reference"]["objective"],
                 "greedy": of["greedy"]["objective"],
                 "peak": best["objective"],
@@ -66,7 +66,7 @@ def _title(spec: str) -> tuple[str, tuple[int, int]]:
     if match := re.fullmatch(r"onnx:(\w+)\?batch=(\d+)(&train=1)?", spec):
         kind = "training" if match[3] else "inference"
         return f"{match[1]}, {kind}, batch {match[2]}", (kind == "training", int(match[2]))
-    path = Path(spec)
+    path = Path(spec.removeprefix("data:"))
     return f"{path.parent.name}/{path.name.removesuffix('.json.gz')}", (2, path.parent.name == "g10")
 
 
