@@ -51,7 +51,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .milp_terms import linear
+from .milp_terms import linear, silent_pyomo
 from .peak_data import Lifetime, ModelSize, PeakData, closure, forced_bound, model_name, order_peak, ticker
 from .rows import Rows
 
@@ -161,8 +161,9 @@ def build(
     model.peak = pyo.Var(domain=pyo.NonNegativeIntegers, bounds=(max(lower, bound(data)), upper))
     model.objective = pyo.Objective(expr=model.peak)
     olla = OllaModel(model, data, preserved, spans)
-    for constrain in CONSTRAINTS:
-        constrain(olla, tick)
+    with silent_pyomo():
+        for constrain in CONSTRAINTS:
+            constrain(olla, tick)
     if hint is not None:
         _hint(olla, hint)
     return olla

@@ -38,7 +38,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import peak_cpsat_steps
-from .milp_terms import linear
+from .milp_terms import linear, silent_pyomo
 from .peak_data import (
     ModelSize,
     PeakData,
@@ -121,8 +121,9 @@ def build(
     model.peak = pyo.Var(domain=pyo.NonNegativeIntegers, bounds=(max(lower, bound(data)), upper))
     model.objective = pyo.Objective(expr=model.peak)
     steps = MilpStepsModel(model, data, deaths, windows)
-    for constrain in CONSTRAINTS:
-        constrain(steps, tick)
+    with silent_pyomo():
+        for constrain in CONSTRAINTS:
+            constrain(steps, tick)
     if hint is not None:
         _hint(steps, hint)
     return steps

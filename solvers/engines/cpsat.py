@@ -121,14 +121,21 @@ def _outcome(
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         context.offer(decode(solver.value))
         context.raise_bound(to_objective(round(solver.best_objective_bound)))
-    if context.closed:
+    if context.closed or status == cp_model.OPTIMAL:
         return Outcome(detail=detail)
-    reason = supervisor.reason
-    if reason is None and (context.expired or solver.wall_time >= solver.parameters.max_time_in_seconds):
-        reason = "time"
-    if reason is None:
-        detail += f": {solver.solution_info() or 'stopped by its own limits'}"
-    return Outcome(reason=reason, detail=detail)
+    return Outcome(reason=supervisor.reason or _own_reason(context), detail=detail)
+
+
+def _own_reason(context: Context) -> str | None:
+    """Return why CP-SAT stopped by itself, which it does not say (None: a limit among its options).
+
+    It may stop well before its time limit, if the next step of presolve would pass it.
+    """
+    if any("max_" in name or "limit" in name for name in context.options):
+        return "time" if context.expired else None
+    if context.time_limit is not None:
+        return "time"
+    return None if context.memory_limit is None else "memory"
 
 
 def set_parameters(parameters: Any, context: Context, defaults: Mapping[str, str]) -> None:

@@ -8,12 +8,12 @@ Ctrl-C ends it without its incumbent. A bound is taken only if the solver report
 from __future__ import annotations
 
 import contextlib
-import logging
 import math
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ...formulations.milp_terms import silent_pyomo
 from ...models.errors import BackendUnavailable, InstanceError
 from ..context import Context, Outcome
 from .highs import Value, integer_bound
@@ -44,7 +44,7 @@ def check_available(name: str) -> None:
     from pyomo.environ import SolverFactory
 
     try:
-        with _quiet():
+        with silent_pyomo():
             solver = SolverFactory(name)
             ready = solver is not None and bool(solver.available(exception_flag=False))
     except (ApplicationError, ImportError, NotImplementedError, RuntimeError):
@@ -108,7 +108,7 @@ def solve_pyomo(
     optimal = condition == TerminationCondition.optimal
     objective = None
     if len(results.solution):
-        with _quiet():
+        with silent_pyomo():
             model.solutions.load_from(results)
         try:
             context.offer(decode(value))
@@ -133,23 +133,12 @@ def solve_pyomo(
 def _logged(context: Context) -> Iterator[None]:
     """Send what the solver prints to the log, and keep Pyomo's own warnings off the terminal."""
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_quiet())
+        stack.enter_context(silent_pyomo())
         if context.log is not None:
             check_log(context.log)
             file = stack.enter_context(context.log.open("w", encoding="utf-8"))
             stack.enter_context(contextlib.redirect_stdout(file))
         yield
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    logger = logging.getLogger("pyomo")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
 
 
 def _number(item: Any) -> float | None:

@@ -52,7 +52,7 @@ class Supervisor:
         """What people should know of the stop, to be put behind the solver's own status."""
         if self.reason is None or self.reason == "interrupted":
             return ""
-        return f" (asked to stop: beyond its limit of {self.reason})"
+        return f" (asked to stop: beyond its {self.reason} limit)"
 
     def callback(self, function: Callable[..., None]) -> Callable[..., None]:
         """Return the function for the solver to call: it never raises into the solver.

@@ -106,3 +106,29 @@ def test_size_is_the_number_of_variables_of_the_model(graph: Graph) -> None:
     assert peak_milp_olla.size(data).variables == len(model.create) + len(model.preserve)
     other = peak_milp_steps.build(data).model
     assert peak_milp_steps.size(data).variables == len(other.done) + len(other.dead)
+
+
+@pytest.mark.parametrize("name", ["milp", "milp-steps"])
+def test_time_up_inside_a_rule_of_pyomo_prints_nothing(
+    name: str, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    data = peak_data(lt.Peak(lt.load("gen:randwire?n=20&seed=1")))
+    calls = 0
+
+    def count() -> bool:
+        nonlocal calls
+        calls += 1
+        return False
+
+    FORMULATIONS[name].build(data, expired=count)
+    last = calls
+    calls = 0
+
+    def expired() -> bool:
+        nonlocal calls
+        calls += 1
+        return calls == last
+
+    with pytest.raises(BuildTimeout):
+        FORMULATIONS[name].build(data, expired=expired)
+    assert (capfd.readouterr(), caplog.text) == (("", ""), "")
