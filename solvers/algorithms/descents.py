@@ -123,12 +123,13 @@ class DescentSearch:
         self._stored = 0
         self._expired: Callable[[], bool] = lambda: False
         self._hills: dict[tuple[bool, bool, int, int], Hill] = {}
+        self._splits: dict[tuple[bool, bool, int, int], list[Part]] = {}
         self._ways: dict[tuple[int, int], Hill] = {}
 
     @property
     def nbytes(self) -> int:
         """About how much memory the search holds, in bytes."""
-        known = len(self._hills) + len(self._ways)
+        known = len(self._hills) + len(self._ways) + len(self._splits)
         return known * (BYTES_PER_HILL + self.sets.n // 4) + 8 * self._stored
 
     def decide(
@@ -230,8 +231,11 @@ class DescentSearch:
         parts = self._parts(place, ops, ready)
         while parts:
             part, ready = parts.pop()
-            hill = yield self._descend(Place(frame, back, done, memory), part, ready)
-            if hill.high > self._limit - memory:
+            hill = self._hill(place, part)
+            budget = self._limit - memory
+            if hill.low <= budget < hill.high:
+                yield self._descend(hill, Place(frame, back, done, memory), part, ready)
+            if hill.high > budget:
                 stuck.append(((part, ready), hill.low))
                 continue
             walked += hill.path
@@ -249,24 +253,39 @@ class DescentSearch:
         return walked, memory, min((low for _, low in stuck), default=UNREACHED)
 
     def _parts(self, place: Place, ops: int, ready: list[int]) -> list[Part]:
-        if place.frame.whole:
+        """Return the components of some ops (one if all must be done), remembered."""
+        if place.frame.whole or len(ready) < 2:
             return [(ops, ready)] if ops else []
-        return self.sets.components(place.done & ~ops, ops, ready)
+        key = (place.back, False, place.frame[place.back], ops)
+        if key in self._hills:
+            return [(ops, ready)]
+        parts = self._splits.get(key)
+        if parts is None:
+            parts = self.sets.components(place.done & ~ops, ops, ready)
+            if len(parts) > 1:
+                self._splits[key] = parts
+        return list(parts)
 
-    def _descend(self, place: Place, part: int, ready: list[int]) -> Call:
-        """Return what is known of a component after the search for a descent within the limit (5)."""
-        frame, back, done, memory = place
-        hill = self._hills.setdefault((back, frame.whole, frame[back], part), Hill())
+    def _hill(self, place: Place, part: int) -> Hill:
+        """Return what is known of a component."""
+        frame = place.frame
+        key = (place.back, frame.whole, frame[place.back], part)
+        hill = self._hills.get(key)
+        if hill is None:
+            hill = self._hills[key] = Hill()
+        return hill
+
+    def _descend(self, hill: Hill, place: Place, part: int, ready: list[int]) -> Call:
+        """Search a component for a descent within the limit, and fill its hill (5)."""
+        _, back, done, memory = place
         budget = self._limit - memory
-        if hill.high <= budget or hill.low > budget:
-            return hill
         self._count(1 + part.bit_count() // 256 + len(ready) // 32)
         if self._fall(hill, place, part, ready):
-            return hill
+            return
         waist = self.sets.waist(back, part, ready) if len(ready) > 1 else None
         if waist is not None:
             yield self._descend_by_waist(hill, place, part, ready, waist)
-            return hill
+            return
         least = UNREACHED
         for increase, v in sorted((self.sets.increase(back, v, done), v) for v in ready):
             rise = self.sets.rise(back, v, increase)
@@ -276,10 +295,9 @@ class DescentSearch:
             others = [u for u in ready if u != v]
             above = yield self._beyond(hill, place, part, [v], increase, part ^ 1 << v, others)
             if above is None:
-                return hill
+                return
             least = min(least, above)
         hill.low = least
-        return hill
 
     def _fall(self, hill: Hill, place: Place, part: int, ready: list[int]) -> bool:
         """Take the steps that do not increase M, as long as there are any; return whether there were."""
@@ -311,9 +329,11 @@ class DescentSearch:
         neck = part & (sets.descendants if back else sets.ancestors)[waist]
         low, high = (done & ~neck, done) if back else (done, done | neck)
         inner = Place(self._frame(low, high), back, done, memory)
-        for piece, some in sets.components(low, neck, ready):
-            found = yield self._descend(inner, piece, some)
-            if found.high <= self._limit - memory:
+        for piece, some in self._parts(inner, neck, ready):
+            found, budget = self._hill(inner, piece), self._limit - memory
+            if found.low <= budget < found.high:
+                yield self._descend(found, inner, piece, some)
+            if found.high <= budget:
                 hill.path, hill.high, hill.change = found.path, found.high, found.change
                 return
             least = min(least, found.low)
