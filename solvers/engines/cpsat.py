@@ -156,11 +156,9 @@ def set_parameters(parameters: Any, context: Context, defaults: Mapping[str, str
         parameters.max_time_in_seconds = context.remaining()
     if context.memory_limit is not None:
         parameters.max_memory_in_mb = max(1, context.memory_limit // 2**20)
-    for options in (defaults, context.options):
-        for name, text in options.items():
-            line = _assignment(name, text)
-            if not parameters.merge_text_format(line):
-                raise UsageError(f"solver option {name}: found {text!r}, CP-SAT does not take it")
+    for name, text in {**defaults, **context.options}.items():
+        if not parameters.merge_text_format(_assignment(name, text)):
+            raise UsageError(f"solver option {name}: found {text!r}, expected one that CP-SAT takes")
 
 
 def check_options(options: Mapping[str, str]) -> None:

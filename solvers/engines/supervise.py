@@ -113,6 +113,7 @@ class Supervisor:
         """Return when the solver has ended, or has not stopped in time after it was asked to."""
         while not self._done.wait(POLL_SECONDS):
             if self._give_up is not None:
+                self._stop()  # again: the first time may have been before the solver listened
                 if time.perf_counter() > self._give_up:
                     return
             elif (reason := self._why_stop(used)) is not None:

@@ -131,7 +131,8 @@ def test_options_limits_and_seed_reach_the_parameters() -> None:
         },
     )
     parameters = CpSolver().parameters
-    set_parameters(parameters, context, {"linearization_level": "0", "max_presolve_iterations": "1"})
+    defaults = {"linearization_level": "0", "max_presolve_iterations": "1", "subsolvers": "default_lp"}
+    set_parameters(parameters, context, defaults)
     assert parameters.num_workers == 3
     assert parameters.random_seed == 6
     assert 0 < parameters.max_time_in_seconds <= 1000
