@@ -2,7 +2,7 @@
 
     python results/reproductions/peak_networks.py [--out DIR] [--jobs 2]
 
-Writes ``peak_networks.csv``, ``peak_networks.md`` and ``squeezenet_training.svg`` beside this script, and
+Writes ``peak_networks.csv``, ``peak_networks.md`` and ``inception_v1_training.svg`` beside this script, and
 the README's copy of the table. With ``--out`` the experiment's folder is kept, and an interrupted one is
 gone on with.
 """
@@ -89,9 +89,9 @@ def markdown(table: list[dict[str, Any]]) -> str:
 
 def draw() -> None:
     """Draw the README's picture: the optimal order's profile beside the reference order's."""
-    plan = HERE / "squeezenet_training.json"
-    lowtide("solve", "peak", "onnx:squeezenet?train=1", "--plan", str(plan), "--quiet")
-    lowtide("plot", str(plan), "-o", str(HERE / "squeezenet_training.svg"))
+    plan = HERE / "inception_v1_training.json"
+    lowtide("solve", "peak", "onnx:inception_v1?train=1", "--plan", str(plan), "--quiet")
+    lowtide("plot", str(plan), "-o", str(HERE / "inception_v1_training.svg"))
     plan.unlink()
 
 
