@@ -141,6 +141,14 @@ def build(
     ------
     BuildTimeout
         If the time was up.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> from lowtide.formulations.peak_data import peak_data
+    >>> data = peak_data(lt.Peak(lt.load("catalogue:chain")))
+    >>> len(build(data).model.peak_covers_memory)
+    3
     """
     import pyomo.environ as pyo
 

@@ -41,6 +41,15 @@ def export_model(problem: Problem, method: str, path: str | os.PathLike[str]) ->
     ------
     UsageError
         If the method builds no model, the suffix is of another kind, or the file cannot be written.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> problem = lt.Peak(lt.load("catalogue:chain"))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     export_model(problem, "milp", f"{folder}/chain.mps")
+    ...     Path(folder, "chain.mps").read_text().splitlines()[3]
+    'NAME peak_in_units_of_1_bytes'
     """
     if method not in _WRITERS:
         raise UsageError(

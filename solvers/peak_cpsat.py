@@ -20,7 +20,15 @@ _MOST_COPIES = 8
 
 
 def solve_steps(problem: Peak, context: Context) -> Outcome:
-    """Solve the time-indexed formulation, from the known order (else the reference order) and bound."""
+    """Solve the time-indexed formulation, from the known order (else the reference order) and bound.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> result = lt.solve(lt.Peak(lt.load("catalogue:harpoon")), "cpsat", threads=1)
+    >>> result.status, result.objective, result.bound
+    (<Status.OPTIMAL: 'optimal'>, 15, 15)
+    """
     return _solve(problem, context, peak_cpsat_steps, "the time-indexed CP-SAT model")
 
 

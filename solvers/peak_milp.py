@@ -22,6 +22,13 @@ def solve_olla(problem: Peak, context: Context) -> Outcome:
     """Solve OLLA's MILP, from the known order (else the reference order) and bound.
 
     Option ``solver`` names another solver that Pyomo finds; further options go to the solver.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> result = lt.solve(lt.Peak(lt.load("catalogue:harpoon")), "milp", threads=1)
+    >>> result.status, result.objective, result.bound
+    (<Status.OPTIMAL: 'optimal'>, 15, 15)
     """
     return _solve(problem, context, peak_milp_olla, "OLLA's MILP")
 
