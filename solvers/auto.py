@@ -21,6 +21,10 @@ CPSAT_OPS = 400
 def solve_auto(problem: Peak, context: Context) -> Outcome:
     """Stop as soon as the bound meets the incumbent."""
     graph = problem.graph
+    if context.options:  # a mistyped one fails now, not only if CP-SAT is reached
+        from .engines.cpsat import check_options
+
+        check_options(context.options)
     context.offer(range(len(graph.ops)))
     context.raise_bound(working_set_bound(graph))
     for order in greedy_orders(graph):

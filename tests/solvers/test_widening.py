@@ -85,3 +85,10 @@ def test_same_inputs_same_result(n: int) -> None:
     one, two = (lt.solve(lt.Peak(graph), "auto", threads=1) for _ in range(2))
     assert one.plan == two.plan
     assert one.status is lt.Status.OPTIMAL
+
+
+def test_auto_refuses_a_mistyped_option_though_it_never_reaches_the_solver() -> None:
+    problem = lt.Peak(lt.load("catalogue:diamond"))
+    with pytest.raises(lt.UsageError, match="num_workrs"):
+        lt.solve(problem, "auto", options={"num_workrs": "1"})
+    assert lt.solve(problem, "auto", options={"num_workers": "1"}).status is lt.Status.OPTIMAL
