@@ -101,8 +101,8 @@ def beam_pass(
     """Return an order whose peak is at most the limit, or perhaps a bound, or nothing.
 
     An `exhaustive` pass gives up at once where it would drop a set: unless the time is up or a step has
-    more than `width` sets, it settles whether there is such an order. Any pass gives up after `most`
-    steps have been looked at.
+    more than `width` sets, it settles whether there is such an order. Any pass gives up when it has looked
+    at more than `most` steps, or is on the way to more than twice as many.
 
     Examples
     --------
@@ -124,9 +124,13 @@ def beam_pass(
     states, trail = [first], list[list[tuple[int, int]]]()
     cut_off: list[int] = []
     dropped, looked_at = False, 0
-    for _ in range(space.n):
+    for step in range(1, space.n + 1):
         looked_at += sum(len(state[5]) for state in states)
-        if expired() or (most is not None and looked_at > most):
+        if expired():
+            return BeamPass()
+        if most is not None and (
+            looked_at > most or (step > space.n // 16 and looked_at * space.n > 2 * most * step)
+        ):
             return BeamPass()
         steps: list[Step] = []
         for index, state in enumerate(states):

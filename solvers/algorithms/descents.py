@@ -110,7 +110,7 @@ class DescentSearch:
     Attributes
     ----------
     effort
-        How many components were searched so far; large ones, and long paths, count more than once.
+        Steps looked at so far, with a surcharge for large components and long paths.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -279,7 +279,7 @@ class DescentSearch:
         """Search a component for a descent within the limit, and fill its hill (5)."""
         _, back, done, memory = place
         budget = self._limit - memory
-        self._count(1 + part.bit_count() // 256 + len(ready) // 32)
+        self._count(1 + len(ready) + part.bit_count() // 32)
         if self._fall(hill, place, part, ready):
             return
         waist = self.sets.waist(back, part, ready) if len(ready) > 1 else None
@@ -381,7 +381,7 @@ class DescentSearch:
         if self.effort > self._most:
             raise GaveUp
         if self._until_check < 0:
-            self._until_check = 64
+            self._until_check = 256
             if self._expired() or self.nbytes > self._nbytes:
                 raise GaveUp
 
@@ -390,7 +390,7 @@ class DescentSearch:
         hill.path = tuple(path)
         hill.high, hill.change = self.sets.height(back, done, path)
         self._stored += len(path)
-        self.effort += len(path) // 32
+        self.effort += len(path) // 8
 
 
 def _run(search: Call) -> Any:

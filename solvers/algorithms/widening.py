@@ -30,7 +30,7 @@ from .state_space import state_space
 
 FIRST_WIDTH = 128
 WIDEST = 2**20
-DESCENTS_PER_WIDTH = 2
+DESCENTS_PER_WIDTH = 30
 """Effort of the search by descents for each set per step of the passes."""
 
 STEPS_PER_WIDTH = 10_000
