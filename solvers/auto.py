@@ -9,9 +9,7 @@
 from __future__ import annotations
 
 from ..models.problem import Peak
-from .algorithms.cut_bound import cut_bound, working_set_bound
-from .algorithms.greedy import greedy_orders
-from .algorithms.widening import widen
+from .algorithms.widening import take_first_steps, widen
 from .context import Context, Outcome
 
 CPSAT_OPS = 400
@@ -20,24 +18,14 @@ CPSAT_OPS = 400
 
 def solve_auto(problem: Peak, context: Context) -> Outcome:
     """Stop as soon as the bound meets the incumbent."""
-    graph = problem.graph
     if context.options:  # a mistyped one fails now, not only if CP-SAT is reached
         from .engines.cpsat import check_options
 
         check_options(context.options)
-    context.offer(range(len(graph.ops)))
-    context.raise_bound(working_set_bound(graph))
-    for order in greedy_orders(graph):
-        if context.closed or context.expired:
-            break
-        context.offer(order)
-    if not context.closed and context.order is not None:
-        context.progress("cut bound")
-        cut = cut_bound(graph, [context.order], expired=lambda: context.expired)
-        context.raise_bound(cut.value)
+    take_first_steps(problem, context)
     if context.closed:
         return Outcome()
-    small = len(graph.ops) <= CPSAT_OPS
+    small = len(problem.graph.ops) <= CPSAT_OPS
     enough = context.elapsed() + context.remaining() / 2 if small else float("inf")
     outcome = widen(problem, context, lambda: context.expired or context.elapsed() > enough)
     if small and not context.closed and not context.expired:

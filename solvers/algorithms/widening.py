@@ -26,7 +26,7 @@ from .beam import beam_pass, improve_by_beam
 from .cut_bound import cut_bound, working_set_bound
 from .descents import DescentSearch
 from .greedy import greedy_orders
-from .state_space import state_space
+from .state_space import MASK_LIMIT, state_space
 
 FIRST_WIDTH = 128
 WIDEST = 2**20
@@ -45,16 +45,28 @@ FINEST = 2000
 
 def solve_downsets(problem: Peak, context: Context) -> Outcome:
     """Prove an optimal order, or leave the best order and bound when time or memory end."""
-    context.offer(range(len(problem.graph.ops)))
-    context.raise_bound(working_set_bound(problem.graph))
-    for order in greedy_orders(problem.graph):
-        if not (context.closed or context.expired):
-            context.offer(order)
-    if not context.closed:
-        assert context.order is not None
-        cut = cut_bound(problem.graph, [context.order], expired=lambda: context.expired)
-        context.raise_bound(cut.value)
+    take_first_steps(problem, context)
     return widen(problem, context, lambda: context.expired)
+
+
+def take_first_steps(problem: Peak, context: Context) -> None:
+    """Leave what is cheap: the reference order, greedy orders, the largest working set, the cut bound.
+
+    The cut bound may take a quarter of the time; on wide graphs of many thousand ops it needs more.
+    """
+    graph = problem.graph
+    context.offer(range(len(graph.ops)))
+    context.raise_bound(working_set_bound(graph))
+    orders = []
+    for order in greedy_orders(graph):
+        if context.closed or context.expired:
+            return
+        context.offer(order)
+        orders.append(order)
+    if not context.closed:
+        context.progress("cut bound")
+        enough = context.elapsed() + context.remaining() / 4
+        context.raise_bound(cut_bound(graph, orders, expired=lambda: context.elapsed() >= enough).value)
 
 
 def widen(problem: Peak, context: Context, expired: Callable[[], bool], widest: int = WIDEST) -> Outcome:
@@ -67,8 +79,9 @@ def widen(problem: Peak, context: Context, expired: Callable[[], bool], widest: 
     width, search = FIRST_WIDTH, None
     while not context.closed and not expired() and width <= widest:
         context.progress(f"executed sets, up to {width} per step")
-        search = search or DescentSearch(problem.graph)
-        _descend(context, search, width * DESCENTS_PER_WIDTH, memory, expired)
+        if len(problem.graph.ops) <= MASK_LIMIT:  # beyond it, the masks alone fill the memory
+            search = search or DescentSearch(problem.graph)
+            _descend(context, search, width * DESCENTS_PER_WIDTH, memory, expired)
         _round(problem, context, width, expired)
         improve_by_beam(problem, context, width // 8, expired, width * STEPS_PER_WIDTH)
         width *= 4
