@@ -43,7 +43,7 @@ def known_about(graph: Graph, *, given: int | None, order: Sequence[int] | None)
         return Known(best, bound, origin)
     if order is None:
         return Known(best, None, None)
-    from ..solvers.algorithms.cut_bound import cut_bound
+    from ..solvers.algorithms.peak.cut_bound import cut_bound
 
     end = time.perf_counter() + QUICK
     cut = cut_bound(graph, [order], expired=lambda: time.perf_counter() >= end)

@@ -45,7 +45,7 @@ def describe(graph: Graph, source: str, largest: int) -> dict[str, Any]:
     """Return what ``show --json`` prints."""
     from ..models.memory import sequential_memory
     from ..models.precedence import precedence
-    from ..solvers.algorithms.cut_bound import working_set_bound
+    from ..solvers.algorithms.peak.cut_bound import working_set_bound
     from .known import known_about
 
     known = known_about(graph, given=None, order=None)

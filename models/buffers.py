@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from operator import attrgetter
+from typing import Any, NamedTuple
 
 from .errors import InstanceError
 from .graph import Graph
@@ -14,8 +18,17 @@ from .residencies import Residency, inplace_pairs, residencies
 from .verifier.actions import well_formed
 from .verifier.case import Case
 
-Interval = tuple[int, int]
-"""Half-open, in nanoseconds or steps."""
+Rectangle = tuple[int, int, int, int]
+"""Half-open times, then half-open bytes counted from the offset."""
+
+
+class Gap(NamedTuple):
+    """A half-open time within a buffer's lifetime when it occupies only bytes ``[low, high)`` of its own."""
+
+    lower: int
+    upper: int
+    low: int = 0
+    high: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +47,10 @@ class Buffer:
         Its offset is a multiple of this.
     offset
         A fixed address, or None.
+    hint
+        A suggested address, or None; nothing is wrong with another one.
     gaps
-        Half-open times within the lifetime when it occupies nothing, in order.
+        Times within the lifetime when it occupies nothing, or only a window of its bytes, in order.
     pool
         The memory it lies in.
 
@@ -51,11 +66,12 @@ class Buffer:
     size: int
     alignment: int = 1
     offset: int | None = None
-    gaps: tuple[Interval, ...] = ()
+    hint: int | None = None
+    gaps: tuple[Gap, ...] = ()
     pool: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "gaps", tuple((a, b) for a, b in self.gaps))
+        object.__setattr__(self, "gaps", tuple(Gap(*gap) for gap in self.gaps))
         where = f"buffer {self.id!r}"
         if not isinstance(self.id, str) or not isinstance(self.pool, str):
             raise InstanceError(f"{where}: expected texts as id and pool, found pool {self.pool!r}")
@@ -63,23 +79,51 @@ class Buffer:
         _check_int(self.upper, self.lower + 1, f"{where}, upper")
         _check_int(self.size, 0, f"{where}, size")
         _check_int(self.alignment, 1, f"{where}, alignment")
-        if self.offset is not None:
-            _check_int(self.offset, 0, f"{where}, offset")
+        for value, name in ((self.offset, "offset"), (self.hint, "hint")):
+            if value is not None:
+                _check_int(value, 0, f"{where}, {name}")
         reached = self.lower
-        for a, b in self.gaps:
-            _check_int(a, reached, f"{where}, gaps")
-            _check_int(b, a + 1, f"{where}, gaps")
-            reached = b
-        if reached > self.upper or not self.pieces:
+        for gap in self.gaps:
+            _check_int(gap.lower, reached, f"{where}, gaps")
+            _check_int(gap.upper, gap.lower + 1, f"{where}, gaps")
+            _check_int(gap.low, 0, f"{where}, gaps, window")
+            _check_int(gap.high, gap.low, f"{where}, gaps, window")
+            if gap.high > self.size:
+                raise InstanceError(
+                    f"{where}, gaps, window: found end {gap.high}, expected at most the size {self.size}"
+                )
+            reached = gap.upper
+        if reached > self.upper or (self.size and not self.rectangles):
             expected = "intervals within its lifetime, not all of it"
-            raise InstanceError(f"{where}, gaps: found {self.gaps}, expected {expected}")
+            raise InstanceError(f"{where}, gaps: found {[tuple(g) for g in self.gaps]}, expected {expected}")
 
     @property
-    def pieces(self) -> tuple[Interval, ...]:
-        """The lifetime without its gaps."""
-        edges = [self.lower, *(x for gap in self.gaps for x in gap), self.upper]
-        pairs = zip(edges[::2], edges[1::2], strict=True)
-        return tuple((a, b) for a, b in pairs if a < b)
+    def rectangles(self) -> tuple[Rectangle, ...]:
+        """What it occupies; neighbours in time differ in their bytes or do not touch."""
+        found: list[Rectangle] = []
+        reached = self.lower
+        for lower, upper, low, high in (*self.gaps, Gap(self.upper, self.upper)):
+            for a, b, c, d in ((reached, lower, 0, self.size), (lower, upper, low, high)):
+                if a == b or c == d:
+                    continue
+                if found and found[-1][1:] == (a, c, d):
+                    found[-1] = (found[-1][0], b, c, d)
+                else:
+                    found.append((a, b, c, d))
+            reached = upper
+        return tuple(found)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON object of the native format; what has its default value is left out."""
+        values = {"id": self.id, "lower": self.lower, "upper": self.upper, "size": self.size}
+        rest: dict[str, Any] = {
+            "alignment": self.alignment if self.alignment != 1 else None,
+            "offset": self.offset,
+            "hint": self.hint,
+            "gaps": [list(g if g.high else g[:2]) for g in self.gaps] or None,
+            "pool": self.pool or None,
+        }
+        return {**values, **{key: value for key, value in rest.items() if value is not None}}
 
 
 def _check_int(value: object, least: int, where: str) -> None:
@@ -87,7 +131,7 @@ def _check_int(value: object, least: int, where: str) -> None:
         raise InstanceError(f"{where}: found {value!r}, expected an integer >= {least}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Buffers:
     """A set of buffers to place.
 
@@ -99,6 +143,8 @@ class Buffers:
         Capacity in bytes by pool, None if unlimited; pools not named are unlimited.
     inplace
         ``(a, b)``: buffer `b` may lie at the address of `a` though their lifetimes overlap.
+    name, source
+        For people, and what `load_buffers` was given; not part of the content that `sha256` names.
 
     Raises
     ------
@@ -119,6 +165,8 @@ class Buffers:
     buffers: tuple[Buffer, ...]
     pools: Mapping[str, int | None] = field(default_factory=dict)
     inplace: tuple[tuple[str, str], ...] = ()
+    name: str = ""
+    source: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "buffers", tuple(self.buffers))
@@ -137,6 +185,24 @@ class Buffers:
                 raise InstanceError(
                     f"buffers, inplace: found {pair}, expected the ids of two different buffers"
                 )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON object of the native format."""
+        return {
+            "format": "lowtide/buffers",
+            "version": 1,
+            "name": self.name,
+            "pools": dict(sorted(self.pools.items())),
+            "inplace": [list(pair) for pair in self.inplace],
+            "buffers": [b.to_dict() for b in self.buffers],
+        }
+
+    @cached_property
+    def sha256(self) -> str:
+        """The content's name: hash of the canonical JSON, without the name for people."""
+        content = {key: value for key, value in self.to_dict().items() if key != "name"}
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()
 
 
 def buffers_from_plan(graph: Graph, plan: Plan) -> Buffers:
@@ -171,7 +237,7 @@ def buffers_from_plan(graph: Graph, plan: Plan) -> Buffers:
             lower=r.lower,
             upper=r.upper,
             size=r.high - r.low,
-            gaps=r.gaps,
+            gaps=tuple(Gap(*gap) for gap in r.gaps),
             pool=case.tiers[r.tier],
         )
         for name, r in zip(ids, found, strict=True)
@@ -195,6 +261,7 @@ def buffers_from_plan(graph: Graph, plan: Plan) -> Buffers:
         buffers=tuple(buffers),
         pools=pools,
         inplace=tuple((ids[a], ids[b]) for a, b in pairs),
+        name=graph.name,
     )
 
 

@@ -160,52 +160,65 @@ class _Layer:
         del self.lows[i], self.items[i]
 
 
+def _occupied(b: Buffer) -> list[tuple[int, int, int, int]]:
+    """Return times and bytes (from the offset) that the buffer occupies."""
+    found = []
+    now = b.lower
+    for gap in b.gaps:
+        found.append((now, gap.lower, 0, b.size))
+        found.append((gap.lower, gap.upper, gap.low, gap.high))
+        now = gap.upper
+    found.append((now, b.upper, 0, b.size))
+    return [(begin, end, low, high) for begin, end, low, high in found if begin < end and low < high]
+
+
 def _overlaps(buffers: Buffers, placed: list[tuple[Buffer, int]]) -> list[Violation]:
     """Return one violation per pair that overlaps in time and address, up to one more than LISTED."""
-    events: dict[str, list[tuple[int, int, int]]] = {}
-    for n, (b, _) in enumerate(placed):
-        if b.size:
-            for begin, end in b.pieces:
-                events.setdefault(b.pool, []).extend(((begin, 1, n), (end, 0, n)))
+    events: dict[str, list[tuple[int, int, int, int, int]]] = {}
+    for n, (b, offset) in enumerate(placed):
+        for begin, end, low, high in _occupied(b):
+            low, high = offset + low, offset + high
+            events.setdefault(b.pool, []).extend(((begin, 1, n, low, high), (end, 0, n, low, high)))
     allowed = set(buffers.inplace) | {(b, a) for a, b in buffers.inplace}
     found: list[Violation] = []
     pairs: set[tuple[int, int]] = set()
     for pool in sorted(events):
         layers: list[_Layer] = []
         layer_of: dict[int, _Layer] = {}
-        for time, begins, n in sorted(events[pool]):
-            b, low = placed[n]
+        for time, begins, n, low, high in sorted(events[pool]):
+            b, offset = placed[n]
             if not begins:
                 layer_of.pop(n).remove(low)
                 continue
             home = None
             for layer in layers:
-                touched = layer.touching(low, low + b.size)
+                touched = layer.touching(low, high)
                 if not touched and home is None:
                     home = layer
                 for m in touched:
-                    other, other_low = placed[m]
-                    together = (other.id, b.id) in allowed and other_low == low
+                    other, other_offset = placed[m]
+                    together = (other.id, b.id) in allowed and other_offset == offset
                     pair = (m, n) if m < n else (n, m)
                     if together or pair in pairs:
                         continue
                     pairs.add(pair)
-                    found.append(_overlap(time, other, other_low, b, low))
+                    found.append(_overlap(time, other, other_offset, b, offset))
                     if len(found) > LISTED:
                         return found
             if home is None:
                 home = _Layer()
                 layers.append(home)
-            home.insert(low, low + b.size, n)
+            home.insert(low, high, n)
             layer_of[n] = home
     return found
 
 
-def _overlap(time: int, a: Buffer, a_low: int, b: Buffer, b_low: int) -> Violation:
+def _overlap(time: int, a: Buffer, a_offset: int, b: Buffer, b_offset: int) -> Violation:
+    windows = " but for their gaps" if a.gaps or b.gaps else ""
     return _violation(
         "overlap",
-        f"buffers {a.id!r} at [{a_low}, {a_low + a.size}) and {b.id!r} at [{b_low}, "
-        f"{b_low + b.size}) are both alive from time {time}, expected disjoint addresses",
+        f"buffers {a.id!r} at [{a_offset}, {a_offset + a.size}) and {b.id!r} at [{b_offset}, "
+        f"{b_offset + b.size}){windows} are both alive from time {time}, expected disjoint addresses",
         a,
         b,
         time=time,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lowtide.models.buffers import Buffer, Buffers, buffers_from_plan
+from lowtide.models.buffers import Buffer, Buffers, Gap, buffers_from_plan
 from lowtide.models.errors import InstanceError
 from lowtide.models.graph import Accounting, Graph, Op, Tensor
 from lowtide.models.plan import Copy, Free, Plan, Resident, Run
@@ -63,10 +63,13 @@ def test_pools_not_named_are_unlimited() -> None:
     assert Buffers(buffers=(SOUND,), pools={"gpu": 4}).pools == {"": None, "gpu": 4}
 
 
-def test_pieces() -> None:
-    assert SOUND.pieces == ((0, 4),)
-    assert replace(SOUND, gaps=[(1, 2)]).pieces == ((0, 1), (2, 4))  # type: ignore[arg-type]
-    assert replace(SOUND, gaps=((0, 1), (3, 4))).pieces == ((1, 3),)
+def test_rectangles() -> None:
+    assert SOUND.rectangles == ((0, 4, 0, SOUND.size),)
+    gapped = replace(SOUND, gaps=[(1, 2)], size=8)  # type: ignore[arg-type]
+    assert gapped.rectangles == ((0, 1, 0, 8), (2, 4, 0, 8))
+    assert replace(SOUND, gaps=(Gap(0, 1), Gap(3, 4)), size=8).rectangles == ((1, 3, 0, 8),)
+    windows = (Gap(0, 1, 2, 5), Gap(1, 2, 2, 5), Gap(2, 3, 0, 8))
+    assert replace(SOUND, gaps=windows, size=8).rectangles == ((0, 2, 2, 5), (2, 4, 0, 8))
 
 
 def lines(buffers: Buffers) -> list[tuple[str, int, int, int, str]]:
@@ -234,8 +237,8 @@ def test_what_lives_on_round_the_period_is_one_buffer_with_a_gap() -> None:
     buffers = [b for b in buffers_from_plan(steady.GRAPH, plan).buffers if b.id.startswith("0:w")]
     assert [(b.id, b.lower, b.upper, b.gaps) for b in buffers] == [
         ("0:w@gpu@0", 0, 20, ()),
-        ("0:w[7:8]@host@0", 0, 20, ((3, 14),)),
-        ("0:w[0:7]@host@0", 0, 20, ((4, 14),)),
+        ("0:w[7:8]@host@0", 0, 20, (Gap(3, 14),)),
+        ("0:w[0:7]@host@0", 0, 20, (Gap(4, 14),)),
     ]
     at_once = replace(steady.PLAN, frees=(*steady.PLAN.frees, Free(0, "host", 14)))
     found = lines(buffers_from_plan(steady.GRAPH, at_once))
@@ -273,10 +276,10 @@ def test_buffers_add_up_to_the_verified_profile(seed: int) -> None:
     horizon = max((b.upper for b in buffers.buffers), default=0)
     for tier, profile in verdict.profiles.items():
         alive = [b for b in buffers.buffers if b.pool == tier]
-        times = {t for b in alive for piece in b.pieces for t in piece} | {t for t, _ in profile}
+        times = {t for b in alive for r in b.rectangles for t in r[:2]} | {t for t, _ in profile}
         for now in sorted(t for t in times if t < horizon):
             expected = [used for t, used in profile if t <= now][-1]
-            assert sum(b.size for b in alive for s, e in b.pieces if s <= now < e) == expected
+            assert sum(b.size for b in alive for s, e, *_ in b.rectangles if s <= now < e) == expected
     offsets, top = {}, 0
     for b in buffers.buffers:
         offsets[b.id] = top

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import lowtide.models.verify_allocation as judge
-from lowtide.models.buffers import Buffer, Buffers, buffers_from_plan
+from lowtide.models.buffers import Buffer, Buffers, Gap, buffers_from_plan
 from lowtide.models.errors import VerificationError
 from lowtide.models.plan import Copy, Free
 from lowtide.models.verdict import ALLOCATION_KINDS, Violation
@@ -127,7 +127,7 @@ def test_pools_do_not_meet() -> None:
 
 
 def test_gaps_leave_room() -> None:
-    gapped = Buffer(id="a", lower=0, upper=9, size=4, gaps=((2, 4), (5, 6)))
+    gapped = Buffer(id="a", lower=0, upper=9, size=4, gaps=(Gap(2, 4), Gap(5, 6)))
     guest = Buffer(id="b", lower=2, upper=4, size=4)
     both = Buffers(buffers=(gapped, guest))
     assert judged({"a": 0, "b": 0}, both) == []
@@ -182,10 +182,10 @@ def test_overlaps_are_those_of_all_pairs(seed: int) -> None:
     for k in range(rng.randint(1, 14)):
         lower = rng.randint(0, 10)
         upper = lower + rng.randint(1, 6)
-        gaps: tuple[tuple[int, int], ...] = ()
+        gaps: tuple[Gap, ...] = ()
         if upper - lower > 2 and rng.random() < 0.4:
             begin = rng.randint(lower, upper - 2)
-            gaps = ((begin, rng.randint(begin + 1, upper - 1)),)
+            gaps = (Gap(begin, rng.randint(begin + 1, upper - 1)),)
         buffers.append(Buffer(id=str(k), lower=lower, upper=upper, size=rng.randint(0, 5), gaps=gaps))
     offsets = {b.id: rng.randint(0, 12) for b in buffers}
     inplace = tuple((a.id, b.id) for a, b in combinations(buffers, 2) if rng.random() < 0.2)
@@ -193,7 +193,7 @@ def test_overlaps_are_those_of_all_pairs(seed: int) -> None:
     for a, b in combinations(buffers, 2):
         low = max(offsets[a.id], offsets[b.id])
         high = min(offsets[a.id] + a.size, offsets[b.id] + b.size)
-        together = any(max(p[0], q[0]) < min(p[1], q[1]) for p in a.pieces for q in b.pieces)
+        together = any(max(p[0], q[0]) < min(p[1], q[1]) for p in a.rectangles for q in b.rectangles)
         shared = (a.id, b.id) in inplace and offsets[a.id] == offsets[b.id]
         if low < high and together and not shared:
             expected.add(frozenset((a.id, b.id)))

@@ -179,7 +179,7 @@ def test_buffers_of_a_plan_fill_exactly_its_profile(flavour: str) -> None:
         last = max((free.time for free in case.plan.frees), default=0)
         end = case.plan.period or max(1, found.makespan, last)
         for tier, profile in found.profiles.items():
-            lives = [(b.size, b.pieces) for b in buffers if b.pool == tier]
+            lives = [(b.size, [r[:2] for r in b.rectangles]) for b in buffers if b.pool == tier]
             edges = {time for time, _ in profile} | {x for _, pieces in lives for p in pieces for x in p}
             for now in (x for x in edges if x < end):
                 alive = sum(size for size, pieces in lives if any(a <= now < b for a, b in pieces))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from random import Random
 from typing import TypeGuard
 
-from lowtide.models.buffers import Buffer, Buffers
+from lowtide.models.buffers import Buffer, Buffers, Gap
 
 Offsets = Mapping[str, object]
 
@@ -17,7 +17,7 @@ def random_buffers(rng: Random) -> Buffers:
     for n in range(rng.randint(1, 5)):
         lower = rng.randint(0, 4)
         upper = lower + rng.randint(1, 5)
-        gaps = ((lower + 1, upper - 1),) if upper - lower > 2 and rng.random() < 0.4 else ()
+        gaps = (Gap(lower + 1, upper - 1),) if upper - lower > 2 and rng.random() < 0.4 else ()
         buffers.append(
             Buffer(
                 id=f"b{n}",
@@ -86,4 +86,4 @@ def is_offset(value: object) -> TypeGuard[int]:
 
 
 def is_alive(b: Buffer, time: int) -> bool:
-    return b.lower <= time < b.upper and not any(x <= time < y for x, y in b.gaps)
+    return b.lower <= time < b.upper and not any(x <= time < y for x, y, *_ in b.gaps)

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 
 from lowtide.models.graph import Accounting, Graph, Op, Tensor
 from lowtide.models.memory import sequential_memory
-from lowtide.solvers.algorithms import cut_bound as module
-from lowtide.solvers.algorithms.cut_bound import cut_bound, working_set_bound
-from lowtide.solvers.algorithms.greedy import greedy_orders
+from lowtide.solvers.algorithms.peak import cut_bound as module
+from lowtide.solvers.algorithms.peak.cut_bound import cut_bound, working_set_bound
+from lowtide.solvers.algorithms.peak.greedy import greedy_orders
 from tests.oracles.brute_force import brute_force_peak, must_precede
 from tests.strategies import graphs, random_graph
 

@@ -13,10 +13,10 @@ import lowtide as lt
 from lowtide.models.graph import Graph
 from lowtide.models.memory import sequential_memory
 from lowtide.models.precedence import check_order
-from lowtide.solvers.algorithms.beam import beam_pass
-from lowtide.solvers.algorithms.descents import DescentSearch
-from lowtide.solvers.algorithms.executed_sets import ExecutedSets, mask_of, members
-from lowtide.solvers.algorithms.state_space import state_space
+from lowtide.solvers.algorithms.peak.beam import beam_pass
+from lowtide.solvers.algorithms.peak.descents import DescentSearch
+from lowtide.solvers.algorithms.peak.executed_sets import ExecutedSets, mask_of, members
+from lowtide.solvers.algorithms.peak.state_space import state_space
 from tests.oracles.brute_force import brute_force_peak, order_peak
 from tests.strategies import graphs, random_graph
 

@@ -11,9 +11,9 @@ from lowtide.models.graph import Accounting, Graph, Op, Tensor
 from lowtide.models.memory import sequential_memory
 from lowtide.models.precedence import check_order
 from lowtide.models.problem import Peak
-from lowtide.solvers.algorithms.beam import beam_pass, improve_by_beam, solve_beam
-from lowtide.solvers.algorithms.greedy import RULES, greedy_order, greedy_orders, solve_greedy
-from lowtide.solvers.algorithms.state_space import state_space
+from lowtide.solvers.algorithms.peak.beam import beam_pass, improve_by_beam, solve_beam
+from lowtide.solvers.algorithms.peak.greedy import RULES, greedy_order, greedy_orders, solve_greedy
+from lowtide.solvers.algorithms.peak.state_space import state_space
 from lowtide.solvers.context import Context
 from tests.oracles.brute_force import brute_force_peak, memory_profile, order_peak
 from tests.strategies import graphs, random_graph

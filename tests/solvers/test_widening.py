@@ -8,9 +8,9 @@ from hypothesis import given, settings
 import lowtide as lt
 from lowtide.models.graph import Graph
 from lowtide.models.memory import sequential_memory
-from lowtide.solvers.algorithms.beam import beam_pass
-from lowtide.solvers.algorithms.state_space import state_space
-from lowtide.solvers.algorithms.widening import widen
+from lowtide.solvers.algorithms.peak.beam import beam_pass
+from lowtide.solvers.algorithms.peak.state_space import state_space
+from lowtide.solvers.algorithms.peak.widening import widen
 from lowtide.solvers.context import Context
 from tests.oracles.brute_force import brute_force_peak
 from tests.strategies import graphs
@@ -53,7 +53,7 @@ def test_narrow_rounds_leave_true_bounds(graph: Graph) -> None:
     context = Context(problem=lt.Peak(graph))
     context.offer(range(len(graph.ops)))
     context.raise_bound(0)
-    import lowtide.solvers.algorithms.widening as module
+    import lowtide.solvers.algorithms.peak.widening as module
 
     first = module.FIRST_WIDTH
     module.FIRST_WIDTH = 2

@@ -2,14 +2,14 @@
 
 1. The reference order, greedy orders, the largest working set, the cut bound: milliseconds, and
    enough for most real networks.
-2. Widening search over executed sets (`lowtide.solvers.algorithms.widening`), for half of what is left.
+2. Widening search over executed sets (`lowtide.solvers.algorithms.peak.widening`), for half of what is left.
 3. CP-SAT, time-indexed, with the order as hint and both bounds, where its model is not too large.
 """
 
 from __future__ import annotations
 
 from ..models.problem import Peak
-from .algorithms.widening import take_first_steps, widen
+from .algorithms.peak.widening import take_first_steps, widen
 from .context import Context, Outcome
 
 CPSAT_OPS = 400

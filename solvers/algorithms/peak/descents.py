@@ -1,6 +1,6 @@
 r"""Exact search for minimum peak memory: descents, components, waists, heights.
 
-Executed sets, intervals and components: `lowtide.solvers.algorithms.executed_sets`; M is submodular. A
+Executed sets, intervals and components: `lowtide.solvers.algorithms.peak.executed_sets`; M is submodular. A
 *path* from X to T is *within* P if none of its steps costs more. A step costs a constant of its op plus M
 before or after it, so **a path whose states have at most the M of another one's, op by op, costs at
 most as much**; that is all that the accounting has to do with the following. Everything holds for
@@ -51,7 +51,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ...models.graph import Graph
+from ....models.graph import Graph
 from .executed_sets import ExecutedSets, Part, mask_of, members
 
 BYTES_PER_HILL = 450

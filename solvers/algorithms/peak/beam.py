@@ -1,7 +1,7 @@
 """Beam search over executed sets: all orders at once, step by step, the `width` best sets kept.
 
 A pass works under a limit (one byte less than the best peak known) in one direction
-(`lowtide.solvers.algorithms.state_space`): steps that cost more are cut off. Two orders of the same
+(`lowtide.solvers.algorithms.peak.state_space`): steps that cost more are cut off. Two orders of the same
 executed set have the same future, so of equal sets one stays, the one with the lower peak. Of the
 different sets the `width` with the least memory stay, ties by peak, then in the order of discovery.
 
@@ -21,8 +21,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ...models.problem import Peak
-from ..context import Context, Outcome
+from ....models.problem import Peak
+from ...context import Context, Outcome
 from .state_space import StateSpace, state_space
 
 Ready = dict[int, int]

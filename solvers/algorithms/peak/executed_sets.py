@@ -1,6 +1,6 @@
 r"""Executed sets as bit masks: increases, components and least states, forward and backward.
 
-Numbers, groups and directions are those of `lowtide.solvers.algorithms.state_space`; here both
+Numbers, groups and directions are those of `lowtide.solvers.algorithms.peak.state_space`; here both
 directions work on the executed set itself (bit v: op v has run). An *interval* [A, B] are the downsets
 between two downsets A and B; its ops are C = B - A. On it M is a sum over the *components* of C: two ops
 are in one component if an edge joins them, or a group that can complete within the interval (all its
@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ...models.graph import Graph
-from ...models.precedence import precedence
+from ....models.graph import Graph
+from ....models.precedence import precedence
 from .state_space import state_space
 
 Part = tuple[int, list[int]]

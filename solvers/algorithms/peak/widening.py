@@ -3,10 +3,10 @@
 Two searches complement each other. Each settles a limit: it ends with an order within the limit, or with
 the proof that there is none and the least cost that was cut off, which bounds every peak; or it gives up.
 
-* The search by descents (`lowtide.solvers.algorithms.descents`) takes independent parts one by one and
+* The search by descents (`lowtide.solvers.algorithms.peak.descents`) takes independent parts one by one and
   remembers what it learns for every other limit. It starts at the bound and raises it, so the first
   order it finds is optimal. Trees, series-parallel and training graphs are its field.
-* An exhaustive pass (`lowtide.solvers.algorithms.beam`) keeps every executed set that can be reached
+* An exhaustive pass (`lowtide.solvers.algorithms.peak.beam`) keeps every executed set that can be reached
   within the limit, up to free ops, as long as no step has more than `width` of them: little effort for
   each set, best where no part is independent. It first tries to settle the limit one byte below the
   incumbent: either outcome is progress, and failure closes the gap. Where that gives up in both
@@ -20,8 +20,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...models.problem import Peak
-from ..context import Context, Outcome
+from ....models.problem import Peak
+from ...context import Context, Outcome
 from .beam import beam_pass, improve_by_beam
 from .cut_bound import cut_bound, working_set_bound
 from .descents import DescentSearch

@@ -6,8 +6,8 @@ of its descendants. So its memory while it runs is at least
     cut(w) = c_w + min { M(D) : D a downset, anc(w) in D, no op of {w} and desc(w) in D }    (``coexist``)
     cut(w) = c_w + min { M(D) : D a downset, anc(w) and w in D, no op of desc(w) in D }      (``replace``)
 
-with c_w and M of `lowtide.solvers.algorithms.state_space`, and the peak at least the largest cut(w). By (1)
-there M(D) = const - sum over v in D of p_v - sum over groups g inside D of s_g with p_v = -a_v: the
+with c_w and M of `lowtide.solvers.algorithms.peak.state_space`, and the peak at least the largest cut(w). By
+(1) there M(D) = const - sum over v in D of p_v - sum over groups g inside D of s_g with p_v = -a_v: the
 minimum is a maximum closure (Picard, 1976): choose ops and groups, an op requires its predecessors, a
 group its ops, to maximise the sum of the profits. With arcs source -> x for profits > 0, x -> sink for
 profits < 0 and uncapacitated arcs x -> what x requires,
@@ -39,9 +39,9 @@ from heapq import heapify, heapreplace
 import numpy as np
 from numpy.typing import NDArray
 
-from ...models.graph import Accounting, Graph
-from ...models.memory import sequential_memory
-from ...models.precedence import precedence
+from ....models.graph import Accounting, Graph
+from ....models.memory import sequential_memory
+from ....models.precedence import precedence
 from .state_space import MASK_LIMIT, StateSpace, state_space
 
 LARGEST_SUM = 2**62

@@ -30,9 +30,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ...models.graph import Graph
-from ...models.memory import sequential_memory
-from ...models.precedence import precedence
+from ....models.graph import Graph
+from ....models.memory import sequential_memory
+from ....models.precedence import precedence
 
 MASK_LIMIT = 20_000
 """Up to this many ops, ancestors as bit masks (n^2 / 8 bytes) simplify groups and edges."""

@@ -1,7 +1,7 @@
 """List scheduling for minimum peak memory: one op after another, by what it does to the memory now.
 
 At each step the rule picks one of the ops that may be next, forward from nothing or backward from
-everything (un-running ops from the end is the same problem, `lowtide.solvers.algorithms.state_space`).
+everything (un-running ops from the end is the same problem, `lowtide.solvers.algorithms.peak.state_space`).
 An op's *increase* is the change of memory across it, its *rise* what the peak must be above the memory
 now for it to run, its *follow-up* the least increase among the ops that it alone still holds back, if
 negative.
@@ -28,10 +28,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from heapq import heappop, heappush
 
-from ...models.graph import Graph
-from ...models.memory import sequential_memory
-from ...models.problem import Peak
-from ..context import Context, Outcome
+from ....models.graph import Graph
+from ....models.memory import sequential_memory
+from ....models.problem import Peak
+from ...context import Context, Outcome
 from .state_space import StateSpace, state_space
 
 RULES = ("least", "ahead", "peak", "depth", "post-order")

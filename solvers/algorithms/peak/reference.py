@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...models.problem import Peak
-from ..context import Context, Outcome
+from ....models.problem import Peak
+from ...context import Context, Outcome
 
 
 def solve_reference(problem: Peak, context: Context) -> Outcome:

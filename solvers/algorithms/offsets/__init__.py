@@ -1,0 +1,1 @@
+"""Offset allocation: bounds, heuristics and searches over placements."""

@@ -1,0 +1,1 @@
+"""Minimum peak memory: orders, bounds, and searches over executed sets."""
