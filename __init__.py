@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._version import __version__
 from .instances.load import load
+from .models.buffers import Buffer, Buffers, Gap
 from .models.errors import (
     BackendUnavailable,
     InstanceError,
@@ -23,7 +24,7 @@ from .models.errors import (
 from .models.graph import Accounting, Graph, Mode, Op, Tensor
 from .models.machine import Access, Channel, ChannelGroup, Machine, Processor, Tier
 from .models.plan import Copy, Free, Plan, Resident, Run
-from .models.problem import Peak
+from .models.problem import Offsets, Peak
 from .models.result import Result, Status
 from .models.verify import verify
 from .solvers.solve import solve
@@ -35,15 +36,19 @@ __all__ = [
     "Access",
     "Accounting",
     "BackendUnavailable",
+    "Buffer",
+    "Buffers",
     "Channel",
     "ChannelGroup",
     "Copy",
     "Free",
+    "Gap",
     "Graph",
     "InstanceError",
     "LowtideError",
     "Machine",
     "Mode",
+    "Offsets",
     "Op",
     "Peak",
     "Plan",

@@ -35,21 +35,20 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Build and write the model."""
-    from ..instances import check_writable, load
-    from ..models.problem import PROBLEMS
+    from ..instances import check_writable, load_problem
     from ..models.units import exact_bytes
     from ..solvers.export import export_model
     from ..solvers.registry import find_method
 
     check_writable(args.out)
     find_method(args.problem, args.method)
-    graph = load(args.spec)
-    export_model(PROBLEMS[args.problem](graph), args.method, args.out)
+    problem = load_problem(args.problem, args.spec)
+    export_model(problem, args.method, args.out)
     nbytes = os.path.getsize(args.out)
     if args.json:
         emit_json(
             {
-                "instance": graph.name,
+                "instance": problem.instance.name,
                 "problem": args.problem,
                 "method": args.method,
                 "nbytes": nbytes,
@@ -59,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         emit_pairs(
             [
-                ("instance", graph.name),
+                ("instance", problem.instance.name),
                 ("problem", args.problem),
                 ("method", args.method),
                 ("written", f"{args.out}, {exact_bytes(nbytes)}"),

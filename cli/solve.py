@@ -61,8 +61,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Solve and print the result."""
-    from ..instances import check_writable, load, read_plan, write_plan
-    from ..models.problem import PROBLEMS
+    from ..instances import check_writable, load_problem, read_plan, write_plan
     from ..solvers.context import available_cores
     from ..solvers.registry import find_method
     from ..solvers.solve import solve
@@ -76,12 +75,12 @@ def run(args: argparse.Namespace) -> int:
     if args.threads is not None and args.threads > cores:
         note(f"{args.threads} threads share {cores} cores")
     started = time.perf_counter()
-    graph = load(args.spec)
+    problem = load_problem(args.problem, args.spec)
     hint = None if args.hint is None else read_plan(args.hint)
     loaded = time.perf_counter() - started
     with Progress(quiet=args.quiet, always=args.progress) as progress:
         result = solve(
-            PROBLEMS[args.problem](graph),
+            problem,
             args.method,
             time_limit=args.time_limit,
             seed=args.seed,

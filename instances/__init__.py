@@ -2,7 +2,11 @@
 
 from ..models.files import check_writable, write_whole
 from .load import list_instances, load
+from .load_problem import load_problem
+from .minimalloc_csv import buffers_from_csv, csv_text, read_csv, write_csv
 from .native import graph_from_dict, read_graph, write_graph
+from .native_allocation import Allocation, allocation_from_dict, read_allocation, write_allocation
+from .native_buffers import buffers_from_dict, read_buffers, write_buffers
 from .native_machine import machine_from_dict
 from .native_plan import plan_from_dict, read_plan, write_plan
 from .networkx_graph import from_networkx, to_networkx
@@ -10,19 +14,31 @@ from .save import save
 from .spec import Spec, parse_spec
 
 __all__ = [
+    "Allocation",
     "Spec",
+    "allocation_from_dict",
+    "buffers_from_csv",
+    "buffers_from_dict",
     "check_writable",
+    "csv_text",
     "from_networkx",
     "graph_from_dict",
     "list_instances",
     "load",
+    "load_problem",
     "machine_from_dict",
     "parse_spec",
     "plan_from_dict",
+    "read_allocation",
+    "read_buffers",
+    "read_csv",
     "read_graph",
     "read_plan",
     "save",
     "to_networkx",
+    "write_allocation",
+    "write_buffers",
+    "write_csv",
     "write_graph",
     "write_plan",
     "write_whole",

@@ -8,9 +8,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .buffers import Buffers
     from .graph import Graph
     from .plan import Plan
-    from .verify import Verification
+    from .verdict import Verification
+    from .verify_allocation import AllocationVerdict
 
 
 class Status(StrEnum):
@@ -56,6 +58,8 @@ class Result:
         Of building, solving and verifying.
     trace
         Incumbent and bound over time.
+    allocation
+        Offset by buffer id, of problem `offsets`.
     certificate
         What a method leaves as evidence for its bound (JSON values), or None.
     """
@@ -70,13 +74,15 @@ class Result:
     reason: str | None = None
     proof: str | None = None
     plan: Plan | None = None
+    allocation: Mapping[str, int] | None = field(default=None, repr=False)
     detail: str = ""
     seconds: Mapping[str, float] = field(default_factory=dict)
     trace: tuple[TracePoint, ...] = ()
     certificate: Mapping[str, Any] | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
-    verification: Verification | None = field(default=None, repr=False)
+    verification: Verification | AllocationVerdict | None = field(default=None, repr=False)
     graph: Graph | None = field(default=None, repr=False)
+    buffers: Buffers | None = field(default=None, repr=False)
 
     @property
     def gap(self) -> float | None:

@@ -1,6 +1,6 @@
 """What a method is given while it runs, and where it leaves what it finds.
 
-A method calls `Context.offer` for each better order and `Context.raise_bound` for each better proved
+A method calls `Context.offer` for each better answer and `Context.raise_bound` for each better proved
 bound, as soon as it has them: an interrupted or crashed method loses nothing, and the trace is the same
 for every method. What the context holds is a claim; `solve` has the verifier judge it.
 """
@@ -10,13 +10,12 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..models.errors import InstanceError, UsageError
-from ..models.precedence import check_order
+from ..models.errors import UsageError
 from ..models.problem import Problem
 from ..models.result import TracePoint
 
@@ -63,6 +62,10 @@ class Context:
         File to which the solver's own log goes, or None.
     progress
         Called with one line of text now and then.
+    answer, incumbent
+        The best answer, as `Problem.read` returns it, and its objective; None while there is none.
+    bound, proof
+        The best proved bound, and how it is proved.
     build_seconds
         Of building solver models, written by the method; None if it builds none.
     """
@@ -76,7 +79,7 @@ class Context:
     log: Path | None = None
     progress: Callable[[str], None] = lambda line: None
     started: float = field(default_factory=time.perf_counter)
-    order: tuple[int, ...] | None = None
+    answer: Any = None
     incumbent: int | None = None
     bound: int | None = None
     proof: str | None = None
@@ -100,21 +103,23 @@ class Context:
 
     @property
     def closed(self) -> bool:
-        """Whether the bound has met the incumbent: nothing is left to do."""
-        return self.incumbent is not None and self.incumbent == self.bound
+        """Whether nothing is left to do: the bound has met the incumbent, or that one is good enough."""
+        if self.incumbent is None:
+            return False
+        return self.incumbent == self.bound or self.problem.satisfied(self.incumbent)
 
-    def offer(self, order: Sequence[int]) -> int:
-        """Take an order as incumbent if it is the best so far; return its objective.
+    def offer(self, item: object) -> int:
+        """Take an answer as incumbent if it is the best so far; return its objective.
 
         Raises
         ------
         InstanceError
-            If the order is not a valid one: a defect of the method.
+            If it is no answer to the problem: a defect of the method.
         """
-        check_order(self.problem.graph, order)
-        value = self.problem.evaluate(order)
+        answer = self.problem.read(item)
+        value = self.problem.evaluate(answer)
         if self.incumbent is None or value < self.incumbent:
-            self.order, self.incumbent = tuple(order), value
+            self.answer, self.incumbent = answer, value
             self._note()
         return value
 
@@ -151,17 +156,3 @@ def available_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def order_from(item: object) -> tuple[int, ...]:
-    """Return the op order of what a user's method returned: a plan, or a sequence of op indices."""
-    from ..models.plan import Plan
-
-    if isinstance(item, Plan):
-        return item.order
-    if isinstance(item, Sequence) and not isinstance(item, str | bytes):
-        return tuple(int(i) for i in item)
-    raise InstanceError(
-        f"method result: found {type(item).__name__}, expected a Plan, a sequence of op indices, "
-        "an Outcome or None"
-    )

@@ -40,7 +40,7 @@ def solve_positions(problem: Peak, context: Context) -> Outcome:
 def _solve(problem: Peak, context: Context, formulation: ModuleType, what: str) -> Outcome:
     check_options(context.options)
     data = peak_data(problem)
-    if context.order is None:
+    if context.answer is None:
         context.offer(range(data.n))
     context.raise_bound(formulation.bound(data) * data.unit)
     if context.closed:
@@ -59,7 +59,7 @@ def _solve(problem: Peak, context: Context, formulation: ModuleType, what: str) 
             data,
             lower=data.to_units(context.bound or 0),
             upper=None if context.incumbent is None else context.incumbent // data.unit,
-            hint=context.order,
+            hint=context.answer,
             expired=lambda: context.expired,
         )
     except BuildTimeout:

@@ -5,9 +5,10 @@ A user's package makes a method known with, in its ``pyproject.toml``::
     [project.entry-points."lowtide.methods"]
     mine = "my_package:my_method"
 
-where ``my_method(problem, context)`` returns an order (op indices) or a plan, or calls
-``context.offer`` itself. It then appears in ``lowtide list methods``, `solve` and sweeps; a `Method`
-object instead of a function says more about itself.
+where ``my_method(problem, context)`` returns an answer (for `peak` an order or a plan, for `offsets` the
+offsets by buffer id), or calls ``context.offer`` itself. It then appears in ``lowtide list methods``,
+`solve` and sweeps; a `Method` object instead of a function says more about itself, such as another problem
+than `peak`.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from importlib import import_module
 from typing import Any
 
 from ..models.errors import UsageError
-from ..models.problem import PROBLEMS, Problem
+from ..models.problem import PROBLEMS
 from .context import Context
 
-RunFunction = Callable[[Problem, Context], Any]
+RunFunction = Callable[[Any, Context], Any]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,17 +6,18 @@ import difflib
 import logging
 import math
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from .._version import __version__
+from ..models.buffers import Buffers
 from ..models.errors import InstanceError, LowtideError, UsageError
-from ..models.plan import Plan
+from ..models.graph import Graph
 from ..models.problem import Problem
 from ..models.result import Result, Status
-from ..models.verify import verify
-from .context import Context, Outcome, available_cores, order_from
+from .context import Context, Outcome, available_cores
 from .registry import Method, find_method
 
 
@@ -28,7 +29,7 @@ def solve(
     seed: int = 0,
     threads: int | None = None,
     memory_limit: int | None = None,
-    hint: Plan | Sequence[int] | None = None,
+    hint: object = None,
     options: Mapping[str, str] | None = None,
     log: str | Path | None = None,
     progress: Callable[[str], None] | None = None,
@@ -38,7 +39,7 @@ def solve(
     Parameters
     ----------
     problem
-        For example ``Peak(graph)``.
+        For example ``Peak(graph)`` or ``Offsets(buffers)``.
     method
         A name that ``lowtide list methods`` shows.
     time_limit
@@ -50,7 +51,7 @@ def solve(
     memory_limit
         Bytes that a solver may use, as far as the solver obeys.
     hint
-        A known plan or order: verified, then the first incumbent.
+        A known answer (plan, order, offsets): verified, then the first incumbent.
     options
         Options of the method, or of the solver under it.
     log
@@ -86,7 +87,7 @@ def solve(
         raise UsageError(f"memory limit: found {memory_limit}, expected bytes > 0")
     options = dict(options or {})
     _check_options(chosen, options)
-    hint_order = None if hint is None else _check_hint(problem, hint)
+    known = None if hint is None else _check_hint(problem, hint)
     run = chosen.load()
     context = Context(
         problem=problem,
@@ -100,13 +101,13 @@ def solve(
     )
     outcome = Outcome()
     try:
-        if hint_order is not None:
-            context.offer(hint_order)
+        if known is not None:
+            context.offer(known)
         answer = run(problem, context)
         if isinstance(answer, Outcome):
             outcome = answer
         elif answer is not None:
-            context.offer(order_from(answer))
+            context.offer(answer)
     except KeyboardInterrupt:
         outcome = Outcome(reason="interrupted")
     except MemoryError:
@@ -124,42 +125,44 @@ def solve(
 def _judge(problem: Problem, method: Method, context: Context, outcome: Outcome) -> Result:
     """Lower the incumbent, have it verified, and derive the status from what was proved."""
     solved = context.elapsed()
-    plan = verification = objective = None
+    judgement = objective = None
     detail, status = outcome.detail, Status.UNKNOWN
-    if context.order is not None:
-        plan = problem.lower(context.order)
-        verification = verify(problem.graph, plan, rerun=False)
-        objective = max(verification.peaks.values())
-    if verification is not None and not verification.valid:
-        status, detail = Status.FAILED, f"the plan does not verify: {verification.violations[0].message}"
+    if context.answer is not None:
+        judgement = problem.judge(context.answer)
+        objective = judgement.objective
+    if judgement is not None and judgement.violations:
+        status, detail = Status.FAILED, f"the plan does not verify: {judgement.violations[0].message}"
     elif outcome.reason == "crash":
         status = Status.FAILED
     elif context.bound is not None and objective is not None and context.bound > objective:
         status = Status.FAILED
         detail = f"the method claims the bound {context.bound} above the verified objective {objective}"
     elif outcome.infeasible:
-        status = Status.FAILED if plan is not None else Status.INFEASIBLE
-        detail = "claimed infeasible, but a plan verifies" if plan is not None else detail
+        status = Status.FAILED if judgement is not None else Status.INFEASIBLE
+        detail = "claimed infeasible, but a plan verifies" if judgement is not None else detail
     elif objective is not None:
         status = Status.OPTIMAL if context.bound == objective else Status.FEASIBLE
+    instance = problem.instance
     return Result(
         problem=problem.name,
         method=method.name,
-        instance=problem.graph.name,
+        instance=instance.name,
         unit=problem.unit,
         status=status,
         objective=objective,
         bound=context.bound,
         reason=None if status is Status.OPTIMAL else outcome.reason,
         proof=context.proof,
-        plan=plan,
+        plan=None if judgement is None else judgement.plan,
+        allocation=None if judgement is None else judgement.allocation,
         detail=detail,
         seconds=_seconds(context, solved),
         trace=tuple(context.trace),
         certificate=outcome.certificate,
         versions=_versions(method),
-        verification=verification,
-        graph=problem.graph,
+        verification=None if judgement is None else judgement.verification,
+        graph=instance if isinstance(instance, Graph) else None,
+        buffers=instance if isinstance(instance, Buffers) else None,
     )
 
 
@@ -183,16 +186,16 @@ def _check_options(method: Method, options: Mapping[str, str]) -> None:
             raise UsageError(f"option of method {method.name}: found {name!r}, {expected}")
 
 
-def _check_hint(problem: Problem, hint: Plan | Sequence[int]) -> tuple[int, ...]:
-    """Return the order of a hint that verifies."""
-    if not isinstance(hint, Plan):
-        order = tuple(hint)
-        problem.lower(order)
-        return order
-    verdict = verify(problem.graph, hint, rerun=False)
-    if not verdict.valid:
-        raise InstanceError(f"hint: found an invalid plan, {verdict.violations[0].message}")
-    return hint.order
+def _check_hint(problem: Problem, hint: object) -> Any:
+    """Return the answer that a hint gives, if it verifies."""
+    try:
+        answer = problem.read(hint)
+    except InstanceError as error:
+        raise InstanceError(f"hint: {error}") from None
+    violations = problem.judge(answer).violations
+    if violations:
+        raise InstanceError(f"hint: {violations[0].message}")
+    return answer
 
 
 _PACKAGES = {"cpsat": ("ortools",), "highs": ("pyomo", "highspy"), None: ()}

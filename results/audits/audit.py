@@ -25,8 +25,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ...models.graph import Graph
-from ...models.problem import Peak
+from ...models.problem import Peak, Problem
 from ...models.result import Status
 from .best_known import FILE, claims_of, read_best_known
 from .claims import Claim, Question
@@ -191,10 +190,10 @@ def _recheck_plans(
     ]
     if chosen:
         progress(f"{chosen[0].instance}: {len(chosen)} plans")
-    graphs: dict[str, Graph] = {}
+    problems: dict[Question, Problem] = {}
     wrong = set()
     for claim in chosen:
-        result = recheck(claim, graphs)
+        result = recheck(claim, problems)
         if result.fault is not None:
             kind, message = result.fault
             found.contradictions.append(_about(kind, message, [claim]))

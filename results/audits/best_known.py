@@ -38,7 +38,7 @@ from ...instances.strict_json import (
 )
 from ...models.errors import InstanceError, LowtideError
 from ...models.files import write_whole
-from ...models.graph import Graph
+from ...models.problem import Problem
 from ...models.result import Status
 from .claims import Claim, Question, unit_of
 from .recheck import recheck
@@ -256,12 +256,12 @@ def portable_name(spec: str) -> str:
 
 def _improved(entry: BestKnown, claims: Sequence[Claim], refused: list[str]) -> BestKnown:
     """Return the entry with the best verified objective and the best bound of the claims."""
-    graphs: dict[str, Graph] = {}
+    problems: dict[Question, Problem] = {}
     objective = entry.objective
     for claim in sorted((c for c in claims if c.objective is not None), key=_objective):
         if objective is not None and _objective(claim) >= objective.value:
             break
-        if doubt := _doubt(claim, graphs, needs_plan=True):
+        if doubt := _doubt(claim, problems, needs_plan=True):
             refused.append(f"{claim}: objective {claim.objective}, {doubt}")
             continue
         objective = _mark(claim, _objective(claim), None)
@@ -271,7 +271,7 @@ def _improved(entry: BestKnown, claims: Sequence[Claim], refused: list[str]) -> 
         value, _ = _strength(claim)
         if bound is not None and _strength(claim) <= (bound.value, bound.proof == "exact"):
             break
-        if doubt := _doubt(claim, graphs, needs_plan=False):
+        if doubt := _doubt(claim, problems, needs_plan=False):
             refused.append(f"{claim}: bound {value}, {doubt}")
             continue
         bound = _mark(claim, value, claim.proof)
@@ -295,13 +295,13 @@ def _strength(claim: Claim) -> tuple[int, bool]:
     return claim.bound, claim.proof == "exact"
 
 
-def _doubt(claim: Claim, graphs: dict[str, Graph], *, needs_plan: bool) -> str | None:
+def _doubt(claim: Claim, problems: dict[Question, Problem], *, needs_plan: bool) -> str | None:
     """Return why a claim is not taken, or None."""
     if claim.status is Status.FAILED:
         return "the run failed"
     if claim.plan is None:
         return "without a plan to verify" if needs_plan else None
-    found = recheck(claim, graphs)
+    found = recheck(claim, problems)
     return found.fault[1] if found.fault is not None else found.unchecked
 
 

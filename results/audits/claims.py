@@ -28,7 +28,7 @@ class Claim:
     source, name
         The file or folder that it stands in, and its name there.
     instance, sha256, problem
-        The question; the instance as `lowtide.results.sweeps.job.load_instance` takes it, where known.
+        The question; the instance as `lowtide.results.sweeps.job.load_question` takes it, where known.
     objective, bound
         None if absent.
     proof

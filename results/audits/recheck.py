@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 from ...instances import read_plan
 from ...models.errors import InstanceError, LowtideError
-from ...models.graph import Graph
 from ...models.plan import Plan
-from ...models.verdict import Verification
-from ...models.verify import verify
-from ..sweeps.job import load_instance
-from .claims import Claim
+from ...models.problem import PROBLEMS, Problem
+from ..sweeps.job import load_question
+from .claims import Claim, Question
 
 
 class Recheck(NamedTuple):
@@ -34,18 +31,18 @@ class Recheck(NamedTuple):
     unchecked: str | None = None
 
 
-def recheck(claim: Claim, graphs: dict[str, Graph]) -> Recheck:
+def recheck(claim: Claim, problems: dict[Question, Problem]) -> Recheck:
     """Read the plan of a claim and its instance, verify, and recompute the objective.
 
     Parameters
     ----------
     claim
         One with a plan.
-    graphs
-        Those loaded before, by hash; a graph that is loaded joins them.
+    problems
+        Those loaded before; a problem that is loaded joins them.
     """
     assert claim.plan is not None
-    if claim.problem not in _OBJECTIVES:
+    if claim.problem not in PROBLEMS:
         return Recheck(unchecked=f"no rule to recompute the objective of {claim.problem!r}")
     if not claim.plan.is_file():
         return Recheck(fault=("plan-missing", f"found no file {claim.plan}, expected its plan"))
@@ -54,62 +51,51 @@ def recheck(claim: Claim, graphs: dict[str, Graph]) -> Recheck:
     except InstanceError as error:
         return Recheck(fault=("plan-invalid", f"the plan cannot be read: {error}"))
     if plan.graph_sha256 not in (None, claim.sha256):
-        return Recheck(fault=("plan-invalid", f"{claim.plan} is a plan for another graph"))
+        return Recheck(fault=("plan-invalid", f"{claim.plan} is a plan for another instance"))
     try:
-        graph = _graph_of(claim, plan, graphs)
+        problem = _problem_of(claim, plan, problems)
     except LowtideError as error:
         return Recheck(unchecked=str(error))
-    return _judge(claim, plan, graph)
+    return _judge(claim, plan, problem)
 
 
-def _judge(claim: Claim, plan: Plan, graph: Graph) -> Recheck:
+def _judge(claim: Claim, plan: Plan, problem: Problem) -> Recheck:
     """Verify the plan as one for the claim's problem."""
-    verdict = verify(graph, plan, rerun=False)
-    if not verdict.valid:
-        return Recheck(fault=("plan-invalid", f"the plan does not verify: {verdict.violations[0].message}"))
     try:
-        objective = _OBJECTIVES[claim.problem](plan, verdict)
+        judgement = problem.judge(problem.read(plan))
     except InstanceError as error:
-        return Recheck(fault=("plan-invalid", str(error)))
-    if objective != claim.objective:
-        text = f"the plan's objective is {objective}, the record says {claim.objective}"
+        return Recheck(fault=("plan-invalid", f"the plan does not verify: {error}"))
+    if judgement.violations:
+        text = f"the plan does not verify: {judgement.violations[0].message}"
+        return Recheck(fault=("plan-invalid", text))
+    if judgement.objective != claim.objective:
+        text = f"the plan's objective is {judgement.objective}, the record says {claim.objective}"
         return Recheck(fault=("objective-differs", text))
-    return Recheck(plan=plan, objective=objective)
+    return Recheck(plan=plan, objective=judgement.objective)
 
 
-def _graph_of(claim: Claim, plan: Plan, graphs: dict[str, Graph]) -> Graph:
-    """Return the graph with the claim's hash, from where the plan or the record says it is.
+def _problem_of(claim: Claim, plan: Plan, problems: dict[Question, Problem]) -> Problem:
+    """Return the claim's problem, its instance from where the plan or the record says it is.
 
     Raises
     ------
     LowtideError
-        If it is not there any more, or has changed.
+        If the instance is not there any more, or has changed.
     """
-    if claim.sha256 in graphs:
-        return graphs[claim.sha256]
+    if claim.question in problems:
+        return problems[claim.question]
     refused: LowtideError | None = None
     for spec in dict.fromkeys((plan.graph_source, claim.instance)):
         if spec is None:
             continue
         try:
-            graph = load_instance(spec)
+            problem = load_question(claim.problem, spec)
         except LowtideError as error:
             refused = error
             continue
-        if graph.sha256 == claim.sha256:
-            graphs[claim.sha256] = graph
-            return graph
+        if problem.instance.sha256 == claim.sha256:
+            problems[claim.question] = problem
+            return problem
         refused = InstanceError(f"instance {spec!r}: its content has changed since")
     assert refused is not None
     raise refused
-
-
-def _peak(plan: Plan, verdict: Verification) -> int:
-    """Return the peak of a plan that answers `peak`: on one memory, not periodic."""
-    if len(plan.machine.tiers) != 1 or plan.period is not None:
-        raise InstanceError("the plan is none for one memory, so it says nothing about the peak")
-    return max(verdict.peaks.values())
-
-
-_OBJECTIVES: dict[str, Callable[[Plan, Verification], int]] = {"peak": _peak}
-"""How the objective of each problem follows from the verifier's verdict on a plan."""

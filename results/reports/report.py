@@ -239,18 +239,20 @@ def _contradictions(records: Sequence[dict[str, Any]]) -> list[Contradiction]:
 
 def _draw_memory(question: QuestionView, progress: Callable[[str], None]) -> None:
     """Give a question the memory profile of its best plan that verifies, or the reason why it has none."""
+    from ...models.problem import Peak, Problem
     from ..audits.recheck import recheck
 
-    graphs: dict[str, Graph] = {}
+    problems: dict[Question, Problem] = {}
     with_plan = [r for r in question.runs if r.record.get("plan") and r.objective is not None]
     for run in sorted(with_plan, key=lambda r: r.objective or 0):
         claim = claim_of(run.record, run.record["folder"], run.name, folder_of(run.record))
         if claim is None:
             continue
         progress(f"{question.instance}: memory profile of {run.setting}")
-        found = recheck(claim, graphs)
-        if found.plan is not None:
-            question.memory = _memory_chart(question, run.setting, graphs[claim.sha256], found.plan)
+        found = recheck(claim, problems)
+        problem = problems.get(claim.question)
+        if found.plan is not None and isinstance(problem, Peak):
+            question.memory = _memory_chart(question, run.setting, problem.graph, found.plan)
             question.memory_note = ""
             return
         question.memory_note = (found.fault or ("", found.unchecked))[1] or ""

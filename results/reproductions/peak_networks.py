@@ -34,7 +34,8 @@ def lowtide(*arguments: str) -> None:
 
 def rows(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the table's rows: one per instance, inference before training, small batches first."""
-    from lowtide.results.sweeps.job import load_instance
+    from lowtide.instances import load
+    from lowtide.results.sweeps.job import loadable
 
     by_instance: dict[str, dict[str, dict[str, Any]]] = {}
     for record in records:
@@ -48,7 +49,7 @@ def rows(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
             {
                 "group": group,
                 "graph": title,
-                "ops": len(load_instance(spec).ops),
+                "ops": len(load(loadable(spec)).ops),
                 "reference": of["reference"]["objective"],
                 "greedy": of["greedy"]["objective"],
                 "peak": best["objective"],

@@ -40,7 +40,7 @@ from typing import Any
 from ...instances.strict_json import is_flag, is_size, is_text, nearest, show
 from ...models.errors import LowtideError, UsageError
 from ...models.units import parse_bytes
-from .job import load_instance
+from .job import load_question
 from .preflight import Trial, complaints
 from .runspec import Limits, RunSpec, Value, is_seconds, source_hash
 from .sweep_instances import Source, expand
@@ -143,8 +143,8 @@ class _Reader:
     ) -> None:
         self.path, self.data, self.lines, self.progress = path, data, lines, progress
         self.problems: list[tuple[int, str]] = []
-        self.known: dict[str, str | None] = {}  # SHA-256 of each instance, None if it cannot be loaded
-        self.loading: dict[str, str] = {}
+        self.known: dict[tuple[str, str], str | None] = {}  # SHA-256, None if not to be loaded
+        self.loading: dict[tuple[str, str], str] = {}
         self.keys((), data, KEYS[()])
         head = self.table(("experiment",), data.get("experiment", {}))
         self.name = self.get(("experiment",), head, "name", path.stem, is_text, "a string")
@@ -231,7 +231,7 @@ class _Reader:
 
     def sweep(self, place: Place, value: Any) -> tuple[list[tuple[Place, Trial]], list[RunSpec]]:
         """Return one table's methods with their parameters, to be tried, and its runs."""
-        from ...models.problem import PROBLEMS
+        from ...models.problem import PROBLEMS, Peak
 
         table = self.table(place, value)
         for key in ("problem", "instances", "methods"):
@@ -241,7 +241,9 @@ class _Reader:
         if problem is not None and problem not in PROBLEMS:
             self.wrong((*place, "problem"), f"found {problem!r}, {nearest(problem, PROBLEMS)}")
             problem = None
-        sources = self.sources((*place, "instances"), table["instances"]) if "instances" in table else []
+        sources = []
+        if "instances" in table:
+            sources = self.sources((*place, "instances"), table["instances"], problem or Peak.name)
         seeds = self.values((*place, "seeds"), table.get("seeds", [0]), is_size, "an integer >= 0")
         limits, grace = self.read_limits((*place, "limits"), table.get("limits", {}), self.limits, self.grace)
         names: list[str] = []
@@ -255,7 +257,7 @@ class _Reader:
             RunSpec(
                 instance=source.label,
                 spec=None if source.spec == source.label else source.spec,
-                instance_sha256=self.known[source.spec],
+                instance_sha256=self.known[str(problem), source.spec],
                 problem=str(problem),
                 method=method,
                 parameters=point,
@@ -324,7 +326,7 @@ class _Reader:
             axes.append([(key, choice) for choice in good])
         return [dict(point) for point in itertools.product(*axes)]
 
-    def sources(self, place: Place, value: Any) -> list[Source]:
+    def sources(self, place: Place, value: Any, problem: str) -> list[Source]:
         """Return the instances that can be loaded, each once."""
         found: dict[str, Source] = {}
         for text in self.values(place, value, is_text, "a string"):
@@ -335,23 +337,24 @@ class _Reader:
                 self.wrong(where, str(error))
                 continue
             for source in sources:
-                if self.sha256(source, where) is not None:
+                if self.sha256(problem, source, where) is not None:
                     found[source.spec] = source
         return list(found.values())
 
-    def sha256(self, source: Source, place: Place) -> str | None:
-        """Return the hash of an instance's graph; note why it cannot be loaded."""
-        if source.spec not in self.known:
+    def sha256(self, problem: str, source: Source, place: Place) -> str | None:
+        """Return the hash of an instance of a problem; note why it cannot be loaded."""
+        key = (problem, source.spec)
+        if key not in self.known:
             self.progress(f"loading {source.label}")
             try:
-                self.known[source.spec] = load_instance(source.spec).sha256
+                self.known[key] = load_question(problem, source.spec).instance.sha256
             except Exception as error:  # a defect of a reader is one line of many
-                self.known[source.spec] = None
+                self.known[key] = None
                 words = str(error) if isinstance(error, LowtideError) else f"{type(error).__name__}: {error}"
-                self.loading[source.spec] = words
-        if self.known[source.spec] is None:
-            self.wrong(place, self.loading[source.spec])
-        return self.known[source.spec]
+                self.loading[key] = words
+        if self.known[key] is None:
+            self.wrong(place, self.loading[key])
+        return self.known[key]
 
 
 def _called(place: Place) -> str:

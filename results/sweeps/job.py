@@ -28,7 +28,7 @@ from .record import Usage, complete, load_average, now, unanswered
 from .runspec import RunSpec, option_texts, source_hash
 
 if TYPE_CHECKING:
-    from ...models.graph import Graph
+    from ...models.problem import Offsets, Peak
     from ...models.result import Result
 
 ADDRESS_SLACK = 4 << 30
@@ -61,17 +61,17 @@ def loadable(spec: str) -> str:
     return str(folder / spec.removeprefix("data:"))
 
 
-def load_instance(spec: str) -> Graph:
-    """Return the graph of an instance of an experiment: what `load` takes, or ``data:PATH``.
+def load_question(problem: str, spec: str) -> Peak | Offsets:
+    """Return a problem about an instance of an experiment: what `load_problem` takes, or ``data:PATH``.
 
     Raises
     ------
-    InstanceError
-        As `load`; also if there is no data folder.
+    InstanceError, UsageError
+        As `load_problem`; also if there is no data folder.
     """
-    from ...instances import load
+    from ...instances import load_problem
 
-    return load(loadable(spec))
+    return load_problem(problem, loadable(spec))
 
 
 def perform(
@@ -114,14 +114,15 @@ def perform(
     begun = time.perf_counter()
     seconds: dict[str, float] = {}
     try:
-        graph = load_instance(run.source)
+        problem = load_question(run.problem, run.source)
+        instance = problem.instance
         seconds["load"] = time.perf_counter() - begun
-        if run.instance_sha256 not in (None, graph.sha256):
+        if run.instance_sha256 not in (None, instance.sha256):
             raise InstanceError(
-                f"instance {run.source!r}: found sha256 {graph.sha256}, expected {run.instance_sha256}"
+                f"instance {run.source!r}: found sha256 {instance.sha256}, expected {run.instance_sha256}"
             )
         loaded(seconds["load"])
-        result = _solve(run, graph, log)
+        result = _solve(run, problem, log)
     except (FolderError, KeyboardInterrupt):
         raise
     except MemoryError:
@@ -137,7 +138,7 @@ def perform(
             _write_plan(result, run, keep)
         relative = None if keep is None else "/".join(keep.parts[-3:])
         found = {**result.record(relative), "unit": result.unit}
-        found |= {"graph": graph.name, "instance_sha256": graph.sha256}
+        found |= {"graph": instance.name, "instance_sha256": instance.sha256}
     found["seconds"] = {**{k: round(v, 6) for k, v in seconds.items()}, **found["seconds"]}
     return found
 
@@ -216,8 +217,7 @@ def main(descriptor: int) -> int:
     return 0
 
 
-def _solve(run: RunSpec, graph: Graph, log: Path | None) -> Result:
-    from ...models.problem import PROBLEMS
+def _solve(run: RunSpec, problem: Peak | Offsets, log: Path | None) -> Result:
     from ...solvers.solve import solve
 
     begun = time.perf_counter()
@@ -230,7 +230,7 @@ def _solve(run: RunSpec, graph: Graph, log: Path | None) -> Result:
             print(f"{time.perf_counter() - begun:9.3f} s  {line}", file=sys.stderr, flush=True)
 
     return solve(
-        PROBLEMS[run.problem](graph),
+        problem,
         run.method,
         time_limit=run.limits.seconds,
         seed=run.seed,

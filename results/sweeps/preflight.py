@@ -66,16 +66,14 @@ def _try(trials: Sequence[Trial]) -> list[str | None]:
 
 def main() -> int:
     """Try what standard input lists; print one line for each trial."""
-    from ...instances import load
-    from ...models.problem import PROBLEMS
+    from ...instances import load_problem
     from ...solvers.solve import solve
 
-    graph = load(TINY)
     for problem, method, parameters in json.load(sys.stdin):
         complaint = None
         try:
             options = option_texts(parameters)
-            solve(PROBLEMS[problem](graph), method, time_limit=2, threads=1, options=options)
+            solve(load_problem(problem, TINY), method, time_limit=2, threads=1, options=options)
         except (UsageError, BackendUnavailable, ImportError) as error:
             complaint = str(error)
         print(">" + json.dumps(complaint), flush=True)

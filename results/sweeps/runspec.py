@@ -58,7 +58,7 @@ class RunSpec:
     instance
         What people call it: the specification, a file by its path from the experiment's file.
     spec
-        What `load_instance` is given, if that is another text: a file by its absolute path.
+        What `load_question` is given, if that is another text: a file by its absolute path.
     instance_sha256
         Of the graph; the run fails if it loads another one. None if it is not known beforehand.
     problem, method
@@ -92,7 +92,7 @@ class RunSpec:
 
     @property
     def source(self) -> str:
-        """What `load_instance` is given."""
+        """What `load_question` is given."""
         return self.instance if self.spec is None else self.spec
 
     @cached_property

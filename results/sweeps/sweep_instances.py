@@ -14,7 +14,7 @@ from .job import data_folder
 
 
 class Source(NamedTuple):
-    """An instance: what people call it, and what `job.load_instance` is given."""
+    """An instance: what people call it, and what `job.load_question` is given."""
 
     label: str
     spec: str

@@ -136,8 +136,8 @@ def test_a_narrow_beam_proves_nothing_wrong(graph: Graph) -> None:
         context = Context(problem=Peak(graph))
         context.offer(range(len(graph.ops)))
         assert improve_by_beam(Peak(graph), context, width)
-        assert context.order is not None
-        assert context.incumbent == order_peak(graph, context.order) >= optimum
+        assert context.answer is not None
+        assert context.incumbent == order_peak(graph, context.answer) >= optimum
         assert context.bound is None or context.bound <= optimum
 
 
@@ -149,7 +149,7 @@ def test_methods_offer_orders_and_repeat_themselves() -> None:
             context = Context(problem=Peak(graph), options={"width": "8"})
             outcome = method(Peak(graph), context)
             assert outcome.reason is None
-            results.append((context.order, context.incumbent, context.bound))
+            results.append((context.answer, context.incumbent, context.bound))
         assert results[:2] == results[2:]
 
 
@@ -158,7 +158,7 @@ def test_time_that_is_up_leaves_an_order() -> None:
     for method in (solve_greedy, solve_beam):
         context = Context(problem=Peak(graph), time_limit=0.0)
         assert method(Peak(graph), context).reason == "time"
-        assert context.order is not None
+        assert context.answer is not None
 
 
 def test_graph_without_ops() -> None:

@@ -43,19 +43,19 @@ def test_optimum_gives_the_bound_scaled_back(context: Context) -> None:
     outcome = run(knapsack(), context, to_objective=lambda units: 2 * units)
     assert (outcome.reason, outcome.infeasible) == (None, False)
     assert (context.bound, context.proof) == (42, "exact")
-    assert context.order == tuple(range(len(PROBLEM.graph.ops)))
+    assert context.answer == tuple(range(len(PROBLEM.graph.ops)))
 
 
 def test_infeasible_is_infeasible_and_reads_no_value(context: Context) -> None:
     outcome = run(knapsack(feasible=False), context)
     assert outcome.infeasible
-    assert (context.order, context.bound) == (None, None)
+    assert (context.answer, context.bound) == (None, None)
 
 
 def test_no_time_left_does_not_start_the_solver() -> None:
     context = Context(problem=PROBLEM, threads=1, time_limit=1e-9)
     outcome = run(knapsack(), context)
-    assert (outcome.reason, context.order, context.bound) == ("time", None, None)
+    assert (outcome.reason, context.answer, context.bound) == ("time", None, None)
 
 
 def test_stopping_without_a_solution_reads_no_value(context: Context) -> None:
@@ -68,7 +68,7 @@ def test_stopping_without_a_solution_reads_no_value(context: Context) -> None:
     context.options = {"max_deterministic_time": "0", "cp_model_presolve": "false"}
     outcome = run(model, context)
     assert (outcome.reason, outcome.detail) == (None, "CP-SAT: UNKNOWN")
-    assert (context.order, context.bound) == (None, None) or context.bound == 0
+    assert (context.answer, context.bound) == (None, None) or context.bound == 0
 
 
 def test_error_in_decode_stops_the_solver_and_is_raised(context: Context) -> None:

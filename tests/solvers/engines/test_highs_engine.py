@@ -56,13 +56,13 @@ def test_optimum_gives_the_bound_scaled_back(context: Context) -> None:
 def test_infeasible_is_infeasible_and_reads_no_value(context: Context) -> None:
     outcome = run(knapsack(least=19), context)
     assert outcome.infeasible
-    assert (context.order, context.bound) == (None, None)
+    assert (context.answer, context.bound) == (None, None)
 
 
 def test_no_time_left_does_not_start_the_solver() -> None:
     context = Context(problem=PROBLEM, threads=1, time_limit=1e-9)
     outcome = run(knapsack(), context)
-    assert (outcome.reason, context.order, context.bound) == ("time", None, None)
+    assert (outcome.reason, context.answer, context.bound) == ("time", None, None)
 
 
 def test_error_in_decode_stops_the_solver_and_is_raised(context: Context) -> None:
