@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
@@ -15,7 +15,7 @@ from .errors import InstanceError
 from .graph import Graph
 from .plan import Plan
 from .residencies import Residency, inplace_pairs, residencies
-from .verifier.actions import well_formed
+from .verifier.actions import RunItem, well_formed
 from .verifier.case import Case
 
 Rectangle = tuple[int, int, int, int]
@@ -229,6 +229,23 @@ def buffers_from_plan(graph: Graph, plan: Plan) -> Buffers:
         if v.kind in ("shape", "start"):
             raise InstanceError(v.message)
     found = residencies(case, actions)
+    return buffers_of(case, found, actions.runs, inplace_pairs(case, actions, found))
+
+
+def buffers_of(
+    case: Case, found: Sequence[Residency], runs: Iterable[RunItem], pairs: Iterable[tuple[int, int]]
+) -> Buffers:
+    """Return a buffer for each residency, then for each run's workspace by time.
+
+    Parameters
+    ----------
+    case
+        The graph and the machine.
+    found, runs
+        What lies in memory.
+    pairs
+        In-place pairs as positions in `found`.
+    """
     names = Counter[str]()
     ids = [_unique(names, _residency_id(case, r)) for r in found]
     buffers = [
@@ -242,10 +259,10 @@ def buffers_from_plan(graph: Graph, plan: Plan) -> Buffers:
         )
         for name, r in zip(ids, found, strict=True)
     ]
-    for run in sorted(actions.runs, key=attrgetter("start", "op", "position")):
+    for run in sorted(runs, key=attrgetter("start", "op", "position")):
         if run.workspace:
             tier = case.tiers[case.processors[run.processor].home]
-            name = f"{run.op}:{graph.ops[run.op].name}/workspace@{tier}@{run.start}"
+            name = f"{run.op}:{case.graph.ops[run.op].name}/workspace@{tier}@{run.start}"
             buffers.append(
                 Buffer(
                     id=_unique(names, name),
@@ -255,13 +272,11 @@ def buffers_from_plan(graph: Graph, plan: Plan) -> Buffers:
                     pool=tier,
                 )
             )
-    pools = {tier.name: tier.capacity for tier in plan.machine.tiers}
-    pairs = inplace_pairs(case, actions, found)
     return Buffers(
         buffers=tuple(buffers),
-        pools=pools,
+        pools={tier.name: tier.capacity for tier in case.machine.tiers},
         inplace=tuple((ids[a], ids[b]) for a, b in pairs),
-        name=graph.name,
+        name=case.graph.name,
     )
 
 
