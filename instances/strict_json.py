@@ -136,11 +136,11 @@ def check_object(value: object, fields: Fields, where: str) -> None:
         raise InstanceError(f"{where}: {text}")
 
 
-def check_rows(rows: Sequence[Any], fields: Fields, where: str, noun: str) -> None:
-    """Raise, naming the row, if an object of a list differs from its field table."""
+def check_rows(rows: Sequence[Any], fields: Fields, where: str, noun: str, *, key: str = "name") -> None:
+    """Raise, naming the row by its `key`, if an object of a list differs from its field table."""
     for i, row in enumerate(rows):
         if text := problem(row, fields):
-            name = row.get("name") if isinstance(row, dict) else None
+            name = row.get(key) if isinstance(row, dict) else None
             called = f" {name!r}" if isinstance(name, str) else ""
             raise InstanceError(f"{where}: {noun} {i}{called}, {text}")
 

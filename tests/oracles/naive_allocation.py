@@ -11,32 +11,42 @@ from lowtide.models.buffers import Buffer, Buffers, Gap
 Offsets = Mapping[str, object]
 
 
-def random_buffers(rng: Random) -> Buffers:
-    """Return a few buffers with short lives, gaps, alignments, fixed offsets, pools and in-place pairs."""
+def random_buffers(rng: Random, *, most: int = 5) -> Buffers:
+    """Return a few buffers with short lives, gaps, windows, alignments, fixed offsets, pools and pairs."""
     buffers = []
-    for n in range(rng.randint(1, 5)):
+    for n in range(rng.randint(1, most)):
         lower = rng.randint(0, 4)
         upper = lower + rng.randint(1, 5)
-        gaps = (Gap(lower + 1, upper - 1),) if upper - lower > 2 and rng.random() < 0.4 else ()
+        size = rng.choice((0, 1, 2, 3, 4))
         buffers.append(
             Buffer(
                 id=f"b{n}",
                 lower=lower,
                 upper=upper,
-                size=rng.choice((0, 1, 2, 3)),
+                size=size,
                 alignment=rng.choice((1, 1, 2)),
                 offset=rng.randint(0, 3) if rng.random() < 0.2 else None,
-                gaps=gaps,
+                hint=rng.randint(0, 3) if rng.random() < 0.2 else None,
+                gaps=random_gaps(rng, lower, upper, size) if rng.random() < 0.5 else (),
                 pool=rng.choice(("a", "a", "b")),
             )
         )
     names = [b.id for b in buffers]
-    inplace: tuple[tuple[str, str], ...] = ()
-    if len(names) > 1 and rng.random() < 0.4:
-        first, second = rng.sample(names, 2)
-        inplace = ((first, second),)
+    pairs = [tuple(rng.sample(names, 2)) for _ in range(rng.choice((0, 0, 1, 2))) if len(names) > 1]
     pools = {"a": rng.choice((None, 3, 6)), "b": 4}
-    return Buffers(buffers=tuple(buffers), pools=pools, inplace=inplace)
+    return Buffers(buffers=tuple(buffers), pools=pools, inplace=tuple((a, b) for a, b in pairs))
+
+
+def random_gaps(rng: Random, lower: int, upper: int, size: int) -> tuple[Gap, ...]:
+    """Return gaps within a lifetime, some with a window, that leave something of it."""
+    times = sorted(rng.choices(range(lower, upper + 1), k=rng.choice((2, 4))))
+    gaps = []
+    for begin, end in zip(times[::2], times[1::2], strict=True):
+        if begin < end:
+            low, high = sorted(rng.choices(range(size + 1), k=2))
+            gaps.append(Gap(begin, end, low, high) if rng.random() < 0.5 else Gap(begin, end))
+    whole = sum(gap.upper - gap.lower for gap in gaps) == upper - lower
+    return () if whole and all(gap.low == gap.high for gap in gaps) else tuple(gaps)
 
 
 def random_offsets(rng: Random, buffers: Buffers) -> dict[str, object]:
@@ -74,16 +84,24 @@ def allocation_faults(buffers: Buffers, offsets: Offsets) -> set[tuple[str, froz
             found.add(("capacity", frozenset({b.id})))
         for a, other in placed[:n]:
             paired = {(a.id, b.id), (b.id, a.id)} & set(buffers.inplace)
-            shares = range(max(low, other), min(low + b.size, other + a.size))
-            instants = [t for t in range(20) if is_alive(a, t) and is_alive(b, t)]
-            if a.pool == b.pool and shares and instants and not (paired and low == other):
+            if a.pool == b.pool and not (paired and low == other) and collide(a, other, b, low):
                 found.add(("overlap", frozenset({a.id, b.id})))
     return found
 
 
+def collide(a: Buffer, a_offset: int, b: Buffer, b_offset: int) -> bool:
+    """Return whether there is an instant at which both occupy some byte."""
+    times = range(max(a.lower, b.lower), min(a.upper, b.upper))
+    return any(bytes_at(a, a_offset, t) & bytes_at(b, b_offset, t) for t in times)
+
+
+def bytes_at(b: Buffer, offset: int, time: int) -> set[int]:
+    """Return the addresses that a buffer occupies at an instant of its lifetime."""
+    for begin, end, low, high in b.gaps:
+        if begin <= time < end:
+            return {offset + i for i in range(low, high)}
+    return {offset + i for i in range(b.size)}
+
+
 def is_offset(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
-
-
-def is_alive(b: Buffer, time: int) -> bool:
-    return b.lower <= time < b.upper and not any(x <= time < y for x, y, *_ in b.gaps)
