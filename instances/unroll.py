@@ -38,7 +38,7 @@ def unroll(graph: Graph, plan: Plan, iterations: int) -> Buffers:
         As for `buffers_from_plan`; an iteration takes the plan's period or, without one, lasts to its
         last event.
     iterations
-        At least 1. One iteration of a plan without period gives what `buffers_from_plan` gives.
+        At least 1.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def _length(plan: Plan, actions: Actions) -> int:
     """Return the nanoseconds of one iteration."""
     if plan.period is not None:
         return plan.period
-    ends = [item.end for item in (*actions.runs, *actions.copies)]
+    ends = [run.end for run in actions.runs] + [copy.end for copy in actions.copies]
     return max([1, *ends, *(free.time for free in actions.frees)])
 
 
@@ -99,9 +99,8 @@ def _lasting(pieces: list[Residency], length: int, iterations: int) -> list[Resi
     edges = sorted({edge for r in pieces for edge in (r.low, r.high)})
     for low, high in pairwise(edges):
         spells = sorted(s for r in pieces if r.low <= low and high <= r.high for s in _spells(r, length))
-        for lower, upper, stays in _repeated(spells, length, iterations):
-            r = replace(pieces[0], lower=lower, upper=upper, gaps=(), released=not stays)
-            found.append(replace(r, low=low, high=high))
+        for lower, upper, _ in _repeated(spells, length, iterations):
+            found.append(replace(pieces[0], lower=lower, upper=upper, gaps=(), low=low, high=high))
     found.sort(key=attrgetter("lower", "upper", "low"))
     merged: list[Residency] = []
     for r in found:
