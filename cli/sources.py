@@ -27,7 +27,7 @@ def read_plan_and_graph(path: str, graph_spec: str | None) -> tuple[Plan, Graph]
     InstanceError
         If one of them is bad input, or the graph is not the one that the plan was made for.
     """
-    from ..instances import load, parse_spec, read_plan
+    from ..instances import graph_of_plan, parse_spec, read_plan
 
     if parse_spec(path).scheme not in ("path", "native"):
         raise UsageError(f"{path}: found a graph, expected a plan, or --order FILE for an order")
@@ -36,15 +36,9 @@ def read_plan_and_graph(path: str, graph_spec: str | None) -> tuple[Plan, Graph]
     except InstanceError as error:
         hint = "; a graph needs --order FILE" if '"lowtide/graph"' in str(error) else ""
         raise InstanceError(f"{error}{hint}") from None
-    source = plan.graph_source if graph_spec is None else graph_spec
-    if source is None:
+    if plan.graph_source is None and graph_spec is None:
         raise UsageError(f"{path}: found a plan without the source of its graph, expected --graph SPEC")
-    graph = load(source)
-    if plan.graph_sha256 not in (None, graph.sha256):
-        raise InstanceError(
-            f"{path}, graph, sha256: found {plan.graph_sha256}, expected {graph.sha256} ({source})"
-        )
-    return plan, graph
+    return plan, graph_of_plan(plan, path, graph_spec)
 
 
 class Record(NamedTuple):

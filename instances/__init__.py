@@ -1,7 +1,11 @@
 """Instances: the loader for every format, the generators, the catalogue of bundled graphs."""
 
 from ..models.files import check_writable, write_whole
+from .answers import read_answer, write_answer
 from .load import list_instances, load
+from .load_buffers import load_buffers
+from .load_buffers import LoadedBuffers, load_buffers, load_buffers_and_plan
+from .load_plan import graph_of_plan, load_plan
 from .load_problem import load_problem
 from .minimalloc_csv import buffers_from_csv, csv_text, read_csv, write_csv
 from .native import graph_from_dict, read_graph, write_graph
@@ -15,6 +19,7 @@ from .spec import Spec, parse_spec
 
 __all__ = [
     "Allocation",
+    "LoadedBuffers",
     "Spec",
     "allocation_from_dict",
     "buffers_from_csv",
@@ -23,13 +28,19 @@ __all__ = [
     "csv_text",
     "from_networkx",
     "graph_from_dict",
+    "graph_of_plan",
     "list_instances",
     "load",
+    "load_buffers",
+    "load_buffers",
+    "load_buffers_and_plan",
+    "load_plan",
     "load_problem",
     "machine_from_dict",
     "parse_spec",
     "plan_from_dict",
     "read_allocation",
+    "read_answer",
     "read_buffers",
     "read_csv",
     "read_graph",
@@ -37,6 +48,7 @@ __all__ = [
     "save",
     "to_networkx",
     "write_allocation",
+    "write_answer",
     "write_buffers",
     "write_csv",
     "write_graph",

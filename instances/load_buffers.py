@@ -1,0 +1,198 @@
+"""One entry for every source of buffers: files of buffers, plans, and graphs in their reference order."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from math import lcm
+from pathlib import Path
+from typing import NamedTuple
+
+from ..models.buffers import Buffers, buffers_from_plan
+from ..models.errors import InstanceError, UsageError
+from ..models.graph import Graph
+from ..models.plan import Plan
+from ..models.units import parse_bytes
+from ..models.verify import verify
+from .load import ENDINGS as GRAPH_ENDINGS
+from .load import load
+from .load_plan import graph_of_plan
+from .minimalloc_csv import read_csv
+from .native import graph_from_dict
+from .native_buffers import buffers_from_dict, check_buffer_magnitude
+from .native_plan import plan_from_dict
+from .spec import Spec, parse_spec
+from .strict_json import nearest, parse_json, read_bytes, show
+
+ENDINGS = (".csv", ".csv.gz", *GRAPH_ENDINGS)
+"""The file name endings that tell the format."""
+
+_OPTIONS = ("capacity", "alignment")
+_POOL = "pool."
+
+
+class LoadedBuffers(NamedTuple):
+    """Buffers and, if they are residencies, the plan and the graph that they come from."""
+
+    buffers: Buffers
+    plan: Plan | None = None
+    graph: Graph | None = None
+
+
+def load_buffers(spec: str | os.PathLike[str], **options: object) -> Buffers:
+    """Return the buffers that a specification names.
+
+    ============================  ==================================================================
+    specification                 buffers
+    ============================  ==================================================================
+    ``buffers.csv(.gz)``          MiniMalloc's format (`lowtide.instances.minimalloc_csv`)
+    ``buffers.json(.gz)``         native file (`lowtide.instances.native_buffers`)
+    ``plan.json(.gz)``            residencies and workspaces of a plan, on the graph that it names
+    what `load` takes             residencies and workspaces of the graph's reference order
+    ============================  ==================================================================
+
+    Options, in the specification or as keywords; a graph's own options stand beside them:
+
+    ==================  ============================================================================
+    ``capacity=SIZE``   capacity of every pool: ``1048576``, ``512MiB``; ``none``: no limit
+    ``pool.NAME=SIZE``  capacity of one pool
+    ``alignment=SIZE``  every offset is a multiple of it, besides of the buffer's own alignment
+    ==================  ============================================================================
+
+    Parameters
+    ----------
+    spec
+        A path or a specification; ``,`` serves as ``&``.
+    **options
+        The same options as keywords; they override those in the specification.
+
+    Raises
+    ------
+    InstanceError
+        If the file is missing or wrong, the plan breaks a rule, or scheme, name, option or value is
+        unknown.
+    BackendUnavailable
+        If a package that the format needs is not installed.
+
+    Examples
+    --------
+    >>> from lowtide.instances import load_buffers
+    >>> found = load_buffers("gen:chain?n=5&capacity=1GiB")
+    >>> len(found.buffers), found.pools
+    (5, {'memory': 1073741824})
+    """
+    return load_buffers_and_plan(spec, **options).buffers
+
+
+def load_buffers_and_plan(spec: str | os.PathLike[str], **options: object) -> LoadedBuffers:
+    """Return what `load_buffers` returns, with the plan and the graph that the buffers come from, if any.
+
+    Raises
+    ------
+    InstanceError
+        As `load_buffers`.
+    BackendUnavailable
+        As `load_buffers`.
+    """
+    parsed = parse_spec(spec)
+    given = {**parsed.options, **options}
+    ours = {key: value for key, value in given.items() if key in _OPTIONS or key.startswith(_POOL)}
+    rest = {key: value for key, value in given.items() if key not in ours}
+    found = _load(Spec(parsed.scheme, parsed.name), rest)
+    where = f"instance '{parsed}'"
+    buffers = _with_options(found.buffers, ours, where)
+    try:
+        check_buffer_magnitude(buffers)
+    except InstanceError as error:
+        raise InstanceError(f"{where}: {error}") from None
+    # The graph's source has its options as text, those for symbolic dimensions among them.
+    of_graph = parse_spec(str(found.graph.source)).options if rest and found.graph else {}
+    texts = {key: "none" if value is None else str(value) for key, value in ours.items()}
+    source = Spec(parsed.scheme, parsed.name, {**of_graph, **texts})
+    return found._replace(buffers=replace(buffers, source=str(source)))
+
+
+def _load(spec: Spec, rest: Mapping[str, object]) -> LoadedBuffers:
+    path, lower = spec.name, spec.name.lower()
+    if spec.scheme == "path" and lower.endswith((".csv", ".csv.gz")):
+        _refuse(rest, spec)
+        return LoadedBuffers(read_csv(path))
+    if spec.scheme == "native" or (spec.scheme == "path" and lower.endswith((".json", ".json.gz"))):
+        _refuse(rest, spec)
+        return _load_json(spec)
+    if spec.scheme == "path" and os.path.splitext(lower)[1] and not lower.endswith(ENDINGS):
+        raise InstanceError(f"{path}: found no known ending, expected one of {', '.join(ENDINGS)}")
+    graph = load(Path(path) if spec.scheme == "path" else str(spec), **rest)
+    return _reference_order(graph)
+
+
+def _load_json(spec: Spec) -> LoadedBuffers:
+    """Return the buffers, the plan's or the graph's, as the file says what it is."""
+    path = spec.name
+    data = parse_json(read_bytes(path), path)
+    kind = data.get("format") if isinstance(data, dict) else None
+    if kind == "lowtide/buffers":
+        found = buffers_from_dict(data, path)
+        stem = re.sub(r"\.json(\.gz)?$", "", os.path.basename(path), flags=re.IGNORECASE)
+        return LoadedBuffers(replace(found, name=found.name or stem))
+    if kind == "lowtide/plan":
+        plan = plan_from_dict(data, path, folder=os.path.dirname(path))
+        return _of_plan(plan, path)
+    if kind == "lowtide/graph":
+        return _reference_order(replace(graph_from_dict(data, path), source=str(spec)))
+    kinds = '"lowtide/buffers", "lowtide/plan" or "lowtide/graph"'
+    raise InstanceError(f"{path}: format: found {show(kind)}, expected {kinds}")
+
+
+def _of_plan(plan: Plan, path: str) -> LoadedBuffers:
+    graph = graph_of_plan(plan, path)
+    bare = replace(plan, allocation=None)
+    verdict = verify(graph, bare)
+    if not verdict.valid:
+        raise InstanceError(f"{path}: found an invalid plan, {verdict.violations[0].message}")
+    return LoadedBuffers(buffers_from_plan(graph, bare), plan, graph)
+
+
+def _reference_order(graph: Graph) -> LoadedBuffers:
+    plan = Plan.from_order(graph, range(len(graph.ops)))
+    return LoadedBuffers(buffers_from_plan(graph, plan), plan, graph)
+
+
+def _refuse(rest: Mapping[str, object], spec: Spec) -> None:
+    for key in rest:
+        hint = nearest(key, (*_OPTIONS, f"{_POOL}NAME"))
+        raise InstanceError(f"instance '{spec}': found unknown option {key!r}, {hint}")
+
+
+def _with_options(buffers: Buffers, options: Mapping[str, object], where: str) -> Buffers:
+    pools = dict(buffers.pools)
+    if "capacity" in options:
+        pools = dict.fromkeys(pools, _size(options, "capacity", where, unlimited=True))
+    for key in options:
+        if key.startswith(_POOL):
+            name = key.removeprefix(_POOL)
+            if name not in pools:
+                raise InstanceError(f"{where}: found unknown pool {name!r}, {nearest(name, pools)}")
+            pools[name] = _size(options, key, where, unlimited=True)
+    chosen = buffers.buffers
+    if least := "alignment" in options and _size(options, "alignment", where):
+        chosen = tuple(replace(b, alignment=lcm(b.alignment, least)) for b in chosen)
+    return replace(buffers, buffers=chosen, pools=pools)
+
+
+def _size(options: Mapping[str, object], key: str, where: str, *, unlimited: bool = False) -> int | None:
+    """Return the bytes that an option states; None for no limit."""
+    value = options[key]
+    if unlimited and value in (None, "none"):
+        return None
+    if type(value) is int and value >= 1:
+        return value
+    try:
+        if isinstance(value, str):
+            return parse_bytes(value)
+    except UsageError:
+        pass
+    expected = "bytes >= 1 such as 4096 or 4GiB" + (", or none" if unlimited else "")
+    raise InstanceError(f"{where}, option {key}: found {show(value)}, expected {expected}")

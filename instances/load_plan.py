@@ -1,0 +1,62 @@
+"""A plan together with the graph that it is for."""
+
+from __future__ import annotations
+
+import os
+
+from ..models.errors import InstanceError
+from ..models.graph import Graph
+from ..models.plan import Plan
+from .load import load
+from .native_plan import read_plan
+
+
+def load_plan(
+    path: str | os.PathLike[str], graph: str | os.PathLike[str] | None = None
+) -> tuple[Plan, Graph]:
+    """Return the plan of a file and the graph that it names.
+
+    Parameters
+    ----------
+    path
+        A native plan, ``.json`` or ``.json.gz``.
+    graph
+        The specification of its graph, instead of the source that it names.
+
+    Raises
+    ------
+    InstanceError
+        If one of them is bad input, the plan does not name a graph, or the graph is not the one that the
+        plan was made for.
+    """
+    plan = read_plan(path)
+    return plan, graph_of_plan(plan, os.fspath(path), graph)
+
+
+def graph_of_plan(plan: Plan, where: str = "plan", graph: str | os.PathLike[str] | None = None) -> Graph:
+    """Return the graph that a plan names.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    where
+        What messages call it, usually the file.
+    graph
+        The specification of its graph, instead of the source that it names.
+
+    Raises
+    ------
+    InstanceError
+        If the plan does not name a graph, or the graph is bad input or not the one that the plan was made
+        for.
+    """
+    source = plan.graph_source if graph is None else graph
+    if source is None:
+        raise InstanceError(f"{where}: found a plan without the source of its graph, expected one")
+    found = load(source)
+    if plan.graph_sha256 not in (None, found.sha256):
+        raise InstanceError(
+            f"{where}, graph, sha256: found {plan.graph_sha256}, expected {found.sha256} ({source})"
+        )
+    return found
