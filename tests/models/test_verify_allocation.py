@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, permutations
 from random import Random
 from typing import Any
 
@@ -18,6 +18,7 @@ from lowtide.models.verdict import ALLOCATION_KINDS, Violation
 from lowtide.models.verify import verify
 from lowtide.models.verify_allocation import verify_allocation
 from tests.drawings import GRAPH, PLAN, W
+from tests.oracles.naive_allocation import first_collision, first_fit, random_buffers
 
 STAIRS = Buffers(
     buffers=(
@@ -175,32 +176,162 @@ def test_too_many_overlaps_are_cut_short(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(verdict.violations) == 3
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_overlaps_are_those_of_all_pairs(seed: int) -> None:
-    rng = Random(seed)
-    buffers = []
-    for k in range(rng.randint(1, 14)):
-        lower = rng.randint(0, 10)
-        upper = lower + rng.randint(1, 6)
-        gaps: tuple[Gap, ...] = ()
-        if upper - lower > 2 and rng.random() < 0.4:
-            begin = rng.randint(lower, upper - 2)
-            gaps = (Gap(begin, rng.randint(begin + 1, upper - 1)),)
-        buffers.append(Buffer(id=str(k), lower=lower, upper=upper, size=rng.randint(0, 5), gaps=gaps))
-    offsets = {b.id: rng.randint(0, 12) for b in buffers}
-    inplace = tuple((a.id, b.id) for a, b in combinations(buffers, 2) if rng.random() < 0.2)
-    expected = set()
-    for a, b in combinations(buffers, 2):
-        low = max(offsets[a.id], offsets[b.id])
-        high = min(offsets[a.id] + a.size, offsets[b.id] + b.size)
-        together = any(max(p[0], q[0]) < min(p[1], q[1]) for p in a.rectangles for q in b.rectangles)
-        shared = (a.id, b.id) in inplace and offsets[a.id] == offsets[b.id]
-        if low < high and together and not shared:
-            expected.add(frozenset((a.id, b.id)))
-    verdict = verify_allocation(Buffers(buffers=tuple(buffers), inplace=inplace), offsets)
-    found = [frozenset(v.buffers) for v in verdict.violations]
-    assert set(found) == expected
-    assert len(found) == len(expected)
+def test_windows_leave_room_above_and_below() -> None:
+    r"""From 2 on a keeps only its bytes 1 and 2; b and c lie around them.
+
+    5 | a a a a c c
+    4 |     a a
+    3 | a a a a        (a at 3, of 4 bytes)
+    """
+    a = Buffer(id="a", lower=0, upper=6, size=4, gaps=(Gap(2, 4, 1, 3),))
+    below, above = Buffer(id="b", lower=2, upper=4, size=4), Buffer(id="c", lower=2, upper=4, size=4)
+    three = Buffers(buffers=(a, below, above))
+    assert judged({"a": 3, "b": 0, "c": 6}, three) == []
+    assert judged({"a": 3, "b": 1, "c": 6}, three) == [
+        {"kind": "overlap", "time": 2, "tier": "", "buffers": ("a", "b")}
+    ]
+    assert judged({"a": 3, "b": 0, "c": 5}, three) == [
+        {"kind": "overlap", "time": 2, "tier": "", "buffers": ("a", "c")}
+    ]
+    assert verify_allocation(three, {"a": 3, "b": 1, "c": 6}).violations[0].message == (
+        "buffers 'a' at [3, 7) and 'b' at [1, 5) but for their gaps are both alive from time 2, "
+        "expected disjoint addresses"
+    )
+    longer = replace(three, buffers=(a, replace(below, upper=5), above))
+    assert judged({"a": 3, "b": 0, "c": 6}, longer) == [
+        {"kind": "overlap", "time": 4, "tier": "", "buffers": ("b", "a")}
+    ]
+
+
+def test_two_windows_that_pass_each_other() -> None:
+    """Each has the half of the room that the other leaves, and they swap halves."""
+    a = Buffer(id="a", lower=0, upper=4, size=4, gaps=(Gap(0, 2, 0, 2), Gap(2, 4, 2, 4)))
+    b = Buffer(id="b", lower=0, upper=4, size=4, gaps=(Gap(0, 2, 2, 4), Gap(2, 4, 0, 2)))
+    assert judged({"a": 0, "b": 0}, Buffers(buffers=(a, b))) == []
+    late = replace(b, gaps=(Gap(0, 3, 2, 4), Gap(3, 4, 0, 2)))
+    assert [v["time"] for v in judged({"a": 0, "b": 0}, Buffers(buffers=(a, late)))] == [2]
+
+
+def test_the_height_counts_the_whole_buffer_and_so_does_the_capacity() -> None:
+    low = Buffer(id="a", lower=0, upper=4, size=4, gaps=(Gap(0, 4, 0, 1),))
+    verdict = verify_allocation(Buffers(buffers=(low,), pools={"": 3}), {"a": 0})
+    assert verdict.heights == {"": 4}
+    assert [v.kind for v in verdict.violations] == ["capacity"]
+
+
+def test_inplace_pairs_with_windows_share_their_address_or_stay_apart() -> None:
+    a = Buffer(id="a", lower=0, upper=5, size=4, gaps=(Gap(3, 5, 0, 2),))
+    b = Buffer(id="b", lower=3, upper=8, size=4)
+    both = Buffers(buffers=(a, b), inplace=(("b", "a"),))
+    assert judged({"a": 4, "b": 4}, both) == []
+    assert judged({"a": 4, "b": 6}, both) == []
+    assert [v["buffers"] for v in judged({"a": 4, "b": 5}, both)] == [("a", "b")]
+
+
+def test_a_pair_that_meets_many_times_is_told_once() -> None:
+    gaps = tuple(Gap(t, t + 1) for t in range(1, 40, 2))
+    both = Buffers(
+        buffers=(
+            Buffer(id="a", lower=0, upper=41, size=4, gaps=gaps),
+            Buffer(id="b", lower=0, upper=41, size=4, gaps=gaps),
+        )
+    )
+    assert [v["time"] for v in judged({"a": 0, "b": 3}, both)] == [0]
+    shifted = tuple(Gap(t, t + 1) for t in range(0, 41, 2))
+    apart = replace(both, buffers=(both.buffers[0], replace(both.buffers[1], gaps=shifted)))
+    assert judged({"a": 0, "b": 0}, apart) == []
+
+
+@pytest.mark.parametrize("block", range(8))
+def test_overlaps_are_those_of_all_pairs_byte_by_byte(block: int) -> None:
+    """With the first instant of each as its time."""
+    rng = Random(block)
+    for _ in range(25):
+        buffers = random_buffers(rng, most=14)
+        offsets = {b.id: rng.randint(0, 10) for b in buffers.buffers}
+        expected: dict[frozenset[str], int] = {}
+        for a, b in combinations(buffers.buffers, 2):
+            time = first_collision(a, offsets[a.id], b, offsets[b.id])
+            paired = {(a.id, b.id), (b.id, a.id)} & {*buffers.inplace}
+            if a.pool != b.pool or time is None or (paired and offsets[a.id] == offsets[b.id]):
+                continue
+            expected[frozenset((a.id, b.id))] = time
+        verdict = verify_allocation(buffers, offsets)
+        overlaps = [v for v in verdict.violations if v.kind == "overlap"]
+        assert {frozenset(v.buffers): v.time for v in overlaps} == expected
+        assert len(overlaps) == len(expected)
+
+
+# -- mutations of valid allocations: each fault is found, with its witness -------------------------------
+
+
+def valid_cases() -> Iterator[tuple[Random, Buffers, dict[str, int]]]:
+    rng = Random(7)
+    for _ in range(120):
+        buffers = random_buffers(rng, most=8)
+        if (offsets := first_fit(rng, buffers)) is not None:
+            verify_allocation(buffers, offsets).raise_if_invalid()
+            yield rng, buffers, offsets
+
+
+def kinds_about(verdict: judge.AllocationVerdict, *names: str) -> list[str]:
+    return [v.kind for v in verdict.violations if set(v.buffers) == set(names)]
+
+
+def test_overlapping_is_rejected_with_the_pair() -> None:
+    met = 0
+    for _, buffers, offsets in valid_cases():
+        for a, b in permutations(buffers.buffers, 2):
+            moved = {**offsets, a.id: offsets[b.id] + (1 if b.size > 1 else 0)}
+            paired = {(a.id, b.id), (b.id, a.id)} & {*buffers.inplace} and moved[a.id] == offsets[b.id]
+            collides = first_collision(a, moved[a.id], b, offsets[b.id]) is not None
+            expected = collides and a.pool == b.pool and not paired
+            found = "overlap" in kinds_about(verify_allocation(buffers, moved), a.id, b.id)
+            assert found == expected
+            met += found
+    assert met > 100
+
+
+def test_misaligned_is_rejected() -> None:
+    met = 0
+    for rng, buffers, offsets in valid_cases():
+        b = rng.choice(buffers.buffers)
+        if b.alignment > 1:
+            verdict = verify_allocation(buffers, {**offsets, b.id: offsets[b.id] + 1})
+            assert "alignment" in kinds_about(verdict, b.id)
+            met += 1
+    assert met > 10
+
+
+def test_moved_fixed_is_rejected() -> None:
+    met = 0
+    for rng, buffers, offsets in valid_cases():
+        for b in buffers.buffers:
+            if b.offset is not None:
+                moved = {**offsets, b.id: b.offset + rng.choice((2, 4, 40))}
+                assert "fixed" in kinds_about(verify_allocation(buffers, moved), b.id)
+                met += 1
+    assert met > 20
+
+
+def test_out_of_pool_is_rejected() -> None:
+    met = 0
+    for rng, buffers, offsets in valid_cases():
+        b = rng.choice(buffers.buffers)
+        capacity = buffers.pools[b.pool]
+        if capacity is not None:
+            moved = {**offsets, b.id: capacity - b.size + 1}
+            assert "capacity" in kinds_about(verify_allocation(buffers, moved), b.id)
+            met += 1
+    assert met > 20
+
+
+def test_left_out_or_made_up_is_rejected() -> None:
+    for rng, buffers, offsets in valid_cases():
+        b = rng.choice(buffers.buffers)
+        less = {name: at for name, at in offsets.items() if name != b.id}
+        assert kinds_about(verify_allocation(buffers, less), b.id) == ["missing"]
+        assert kinds_about(verify_allocation(buffers, {**offsets, "nobody": 0})) == ["unknown"]
 
 
 # -- in a plan's verdict ---------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from random import Random
 from typing import TypeGuard
 
@@ -91,8 +92,13 @@ def allocation_faults(buffers: Buffers, offsets: Offsets) -> set[tuple[str, froz
 
 def collide(a: Buffer, a_offset: int, b: Buffer, b_offset: int) -> bool:
     """Return whether there is an instant at which both occupy some byte."""
+    return first_collision(a, a_offset, b, b_offset) is not None
+
+
+def first_collision(a: Buffer, a_offset: int, b: Buffer, b_offset: int) -> int | None:
+    """Return the first instant at which both occupy some byte."""
     times = range(max(a.lower, b.lower), min(a.upper, b.upper))
-    return any(bytes_at(a, a_offset, t) & bytes_at(b, b_offset, t) for t in times)
+    return next((t for t in times if bytes_at(a, a_offset, t) & bytes_at(b, b_offset, t)), None)
 
 
 def bytes_at(b: Buffer, offset: int, time: int) -> set[int]:
@@ -105,3 +111,26 @@ def bytes_at(b: Buffer, offset: int, time: int) -> set[int]:
 
 def is_offset(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
+
+
+def first_fit(rng: Random, buffers: Buffers) -> dict[str, int] | None:
+    """Return a valid allocation, placed one by one in a random order, or None."""
+    offsets: dict[str, int] = {}
+    placed: list[Buffer] = []
+    for b in sorted(buffers.buffers, key=lambda b: (b.offset is None, rng.random())):
+        places = range(0, 100, b.alignment) if b.offset is None else (b.offset,)
+        for low in places:
+            tried = {**offsets, b.id: low}
+            if not allocation_faults(
+                replace(buffers, buffers=(*placed, b), inplace=_among(buffers, tried)), tried
+            ):
+                break
+        else:
+            return None
+        offsets[b.id] = low
+        placed.append(b)
+    return offsets
+
+
+def _among(buffers: Buffers, names: Mapping[str, int]) -> tuple[tuple[str, str], ...]:
+    return tuple((a, b) for a, b in buffers.inplace if a in names and b in names)
