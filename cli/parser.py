@@ -14,7 +14,8 @@ from ..models.units import parse_bytes
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction["Parser"]
 
-SPEC_HELP = "a path, or onnx:NAME, gen:FAMILY?n=32,seed=1, catalogue:NAME (see lowtide list instances)"
+SPEC_HELP = """a path, or onnx:NAME, gen:FAMILY?n=32,seed=1, catalogue:NAME (see lowtide list instances);
+for offsets also buffers (.csv, .json) and plans"""
 
 
 class Parser(argparse.ArgumentParser):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .output import emit_json, emit_pairs, note
@@ -26,10 +27,15 @@ def add_parser(subparsers: Subparsers) -> None:
         examples=[
             "lowtide solve peak 'onnx:resnet50?train=1' --time-limit 60 --plan plan.json",
             "lowtide solve peak graph.json.gz --method cpsat --hint plan.json --json",
+            "lowtide solve offsets buffers.csv --capacity 1MiB --plan solution.csv",
+            "lowtide solve offsets plan.json --plan allocated.json",
         ],
     )
     parser.add_argument("problem", help="see lowtide list problems")
     parser.add_argument("spec", help=SPEC_HELP)
+    parser.add_argument(
+        "--capacity", type=size, metavar="SIZE", help="offsets: any allocation within it will do"
+    )
     parser.add_argument("--method", default="auto", help="see lowtide list methods (default auto)")
     parser.add_argument(
         "--time-limit",
@@ -44,7 +50,9 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     parser.add_argument("--memory-limit", type=size, metavar="SIZE", help="for the solver, such as 4GiB")
     parser.add_argument("--hint", metavar="PLAN", help="start from this plan (verified first)")
-    parser.add_argument("--plan", metavar="FILE", help="write the plan, .json or .json.gz")
+    parser.add_argument(
+        "--plan", metavar="FILE", help="write the plan or the allocation, .json(.gz); allocations also .csv"
+    )
     parser.add_argument(
         "--solver-option",
         type=key_value,
@@ -61,7 +69,10 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Solve and print the result."""
-    from ..instances import check_writable, load_problem, read_plan, write_plan
+    from ..instances import Allocation, check_writable, load_problem, read_answer, write_answer
+    from ..instances.answers import check_ending
+    from ..models.errors import UsageError
+    from ..models.problem import Offsets
     from ..solvers.context import available_cores
     from ..solvers.registry import find_method
     from ..solvers.solve import solve
@@ -69,14 +80,22 @@ def run(args: argparse.Namespace) -> int:
     for path in (args.plan, args.log):
         if path is not None:
             check_writable(path)
+    if args.plan is not None:
+        check_ending(args.problem, args.plan)
+    if args.capacity is not None and args.problem != "offsets":
+        raise UsageError(f"solve: found --capacity with problem {args.problem}, expected it with offsets")
     options = unique(args.solver_option, "--solver-option")
     find_method(args.problem, args.method)
     cores = available_cores()
     if args.threads is not None and args.threads > cores:
         note(f"{args.threads} threads share {cores} cores")
     started = time.perf_counter()
-    problem = load_problem(args.problem, args.spec)
-    hint = None if args.hint is None else read_plan(args.hint)
+    given = {} if args.capacity is None else {"capacity": args.capacity}
+    problem = load_problem(args.problem, args.spec, **given)
+    if isinstance(problem, Offsets):
+        problem = replace(problem, satisfy=args.capacity is not None)
+    known = None if args.hint is None else read_answer(args.hint)
+    hint = known.offsets if isinstance(known, Allocation) else known
     loaded = time.perf_counter() - started
     with Progress(quiet=args.quiet, always=args.progress) as progress:
         result = solve(
@@ -92,8 +111,8 @@ def run(args: argparse.Namespace) -> int:
             progress=progress,
         )
     plan_path = None
-    if args.plan is not None and result.plan is not None and is_verified(result):
-        write_plan(result.plan, args.plan)
+    if args.plan is not None and is_verified(result):
+        write_answer(result, args.plan)
         plan_path = args.plan
     if args.json:
         emit_json(run_record(result, loaded, plan_path))
@@ -111,7 +130,7 @@ def exit_status(result: Result) -> int:
     """Return 0 if something was found or nothing was proved, 1 if infeasible or failed, 130 if stopped."""
     if result.status in ("infeasible", "failed"):
         return 1
-    return 130 if result.reason == "interrupted" and result.plan is None else 0
+    return 130 if result.reason == "interrupted" and result.objective is None else 0
 
 
 def run_record(result: Result, loaded: float, plan_path: str | None) -> dict[str, Any]:
@@ -141,7 +160,7 @@ def summary(result: Result, loaded: float, plan_path: str | None) -> list[tuple[
         proof = {"exact": "exact", "floating": "to floating point"}.get(result.proof or "", "unknown")
         rows.append(("bound", f"{exact_bytes(result.bound)}, proof {proof}"))
         rows.append(("gap", format_gap(result.gap)))
-    if result.graph is not None and result.objective is not None:
+    if result.graph is not None and result.problem == "peak" and result.objective is not None:
         rows.append(("reference", compared_with_reference(result)))
     rows.append(("verified", "yes" if is_verified(result) else "no"))
     seconds = {"load": loaded, **result.seconds}

@@ -1,4 +1,4 @@
-"""``lowtide verify``: recompute a plan's memory, or score an order of one's own."""
+"""``lowtide verify``: recompute a plan's memory, judge an allocation, or score an order of one's own."""
 
 from __future__ import annotations
 
@@ -21,22 +21,30 @@ def add_parser(subparsers: Subparsers) -> None:
         subparsers,
         "verify",
         run,
-        "verify a plan, or score an order of the ops of a graph",
+        "verify a plan or an allocation, or score an order of the ops of a graph",
         details="Exit status 1 if a rule is broken.",
         examples=[
             "lowtide verify plan.json",
+            "lowtide verify solution.csv --buffers buffers.csv",
             "lowtide verify graph.json.gz --order order.txt",
             "lowtide verify 'onnx:squeezenet?train=1' --order order.txt --bound 12MiB",
         ],
     )
-    parser.add_argument("item", metavar="PLAN|GRAPH", help="a plan; with --order, a graph")
+    parser.add_argument(
+        "item", metavar="PLAN|ALLOCATION|GRAPH", help="a plan or an allocation; with --order, a graph"
+    )
     parser.add_argument(
         "--order",
         metavar="FILE",
         help="ops by index or unique name, one a line or separated by blanks; # begins a comment",
     )
     parser.add_argument("--graph", metavar="SPEC", help="the plan's graph, instead of the source it names")
-    parser.add_argument("--bound", type=size, metavar="SIZE", help="known bound on the peak, for the gap")
+    parser.add_argument(
+        "--buffers", metavar="SPEC", help="the allocation's buffers, instead of those that it names"
+    )
+    parser.add_argument(
+        "--bound", type=size, metavar="SIZE", help="known bound on the peak or the height, for the gap"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -45,8 +53,15 @@ def run(args: argparse.Namespace) -> int:
     from ..models.errors import UsageError
     from ..models.plan import Plan
     from ..models.verify import verify
+    from . import verify_allocation
     from .sources import read_order, read_plan_and_graph
 
+    if args.order is None and (found_allocation := verify_allocation.read(args.item, args.buffers)):
+        if args.graph is not None:
+            raise UsageError("verify: found --graph with an allocation, expected --buffers")
+        return verify_allocation.run(args, *found_allocation)
+    if args.buffers is not None:
+        raise UsageError("verify: found --buffers without an allocation, expected --graph")
     plan: Plan | None
     order: list[int] | None = None
     faults: list[dict[str, Any]] = []

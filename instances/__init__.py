@@ -3,7 +3,6 @@
 from ..models.files import check_writable, write_whole
 from .answers import read_answer, write_answer
 from .load import list_instances, load
-from .load_buffers import load_buffers
 from .load_buffers import LoadedBuffers, load_buffers, load_buffers_and_plan
 from .load_plan import graph_of_plan, load_plan
 from .load_problem import load_problem
@@ -31,7 +30,6 @@ __all__ = [
     "graph_of_plan",
     "list_instances",
     "load",
-    "load_buffers",
     "load_buffers",
     "load_buffers_and_plan",
     "load_plan",

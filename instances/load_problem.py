@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 
 from ..models.errors import UsageError
-from ..models.problem import PROBLEMS, Offsets, Peak
+from ..models.problem import PROBLEMS, Offsets, Origin, Peak
 from .load import load
+from .load_buffers import load_buffers_and_plan
 from .strict_json import nearest
 
 
@@ -18,7 +19,7 @@ def load_problem(name: str, spec: str | os.PathLike[str], **options: object) -> 
     name
         As ``lowtide list problems`` shows it.
     spec, options
-        What `load` takes; for `offsets`, what `load_buffers` takes.
+        What `load` takes; for `offsets`, what `lowtide.instances.load_buffers` takes.
 
     Raises
     ------
@@ -35,7 +36,9 @@ def load_problem(name: str, spec: str | os.PathLike[str], **options: object) -> 
     if name == Peak.name:
         return Peak(load(spec, **options))
     if name == Offsets.name:
-        from .load_buffers import load_buffers
-
-        return Offsets(load_buffers(spec, **options))
+        found = load_buffers_and_plan(spec, **options)
+        origin = None
+        if found.plan is not None and found.graph is not None:
+            origin = Origin(graph=found.graph, plan=found.plan)
+        return Offsets(found.buffers, origin=origin)
     raise UsageError(f"problem: found {name!r}, {nearest(name, PROBLEMS)}")

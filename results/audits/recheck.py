@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...instances import read_plan
+from ...instances import Allocation, read_answer
 from ...models.errors import InstanceError, LowtideError
 from ...models.plan import Plan
-from ...models.problem import PROBLEMS, Problem
+from ...models.problem import PROBLEMS, Judgement, Problem
 from ..sweeps.job import load_question
 from .claims import Claim, Question
 
@@ -17,15 +17,15 @@ class Recheck(NamedTuple):
 
     Attributes
     ----------
-    plan, objective
-        The plan that verified, and its objective as the verifier recomputed it.
+    judgement, objective
+        The verdict on the plan, which is valid, and its objective as the verifier recomputed it.
     fault
         (kind, message): the plan is not what the claim says.
     unchecked
         Why it could not be verified here, such as an instance that is not at hand.
     """
 
-    plan: Plan | None = None
+    judgement: Judgement | None = None
     objective: int | None = None
     fault: tuple[str, str] | None = None
     unchecked: str | None = None
@@ -47,22 +47,30 @@ def recheck(claim: Claim, problems: dict[Question, Problem]) -> Recheck:
     if not claim.plan.is_file():
         return Recheck(fault=("plan-missing", f"found no file {claim.plan}, expected its plan"))
     try:
-        plan = read_plan(claim.plan)
+        answer = read_answer(claim.plan)
     except InstanceError as error:
         return Recheck(fault=("plan-invalid", f"the plan cannot be read: {error}"))
-    if plan.graph_sha256 not in (None, claim.sha256):
+    made_for, _ = _made_for(answer)
+    if made_for not in (None, claim.sha256):
         return Recheck(fault=("plan-invalid", f"{claim.plan} is a plan for another instance"))
     try:
-        problem = _problem_of(claim, plan, problems)
+        problem = _problem_of(claim, answer, problems)
     except LowtideError as error:
         return Recheck(unchecked=str(error))
-    return _judge(claim, plan, problem)
+    return _judge(claim, answer, problem)
 
 
-def _judge(claim: Claim, plan: Plan, problem: Problem) -> Recheck:
-    """Verify the plan as one for the claim's problem."""
+def _made_for(answer: Plan | Allocation) -> tuple[str | None, str | None]:
+    """Return hash and source of the instance that an answer names."""
+    if isinstance(answer, Plan):
+        return answer.graph_sha256, answer.graph_source
+    return answer.buffers_sha256, answer.buffers_source
+
+
+def _judge(claim: Claim, answer: Plan | Allocation, problem: Problem) -> Recheck:
+    """Verify the answer as one to the claim's problem."""
     try:
-        judgement = problem.judge(problem.read(plan))
+        judgement = problem.judge(problem.read(answer if isinstance(answer, Plan) else answer.offsets))
     except InstanceError as error:
         return Recheck(fault=("plan-invalid", f"the plan does not verify: {error}"))
     if judgement.violations:
@@ -71,10 +79,10 @@ def _judge(claim: Claim, plan: Plan, problem: Problem) -> Recheck:
     if judgement.objective != claim.objective:
         text = f"the plan's objective is {judgement.objective}, the record says {claim.objective}"
         return Recheck(fault=("objective-differs", text))
-    return Recheck(plan=plan, objective=judgement.objective)
+    return Recheck(judgement=judgement, objective=judgement.objective)
 
 
-def _problem_of(claim: Claim, plan: Plan, problems: dict[Question, Problem]) -> Problem:
+def _problem_of(claim: Claim, answer: Plan | Allocation, problems: dict[Question, Problem]) -> Problem:
     """Return the claim's problem, its instance from where the plan or the record says it is.
 
     Raises
@@ -85,7 +93,7 @@ def _problem_of(claim: Claim, plan: Plan, problems: dict[Question, Problem]) -> 
     if claim.question in problems:
         return problems[claim.question]
     refused: LowtideError | None = None
-    for spec in dict.fromkeys((plan.graph_source, claim.instance)):
+    for spec in dict.fromkeys((_made_for(answer)[1], claim.instance)):
         if spec is None:
             continue
         try:

@@ -251,8 +251,9 @@ def _draw_memory(question: QuestionView, progress: Callable[[str], None]) -> Non
         progress(f"{question.instance}: memory profile of {run.setting}")
         found = recheck(claim, problems)
         problem = problems.get(claim.question)
-        if found.plan is not None and isinstance(problem, Peak):
-            question.memory = _memory_chart(question, run.setting, problem.graph, found.plan)
+        if found.judgement is not None and isinstance(problem, Peak):
+            plan = found.judgement.plan
+            question.memory = _memory_chart(question, run.setting, problem.graph, plan)
             question.memory_note = ""
             return
         question.memory_note = (found.fault or ("", found.unchecked))[1] or ""

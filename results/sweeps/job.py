@@ -133,7 +133,7 @@ def perform(
         text = str(error) if isinstance(error, LowtideError) else f"{type(error).__name__}: {error}"
         found = unanswered(run, "failed", "crash", text)
     else:
-        keep = plan if run.save_plan and result.plan is not None and _verified(result) else None
+        keep = plan if run.save_plan and _verified(result) else None
         if keep is not None:
             _write_plan(result, run, keep)
         relative = None if keep is None else "/".join(keep.parts[-3:])
@@ -247,14 +247,11 @@ def _verified(result: Result) -> bool:
 
 
 def _write_plan(result: Result, run: RunSpec, path: Path) -> None:
-    from dataclasses import replace
+    from ...instances import write_answer
 
-    from ...instances import write_plan
-
-    assert result.plan is not None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_plan(replace(result.plan, graph_source=loadable(run.source)), path)
+        write_answer(result, path, source=loadable(run.source))
     except (OSError, UsageError) as error:
         raise FolderError(str(error)) from None
 

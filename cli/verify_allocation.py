@@ -1,0 +1,127 @@
+"""``lowtide verify`` of an allocation: every pool's height, every fault, the gap to the bound."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from .output import emit_json, emit_pairs, emit_table
+
+if TYPE_CHECKING:
+    from ..instances import Allocation
+    from ..models.buffers import Buffers
+
+
+def read(path: str, spec: str | None) -> tuple[Allocation, Buffers] | None:
+    """Return the allocation of a file and its buffers; None if the file holds something else.
+
+    Parameters
+    ----------
+    path
+        An allocation, or a CSV of buffers with the column `offset`.
+    spec
+        The buffers, instead of those that the file names or holds.
+
+    Raises
+    ------
+    InstanceError
+        If one of them is bad input, or the buffers are not those that the allocation was made for.
+    UsageError
+        If neither the file nor the caller names the buffers.
+    """
+    from dataclasses import replace
+
+    from ..instances import Allocation, load_buffers, parse_spec, read_answer
+    from ..instances.answers import is_csv
+    from ..instances.strict_json import parse_json, read_bytes
+    from ..models.errors import UsageError
+
+    if parse_spec(path).scheme not in ("path", "native"):
+        return None
+    if not is_csv(path):
+        data = parse_json(read_bytes(path), path)
+        if not isinstance(data, dict) or data.get("format") != "lowtide/allocation":
+            return None
+    allocation = read_answer(path)
+    assert isinstance(allocation, Allocation)
+    if spec is None and is_csv(path):
+        free = load_buffers(path)
+        return allocation, replace(free, buffers=tuple(replace(b, offset=None) for b in free.buffers))
+    source = allocation.buffers_source if spec is None else spec
+    if source is None:
+        raise UsageError(f"{path}: found an allocation without the source of its buffers, expected --buffers")
+    buffers = load_buffers(source)
+    allocation.check(buffers, path)
+    return allocation, buffers
+
+
+def run(args: argparse.Namespace, allocation: Allocation, buffers: Buffers) -> int:
+    """Judge the allocation and print the verdict."""
+    from ..models.errors import UsageError
+    from ..models.verify_allocation import verify_allocation
+
+    verdict = verify_allocation(buffers, allocation.offsets)
+    height = sum(verdict.heights.values())
+    bound, origin = (args.bound, "given") if args.bound is not None else (quick_bound(buffers), "load")
+    if args.bound is not None and verdict.valid and bound > height:
+        raise UsageError(f"given bound: found {bound}, expected at most the height, {height}")
+    found: dict[str, Any] = {
+        "allocation": args.item,
+        "buffers": {
+            "name": buffers.name,
+            "source": buffers.source,
+            "sha256": buffers.sha256,
+            "count": len(buffers.buffers),
+        },
+        "valid": verdict.valid,
+        "violations": [v.to_dict() for v in verdict.violations],
+        "complete": verdict.complete,
+        "heights": dict(verdict.heights),
+        "height": height,
+        "bound": bound,
+        "bound_from": origin,
+        "gap": ((height - bound) / height if height else 0.0) if verdict.valid else None,
+    }
+    if args.json:
+        emit_json(found)
+    else:
+        _print(found)
+    return 0 if verdict.valid else 1
+
+
+def quick_bound(buffers: Buffers) -> int:
+    """Return a bound on the sum of the pools' heights that takes little time."""
+    from ..formulations.offsets_data import offsets_data
+    from ..solvers.algorithms.offsets.bounds import lower_bound
+
+    by_pool: dict[str, int] = {}
+    for data in offsets_data(buffers):
+        by_pool[data.pool] = max(by_pool.get(data.pool, 0), lower_bound(data) * data.unit)
+    return sum(by_pool.values())
+
+
+def _print(found: dict[str, Any]) -> None:
+    from ..models.units import exact_bytes, format_gap
+
+    faults = found["violations"]
+    count = f"{len(faults):,} violation{'s' * (len(faults) > 1)}"
+    count = count if found["complete"] else f"{count}, and more overlaps"
+    of = found["buffers"]
+    rows = [
+        ("buffers", f"{of['name']} ({of['count']:,} buffers, sha256 {of['sha256'][:12]}…)"),
+        ("allocation", found["allocation"]),
+        ("verdict", "valid" if found["valid"] else f"invalid: {count}"),
+    ]
+    for pool, height in found["heights"].items():
+        rows.append((f"height of {pool}" if pool else "height", exact_bytes(height)))
+    rows.append(("bound", f"{exact_bytes(found['bound'])}, {found['bound_from']}"))
+    if found["valid"]:
+        rows.append(("gap", format_gap(found["gap"])))
+    emit_pairs(rows)
+    if faults:
+        emit_table(
+            ["time", "kind", "message"],
+            [[str(v.get("time", "-")), v["kind"], v["message"]] for v in faults],
+            title="violations",
+            right=("time",),
+        )

@@ -1,0 +1,96 @@
+"""What results are kept as: a plan, an allocation, or buffers with their offsets as CSV."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+from ..models.errors import InstanceError, UsageError
+from ..models.plan import Plan
+from ..models.result import Result
+from .minimalloc_csv import read_csv, write_csv
+from .native_allocation import Allocation, allocation_from_dict, write_allocation
+from .native_plan import plan_from_dict, write_plan
+from .strict_json import parse_json, read_bytes, show
+
+CSV_ENDINGS = (".csv", ".csv.gz")
+
+
+def is_csv(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file name is that of a CSV."""
+    return os.fspath(path).lower().endswith(CSV_ENDINGS)
+
+
+def read_answer(path: str | os.PathLike[str]) -> Plan | Allocation:
+    """Return the plan or the allocation of a file; of a CSV, its offset column.
+
+    Raises
+    ------
+    InstanceError
+        If the file is neither, or not exactly of its format; if the CSV lacks an offset.
+    """
+    where = os.fspath(path)
+    if is_csv(path):
+        buffers = read_csv(path)
+        offsets = {b.id: b.offset for b in buffers.buffers if b.offset is not None}
+        lacking = next((b.id for b in buffers.buffers if b.id not in offsets), None)
+        if lacking is not None:
+            raise InstanceError(
+                f"{where}: found no offset of buffer {lacking!r}, expected one of each buffer"
+            )
+        return Allocation(offsets=offsets)
+    data, folder = parse_json(read_bytes(path), where), os.path.dirname(where)
+    kind = data.get("format") if isinstance(data, dict) else None
+    if kind == "lowtide/allocation":
+        return allocation_from_dict(data, where, folder=folder)
+    if isinstance(kind, str) and kind not in ("lowtide/plan",):
+        raise InstanceError(
+            f'{where}: format: found {show(kind)}, expected "lowtide/plan" or "lowtide/allocation"'
+        )
+    return plan_from_dict(data, where, folder=folder)
+
+
+def check_ending(problem: str, path: str | os.PathLike[str]) -> None:
+    """Raise unless an answer to the problem can be written to a file of that name.
+
+    Raises
+    ------
+    UsageError
+        If it is a CSV, and answers to the problem are no allocations.
+    """
+    if is_csv(path) and problem != "offsets":
+        raise UsageError(f"{path}: found ending .csv, expected .json or .json.gz for problem {problem}")
+
+
+def write_answer(result: Result, path: str | os.PathLike[str], *, source: str | None = None) -> None:
+    """Write the plan of a result, the allocation in it; without a plan, the allocation.
+
+    Parameters
+    ----------
+    result
+        One with a plan or an allocation.
+    path
+        Of a CSV for buffers with their offsets, else ``.json`` or ``.json.gz``.
+    source
+        What the file names as the source of the instance, and then an allocation stands for itself
+        even if there is a plan; default: what it was loaded from.
+
+    Raises
+    ------
+    UsageError
+        If the path cannot be written.
+    """
+    check_ending(result.problem, path)
+    if result.allocation is None:
+        assert result.plan is not None
+        plan = result.plan if source is None else replace(result.plan, graph_source=source)
+        write_plan(plan, path)
+        return
+    assert result.buffers is not None
+    if is_csv(path):
+        write_csv(result.buffers, path, result.allocation)
+    elif result.plan is not None and source is None:
+        write_plan(result.plan, path)
+    else:
+        found = Allocation.of(result.buffers, result.allocation)
+        write_allocation(found if source is None else replace(found, buffers_source=source), path)
