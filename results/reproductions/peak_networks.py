@@ -18,6 +18,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from lowtide.results.reproductions.readme import into_readme
 from lowtide.results.tables.store import read_records
 
 HERE = Path(__file__).resolve().parent
@@ -113,9 +114,7 @@ def main() -> None:
         writer.writerows(table)
     text = markdown(table)
     (HERE / "peak_networks.md").write_text(text)
-    readme = (ROOT / "README.md").read_text()
-    block = re.compile(r"(<!-- table: peak_networks -->\n).*?(<!-- end -->)", re.DOTALL)
-    (ROOT / "README.md").write_text(block.sub(lambda m: m[1] + text + m[2], readme))
+    into_readme("peak_networks", text)
     draw()
 
 
