@@ -23,13 +23,15 @@ from .minimalloc_csv import read_csv
 from .native import graph_from_dict
 from .native_buffers import buffers_from_dict, check_buffer_magnitude
 from .native_plan import plan_from_dict
+from .options import Parameter, convert
 from .spec import Spec, parse_spec
 from .strict_json import nearest, parse_json, read_bytes, show
+from .unroll import unroll
 
 ENDINGS = (".csv", ".csv.gz", *GRAPH_ENDINGS)
 """The file name endings that tell the format."""
 
-_OPTIONS = ("capacity", "alignment")
+_OPTIONS = ("capacity", "alignment", "iterations")
 _POOL = "pool."
 
 
@@ -58,6 +60,7 @@ def load_buffers(spec: str | os.PathLike[str], **options: object) -> Buffers:
     ==================  ============================================================================
     ``capacity=SIZE``   capacity of every pool: ``1048576``, ``512MiB``; ``none``: no limit
     ``pool.NAME=SIZE``  capacity of one pool
+    ``iterations=N``    of a plan or a graph: that many one after the other (`lowtide.instances.unroll`)
     ``alignment=SIZE``  every offset is a multiple of it, besides of the buffer's own alignment
     ==================  ============================================================================
 
@@ -102,13 +105,15 @@ def load_buffers_and_plan(spec: str | os.PathLike[str], **options: object) -> Lo
     rest = {key: value for key, value in given.items() if key not in ours}
     found = _load(Spec(parsed.scheme, parsed.name), rest)
     where = f"instance '{parsed}'"
+    # The graph's source has its options as text, those for symbolic dimensions among them.
+    of_graph = parse_spec(str(found.graph.source)).options if rest and found.graph else {}
+    if "iterations" in ours:
+        found = _repeated(found, ours["iterations"], where)
     buffers = _with_options(found.buffers, ours, where)
     try:
         check_buffer_magnitude(buffers)
     except InstanceError as error:
         raise InstanceError(f"{where}: {error}") from None
-    # The graph's source has its options as text, those for symbolic dimensions among them.
-    of_graph = parse_spec(str(found.graph.source)).options if rest and found.graph else {}
     texts = {key: "none" if value is None else str(value) for key, value in ours.items()}
     source = Spec(parsed.scheme, parsed.name, {**of_graph, **texts})
     return found._replace(buffers=replace(buffers, source=str(source)))
@@ -158,6 +163,17 @@ def _of_plan(plan: Plan, path: str) -> LoadedBuffers:
 def _reference_order(graph: Graph) -> LoadedBuffers:
     plan = Plan.from_order(graph, range(len(graph.ops)))
     return LoadedBuffers(buffers_from_plan(graph, plan), plan, graph)
+
+
+def _repeated(found: LoadedBuffers, value: object, where: str) -> LoadedBuffers:
+    """Return the buffers of several iterations; they are none of a single plan any more."""
+    if found.graph is None or found.plan is None:
+        raise InstanceError(f"{where}, option iterations: found buffers, expected a plan or a graph")
+    parameter = Parameter(1, "executions of the plan", least=1)
+    count = convert(value, parameter)
+    if count is None:
+        raise InstanceError(f"{where}, option iterations: found {show(value)}, expected {parameter.expected}")
+    return LoadedBuffers(unroll(found.graph, found.plan, int(count)))
 
 
 def _refuse(rest: Mapping[str, object], spec: Spec) -> None:

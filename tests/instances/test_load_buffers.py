@@ -142,7 +142,7 @@ BAD = {
     "gen:chian": "instance 'gen:chian': found unknown family 'chian', did you mean chain?",
     "gen:chain?m=3": "found unknown option 'm'",
     "two.json?capcity=3": "instance 'two.json': found unknown option 'capcity', did you mean capacity?",
-    "two.csv.gz?n=3": "found unknown option 'n', expected one of alignment, capacity, pool.NAME",
+    "two.csv.gz?n=3": "found unknown option 'n', expected one of alignment, capacity, iterations, pool.NAME",
     "plan.json?batch=3": "instance 'plan.json': found unknown option 'batch'",
     "g.json?batch=3": "instance 'g.json': found unknown option 'batch'",
     "two.json?capacity=0": "option capacity: found \"0\", expected bytes >= 1 such as 4096 or 4GiB, or none",
@@ -209,3 +209,19 @@ def test_loading_imports_no_optional_package() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_iterations_repeat_what_does_not_live_on() -> None:
+    once, thrice = load_buffers("gen:chain?n=5"), load_buffers("gen:chain?n=5&iterations=3")
+    assert len(thrice.buffers) == 3 * len(once.buffers)
+    assert load_buffers(str(thrice.source)) == thrice
+    assert thrice.source == "gen:chain?n=5&iterations=3"
+    for value in ("0", "x"):
+        with pytest.raises(InstanceError, match=f'option iterations: found "{value}", expected'):
+            load_buffers("gen:chain?n=5", iterations=value)
+
+
+def test_iterations_need_a_plan(tmp_path: Path) -> None:
+    (tmp_path / "b.csv").write_text("id,lower,upper,size\nx,0,3,4\n")
+    with pytest.raises(InstanceError, match="found buffers, expected a plan or a graph"):
+        load_buffers(tmp_path / "b.csv", iterations=2)
