@@ -1,6 +1,7 @@
 """Pictures for papers and notebooks, drawn with matplotlib.
 
 Of a plan: `profile` (memory over time), `gantt` (runs and copies), `residency` (memory of every tier).
+Of an allocation: `allocation` (time x address, one pool), `allocations` (every pool).
 Of experiments (`lowtide.results.tables.measured.measured`): `cactus`, `performance_profile`, `trace`,
 `incumbents`, `scatter`. All of them take the axes or figure to draw on, return axes to go on with, and
 leave the file to `save`.
@@ -9,6 +10,7 @@ leave the file to `save`.
 from __future__ import annotations
 
 from .figures.figure import FILE_KINDS, file_kind, new_axes, new_figure, rendered, save
+from .figures.plot_allocation import allocation, allocations
 from .figures.plot_plan import gantt, gantt_inches, residency, residency_inches
 from .figures.plot_profile import profile
 from .figures.plot_runs import SCATTER_INCHES, cactus, performance_profile, scatter
@@ -17,6 +19,8 @@ from .figures.plot_trace import incumbents, trace
 __all__ = [
     "FILE_KINDS",
     "SCATTER_INCHES",
+    "allocation",
+    "allocations",
     "cactus",
     "file_kind",
     "gantt",

@@ -35,7 +35,9 @@ COLOURS = {
 _INK, _GREY, _REFERENCE = "#222222", "#777777", "#AA3377"
 _LEVELS = {  # colour, style of the line across the picture
     "peak": (_INK, "-"),
+    "height": (_INK, "-"),
     "bound": ("#004488", "--"),
+    "max load": ("#004488", "--"),
     "capacity": ("#BB5566", "-."),
     "reference": (_REFERENCE, ""),
 }
@@ -115,15 +117,17 @@ def style_axes(ax: Axes, scale: Scale, end_ns: int, most_bytes: int) -> None:
     ax.set_axisbelow(True)
 
 
-def write_head(ax: Axes, title: str, subtitle: str, *legends: Mapping[str, Artist]) -> None:
+def write_head(ax: Axes, title: str, subtitle: str, *legends: Mapping[str, Artist], lift: float = 0) -> None:
     """Write title, subtitle and legends above the axes, one under the other.
 
     Parameters
     ----------
     legends
         The labels of each and what is drawn beside them; default: one, of what the axes have.
+    lift
+        Points above the axes that something else takes.
     """
-    width, above = _points(ax)[0], 6
+    width, above = _points(ax)[0], 6 + lift
     own = ax.get_legend_handles_labels()
     for legend in reversed(legends or [dict(zip(own[1], own[0], strict=True))]):
         above += 13 * _write_legend(ax, legend, width, above)
@@ -154,7 +158,7 @@ def _write_legend(ax: Axes, entries: Mapping[str, Artist], width: float, above: 
     if not entries:
         return 0
     longest = max(map(len, entries))
-    columns = max(1, min(len(entries), int(width / max(75, longest * _TEXT * _CHARACTER + 24))))
+    columns = max(1, min(len(entries), int(width / max(72, longest * _TEXT * _CHARACTER + 24))))
     if (other := ax.get_legend()) is not None:
         ax.add_artist(other)  # or it would be replaced
     ax.legend(
@@ -232,7 +236,7 @@ def label_levels(ax: Axes, levels: Mapping[str, int], scale: Scale) -> None:
             va="center",
             fontsize=_TEXT,
             color=colour,
-            fontweight="bold" if "peak" in names else "normal",
+            fontweight="bold" if {"peak", "height"} & {*names} else "normal",
             arrowprops={
                 "arrowstyle": "-",
                 "color": colour,
