@@ -48,7 +48,7 @@ def shapes(ax: Any) -> set[tuple[float, float, float, float]]:
     for collection in ax.collections:
         if isinstance(collection, PathCollection):
             for path in collection.get_paths():
-                for corners in path.vertices.reshape(-1, 5, 2):
+                for corners in np.asarray(path.vertices).reshape(-1, 5, 2):
                     (left, low), (right, high) = corners.min(axis=0), corners.max(axis=0)
                     found.add((float(left), float(right), float(low), float(high)))
     return found
