@@ -1,4 +1,4 @@
-"""``lowtide show``: what a graph consists of, and how much memory it needs at least and as it is."""
+"""``lowtide show``: what a graph or a set of buffers consists of, and how much memory it needs at least."""
 
 from __future__ import annotations
 
@@ -19,19 +19,28 @@ def add_parser(subparsers: Subparsers) -> None:
         subparsers,
         "show",
         run,
-        "show counts, sizes and first bounds of a graph",
+        "show counts, sizes and first bounds of a graph or of buffers",
         examples=["lowtide show onnx:densenet121", "lowtide show graph.json.gz --largest 20"],
     )
     parser.add_argument("spec", help=SPEC_HELP)
     parser.add_argument(
-        "--largest", type=whole_number(0), default=8, metavar="N", help="tensors to list (default 8)"
+        "--largest",
+        type=whole_number(0),
+        default=8,
+        metavar="N",
+        help="tensors or buffers to list (default 8)",
     )
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the description."""
-    from ..instances import load
+    from ..instances import load, load_buffers
+    from . import show_buffers
 
+    if show_buffers.holds_buffers(args.spec):
+        found = show_buffers.describe(load_buffers(args.spec), args.spec, args.largest)
+        emit_json(found) if args.json else show_buffers.print_description(found)
+        return 0
     graph = load(args.spec)
     found = describe(graph, args.spec, args.largest)
     if args.json:

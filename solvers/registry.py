@@ -137,6 +137,13 @@ METHODS = (
         options=(("solver", "any solver that Pyomo finds (default highs)"),),
         engine="highs",
     ),
+    Method(
+        name="greedy",
+        problem="offsets",
+        run=".algorithms.offsets.greedy:solve_greedy",
+        summary="allocators at run time, and seven orders with first fit and best fit",
+        source="TFLite, TVM and XLA planners",
+    ),
 )
 """The methods of the suite."""
 

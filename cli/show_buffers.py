@@ -1,0 +1,126 @@
+"""``lowtide show`` of buffers: counts, sizes, parts, and what every allocation needs at least."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .output import emit_pairs, emit_table
+
+if TYPE_CHECKING:
+    from ..models.buffers import Buffers
+
+
+def holds_buffers(spec: str) -> bool:
+    """Return whether a specification names a file of buffers.
+
+    Raises
+    ------
+    InstanceError
+        If a JSON file cannot be read.
+    """
+    from ..instances import parse_spec
+    from ..instances.answers import is_csv
+    from ..instances.strict_json import parse_json, read_bytes
+
+    parsed = parse_spec(spec)
+    if parsed.scheme not in ("path", "native"):
+        return False
+    if is_csv(parsed.name):
+        return True
+    if not parsed.name.lower().endswith((".json", ".json.gz")):
+        return False
+    data = parse_json(read_bytes(parsed.name), parsed.name)
+    return isinstance(data, dict) and data.get("format") == "lowtide/buffers"
+
+
+def describe(buffers: Buffers, source: str, largest: int) -> dict[str, Any]:
+    """Return what ``show --json`` prints."""
+    from ..formulations.offsets_data import offsets_data
+    from ..solvers.algorithms.offsets.bounds import lower_bound
+
+    pools: dict[str, dict[str, Any]] = {}
+    for pool, capacity in buffers.pools.items():
+        members = [b for b in buffers.buffers if b.pool == pool]
+        pools[pool] = {
+            "buffers": len(members),
+            "bytes": sum(b.size for b in members),
+            "parts": 0,
+            "sections": 0,
+            "load": 0,
+            "bound": 0,
+            "capacity": capacity,
+        }
+    for data in offsets_data(buffers):
+        of = pools[data.pool]
+        of["parts"] += 1
+        of["sections"] += data.sections
+        of["load"] = max(of["load"], int(data.load.max()) * data.unit)
+        of["bound"] = max(of["bound"], lower_bound(data) * data.unit)
+    by_size = sorted(buffers.buffers, key=lambda b: (-b.size, b.id))
+    return {
+        "source": source,
+        "name": buffers.name,
+        "sha256": buffers.sha256,
+        "buffers": len(buffers.buffers),
+        "bytes": sum(b.size for b in buffers.buffers),
+        "aligned": sum(b.alignment > 1 for b in buffers.buffers),
+        "fixed": sum(b.offset is not None for b in buffers.buffers),
+        "hinted": sum(b.hint is not None for b in buffers.buffers),
+        "with_gaps": sum(bool(b.gaps) for b in buffers.buffers),
+        "inplace": len(buffers.inplace),
+        "pools": pools,
+        "largest": [
+            {"id": b.id, "pool": b.pool, "lower": b.lower, "upper": b.upper, "size": b.size}
+            for b in by_size[:largest]
+        ],
+    }
+
+
+def print_description(found: dict[str, Any]) -> None:
+    """Print it for people."""
+    from ..models.units import exact_bytes, format_bytes
+
+    rows = [
+        ("buffers", found["name"]),
+        ("source", found["source"]),
+        ("sha256", found["sha256"]),
+        ("count", f"{found['buffers']:,}"),
+        ("bytes", exact_bytes(found["bytes"])),
+    ]
+    for key, text in (
+        ("aligned", "with an alignment"),
+        ("fixed", "at a fixed offset"),
+        ("hinted", "with a hint"),
+        ("with_gaps", "with gaps"),
+        ("inplace", "in-place pairs"),
+    ):
+        if found[key]:
+            rows.append((key.replace("_", " "), f"{found[key]:,} {text}"))
+    emit_pairs(rows)
+    emit_table(
+        ["pool", "buffers", "parts", "sections", "max load", "bound", "capacity"],
+        [
+            [
+                pool or "-",
+                f"{of['buffers']:,}",
+                f"{of['parts']:,}",
+                f"{of['sections']:,}",
+                f"{of['load']:,}",
+                f"{of['bound']:,}",
+                "-" if of["capacity"] is None else f"{of['capacity']:,}",
+            ]
+            for pool, of in found["pools"].items()
+        ],
+        title="pools, in bytes",
+        right=("buffers", "parts", "sections", "max load", "bound", "capacity"),
+    )
+    if found["largest"]:
+        emit_table(
+            ["buffer", "lower", "upper", "bytes", "size"],
+            [
+                [b["id"], f"{b['lower']:,}", f"{b['upper']:,}", f"{b['size']:,}", format_bytes(b["size"])]
+                for b in found["largest"]
+            ],
+            title="largest buffers",
+            right=("lower", "upper", "bytes", "size"),
+        )
