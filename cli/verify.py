@@ -82,6 +82,7 @@ def run(args: argparse.Namespace) -> int:
         "valid": False,
         "violations": faults,
         "peaks": None,
+        "heights": None,
         "makespan": None,
         "stall": None,
         "traffic": None,
@@ -103,6 +104,8 @@ def run(args: argparse.Namespace) -> int:
             "traffic": {f"{src}->{dst}": n for (src, dst), n in verdict.traffic.items()},
             "recomputed": verdict.recomputed,
         }
+        if plan.allocation is not None and verdict.valid:
+            found["heights"] = verify_allocation.heights(graph, plan)
         if verdict.valid and len(verdict.peaks) == 1:
             found |= _score(graph, max(verdict.peaks.values()), args.bound, order)
     if args.json:
@@ -168,6 +171,8 @@ def _print(found: dict[str, Any], graph: Graph) -> None:
     ]
     for tier, peak in (found["peaks"] or {}).items():
         rows.append((f"peak in {tier}", exact_bytes(peak)))
+    for tier, height in (found["heights"] or {}).items():
+        rows.append((f"allocated in {tier}", exact_bytes(height)))
     if found["reference_peak"] is not None:
         rows.append(("reference order", exact_bytes(found["reference_peak"])))
     if found["best_known"] is not None:
