@@ -1,4 +1,4 @@
-"""``lowtide plot``: draw a plan, a run record, an order, or the runs of experiments."""
+"""``lowtide plot``: draw a plan, an allocation, a run record, an order, or the runs of experiments."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ from .parser import add_verb, size
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from ..instances import Allocation
+    from ..models.buffers import Buffers
     from ..models.graph import Graph
     from ..models.plan import Plan
     from ..models.result import Result
     from .parser import Subparsers
 
-PLAN_KINDS = ("profile", "gantt", "residency")
+PLAN_KINDS = ("profile", "gantt", "residency", "allocation")
 RUN_KINDS = ("cactus", "performance-profile", "trace", "scatter")
 
-_OF_PLANS = ("order", "graph", "tier", "bound")
+_OF_PLANS = ("order", "graph", "buffers", "tier", "bound")
+_WITHOUT = {"tier": ("gantt", "residency"), "bound": ("gantt", "residency", "allocation")}
 _OF_RUNS = ("value", "by", "x", "y", "where", "virtual_best", "best_known")
 
 
@@ -31,13 +34,14 @@ def add_parser(subparsers: Subparsers) -> None:
         subparsers,
         "plot",
         run,
-        "draw a plan or experiments",
-        details="A plan is verified first.",
+        "draw a plan, an allocation or experiments",
+        details="A plan or an allocation is verified first.",
         examples=[
             "lowtide plot plan.json -o profile.svg",
             "lowtide plot record.json -o profile.pdf      # what solve --plan … --json printed",
             "lowtide plot graph.json.gz --order order.txt -o profile.png",
             "lowtide plot plan.json --kind gantt -o gantt.pdf",
+            "lowtide plot solution.csv -o allocation.svg",
             "lowtide plot runs/peak --kind cactus -o cactus.pdf",
             "lowtide plot runs/peak --kind scatter --x auto --y cpsat -o scatter.svg",
             "lowtide plot runs/peak --kind trace --where instance=onnx:resnet50 -o incumbents.svg",
@@ -46,8 +50,8 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "items",
         nargs="+",
-        metavar="PLAN|RECORD|GRAPH|DIR",
-        help="a plan or a run record; with --order, a graph; or experiments",
+        metavar="PLAN|ALLOCATION|RECORD|GRAPH|DIR",
+        help="a plan, an allocation or a run record; with --order, a graph; or experiments",
     )
     parser.add_argument("-o", "--out", required=True, metavar="FILE", help=".svg, .png or .pdf")
     parser.add_argument(
@@ -61,7 +65,8 @@ def add_parser(subparsers: Subparsers) -> None:
     plans = parser.add_argument_group("plans")
     plans.add_argument("--order", metavar="FILE", help="ops by index or unique name, as for verify")
     plans.add_argument("--graph", metavar="SPEC", help="the plan's graph, instead of the source it names")
-    plans.add_argument("--tier", metavar="NAME", help="memory to draw (default: the innermost)")
+    plans.add_argument("--buffers", metavar="SPEC", help="the allocation's buffers, as for verify")
+    plans.add_argument("--tier", metavar="NAME", help="memory or pool to draw (default: the innermost)")
     plans.add_argument("--bound", type=size, metavar="SIZE", help="bound to draw (default: the record's)")
     experiments = parser.add_argument_group("experiments")
     experiments.add_argument("--value", metavar="NAME", help="what is compared (default seconds)")
@@ -76,21 +81,39 @@ def run(args: argparse.Namespace) -> int:
     from ..instances import check_writable
     from ..models.errors import UsageError
     from ..results import plot
+    from .sources import read_allocation_and_buffers, read_record
 
     check_writable(args.out)
     plot.file_kind(args.out)
     of_runs = args.order is None and all(_holds_runs(item, args.kind) for item in args.items)
+    if not of_runs and args.order is None and len(args.items) == 1:
+        record = read_record(args.items[0]) if args.items[0].endswith(".json") else None
+        of_offsets = record is not None and record.values["problem"] == "offsets"
+        path = record.plan_path if record is not None else args.items[0]
+        pair = read_allocation_and_buffers(path, args.buffers)
+        if of_offsets and pair is None and args.kind is None:  # a plan with its allocation
+            args.kind = "allocation"
+        if pair is not None:
+            return _tell(args, *_draw_allocation(args, *pair))
+    if args.buffers is not None:
+        raise UsageError("plot: found --buffers without an allocation, expected --graph")
     kind = args.kind or (RUN_KINDS if of_runs else PLAN_KINDS)[0]
     if (kind in RUN_KINDS) != of_runs:
         found, kinds = ("experiments", RUN_KINDS) if of_runs else ("a plan, record or graph", PLAN_KINDS)
         raise UsageError(f"plot: found --kind {kind} with {found}, expected one of {', '.join(kinds)}")
     unused = [key for key in (_OF_PLANS if of_runs else _OF_RUNS) if getattr(args, key)]
-    unused += [key for key in ("tier", "bound") if kind in PLAN_KINDS[1:] and getattr(args, key)]
+    unused += [key for key in ("tier", "bound") if kind in _WITHOUT[key] and getattr(args, key)]
     if unused:
         raise UsageError(
             f"plot: found --{unused[0].replace('_', '-')} with --kind {kind}, which has no use for it"
         )
-    ax, told = _draw_runs(kind, args) if of_runs else _draw_plan(kind, args)
+    return _tell(args, *(_draw_runs(kind, args) if of_runs else _draw_plan(kind, args)))
+
+
+def _tell(args: argparse.Namespace, ax: Axes, told: dict[str, Any]) -> int:
+    """Write the picture and say what is in it."""
+    from ..results import plot
+
     plot.save(ax, args.out)
     if args.json:
         emit_json({**told, "written": args.out})
@@ -123,6 +146,9 @@ def _draw_plan(kind: str, args: argparse.Namespace) -> tuple[Axes, dict[str, Any
         ax = plot.new_axes()
         plot.profile(item, graph, ax, tier=args.tier, bound=args.bound, title=args.title)
         return ax, {"graph": graph.name, "peak": memory_profile(graph, plan, args.tier).peak}
+    if kind == "allocation":
+        ax = plot.allocation(item, graph, plot.new_axes(), pool=args.tier, title=args.title)
+        return ax, {"graph": graph.name, "buffers": len(plan.allocation or ())}
     if kind == "gantt":
         ax = plot.gantt(item, graph, plot.new_axes(plot.gantt_inches(plan)), title=args.title)
         return ax, {"graph": graph.name, "runs": len(plan.runs), "copies": len(plan.copies)}
@@ -130,6 +156,22 @@ def _draw_plan(kind: str, args: argparse.Namespace) -> tuple[Axes, dict[str, Any
     (ax, *_) = plot.residency(item, graph, figure, title=args.title)
     tiers = [tier.name for tier in plan.machine.tiers]
     return ax, {"graph": graph.name, "peaks": {t: memory_profile(graph, plan, t).peak for t in tiers}}
+
+
+def _draw_allocation(
+    args: argparse.Namespace, allocation: Allocation, buffers: Buffers
+) -> tuple[Axes, dict[str, Any]]:
+    """Return the axes of the figure of an allocation that is no plan's, and what is told about it."""
+    from ..models.errors import UsageError
+    from ..results import plot
+
+    if args.kind not in (None, "allocation"):
+        raise UsageError(f"plot: found --kind {args.kind} with an allocation, expected --kind allocation")
+    for key in ("graph", "bound"):
+        if getattr(args, key) is not None:
+            raise UsageError(f"plot: found --{key} with an allocation, which has no use for it")
+    ax = plot.allocation(allocation, buffers, plot.new_axes(), pool=args.tier, title=args.title)
+    return ax, {"buffers": buffers.name, "count": len(buffers.buffers)}
 
 
 def _draw_runs(kind: str, args: argparse.Namespace) -> tuple[Axes, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What verbs read: a plan with its graph, a run record with its plan, an order in a text file."""
+"""What verbs read: plans with graphs, allocations with buffers, run records with plans, orders as text."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..models.errors import InstanceError, UsageError
 
 if TYPE_CHECKING:
+    from ..instances import Allocation
+    from ..models.buffers import Buffers
     from ..models.graph import Graph
     from ..models.plan import Plan
     from ..models.result import Result
@@ -39,6 +41,49 @@ def read_plan_and_graph(path: str, graph_spec: str | None) -> tuple[Plan, Graph]
     if plan.graph_source is None and graph_spec is None:
         raise UsageError(f"{path}: found a plan without the source of its graph, expected --graph SPEC")
     return plan, graph_of_plan(plan, path, graph_spec)
+
+
+def read_allocation_and_buffers(path: str, spec: str | None) -> tuple[Allocation, Buffers] | None:
+    """Return the allocation of a file and its buffers; None if the file holds something else.
+
+    Parameters
+    ----------
+    path
+        An allocation, or a CSV of buffers with the column `offset`.
+    spec
+        The buffers, instead of those that the file names or holds.
+
+    Raises
+    ------
+    InstanceError
+        If one of them is bad input, or the buffers are not those that the allocation was made for.
+    UsageError
+        If neither the file nor the caller names the buffers.
+    """
+    from dataclasses import replace
+
+    from ..instances import Allocation, load_buffers, parse_spec, read_answer
+    from ..instances.answers import is_csv
+    from ..instances.strict_json import parse_json, read_bytes
+    from ..models.errors import UsageError
+
+    if parse_spec(path).scheme not in ("path", "native"):
+        return None
+    if not is_csv(path):
+        data = parse_json(read_bytes(path), path)
+        if not isinstance(data, dict) or data.get("format") != "lowtide/allocation":
+            return None
+    allocation = read_answer(path)
+    assert isinstance(allocation, Allocation)
+    if spec is None and is_csv(path):
+        free = load_buffers(path)
+        return allocation, replace(free, buffers=tuple(replace(b, offset=None) for b in free.buffers))
+    source = allocation.buffers_source if spec is None else spec
+    if source is None:
+        raise UsageError(f"{path}: found an allocation without the source of its buffers, expected --buffers")
+    buffers = load_buffers(source)
+    allocation.check(buffers, path)
+    return allocation, buffers
 
 
 class Record(NamedTuple):

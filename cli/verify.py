@@ -54,12 +54,12 @@ def run(args: argparse.Namespace) -> int:
     from ..models.plan import Plan
     from ..models.verify import verify
     from . import verify_allocation
-    from .sources import read_order, read_plan_and_graph
+    from .sources import read_allocation_and_buffers, read_order, read_plan_and_graph
 
-    if args.order is None and (found_allocation := verify_allocation.read(args.item, args.buffers)):
+    if args.order is None and (pair := read_allocation_and_buffers(args.item, args.buffers)):
         if args.graph is not None:
             raise UsageError("verify: found --graph with an allocation, expected --buffers")
-        return verify_allocation.run(args, *found_allocation)
+        return verify_allocation.run(args, *pair)
     if args.buffers is not None:
         raise UsageError("verify: found --buffers without an allocation, expected --graph")
     plan: Plan | None

@@ -14,49 +14,6 @@ if TYPE_CHECKING:
     from ..models.plan import Plan
 
 
-def read(path: str, spec: str | None) -> tuple[Allocation, Buffers] | None:
-    """Return the allocation of a file and its buffers; None if the file holds something else.
-
-    Parameters
-    ----------
-    path
-        An allocation, or a CSV of buffers with the column `offset`.
-    spec
-        The buffers, instead of those that the file names or holds.
-
-    Raises
-    ------
-    InstanceError
-        If one of them is bad input, or the buffers are not those that the allocation was made for.
-    UsageError
-        If neither the file nor the caller names the buffers.
-    """
-    from dataclasses import replace
-
-    from ..instances import Allocation, load_buffers, parse_spec, read_answer
-    from ..instances.answers import is_csv
-    from ..instances.strict_json import parse_json, read_bytes
-    from ..models.errors import UsageError
-
-    if parse_spec(path).scheme not in ("path", "native"):
-        return None
-    if not is_csv(path):
-        data = parse_json(read_bytes(path), path)
-        if not isinstance(data, dict) or data.get("format") != "lowtide/allocation":
-            return None
-    allocation = read_answer(path)
-    assert isinstance(allocation, Allocation)
-    if spec is None and is_csv(path):
-        free = load_buffers(path)
-        return allocation, replace(free, buffers=tuple(replace(b, offset=None) for b in free.buffers))
-    source = allocation.buffers_source if spec is None else spec
-    if source is None:
-        raise UsageError(f"{path}: found an allocation without the source of its buffers, expected --buffers")
-    buffers = load_buffers(source)
-    allocation.check(buffers, path)
-    return allocation, buffers
-
-
 def run(args: argparse.Namespace, allocation: Allocation, buffers: Buffers) -> int:
     """Judge the allocation and print the verdict."""
     from ..models.errors import UsageError
