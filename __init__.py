@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._version import __version__
 from .instances.load import load
+from .instances.load_buffers import load_buffers
 from .models.buffers import Buffer, Buffers, Gap
 from .models.errors import (
     BackendUnavailable,
@@ -63,6 +64,7 @@ __all__ = [
     "VerificationError",
     "__version__",
     "load",
+    "load_buffers",
     "plot",
     "solve",
     "verify",

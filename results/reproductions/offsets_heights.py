@@ -1,0 +1,158 @@
+"""Carry out ``results/plans/offsets.toml`` and make the README's table from its records.
+
+    python results/reproductions/offsets_heights.py [--out DIR]
+
+Solves `peak` for the fifteen networks first, and adds the residencies under the orders found. Writes
+``offsets_heights.csv`` and ``offsets_heights.md`` beside this script, and the README's copy of the table.
+With ``--out`` the folder is kept, and an interrupted experiment is gone on with.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from lowtide.instances import load_buffers
+from lowtide.results.reproductions.readme import into_readme
+from lowtide.results.sweeps.job import data_folder, loadable
+from lowtide.results.tables.store import read_records
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+PLAN = ROOT / "results/plans/offsets.toml"
+COLUMNS = ("buffers of", "count", "max load", "height", "bound", "gap", "status", "first", "seconds", "rss")
+
+
+def lowtide(*arguments: str | Path) -> None:
+    """Carry out one call of the command line; its failure ends the script."""
+    done = subprocess.run([sys.executable, "-m", "lowtide", *map(str, arguments)], cwd=ROOT, check=False)
+    if done.returncode:
+        raise SystemExit(done.returncode)
+
+
+def optimal_plans(folder: Path) -> list[Path]:
+    """Solve `peak` for the networks at hand; return the plans."""
+    data = data_folder()
+    if data is None:
+        raise SystemExit("found no data folder, expected LOWTIDE_DATA to name it")
+    found = []
+    for path in sorted((*data.glob("aten/*.json.gz"), *data.glob("g10/*.json.gz"))):
+        plan = folder / f"{path.parent.name}-{path.name}"
+        if not plan.exists():
+            lowtide("solve", "peak", path.resolve(), "--threads", "1", "--quiet", "--plan", plan)
+        found.append(plan)
+    return found
+
+
+def experiment(plans: list[Path], folder: Path) -> Path:
+    """Return the committed experiment with the plans among its instances."""
+    lines = ",\n".join(f'    "{plan.resolve()}"' for plan in plans)
+    text = PLAN.read_text().replace("instances = [\n", f"instances = [\n{lines},\n")
+    path = folder / "offsets.toml"
+    path.write_text(text)
+    return path
+
+
+def rows(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the table's rows: challenging sets, then networks."""
+    found = []
+    for record in records:
+        if not record["verified"]:
+            raise SystemExit(f"{record['instance']}: {record['status']}, {record['detail']}")
+        title, group = _title(record["spec"])
+        buffers = load_buffers(loadable(record["spec"]))
+        first = next(seconds for seconds, incumbent, _ in record["trace"] if incumbent is not None)
+        found.append(
+            {
+                "group": group,
+                "buffers of": title,
+                "count": len(buffers.buffers),
+                "max load": max_load(buffers),
+                "height": record["objective"],
+                "bound": record["bound"],
+                "gap": record["gap"],
+                "status": record["status"],
+                "first": round(first, 2),
+                "seconds": round(record["seconds"]["solve"] + record["seconds"]["verify"], 2),
+                "rss": record["peak_rss"],
+            }
+        )
+    return sorted(found, key=lambda row: (row["group"], row["count"], row["buffers of"]))
+
+
+def max_load(buffers: Any) -> int:
+    """Return the most bytes alive at one time, from the definition."""
+    change: dict[int, int] = {}
+    for b in buffers.buffers:
+        for begin, end, low, high in b.rectangles:
+            change[begin] = change.get(begin, 0) + high - low
+            change[end] = change.get(end, 0) - (high - low)
+    most = now = 0
+    for time in sorted(change):
+        now += change[time]
+        most = max(most, now)
+    return most
+
+
+def _title(spec: str) -> tuple[str, int]:
+    """Return what the table calls an instance, and the number of its group."""
+    if match := re.fullmatch(r"data:minimalloc/(\w)\..*", spec):
+        return f"MiniMalloc's {match[1]}", 0
+    if match := re.fullmatch(r"data:(\w+)/(.*)\.json\.gz(\?iterations=(\d+))?", spec):
+        times = f", {match[4]} iterations" if match[4] else ""
+        return f"{match[1]}/{match[2]}{times}", 3 if times else 1
+    name = Path(spec).name.removesuffix(".json.gz").replace("-", "/", 1)
+    return f"{name}, optimal order", 2
+
+
+def markdown(table: list[dict[str, Any]]) -> str:
+    """Return the rows as a Markdown table, bytes exact."""
+    lines = [
+        "Bytes; `auto` with a limit of 60 s and one thread, every allocation verified; `first`: seconds to "
+        "the first allocation, `rss`: most resident memory of the process. Made by `make bench-offsets`.",
+        "",
+        "| " + " | ".join(COLUMNS) + " |",
+        "|---" + "|---:" * 5 + "|---" + "|---:" * 3 + "|",
+    ]
+    for row in table:
+        cells = [row["buffers of"]]
+        cells += [f"{row[key]:,}" for key in ("count", "max load", "height", "bound")]
+        cells += [f"{100 * row['gap']:.2f}%", row["status"], f"{row['first']:.2f}", f"{row['seconds']:.2f}"]
+        cells.append(f"{row['rss'] / 2**20:,.0f} MiB")
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Carry out the experiment, then write the table's files."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--out", help="keep the experiment's folder there")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(arguments.out or scratch)
+        (folder / "plans").mkdir(parents=True, exist_ok=True)
+        runs = folder / "runs"
+        if runs.exists():
+            lowtide("bench", "--resume", runs, "--jobs", "1")
+        else:
+            lowtide(
+                "bench", experiment(optimal_plans(folder / "plans"), folder), "--out", runs, "--jobs", "1"
+            )
+        table = rows(read_records(runs))
+    with (HERE / "offsets_heights.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(table)
+    text = markdown(table)
+    (HERE / "offsets_heights.md").write_text(text)
+    into_readme("offsets_heights", text)
+
+
+if __name__ == "__main__":
+    main()
