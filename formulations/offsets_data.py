@@ -52,6 +52,8 @@ class OffsetsData:
         Shape (n,): fixed and suggested offset, -1 if there is none.
     first, last
         Shape (n,): the half-open range of sections that the lifetime spans.
+    duration
+        Shape (n,): the lifetime, in the time of the buffers.
     rectangles
         Shape (n + 1,): buffer `i` has the rectangles ``rectangles[i]:rectangles[i + 1]``.
     rect_first, rect_last, rect_low, rect_high
@@ -75,6 +77,7 @@ class OffsetsData:
     hint: Integers
     first: Integers
     last: Integers
+    duration: Integers
     rectangles: Integers
     rect_first: Integers
     rect_last: Integers
@@ -167,6 +170,7 @@ def _part(buffers: Buffers, pool: str, numbers: list[int], pairs: list[tuple[int
         hint=_integers(-1 if b.hint is None else b.hint // unit for b in chosen),
         first=first,
         last=last,
+        duration=_integers(b.upper - b.lower for b in chosen),
         rectangles=np.concatenate(([0], np.cumsum(np.bincount(owner, minlength=len(chosen))))),
         rect_first=rect_first,
         rect_last=rect_last,
