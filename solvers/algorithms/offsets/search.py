@@ -1,0 +1,191 @@
+"""Branch and bound for one question: whether the buffers of a part fit below a given capacity.
+
+The ideas are those of MiniMalloc (Moffitt, "MiniMalloc: A Lightweight Memory Allocator for Hardware-
+Accelerated Machine Learning", ASPLOS 2023): canonical solutions, section inference, dominance, dynamic
+decomposition and several orders. Supports, lifts and bars (below) are further ones.
+
+**Canonical solutions.** If there is a solution, there is one whose sum of offsets is least; of those take
+the one that the search would meet first, and call it the target. No rule below cuts the target off, so a
+search that ends without a solution proves that there is none. Gaps, alignments and fixed offsets change
+nothing in the arguments but where it is said; *free* buffers have no fixed offset. All sizes are positive.
+
+1. Buffers are placed by increasing offset, equal offsets by their position in a list. In the target a free
+   buffer lies at the least multiple of its alignment that is not below the ends of those under it, else it
+   could be lowered; these are placed before it. So its only candidate is its **least offset**, which each
+   placement raises for the neighbours (buffers alive in a common section). A fixed buffer is a candidate
+   at its offset only, and when a placement reaches above that offset, the placement is refuted.
+2. *Dominance.* A candidate at or above the end ``least[j] + size[j]`` of an unplaced free buffer `j` is left
+   out: all that is unplaced would lie at or above that end, so `j` could be lowered to ``least[j]``. A
+   candidate above an unplaced fixed buffer is left out, since that one would come too late.
+3. *Sections.* All that is unplaced in section `s` lies at or above the last offset, and some buffer is the
+   lowest of it: ``floor + total[s] <= capacity``. Each section watches one **support**, an unplaced buffer
+   that is low enough; only when it is placed or raised too far, another is looked for. A candidate at
+   offset `o` leaves all unplaced at or above `o`: ``o <= capacity - max(total)``.
+4. *Lifts.* An unplaced free buffer `j` that cannot be placed at ``least[j]`` any more (the last offset is
+   above, or `j` is barred there) cannot be lowered to it either: an unplaced neighbour `k` will lie below
+   ``least[j] + size[j]``, and `j` above `k`. So `j` supports a section only as if it lay at
+   ``max(least[k], last offset) + size[k]``, the least over such `k`. A fixed one that is late supports none.
+5. *Bars.* A candidate that was tried at an offset is barred from it while its siblings at the same offset
+   are tried: they come later in the list. The bar holds in all that follows, in whatever order.
+6. *Twins.* Of buffers with equal sections, size and alignment only the first is tried: exchanging them in
+   the target would give one that is met earlier.
+7. *Alone.* After a candidate without unplaced neighbours, or a fixed one, no sibling is tried. In the
+   target the first lies at its least offset, hence comes next; a fixed one would come too late.
+8. *Decomposition.* Where no unplaced lifetime spans the border of two sections (gaps count as life), the
+   rest falls into independent components. They are solved one after the other, each sorted anew by the
+   present section totals; if one fails, so does the placement before.
+
+The search is run with several orders, each with a limit of attempts that doubles from round to round, and
+between them with orders that are disturbed at random: the effort is heavy-tailed, another order often
+solves at once what the last one could not. The run that ends within its limit decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ....formulations.offsets_data import Integers, OffsetsData
+from ....models.errors import UsageError
+from .merging import merge_pairs
+from .search_arrays import Arrays, Ranks
+
+CHUNK = 30_000
+"""Attempts between two looks at the clock."""
+FIRST_LIMIT = 2
+"""Attempts per buffer in the first round."""
+NOISY_LIMIT = 32
+"""Attempts per buffer of a disturbed run, at most."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """Offsets in units that end at the capacity or below."""
+
+    offsets: Integers
+
+
+@dataclass(frozen=True, slots=True)
+class Infeasible:
+    """Proved: there are no such offsets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """Undecided.
+
+    Attributes
+    ----------
+    reason
+        "time"; "memory" if the part is too large for the tables of the search; "incomplete" if there is
+        nothing with both buffers of the in-place pairs as one, which proves nothing about the pairs.
+    """
+
+    reason: str
+
+
+class Order(NamedTuple):
+    """How buffers are sorted, largest first.
+
+    Attributes
+    ----------
+    keys
+        W width, A area (width times size), Z size, T greatest load of the sections; the first decides.
+    sections
+        Whether the width is counted in sections, not in time.
+    noise
+        Each key is multiplied by a random number from ``1 - noise`` to ``1 + noise``.
+    """
+
+    keys: str
+    sections: bool
+    noise: float = 0.0
+
+
+ORDERS = (Order("TWA", False), Order("TAW", True), Order("WAT", True), Order("AWT", True))
+NOISY = tuple(
+    Order(keys, sections, noise)
+    for keys in ("TWA", "TAW", "WAT")
+    for sections in (False, True)
+    for noise in (0.1, 0.3)
+)
+
+
+class Search:
+    """A feasibility search at one capacity.
+
+    Parameters
+    ----------
+    data
+        The part. In-place pairs are merged beforehand where that costs nothing, else kept apart.
+    capacity
+        In units.
+    seed
+        Of the disturbed orders; with the same seed the search takes the same course.
+
+    Raises
+    ------
+    UsageError
+        If the part has gaps with windows.
+    """
+
+    def __init__(self, data: OffsetsData, capacity: int, seed: int = 0) -> None:
+        if data.has_windows:
+            raise UsageError("search: found gaps with windows, expected buffers that are whole while alive")
+        self.complete = not len(data.inplace)
+        self.capacity = capacity
+        self.random = np.random.default_rng(seed)
+        self.attempts = 0
+        self.data, self.owner = merge_pairs(data)
+
+    def run(self, expired: Callable[[], bool], kernel: Any = None) -> Found | Infeasible | Stopped:
+        """Search until decided or expired.
+
+        Parameters
+        ----------
+        expired
+            Asked every few tens of milliseconds whether to stop.
+        kernel
+            Used instead of the compiled one.
+        """
+        arrays = Arrays.of(self.data)
+        if arrays is None:
+            return Stopped("memory")
+        if not arrays.start(self.capacity):
+            return self._nothing()
+        if kernel is None:
+            from .search_kernel import advance as kernel
+        ranks = Ranks(self.data, arrays.kind)
+        for order, limit in self._runs():
+            arrays.start(self.capacity)
+            arrays.sort(ranks.sorted_by(order.keys, order.sections, order.noise, self.random))
+            before = self.attempts
+            while self.attempts < before + limit:
+                if expired():
+                    return Stopped("time")
+                ended = arrays.advance(kernel, min(limit, self.attempts - before + CHUNK))
+                self.attempts = before + arrays.attempts
+                if ended is not None:
+                    return self._found(arrays.least) if ended else self._nothing()
+        raise AssertionError("the runs never end")
+
+    def _runs(self) -> Iterator[tuple[Order, int]]:
+        count = self.data.count
+        limit = FIRST_LIMIT * count
+        while True:
+            for order in ORDERS:
+                yield order, limit
+            noisy = min(limit, NOISY_LIMIT * count)
+            end = self.attempts + 2 * limit
+            while self.attempts < end:
+                yield NOISY[self.random.integers(len(NOISY))], noisy
+            limit *= 2
+
+    def _found(self, offsets: Integers) -> Found:
+        return Found(offsets[self.owner])
+
+    def _nothing(self) -> Infeasible | Stopped:
+        return Infeasible() if self.complete else Stopped("incomplete")
