@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lowtide import Peak, load, solve
-from lowtide.instances import write_plan
+from lowtide import solve
+from lowtide.instances import load_problem, write_answer
 from lowtide.models.result import Result
 
 Record = dict[str, Any]
@@ -21,31 +21,34 @@ def run(
     spec: str,
     method: str = "greedy",
     *,
+    problem: str = "peak",
     name: str | None = None,
     seed: int = 0,
     keep_plan: bool = True,
     change: Callable[[Result], Result] = lambda result: result,
     **changes: Any,
 ) -> Record:
-    """Solve, write record and plan as a finished run has them, and return the record.
+    """Solve, write record and plan (or allocation) as a finished run has them, and return the record.
 
     `change` sees the result before it is written, `changes` are the record's last word.
     """
-    graph = load(spec)
-    result = change(solve(Peak(graph), method, time_limit=5, seed=seed, threads=1))
-    name = name or hashlib.sha256(f"{spec} {method} {seed}".encode()).hexdigest()[:16]
+    stated = load_problem(problem, spec)
+    result = change(solve(stated, method, time_limit=5, seed=seed, threads=1))
+    words = f"{spec} {method} {seed}" if problem == "peak" else f"{problem} {spec} {method} {seed}"
+    name = name or hashlib.sha256(words.encode()).hexdigest()[:16]
+    keep_plan = keep_plan and (result.plan is not None or result.allocation is not None)
     plan = f"plans/{name[:2]}/{name}.json.gz"
-    if keep_plan and result.plan is not None:
+    if keep_plan:
         (folder / plan).parent.mkdir(parents=True, exist_ok=True)
-        write_plan(replace(result.plan, graph_source=spec), folder / plan)
+        write_answer(result, folder / plan, source=spec)
     seconds = {"load": 0.01, "build": None, **result.seconds, "total": 0.5}
     record = {
         "name": name,
-        **result.record(plan if keep_plan and result.plan is not None else None),
+        **result.record(plan if keep_plan else None),
         "unit": "bytes",
         "seconds": seconds,
         "spec": spec,
-        "instance_sha256": graph.sha256,
+        "instance_sha256": stated.instance.sha256,
         "parameters": {},
         "seed": seed,
         "limits": {"seconds": 10, "memory": 2**32, "threads": 1},

@@ -88,7 +88,7 @@ def timeline(case: Case, parts: Sequence[Rectangles], time: str) -> Timeline:
     unit = 1
     if case.plan is None:
         unit = 1 if span < 10**7 else 1000 ** ((len(str(span)) - 1) // 3)
-    elif not _counts_ops(case.plan):
+    elif not counts_ops(case.plan):
         unit = time_unit(span)[1]
     return Timeline(times, time == "events", unit)
 
@@ -137,7 +137,7 @@ def colours_of(case: Case, chosen: str, drawn: set[int]) -> tuple[list[str], dic
     values = [b.size if by_size else b.upper - b.lower for b in buffers]
     found, highest = drawing.classes(values, 2 if by_size else 10)
     scheme = drawing.scheme(len(highest))
-    texts = [format_bytes(v) if by_size else _duration(v, case.plan) for v in highest]
+    texts = [format_bytes(v) if by_size else duration_text(v, case.plan) for v in highest]
     used = sorted({int(found[i]) for i in drawn})
     return [scheme[k] for k in found.tolist()], {f"≤ {texts[k]}": scheme[k] for k in used}
 
@@ -176,14 +176,15 @@ def time_name(case: Case, line: Timeline) -> str:
     if case.plan is None:
         power = len(str(line.unit)) - 1
         name = f"time [$10^{power}$]" if power else "time"
-    elif _counts_ops(case.plan):
+    elif counts_ops(case.plan):
         name = "ops executed"
     else:
         name = f"time [{time_unit(int(line.times[-1] - line.times[0]))[0]}]"
     return f"{name}, one step for each start or end of a lifetime" if line.by_events else name
 
 
-def _counts_ops(plan: Plan) -> bool:
+def counts_ops(plan: Plan) -> bool:
+    """Return whether every op takes 1 ns, so that time counts ops."""
     return all(run.end - run.start == 1 for run in plan.runs)
 
 
@@ -201,5 +202,6 @@ def _kind(b: Buffer, graph: Graph | None) -> str:
     return "workspace" if "/workspace@" in rest else "other"
 
 
-def _duration(value: int, plan: Plan | None) -> str:
-    return f"{value:,}" if plan is None or _counts_ops(plan) else format_duration(value)
+def duration_text(value: int, plan: Plan | None) -> str:
+    """Return a time as people read it, in the unit that the plan's times have; without a plan, the number."""
+    return f"{value:,}" if plan is None or counts_ops(plan) else format_duration(value)

@@ -255,7 +255,7 @@ def painted(corners: Floats, rgb: Floats, width: int, height: int) -> NDArray[np
     cover = np.zeros((height, width), dtype=np.float32)
     dark = rgb * 0.62
     for (left, right, low, high), face, edge in zip(corners.tolist(), rgb, dark, strict=True):
-        rows, columns = _shares(low, high, height), _shares(left, right, width)
+        rows, columns = shares(low, high, height), shares(left, right, width)
         area = rows[1][:, None] * columns[1][None, :]
         place = (slice(*rows[0]), slice(*columns[0]))
         cover[place] += area
@@ -273,8 +273,15 @@ def painted(corners: Floats, rgb: Floats, width: int, height: int) -> NDArray[np
     return image
 
 
-def _shares(first: float, last: float, count: int) -> tuple[tuple[int, int], Floats]:
-    """Return the pixels that an interval meets, and which part of each it covers."""
+def shares(first: float, last: float, count: int) -> tuple[tuple[int, int], Floats]:
+    """Return the pixels, of so many, that an interval meets, and which part of each it covers.
+
+    Examples
+    --------
+    >>> pixels, parts = shares(1.5, 3.25, 8)
+    >>> pixels, parts.tolist()
+    ((1, 4), [0.5, 1.0, 0.25])
+    """
     begin, end = int(first), min(max(int(np.ceil(last)), int(first) + 1), count)
     begin = min(begin, count - 1)
     parts = np.ones(end - begin)

@@ -1,7 +1,7 @@
 """The report: one HTML file that holds everything about some experiments and fetches nothing.
 
 It is made from the run records alone. Where a plan was kept and its instance is at hand, the plan is
-verified again and its memory profile drawn.
+verified again and its memory profile or its allocation drawn.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from .report_view import QuestionView, folder_of, views
 
 if TYPE_CHECKING:
     from ...models.graph import Graph
+    from ...models.problem import Judgement, Problem
 
 
 PAGE = 500
@@ -82,9 +83,9 @@ def report_html(
     title
         Default: the names of the experiments.
     profiles
-        Draw the memory profile of the best plan of each question; each is verified first.
+        Draw the memory profile or the allocation of the best plan of each question; each is verified first.
     progress
-        Called with a line of text for each profile.
+        Called with a line of text for each picture.
 
     Raises
     ------
@@ -120,7 +121,7 @@ def report_html(
         question.known = _better_known(question, known)
     if profiles:
         for question in questions:
-            _draw_memory(question, progress)
+            _draw_plan(question, progress)
     problems = list(dict.fromkeys(q.problem for q in questions))
     units = {q.unit for q in questions if q.unit}
     with warnings.catch_warnings():
@@ -237,26 +238,42 @@ def _contradictions(records: Sequence[dict[str, Any]]) -> list[Contradiction]:
     return compare(c for c in claims if c is not None)
 
 
-def _draw_memory(question: QuestionView, progress: Callable[[str], None]) -> None:
-    """Give a question the memory profile of its best plan that verifies, or the reason why it has none."""
-    from ...models.problem import Peak, Problem
+def _draw_plan(question: QuestionView, progress: Callable[[str], None]) -> None:
+    """Give a question the picture of its best plan that verifies, or the reason why it has none."""
     from ..audits.recheck import recheck
 
     problems: dict[Question, Problem] = {}
+    what = "allocation" if question.problem == "offsets" else "memory profile"
     with_plan = [r for r in question.runs if r.record.get("plan") and r.objective is not None]
     for run in sorted(with_plan, key=lambda r: r.objective or 0):
         claim = claim_of(run.record, run.record["folder"], run.name, folder_of(run.record))
         if claim is None:
             continue
-        progress(f"{question.instance}: memory profile of {run.setting}")
+        progress(f"{question.instance}: {what} of {run.setting}")
         found = recheck(claim, problems)
-        problem = problems.get(claim.question)
-        if found.judgement is not None and isinstance(problem, Peak):
-            plan = found.judgement.plan
-            question.memory = _memory_chart(question, run.setting, problem.graph, plan)
-            question.memory_note = ""
+        if found.judgement is not None:
+            question.picture = _picture(question, run.setting, problems[claim.question], found.judgement)
+            question.picture_note = ""
             return
-        question.memory_note = (found.fault or ("", found.unchecked))[1] or ""
+        reason = (found.fault or ("", found.unchecked))[1]
+        question.picture_note = f"No {what}: {reason}" if reason else ""
+
+
+def _picture(question: QuestionView, setting: str, problem: Problem, judgement: Judgement) -> Chart | None:
+    """Return the memory profile of an order, or the picture of an allocation."""
+    from ...models.problem import Offsets, Peak
+
+    if isinstance(problem, Peak):
+        return _memory_chart(question, setting, problem.graph, judgement.plan)
+    if isinstance(problem, Offsets) and judgement.allocation is not None:
+        from ..figures.allocation_case import Case
+        from .report_allocation import allocation_chart
+
+        graph = None if problem.origin is None else problem.origin.graph
+        heights = problem.heights(judgement.allocation)
+        case = Case(problem.buffers, judgement.allocation, heights, graph, judgement.plan, None)
+        return allocation_chart(f"Best allocation ({setting})", case, bound=question.bound)
+    return None
 
 
 def _memory_chart(question: QuestionView, setting: str, graph: Graph, plan: Any) -> Chart:

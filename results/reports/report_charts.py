@@ -83,6 +83,7 @@ class Chart(NamedTuple):
     legend: list[tuple[str, str]]
     data: dict[str, Any]
     note: str = ""
+    wide: bool = False
 
 
 def step_chart(
@@ -187,7 +188,7 @@ def memory_chart(
     return Chart(
         title=title,
         paths=paths,
-        x_ticks=_count_ticks(x) if counts_ops else _duration_ticks(x),
+        x_ticks=span_ticks(x, "ops" if counts_ops else "ns"),
         y_ticks=value_ticks(y, "bytes"),
         legend=legend,
         data={
@@ -249,6 +250,15 @@ def value_ticks(axis: Axis, unit: str) -> list[Tick]:
     return _ticks(axis, [v for v in values if one > 1 or v == int(v)], one, name)
 
 
+def span_ticks(axis: Axis, unit: str) -> list[Tick]:
+    """Return round values of a linear axis of time in nanoseconds ("ns"), or of counts with that unit."""
+    if unit == "ns":
+        name, one = time_unit(int(axis.high))
+        return _ticks(axis, _round_values(axis.low / one, axis.high / one, 5), one, name)
+    values = [v for v in _round_values(axis.low, axis.high, 5) if v == int(v)]
+    return _ticks(axis, values, 1, unit)
+
+
 def seconds_text(seconds: float) -> str:
     """Return a time as a tick says it.
 
@@ -296,16 +306,6 @@ def _round_values(low: float, high: float, wanted: int) -> list[float]:
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(m * power for m in (1, 2, 5, 10) if m * power >= raw)
     return [k * step for k in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
-
-
-def _count_ticks(axis: Axis) -> list[Tick]:
-    values = [v for v in _round_values(axis.low, axis.high, 5) if v == int(v)]
-    return _ticks(axis, values, 1, "ops")
-
-
-def _duration_ticks(axis: Axis) -> list[Tick]:
-    name, one = time_unit(int(axis.high))
-    return _ticks(axis, _round_values(axis.low / one, axis.high / one, 5), one, name)
 
 
 def _steps(

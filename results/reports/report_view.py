@@ -80,10 +80,10 @@ class QuestionView:
         The best of all runs together: least objective, greatest bound, and what follows from them.
     known
         What is known from elsewhere that is better, in words.
-    chart, memory
-        Incumbents and bounds over time; the memory profile of the best plan, or None.
-    memory_note
-        Why there is no memory profile.
+    chart, picture
+        Incumbents and bounds over time; the memory profile or the allocation of the best plan, or None.
+    picture_note
+        Why there is none.
     """
 
     anchor: str
@@ -98,8 +98,8 @@ class QuestionView:
     status: str
     chart: Chart | None
     known: str = ""
-    memory: Chart | None = None
-    memory_note: str = ""
+    picture: Chart | None = None
+    picture_note: str = ""
     settings_solved: int = 0
     settings: int = 0
 

@@ -201,6 +201,73 @@ def test_profile_values_are_exact(tmp_path: Path) -> None:
     assert profile["x"]["unit"] == "op"
 
 
+BUFFERS = """id,lower,upper,size,gaps
+<b>&"x",0,4,3072,
+y,2,6,2048,3-4 4-5@1024:2048
+z,4,8,3072,
+"""
+
+
+def allocation_data(page: Reader) -> dict[str, Any]:
+    (found,) = [data for s in page.scripts[:-1] if "rectangles" in (data := json.loads(s))]
+    return dict(found)
+
+
+def test_an_allocation_is_drawn_with_exact_values(tmp_path: Path) -> None:
+    spec = str(tmp_path / "stairs.csv")
+    Path(spec).write_text(BUFFERS.replace('<b>&"x"', '"<b>&""x"""'))
+    run(tmp_path, spec, "greedy", problem="offsets")
+    html = report_html([tmp_path])
+    page = Reader(html)
+    assert "Best allocation (greedy)" in page.text
+    assert "height = bound, 5 KiB" in page.text
+    assert "<b>&" not in html
+    data = allocation_data(page)
+    assert data["x"] == {"low": 0, "high": 8, "unit": "", "times": None}
+    assert (data["names"], data["sizes"]) == (['<b>&"x"', "y", "z"], [3072, 2048, 3072])
+    rows = [data["rectangles"][k : k + 5] for k in range(0, len(data["rectangles"]), 5)]
+    assert [row[:3] for row in rows] == [[0, 0, 4], [1, 2, 3], [1, 4, 5], [1, 5, 6], [2, 4, 8]]
+    assert [high - low for *_, low, high in rows] == [3072, 2048, 1024, 2048, 3072]
+    assert max(row[4] for row in rows) == 5120
+
+
+def test_an_allocation_of_a_graph_has_kinds_and_counts_ops(tmp_path: Path) -> None:
+    run(tmp_path, FREE, "greedy", problem="offsets")
+    page = Reader(report_html([tmp_path]))
+    assert allocation_data(page)["x"]["unit"] == "op"
+    assert "Memory of the best plan" not in page.text
+
+
+def test_an_allocation_that_does_not_verify_is_not_drawn(tmp_path: Path) -> None:
+    record = run(tmp_path, FREE, "greedy", problem="offsets")
+    (tmp_path / record["plan"]).write_bytes(b"")
+    text = Reader(report_html([tmp_path])).text
+    assert "Best allocation" not in text
+    assert "No allocation: " in text
+
+
+def test_of_thousands_of_rectangles_the_largest_are_read_and_all_are_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lowtide.results.reports.report_allocation.MOST", 40)
+    spec = str(tmp_path / "many.csv")
+    rows = [f"{k},{100 * k},{100 * k + 60 + k % 7},{1000 + k}" for k in range(400)]
+    rows.append("far,10000000000,10000000001,1")
+    Path(spec).write_text("\n".join(["id,lower,upper,size", *rows]))
+    run(tmp_path, spec, "greedy", problem="offsets")
+    html = report_html([tmp_path])
+    page = Reader(html)
+    data = allocation_data(page)
+    assert len(data["rectangles"]) == 5 * len(data["names"]) == 200
+    assert "Values can be read off the 40 largest of 401 rectangles." in page.text
+    assert data["x"]["high"] == 801  # starts and ends
+    assert {data["x"]["times"][str(k)] for k in data["rectangles"][1::5]} <= {100 * k for k in range(400)}
+    drawn = re.findall(r'<path class="block thin c\d" d="([^"]+)"', html)
+    across = sum(int(width) for width in re.findall(r"h(\d+)v1h", "".join(drawn)))
+    assert across > 0.3 * 1000 * 400
+    assert "10e9" in page.text
+
+
 def test_several_folders_and_files_of_records_make_one_report(tmp_path: Path) -> None:
     one = run(tmp_path / "a", SPEC, "greedy")
     two = run(tmp_path / "b", FREE, "greedy")

@@ -280,3 +280,56 @@ def test_no_request_would_be_let_through(page: Page) -> None:
     assert all("Content Security Policy" in error for error in page.errors)
     page.errors.clear()
     page.requests[:] = page.requests[:1]
+
+
+STAIRS = "id,lower,upper,size\na,0,4,3072\nb,2,6,2048\nc,4,8,3072\n"
+
+
+@pytest.fixture
+def allocated(tab: Page, tmp_path: Path) -> Iterator[Page]:
+    """A report of one allocation, its question unfolded: a from 0, c from 4 on, b above them, or below."""
+    (tmp_path / "stairs.csv").write_text(STAIRS)
+    run(tmp_path, str(tmp_path / "stairs.csv"), "greedy", problem="offsets")
+    report.write_report([tmp_path], tmp_path / "r.html")
+    tab.requests.clear()
+    tab.resize(1280)
+    tab.open(tmp_path / "r.html")
+    tab.run("document.querySelector('.question').open = true")
+    yield tab
+    assert tab.errors == []
+
+
+def test_pointer_tells_which_buffer_lies_where(allocated: Page) -> None:
+    left, top, width, height = place(allocated, ".wide .plot")
+    found = {}
+    for k in range(8):
+        for address in (512, 1536, 2560, 3584, 4608):
+            allocated.move(left + width * (k + 0.5) / 8, top + height * (1 - address / (5120 * 1.03)))
+            found[k, address] = read_out(allocated)
+    cells = {name: [key for key, text in found.items() if text.startswith(f"{name} size")] for name in "abc"}
+    assert {name: len(keys) for name, keys in cells.items()} == {"a": 12, "b": 8, "c": 12}
+    assert {k for k, _ in cells["b"]} == {2, 3, 4, 5}
+    (text,) = {found[key] for key in cells["a"]}
+    assert re.fullmatch(r"a size 3 KiB address [\d,]+ to [\d,]+ time 0 to 4", text)
+    assert sum(text == "" for text in found.values()) == 8
+    allocated.move(left - 200, top - 100)
+    assert read_out(allocated) == ""
+
+
+def test_arrow_keys_go_from_buffer_to_buffer(allocated: Page) -> None:
+    place(allocated, ".wide .plot")
+    allocated.move(1, 1)
+    allocated.run("document.querySelector('.chart.wide').focus()")
+    told = []
+    for key in ("Home", "ArrowRight", "ArrowRight", "ArrowRight", "ArrowLeft"):
+        allocated.press(key)
+        told.append(read_out(allocated)[0])
+    assert told == ["a", "b", "c", "c", "b"]
+    assert allocated.run("document.querySelector('.spot').offsetWidth") > 300
+    allocated.press("Escape")
+    assert read_out(allocated) == ""
+
+
+def test_an_allocation_fits_a_narrow_screen(allocated: Page) -> None:
+    allocated.resize(360, 700, mobile=True)
+    assert allocated.run("document.documentElement.scrollWidth") <= 360

@@ -143,8 +143,61 @@
   };
   const MOST = 14;
 
+  // Of an allocation: which buffer lies where, under the pointer or by arrow keys from one to the next.
+  const prepareMap = (figure, { x, y, names, sizes, rectangles }) => {
+    const plot = one(".plot", figure), tip = one(".tip", figure), spot = document.createElement("span");
+    spot.className = "spot";
+    spot.hidden = true;
+    plot.append(spot);
+    const count = rectangles.length / 5, span = x.high - x.low || 1;
+    const order = [...Array(count).keys()].sort((a, b) => rectangles[5 * a + 1] - rectangles[5 * b + 1] || rectangles[5 * a + 3] - rectangles[5 * b + 3]);
+    const time = (t) => inUnit(x.times ? x.times[t] : t, x.unit === "op" ? "" : x.unit);
+    const show = (k) => {
+      const [n, begin, end, low, high] = rectangles.slice(5 * k, 5 * k + 5);
+      const left = 100 * (begin - x.low) / span, middle = 100 * ((begin + end) / 2 - x.low) / span;
+      spot.style.cssText = `left:${left}%;width:${100 * (end - begin) / span}%;bottom:${100 * low / y.high}%;height:${100 * (high - low) / y.high}%`;
+      const title = document.createElement("b"), table = document.createElement("table");
+      title.textContent = names[n];
+      const about = [["size", inUnit(sizes[n], "bytes")], ["address", `${number(low)} to ${number(high)}`], [x.unit === "op" ? "ops" : "time", `${time(begin)} to ${time(end)}`]];
+      for (const [name, text] of about) {
+        const row = table.insertRow(), label = document.createElement("th");
+        label.textContent = name;
+        row.append(label);
+        row.insertCell().textContent = text;
+      }
+      tip.replaceChildren(title, table);
+      spot.hidden = tip.hidden = false;
+      tip.style.left = middle < 50 ? "auto" : ".6rem";
+      tip.style.right = middle < 50 ? ".6rem" : "auto";
+    };
+    const hide = () => { spot.hidden = tip.hidden = true; };
+    plot.addEventListener("pointermove", (event) => {
+      const box = plot.getBoundingClientRect(), across = box.width / span, up = box.height / y.high;
+      const t = x.low + (event.clientX - box.left) / across, address = (box.bottom - event.clientY) / up;
+      let best = -1, least = 16; // squared distance in pixels: what is thin can be hit too
+      for (let i = 0; i < count && least > 0; i += 1) {
+        const dx = across * Math.max(rectangles[5 * i + 1] - t, t - rectangles[5 * i + 2], 0);
+        const dy = up * Math.max(rectangles[5 * i + 3] - address, address - rectangles[5 * i + 4], 0);
+        if (dx * dx + dy * dy < least) { best = i; least = dx * dx + dy * dy; }
+      }
+      if (best < 0) hide(); else show(best);
+    });
+    plot.addEventListener("pointerleave", hide);
+    figure.addEventListener("blur", hide);
+    let stop = -1;
+    figure.addEventListener("keydown", (event) => {
+      const moves = { ArrowRight: stop + 1, ArrowLeft: stop - 1, Home: 0, End: count - 1 };
+      if (event.key === "Escape") { hide(); stop = -1; return; }
+      if (!(event.key in moves) || !count) return;
+      event.preventDefault();
+      stop = Math.min(count - 1, Math.max(0, moves[event.key]));
+      show(order[stop]);
+    });
+  };
+
   const prepare = (figure) => {
-    const { x, unit, times, series } = JSON.parse(one("script", figure).textContent);
+    const data = JSON.parse(one("script", figure).textContent), { x, unit, times, series } = data;
+    if (data.rectangles) { prepareMap(figure, data); return; }
     const plot = one(".plot", figure), cursor = one(".cursor", figure), tip = one(".tip", figure);
     const log = x.log ? Math.log : (v) => v, exp = x.log ? Math.exp : (v) => v;
     const low = log(x.low), span = log(x.high) - low || 1;
