@@ -128,18 +128,18 @@ def load_of(rectangles: Rectangles, times: Integers) -> Integers:
 def classes(values: Sequence[int], base: int) -> tuple[Integers, list[int]]:
     """Return for each value its class, and the highest value of each class, a power of the base.
 
-    There are as many as the scheme has colours at most, with equal ratios between them.
+    There are as many as the scheme has colours at most, with equal ratios between all but the last.
 
     Examples
     --------
     >>> found, highest = classes([0, 5, 100, 1000], 2)
     >>> found.tolist(), highest
-    ([0, 0, 2, 4], [8, 32, 128, 512, 2048])
+    ([0, 0, 2, 4], [8, 32, 128, 512, 1024])
     """
     positive = [v for v in values if v] or [1]
     first, last = _power(min(positive), base), _power(max(positive), base)
     step = max(1, -(-(last - first) // (len(SCHEME) - 1)))
-    highest = [base**k for k in range(first, last + step, step)]
+    highest = [base**k for k in range(first, last, step)] + [base**last]
     return np.searchsorted(np.array(highest), np.array(values, dtype=np.int64)), highest
 
 
