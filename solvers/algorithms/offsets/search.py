@@ -57,7 +57,7 @@ CHUNK = 30_000
 """Attempts between two looks at the clock."""
 FIRST_LIMIT = 2
 """Attempts per buffer in the first round."""
-NOISY_LIMIT = 32
+NOISY_LIMIT = 4
 """Attempts per buffer of a disturbed run, at most."""
 
 
@@ -108,9 +108,9 @@ class Order(NamedTuple):
 ORDERS = (Order("TWA", False), Order("TAW", True), Order("WAT", True), Order("AWT", True))
 NOISY = tuple(
     Order(keys, sections, noise)
-    for keys in ("TWA", "TAW", "WAT")
+    for keys in ("TWA", "WAT")
     for sections in (False, True)
-    for noise in (0.1, 0.3)
+    for noise in (0.05, 0.1, 0.2)
 )
 
 
@@ -179,7 +179,7 @@ class Search:
             for order in ORDERS:
                 yield order, limit
             noisy = min(limit, NOISY_LIMIT * count)
-            end = self.attempts + 2 * limit
+            end = self.attempts + len(ORDERS) * limit
             while self.attempts < end:
                 yield NOISY[self.random.integers(len(NOISY))], noisy
             limit *= 2
