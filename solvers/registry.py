@@ -138,6 +138,21 @@ METHODS = (
         engine="highs",
     ),
     Method(
+        name="auto",
+        problem="offsets",
+        run=".offsets_auto:solve_auto",
+        summary="greedy first; then branch and bound and local searches in turns, CP-SAT beside them",
+        exact=True,
+    ),
+    Method(
+        name="search",
+        problem="offsets",
+        run=".offsets_auto:solve_search",
+        summary="branch and bound over canonical placements, at rising bounds and falling heights",
+        exact=True,
+        source="Moffitt, MiniMalloc, ASPLOS 2023",
+    ),
+    Method(
         name="greedy",
         problem="offsets",
         run=".algorithms.offsets.greedy:solve_greedy",

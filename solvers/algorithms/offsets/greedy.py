@@ -94,14 +94,19 @@ def greatest_load(data: OffsetsData) -> Integers:
 def solve_greedy(problem: Offsets, context: Context) -> Outcome:
     """Offer the allocations of the portfolio, part by part, until nothing is to be gained."""
     parts = Parts(problem, context)
+    place_greedily(parts)
+    return parts.outcome("time" if context.expired and parts.open() else None)
+
+
+def place_greedily(parts: Parts) -> None:
+    """Offer the allocations of the portfolio for each open part, until it is done or the time is up."""
     for part in parts.open():
         for _, offsets in greedy_offsets(part.data):
             parts.offer(part, offsets)
-            if context.expired:
-                return parts.outcome("time")
+            if parts.context.expired:
+                return
             if part.height is not None and part.height <= parts.target(part):
                 break
-    return parts.outcome()
 
 
 def _placer(data: OffsetsData) -> Place:

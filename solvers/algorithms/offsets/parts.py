@@ -77,10 +77,12 @@ class Parts:
 
         Empty if everything is done, or proved infeasible.
         """
-        if self.infeasible:
-            return []
-        found = [part for part in self.parts if part.height is None or part.height > self.target(part)]
+        found = [] if self.infeasible else [part for part in self.parts if self.is_open(part)]
         return sorted(found, key=lambda part: -part.bound * part.data.unit)
+
+    def is_open(self, part: Part) -> bool:
+        """Return whether a lower height of the part is of use, and possible as far as is known."""
+        return (part.height is None or part.height > self.target(part)) and not self.infeasible
 
     def target(self, part: Part) -> int:
         """Return the height, in units of the part, below which nothing is gained."""

@@ -53,8 +53,8 @@ from ....models.errors import UsageError
 from .merging import merge_pairs
 from .search_arrays import Arrays, Ranks
 
-CHUNK = 30_000
-"""Attempts between two looks at the clock."""
+CHUNK = 12_000_000
+"""Attempts between two looks at the clock, times the number of buffers and sections."""
 FIRST_LIMIT = 2
 """Attempts per buffer in the first round."""
 NOISY_LIMIT = 4
@@ -151,26 +151,37 @@ class Search:
         kernel
             Used instead of the compiled one.
         """
+        for answer in self.steps(kernel):
+            if answer is not None:
+                return answer
+            if expired():
+                return Stopped("time")
+        raise AssertionError("the runs never end")
+
+    def steps(self, kernel: Any = None) -> Iterator[Found | Infeasible | Stopped | None]:
+        """Yield None every few tens of milliseconds, and at the end the answer."""
         arrays = Arrays.of(self.data)
         if arrays is None:
-            return Stopped("memory")
+            yield Stopped("memory")
+            return
         if not arrays.start(self.capacity):
-            return self._nothing()
+            yield self._nothing()
+            return
         if kernel is None:
             from .search_kernel import advance as kernel
         ranks = Ranks(self.data, arrays.kind)
+        chunk = 1 + CHUNK // (self.data.count + self.data.sections)
         for order, limit in self._runs():
             arrays.start(self.capacity)
             arrays.sort(ranks.sorted_by(order.keys, order.sections, order.noise, self.random))
             before = self.attempts
             while self.attempts < before + limit:
-                if expired():
-                    return Stopped("time")
-                ended = arrays.advance(kernel, min(limit, self.attempts - before + CHUNK))
+                yield None
+                ended = arrays.advance(kernel, min(limit, self.attempts - before + chunk))
                 self.attempts = before + arrays.attempts
                 if ended is not None:
-                    return self._found(arrays.least) if ended else self._nothing()
-        raise AssertionError("the runs never end")
+                    yield self._found(arrays.least) if ended else self._nothing()
+                    return
 
     def _runs(self) -> Iterator[tuple[Order, int]]:
         count = self.data.count

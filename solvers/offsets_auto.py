@@ -1,0 +1,126 @@
+"""`auto` for `offsets`: what is cheap first, and more only while a part is open.
+
+1. The bound of each part, and greedy placements until one meets it. Nothing is compiled or loaded for
+   them; once the compiled search is loaded, it begins after the first of them.
+2. Methods that take turns on the parts that are still open, each round of turns longer than the last:
+   branch and bound at the height below which nothing is gained (a solution closes the part, an exhausted
+   search raises its bound), and searches that lower the height step by step.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+from ..models.problem import Offsets
+from .algorithms.offsets.greedy import greedy_offsets
+from .algorithms.offsets.local_search import improved_offsets
+from .algorithms.offsets.parts import Part, Parts
+from .algorithms.offsets.search import Found, Infeasible, Search
+from .context import Context, Outcome
+
+FIRST_TURN = 0.25
+"""Seconds of the first round's turns."""
+GREEDY_TURN = 0.005
+"""Seconds of greedy placements before a search that is loaded already."""
+GROWTH = 1.4
+"""Of a turn, from one round to the next."""
+
+Method = Callable[[Parts, Part], Iterator[None]]
+"""Works on a part slice by slice."""
+
+
+def solve_auto(problem: Offsets, context: Context) -> Outcome:
+    """Stop as soon as every part is done."""
+    return take_turns(Parts(problem, context), (place, prove, improve))
+
+
+def solve_search(problem: Offsets, context: Context) -> Outcome:
+    """Prove the bounds of the parts, or lower their heights to them, by branch and bound alone."""
+    return take_turns(Parts(problem, context), (prove, descend))
+
+
+def take_turns(parts: Parts, methods: tuple[Method, ...]) -> Outcome:
+    """Have methods take turns on the open parts until all are done or the time is up."""
+    working: dict[int, dict[Method, Iterator[None]]] = {}
+    turn, loaded = FIRST_TURN, f"{__package__}.algorithms.offsets.search_kernel" in sys.modules
+    first = GREEDY_TURN if loaded else float("inf")
+    while (waiting := parts.open()) and not parts.context.expired:
+        for part in waiting:
+            of = working.setdefault(id(part), {method: method(parts, part) for method in methods})
+            for method, work in tuple(of.items()):
+                if not _turn(work, parts, part, first if method is place else turn):
+                    del of[method]
+        if not any(working[id(part)] for part in waiting):
+            break
+        turn *= GROWTH
+        first = turn
+    return parts.outcome("time" if parts.context.expired and parts.open() else None)
+
+
+def _turn(work: Iterator[None], parts: Parts, part: Part, seconds: float) -> bool:
+    """Let a method work for some seconds; return whether it has more to do."""
+    end = time.perf_counter() + seconds
+    while parts.is_open(part):
+        if next(work, work) is work:
+            return False
+        if parts.context.expired or time.perf_counter() > end:
+            break
+    return True
+
+
+def place(parts: Parts, part: Part) -> Iterator[None]:
+    """Offer greedy placements."""
+    for _, offsets in greedy_offsets(part.data):
+        parts.offer(part, offsets)
+        yield
+
+
+def prove(parts: Parts, part: Part) -> Iterator[None]:
+    """Search for an allocation within the least height that is not refuted."""
+    while not part.data.has_windows and parts.is_open(part):
+        target = parts.target(part)
+        for answer in Search(part.data, target, parts.context.seed).steps():
+            if isinstance(answer, Found):
+                parts.offer(part, answer.offsets)
+            elif isinstance(answer, Infeasible):
+                parts.raise_bound(part, target + 1)
+            elif answer is not None:
+                return
+            yield
+
+
+def descend(parts: Parts, part: Part) -> Iterator[None]:
+    """Search for allocations below the best one, half-way to the target first, then nearer to it."""
+    patience = FIRST_TURN
+    while not part.data.has_windows and parts.is_open(part):
+        target = parts.target(part)
+        height = int(part.data.size.sum()) if part.height is None else part.height
+        step = max(1, (height - target) // 2)
+        while True:
+            end = time.perf_counter() + patience
+            for answer in Search(part.data, height - step, parts.context.seed).steps():
+                if isinstance(answer, Found):
+                    parts.offer(part, answer.offsets)
+                elif isinstance(answer, Infeasible):
+                    parts.raise_bound(part, height - step + 1)
+                elif answer is not None:
+                    return
+                if time.perf_counter() > end:
+                    break
+                yield
+            if not parts.is_open(part) or (part.height or height) < height:
+                break
+            if step == 1:
+                patience *= 2
+                break
+            step = max(1, step // 2)
+
+
+def improve(parts: Parts, part: Part) -> Iterator[None]:
+    """Lower the height by local search."""
+    assert part.offsets is not None
+    for offsets in improved_offsets(part.data, part.offsets, parts.target(part), parts.context.seed):
+        parts.offer(part, offsets)
+        yield
