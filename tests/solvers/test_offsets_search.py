@@ -89,7 +89,7 @@ def test_decides_as_brute_force_does(start: int) -> None:
 @pytest.fixture
 def plain(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., int]]:
     """The kernels as Python functions."""
-    for name in ("_undo", "_lifted", "_sort"):
+    for name in ("_note", "_undo", "_sort", "_lifted", "_supported", "_collect", "_place", "_part"):
         monkeypatch.setattr(search_kernel, name, getattr(search_kernel, name).py_func)
     return search_kernel.advance.py_func  # type: ignore[no-any-return]
 
@@ -135,7 +135,7 @@ def test_a_run_in_pieces_takes_the_same_course(monkeypatch: pytest.MonkeyPatch) 
         first = whole.run(_after(whole, 20_000))
         pieces = Search(part, capacity)
         with monkeypatch.context() as patch:
-            patch.setattr(search, "CHUNK", 7)
+            patch.setattr(search, "CHUNK", 400)
             second = pieces.run(_after(pieces, 30_000))
         if isinstance(first, Stopped):
             continue

@@ -15,7 +15,7 @@ LARGEST = 30_000_000
 # The layout that `search_kernel` shares; there it is said what each means.
 STATE_SIZE = 9
 DEPTH, AND_TOP, TRAIL_TOP, COMP_TOP, ATTEMPTS, LIMIT, CAPACITY, STAMP = range(1, STATE_SIZE)
-FRAME_SIZE = 11
+FRAME_SIZE = 10
 WIDTH = 16
 FOUND, EXHAUSTED, AT_LIMIT, NEEDS_TRAIL, NEEDS_POOL = range(5)
 
@@ -68,14 +68,15 @@ class Arrays:
         self._witness = member[by_least[pointer[:-1]]]
         self._floor = self._least[self._witness]
         self._tables = (
-            *(data.size, data.alignment, data.fixed, self.kind, data.first, data.last),
-            *(data.rectangles, data.rect_first, data.rect_last),
-            *(near_pointer, right.astype(np.int32), pointer, member.astype(np.int32)),
+            (data.size, data.alignment, data.fixed, self.kind, data.first, data.last),
+            (data.rectangles, data.rect_first, data.rect_last),
+            (near_pointer, right.astype(np.int32)),
+            (pointer, member.astype(np.int32)),
         )
         self._state = np.zeros(STATE_SIZE, dtype=np.int64)
         self.least, self._placed, self._barred, self._stamped, self._lift, self._peak = _zeros(n, 6)
         self._total, self._border, self._support, self._block, self._fill = _zeros(sections, 5)
-        self._trail = np.zeros((4 * (n + sections) + len(right) // 2, 2), dtype=np.int64)
+        self._trail = np.zeros((8 * (n + sections) + len(right) // 2, 2), dtype=np.int64)
         self._pool = np.zeros(8 * n, dtype=np.int32)
         self._comps = np.zeros((8 * n, 4), dtype=np.int64)
         self._frames = np.zeros((n + 2, FRAME_SIZE), dtype=np.int64)
@@ -111,8 +112,9 @@ class Arrays:
 
     def sort(self, ranks: tuple[Integers, Integers, Integers]) -> None:
         """Set the order of the buffers: rank before the greatest load, that load, rank after it."""
-        self._before, self._after, peak = ranks
-        self._pool[: self.data.count] = np.lexsort((self._after, -peak, self._before))
+        before, after, peak = ranks
+        self._ranks = before, after
+        self._pool[: self.data.count] = np.lexsort((after, -peak, before))
 
     def advance(self, kernel: Any, limit: int) -> bool | None:
         """Go on up to a number of attempts; return whether there is a solution once that is decided."""
@@ -120,10 +122,12 @@ class Arrays:
         while True:
             answer = kernel(
                 *self._tables,
-                *(self._before, self._after, self._peak, self._state),
-                *(self.least, self._placed, self._barred, self._stamped, self._lift),
-                *(self._total, self._border, self._support, self._block, self._fill),
-                *(self._trail, self._pool, self._frames, self._ands, self._comps, self._candidates),
+                self._ranks,
+                self._state,
+                (self.least, self._placed, self._barred, self._stamped, self._lift, self._peak),
+                (self._total, self._border, self._support, self._block, self._fill),
+                self._pool,
+                (self._trail, self._frames, self._ands, self._comps, self._candidates),
             )
             if answer == NEEDS_TRAIL:
                 self._trail = _doubled(self._trail)

@@ -1,17 +1,17 @@
 """Compiled kernels of the branch and bound in `search`: the rules, and why they are right, are said there.
 
 Everything lives in flat arrays, so that a call can return at any attempt and the next one goes on. Kernels
-that call each other are in this one file, since a cached kernel does not notice a change in another file.
+that call each other are in this one file, since a cached kernel does not notice a change in another file;
+only the outermost one is cached, with the others inside.
+
+Whatever is raised, placed, barred or moved is noted on a trail, and taken back from it. A list of buffers is
+a range of the pool. A choice point is a row of `frames`, a set of independent components a row of `ands`,
+each of them a row of `comps`.
 """
 
 from __future__ import annotations
 
-import numpy as np
-from numba import int32, int64, njit
-from numpy.typing import NDArray
-
-Ints = NDArray[np.int64]
-Ints32 = NDArray[np.int32]
+from numba import int32, int64, njit, types
 
 # Scalars of a run, in `state`.
 PHASE, DEPTH, AND_TOP, TRAIL_TOP, COMP_TOP, ATTEMPTS, LIMIT, CAPACITY, STAMP = range(9)
@@ -20,57 +20,51 @@ STATE_SIZE = 9
 ENTER, TRY, FAIL = range(3)
 # What a call returns.
 FOUND, EXHAUSTED, AT_LIMIT, NEEDS_TRAIL, NEEDS_POOL = range(5)
-# A row of `frames` is a choice point: its list in the pool, its sections, the last placement, candidates.
-LOW, HIGH, BEGIN, END, LAST_OFFSET, LEFT, COUNT, NEXT, COMPLETE, UNDO, COMP = range(11)
-FRAME_SIZE = 11
-# A row of `ands` is a set of independent components, a row of `comps` one of them.
-AND_DEPTH, AND_FIRST, AND_COUNT, AND_NOW = range(4)
-AND_SIZE = 4
-COMP_LOW, COMP_HIGH, COMP_BEGIN, COMP_END = range(4)
-COMP_SIZE = 4
+# A choice point: its list, its sections, offset of the last placement, unplaced buffers, its candidates, the
+# next one, whether there are no others, where the trail stood.
+LOW, HIGH, BEGIN, END, LAST_OFFSET, LEFT, COUNT, NEXT, COMPLETE, UNDO = range(10)
+FRAME_SIZE = 10
+# A set of components: depth of the placement that parted them, their rows, the next one. A component has the
+# first four fields of a choice point.
+AND_DEPTH, AND_FIRST, AND_END, AND_NEXT = range(4)
+# Candidates (offset, place in the pool) kept per choice point; when used up, the next ones are looked for.
 WIDTH = 16
-"""Candidates kept per choice point; the next ones are looked for when these are used up."""
 NONE = 2**62
 
 
 @njit(nogil=True)
-def _undo(mark, top, n, sections, trail, least, witness, placed, barred, total, spans, ranges, rects, size):  # type: ignore[no-untyped-def]
-    """Take back everything that is on the trail above `mark`."""
+def _note(trail, top, what, value):  # type: ignore[no-untyped-def]
+    trail[top, 0] = what
+    trail[top, 1] = value
+    return top + 1
+
+
+@njit(nogil=True)
+def _undo(mark, top, buffers, rects, places, sums, trail):  # type: ignore[no-untyped-def]
+    """Take back everything that is on the trail above `mark`; return `mark`."""
+    size, _alignment, _fixed, _kind, first, last = buffers
     rect_pointer, rect_first, rect_last = rects
-    first, last = ranges
+    least, placed, barred, _stamped, _lift, _peak = places
+    total, spans, support, _block, _fill = sums
+    n, sections = len(size), len(total)
     while top > mark:
         top -= 1
         what = trail[top, 0]
         if what < n:
             least[what] = trail[top, 1]
-        elif what < n + sections:
-            witness[what - n] = trail[top, 1]
-        elif what >= 2 * n + sections:
-            barred[what - 2 * n - sections] = trail[top, 1]
+        elif what < 2 * n:
+            barred[what - n] = trail[top, 1]
+        elif what < 2 * n + sections:
+            support[what - 2 * n] = trail[top, 1]
         else:
-            i = what - n - sections
+            i = trail[top, 1]
             placed[i] = 0
             for r in range(rect_pointer[i], rect_pointer[i + 1]):
                 for s in range(rect_first[r], rect_last[r]):
                     total[s] += size[i]
             for s in range(first[i] + 1, last[i]):
                 spans[s] += 1
-
-
-@njit(nogil=True)
-def _lifted(i, offset, near_pointer, near, size, fixed, placed, least):  # type: ignore[no-untyped-def]
-    """Return a lower bound on where a buffer lies whose present least offset is closed to it."""
-    if fixed[i] >= 0:
-        return NONE
-    top = least[i] + size[i]
-    bound = NONE
-    for q in range(near_pointer[i], near_pointer[i + 1]):
-        j = near[q]
-        if not placed[j]:
-            at = max(least[j], offset)
-            if at < top:
-                bound = min(bound, at + size[j])
-    return bound
+    return mark
 
 
 @njit(nogil=True)
@@ -85,11 +79,8 @@ def _sort(low, high, pool, before, after, peak):  # type: ignore[no-untyped-def]
             at = k
             while at >= low + step:
                 j = pool[at - step]
-                if before[j] < before[i]:
-                    break
-                if before[j] == before[i] and (
-                    peak[j] > peak[i] or (peak[j] == peak[i] and after[j] <= after[i])
-                ):
+                first, second, third = before[j] - before[i], peak[i] - peak[j], after[j] - after[i]
+                if first < 0 or (first == 0 and (second < 0 or (second == 0 and third < 0))):
                     break
                 pool[at] = j
                 at -= step
@@ -97,185 +88,240 @@ def _sort(low, high, pool, before, after, peak):  # type: ignore[no-untyped-def]
         step //= 3
 
 
-V = int64[::1]
-V32 = int32[::1]
-M = int64[:, ::1]
+@njit(nogil=True)
+def _lifted(i, offset, buffers, near, places, stamp):  # type: ignore[no-untyped-def]
+    """Return a bound on the offset of a buffer that cannot be placed at its least offset any more."""
+    size, fixed = buffers[0], buffers[2]
+    least, placed, _barred, stamped, lift, _peak = places
+    pointer, neighbours = near
+    if stamped[i] != stamp:
+        stamped[i] = stamp
+        lift[i] = NONE
+        top = least[i] + size[i]
+        for q in range(pointer[i], pointer[i + 1] if fixed[i] < 0 else pointer[i]):
+            j = neighbours[q]
+            at = max(least[j], offset)
+            if not placed[j] and at < top:
+                lift[i] = min(lift[i], at + size[j])
+    return lift[i]
+
+
+@njit(nogil=True)
+def _supported(frame, buffers, near, members, places, sums, trail, top, capacity, stamp):  # type: ignore[no-untyped-def]
+    """Find a support for each section now that the last offset has grown; return the trail's top, or -1."""
+    pointer, member = members
+    least, placed, barred, _stamped, _lift, _peak = places
+    total, _spans, support, _block, _fill = sums
+    offset = frame[LAST_OFFSET]
+    for s in range(frame[BEGIN], frame[END]):
+        w = support[s]
+        if total[s] == 0 or (least[w] >= offset and least[w] > barred[w]):
+            continue
+        room = capacity - total[s]
+        if _lifted(w, offset, buffers, near, places, stamp) <= room:
+            continue
+        w = -1
+        for closed in (False, True):  # first those that can be placed at their least offset
+            for q in range(pointer[s], pointer[s + 1] if w < 0 else pointer[s]):
+                j = member[q]
+                if placed[j] or closed == (least[j] >= offset and least[j] > barred[j]):
+                    continue
+                at = _lifted(j, offset, buffers, near, places, stamp) if closed else least[j]
+                if at <= room:
+                    w = j
+                    break
+        if w < 0:
+            return -1
+        top = _note(trail, top, 2 * len(least) + s, support[s])
+        support[s] = w
+    return top
+
+
+@njit(nogil=True)
+def _collect(frame, base, buffers, places, total, pool, candidates, capacity):  # type: ignore[no-untyped-def]
+    """List the first candidates of a choice point."""
+    size, _alignment, fixed, _kind, _first, _last = buffers
+    least, placed, barred, _stamped, _lift, _peak = places
+    offset = frame[LAST_OFFSET]
+    most = 0
+    for s in range(frame[BEGIN], frame[END]):
+        most = max(most, total[s])
+    bound = capacity - most  # no candidate above it
+    dominated = NONE  # no candidate at or above it
+    count = 0
+    complete = 1
+    for p in range(frame[LOW], frame[HIGH]):
+        i = pool[p]
+        if placed[i]:
+            continue
+        at = least[i]
+        if fixed[i] < 0:
+            dominated = min(dominated, at + size[i])
+        else:
+            bound = min(bound, at)
+        if at < offset or at <= barred[i] or at > bound or at >= dominated:
+            continue
+        k = base + count
+        if count == WIDTH:
+            complete = 0
+            k -= 1
+            if candidates[k, 0] <= at:
+                continue
+        else:
+            count += 1
+        while k > base and candidates[k - 1, 0] > at:
+            candidates[k, 0] = candidates[k - 1, 0]
+            candidates[k, 1] = candidates[k - 1, 1]
+            k -= 1
+        candidates[k, 0] = at
+        candidates[k, 1] = p
+    while count:
+        at = candidates[base + count - 1, 0]
+        if at <= bound and at < dominated:
+            break
+        count -= 1
+        complete = 1
+    frame[COUNT] = count
+    frame[NEXT] = 0
+    frame[COMPLETE] = complete
+
+
+@njit(nogil=True)
+def _place(i, buffers, rects, near, members, places, sums, trail, top, capacity):  # type: ignore[no-untyped-def]
+    """Place a buffer at its least offset; return the trail's top, -1 if refuted, and whether it is alone."""
+    size, alignment, fixed, _kind, first, last = buffers
+    rect_pointer, rect_first, rect_last = rects
+    near_pointer, neighbours = near
+    member_pointer, member = members
+    least, placed = places[:2]
+    total, spans, support, _block, _fill = sums
+    n, sections = len(size), len(total)
+    mark = top
+    offset = least[i]
+    end = offset + size[i]
+    low, high = first[i], last[i]
+    placed[i] = 1
+    top = _note(trail, top, 2 * n + sections, i)
+    for r in range(rect_pointer[i], rect_pointer[i + 1]):
+        for s in range(rect_first[r], rect_last[r]):
+            total[s] -= size[i]
+    for s in range(low + 1, high):
+        spans[s] -= 1
+    alone = good = True
+    for q in range(near_pointer[i], near_pointer[i + 1]):
+        j = neighbours[q]
+        if placed[j]:
+            continue
+        alone = False
+        if least[j] < end:
+            at = end if alignment[j] == 1 else -(-end // alignment[j]) * alignment[j]
+            if fixed[j] >= 0 or at + size[j] > capacity:
+                good = False
+                break
+            top = _note(trail, top, j, least[j])
+            least[j] = at
+            low = min(low, first[j])
+            high = max(high, last[j])
+    for s in range(low, high if good else low):
+        w = support[s]
+        room = capacity - total[s]
+        if total[s] == 0 or (not placed[w] and least[w] <= room):
+            continue
+        w = -1
+        for q in range(member_pointer[s], member_pointer[s + 1]):
+            j = member[q]
+            if not placed[j] and least[j] <= room:
+                w = j
+                if least[j] >= offset:
+                    break
+        if w < 0:
+            good = False
+            break
+        top = _note(trail, top, 2 * n + s, support[s])
+        support[s] = w
+    if not good:
+        _undo(mark, top, buffers, rects, places, sums, trail)
+        top = -1
+    return top, alone
+
+
+@njit(nogil=True)
+def _part(frame, buffers, ranks, places, sums, pool, pool_top, comps, comp_top):  # type: ignore[no-untyped-def]
+    """List the components of what is unplaced, each sorted; return the new top of `comps`."""
+    _size, _alignment, _fixed, _kind, first, last = buffers
+    before, after = ranks
+    _least, placed, _barred, _stamped, _lift, peak = places
+    total, spans, _support, block, fill = sums
+    begin, end = frame[BEGIN], frame[END]
+    count = -1
+    for s in range(begin, end):
+        if s == begin or spans[s] == 0:
+            count += 1
+            fill[count] = 0
+        block[s] = count
+    for p in range(frame[LOW], frame[HIGH]):
+        if not placed[pool[p]]:
+            fill[block[first[pool[p]]]] += 1
+    top = comp_top
+    for s in range(begin, end):
+        c = block[s]
+        if (s == begin or spans[s] == 0) and fill[c] > 0:
+            comps[top, LOW] = pool_top
+            comps[top, BEGIN] = s
+            pool_top += fill[c]
+            comps[top, HIGH] = pool_top
+            fill[c] = comps[top, LOW]
+            top += 1
+        if top > comp_top:
+            comps[top - 1, END] = s + 1
+    for p in range(frame[LOW], frame[HIGH]):
+        i = pool[p]
+        if not placed[i]:
+            c = block[first[i]]
+            pool[fill[c]] = i
+            fill[c] += 1
+            most = 0
+            for s in range(first[i], last[i]):
+                most = max(most, total[s])
+            peak[i] = most
+    for c in range(comp_top, top):
+        _sort(comps[c, LOW], comps[c, HIGH], pool, before, after, peak)
+    return top
+
+
+V, LIST, TABLE = int64[::1], int32[::1], int64[:, ::1]
+SIX, FIVE, THREE, TWO = (types.UniTuple(V, k) for k in (6, 5, 3, 2))
+LISTS = types.Tuple((V, LIST))
 
 
 @njit(
-    int64(
-        V,
-        V,
-        V,
-        V,
-        V,
-        V,
-        V,
-        V,
-        V,
-        V,
-        V32,
-        V,
-        V32,
-        V,
-        V,
-        V,
-        V,
-        V,
-        V,
-        V,
-        V,
-        V,
-        V,
-        V,
-        V,
-        V,
-        V,
-        M,
-        V32,
-        M,
-        M,
-        M,
-        M,
-    ),
+    int64(SIX, THREE, LISTS, LISTS, TWO, V, SIX, FIVE, LIST, types.UniTuple(TABLE, 5)),
     cache=True,
     nogil=True,
 )
-def advance(  # type: ignore[no-untyped-def]
-    size,
-    alignment,
-    fixed,
-    kind,
-    first,
-    last,
-    rect_pointer,
-    rect_first,
-    rect_last,
-    near_pointer,
-    near,
-    member_pointer,
-    member,
-    before,
-    after,
-    peak,
-    state,
-    least,
-    placed,
-    barred,
-    stamped,
-    lift,
-    total,
-    spans,
-    witness,
-    block,
-    fill,
-    trail,
-    pool,
-    frames,
-    ands,
-    comps,
-    candidates,
-):
+def advance(buffers, rects, near, members, ranks, state, places, sums, pool, stacks):  # type: ignore[no-untyped-def]
     """Go on with a run until it ends, has used up its attempts, or needs longer arrays."""
-    n = len(size)
-    sections = len(total)
-    capacity = state[CAPACITY]
-    limit = state[LIMIT]
-    phase = state[PHASE]
-    depth = state[DEPTH]
-    and_top = state[AND_TOP]
-    trail_top = state[TRAIL_TOP]
-    comp_top = state[COMP_TOP]
-    attempts = state[ATTEMPTS]
-    rects = (rect_pointer, rect_first, rect_last)
-    ranges = (first, last)
-    stamp = state[STAMP]
-    answer = -1
+    kind, first, last = buffers[3:]
+    least, barred = places[0], places[2]
+    total, spans = sums[:2]
+    trail, frames, ands, comps, candidates = stacks
+    n, sections = len(kind), len(total)
+    capacity, limit = state[CAPACITY], state[LIMIT]
+    phase, depth, attempts, stamp = state[PHASE], state[DEPTH], state[ATTEMPTS], state[STAMP]
+    trail_top, and_top, comp_top = state[TRAIL_TOP], state[AND_TOP], state[COMP_TOP]
     while True:
+        base = depth * WIDTH
+        frame = frames[depth]
         if phase == ENTER:
-            # A section is refuted if each of its buffers must lie too high.
-            offset = frames[depth, LAST_OFFSET]
             stamp += 1
-            for s in range(frames[depth, BEGIN], frames[depth, END]):
-                w = witness[s]
-                if total[s] == 0 or (least[w] >= offset and least[w] > barred[w]):
-                    continue
-                room = capacity - total[s]
-                if stamped[w] != stamp:
-                    stamped[w] = stamp
-                    lift[w] = _lifted(w, offset, near_pointer, near, size, fixed, placed, least)
-                if lift[w] <= room:
-                    continue
-                w = -1
-                for q in range(member_pointer[s], member_pointer[s + 1]):
-                    j = member[q]
-                    if not placed[j] and offset <= least[j] <= room and least[j] > barred[j]:
-                        w = j
-                        break
-                if w < 0:
-                    for q in range(member_pointer[s], member_pointer[s + 1]):
-                        j = member[q]
-                        if placed[j] or (least[j] >= offset and least[j] > barred[j]):
-                            continue
-                        if stamped[j] != stamp:
-                            stamped[j] = stamp
-                            lift[j] = _lifted(j, offset, near_pointer, near, size, fixed, placed, least)
-                        if lift[j] <= room:
-                            w = j
-                            break
-                    if w < 0:
-                        phase = FAIL
-                        break
-                trail[trail_top, 0] = n + s
-                trail[trail_top, 1] = witness[s]
-                trail_top += 1
-                witness[s] = w
-        if phase == ENTER:
-            # Collect the first candidates of the choice point at `depth` after its last placement.
-            offset = frames[depth, LAST_OFFSET]
-            most = 0
-            for s in range(frames[depth, BEGIN], frames[depth, END]):
-                most = max(most, total[s])
-            bound = capacity - most  # no candidate above it
-            dominated = NONE  # no candidate at or above it
-            base = depth * WIDTH
-            count = 0
-            complete = 1
-            for p in range(frames[depth, LOW], frames[depth, HIGH]):
-                i = pool[p]
-                if placed[i]:
-                    continue
-                at = least[i]
-                if fixed[i] < 0:
-                    dominated = min(dominated, at + size[i])
-                else:
-                    bound = min(bound, at)
-                if at < offset or at <= barred[i] or at > bound or at >= dominated:
-                    continue
-                k = count
-                if count == WIDTH:
-                    complete = 0
-                    if candidates[base + WIDTH - 1, 0] <= at:
-                        continue
-                    k = WIDTH - 1
-                else:
-                    count += 1
-                while k > 0 and candidates[base + k - 1, 0] > at:
-                    candidates[base + k, 0] = candidates[base + k - 1, 0]
-                    candidates[base + k, 1] = candidates[base + k - 1, 1]
-                    k -= 1
-                candidates[base + k, 0] = at
-                candidates[base + k, 1] = p
-            while count and (
-                candidates[base + count - 1, 0] > bound or candidates[base + count - 1, 0] >= dominated
-            ):
-                count -= 1
-                complete = 1
-            frames[depth, COUNT] = count
-            frames[depth, NEXT] = 0
-            frames[depth, COMPLETE] = complete
-            frames[depth, UNDO] = trail_top
-            phase = TRY
+            top = _supported(frame, buffers, near, members, places, sums, trail, trail_top, capacity, stamp)
+            if top < 0:
+                phase = FAIL
+            else:
+                trail_top = top
+                _collect(frame, base, buffers, places, total, pool, candidates, capacity)
+                frame[UNDO] = trail_top
+                phase = TRY
         if phase == FAIL:
             # Take back the placement of the choice point above, with all that followed from it.
             depth -= 1
@@ -285,242 +331,85 @@ def advance(  # type: ignore[no-untyped-def]
             while and_top >= 0 and ands[and_top, AND_DEPTH] >= depth:
                 comp_top = ands[and_top, AND_FIRST]
                 and_top -= 1
-            mark = frames[depth, UNDO]
-            _undo(
-                mark,
-                trail_top,
-                n,
-                sections,
-                trail,
-                least,
-                witness,
-                placed,
-                barred,
-                total,
-                spans,
-                ranges,
-                rects,
-                size,
-            )
-            trail_top = mark
+            base = depth * WIDTH
+            frame = frames[depth]
+            trail_top = _undo(frame[UNDO], trail_top, buffers, rects, places, sums, trail)
             phase = TRY
-        k = frames[depth, NEXT]
-        if k == frames[depth, COUNT]:
-            if frames[depth, COMPLETE]:
-                phase = FAIL
-                continue
-            if trail_top + 2 * sections + 2 > len(trail):
-                answer = NEEDS_TRAIL
-                break
-            i = pool[candidates[depth * WIDTH + k - 1, 1]]
-            trail[trail_top, 0] = 2 * n + sections + i
-            trail[trail_top, 1] = barred[i]
-            trail_top += 1
-            barred[i] = least[i]
-            frames[depth, LAST_OFFSET] = least[i]
-            phase = ENTER
+        k = frame[NEXT]
+        if k == frame[COUNT] and frame[COMPLETE]:
+            phase = FAIL
             continue
-        position = candidates[depth * WIDTH + k, 1]
-        i = pool[position]
-        # Leave here if the next attempt may not fit or is one too many: nothing has changed yet.
+        # Leave here if what follows may not fit or is one attempt too many: nothing has changed yet.
         if attempts >= limit:
             answer = AT_LIMIT
             break
-        if trail_top + near_pointer[i + 1] - near_pointer[i] + 2 * sections + 2 > len(trail):
+        if trail_top + 2 * sections + n + 2 > len(trail):
             answer = NEEDS_TRAIL
             break
-        pool_top = frames[depth, HIGH]
+        left = frame[LEFT] - 1
+        pool_top = frame[HIGH]
         if and_top >= 0:
-            final = ands[and_top, AND_FIRST] + ands[and_top, AND_COUNT] - 1
-            pool_top = max(pool_top, comps[final, COMP_HIGH])
-        left = frames[depth, LEFT] - 1
+            pool_top = max(pool_top, comps[ands[and_top, AND_END] - 1, HIGH])
         if pool_top + left > len(pool) or comp_top + left > len(comps):
             answer = NEEDS_POOL
             break
-        frames[depth, NEXT] = k + 1
-        if k > 0 and candidates[depth * WIDTH + k - 1, 0] == least[i]:
-            # In all that follows, the sibling before does not lie here.
-            j = pool[candidates[depth * WIDTH + k - 1, 1]]
-            trail[trail_top, 0] = 2 * n + sections + j
-            trail[trail_top, 1] = barred[j]
-            trail_top += 1
-            frames[depth, UNDO] = trail_top
+        i = pool[candidates[base + k, 1]] if k < frame[COUNT] else -1
+        if k > 0 and (i < 0 or candidates[base + k - 1, 0] == least[i]):
+            # In all that follows, the sibling before does not lie where it was tried.
+            j = pool[candidates[base + k - 1, 1]]
+            trail_top = _note(trail, trail_top, n + j, barred[j])
             barred[j] = least[j]
-            if kind[i] == kind[j]:
+            frame[UNDO] = trail_top
+            if i < 0:
+                frame[LAST_OFFSET] = least[j]
+                phase = ENTER
                 continue
+            if kind[i] == kind[j]:
+                frame[NEXT] = k + 1
+                continue
+        frame[NEXT] = k + 1
         attempts += 1
         offset = least[i]
-        height = offset + size[i]
-        # Raise the neighbours.
-        placed[i] = 1
-        mark = trail_top
-        low_section = first[i]
-        high_section = last[i]
-        alone = True
-        good = True
-        for q in range(near_pointer[i], near_pointer[i + 1]):
-            j = near[q]
-            if placed[j]:
-                continue
-            alone = False
-            if least[j] < height:
-                at = height
-                a = alignment[j]
-                if a > 1:
-                    at = (at + a - 1) // a * a
-                if at + size[j] > capacity or fixed[j] >= 0:
-                    good = False
-                    break
-                trail[trail_top, 0] = j
-                trail[trail_top, 1] = least[j]
-                trail_top += 1
-                least[j] = at
-                low_section = min(low_section, first[j])
-                high_section = max(high_section, last[j])
-        if (
-            alone or fixed[i] >= 0
-        ):  # all that comes after has room for it here: no other candidate can do better
-            frames[depth, COUNT] = k + 1
-            frames[depth, COMPLETE] = 1
-        if not good:
-            while trail_top > mark:
-                trail_top -= 1
-                least[trail[trail_top, 0]] = trail[trail_top, 1]
-            placed[i] = 0
+        top, alone = _place(i, buffers, rects, near, members, places, sums, trail, trail_top, capacity)
+        if alone or buffers[2][i] >= 0:  # no sibling can do better
+            frame[COUNT] = k + 1
+            frame[COMPLETE] = 1
+        if top < 0:
             continue
-        trail[trail_top, 0] = n + sections + i
-        trail_top += 1
-        for r in range(rect_pointer[i], rect_pointer[i + 1]):
-            for s in range(rect_first[r], rect_last[r]):
-                total[s] -= size[i]
-        for s in range(first[i] + 1, last[i]):
-            spans[s] -= 1
-        # Where the witness of a section has moved, look for the least offset anew.
-        for s in range(low_section, high_section):
-            if total[s] == 0:
-                continue
-            w = witness[s]
-            room = capacity - total[s]
-            if not placed[w] and least[w] <= room:
-                continue
-            found = -1
-            for q in range(member_pointer[s], member_pointer[s + 1]):
-                j = member[q]
-                if not placed[j] and least[j] <= room:
-                    found = j
-                    if least[j] >= offset:
-                        break
-            if found < 0:
-                good = False
-                break
-            trail[trail_top, 0] = n + s
-            trail[trail_top, 1] = w
-            trail_top += 1
-            witness[s] = found
-        if not good:
-            _undo(
-                mark,
-                trail_top,
-                n,
-                sections,
-                trail,
-                least,
-                witness,
-                placed,
-                barred,
-                total,
-                spans,
-                ranges,
-                rects,
-                size,
-            )
-            trail_top = mark
-            continue
-        begin = frames[depth, BEGIN]
-        end = frames[depth, END]
+        trail_top = top
         if left > 0:
-            parts = 1
+            whole = True
             for s in range(first[i] + 1, last[i]):
-                if spans[s] == 0:
-                    parts = 2
-            if parts == 1:
-                # Go on in the same list.
-                for x in range(FRAME_SIZE):
-                    frames[depth + 1, x] = frames[depth, x]
+                whole = whole and spans[s] > 0
+            if whole:
                 depth += 1
+                frames[depth] = frame
                 frames[depth, LAST_OFFSET] = offset
                 frames[depth, LEFT] = left
                 phase = ENTER
                 continue
-            # Number the components, and count their buffers.
-            parts = 0
-            for s in range(begin, end):
-                if s > begin and spans[s] == 0:
-                    parts += 1
-                block[s] = parts
-            parts += 1
-            for c in range(parts):
-                fill[c] = 0
-            for p in range(frames[depth, LOW], frames[depth, HIGH]):
-                j = pool[p]
-                if not placed[j]:
-                    fill[block[first[j]]] += 1
-            at = pool_top
-            and_first = comp_top
-            c = -1
-            for s in range(begin, end):
-                if s == begin or spans[s] == 0:
-                    c += 1
-                    if fill[c] > 0:
-                        comps[comp_top, COMP_LOW] = at
-                        at += fill[c]
-                        comps[comp_top, COMP_HIGH] = at
-                        comps[comp_top, COMP_BEGIN] = s
-                        fill[c] = comps[comp_top, COMP_LOW]
-                        comp_top += 1
-                if comp_top > and_first:
-                    comps[comp_top - 1, COMP_END] = s + 1
-            for p in range(frames[depth, LOW], frames[depth, HIGH]):
-                j = pool[p]
-                if not placed[j]:
-                    c = block[first[j]]
-                    pool[fill[c]] = j
-                    fill[c] += 1
-                    most = 0
-                    for s in range(first[j], last[j]):
-                        most = max(most, total[s])
-                    peak[j] = most
-            for c in range(and_first, comp_top):
-                _sort(comps[c, COMP_LOW], comps[c, COMP_HIGH], pool, before, after, peak)
+            top = _part(frame, buffers, ranks, places, sums, pool, pool_top, comps, comp_top)
             and_top += 1
             ands[and_top, AND_DEPTH] = depth
-            ands[and_top, AND_FIRST] = and_first
-            ands[and_top, AND_COUNT] = comp_top - and_first
-            ands[and_top, AND_NOW] = -1
-        # The next component of the innermost set, if all before are done.
-        while and_top >= 0 and ands[and_top, AND_NOW] == ands[and_top, AND_COUNT] - 1:
+            ands[and_top, AND_FIRST] = ands[and_top, AND_NEXT] = comp_top
+            ands[and_top, AND_END] = comp_top = top
+        # The next component of the innermost set; sets that are done go.
+        while and_top >= 0 and ands[and_top, AND_NEXT] == ands[and_top, AND_END]:
             comp_top = ands[and_top, AND_FIRST]
             and_top -= 1
         if and_top < 0:
             answer = FOUND
             break
+        comp = comps[ands[and_top, AND_NEXT]]
+        ands[and_top, AND_NEXT] += 1
         depth = ands[and_top, AND_DEPTH]
-        ands[and_top, AND_NOW] += 1
-        c = ands[and_top, AND_FIRST] + ands[and_top, AND_NOW]
-        offset = least[pool[candidates[depth * WIDTH + frames[depth, NEXT] - 1, 1]]]
+        parting = pool[candidates[depth * WIDTH + frames[depth, NEXT] - 1, 1]]
         depth += 1
-        frames[depth, LOW] = comps[c, COMP_LOW]
-        frames[depth, HIGH] = comps[c, COMP_HIGH]
-        frames[depth, BEGIN] = comps[c, COMP_BEGIN]
-        frames[depth, END] = comps[c, COMP_END]
-        frames[depth, LAST_OFFSET] = offset
-        frames[depth, LEFT] = comps[c, COMP_HIGH] - comps[c, COMP_LOW]
+        for x in range(4):
+            frames[depth, x] = comp[x]
+        frames[depth, LAST_OFFSET] = least[parting]
+        frames[depth, LEFT] = comp[HIGH] - comp[LOW]
         phase = ENTER
-    state[PHASE] = phase
-    state[DEPTH] = depth
-    state[STAMP] = stamp
-    state[AND_TOP] = and_top
-    state[TRAIL_TOP] = trail_top
-    state[COMP_TOP] = comp_top
-    state[ATTEMPTS] = attempts
+    state[PHASE], state[DEPTH], state[ATTEMPTS], state[STAMP] = phase, depth, attempts, stamp
+    state[TRAIL_TOP], state[AND_TOP], state[COMP_TOP] = trail_top, and_top, comp_top
     return answer
