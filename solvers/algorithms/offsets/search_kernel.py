@@ -16,8 +16,7 @@ from numba import int32, int64, njit, types
 # Scalars of a run, in `state`.
 PHASE, DEPTH, AND_TOP, TRAIL_TOP, COMP_TOP, ATTEMPTS, LIMIT, CAPACITY, STAMP = range(9)
 STATE_SIZE = 9
-# Phases.
-ENTER, TRY, FAIL = range(3)
+ENTER, TRY, FAIL = range(3)  # phases
 # What a call returns.
 FOUND, EXHAUSTED, AT_LIMIT, NEEDS_TRAIL, NEEDS_POOL = range(5)
 # A choice point: its list, its sections, offset of the last placement, unplaced buffers, its candidates, the
@@ -143,10 +142,7 @@ def _collect(frame, base, buffers, places, total, pool, candidates, capacity):  
     size, _alignment, fixed, _kind, _first, _last = buffers
     least, placed, barred, _stamped, _lift, _peak = places
     offset = frame[LAST_OFFSET]
-    most = 0
-    for s in range(frame[BEGIN], frame[END]):
-        most = max(most, total[s])
-    bound = capacity - most  # no candidate above it
+    bound = capacity - total[frame[BEGIN] : frame[END]].max()  # no candidate above it
     dominated = NONE  # no candidate at or above it
     count = 0
     complete = 1
@@ -241,8 +237,7 @@ def _place(i, buffers, rects, near, members, places, sums, trail, top, capacity)
         support[s] = w
     if not good:
         _undo(mark, top, buffers, rects, places, sums, trail)
-        top = -1
-    return top, alone
+    return top if good else -1, alone
 
 
 @njit(nogil=True)
@@ -280,10 +275,7 @@ def _part(frame, buffers, ranks, places, sums, pool, pool_top, comps, comp_top):
             c = block[first[i]]
             pool[fill[c]] = i
             fill[c] += 1
-            most = 0
-            for s in range(first[i], last[i]):
-                most = max(most, total[s])
-            peak[i] = most
+            peak[i] = total[first[i] : last[i]].max()
     for c in range(comp_top, top):
         _sort(comps[c, LOW], comps[c, HIGH], pool, before, after, peak)
     return top
@@ -292,13 +284,10 @@ def _part(frame, buffers, ranks, places, sums, pool, pool_top, comps, comp_top):
 V, LIST, TABLE = int64[::1], int32[::1], int64[:, ::1]
 SIX, FIVE, THREE, TWO = (types.UniTuple(V, k) for k in (6, 5, 3, 2))
 LISTS = types.Tuple((V, LIST))
+SIGNATURE = int64(SIX, THREE, LISTS, LISTS, TWO, V, SIX, FIVE, LIST, types.UniTuple(TABLE, 5))
 
 
-@njit(
-    int64(SIX, THREE, LISTS, LISTS, TWO, V, SIX, FIVE, LIST, types.UniTuple(TABLE, 5)),
-    cache=True,
-    nogil=True,
-)
+@njit(SIGNATURE, cache=True, nogil=True)
 def advance(buffers, rects, near, members, ranks, state, places, sums, pool, stacks):  # type: ignore[no-untyped-def]
     """Go on with a run until it ends, has used up its attempts, or needs longer arrays."""
     kind, first, last = buffers[3:]
@@ -378,10 +367,7 @@ def advance(buffers, rects, near, members, ranks, state, places, sums, pool, sta
             continue
         trail_top = top
         if left > 0:
-            whole = True
-            for s in range(first[i] + 1, last[i]):
-                whole = whole and spans[s] > 0
-            if whole:
+            if spans[first[i] + 1 : last[i]].all():
                 depth += 1
                 frames[depth] = frame
                 frames[depth, LAST_OFFSET] = offset
