@@ -17,8 +17,7 @@ from numba import int32, int64, njit, types
 PHASE, DEPTH, AND_TOP, TRAIL_TOP, COMP_TOP, ATTEMPTS, LIMIT, CAPACITY, STAMP = range(9)
 STATE_SIZE = 9
 ENTER, TRY, FAIL = range(3)  # phases
-# What a call returns.
-FOUND, EXHAUSTED, AT_LIMIT, NEEDS_TRAIL, NEEDS_POOL = range(5)
+FOUND, EXHAUSTED, AT_LIMIT, NEEDS_TRAIL, NEEDS_POOL = range(5)  # what a call returns
 # A choice point: its list, its sections, offset of the last placement, unplaced buffers, its candidates, the
 # next one, whether there are no others, where the trail stood.
 LOW, HIGH, BEGIN, END, LAST_OFFSET, LEFT, COUNT, NEXT, COMPLETE, UNDO = range(10)
