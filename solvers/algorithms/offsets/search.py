@@ -37,13 +37,15 @@ nothing in the arguments but where it is said; *free* buffers have no fixed offs
 
 The search is run with several orders, each with a limit of attempts that doubles from round to round, and
 between them with orders that are disturbed at random: the effort is heavy-tailed, another order often
-solves at once what the last one could not. The run that ends within its limit decides.
+solves at once what the last one could not, and many short dives find more than few long ones. The run that ends within its limit decides.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,6 +61,15 @@ FIRST_LIMIT = 2
 """Attempts per buffer in the first round."""
 NOISY_LIMIT = 4
 """Attempts per buffer of a disturbed run, at most."""
+LATE = 128
+"""Attempts per buffer after which disturbed runs get four times as many as the others, before as many."""
+
+
+def is_compiled() -> bool:
+    """Return whether the kernel is loaded, or known to lie compiled on disk: it costs no long wait."""
+    if f"{__package__}.search_kernel" in sys.modules:
+        return True
+    return any((Path(__file__).parent / "__pycache__").glob("search_kernel.advance-*.nbc"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -190,7 +201,8 @@ class Search:
             for order in ORDERS:
                 yield order, limit
             noisy = min(limit, NOISY_LIMIT * count)
-            end = self.attempts + len(ORDERS) * limit
+            share = 4 if limit > LATE * count else 1
+            end = self.attempts + share * len(ORDERS) * limit
             while self.attempts < end:
                 yield NOISY[self.random.integers(len(NOISY))], noisy
             limit *= 2
