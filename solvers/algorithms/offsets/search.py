@@ -37,7 +37,8 @@ nothing in the arguments but where it is said; *free* buffers have no fixed offs
 
 The search is run with several orders, each with a limit of attempts that doubles from round to round, and
 between them with orders that are disturbed at random: the effort is heavy-tailed, another order often
-solves at once what the last one could not, and many short dives find more than few long ones. The run that ends within its limit decides.
+solves at once what the last one could not, and many short dives find more than a few long ones. The run
+that ends within its limit decides.
 """
 
 from __future__ import annotations
