@@ -32,7 +32,7 @@ Method = Callable[[Parts, Part], Iterator[None]]
 
 def solve_auto(problem: Offsets, context: Context) -> Outcome:
     """Stop as soon as every part is done."""
-    return take_turns(Parts(problem, context), (place, prove, improve))
+    return take_turns(Parts(problem, context), (place, prove, descend, improve))
 
 
 def solve_search(problem: Offsets, context: Context) -> Outcome:
@@ -92,14 +92,15 @@ def prove(parts: Parts, part: Part) -> Iterator[None]:
 
 def descend(parts: Parts, part: Part) -> Iterator[None]:
     """Search for allocations below the best one, half-way to the target first, then nearer to it."""
-    patience = FIRST_TURN
+    patience, seed = FIRST_TURN, parts.context.seed
     while not part.data.has_windows and parts.is_open(part):
         target = parts.target(part)
         height = int(part.data.size.sum()) if part.height is None else part.height
         step = max(1, (height - target) // 2)
         while True:
             end = time.perf_counter() + patience
-            for answer in Search(part.data, height - step, parts.context.seed).steps():
+            seed += 1
+            for answer in Search(part.data, height - step, seed).steps():
                 if isinstance(answer, Found):
                     parts.offer(part, answer.offsets)
                 elif isinstance(answer, Infeasible):
