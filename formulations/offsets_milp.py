@@ -134,7 +134,11 @@ def build(
     positions = _positions(data, ranges, tick)
     places = [(i, j, m) for (i, j), found in positions.items() for m in range(len(found))]
     model.offset = pyo.Var(range(data.count), domain=pyo.NonNegativeIntegers, bounds=lambda _, i: ranges[i])
-    model.multiple = pyo.Var(aligned, domain=pyo.NonNegativeIntegers)
+    model.multiple = pyo.Var(
+        aligned,
+        domain=pyo.NonNegativeIntegers,
+        bounds=lambda _, i: (0, ranges[i][1] // int(data.alignment[i])),
+    )
     model.place = pyo.Var(places, domain=pyo.Binary)
     model.height = pyo.Var(domain=pyo.NonNegativeIntegers, bounds=(lower, upper))
     model.objective = pyo.Objective(expr=model.height)

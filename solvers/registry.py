@@ -159,6 +159,31 @@ METHODS = (
         summary="allocators at run time, and seven orders with first fit and best fit",
         source="TFLite, TVM and XLA planners",
     ),
+    Method(
+        name="cpsat",
+        problem="offsets",
+        run=".offsets_cpsat:solve_cpsat",
+        summary="CP-SAT: rectangles of time and addresses that do not overlap",
+        exact=True,
+        engine="cpsat",
+    ),
+    Method(
+        name="cpsat-sections",
+        problem="offsets",
+        run=".offsets_cpsat:solve_cpsat_sections",
+        summary="CP-SAT: in each section of time, addresses that do not overlap",
+        exact=True,
+        engine="cpsat",
+    ),
+    Method(
+        name="milp",
+        problem="offsets",
+        run=".offsets_milp:solve_milp",
+        summary="MILP in Pyomo: which of two buffers lies below, for small cases",
+        exact=True,
+        options=(("solver", "any solver that Pyomo finds (default highs)"),),
+        engine="highs",
+    ),
 )
 """The methods of the suite."""
 

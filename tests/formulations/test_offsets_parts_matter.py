@@ -71,7 +71,7 @@ def test_constraints_are_numbered_as_on_the_page(formulation: ModuleType) -> Non
 @each_formulation
 def test_constant_decode_is_noticed(formulation: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     def zeros(built: Any, value: Any) -> tuple[int, ...]:
-        return (0,) * built.data.count
+        return tuple(0 for _ in range(built.data.count))
 
     monkeypatch.setattr(formulation, "decode", zeros)
     assert not all(solves(formulation, buffers, least) for buffers, least in BATTERY)

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ....formulations.offsets_data import Integers, OffsetsData, offsets_data
+from ....models.buffers import Buffers
 from ....models.problem import Offsets
+from ....models.verify_allocation import verify_allocation
 from ...context import Context, Outcome
 
 
@@ -58,8 +60,9 @@ class Parts:
             if not b.size:
                 self._start[b.id] = b.offset or 0
                 self._floor[b.pool] = max(self._floor[b.pool], b.offset or 0)
+        self._clash = _clash(problem.buffers)
         self._raise()
-        if not self.parts:
+        if not self.parts and not self.infeasible:
             context.offer(dict(self._start))
         elif isinstance(known := context.answer, dict):  # a hint
             for part in self.parts:
@@ -69,8 +72,8 @@ class Parts:
 
     @property
     def infeasible(self) -> bool:
-        """Whether it is proved that a part does not fit its pool."""
-        return bool(self._excess())
+        """Whether it is proved that a part does not fit its pool, or fixed offsets contradict each other."""
+        return bool(self._clash or self._excess())
 
     def open(self) -> list[Part]:
         """Return the parts whose height matters and is not proved least, the worst first.
@@ -114,6 +117,8 @@ class Parts:
 
     def outcome(self, reason: str | None = None) -> Outcome:
         """Return how a method ends that has nothing more to do, or whose time is up."""
+        if self._clash:
+            return Outcome(infeasible=True, detail=self._clash)
         for pool, needed, capacity in self._excess():
             who = f"pool {pool!r} needs" if pool else "the buffers need"
             detail = f"{who} at least {needed} bytes, more than the capacity {capacity}"
@@ -140,6 +145,19 @@ class Parts:
     def _raise(self, proof: str = "exact") -> None:
         total = sum(max(floor, self._needed(pool)) for pool, floor in self._floor.items())
         self.context.raise_bound(total, proof)
+
+
+def _clash(buffers: Buffers) -> str:
+    """Return which buffers overlap at their fixed offsets, or nothing."""
+    fixed = {b.id: b.offset for b in buffers.buffers if b.offset is not None}
+    if len(fixed) < 2:
+        return ""
+    alone = Buffers(
+        buffers=tuple(b for b in buffers.buffers if b.id in fixed),
+        inplace=tuple(pair for pair in buffers.inplace if fixed.keys() >= {*pair}),
+    )
+    overlaps = (v for v in verify_allocation(alone, fixed).violations if v.kind == "overlap")
+    return next((f"fixed offsets: {v.message}" for v in overlaps), "")
 
 
 def _most(part: Part) -> int:
