@@ -9,9 +9,9 @@ needs few rounds where little is wrong: in most networks.
 **Squeezing** (guided ejection search; Nagata and Bräysy, A powerful route minimization heuristic for the
 vehicle routing problem with time windows, 2009). All buffers that end above a target are taken out. Then,
 step by step, one of those that are out is put where, under the target, what is in the way weighs least;
-that is taken out in turn. A buffer weighs how often it had to be put in place: those that are hard to
-place stay, easy ones make room. After each step a few random buffers move to other holes. A step costs some
-passes over the buffers in place, not a placing of all.
+that is taken out in turn. A buffer weighs how often others had to make room for it: those that are hard to
+place stay, easy ones go, and what has been learned so serves all later targets. After each step a few random
+buffers move to other holes. A step costs some passes over the buffers in place, not a placing of all.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ STARTS = 3
 ORDERS = 20
 """Orders tried per turn and unit of effort."""
 
-TARGETS = 6
-"""Targets tried per turn of squeezing."""
+SLICES = 8
+"""Slices of squeezing per turn and unit of effort."""
 
 SLICE = 1000
 """Steps of squeezing between two looks at the clock."""
@@ -94,6 +94,8 @@ class _Search:
         self.placings: list[_Placing] = []
         self.turn = 0
         self.drop = max(1, (self.height - target) // 2)
+        self.patience = 8.0
+        self.weights = np.ones(data.count, dtype=np.int64)
 
     def take(self, offsets: Integers) -> int:
         """Keep offsets that are the best so far; return their height."""
@@ -137,27 +139,31 @@ class _Search:
             yield
 
     def squeeze(self, effort: int) -> Iterator[None]:
-        """Squeeze under targets below the best height, farther below as long as that succeeds."""
+        """Squeeze under targets below the best height: far below as long as that succeeds."""
         fixed = self.data.fixed >= 0
         least = int((self.data.fixed + self.data.size)[fixed].max(initial=self.target))
-        for _ in range(TARGETS):
-            if self.height <= least:
-                return
+        slices = SLICES * effort
+        while slices > 0 and self.height > least:
             target = max(least, self.height - self.drop)
             offsets = self.best.copy()
             offsets[offsets + self.data.size > target] = OUT
-            weights = np.ones(self.data.count, dtype=np.int64)
-            left = 1
-            for _ in range(effort):
-                left = self.step(offsets, weights, target)
+            left = fewest = self.data.count
+            idle = 0.0
+            while left and idle < self.patience:
+                left = self.step(offsets, target)
+                idle = idle + 1 if left >= fewest else 0
+                fewest = min(fewest, left)
+                slices -= 1
                 if not left:
                     self.take(offsets)
                 yield
-                if not left:
-                    break
-            self.drop = max(1, self.drop // 4) if left else 2 * self.drop
+            if left:
+                self.patience *= 1.5
+                self.drop = max(1, self.drop // 2)
+            else:
+                self.drop = max(1, min((self.height - least) // 3, 2 * self.drop))
 
-    def step(self, offsets: Integers, weights: Integers, target: int) -> int:
+    def step(self, offsets: Integers, target: int) -> int:
         """Do a slice of squeezing; return how many buffers are left out."""
         from .squeeze_kernel import squeeze
 
@@ -167,7 +173,7 @@ class _Search:
         by_bottom = lies[np.argsort(at + places.rect_low[lies], kind="stable")]
         by_top = lies[np.argsort(at + places.rect_high[lies], kind="stable")]
         seed = int(self.rng.integers(2**31))
-        return int(squeeze(places, offsets, by_bottom, by_top, weights, target, SLICE, seed))
+        return int(squeeze(places, offsets, by_bottom, by_top, self.weights, target, SLICE, seed))
 
 
 def solve_local_search(problem: Offsets, context: Context) -> Outcome:

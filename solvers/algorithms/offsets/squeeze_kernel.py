@@ -42,7 +42,7 @@ def squeeze(
     by_bottom, by_top
         The rectangles in place, sorted.
     weights
-        By buffer, how hard it was to place so far; changed in place.
+        By buffer, one more than how often others had to make room for it; changed in place.
     target
         The height.
     steps
@@ -72,7 +72,7 @@ def squeeze(
     for _ in range(steps):
         if left == 0:
             break
-        chosen = np.random.randint(left)
+        chosen = np.random.randint(int(left))
         i = pool[chosen]
         needed = held * (layout.rectangles[i + 1] - layout.rectangles[i])
         if needed > len(lows):
