@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from .output import emit_json, emit_pairs
-from .parser import SPEC_HELP, add_verb
+from .parser import SPEC_HELP, add_verb, size, whole_number
 
 if TYPE_CHECKING:
     from .parser import Subparsers
@@ -23,6 +23,7 @@ def add_parser(subparsers: Subparsers) -> None:
         examples=[
             "lowtide export peak graph.json.gz --method milp -o model.mps",
             "lowtide export peak gen:chain?n=8 --method cpsat -o model.pb.txt",
+            "lowtide export offsets buffers.csv --method milp --part 0 -o model.mps",
         ],
     )
     parser.add_argument("problem", help="see lowtide list problems")
@@ -31,19 +32,27 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "-o", "--out", required=True, metavar="FILE", help=".mps or .lp (MILP), .pb.txt (CP-SAT)"
     )
+    parser.add_argument("--capacity", type=size, metavar="SIZE", help="offsets: no allocation is higher")
+    parser.add_argument(
+        "--part", type=whole_number(0), metavar="K", help="offsets: of several independent parts, from 0"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Build and write the model."""
     from ..instances import check_writable, load_problem
+    from ..models.errors import UsageError
     from ..models.units import exact_bytes
     from ..solvers.export import export_model
     from ..solvers.registry import find_method
 
     check_writable(args.out)
     find_method(args.problem, args.method)
-    problem = load_problem(args.problem, args.spec)
-    export_model(problem, args.method, args.out)
+    if args.capacity is not None and args.problem != "offsets":
+        raise UsageError(f"export: found --capacity with problem {args.problem}, expected it with offsets")
+    given = {} if args.capacity is None else {"capacity": args.capacity}
+    problem = load_problem(args.problem, args.spec, **given)
+    export_model(problem, args.method, args.out, part=args.part)
     nbytes = os.path.getsize(args.out)
     if args.json:
         emit_json(

@@ -7,57 +7,83 @@ from pathlib import Path
 import pytest
 
 import lowtide as lt
+from lowtide.models.buffers import Buffer, Buffers
 from lowtide.solvers.export import export_model
 
 PROBLEM = lt.Peak(lt.load("gen:randwire?n=9&seed=1"))
 OPTIMUM = 91
 
+ROW = (
+    Buffer(id="a", lower=0, upper=2, size=30),
+    Buffer(id="b", lower=1, upper=3, size=20, alignment=50),
+    Buffer(id="c", lower=2, upper=4, size=50),
+)
+OFFSETS = lt.Offsets(Buffers(buffers=ROW))
+HEIGHT = 70
+
 
 @pytest.mark.parametrize(
-    ("method", "row"), [("milp", "preserved_since_created"), ("milp-steps", "done_stays_done")]
+    ("problem", "method", "row"),
+    [
+        (PROBLEM, "milp", "preserved_since_created"),
+        (PROBLEM, "milp-steps", "done_stays_done"),
+        (OFFSETS, "milp", "ends_below_height"),
+    ],
 )
 @pytest.mark.parametrize("suffix", [".mps", ".lp"])
 def test_milp_file_solved_by_highs_alone_has_the_optimum(
-    method: str, row: str, suffix: str, tmp_path: Path
+    problem: lt.Peak | lt.Offsets, method: str, row: str, suffix: str, tmp_path: Path
 ) -> None:
     import highspy
 
     path = tmp_path / f"model{suffix}"
-    export_model(PROBLEM, method, path)
+    export_model(problem, method, path)
     highs = highspy.Highs()
     highs.setOptionValue("output_flag", False)
     highs.setOptionValue("threads", 1)
     highs.resetGlobalScheduler(True)
     assert highs.readModel(str(path)) == highspy.HighsStatus.kOk
     highs.run()
-    assert highs.getObjectiveValue() == pytest.approx(OPTIMUM)
+    peak = isinstance(problem, lt.Peak)
+    assert highs.getObjectiveValue() == pytest.approx(OPTIMUM if peak else HEIGHT // 10)
     text = path.read_text()
-    assert "peak_in_units_of_1_bytes" in text
+    assert ("peak_in_units_of_1_bytes" if peak else "height_in_units_of_10_bytes") in text
     assert row in text
 
 
-@pytest.mark.parametrize("method", ["cpsat", "cpsat-positions"])
+@pytest.mark.parametrize(
+    ("problem", "method"),
+    [
+        (PROBLEM, "cpsat"),
+        (PROBLEM, "cpsat-positions"),
+        (OFFSETS, "cpsat"),
+        (OFFSETS, "cpsat-sections"),
+    ],
+)
 @pytest.mark.parametrize("suffix", [".pb.txt", ".pbtxt", ".pb"])
-def test_cpsat_file_solved_by_cpsat_alone_has_the_optimum(method: str, suffix: str, tmp_path: Path) -> None:
+def test_cpsat_file_solved_by_cpsat_alone_has_the_optimum(
+    problem: lt.Peak | lt.Offsets, method: str, suffix: str, tmp_path: Path
+) -> None:
     from google.protobuf import text_format
     from ortools.sat import cp_model_pb2
     from ortools.sat.python.cp_model import OPTIMAL, CpModel, CpSolver
 
     path = tmp_path / f"model{suffix}"
-    export_model(PROBLEM, method, path)
+    export_model(problem, method, path)
     proto = cp_model_pb2.CpModelProto()
     if suffix == ".pb":
         proto.ParseFromString(path.read_bytes())
     else:
         text_format.Parse(path.read_text(), proto)
-    assert proto.name == "peak_in_units_of_1_bytes"
-    assert {"peak"} < {v.name for v in proto.variables}
+    peak = isinstance(problem, lt.Peak)
+    assert proto.name == ("peak_in_units_of_1_bytes" if peak else "height_in_units_of_10_bytes")
+    assert {"peak" if peak else "height"} < {v.name for v in proto.variables}
     model = CpModel()
     assert model.proto.parse_text_format(text_format.MessageToString(proto))
     solver = CpSolver()
     solver.parameters.num_workers = 1
     assert solver.solve(model) == OPTIMAL
-    assert solver.objective_value == OPTIMUM
+    assert solver.objective_value == (OPTIMUM if peak else HEIGHT // 10)
 
 
 @pytest.mark.parametrize(
@@ -75,3 +101,28 @@ def test_bad_exports_are_usage_errors_and_write_nothing(
     with pytest.raises(lt.UsageError, match=message):
         export_model(PROBLEM, method, tmp_path / name)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_one_of_several_parts_is_named(tmp_path: Path) -> None:
+    apart = lt.Offsets(Buffers(buffers=(*ROW, Buffer(id="d", lower=4, upper=6, size=9, pool=""))))
+    path = tmp_path / "model.mps"
+    message = (
+        r"found no part, expected one of 2 independent parts \(0: 3 buffers, times 0 to 4; "
+        r"1: 1 buffer, times 4 to 6\)"
+    )
+    with pytest.raises(lt.UsageError, match=message):
+        export_model(apart, "milp", path)
+    with pytest.raises(lt.UsageError, match="found part 2, expected one of 2"):
+        export_model(apart, "milp", path, part=2)
+    with pytest.raises(lt.UsageError, match="found part 0 of problem peak, expected none"):
+        export_model(PROBLEM, "milp", path, part=0)
+    with pytest.raises(lt.UsageError, match="found no buffer with bytes"):
+        export_model(lt.Offsets(Buffers(buffers=())), "milp", path)
+    assert not path.exists()
+    export_model(apart, "milp", path, part=1)
+    assert "height_in_units_of_9_bytes" in path.read_text()
+
+
+def test_method_without_a_model_of_offsets() -> None:
+    with pytest.raises(lt.UsageError, match="expected one that builds a model: cpsat, cpsat-sections, milp"):
+        export_model(OFFSETS, "greedy", "model.mps")
