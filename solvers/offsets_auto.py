@@ -4,7 +4,8 @@
    the search lies compiled on disk, it begins after the first few of them.
 2. Methods that take turns on the parts that are still open, each round of turns longer than the last:
    branch and bound at the height below which nothing is gained (a solution closes the part, an exhausted
-   search raises its bound), and searches that lower the height step by step.
+   search raises its bound), searches that lower the height step by step, and CP-SAT. The latter is the only
+   one that proves anything of parts with windows or in-place pairs; on others it begins late.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from .algorithms.offsets.local_search import improved_offsets
 from .algorithms.offsets.parts import Part, Parts
 from .algorithms.offsets.search import Found, Infeasible, Search, is_compiled
 from .context import Context, Outcome
+from .engines.cpsat import check_options
 
 FIRST_TURN = 0.25
 """Seconds of the first round's turns."""
@@ -26,13 +28,19 @@ GREEDY_TURN = 0.005
 GROWTH = 1.4
 """Of a turn, from one round to the next."""
 
+MODEL_TURN = 1.5
+"""Seconds of a turn from which on CP-SAT takes part."""
+MODEL_RECTANGLES = 2000
+"""Above this many CP-SAT is left out."""
+
 Method = Callable[[Parts, Part], Iterator[None]]
 """Works on a part slice by slice."""
 
 
 def solve_auto(problem: Offsets, context: Context) -> Outcome:
     """Stop as soon as every part is done."""
-    return take_turns(Parts(problem, context), (place, prove, descend, improve))
+    check_options(context.options)
+    return take_turns(Parts(problem, context), (place, prove, descend, improve, model))
 
 
 def solve_search(problem: Offsets, context: Context) -> Outcome:
@@ -49,6 +57,8 @@ def take_turns(parts: Parts, methods: tuple[Method, ...]) -> Outcome:
         for part in waiting:
             of = working.setdefault(id(part), {method: method(parts, part) for method in methods})
             for method, work in tuple(of.items()):
+                if method is model and turn < MODEL_TURN and is_plain(part):
+                    continue
                 if not _turn(work, parts, part, first if method is place else turn):
                     del of[method]
         if not any(working[id(part)] for part in waiting):
@@ -67,6 +77,11 @@ def _turn(work: Iterator[None], parts: Parts, part: Part, seconds: float) -> boo
         if parts.context.expired or time.perf_counter() > end:
             break
     return True
+
+
+def is_plain(part: Part) -> bool:
+    """Return whether branch and bound is exact on the part."""
+    return not part.data.has_windows and not len(part.data.inplace)
 
 
 def place(parts: Parts, part: Part) -> Iterator[None]:
@@ -123,4 +138,16 @@ def improve(parts: Parts, part: Part) -> Iterator[None]:
     assert part.offsets is not None
     for offsets in improved_offsets(part.data, part.offsets, parts.target(part), parts.context.seed):
         parts.offer(part, offsets)
+        yield
+
+
+def model(parts: Parts, part: Part) -> Iterator[None]:
+    """Run CP-SAT again and again."""
+    if len(part.data.rect_first) > MODEL_RECTANGLES:
+        return
+    from .offsets_cpsat import runs
+
+    for outcome in runs(parts, part):
+        if outcome.reason == "interrupted":
+            raise KeyboardInterrupt
         yield

@@ -141,8 +141,9 @@ METHODS = (
         name="auto",
         problem="offsets",
         run=".offsets_auto:solve_auto",
-        summary="greedy first; then branch and bound and local searches in turns, CP-SAT beside them",
+        summary="greedy first; then branch and bound, local searches and CP-SAT in turns",
         exact=True,
+        engine="cpsat",
     ),
     Method(
         name="search",
@@ -158,6 +159,13 @@ METHODS = (
         run=".algorithms.offsets.greedy:solve_greedy",
         summary="allocators at run time, and seven orders with first fit and best fit",
         source="TFLite, TVM and XLA planners",
+    ),
+    Method(
+        name="local-search",
+        problem="offsets",
+        run=".algorithms.offsets.local_search:solve_local_search",
+        summary="greedy orders that blame what ends too high, and guided ejection",
+        source="Joslin and Clements, 1999; Nagata and Bräysy, 2009",
     ),
     Method(
         name="cpsat",

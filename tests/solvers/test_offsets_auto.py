@@ -1,0 +1,109 @@
+"""`auto` and `search` for offsets: the brute force's optimum on small sets, known optima of real ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+import lowtide as lt
+from lowtide.instances import load_problem
+from lowtide.results.sweeps.job import data_folder
+from lowtide.solvers import offsets_auto
+from tests.oracles.brute_offsets import brute_offsets, random_set
+
+DATA = data_folder()
+needs_data = pytest.mark.skipif(DATA is None, reason="no data folder")
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_optimum_of_small_sets_with_every_feature(seed: int) -> None:
+    buffers = random_set(Random(seed))
+    if any((b.offset or 0) % b.alignment for b in buffers.buffers):
+        with pytest.raises(lt.InstanceError, match="expected a multiple of its alignment"):
+            lt.Offsets(buffers)
+        return
+    least = brute_offsets(buffers)
+    result = lt.solve(lt.Offsets(buffers), threads=1)
+    if least is None:
+        assert result.status is lt.Status.INFEASIBLE
+    else:
+        assert (result.status, result.objective, result.bound) == (lt.Status.OPTIMAL, least, least)
+
+
+def test_search_alone_proves_plain_sets() -> None:
+    proved = 0
+    for seed in range(80):
+        buffers = random_set(Random(seed))
+        plain = not buffers.inplace and not any(gap.high for b in buffers.buffers for gap in b.gaps)
+        if not plain or any((b.offset or 0) % b.alignment for b in buffers.buffers):
+            continue
+        least = brute_offsets(buffers)
+        result = lt.solve(lt.Offsets(buffers), "search", threads=1)
+        assert (result.objective, result.bound) in ((least, least), (None, result.bound))
+        assert (result.status is lt.Status.INFEASIBLE) == (least is None)
+        proved += 1
+    assert proved >= 10
+
+
+@needs_data
+@pytest.mark.parametrize(
+    ("name", "optimum"), [("B", 1048576), ("C", 1039360), ("G", 1048576), ("K", 1048576)]
+)
+def test_known_optima(name: str, optimum: int) -> None:
+    assert DATA is not None
+    problem = load_problem("offsets", DATA / f"minimalloc/{name}.1048576.csv")
+    result = lt.solve(problem, threads=1)
+    assert (result.status, result.objective) == (lt.Status.OPTIMAL, optimum)
+
+
+@needs_data
+def test_capacity_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert DATA is not None
+    problem = load_problem("offsets", DATA / "minimalloc/D.1048576.csv", capacity=1048576)
+    assert isinstance(problem, lt.Offsets)
+    result = lt.solve(lt.Offsets(problem.buffers, satisfy=True), threads=1)
+    assert result.objective is not None
+    assert result.objective <= 1048576
+    assert result.bound == 963 * 1024
+
+
+@needs_data
+def test_greedy_answers_before_anything_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network whose load is met by greedy placing needs no search."""
+    assert DATA is not None
+    problem = load_problem("offsets", DATA / "aten/resnet18_tr.json.gz")
+
+    def missing(*arguments: object) -> object:
+        raise AssertionError("the search was called")
+
+    for name in ("Search", "improved_offsets"):
+        monkeypatch.setattr(offsets_auto, name, missing)
+    monkeypatch.setattr(offsets_auto, "is_compiled", lambda: False)
+    assert lt.solve(problem, threads=1).status is lt.Status.OPTIMAL
+
+
+@needs_data
+def test_one_iteration_after_the_other(tmp_path: Path) -> None:
+    assert DATA is not None
+    spec = f"{DATA / 'aten/unet_tr.json.gz'}?iterations=4"
+    result = lt.solve(load_problem("offsets", spec), threads=1)
+    once = lt.solve(load_problem("offsets", DATA / "aten/unet_tr.json.gz"), threads=1)
+    assert (result.status, result.objective) == (lt.Status.OPTIMAL, once.objective)
+
+
+def test_stops_in_time_with_the_best_so_far() -> None:
+    rng = Random(1)
+    lives = [(rng.randint(0, 300), rng.randint(1, 90)) for _ in range(300)]
+    buffers = lt.Buffers(
+        buffers=tuple(
+            lt.Buffer(id=str(k), lower=a, upper=a + n, size=rng.randint(1, 10**6))
+            for k, (a, n) in enumerate(lives)
+        )
+    )
+    result = lt.solve(lt.Offsets(buffers), threads=1, time_limit=1.0)
+    assert result.status in (lt.Status.FEASIBLE, lt.Status.OPTIMAL)
+    assert result.objective is not None
+    assert result.bound is not None
+    assert result.bound <= result.objective
