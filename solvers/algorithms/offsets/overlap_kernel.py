@@ -1,0 +1,486 @@
+"""Guided local search over overlaps, compiled; `overlap_search` says what it does and why.
+
+A call stops after a bounded amount of work and the next one goes on: all that it knows is in arrays. Random
+numbers are the kernel's own, so that it takes the same course in plain Python. Kernels that call each other
+stand in this one file: the compiler's cache knows no other.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from ....formulations.offsets_data import Integers
+
+Integers32 = NDArray[np.int32]
+
+# Scalars of a run, in `Run.state`.
+RANDOM, QUEUED, CLASHES, CAPACITY, HEAVIEST, MOST, BEST, COST, TIES, EVALUATED, RAISED, NOW = range(12)
+STATE_SIZE = 12
+NOWHERE = -1
+
+
+class Tables(NamedTuple):
+    """A part as flat arrays that do not change, but for the order within the rows.
+
+    Attributes
+    ----------
+    size, alignment, fixed
+        By buffer, as in `OffsetsData`.
+    shapes, low, high
+        The windows of buffer `i`, each once, are ``low[u]`` to ``high[u]`` for the shapes `u` in
+        ``shapes[i]:shapes[i + 1]``.
+    owner
+        The buffer of each shape.
+    rows, ends, pair
+        The row of shape `u`, ``rows[u]:rows[u + 1]``, lists both ends of the shapes that it meets in some
+        section: ``2 * v`` the lower end, ``2 * v + 1`` the upper one; and the number of the pair of shapes.
+    partner, partner_at
+        Buffers that may lie at the same offset as `i`: ``partner[partner_at[i]:partner_at[i + 1]]``.
+    paired
+        The pairs of shapes from this number on are of partners.
+    base
+        First weight of a pair of shapes, and what it grows by.
+    matrix
+        Number of the pair by two shapes, -1 if they do not meet; empty if few do.
+    """
+
+    size: Integers
+    alignment: Integers
+    fixed: Integers
+    shapes: Integers
+    low: Integers
+    high: Integers
+    owner: Integers
+    rows: Integers
+    ends: Integers32
+    pair: Integers32
+    partner: Integers
+    partner_at: Integers
+    paired: int
+    base: Integers
+    matrix: Integers32
+
+
+class Run(NamedTuple):
+    """The state of a run.
+
+    Attributes
+    ----------
+    state
+        Scalars, as numbered above.
+    offsets
+        By buffer.
+    edges
+        Address of the lower end ``2 * v`` and of the upper end ``2 * v + 1`` of each shape.
+    weights
+        By pair of shapes.
+    clashes
+        By buffer, the pairs of shapes of it that overlap.
+    queue, queued
+        Buffers that overlap others and are to be looked at, and whether a buffer is one of them.
+    order, place
+        All ends by address, and where each is in this order; empty if there is no matrix.
+    at, sums, slopes, ends, pairs, lowers, uppers
+        Room for the evaluation of one buffer: what it meets, by address. Of each end the address, the
+        weighted bytes below it, the weight above it, its number, and the number of the pair; and which
+        ones are lower and upper ends.
+    """
+
+    state: Integers
+    offsets: Integers
+    edges: Integers
+    weights: Integers
+    clashes: Integers
+    queue: Integers
+    queued: NDArray[np.bool_]
+    order: Integers32
+    place: Integers32
+    at: Integers
+    sums: Integers
+    slopes: Integers
+    ends: Integers32
+    pairs: Integers32
+    lowers: Integers32
+    uppers: Integers32
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def draw(state: Integers, count: int) -> int:
+    """Return a random number below `count`: the upper 31 of 48 bits of a linear congruence."""
+    x = (int(state[RANDOM]) * 25214903917 + 11) & 281474976710655
+    state[RANDOM] = x
+    return ((x >> 17) * count) >> 31
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def enqueue(run: Run, fixed: Integers, i: int) -> None:
+    """Have a buffer looked at, if it may move."""
+    if not run.queued[i] and fixed[i] < 0:
+        run.queue[run.state[QUEUED]] = i
+        run.queued[i] = True
+        run.state[QUEUED] += 1
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def propose(run: Run, offset: int, cost: int) -> None:
+    """Take an offset as the best if it is; of equal ones, each is as likely."""
+    state = run.state
+    if cost < state[COST]:
+        state[BEST], state[COST], state[TIES] = offset, cost, 1
+    elif cost == state[COST]:
+        state[TIES] += 1
+        if draw(state, state[TIES]) == 0:
+            state[BEST] = offset
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def gather(tables: Tables, run: Run, u: int) -> int:
+    """Write what a shape meets to ``run.at``, ``run.ends`` and ``run.pairs`` by address; return how many.
+
+    The row keeps the order: next time it is nearly sorted. If there is a matrix, the order of all ends is
+    kept instead, and what is not met left out: that is faster if most are met.
+    """
+    ends, pair, at, edges = tables.ends, tables.pair, run.at, run.edges
+    if len(tables.matrix):
+        met = tables.matrix[u]
+        count = 0
+        for e in run.order:
+            p = met[e >> 1]
+            run.ends[count], run.pairs[count], at[count] = e, p, edges[e]
+            count += p >= 0
+        return count
+    begin = int(tables.rows[u])
+    count = int(tables.rows[u + 1]) - begin
+    for k in range(count):
+        z = begin + k
+        e, p = ends[z], pair[z]
+        x = edges[e]
+        while z > begin and at[z - begin - 1] > x:
+            ends[z], pair[z] = ends[z - 1], pair[z - 1]
+            at[z - begin] = at[z - begin - 1]
+            z -= 1
+        ends[z], pair[z] = e, p
+        at[z - begin] = x
+    for k in range(count):
+        run.ends[k], run.pairs[k] = ends[begin + k], pair[begin + k]
+    return count
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def put_edge(run: Run, e: int, x: int) -> None:
+    """Give an end another address, and its place in the order of all if that is kept."""
+    order, place, edges = run.order, run.place, run.edges
+    edges[e] = x
+    if len(order) == 0:
+        return
+    z = place[e]
+    while z > 0 and edges[order[z - 1]] > x:
+        order[z] = order[z - 1]
+        place[order[z]] = z
+        z -= 1
+    while z + 1 < len(order) and edges[order[z + 1]] < x:
+        order[z] = order[z + 1]
+        place[order[z]] = z
+        z += 1
+    order[z] = e
+    place[e] = z
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def overlap(tables: Tables, run: Run, i: int, offset: int) -> int:
+    """Return the weighted overlap of a buffer at an offset."""
+    total = 0
+    for u in range(tables.shapes[i], tables.shapes[i + 1]):
+        low, high = offset + tables.low[u], offset + tables.high[u]
+        for z in range(tables.rows[u], tables.rows[u + 1]):
+            e = tables.ends[z]
+            if e & 1 == 0:
+                length = min(high, run.edges[e + 1]) - max(low, run.edges[e])
+                if length > 0:
+                    p = tables.pair[z]
+                    if p < tables.paired or run.offsets[tables.owner[e >> 1]] != offset:
+                        total += run.weights[p] * length
+    return total
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def look(tables: Tables, run: Run, i: int, most: int) -> None:
+    """Propose the offsets where a buffer of one shape overlaps least, in holes alone if it overlaps none."""
+    u = tables.shapes[i]
+    low, high, a = tables.low[u], tables.high[u], tables.alignment[i]
+    count = gather(tables, run, u)
+    at, ends, sums, slopes = run.at, run.ends, run.sums, run.slopes
+    depth = 0
+    before = 0
+    for k in range(count + 1):
+        x = at[k] if k < count else run.state[CAPACITY] + high
+        if depth == 0 and x - before >= high - low:
+            bottom, top = max(0, before - low), min(most, x - high)
+            if a > 1:
+                bottom, top = -(-bottom // a) * a, top // a * a
+            if bottom <= top:
+                propose(run, bottom, 0)
+                if bottom < top:
+                    propose(run, top, 0)
+        if k < count:
+            depth += 1 - 2 * (ends[k] & 1)
+        before = x
+    if run.state[COST] == 0 or run.clashes[i] == 0:
+        return
+    lowers, uppers = run.lowers, run.uppers
+    weight = 0
+    total = 0
+    before = 0
+    here = 0
+    found = 0
+    for k in range(count):
+        x = at[k]
+        total += weight * (x - before)
+        sums[k] = total
+        side = ends[k] & 1
+        weight += run.weights[run.pairs[k]] * (1 - 2 * side)
+        slopes[k] = weight
+        before = x
+        uppers[found] = k
+        lowers[k - found] = k
+        found += side
+    now = run.offsets[i]
+    run.state[NOW] = below(run, count, now + high) - below(run, count, now + low)
+    propose(run, 0, below(run, count, high) - below(run, count, low))
+    propose(run, most, below(run, count, most + high) - below(run, count, most + low))
+    at[count] = 2**62
+    for z in range(found):
+        k = uppers[z]
+        y = at[k] - low
+        if y < 0:
+            continue
+        if a > 1:
+            y = -(-y // a) * a
+        if y > most:
+            break
+        while at[here + 1] <= y + high:
+            here += 1
+        cost = sums[here] + slopes[here] * (y + high - at[here])
+        cost -= sums[k] if a == 1 else below(run, count, y + low)
+        if cost <= run.state[COST]:
+            propose(run, y, cost)
+    here = 0
+    for z in range(count - found):
+        k = lowers[z]
+        y = at[k] - high
+        if y < 0:
+            continue
+        if a > 1:
+            y = y // a * a
+        if y > most:
+            break
+        while at[here + 1] <= y + low:
+            here += 1
+        cost = sums[k] if a == 1 else below(run, count, y + high)
+        if at[here] <= y + low:
+            cost -= sums[here] + slopes[here] * (y + low - at[here])
+        if cost <= run.state[COST]:
+            propose(run, y, cost)
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def below(run: Run, count: int, x: int) -> int:
+    """Return the weighted bytes below an address."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) // 2
+        if run.at[middle] <= x:
+            low = middle + 1
+        else:
+            high = middle
+    return run.sums[low - 1] + run.slopes[low - 1] * (x - run.at[low - 1]) if low else 0
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def look_widely(tables: Tables, run: Run, i: int, most: int) -> None:
+    """Propose the offsets where a buffer of several shapes overlaps least."""
+    at, slopes, a = run.at, run.slopes, tables.alignment[i]
+    count = 0
+    for u in range(tables.shapes[i], tables.shapes[i + 1]):
+        for z in range(tables.rows[u], tables.rows[u + 1]):
+            x, w = run.edges[tables.ends[z]], run.weights[tables.pair[z]]
+            if tables.ends[z] & 1 == 1:
+                w = -w
+            at[count], slopes[count] = x - tables.high[u], w
+            at[count + 1], slopes[count + 1] = x - tables.low[u], -w
+            count += 2
+    gap = count // 2
+    while gap:
+        for k in range(gap, count):
+            x, w = at[k], slopes[k]
+            z = k
+            while z >= gap and at[z - gap] > x:
+                at[z], slopes[z] = at[z - gap], slopes[z - gap]
+                z -= gap
+            at[z], slopes[z] = x, w
+        gap = gap // 2
+    total = 0
+    slope = 0
+    before = at[0] if count else 0
+    for k in range(count + 1):
+        # Between two addresses the overlap is linear: the first and the last offset suffice.
+        x = at[k] if k < count else max(before, most)
+        bottom = max(0, -(-before // a) * a)
+        top = min(most, x // a * a)
+        if bottom <= top and before < x:
+            propose(run, bottom, total + slope * (bottom - before))
+            if bottom < top:
+                propose(run, top, total + slope * (top - before))
+        total += slope * (x - before)
+        if k < count:
+            slope += slopes[k]
+        before = x
+    propose(run, 0, overlap(tables, run, i, 0))
+    propose(run, most, overlap(tables, run, i, most))
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def move(tables: Tables, run: Run, i: int, offset: int) -> None:
+    """Give a buffer another offset, and have those that it now overlaps looked at."""
+    old = run.offsets[i]
+    for u in range(tables.shapes[i], tables.shapes[i + 1]):
+        low, high = tables.low[u], tables.high[u]
+        for z in range(tables.rows[u], tables.rows[u + 1]):
+            e = tables.ends[z]
+            if e & 1:
+                continue
+            bottom, top = run.edges[e], run.edges[e + 1]
+            was = bottom < old + high and old + low < top
+            now = bottom < offset + high and offset + low < top
+            if not (was or now):
+                continue
+            j = tables.owner[e >> 1]
+            if tables.pair[z] >= tables.paired:
+                was = was and run.offsets[j] != old
+                now = now and run.offsets[j] != offset
+            if was:
+                run.clashes[i] -= 1
+                run.clashes[j] -= 1
+                run.state[CLASHES] -= 1
+            if now:
+                run.clashes[i] += 1
+                run.clashes[j] += 1
+                run.state[CLASHES] += 1
+                enqueue(run, tables.fixed, j)
+        put_edge(run, 2 * u, offset + low)
+        put_edge(run, 2 * u + 1, offset + high)
+    run.offsets[i] = offset
+    if run.clashes[i] > 0:
+        enqueue(run, tables.fixed, i)
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def raise_weights(tables: Tables, run: Run) -> int:
+    """Raise the weight of each pair that overlaps, and have both looked at; return the work it took."""
+    state, work = run.state, len(run.clashes)
+    state[RAISED] += 1
+    for i in range(len(run.clashes)):
+        if run.clashes[i] == 0:
+            continue
+        enqueue(run, tables.fixed, i)
+        for u in range(tables.shapes[i], tables.shapes[i + 1]):
+            low, high = run.edges[2 * u], run.edges[2 * u + 1]
+            work += tables.rows[u + 1] - tables.rows[u]
+            for z in range(tables.rows[u], tables.rows[u + 1]):
+                e = tables.ends[z]
+                if e & 1 == 0 and e > 2 * u and run.edges[e] < high and low < run.edges[e + 1]:
+                    p = tables.pair[z]
+                    if p < tables.paired or run.offsets[tables.owner[e >> 1]] != run.offsets[i]:
+                        run.weights[p] += tables.base[p]
+                        state[HEAVIEST] = max(state[HEAVIEST], run.weights[p])
+    if state[HEAVIEST] > state[MOST]:
+        work += len(run.weights)
+        state[HEAVIEST] = 0
+        for p in range(len(run.weights)):
+            run.weights[p] = (run.weights[p] + 1) // 2
+            state[HEAVIEST] = max(state[HEAVIEST], run.weights[p])
+    return work
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def count_clashes(tables: Tables, run: Run) -> None:
+    """Find what overlaps at the start of a run."""
+    for i in range(len(tables.size)):
+        for u in range(tables.shapes[i], tables.shapes[i + 1]):
+            low, high = run.edges[2 * u], run.edges[2 * u + 1]
+            for z in range(tables.rows[u], tables.rows[u + 1]):
+                e = tables.ends[z]
+                if e & 1 == 0 and run.edges[e] < high and low < run.edges[e + 1]:
+                    same = run.offsets[tables.owner[e >> 1]] == run.offsets[i]
+                    if tables.pair[z] < tables.paired or not same:
+                        run.clashes[i] += 1
+        run.state[CLASHES] += run.clashes[i]
+        if run.clashes[i] > 0:
+            enqueue(run, tables.fixed, i)
+    run.state[CLASHES] //= 2
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def improve(tables: Tables, run: Run, work: int, restless: int) -> bool:
+    """Move buffers one by one until nothing overlaps; return whether that is so.
+
+    Parameters
+    ----------
+    tables
+        Of the part.
+    run
+        Changed in place.
+    work
+        Entries of rows to look at, about, before returning.
+    restless
+        Of 256 moves, how many are of a buffer at random, not of one that overlaps.
+    """
+    state = run.state
+    count = len(tables.size)
+    while state[CLASHES] > 0 and work > 0:
+        if state[QUEUED] == 0:
+            work -= raise_weights(tables, run)
+            if state[QUEUED] == 0:
+                return False  # only fixed ones overlap
+        if draw(state, 256) < restless:
+            i = draw(state, count)
+            if run.clashes[i] > 0 or tables.fixed[i] >= 0:
+                work -= 1
+                continue
+        else:
+            k = draw(state, state[QUEUED])
+            i = run.queue[k]
+            state[QUEUED] -= 1
+            run.queue[k] = run.queue[state[QUEUED]]
+            run.queued[i] = False
+            if run.clashes[i] == 0:
+                work -= 1
+                continue
+        state[EVALUATED] += 1
+        most = (state[CAPACITY] - tables.size[i]) // tables.alignment[i] * tables.alignment[i]
+        state[COST], state[TIES] = 2**62, 0
+        first, last = tables.shapes[i], tables.shapes[i + 1]
+        work -= 16 + tables.rows[last] - tables.rows[first]
+        if last - first == 1:
+            look(tables, run, i, most)
+        else:
+            look_widely(tables, run, i, most)
+        for p in range(tables.partner_at[i], tables.partner_at[i + 1]):
+            offset = run.offsets[tables.partner[p]]
+            if offset <= most and offset % tables.alignment[i] == 0:
+                propose(run, offset, overlap(tables, run, i, offset))
+        if run.clashes[i] > 0 and state[COST] > 0:
+            if last - first > 1 or tables.partner_at[i] < tables.partner_at[i + 1]:
+                state[NOW] = overlap(tables, run, i, run.offsets[i])
+            now = state[NOW]
+            if state[COST] > now or (state[COST] == now and draw(state, 2) == 0):
+                continue
+        if state[COST] > 0 and run.clashes[i] == 0:
+            continue
+        if state[BEST] != run.offsets[i]:
+            move(tables, run, i, state[BEST])
+    return bool(state[CLASHES] == 0)

@@ -1,0 +1,188 @@
+"""What the guided local search over overlaps works on: the shapes that meet, and the state of a run."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ....formulations.offsets_data import Integers, OffsetsData
+
+LARGEST = 20_000_000
+"""Pairs of rectangles that meet, of a part at most."""
+
+STEPS = 4
+LIGHTEST, HEAVIEST = 4, 4096
+"""A pair weighs `STEPS` times the largest size over its own smaller size at first, within these limits."""
+
+DENSE = 10
+"""Ends in all per end met, on average, up to which the matrix pays."""
+
+MATRIX = 4000
+"""Shapes for which there is a matrix at most."""
+
+RESTLESS = 128
+"""Of 256 moves, how many are of a buffer that overlaps nothing."""
+
+
+class Shapes(NamedTuple):
+    """The different windows of each buffer, and which of them meet.
+
+    Attributes
+    ----------
+    owner, low, high
+        Buffer and window of each shape, by buffer.
+    left, right
+        The pairs that meet in some section.
+    """
+
+    owner: Integers
+    low: Integers
+    high: Integers
+    left: Integers
+    right: Integers
+
+
+def shapes_that_meet(data: OffsetsData) -> Shapes | None:
+    """Return the shapes of a part, or None if too many meet."""
+    buffer = np.repeat(np.arange(data.count), np.diff(data.rectangles))
+    order = np.argsort(data.rect_first, kind="stable")
+    begin, end = data.rect_first[order], data.rect_last[order]
+    # A rectangle meets those after it in the order that start before it ends.
+    counts = np.searchsorted(begin, end) - np.arange(len(begin)) - 1
+    total = int(counts.sum())
+    if total > LARGEST:
+        return None
+    if data.has_gaps or data.has_windows:
+        rows = np.stack((buffer, data.rect_low, data.rect_high), axis=1)
+        kinds, shape = np.unique(rows, axis=0, return_inverse=True)
+        owner, low, high = (np.ascontiguousarray(column) for column in kinds.T)
+        shape = shape.reshape(-1)[order]
+    else:
+        owner, low, high, shape = buffer, data.rect_low, data.rect_high, order
+    first = np.repeat(np.arange(len(begin)), counts)
+    second = first + 1 + np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
+    left, right = shape[first], shape[second]
+    apart = owner[left] != owner[right]
+    left, right = left[apart], right[apart]
+    if data.has_gaps:
+        keys = np.minimum(left, right) * len(owner) + np.maximum(left, right)
+        left, right = np.divmod(np.unique(keys), len(owner))
+    return Shapes(owner, low, high, left, right)
+
+
+class RunState:
+    """Tables of a part, and the state of one run at a time.
+
+    Parameters
+    ----------
+    data
+        The part.
+    shapes
+        Of it.
+    """
+
+    def __init__(self, data: OffsetsData, shapes: Shapes) -> None:
+        from .overlap_kernel import Tables
+
+        owner, low, high, left, right = shapes
+        count = len(owner)
+        partners = np.concatenate((data.inplace, data.inplace[:, ::-1]))
+        partners = np.unique(partners[partners[:, 0] != partners[:, 1]], axis=0)
+        keys = partners[:, 0] * data.count + partners[:, 1]
+        together = np.isin(owner[left] * data.count + owner[right], keys)
+        order = np.argsort(together, kind="stable")  # pairs of partners last
+        left, right = left[order], right[order]
+        pairs = len(left)
+        row = np.concatenate((left, right))
+        order = np.argsort(row, kind="stable")
+        other = np.concatenate((right, left))[order]
+        number = np.concatenate((np.arange(pairs), np.arange(pairs)))[order]
+        dense = count <= MATRIX and count * count <= DENSE * len(row)
+        matrix = np.full((count, count) if dense else (0, 0), -1, dtype=np.int32)
+        if dense:
+            matrix[left, right] = matrix[right, left] = np.arange(pairs)
+        size = high - low
+        smaller = np.minimum(size[left], size[right])
+        base = STEPS * smaller.max(initial=1) // np.maximum(1, smaller)
+        row = np.repeat(row[order], 2)
+        self._row = row.astype(np.int32)
+        self._tables = Tables(
+            size=data.size,
+            alignment=data.alignment,
+            fixed=data.fixed,
+            shapes=_pointers(owner, data.count),
+            low=np.ascontiguousarray(low),
+            high=np.ascontiguousarray(high),
+            owner=owner,
+            rows=_pointers(row, count),
+            ends=np.stack((2 * other, 2 * other + 1), axis=1).reshape(-1).astype(np.int32),
+            pair=np.repeat(number, 2).astype(np.int32),
+            partner=np.ascontiguousarray(partners[:, 1]),
+            partner_at=_pointers(partners[:, 0], data.count),
+            paired=pairs - int(together.sum()),
+            base=np.clip(base, LIGHTEST, HEAVIEST),
+            matrix=matrix,
+        )
+        self._now: Any = None
+
+    def begin(self, capacity: int, offsets: Integers | None, random: np.random.Generator) -> bool:
+        """Start anew; return False if some buffer cannot lie below the capacity."""
+        from . import overlap_kernel as k
+
+        t = self._tables
+        self._now = None
+        free = t.fixed < 0
+        steps = np.where(free, (capacity - t.size) // t.alignment, 0)
+        widest = int((t.rows[t.shapes[1:]] - t.rows[t.shapes[:-1]]).max(initial=1))
+        most = 2**61 // (widest * (capacity + 1))
+        if (steps < 0).any() or (t.fixed + t.size > capacity)[~free].any() or most < HEAVIEST:
+            return False
+        drawn = (
+            random.integers(0, steps + 1) if offsets is None else np.minimum(steps, offsets // t.alignment)
+        )
+        offsets = np.where(free, drawn * t.alignment, t.fixed)
+        edges = np.stack((offsets[t.owner] + t.low, offsets[t.owner] + t.high), axis=1).reshape(-1)
+        order = np.argsort(edges if len(t.matrix) else edges[:0], kind="stable").astype(np.int32)
+        if not len(t.matrix):
+            rows = np.lexsort((edges[t.ends], self._row))
+            t.ends[:], t.pair[:] = t.ends[rows], t.pair[rows]
+        state = np.zeros(k.STATE_SIZE, dtype=np.int64)
+        state[k.RANDOM] = random.integers(2**48)
+        state[k.CAPACITY] = capacity
+        state[k.MOST], state[k.HEAVIEST] = most, t.base.max(initial=1)
+        room = max(2 * widest, len(order)) + 2
+        self._now = k.Run(
+            state=state,
+            offsets=offsets,
+            edges=edges,
+            weights=t.base.copy(),
+            clashes=np.zeros(len(t.size), dtype=np.int64),
+            queue=np.zeros(len(t.size), dtype=np.int64),
+            queued=np.zeros(len(t.size), dtype=np.bool_),
+            order=order,
+            place=np.argsort(order).astype(np.int32),
+            at=np.zeros(room, dtype=np.int64),
+            sums=np.zeros(room, dtype=np.int64),
+            slopes=np.zeros(room, dtype=np.int64),
+            ends=np.zeros(room, dtype=np.int32),
+            pairs=np.zeros(room, dtype=np.int32),
+            lowers=np.zeros(room, dtype=np.int32),
+            uppers=np.zeros(room, dtype=np.int32),
+        )
+        k.count_clashes(t, self._now)
+        return True
+
+    def advance(self, kernel: Any, work: int) -> Integers | None:
+        """Do a slice of work; return offsets without overlap once they are found."""
+        if self._now is None:
+            return None
+        if kernel is None:
+            from .overlap_kernel import improve as kernel
+        done = kernel(self._tables, self._now, work, RESTLESS)
+        return self._now.offsets.copy() if done else None
+
+
+def _pointers(keys: Integers, count: int) -> Integers:
+    """Return for sorted keys below `count` where those of each key begin, and the end of the last."""
+    return np.searchsorted(keys, np.arange(count + 1)).astype(np.int64)
