@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ._version import __version__
-from .cli import audit, bench, convert, demo, export, job, plot, report, show, solve, table, verify
+from .cli import audit, bench, convert, demo, explain, export, job, plot, report, show, solve, table, verify
 from .cli import list as list_verb
 from .cli.output import drop_output
 from .cli.parser import Parser, option_names
@@ -17,7 +17,22 @@ from .models.errors import LowtideError, UsageError, VerificationError
 if TYPE_CHECKING:
     from .cli.parser import Subparsers
 
-VERBS = (list_verb, show, convert, solve, verify, plot, bench, job, table, report, audit, export, demo)
+VERBS = (
+    list_verb,
+    show,
+    convert,
+    solve,
+    verify,
+    explain,
+    plot,
+    bench,
+    job,
+    table,
+    report,
+    audit,
+    export,
+    demo,
+)
 
 
 def build_parser() -> tuple[Parser, Subparsers]:

@@ -33,7 +33,7 @@ from .engines.supervise import GRACE_SECONDS
 FIRST_TURN = 0.5
 """Seconds of the first run of a part."""
 
-GROWTH = 1.15
+GROWTH = 1.2
 """From one run of a part to the next."""
 
 _BYTES_PER_TERM = 600
