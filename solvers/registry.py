@@ -168,6 +168,13 @@ METHODS = (
         source="Joslin and Clements, 1999; Nagata and Bräysy, 2009",
     ),
     Method(
+        name="overlap",
+        problem="offsets",
+        run=".algorithms.offsets.overlap_search:solve_overlap",
+        summary="guided local search over overlaps at falling heights",
+        source="Egeblad, Nielsen and Odgaard, 2007, after Voudouris and Tsang, 1999",
+    ),
+    Method(
         name="cpsat",
         problem="offsets",
         run=".offsets_cpsat:solve_cpsat",
