@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-all lint bench clean
+.PHONY: demo test test-all lint bench bench-offsets clean
 
 demo: $(READY)
 	$(BIN)/lowtide demo
@@ -24,6 +24,11 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/python results/reproductions/peak_networks.py
+
+# MINIMALLOC: the binary, built with -O3 from github.com/google/minimalloc; OMNIMALLOC: a Python that has it.
+bench-offsets: $(READY)
+	$(BIN)/python results/reproductions/offsets_heights.py
+	$(BIN)/python results/reproductions/offsets_speed.py --minimalloc "$(MINIMALLOC)" $(if $(OMNIMALLOC),--omnimalloc "$(OMNIMALLOC)")
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(None if v >= (3, 11) else f"lowtide needs Python 3.11 or newer, found {v[0]}.{v[1]}; try: make PYTHON=python3.12")'
