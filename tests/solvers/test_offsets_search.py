@@ -121,9 +121,9 @@ def test_one_candidate_at_a_time(plain: Callable[..., int], monkeypatch: pytest.
 
 def test_layout_is_that_of_the_kernel() -> None:
     assert vars(search_kernel)["FRAME_SIZE"] == search_arrays.FRAME_SIZE
-    names = ("AND_TOP", "ATTEMPTS", "LIMIT", "CAPACITY", "STATE_SIZE", "WIDTH")
-    names += ("FOUND", "EXHAUSTED", "AT_LIMIT", "NEEDS_TRAIL", "NEEDS_POOL")
-    for name in names:
+    slots = ("AND_TOP", "ATTEMPTS", "LIMIT", "CAPACITY", "STATE_SIZE", "WIDTH")
+    answers = ("FOUND", "EXHAUSTED", "AT_LIMIT", "NEEDS_TRAIL", "NEEDS_POOL")
+    for name in slots + answers:
         assert getattr(search_kernel, name) == getattr(search_arrays, name)
 
 
