@@ -59,7 +59,8 @@ def take_turns(parts: Parts, methods: tuple[Method, ...]) -> Outcome:
             for method, work in tuple(of.items()):
                 if method is model and turn < MODEL_TURN and is_plain(part):
                     continue
-                if not _turn(work, parts, part, first if method is place else turn):
+                seconds = first if method is place else turn * SHARES.get(method, 1)
+                if not _turn(work, parts, part, seconds):
                     del of[method]
         if not any(working[id(part)] for part in waiting):
             break
@@ -151,3 +152,7 @@ def model(parts: Parts, part: Part) -> Iterator[None]:
         if outcome.reason == "interrupted":
             raise KeyboardInterrupt
         yield
+
+
+SHARES: dict[Method, float] = {descend: 1.5, improve: 2.5}
+"""How much longer than others a method's turns are."""
