@@ -23,8 +23,8 @@ def add_parser(subparsers: Subparsers) -> None:
         subparsers,
         "demo",
         run,
-        "solve, verify and draw a training iteration of SqueezeNet",
-        details="Writes plan.json, profile.svg and profile.png.",
+        "order, allocate, verify and draw a training iteration of SqueezeNet",
+        details="Writes plan.json, and profile and allocation as .svg and .png.",
         examples=["lowtide demo", "lowtide demo --out pictures"],
     )
     parser.add_argument("--out", default="demo", metavar="FOLDER", help="made if missing (default demo)")
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     """Solve, verify, draw."""
     from ..instances import check_writable, load, read_plan, write_plan
     from ..models.errors import UsageError
-    from ..models.problem import Peak
+    from ..models.problem import Offsets, Peak
     from ..models.verify import verify
     from ..results import plot
     from ..solvers.solve import solve
@@ -60,11 +60,19 @@ def run(args: argparse.Namespace) -> int:
     if best.plan is None or not is_verified(best):
         note(f"found no plan: {best.status} {best.detail}".rstrip())
         return exit_status(best)
-    write_plan(best.plan, files["plan"])
+    with Progress() as progress:
+        addresses = Offsets.from_plan(graph, best.plan)
+        placed = solve(addresses, time_limit=args.time_limit, progress=progress)
+    if placed.plan is None or not is_verified(placed):
+        note(f"found no allocation: {placed.status} {placed.detail}".rstrip())
+        return exit_status(placed)
+    write_plan(placed.plan, files["plan"])
     verify(graph, read_plan(files["plan"])).raise_if_invalid()
     plot.profile(best, ax=ax)
+    allocation = plot.allocation(placed, graph, plot.new_axes())
     for kind in ("svg", "png"):
         plot.save(ax, files[kind])
+        plot.save(allocation, files[f"allocation_{kind}"])
     found: dict[str, Any] = {
         "instance": SPEC,
         "ops": len(graph.ops),
@@ -75,8 +83,10 @@ def run(args: argparse.Namespace) -> int:
         "bound": best.bound,
         "gap": best.gap,
         "status": str(best.status),
+        "height": placed.objective,
+        "height_bound": placed.bound,
         "verified": True,
-        "seconds": round(sum(best.seconds.values()), 3),
+        "seconds": round(sum(best.seconds.values()) + sum(placed.seconds.values()), 3),
         "files": files,
     }
     if args.json:
@@ -86,7 +96,13 @@ def run(args: argparse.Namespace) -> int:
     return exit_status(best)
 
 
-_FILES = {"plan": "plan.json", "svg": "profile.svg", "png": "profile.png"}
+_FILES = {
+    "plan": "plan.json",
+    "svg": "profile.svg",
+    "png": "profile.png",
+    "allocation_svg": "allocation.svg",
+    "allocation_png": "allocation.png",
+}
 
 
 def _print(found: dict[str, Any]) -> None:
@@ -103,6 +119,8 @@ def _print(found: dict[str, Any]) -> None:
             ["proved bound", "none" if found["bound"] is None else exact_bytes(found["bound"])],
             ["gap", format_gap(found["gap"])],
             ["status", found["status"]],
+            ["height of the allocation, in place where ops may", exact_bytes(found["height"])],
+            ["proved bound of heights", exact_bytes(found["height_bound"])],
             ["verified", "yes"],
             ["seconds", f"{found['seconds']:.2f}"],
         ],

@@ -217,7 +217,9 @@ def test_demo_proves_verifies_and_draws(tmp_path: Path) -> None:
     assert found["objective"] == found["bound"] <= found["greedy"] <= found["reference"]
     for path in found["files"].values():
         assert (tmp_path / path).stat().st_size > 1000
-    assert answer("verify", "pictures/plan.json", cwd=tmp_path)["valid"]
+    verdict = answer("verify", "pictures/plan.json", cwd=tmp_path)
+    assert (verdict["valid"], verdict["heights"]) == (True, {"memory": found["height"]})
+    assert found["height"] == found["height_bound"]
 
 
 def test_python_and_command_line_agree(tmp_path: Path) -> None:
