@@ -101,10 +101,12 @@ def plain_kernel(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return overlap_kernel
 
 
-@pytest.mark.parametrize("matrix", [0, 4000])
+@pytest.mark.parametrize("addresses", [0, 10])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_plain_python_takes_the_same_course(seed: int, matrix: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(overlap_tables, "MATRIX", matrix)
+def test_plain_python_takes_the_same_course(
+    seed: int, addresses: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(overlap_tables, "ADDRESSES", addresses)
     data = crowd(seed)
     capacity = int(data.load.max())
 
@@ -123,9 +125,10 @@ def test_plain_python_takes_the_same_course(seed: int, matrix: int, monkeypatch:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_the_offset_proposed_is_the_best(seed: int) -> None:
+def test_the_offset_proposed_is_the_best(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of every buffer, against all of its offsets; and the clashes that are kept are those there are."""
     k = overlap_kernel
+    monkeypatch.setattr(overlap_tables, "ADDRESSES", seed % 2 * 10)
     data = crowd(seed)
     search = OverlapSearch.of(data, seed)
     assert search is not None
@@ -144,7 +147,7 @@ def test_the_offset_proposed_is_the_best(seed: int) -> None:
             costs = [k.overlap(tables, run, i, y) for y in range(0, most + 1, a)]
             run.state[k.COST], run.state[k.TIES] = 2**62, 0
             if tables.shapes[i + 1] - tables.shapes[i] == 1:
-                k.look(tables, run, i, most)
+                (k.look_along if run.state[k.ALONG] else k.look)(tables, run, i, most)
             else:
                 k.look_widely(tables, run, i, most)
             if run.state[k.TIES] and not len(tables.partner[tables.partner_at[i] : tables.partner_at[i + 1]]):

@@ -18,8 +18,8 @@ from ....formulations.offsets_data import Integers
 Integers32 = NDArray[np.int32]
 
 # Scalars of a run, in `Run.state`.
-RANDOM, QUEUED, CLASHES, CAPACITY, HEAVIEST, MOST, BEST, COST, TIES, EVALUATED, RAISED, NOW = range(12)
-STATE_SIZE = 12
+RANDOM, QUEUED, CLASHES, CAPACITY, HEAVIEST, MOST, BEST, COST, TIES, EVALUATED, RAISED, NOW, ALONG = range(13)
+STATE_SIZE = 13
 NOWHERE = -1
 
 
@@ -44,8 +44,6 @@ class Tables(NamedTuple):
         The pairs of shapes from this number on are of partners.
     base
         First weight of a pair of shapes, and what it grows by.
-    matrix
-        Number of the pair by two shapes, -1 if they do not meet; empty if few do.
     """
 
     size: Integers
@@ -62,7 +60,6 @@ class Tables(NamedTuple):
     partner_at: Integers
     paired: int
     base: Integers
-    matrix: Integers32
 
 
 class Run(NamedTuple):
@@ -82,8 +79,6 @@ class Run(NamedTuple):
         By buffer, the pairs of shapes of it that overlap.
     queue, queued
         Buffers that overlap others and are to be looked at, and whether a buffer is one of them.
-    order, place
-        All ends by address, and where each is in this order; empty if there is no matrix.
     at, sums, slopes, ends, pairs, lowers, uppers
         Room for the evaluation of one buffer: what it meets, by address. Of each end the address, the
         weighted bytes below it, the weight above it, its number, and the number of the pair; and which
@@ -97,8 +92,6 @@ class Run(NamedTuple):
     clashes: Integers
     queue: Integers
     queued: NDArray[np.bool_]
-    order: Integers32
-    place: Integers32
     at: Integers
     sums: Integers
     slopes: Integers
@@ -108,7 +101,7 @@ class Run(NamedTuple):
     uppers: Integers32
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(nogil=True)  # type: ignore[untyped-decorator]
 def draw(state: Integers, count: int) -> int:
     """Return a random number below `count`: the upper 31 of 48 bits of a linear congruence."""
     x = (int(state[RANDOM]) * 25214903917 + 11) & 281474976710655
@@ -116,7 +109,7 @@ def draw(state: Integers, count: int) -> int:
     return ((x >> 17) * count) >> 31
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(nogil=True)  # type: ignore[untyped-decorator]
 def enqueue(run: Run, fixed: Integers, i: int) -> None:
     """Have a buffer looked at, if it may move."""
     if not run.queued[i] and fixed[i] < 0:
@@ -125,10 +118,9 @@ def enqueue(run: Run, fixed: Integers, i: int) -> None:
         run.state[QUEUED] += 1
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def propose(run: Run, offset: int, cost: int) -> None:
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def propose(state: Integers, offset: int, cost: int) -> None:
     """Take an offset as the best if it is; of equal ones, each is as likely."""
-    state = run.state
     if cost < state[COST]:
         state[BEST], state[COST], state[TIES] = offset, cost, 1
     elif cost == state[COST]:
@@ -137,22 +129,13 @@ def propose(run: Run, offset: int, cost: int) -> None:
             state[BEST] = offset
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(nogil=True)  # type: ignore[untyped-decorator]
 def gather(tables: Tables, run: Run, u: int) -> int:
     """Write what a shape meets to ``run.at``, ``run.ends`` and ``run.pairs`` by address; return how many.
 
-    The row keeps the order: next time it is nearly sorted. If there is a matrix, the order of all ends is
-    kept instead, and what is not met left out: that is faster if most are met.
+    The row keeps the order: next time it is nearly sorted.
     """
     ends, pair, at, edges = tables.ends, tables.pair, run.at, run.edges
-    if len(tables.matrix):
-        met = tables.matrix[u]
-        count = 0
-        for e in run.order:
-            p = met[e >> 1]
-            run.ends[count], run.pairs[count], at[count] = e, p, edges[e]
-            count += p >= 0
-        return count
     begin = int(tables.rows[u])
     count = int(tables.rows[u + 1]) - begin
     for k in range(count):
@@ -170,27 +153,7 @@ def gather(tables: Tables, run: Run, u: int) -> int:
     return count
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def put_edge(run: Run, e: int, x: int) -> None:
-    """Give an end another address, and its place in the order of all if that is kept."""
-    order, place, edges = run.order, run.place, run.edges
-    edges[e] = x
-    if len(order) == 0:
-        return
-    z = place[e]
-    while z > 0 and edges[order[z - 1]] > x:
-        order[z] = order[z - 1]
-        place[order[z]] = z
-        z -= 1
-    while z + 1 < len(order) and edges[order[z + 1]] < x:
-        order[z] = order[z + 1]
-        place[order[z]] = z
-        z += 1
-    order[z] = e
-    place[e] = z
-
-
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(nogil=True)  # type: ignore[untyped-decorator]
 def overlap(tables: Tables, run: Run, i: int, offset: int) -> int:
     """Return the weighted overlap of a buffer at an offset."""
     total = 0
@@ -207,7 +170,7 @@ def overlap(tables: Tables, run: Run, i: int, offset: int) -> int:
     return total
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(nogil=True)  # type: ignore[untyped-decorator]
 def look(tables: Tables, run: Run, i: int, most: int) -> None:
     """Propose the offsets where a buffer of one shape overlaps least, in holes alone if it overlaps none."""
     u = tables.shapes[i]
@@ -223,9 +186,9 @@ def look(tables: Tables, run: Run, i: int, most: int) -> None:
             if a > 1:
                 bottom, top = -(-bottom // a) * a, top // a * a
             if bottom <= top:
-                propose(run, bottom, 0)
+                propose(run.state, bottom, 0)
                 if bottom < top:
-                    propose(run, top, 0)
+                    propose(run.state, top, 0)
         if k < count:
             depth += 1 - 2 * (ends[k] & 1)
         before = x
@@ -249,9 +212,13 @@ def look(tables: Tables, run: Run, i: int, most: int) -> None:
         lowers[k - found] = k
         found += side
     now = run.offsets[i]
-    run.state[NOW] = below(run, count, now + high) - below(run, count, now + low)
-    propose(run, 0, below(run, count, high) - below(run, count, low))
-    propose(run, most, below(run, count, most + high) - below(run, count, most + low))
+    run.state[NOW] = below(at, sums, slopes, count, now + high) - below(at, sums, slopes, count, now + low)
+    propose(run.state, 0, below(at, sums, slopes, count, high) - below(at, sums, slopes, count, low))
+    propose(
+        run.state,
+        most,
+        below(at, sums, slopes, count, most + high) - below(at, sums, slopes, count, most + low),
+    )
     at[count] = 2**62
     for z in range(found):
         k = uppers[z]
@@ -265,9 +232,9 @@ def look(tables: Tables, run: Run, i: int, most: int) -> None:
         while at[here + 1] <= y + high:
             here += 1
         cost = sums[here] + slopes[here] * (y + high - at[here])
-        cost -= sums[k] if a == 1 else below(run, count, y + low)
+        cost -= sums[k] if a == 1 else below(at, sums, slopes, count, y + low)
         if cost <= run.state[COST]:
-            propose(run, y, cost)
+            propose(run.state, y, cost)
     here = 0
     for z in range(count - found):
         k = lowers[z]
@@ -280,27 +247,61 @@ def look(tables: Tables, run: Run, i: int, most: int) -> None:
             break
         while at[here + 1] <= y + low:
             here += 1
-        cost = sums[k] if a == 1 else below(run, count, y + high)
+        cost = sums[k] if a == 1 else below(at, sums, slopes, count, y + high)
         if at[here] <= y + low:
             cost -= sums[here] + slopes[here] * (y + low - at[here])
         if cost <= run.state[COST]:
-            propose(run, y, cost)
+            propose(run.state, y, cost)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def below(run: Run, count: int, x: int) -> int:
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def look_along(tables: Tables, run: Run, i: int, most: int) -> None:
+    """Do what `look` does with one number per address instead of an order of what is met."""
+    u = tables.shapes[i]
+    low, high, a = tables.low[u], tables.high[u], tables.alignment[i]
+    begin, end = tables.rows[u], tables.rows[u + 1]
+    sums, edges, ends, state = run.sums, run.edges, tables.ends, run.state
+    capacity = state[CAPACITY]
+    for x in range(capacity + 1):
+        sums[x] = 0
+    for z in range(begin, end):
+        e = ends[z]
+        sums[edges[e]] += run.weights[tables.pair[z]] * (1 - 2 * (e & 1))
+    weight = 0
+    total = 0
+    for x in range(capacity + 1):
+        weight += sums[x]
+        sums[x] = total
+        total += weight
+    now = run.offsets[i]
+    state[NOW] = sums[now + high] - sums[now + low]
+    propose(state, 0, sums[high] - sums[low])
+    propose(state, most, sums[most + high] - sums[most + low])
+    for z in range(begin, end):
+        e = ends[z]
+        y = edges[e] - (low if e & 1 else high)
+        if a > 1:
+            y = (y + (e & 1) * (a - 1)) // a * a
+        if 0 <= y <= most:
+            cost = sums[y + high] - sums[y + low]
+            if cost <= state[COST]:
+                propose(state, y, cost)
+
+
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def below(at: Integers, sums: Integers, slopes: Integers, count: int, x: int) -> int:
     """Return the weighted bytes below an address."""
     low, high = 0, count
     while low < high:
         middle = (low + high) // 2
-        if run.at[middle] <= x:
+        if at[middle] <= x:
             low = middle + 1
         else:
             high = middle
-    return run.sums[low - 1] + run.slopes[low - 1] * (x - run.at[low - 1]) if low else 0
+    return sums[low - 1] + slopes[low - 1] * (x - at[low - 1]) if low else 0
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(nogil=True)  # type: ignore[untyped-decorator]
 def look_widely(tables: Tables, run: Run, i: int, most: int) -> None:
     """Propose the offsets where a buffer of several shapes overlaps least."""
     at, slopes, a = run.at, run.slopes, tables.alignment[i]
@@ -332,18 +333,18 @@ def look_widely(tables: Tables, run: Run, i: int, most: int) -> None:
         bottom = max(0, -(-before // a) * a)
         top = min(most, x // a * a)
         if bottom <= top and before < x:
-            propose(run, bottom, total + slope * (bottom - before))
+            propose(run.state, bottom, total + slope * (bottom - before))
             if bottom < top:
-                propose(run, top, total + slope * (top - before))
+                propose(run.state, top, total + slope * (top - before))
         total += slope * (x - before)
         if k < count:
             slope += slopes[k]
         before = x
-    propose(run, 0, overlap(tables, run, i, 0))
-    propose(run, most, overlap(tables, run, i, most))
+    propose(run.state, 0, overlap(tables, run, i, 0))
+    propose(run.state, most, overlap(tables, run, i, most))
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(nogil=True)  # type: ignore[untyped-decorator]
 def move(tables: Tables, run: Run, i: int, offset: int) -> None:
     """Give a buffer another offset, and have those that it now overlaps looked at."""
     old = run.offsets[i]
@@ -371,14 +372,13 @@ def move(tables: Tables, run: Run, i: int, offset: int) -> None:
                 run.clashes[j] += 1
                 run.state[CLASHES] += 1
                 enqueue(run, tables.fixed, j)
-        put_edge(run, 2 * u, offset + low)
-        put_edge(run, 2 * u + 1, offset + high)
+        run.edges[2 * u], run.edges[2 * u + 1] = offset + low, offset + high
     run.offsets[i] = offset
     if run.clashes[i] > 0:
         enqueue(run, tables.fixed, i)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(nogil=True)  # type: ignore[untyped-decorator]
 def raise_weights(tables: Tables, run: Run) -> int:
     """Raise the weight of each pair that overlaps, and have both looked at; return the work it took."""
     state, work = run.state, len(run.clashes)
@@ -466,13 +466,17 @@ def improve(tables: Tables, run: Run, work: int, restless: int) -> bool:
         first, last = tables.shapes[i], tables.shapes[i + 1]
         work -= 16 + tables.rows[last] - tables.rows[first]
         if last - first == 1:
-            look(tables, run, i, most)
+            if state[ALONG]:
+                work -= state[CAPACITY] // 4
+                look_along(tables, run, i, most)
+            else:
+                look(tables, run, i, most)
         else:
             look_widely(tables, run, i, most)
         for p in range(tables.partner_at[i], tables.partner_at[i + 1]):
             offset = run.offsets[tables.partner[p]]
             if offset <= most and offset % tables.alignment[i] == 0:
-                propose(run, offset, overlap(tables, run, i, offset))
+                propose(state, offset, overlap(tables, run, i, offset))
         if run.clashes[i] > 0 and state[COST] > 0:
             if last - first > 1 or tables.partner_at[i] < tables.partner_at[i + 1]:
                 state[NOW] = overlap(tables, run, i, run.offsets[i])

@@ -15,13 +15,10 @@ STEPS = 4
 LIGHTEST, HEAVIEST = 4, 4096
 """A pair weighs `STEPS` times the largest size over its own smaller size at first, within these limits."""
 
-DENSE = 10
-"""Ends in all per end met, on average, up to which the matrix pays."""
+ADDRESSES = 10
+"""Addresses per end met, on average, up to which one number per address pays."""
 
-MATRIX = 4000
-"""Shapes for which there is a matrix at most."""
-
-RESTLESS = 128
+RESTLESS = 64
 """Of 256 moves, how many are of a buffer that overlaps nothing."""
 
 
@@ -98,10 +95,6 @@ class RunState:
         order = np.argsort(row, kind="stable")
         other = np.concatenate((right, left))[order]
         number = np.concatenate((np.arange(pairs), np.arange(pairs)))[order]
-        dense = count <= MATRIX and count * count <= DENSE * len(row)
-        matrix = np.full((count, count) if dense else (0, 0), -1, dtype=np.int32)
-        if dense:
-            matrix[left, right] = matrix[right, left] = np.arange(pairs)
         size = high - low
         smaller = np.minimum(size[left], size[right])
         base = STEPS * smaller.max(initial=1) // np.maximum(1, smaller)
@@ -122,7 +115,6 @@ class RunState:
             partner_at=_pointers(partners[:, 0], data.count),
             paired=pairs - int(together.sum()),
             base=np.clip(base, LIGHTEST, HEAVIEST),
-            matrix=matrix,
         )
         self._now: Any = None
 
@@ -143,15 +135,15 @@ class RunState:
         )
         offsets = np.where(free, drawn * t.alignment, t.fixed)
         edges = np.stack((offsets[t.owner] + t.low, offsets[t.owner] + t.high), axis=1).reshape(-1)
-        order = np.argsort(edges if len(t.matrix) else edges[:0], kind="stable").astype(np.int32)
-        if not len(t.matrix):
+        along = capacity <= ADDRESSES * len(self._row) // len(t.size)
+        if not along:
             rows = np.lexsort((edges[t.ends], self._row))
             t.ends[:], t.pair[:] = t.ends[rows], t.pair[rows]
         state = np.zeros(k.STATE_SIZE, dtype=np.int64)
         state[k.RANDOM] = random.integers(2**48)
-        state[k.CAPACITY] = capacity
+        state[k.CAPACITY], state[k.ALONG] = capacity, along
         state[k.MOST], state[k.HEAVIEST] = most, t.base.max(initial=1)
-        room = max(2 * widest, len(order)) + 2
+        room = max(2 * widest, along * (capacity + 1)) + 2
         self._now = k.Run(
             state=state,
             offsets=offsets,
@@ -160,8 +152,6 @@ class RunState:
             clashes=np.zeros(len(t.size), dtype=np.int64),
             queue=np.zeros(len(t.size), dtype=np.int64),
             queued=np.zeros(len(t.size), dtype=np.bool_),
-            order=order,
-            place=np.argsort(order).astype(np.int32),
             at=np.zeros(room, dtype=np.int64),
             sums=np.zeros(room, dtype=np.int64),
             slopes=np.zeros(room, dtype=np.int64),
