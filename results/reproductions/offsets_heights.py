@@ -51,9 +51,12 @@ def optimal_plans(folder: Path) -> list[Path]:
 
 
 def experiment(plans: list[Path], folder: Path) -> Path:
-    """Return the committed experiment with the plans among its instances."""
-    lines = ",\n".join(f'    "{plan.resolve()}"' for plan in plans)
-    text = PLAN.read_text().replace("instances = [\n", f"instances = [\n{lines},\n")
+    """Return the committed experiment with the plans as further instances.
+
+    A plan whose residencies are those of the reference order is no further question: it is left out.
+    """
+    lines = "".join(f'    "{plan.resolve()}",\n' for plan in plans)
+    text = re.sub(r"\]\n\Z", f"{lines}]\n", PLAN.read_text())
     path = folder / "offsets.toml"
     path.write_text(text)
     return path
@@ -111,6 +114,16 @@ def _title(spec: str) -> tuple[str, int]:
     return f"{name}, optimal order", 2
 
 
+def draw() -> None:
+    """Draw the README's picture: addresses for a training iteration, in its order of least peak."""
+    with tempfile.TemporaryDirectory() as scratch:
+        plan, placed = f"{scratch}/plan.json", f"{scratch}/placed.json"
+        lowtide("solve", "peak", "onnx:squeezenet?train=1", "--plan", plan, "--quiet")
+        lowtide("solve", "offsets", plan, "--plan", placed, "--quiet")
+        out = HERE / "squeezenet_allocation.svg"
+        lowtide("plot", placed, "--kind", "allocation", "-o", out)
+
+
 def markdown(table: list[dict[str, Any]]) -> str:
     """Return the rows as a Markdown table, bytes exact."""
     lines = [
@@ -152,6 +165,7 @@ def main() -> None:
     text = markdown(table)
     (HERE / "offsets_heights.md").write_text(text)
     into_readme("offsets_heights", text)
+    draw()
 
 
 if __name__ == "__main__":
