@@ -53,10 +53,11 @@ def optimal_plans(folder: Path) -> list[Path]:
 def experiment(plans: list[Path], folder: Path) -> Path:
     """Return the committed experiment with the plans as further instances.
 
-    A plan whose residencies are those of the reference order is no further question: it is left out.
+    A plan whose residencies are those of the reference order is no further question. The last of several
+    names of one question stands, so the plans come first.
     """
     lines = "".join(f'    "{plan.resolve()}",\n' for plan in plans)
-    text = re.sub(r"\]\n\Z", f"{lines}]\n", PLAN.read_text())
+    text = PLAN.read_text().replace("instances = [\n", f"instances = [\n{lines}")
     path = folder / "offsets.toml"
     path.write_text(text)
     return path
