@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from lowtide.instances import load_buffers
+from lowtide.models.units import format_gap
 from lowtide.results.reproductions.readme import into_readme
 from lowtide.results.sweeps.job import data_folder, loadable
 from lowtide.results.tables.store import read_records
@@ -137,7 +138,7 @@ def markdown(table: list[dict[str, Any]]) -> str:
     for row in table:
         cells = [row["buffers of"]]
         cells += [f"{row[key]:,}" for key in ("count", "max load", "height", "bound")]
-        cells += [f"{100 * row['gap']:.2f}%", row["status"], f"{row['first']:.2f}", f"{row['seconds']:.2f}"]
+        cells += [format_gap(row["gap"]), row["status"], f"{row['first']:.2f}", f"{row['seconds']:.2f}"]
         cells.append(f"{row['rss'] / 2**20:,.0f} MiB")
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
