@@ -7,98 +7,15 @@ stand in this one file: the compiler's cache knows no other.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from ....formulations.offsets_data import Integers
-
-Integers32 = NDArray[np.int32]
+from .overlap_tables import Run, Tables
 
 # Scalars of a run, in `Run.state`.
 RANDOM, QUEUED, CLASHES, CAPACITY, HEAVIEST, MOST, BEST, COST, TIES, EVALUATED, RAISED, NOW, ALONG = range(13)
 STATE_SIZE = 13
 NOWHERE = -1
-
-
-class Tables(NamedTuple):
-    """A part as flat arrays that do not change, but for the order within the rows.
-
-    Attributes
-    ----------
-    size, alignment, fixed
-        By buffer, as in `OffsetsData`.
-    shapes, low, high
-        The windows of buffer `i`, each once, are ``low[u]`` to ``high[u]`` for the shapes `u` in
-        ``shapes[i]:shapes[i + 1]``.
-    owner
-        The buffer of each shape.
-    rows, ends, pair
-        The row of shape `u`, ``rows[u]:rows[u + 1]``, lists both ends of the shapes that it meets in some
-        section: ``2 * v`` the lower end, ``2 * v + 1`` the upper one; and the number of the pair of shapes.
-    partner, partner_at
-        Buffers that may lie at the same offset as `i`: ``partner[partner_at[i]:partner_at[i + 1]]``.
-    paired
-        The pairs of shapes from this number on are of partners.
-    base
-        First weight of a pair of shapes, and what it grows by.
-    """
-
-    size: Integers
-    alignment: Integers
-    fixed: Integers
-    shapes: Integers
-    low: Integers
-    high: Integers
-    owner: Integers
-    rows: Integers
-    ends: Integers32
-    pair: Integers32
-    partner: Integers
-    partner_at: Integers
-    paired: int
-    base: Integers
-
-
-class Run(NamedTuple):
-    """The state of a run.
-
-    Attributes
-    ----------
-    state
-        Scalars, as numbered above.
-    offsets
-        By buffer.
-    edges
-        Address of the lower end ``2 * v`` and of the upper end ``2 * v + 1`` of each shape.
-    weights
-        By pair of shapes.
-    clashes
-        By buffer, the pairs of shapes of it that overlap.
-    queue, queued
-        Buffers that overlap others and are to be looked at, and whether a buffer is one of them.
-    at, sums, slopes, ends, pairs, lowers, uppers
-        Room for the evaluation of one buffer: what it meets, by address. Of each end the address, the
-        weighted bytes below it, the weight above it, its number, and the number of the pair; and which
-        ones are lower and upper ends.
-    """
-
-    state: Integers
-    offsets: Integers
-    edges: Integers
-    weights: Integers
-    clashes: Integers
-    queue: Integers
-    queued: NDArray[np.bool_]
-    at: Integers
-    sums: Integers
-    slopes: Integers
-    ends: Integers32
-    pairs: Integers32
-    lowers: Integers32
-    uppers: Integers32
 
 
 @njit(nogil=True)  # type: ignore[untyped-decorator]
