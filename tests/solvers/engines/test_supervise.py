@@ -70,7 +70,11 @@ def test_memory_above_the_limit_stops_the_solver(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(("interrupts", "reason"), [(0, "time"), (1, "interrupted"), (2, "interrupted")])
-def test_solver_that_does_not_stop_is_abandoned_and_heard_no_more(interrupts: int, reason: str) -> None:
+def test_solver_that_does_not_stop_is_abandoned_and_heard_no_more(
+    monkeypatch: pytest.MonkeyPatch, interrupts: int, reason: str
+) -> None:
+    if interrupts == 2:  # the second one must come before the patience ends, else it would stop the tests
+        monkeypatch.setattr(supervise, "GRACE_SECONDS", 5.0)
     solver = Solver(obeys=False, interrupts=interrupts)
     supervisor = supervised(solver, time_limit=None if interrupts else 1e-9)
     assert (supervisor.reason, supervisor.abandoned) == (reason, True)
