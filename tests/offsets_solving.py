@@ -87,6 +87,7 @@ def _solve_cpsat(model: Any, decode: Callable[[Any], tuple[int, ...]]) -> Found 
     assert model.validate() == ""
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
+    solver.parameters.catch_sigint_signal = False  # else Ctrl-C ends the process from then on
     status = solver.solve(model)
     if status == cp_model.INFEASIBLE:
         return None

@@ -107,6 +107,7 @@ def test_hint_gives_every_variable_a_value_that_is_feasible(formulation: ModuleT
         from ortools.sat.python import cp_model
 
         solver = cp_model.CpSolver()
+        solver.parameters.catch_sigint_signal = False
         solver.parameters.fix_variables_to_their_hinted_value = True
         assert solver.solve(built.model) == cp_model.OPTIMAL
         assert solver.objective_value == found[0]
