@@ -81,6 +81,7 @@ def test_cpsat_file_solved_by_cpsat_alone_has_the_optimum(
     model = CpModel()
     assert model.proto.parse_text_format(text_format.MessageToString(proto))
     solver = CpSolver()
+    solver.parameters.catch_sigint_signal = False
     solver.parameters.num_workers = 1
     assert solver.solve(model) == OPTIMAL
     assert solver.objective_value == (OPTIMUM if peak else HEIGHT // 10)
