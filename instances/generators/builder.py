@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable, Sequence
 
 from ...models.graph import Graph, Op, Tensor
-from ..onnx_import.roofline import duration_ns
+from ..roofline import duration_ns
 
 EQUAL_BYTES = 10
 """The size of every tensor of a family with ``sizes=equal``."""

@@ -16,8 +16,8 @@ from .derivatives import DERIVATIVES, Step
 from .element_types import TRAINABLE
 from .forward import ELEMENTWISE, Draft, ForwardPass
 from .network import Network, Node
-from .roofline import multiply_adds
 from .views import VIEWS
+from .work import multiply_adds
 
 
 def differentiable_storages(network: Network, where: str) -> set[str]:

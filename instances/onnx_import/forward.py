@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ...models.graph import Op, Tensor
+from ..roofline import duration_ns
 from .derivatives import DERIVATIVES
 from .network import Network, Node
-from .roofline import duration_ns, multiply_adds
+from .work import multiply_adds
 
 ELEMENTWISE = frozenset(
     {
