@@ -158,7 +158,8 @@ def summary(result: Result, loaded: float, plan_path: str | None) -> list[tuple[
         rows.append(("objective", exact_bytes(result.objective)))
     if result.bound is not None:
         proof = {"exact": "exact", "floating": "to floating point"}.get(result.proof or "", "unknown")
-        rows.append(("bound", f"{exact_bytes(result.bound)}, proof {proof}"))
+        kind = "" if result.bound_kind is None else f" by {result.bound_kind}"
+        rows.append(("bound", f"{exact_bytes(result.bound)}{kind}, proof {proof}"))
         rows.append(("gap", format_gap(result.gap)))
     if result.graph is not None and result.problem == "peak" and result.objective is not None:
         rows.append(("reference", compared_with_reference(result)))

@@ -32,11 +32,12 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TracePoint:
-    """What was known after `seconds`: incumbent and proved bound, None while there is none."""
+    """What was known after `seconds`: incumbent and proved bound with its kind, None while there is none."""
 
     seconds: float
     incumbent: int | None
     bound: int | None
+    bound_kind: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,10 +55,14 @@ class Result:
     proof
         "exact" (integer reasoning) or "floating" (a MILP solver's, rounded up to the next integer
         with a margin); None without a bound.
+    bound_kind
+        What proved the bound, such as "working set", "forced bytes", "cut", "descents", "exhaustive
+        pass" (`peak`), "load", "branch and bound" (`offsets`), "CP-SAT", "HiGHS"; None if there is
+        none, or if the method does not say.
     seconds
         Of building, solving and verifying.
     trace
-        Incumbent and bound over time.
+        Incumbent, bound and its kind over time.
     allocation
         Offset by buffer id, of problem `offsets`.
     certificate
@@ -73,6 +78,7 @@ class Result:
     bound: int | None = None
     reason: str | None = None
     proof: str | None = None
+    bound_kind: str | None = None
     plan: Plan | None = None
     allocation: Mapping[str, int] | None = field(default=None, repr=False)
     detail: str = ""
@@ -111,10 +117,11 @@ class Result:
             "gap": self.gap,
             "reason": self.reason,
             "proof": self.proof,
+            "bound_kind": self.bound_kind,
             "verified": self.verification is not None and self.verification.valid,
             "detail": self.detail,
             "seconds": {k: round(v, 6) for k, v in self.seconds.items()},
-            "trace": [[round(p.seconds, 6), p.incumbent, p.bound] for p in self.trace],
+            "trace": [[round(p.seconds, 6), p.incumbent, p.bound, p.bound_kind] for p in self.trace],
             "certificate": None if self.certificate is None else dict(self.certificate),
             "versions": dict(self.versions),
             "plan": plan,

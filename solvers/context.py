@@ -64,8 +64,8 @@ class Context:
         Called with one line of text now and then.
     answer, incumbent
         The best answer, as `Problem.read` returns it, and its objective; None while there is none.
-    bound, proof
-        The best proved bound, and how it is proved.
+    bound, proof, bound_kind
+        The best proved bound; "exact" or "floating"; what proved it, as `Result.bound_kind` says.
     build_seconds
         Of building solver models, written by the method; None if it builds none.
     """
@@ -83,6 +83,7 @@ class Context:
     incumbent: int | None = None
     bound: int | None = None
     proof: str | None = None
+    bound_kind: str | None = None
     build_seconds: float | None = None
     trace: list[TracePoint] = field(default_factory=list)
 
@@ -123,10 +124,20 @@ class Context:
             self._note()
         return value
 
-    def raise_bound(self, value: int, proof: str = "exact") -> None:
-        """Take a proved lower bound on the objective if it is the best so far."""
+    def raise_bound(self, value: int, proof: str = "exact", *, kind: str | None = None) -> None:
+        """Take a proved lower bound on the objective if it is the best so far.
+
+        Parameters
+        ----------
+        value
+            In the unit of the problem.
+        proof
+            "exact" for integer reasoning, "floating" for that of a MILP solver.
+        kind
+            What proved it, in a few words that people and tables show; None if the method does not say.
+        """
         if self.bound is None or value > self.bound:
-            self.bound, self.proof = value, proof
+            self.bound, self.proof, self.bound_kind = value, proof, kind
             self._note()
 
     def option(self, name: str, default: int) -> int:
@@ -145,7 +156,7 @@ class Context:
         return int(text)
 
     def _note(self) -> None:
-        self.trace.append(TracePoint(self.elapsed(), self.incumbent, self.bound))
+        self.trace.append(TracePoint(self.elapsed(), self.incumbent, self.bound, self.bound_kind))
         known = [f"incumbent {self.incumbent}"] if self.incumbent is not None else []
         known += [f"bound {self.bound}"] if self.bound is not None else []
         self.progress(", ".join(known))

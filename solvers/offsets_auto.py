@@ -100,7 +100,7 @@ def prove(parts: Parts, part: Part) -> Iterator[None]:
             if isinstance(answer, Found):
                 parts.offer(part, answer.offsets)
             elif isinstance(answer, Infeasible):
-                parts.raise_bound(part, target + 1)
+                parts.raise_bound(part, target + 1, kind="branch and bound")
             elif answer is not None:
                 return
             yield
@@ -120,7 +120,7 @@ def descend(parts: Parts, part: Part) -> Iterator[None]:
                 if isinstance(answer, Found):
                     parts.offer(part, answer.offsets)
                 elif isinstance(answer, Infeasible):
-                    parts.raise_bound(part, height - step + 1)
+                    parts.raise_bound(part, height - step + 1, kind="branch and bound")
                 elif answer is not None:
                     return
                 if time.perf_counter() > end:

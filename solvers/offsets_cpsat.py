@@ -162,7 +162,7 @@ class _Runs:
             ),
         )
         if outcome.infeasible:
-            parts.raise_bound(part, built.upper + 1)
+            parts.raise_bound(part, built.upper + 1, kind="CP-SAT")
         reached = part.height is not None and part.height <= upper
         self._share = 0.5 if reached else max(0.05, self._share * 0.7)
         if run.time_limit is not None and run.elapsed() > run.time_limit + 2 * GRACE_SECONDS:

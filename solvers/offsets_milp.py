@@ -98,5 +98,5 @@ def _solve_part(parts: Parts, part: Part, name: str, seconds: float) -> Outcome:
     )
     if outcome.infeasible:
         run.floor = goal - 1
-        run.raise_bound(built.upper + 1, "floating")
+        run.raise_bound(built.upper + 1, "floating", kind="HiGHS" if name == "highs" else name)
     return outcome

@@ -42,7 +42,7 @@ def _solve(problem: Peak, context: Context, formulation: ModuleType, what: str) 
     data = peak_data(problem)
     if context.answer is None:
         context.offer(range(data.n))
-    context.raise_bound(formulation.bound(data) * data.unit)
+    context.raise_bound(formulation.bound(data) * data.unit, kind="forced bytes")
     if context.closed:
         return Outcome()
     refused = refuse_if_too_large(

@@ -153,6 +153,7 @@ def _judge(problem: Problem, method: Method, context: Context, outcome: Outcome)
         bound=context.bound,
         reason=None if status is Status.OPTIMAL else outcome.reason,
         proof=context.proof,
+        bound_kind=context.bound_kind,
         plan=None if judgement is None else judgement.plan,
         allocation=None if judgement is None else judgement.allocation,
         detail=detail,

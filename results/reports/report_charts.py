@@ -219,7 +219,7 @@ def sparkline(gaps: Sequence[Point], end: float, x: Axis) -> str:
 def own_gaps(trace: Sequence[Sequence[Any]]) -> list[Point]:
     """Return the gap of a run between its own incumbent and bound, over time."""
     gaps: list[Point] = []
-    for seconds, incumbent, bound in trace:
+    for seconds, incumbent, bound, *_ in trace:  # the kind of the bound follows, in newer records
         if incumbent is None or bound is None:
             gap = None
         elif incumbent == bound:

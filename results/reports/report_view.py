@@ -180,6 +180,7 @@ def _facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     pairs = [
         ("detail", record.get("detail")),
         ("proof of the bound", record.get("proof")),
+        ("bound by", record.get("bound_kind")),
         ("verified", "yes" if record.get("verified") else "no"),
         ("killed by", record.get("killed_by")),
         ("seconds", phases),

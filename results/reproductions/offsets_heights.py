@@ -72,7 +72,7 @@ def rows(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
             raise SystemExit(f"{record['instance']}: {record['status']}, {record['detail']}")
         title, group = _title(record["spec"])
         buffers = load_buffers(loadable(record["spec"]))
-        first = next(seconds for seconds, incumbent, _ in record["trace"] if incumbent is not None)
+        first = next(point[0] for point in record["trace"] if point[1] is not None)
         found.append(
             {
                 "group": group,

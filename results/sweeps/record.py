@@ -115,6 +115,7 @@ def unanswered(run: RunSpec, status: str, reason: str | None, detail: str) -> di
         "gap": None,
         "reason": reason,
         "proof": None,
+        "bound_kind": None,
         "verified": False,
         "detail": detail,
         "seconds": {},

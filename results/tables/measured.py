@@ -130,7 +130,7 @@ def primal_integrals(runs: pd.DataFrame) -> pd.Series[Any]:
 
 
 def traces(runs: pd.DataFrame) -> Iterator[list[tuple[float, float | None, float | None]]]:
-    """Yield the trace of each run: points (seconds, incumbent, bound); none of a run without an answer.
+    """Yield the trace of each run: points (seconds, incumbent, bound, …); none of a run without an answer.
 
     A run whose record has no trace knows its objective and bound at its end.
     """

@@ -76,7 +76,7 @@ def solve_cpsat(
 
     def on_bound(value: float) -> None:
         if math.isfinite(value):
-            context.raise_bound(to_objective(round(value)))
+            context.raise_bound(to_objective(round(value)), kind="CP-SAT")
         if context.closed:
             solver.stop_search()
 
@@ -120,7 +120,7 @@ def _outcome(
         return Outcome(infeasible=True, detail=detail)
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         context.offer(decode(solver.value))
-        context.raise_bound(to_objective(round(solver.best_objective_bound)))
+        context.raise_bound(to_objective(round(solver.best_objective_bound)), kind="CP-SAT")
     if context.closed or status == cp_model.OPTIMAL:
         return Outcome(detail=detail)
     return Outcome(reason=supervisor.reason or _own_reason(context), detail=detail)

@@ -88,7 +88,7 @@ def solve_highs(
     def take_bound(value: float) -> None:
         bound = integer_bound(value)
         if bound is not None:
-            context.raise_bound(to_objective(bound), "floating")
+            context.raise_bound(to_objective(bound), "floating", kind="HiGHS")
         if context.closed:
             highs.cancelSolve()
 

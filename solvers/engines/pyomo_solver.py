@@ -121,7 +121,7 @@ def solve_pyomo(
         reported = objective
     bound = None if reported is None else integer_bound(reported)
     if bound is not None:
-        context.raise_bound(to_objective(bound), "floating")
+        context.raise_bound(to_objective(bound), "floating", kind=name)
     if context.closed or optimal:
         return Outcome(detail=detail)
     # Not every solver says that it ran out of time.

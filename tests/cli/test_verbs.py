@@ -21,6 +21,7 @@ RECORD = {
     "gap",
     "reason",
     "proof",
+    "bound_kind",
     "verified",
     "seconds",
     "trace",

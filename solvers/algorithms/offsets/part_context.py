@@ -47,10 +47,10 @@ class PartContext(Context):
         self.incumbent = self.part.height
         return -1 if self.incumbent is None else self.incumbent
 
-    def raise_bound(self, value: int, proof: str = "exact") -> None:
+    def raise_bound(self, value: int, proof: str = "exact", *, kind: str | None = None) -> None:
         """Take a proved bound on the height of the part."""
         if value > self.floor:
-            self.parts.raise_bound(self.part, value, proof)
+            self.parts.raise_bound(self.part, value, proof, kind=kind)
 
 
 def part_context(parts: Parts, part: Part, *, seconds: float, floor: int, seed: int) -> PartContext:

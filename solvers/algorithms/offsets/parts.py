@@ -61,7 +61,7 @@ class Parts:
                 self._start[b.id] = b.offset or 0
                 self._floor[b.pool] = max(self._floor[b.pool], b.offset or 0)
         self._clash = _clash(problem.buffers)
-        self._raise()
+        self._raise(kind="load")
         if not self.parts and not self.infeasible:
             context.offer(dict(self._start))
         elif isinstance(known := context.answer, dict):  # a hint
@@ -109,11 +109,11 @@ class Parts:
             self.context.offer(answer)
         return True
 
-    def raise_bound(self, part: Part, value: int, proof: str = "exact") -> None:
+    def raise_bound(self, part: Part, value: int, proof: str = "exact", *, kind: str | None = None) -> None:
         """Take a proved bound on the height of a part, in its units, if it is the best so far."""
         if value > part.bound:
             part.bound = value
-            self._raise(proof)
+            self._raise(proof, kind)
 
     def outcome(self, reason: str | None = None) -> Outcome:
         """Return how a method ends that has nothing more to do, or whose time is up."""
@@ -142,9 +142,9 @@ class Parts:
     def _needed(self, pool: str) -> int:
         return max((p.needed for p in self.parts if p.data.pool == pool), default=0)
 
-    def _raise(self, proof: str = "exact") -> None:
+    def _raise(self, proof: str = "exact", kind: str | None = None) -> None:
         total = sum(max(floor, self._needed(pool)) for pool, floor in self._floor.items())
-        self.context.raise_bound(total, proof)
+        self.context.raise_bound(total, proof, kind=kind)
 
 
 def _clash(buffers: Buffers) -> str:
