@@ -1,0 +1,1 @@
+"""Published orders and searches for minimum peak memory, as their sources state them."""
