@@ -162,7 +162,7 @@ def check_magnitude(graph: Graph) -> None:
     InstanceError
         If a sum reaches 2**62.
     """
-    modes = [mode for op in graph.ops for mode in op.all_modes]
+    modes = [mode for op in graph.ops for mode in op.modes or (op,)]  # an op has the fields of its only mode
     sums = {
         "nbytes": sum(t.nbytes for t in graph.tensors) + sum(m.workspace for m in modes),
         "duration_ns": sum(m.duration_ns for m in modes),

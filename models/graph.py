@@ -146,6 +146,11 @@ class Op:
         """The modes; the one given by `duration_ns` and `workspace` if none is listed."""
         return self.modes or (Mode(duration_ns=self.duration_ns, workspace=self.workspace),)
 
+    @property
+    def least_workspace(self) -> int:
+        """The least workspace of its modes, in bytes."""
+        return min(mode.workspace for mode in self.modes) if self.modes else self.workspace
+
 
 @dataclass(frozen=True, slots=False, kw_only=True, eq=False)
 class Graph:
@@ -276,7 +281,9 @@ class Graph:
             "final": sum(t.final for t in self.tensors),
             "bytes": sum(t.nbytes for t in self.tensors),
             "bytes_by_kind": {k: v for k, v in by_kind.items() if v},
-            "duration_ns": sum(min(m.duration_ns for m in op.all_modes) for op in self.ops),
+            "duration_ns": sum(
+                min(m.duration_ns for m in op.modes) if op.modes else op.duration_ns for op in self.ops
+            ),
         }
 
     def _repr_html_(self) -> str:
@@ -290,6 +297,7 @@ class Graph:
 
 
 def _op_to_dict(op: Op) -> dict[str, Any]:
+    only = {"duration_ns": op.duration_ns, "workspace": op.workspace, "processors": [], "operands": {}}
     return {
         "name": op.name,
         "kind": op.kind,
@@ -299,15 +307,16 @@ def _op_to_dict(op: Op) -> dict[str, Any]:
         "writes": list(op.writes),
         "after": list(op.after),
         "inplace": [list(pair) for pair in op.inplace],
-        "modes": [
-            {
-                "duration_ns": m.duration_ns,
-                "workspace": m.workspace,
-                "processors": list(m.processors),
-                "operands": {str(t): tier for t, tier in m.operands},
-            }
-            for m in op.all_modes
-        ],
+        "modes": [_mode_to_dict(mode) for mode in op.modes] or [only],
+    }
+
+
+def _mode_to_dict(mode: Mode) -> dict[str, Any]:
+    return {
+        "duration_ns": mode.duration_ns,
+        "workspace": mode.workspace,
+        "processors": list(mode.processors),
+        "operands": {str(t): tier for t, tier in mode.operands},
     }
 
 

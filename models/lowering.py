@@ -101,10 +101,13 @@ def lower_order(graph: Graph, order: Sequence[int], machine: Machine | None = No
 
 def _least_mode(graph: Graph, i: int) -> tuple[int, Mode]:
     """Return number and mode of least workspace, then shortest, among those on one unnamed memory."""
-    modes = [(k, m) for k, m in enumerate(graph.ops[i].all_modes) if not m.operands]
+    op = graph.ops[i]
+    if not op.modes:
+        return 0, op.all_modes[0]
+    modes = [(k, m) for k, m in enumerate(op.modes) if not m.operands]
     if not modes:
         raise InstanceError(
-            f"op {i} {graph.ops[i].name!r}, modes: found operands bound to tiers in every mode, "
+            f"op {i} {op.name!r}, modes: found operands bound to tiers in every mode, "
             "expected one mode without (an order runs on one memory)"
         )
     return min(modes, key=lambda item: (item[1].workspace, item[1].duration_ns, item[0]))

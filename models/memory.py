@@ -144,7 +144,7 @@ def _derive(graph: Graph) -> SequentialMemory:
                 accessed[i].append(t)
             if last_write[t] == accessors[t][-1]:
                 dead_bytes[last_write[t]] += tensor.nbytes
-    workspace = [min(mode.workspace for mode in op.all_modes) for op in graph.ops]
+    workspace = [op.least_workspace for op in graph.ops]
     coexist = graph.accounting is Accounting.COEXIST
     return SequentialMemory(
         initial_bytes=sum(

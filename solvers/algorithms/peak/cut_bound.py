@@ -107,7 +107,7 @@ def working_set_bound(graph: Graph) -> int:
             held.update(op.reads)
         else:
             held.update(t for t in op.reads if graph.tensors[t].final)
-        workspace = min(mode.workspace for mode in op.all_modes)
+        workspace = op.least_workspace
         best = max(best, constant + workspace + sum(sizes[t] for t in held - always))
     return max(best, *(_first_step(state_space(graph, backward=b)) for b in (False, True)))
 
