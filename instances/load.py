@@ -38,6 +38,7 @@ def load(spec: str | os.PathLike[str], **options: object) -> Graph:
     ``onnx:NAME?batch=32&train=1``  a network that ships inside the onnx package; ``weights=1`` keeps
                                   the weights; any other option gives a symbolic dimension its size
     ``gen:FAMILY?n=32&seed=1``    generated; each family has its own options
+    ``torch:NAME?train=1``        a network of ours traced with torch; each has its own options
     ``catalogue:NAME``            bundled
     ============================  ==================================================================
 
@@ -77,6 +78,10 @@ def _load(parsed: Spec, given: Mapping[str, object]) -> Graph:
         from .generators import generate
 
         return generate(parsed.name, **given)
+    if parsed.scheme == "torch":
+        from .torch_import import load_torch
+
+        return load_torch(parsed.name, **given)
     if parsed.scheme == "onnx":
         return _load_onnx(parsed, given)
     if parsed.scheme == "path" and parsed.name.lower().endswith(".onnx"):
@@ -98,11 +103,13 @@ def list_instances() -> list[tuple[str, str]]:
     """
     from .catalogue import entries
     from .generators import FAMILIES
+    from .torch_import import ARCHITECTURES, parameters_of
 
     rows = [(f"catalogue:{entry.name}", entry.description) for entry in entries().values()]
     for name, family in FAMILIES.items():
-        query = "&".join(f"{key}={_text(p.default)}" for key, p in family.parameters.items())
-        rows.append((f"gen:{name}?{query}", family.description))
+        rows.append((f"gen:{name}?{_defaults(family.parameters)}", family.description))
+    for name, network in ARCHITECTURES.items():
+        rows.append((f"torch:{name}?{_defaults(parameters_of(name))}", network.description))
     if importlib.util.find_spec("onnx"):
         from .onnx_import import light_models
 
@@ -110,6 +117,10 @@ def list_instances() -> list[tuple[str, str]]:
             (f"onnx:{name}", "network that ships inside the onnx package") for name in sorted(light_models())
         ]
     return rows
+
+
+def _defaults(parameters: Mapping[str, Parameter]) -> str:
+    return "&".join(f"{key}={_text(p.default)}" for key, p in parameters.items())
 
 
 def _load_file(path: str) -> Graph:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ..models.errors import InstanceError
 from .strict_json import nearest
 
-SCHEMES = ("catalogue", "gen", "native", "onnx")
+SCHEMES = ("catalogue", "gen", "native", "onnx", "torch")
 """The schemes; a specification without one is a path (scheme ``path``)."""
 
 

@@ -1,0 +1,174 @@
+"""Graphs of real networks, traced with torch: inference, or a training step with its optimizer.
+
+`load_torch` builds one of the networks of `architectures` on fake tensors and traces it; `trace` does the
+same for any ``torch.nn.Module``. What the graph holds:
+
+* inputs and targets: ``initial`` tensors of kind input; what inference returns: ``final`` of kind output; in
+  training the loss is what remains;
+* parameters and buffers: ``initial`` and ``final`` tensors of kind weight; optimizer states likewise, of kind
+  state. `load_torch` drops the bytes of both unless asked for ``weights=1``;
+* one op for each aten operator that torch runs on a CPU, forward and backward, in the order of execution;
+  views are folded into their storages, additions of gradients in a row into one n-ary op, and every gradient
+  of a parameter is consumed by an update as soon as it is there (`lowering` has the rules);
+* durations from the roofline model of `lowtide.instances.roofline` (`work` counts bytes and arithmetic).
+
+Torch is an optional extra and slow to import: nothing here imports it before a network is traced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ...models.errors import InstanceError
+from ...models.graph import Graph
+from ..options import Parameter, Value, typed_options
+from ..strict_json import nearest
+from .architectures import ARCHITECTURES, BATCH
+from .updates import STATES
+
+__all__ = ["ARCHITECTURES", "load_torch", "parameters_of", "trace"]
+
+_COMMON = {
+    "batch": BATCH,
+    "train": Parameter(False, "a training step: forward, backward and updates"),
+    "optimizer": Parameter("sgd", "what updates the parameters in training", choices=tuple(STATES)),
+    "weights": Parameter(False, "keep the bytes of weights and optimizer states"),
+}
+
+
+def parameters_of(name: str) -> dict[str, Parameter]:
+    """Return the options of a network by name."""
+    return {**ARCHITECTURES[name].parameters, **_COMMON}
+
+
+def load_torch(name: str, **options: object) -> Graph:
+    """Return the graph of one of the networks of `ARCHITECTURES`.
+
+    Parameters
+    ----------
+    name
+        Of the network.
+    **options
+        Those of `parameters_of`, as text or typed.
+
+    Raises
+    ------
+    InstanceError
+        If the name or an option is unknown, or the network cannot have a size that an option asks for.
+    BackendUnavailable
+        If torch is not installed.
+    """
+    given = "&".join(f"{key}={value}" for key, value in options.items())
+    where = f"torch:{name}" + (f"?{given}" if given else "")
+    if name not in ARCHITECTURES:
+        raise InstanceError(
+            f"instance {where!r}: found unknown network {name!r}, {nearest(name, ARCHITECTURES)}"
+        )
+    values = typed_options(options, parameters_of(name), where)
+    if values["optimizer"] != _COMMON["optimizer"].default and not values["train"]:
+        raise InstanceError(
+            f"instance {where!r}, option optimizer: found {values['optimizer']}, expected train=1 beside it"
+        )
+    from .tracing import require_torch
+
+    require_torch(where)
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    sizes = {key: value for key, value in values.items() if key in ARCHITECTURES[name].parameters}
+    try:
+        with FakeTensorMode():
+            example = ARCHITECTURES[name].build({**sizes, "batch": values["batch"]})
+    except InstanceError as error:
+        raise InstanceError(f"instance {where!r}, {error}") from None
+    graph = trace(
+        example.module,
+        example.inputs,
+        example.targets,
+        example.loss if values["train"] else None,
+        optimizer=str(values["optimizer"]),
+        name=_label(name, values),
+        provenance={"source": where},
+    )
+    return graph if values["weights"] else graph.drop({"weight", "state"})
+
+
+def trace(
+    module: Any,
+    inputs: Mapping[str, Any],
+    targets: Mapping[str, Any] | None = None,
+    loss: Callable[..., Any] | None = None,
+    *,
+    optimizer: str = "sgd",
+    name: str = "traced",
+    provenance: Mapping[str, Any] | None = None,
+) -> Graph:
+    """Return the graph of a training step of a torch module, or of inference if there is no loss.
+
+    Parameters
+    ----------
+    module
+        A ``torch.nn.Module`` on the CPU; it is left in training mode or in evaluation mode. Its computation
+        may not depend on the content of tensors. Nothing is computed, and nothing in it changes.
+    inputs
+        Name -> tensor, the module's positional arguments in their order; only their shapes matter.
+    targets
+        Name -> tensor, what the loss reads beside the module's output.
+    loss
+        ``loss(output, *targets)`` returns a tensor of one element.
+    optimizer
+        ``sgd``, ``momentum`` or ``adamw``.
+    name
+        Of the graph.
+    provenance
+        Where the module comes from (JSON values).
+
+    Raises
+    ------
+    InstanceError
+        If the optimizer is unknown, or no parameter gets a gradient.
+    BackendUnavailable
+        If torch is not installed.
+
+    Examples
+    --------
+    .. code-block:: python
+
+        x, y = torch.zeros(8, 4), torch.zeros(8, 2)
+        graph = trace(torch.nn.Linear(4, 2), {"x": x}, {"y": y}, torch.nn.functional.mse_loss)
+    """
+    from .lowering import lower
+    from .tracing import require_torch, trace_step
+
+    version = require_torch(name).__version__
+    if optimizer not in STATES:
+        raise InstanceError(f"{name}, optimizer: found {optimizer!r}, expected {' or '.join(STATES)}")
+    step = trace_step(module, inputs, targets or {}, loss)
+    if loss is not None and not step.gradients:
+        raise InstanceError(f"{name}: found no parameter that gets a gradient, expected one for training")
+    lowered = lower(step, optimizer)
+    return Graph(
+        name=name,
+        tensors=lowered.tensors,
+        ops=lowered.ops,
+        provenance={
+            **(provenance or {}),
+            "importer": f"torch {version}",
+            "train": loss is not None,
+            **({"optimizer": optimizer} if loss is not None else {}),
+            "durations": "roofline",
+            "views_folded": lowered.views_folded,
+            "sums_folded": lowered.sums_folded,
+            "dead_ops": lowered.dead_ops,
+        },
+    )
+
+
+def _label(name: str, values: Mapping[str, Value]) -> str:
+    """Return the name of the graph: the options that are not at their default."""
+    parts = [name]
+    for key, parameter in parameters_of(name).items():
+        value = values[key]
+        if value != parameter.default:
+            parts.append(str(value) if isinstance(value, str) else key if value is True else f"{key}{value}")
+    return "-".join(parts)

@@ -1,0 +1,91 @@
+"""The networks that the torch importer can build: names, descriptions and options; no torch needed.
+
+Each family is one file with a function ``build(**options)`` that returns an `Example`; it is imported when
+one of its networks is built, because it needs torch. The architectures are written here from their papers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ...options import Parameter, Value
+
+if TYPE_CHECKING:
+    from .example import Example
+
+_MOST = 10**5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Architecture:
+    """A network of a family.
+
+    Parameters
+    ----------
+    family
+        The module of this package that builds it.
+    description
+        As ``lowtide list instances`` shows it.
+    parameters
+        The options that users set, beside those that all networks have.
+    fixed
+        What else the family's ``build`` gets.
+    """
+
+    family: str
+    description: str
+    parameters: Mapping[str, Parameter]
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+
+    def build(self, options: Mapping[str, Value]) -> Example:
+        """Return the module and its data; needs torch.
+
+        Raises
+        ------
+        InstanceError
+            If the network cannot have a size that an option asks for.
+        """
+        example: Example = import_module(f".{self.family}", __name__).build(**options, **self.fixed)
+        return example
+
+
+BATCH = Parameter(1, "size of the batch", least=1, most=_MOST)
+_FLASH = Parameter(False, "attention as one fused op")
+
+
+def _size(default: int, text: str, least: int = 1, most: int = _MOST) -> Parameter:
+    return Parameter(default, text, least=least, most=most)
+
+
+def _image(default: int, least: int = 32) -> Parameter:
+    return _size(default, "side of the image in pixels", least, 4096)
+
+
+def _layers(default: int) -> Parameter:
+    return _size(default, "number of blocks", most=1000)
+
+
+ARCHITECTURES: dict[str, Architecture] = {
+    "resnet18": Architecture(
+        family="resnet",
+        description="residual network of 18 layers",
+        parameters={"image": _image(224)},
+        fixed={"blocks": (2, 2, 2, 2), "bottleneck": False},
+    ),
+    "resnet50": Architecture(
+        family="resnet",
+        description="residual network of 50 layers",
+        parameters={"image": _image(224)},
+        fixed={"blocks": (3, 4, 6, 3), "bottleneck": True},
+    ),
+    "vit_b_16": Architecture(
+        family="vit",
+        description="vision transformer, base, patches of 16 x 16",
+        parameters={"image": _image(224), "layers": _layers(12), "flash": _FLASH},
+        fixed={"width": 768, "heads": 12, "patch": 16},
+    ),
+}
+"""Name -> network."""

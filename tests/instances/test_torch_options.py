@@ -1,0 +1,55 @@
+"""Networks to trace with torch: listed and checked without torch; one line says what is missing."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from lowtide.instances import list_instances, load, parse_spec
+from lowtide.instances.torch_import import ARCHITECTURES, parameters_of
+from lowtide.models.errors import BackendUnavailable, InstanceError
+from tests.commands import refused, within
+
+
+@pytest.fixture
+def _no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+
+
+def test_every_network_is_listed_with_its_options() -> None:
+    listed = {parse_spec(spec).name: text for spec, text in list_instances() if spec.startswith("torch:")}
+    assert listed == {name: network.description for name, network in ARCHITECTURES.items()}
+    for spec in (spec for spec, _ in list_instances() if spec.startswith("torch:")):
+        parsed = parse_spec(spec)
+        assert set(parsed.options) == set(parameters_of(parsed.name))
+
+
+@pytest.mark.usefixtures("_no_torch")
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_without_torch_one_line_names_the_extra(name: str, tmp_path: Path) -> None:
+    with pytest.raises(BackendUnavailable, match=rf"^torch:{name}: .* pip install 'lowtide\[torch\]'$"):
+        load(f"torch:{name}")
+    line = refused("convert", f"torch:{name}?train=1", "g.json", cwd=tmp_path, run=within)
+    assert "lowtide[torch]" in line
+
+
+@pytest.mark.usefixtures("_no_torch")
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ("torch:resnet", r"unknown network 'resnet', did you mean .*resnet18"),
+        ("torch:resnet50?batches=2", r"unknown option 'batches', did you mean batch"),
+        ("torch:resnet50?batch=0", r'option batch: found "0", expected an integer >= 1'),
+        ("torch:resnet50?image=1", r'option image: found "1", expected an integer >= 32 and <= 4096'),
+        ("torch:vit_b_16?layers=many", r'option layers: found "many", expected an integer'),
+        ("torch:resnet50?train=2", r'option train: found "2", expected 0 or 1'),
+        ("torch:resnet50?train=1&optimizer=adam", r'option optimizer: found "adam", expected sgd or'),
+        ("torch:resnet50?optimizer=adamw", r"option optimizer: found adamw, expected train=1 beside it"),
+    ],
+)
+def test_wrong_options_are_refused_before_torch_is_needed(spec: str, words: str) -> None:
+    with pytest.raises(InstanceError, match=rf"^instance '{re.escape(spec)}'.*{words}"):
+        load(spec)
