@@ -25,14 +25,18 @@ from ....models.problem import Peak
 from ...context import Context, Outcome
 from .state_space import StateSpace, state_space
 
-Ready = dict[int, int]
-"""The ops that may be next, each with its increase."""
+PLAIN_STEPS = 50_000
+"""A pass of at most so many steps runs in plain Python: below half a second, about what loading the compiled
+one takes."""
 
-State = tuple[int, int, int, bytearray, list[int], Ready]
-"""Memory now, peak so far, set as a mask, set as flags, ops left per group, what may be next."""
+STEPS_PER_SET = 4
+"""About how many steps a pass looks at per set that stays: decides only which of the two runs."""
 
-Step = tuple[int, int, int, int, int]
-"""Memory after, peak, index of the state, op, set as a mask: sorts as the docstring says."""
+LARGEST = 2**62
+"""The compiled pass has 64-bit integers: from so many bytes on, passes run in plain Python."""
+
+MEMORY = 2**32
+"""Bytes that a search may hold if nobody says."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,10 +49,13 @@ class BeamPass:
         An order with a peak within the limit, or None.
     bound
         A proved lower bound on every peak, or None: there is one only if there is no order.
+    out_of_memory
+        Whether it gave up for lack of memory.
     """
 
     order: tuple[int, ...] | None = None
     bound: int | None = None
+    out_of_memory: bool = False
 
 
 def solve_beam(problem: Peak, context: Context) -> Outcome:
@@ -97,12 +104,16 @@ def beam_pass(
     *,
     exhaustive: bool = False,
     most: int | None = None,
+    nbytes: int = MEMORY,
 ) -> BeamPass:
     """Return an order whose peak is at most the limit, or perhaps a bound, or nothing.
 
     An `exhaustive` pass gives up at once where it would drop a set: unless the time is up or a step has
     more than `width` sets, it settles whether there is such an order. Any pass gives up when it has looked
-    at more than `most` steps, or is on the way to more than twice as many.
+    at more than `most` steps, or is on the way to more than twice as many, or would hold more than `nbytes`.
+
+    A pass that may be long is compiled (`lowtide.solvers.algorithms.peak.compiled_pass`); what it finds does
+    not depend on that.
 
     Examples
     --------
@@ -113,98 +124,30 @@ def beam_pass(
     ...     ops=(Op(name="a", writes=(0,)), Op(name="b", reads=(0,), writes=(1,))),
     ... )
     >>> beam_pass(state_space(graph), 8, 4)
-    BeamPass(order=(0, 1), bound=None)
+    BeamPass(order=(0, 1), bound=None, out_of_memory=False)
     >>> beam_pass(state_space(graph), 7, 4)
-    BeamPass(order=None, bound=8)
+    BeamPass(order=None, bound=8, out_of_memory=False)
     """
-    if not space.n and space.start > limit:
-        return BeamPass(bound=space.start)
-    ready = {v: space.increase[v] for v, some in enumerate(space.before) if not some}
-    first: State = (space.start, 0, 0, bytearray(space.n), [len(ops) for ops in space.groups], ready)
-    states, trail = [first], list[list[tuple[int, int]]]()
-    cut_off: list[int] = []
-    dropped, looked_at = False, 0
-    for step in range(1, space.n + 1):
-        looked_at += sum(len(state[5]) for state in states)
-        if expired():
-            return BeamPass()
-        if most is not None and (
-            looked_at > most or (step > space.n // 16 and looked_at * space.n > 2 * most * step)
-        ):
-            return BeamPass()
-        steps: list[Step] = []
-        for index, state in enumerate(states):
-            _follow(space, state, index, limit, steps, cut_off)
-        steps.sort()
-        if len(cut_off) > 1:
-            cut_off = [min(cut_off)]
-        kept, records, seen = list[State](), list[tuple[int, int]](), set[int]()
-        for memory, peak, index, v, mask in steps:
-            if mask not in seen:
-                if len(kept) == width:
-                    if exhaustive:
-                        return BeamPass()
-                    dropped = True
-                    break
-                seen.add(mask)
-                kept.append(_after(space, states[index], v, memory, peak, mask))
-                records.append((index, v))
-        if not kept:
-            return BeamPass(bound=None if dropped else cut_off[0])
-        states = kept
-        trail.append(records)
-    walk, index = [], 0
-    for records in reversed(trail):
-        index, v = records[index]
-        walk.append(v)
-    return BeamPass(order=space.order(walk[::-1]))
+    if not space.n:
+        return BeamPass(order=()) if space.start <= limit else BeamPass(bound=space.start)
+    longest = space.n * min(width, 2 ** min(space.n, 60)) * STEPS_PER_SET
+    if min(longest, longest if most is None else most) <= PLAIN_STEPS or largest(space) >= LARGEST:
+        from .plain_pass import plain_pass
+
+        return plain_pass(space, limit, width, expired, exhaustive=exhaustive, most=most)
+    from .compiled_pass import compiled_pass
+
+    return compiled_pass(space, limit, width, expired, exhaustive=exhaustive, most=most, nbytes=nbytes)
 
 
-def _follow(
-    space: StateSpace, state: State, index: int, limit: int, steps: list[Step], cut_off: list[int]
-) -> None:
-    """Append the steps that leave a state: the free one that frees most, or all within the limit."""
-    now, peak, mask, _, _, ready = state
-    extra, before = space.extra, space.extra_before
-    free: Step | None = None
-    for v, increase in ready.items():
-        if increase <= 0 and (free is None or now + increase < free[0]):
-            cost = now + extra[v] + (0 if before else increase)
-            if cost <= limit:
-                free = (now + increase, max(peak, cost), index, v, mask | 1 << v)
-    if free is not None:
-        steps.append(free)
-        return
-    least = None
-    for v, increase in ready.items():
-        cost = now + extra[v] + (0 if before else increase)
-        if cost <= limit:
-            steps.append((now + increase, cost if cost > peak else peak, index, v, mask | 1 << v))
-        elif least is None or cost < least:
-            least = cost
-    if least is not None:
-        cut_off.append(least)
+def largest(space: StateSpace) -> int:
+    """Return a bound on all costs and memories of a space, bytes."""
+    rise = sum(map(abs, space.increase)) + sum(space.group_bytes)
+    return space.start + rise + max(space.extra, default=0)
 
 
-def _after(space: StateSpace, state: State, v: int, memory: int, peak: int, mask: int) -> State:
-    """Return the state after walking over v."""
-    _, _, _, flags, left, ready = state
-    flags, ready = bytearray(flags), ready.copy()
-    flags[v] = 1
-    del ready[v]
-    if space.groups_of[v]:
-        left = left.copy()
-        for g in space.groups_of[v]:
-            left[g] -= 1
-            if left[g] == (len(space.groups[g]) - 1 if space.backward else 1):
-                for u in space.groups[g]:
-                    if u in ready:
-                        ready[u] -= space.group_bytes[g]
-    for w in space.after[v]:
-        if all(flags[u] for u in space.before[w]):
-            ready[w] = space.increase[w] - sum(
-                space.group_bytes[g]
-                for g in space.groups_of[w]
-                if (left[g] < len(space.groups[g]) if space.backward else left[g] == 1)
-            )
-    return memory, peak, mask, flags, left, ready
+def gives_up(looked_at: int, step: int, n: int, most: int | None) -> bool:
+    """Return whether a pass that is done with `step` of n steps has looked at too many, or is about to."""
+    if most is None:
+        return False
+    return looked_at > most or (step > n // 16 and looked_at * n > 2 * most * step)

@@ -1,0 +1,113 @@
+"""The passes of `beam` in plain Python: no compiled library to load, so the first to try.
+
+The sets of a step are in the order of their discovery: of the set they come from, then of the op. A set
+that is met again with a lower peak takes the place of that step where places decide (among equals).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .beam import BeamPass, gives_up
+from .state_space import StateSpace
+
+Ready = dict[int, int]
+"""The ops that may be next, each with its increase."""
+
+State = tuple[int, int, int, bytearray, list[int], Ready]
+"""Memory now, peak so far, set as a mask, set as flags, ops left per group, what may be next."""
+
+Step = tuple[int, int, int, int, int]
+"""Memory after, peak, index of the state, op, set as a mask: sorts as the docstring of `beam` says."""
+
+
+def plain_pass(
+    space: StateSpace,
+    limit: int,
+    width: int,
+    expired: Callable[[], bool],
+    *,
+    exhaustive: bool,
+    most: int | None,
+) -> BeamPass:
+    """Return what `beam_pass` describes; the space must have ops."""
+    ready = {v: space.increase[v] for v, some in enumerate(space.before) if not some}
+    first: State = (space.start, 0, 0, bytearray(space.n), [len(ops) for ops in space.groups], ready)
+    states, trail = [first], list[list[tuple[int, int]]]()
+    cut_off: list[int] = []
+    dropped, looked_at = False, 0
+    for step in range(1, space.n + 1):
+        looked_at += sum(len(state[5]) for state in states)
+        if expired() or gives_up(looked_at, step, space.n, most):
+            return BeamPass()
+        found: dict[int, Step] = {}
+        for index, state in enumerate(states):
+            for way in _follow(space, state, index, limit, cut_off):
+                if way[4] not in found or way[1] < found[way[4]][1]:
+                    found[way[4]] = way
+        if len(cut_off) > 1:
+            cut_off = [min(cut_off)]
+        steps = list(found.values())
+        if len(steps) > width:
+            if exhaustive:
+                return BeamPass()
+            dropped = True
+            steps = sorted(steps)[:width]
+        if not steps:
+            return BeamPass(bound=None if dropped else cut_off[0])
+        states = [_after(space, states[way[2]], way) for way in steps]
+        trail.append([(way[2], way[3]) for way in steps])
+    walk, index = list[int](), 0
+    for records in reversed(trail):
+        index, v = records[index]
+        walk.append(v)
+    return BeamPass(order=space.order(walk[::-1]))
+
+
+def _follow(space: StateSpace, state: State, index: int, limit: int, cut_off: list[int]) -> list[Step]:
+    """Return the steps that leave a state: the free one that frees most, or all within the limit."""
+    now, peak, mask, _, _, ready = state
+    extra, before = space.extra, space.extra_before
+    free: Step | None = None
+    least = None
+    steps: list[Step] = []
+    for v in sorted(ready):
+        after = now + ready[v]
+        cost = extra[v] + (now if before else after)
+        if cost <= limit:
+            step = (after, cost if cost > peak else peak, index, v, mask | 1 << v)
+            steps.append(step)
+            if after <= now and (free is None or after < free[0]):
+                free = step
+        elif least is None or cost < least:
+            least = cost
+    if free is not None:
+        return [free]
+    if least is not None:
+        cut_off.append(least)
+    return steps
+
+
+def _after(space: StateSpace, state: State, step: Step) -> State:
+    """Return the state after a step."""
+    memory, peak, _, v, mask = step
+    _, _, _, flags, left, ready = state
+    flags, ready = bytearray(flags), ready.copy()
+    flags[v] = 1
+    del ready[v]
+    if space.groups_of[v]:
+        left = left.copy()
+        for g in space.groups_of[v]:
+            left[g] -= 1
+            if left[g] == (len(space.groups[g]) - 1 if space.backward else 1):
+                for u in space.groups[g]:
+                    if u in ready:
+                        ready[u] -= space.group_bytes[g]
+    for w in space.after[v]:
+        if all(flags[u] for u in space.before[w]):
+            ready[w] = space.increase[w] - sum(
+                space.group_bytes[g]
+                for g in space.groups_of[w]
+                if (left[g] < len(space.groups[g]) if space.backward else left[g] == 1)
+            )
+    return memory, peak, mask, flags, left, ready
