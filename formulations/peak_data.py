@@ -40,7 +40,7 @@ import numpy as np
 from ..models.errors import LowtideError, UsageError
 from ..models.graph import Accounting
 from ..models.memory import sequential_memory
-from ..models.precedence import Precedence, precedence
+from ..models.precedence import precedence
 
 if TYPE_CHECKING:
     from ..models.problem import Peak
@@ -74,7 +74,7 @@ class ModelSize:
 
 @dataclass(frozen=True, kw_only=True)
 class PeakData:
-    """The data of the page of mathematics, all bytes in multiples of `unit`."""
+    """The data of the page of mathematics, all bytes in multiples of `unit`; sets of ops are bit masks."""
 
     n: int
     unit: int
@@ -85,7 +85,8 @@ class PeakData:
     latest: tuple[int, ...]
     lifetimes: tuple[Lifetime, ...]
     workspace: tuple[int, ...]
-    precedence: Precedence
+    ancestors: tuple[int, ...]
+    descendants: tuple[int, ...]
 
     @property
     def total(self) -> int:
@@ -126,7 +127,7 @@ def peak_data(problem: Peak) -> PeakData:
             base += tensor.nbytes
         elif accessors and tensor.nbytes:
             born = None if tensor.initial else accessors[0]
-            last = () if tensor.final else _maximal(accessors, order.ancestors)
+            last = () if tensor.final else maximal(accessors, order.ancestors)
             held = not replace or tensor.final or t in graph.ops[accessors[-1]].writes
             merged[born, last, held] = merged.get((born, last, held), 0) + tensor.nbytes
     workspace = [min(mode.workspace for mode in op.all_modes) for op in graph.ops]
@@ -138,12 +139,13 @@ def peak_data(problem: Peak) -> PeakData:
         unit=unit,
         replace=replace,
         base=base // unit,
-        predecessors=tuple(_reduced(before, order.ancestors) for before in order.predecessors),
+        predecessors=tuple(maximal(before, order.ancestors) for before in order.predecessors),
         earliest=tuple(mask.bit_count() for mask in order.ancestors),
         latest=tuple(n - 1 - mask.bit_count() for mask in order.descendants),
         lifetimes=lifetimes,
         workspace=tuple(w // unit for w in workspace),
-        precedence=order,
+        ancestors=order.ancestors,
+        descendants=order.descendants,
     )
     if data.total >= LARGEST_TOTAL:
         raise UsageError(
@@ -155,13 +157,12 @@ def peak_data(problem: Peak) -> PeakData:
 
 def forced_bound(data: PeakData) -> int:
     """Return the bound of the page of mathematics, in units (of no ops: the constant)."""
-    ancestors, descendants = data.precedence.ancestors, data.precedence.descendants
     everything = (1 << data.n) - 1
     forced = np.array(data.workspace, dtype=np.int64)
     for x in data.lifetimes:
-        mask = everything if x.born is None else descendants[x.born] | (1 << x.born)
+        mask = everything if x.born is None else data.descendants[x.born] | (1 << x.born)
         if x.last:
-            needed = closure(x.last, ancestors)
+            needed = closure(x.last, data.ancestors)
             mask &= needed if x.held else needed & ~sum(1 << i for i in x.last)
         bits = np.frombuffer(mask.to_bytes(data.n // 8 + 1, "little"), dtype=np.uint8)
         forced += np.unpackbits(bits, bitorder="little", count=data.n).astype(np.int64) * x.nbytes
@@ -179,7 +180,7 @@ def shared_deaths(data: PeakData) -> dict[tuple[int, ...], int]:
 
 def death_window(data: PeakData, ops: tuple[int, ...]) -> tuple[int, int]:
     """Return how many ops have run, at the least and at the most, when the last of `ops` just has."""
-    return closure(ops, data.precedence.ancestors).bit_count(), 1 + max(data.latest[i] for i in ops)
+    return closure(ops, data.ancestors).bit_count(), 1 + max(data.latest[i] for i in ops)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,16 +261,9 @@ def closure(ops: tuple[int, ...], ancestors: tuple[int, ...]) -> int:
     return mask
 
 
-def _maximal(ops: tuple[int, ...], ancestors: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the ops that are ancestors of no other one."""
-    covered, kept = 0, []
-    for i in reversed(ops):
-        if not covered >> i & 1:
-            kept.append(i)
+def maximal(ops: Sequence[int], ancestors: Sequence[int]) -> tuple[int, ...]:
+    """Return the ops that are ancestors of no other one, in their order."""
+    covered = 0
+    for i in ops:
         covered |= ancestors[i]
-    return tuple(reversed(kept))
-
-
-def _reduced(before: tuple[int, ...], ancestors: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the predecessors that no other predecessor implies (transitive reduction)."""
-    return _maximal(before, ancestors)
+    return tuple(i for i in ops if not covered >> i & 1)

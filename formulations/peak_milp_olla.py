@@ -1,8 +1,11 @@
 r"""Minimum peak memory as the MILP of OLLA, in Pyomo: create and preserve binaries per tensor and step.
 
 Source: Steiner, Elhoushi, Kahn, Hegarty, "OLLA: optimizing the lifetime and location of arrays to
-reduce the memory usage of neural networks", 2022, section 3 (MODeL, ICML 2023): its node ordering,
-without spilling, rematerialization and addresses.
+reduce the memory usage of neural networks", arXiv 2210.12924, 2022, section 3 (MODeL, ICML 2023): its node
+ordering, without spilling, rematerialization and addresses. Checked against the authors' code,
+github.com/facebookresearch/MODel_opt, ``olla/scheduler.py``, ``Scheduler.ComputeOptimalSchedule``: 3 is its
+"correctness", 4 its "precedence" constraint, 1 the generation of each tensor exactly once, 5 its memory at
+each timestep. `peak_milp_olla_tensors` is the model with that code's own variables.
 
 Data: see `peak_data` (ops :math:`i \in I` at positions 0..n-1 with windows [earliest, latest], lifetimes
 l with :math:`F_l`, :math:`A_l`, :math:`b_l`, held, workspace :math:`w_i`, constant `base`, in units).
@@ -324,5 +327,5 @@ def _span(data: PeakData, x: Lifetime) -> Span:
     start, sure = (0, 0) if x.born is None else (data.earliest[x.born] + 1, data.latest[x.born] + 1)
     if not x.last:
         return Span(start, sure, data.n, data.n)
-    needed = closure(x.last, data.precedence.ancestors).bit_count()
+    needed = closure(x.last, data.ancestors).bit_count()
     return Span(start, sure, needed - 1, max(data.latest[i] for i in x.last))

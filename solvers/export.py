@@ -15,6 +15,7 @@ from ..formulations import (
     peak_cpsat_positions,
     peak_cpsat_steps,
     peak_milp_olla,
+    peak_milp_olla_tensors,
     peak_milp_steps,
 )
 from ..formulations.offsets_data import OffsetsData, offsets_data
@@ -43,8 +44,8 @@ def export_model(
     problem
         What the model states.
     method
-        One that builds a model: for `peak` "milp", "milp-steps", "cpsat" or "cpsat-positions", for
-        `offsets` "milp", "cpsat" or "cpsat-sections".
+        One that builds a model: for `peak` "milp", "milp-tensors", "milp-steps", "cpsat" or
+        "cpsat-positions", for `offsets` "milp", "cpsat" or "cpsat-sections".
     path
         Its suffix is the format: ``.mps`` or ``.lp`` for a MILP, ``.pb.txt`` (or ``.pbtxt``) or the
         binary ``.pb`` for CP-SAT.
@@ -128,6 +129,10 @@ def _write_olla(data: PeakData, path: Path) -> None:
     _write_milp(peak_milp_olla.build(data).model, path)
 
 
+def _write_olla_tensors(data: PeakData, path: Path) -> None:
+    _write_milp(peak_milp_olla_tensors.build(data).model, path)
+
+
 def _write_milp_steps(data: PeakData, path: Path) -> None:
     _write_milp(peak_milp_steps.build(data).model, path)
 
@@ -160,6 +165,7 @@ _WRITERS: Mapping[str, Mapping[str, Writer]] = {
         "cpsat": (CPSAT_SUFFIXES, _write_steps),
         "cpsat-positions": (CPSAT_SUFFIXES, _write_positions),
         "milp": (MILP_SUFFIXES, _write_olla),
+        "milp-tensors": (MILP_SUFFIXES, _write_olla_tensors),
         "milp-steps": (MILP_SUFFIXES, _write_milp_steps),
     },
     Offsets.name: {

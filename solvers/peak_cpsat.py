@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import time
+from functools import partial
 from types import ModuleType
 
 from ..formulations import peak_cpsat_positions, peak_cpsat_steps
-from ..formulations.peak_data import BuildTimeout, peak_data
 from ..models.problem import Peak
 from .context import Context, Outcome
 from .engines.cpsat import check_options, solve_cpsat
-from .engines.memory import refuse_if_too_large
+from .peak_models import OPTIONS, solve_model
 
 _BYTES_PER_TERM = 600
 """Measured at the peak of presolve and search on traced training graphs, per thread: 300 to 640."""
@@ -20,7 +19,7 @@ _MOST_COPIES = 8
 
 
 def solve_steps(problem: Peak, context: Context) -> Outcome:
-    """Solve the time-indexed formulation, from the known order (else the reference order) and bound.
+    """Solve the time-indexed formulation; options and start as in `lowtide.solvers.peak_models`.
 
     Examples
     --------
@@ -33,46 +32,19 @@ def solve_steps(problem: Peak, context: Context) -> Outcome:
 
 
 def solve_positions(problem: Peak, context: Context) -> Outcome:
-    """Solve the formulation by positions, from the known order (else the reference order) and bound."""
+    """Solve the formulation by positions; else as `solve_steps`."""
     return _solve(problem, context, peak_cpsat_positions, "the CP-SAT model by positions")
 
 
 def _solve(problem: Peak, context: Context, formulation: ModuleType, what: str) -> Outcome:
-    check_options(context.options)
-    data = peak_data(problem)
-    if context.answer is None:
-        context.offer(range(data.n))
-    context.raise_bound(formulation.bound(data) * data.unit, kind="forced bytes")
-    if context.closed:
-        return Outcome()
-    refused = refuse_if_too_large(
-        formulation.size(data),
-        bytes_per_term=_BYTES_PER_TERM * min(context.threads, _MOST_COPIES),
-        context=context,
-        what=what,
-    )
-    if refused is not None:
-        return refused
-    began = time.perf_counter()
-    try:
-        built = formulation.build(
-            data,
-            lower=data.to_units(context.bound or 0),
-            upper=None if context.incumbent is None else context.incumbent // data.unit,
-            hint=context.answer,
-            expired=lambda: context.expired,
-        )
-    except BuildTimeout:
-        return Outcome(reason="time", detail=f"{what} was not built in time")
-    finally:
-        context.build_seconds = time.perf_counter() - began
-    context.progress(f"{what}: built in {context.build_seconds:.2f} s")
-    return solve_cpsat(
-        built.model,
+    check_options(context.options, OPTIONS)
+    return solve_model(
+        problem,
         context,
-        decode=lambda value: formulation.decode(built, value),
-        to_objective=lambda units: units * data.unit,
-        defaults=search_defaults(context.threads),
+        formulation,
+        what,
+        bytes_per_term=_BYTES_PER_TERM * min(context.threads, _MOST_COPIES),
+        run=partial(solve_cpsat, defaults=search_defaults(context.threads), own_options=OPTIONS),
     )
 
 

@@ -67,6 +67,14 @@ class Method:
         return loaded
 
 
+_PEAK_MODELS = (
+    ("start", "reference (default), or bounds: first what auto takes first, as hint and bound"),
+    ("plain", "1: without the orders of pairs that the known order's peak forces (default 0)"),
+)
+"""Options of every method that solves a model of `peak`."""
+
+_MILP = ("solver", "any solver that Pyomo finds (default highs)")
+
 METHODS = (
     Method(
         name="auto",
@@ -108,6 +116,7 @@ METHODS = (
         run=".peak_cpsat:solve_steps",
         summary="CP-SAT, time-indexed: which op at which step",
         exact=True,
+        options=_PEAK_MODELS,
         engine="cpsat",
     ),
     Method(
@@ -116,16 +125,31 @@ METHODS = (
         run=".peak_cpsat:solve_positions",
         summary="CP-SAT, positions: permutation and cumulative lifetimes",
         exact=True,
+        options=_PEAK_MODELS,
         engine="cpsat",
     ),
     Method(
         name="milp",
         problem="peak",
         run=".peak_milp:solve_olla",
-        summary="MILP of OLLA in Pyomo: create and preserve binaries per tensor and step",
+        summary="MILP of OLLA in Pyomo: create binaries per op, preserve binaries per tensor and step",
         exact=True,
         source="Steiner et al., OLLA, 2022 (MODeL, ICML 2023), section 3",
-        options=(("solver", "any solver that Pyomo finds (default highs)"),),
+        options=(_MILP, *_PEAK_MODELS),
+        engine="highs",
+    ),
+    Method(
+        name="milp-tensors",
+        problem="peak",
+        run=".peak_milp:solve_tensors",
+        summary="MILP of OLLA in Pyomo: create and preserve binaries per tensor, several ops per step",
+        exact=True,
+        source="Steiner et al., OLLA, 2022 (MODeL, ICML 2023), section 3",
+        options=(
+            _MILP,
+            _PEAK_MODELS[0],
+            ("plain", "1: without forced orders, and with OLLA's windows: longest chains (default 0)"),
+        ),
         engine="highs",
     ),
     Method(
@@ -134,8 +158,15 @@ METHODS = (
         run=".peak_milp:solve_steps",
         summary="MILP in Pyomo, time-indexed by executed sets: a stronger relaxation than OLLA's",
         exact=True,
-        options=(("solver", "any solver that Pyomo finds (default highs)"),),
+        options=(_MILP, *_PEAK_MODELS),
         engine="highs",
+    ),
+    Method(
+        name="local-search",
+        problem="peak",
+        run=".algorithms.peak.local_search:solve_local_search",
+        summary="annealing by moves of blocks, aimed at where the memory is highest; any size",
+        options=(("runs", "after which it ends by itself (default 100)"),),
     ),
     Method(
         name="serenity",

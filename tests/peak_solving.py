@@ -8,7 +8,13 @@ from __future__ import annotations
 from random import Random
 from types import ModuleType
 
-from lowtide.formulations import peak_cpsat_positions, peak_cpsat_steps, peak_milp_olla, peak_milp_steps
+from lowtide.formulations import (
+    peak_cpsat_positions,
+    peak_cpsat_steps,
+    peak_milp_olla,
+    peak_milp_olla_tensors,
+    peak_milp_steps,
+)
 from lowtide.formulations.peak_data import peak_data
 from lowtide.models.graph import Graph
 from lowtide.models.problem import Peak
@@ -22,6 +28,7 @@ FORMULATIONS = {
     "cpsat": peak_cpsat_steps,
     "cpsat-positions": peak_cpsat_positions,
     "milp": peak_milp_olla,
+    "milp-tensors": peak_milp_olla_tensors,
     "milp-steps": peak_milp_steps,
 }
 """The formulation of each exact method."""
@@ -33,7 +40,7 @@ def solve_model(formulation: ModuleType, graph: Graph, **build_options: object) 
     context = Context(problem=problem, threads=1, time_limit=60)
     data = peak_data(problem)
     built = formulation.build(data, **build_options)
-    run = solve_highs if formulation in (peak_milp_olla, peak_milp_steps) else solve_cpsat
+    run = solve_cpsat if formulation in (peak_cpsat_steps, peak_cpsat_positions) else solve_highs
     outcome = run(
         built.model,
         context,

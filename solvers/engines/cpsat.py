@@ -33,6 +33,7 @@ def solve_cpsat(
     decode: Callable[[Value], Sequence[int]],
     to_objective: Callable[[int], int],
     defaults: Mapping[str, str] | None = None,
+    own_options: Sequence[str] = (),
 ) -> Outcome:
     """Run CP-SAT on a model that minimizes; incumbents and bounds go to the context as they come.
 
@@ -48,6 +49,8 @@ def solve_cpsat(
         Turns a value of the model's objective into one of the problem's.
     defaults
         Solver parameters that suit the model, as text; options of the context override them.
+    own_options
+        Options of the context that are not the solver's.
 
     Returns
     -------
@@ -62,7 +65,7 @@ def solve_cpsat(
     from ortools.sat.python import cp_model
 
     solver = cp_model.CpSolver()
-    set_parameters(solver.parameters, context, defaults or {})
+    set_parameters(solver.parameters, context, defaults or {}, own_options)
     if problem := model.validate():
         raise RuntimeError(f"invalid CP-SAT model: {problem}")
     if context.expired:
@@ -138,7 +141,9 @@ def _own_reason(context: Context) -> str | None:
     return None if context.memory_limit is None else "memory"
 
 
-def set_parameters(parameters: Any, context: Context, defaults: Mapping[str, str]) -> None:
+def set_parameters(
+    parameters: Any, context: Context, defaults: Mapping[str, str], own_options: Sequence[str] = ()
+) -> None:
     """Set limits, seed and threads, then the model's defaults, then the user's options.
 
     Raises
@@ -156,15 +161,17 @@ def set_parameters(parameters: Any, context: Context, defaults: Mapping[str, str
         parameters.max_time_in_seconds = context.remaining()
     if context.memory_limit is not None:
         parameters.max_memory_in_mb = max(1, context.memory_limit // 2**20)
-    for name, text in {**defaults, **context.options}.items():
+    options = {name: text for name, text in context.options.items() if name not in own_options}
+    for name, text in {**defaults, **options}.items():
         if not parameters.merge_text_format(_assignment(name, text)):
             raise UsageError(f"solver option {name}: found {text!r}, expected one that CP-SAT takes")
 
 
-def check_options(options: Mapping[str, str]) -> None:
+def check_options(options: Mapping[str, str], own_options: Sequence[str] = ()) -> None:
     """Raise `UsageError` if CP-SAT has no parameter of such a name, or of another type."""
     for name, text in options.items():
-        _assignment(name, text)
+        if name not in own_options:
+            _assignment(name, text)
 
 
 def _assignment(name: str, text: str) -> str:
