@@ -6,25 +6,17 @@ of its descendants. So its memory while it runs is at least
     cut(w) = c_w + min { M(D) : D a downset, anc(w) in D, no op of {w} and desc(w) in D }    (``coexist``)
     cut(w) = c_w + min { M(D) : D a downset, anc(w) and w in D, no op of desc(w) in D }      (``replace``)
 
-with c_w and M of `lowtide.solvers.algorithms.peak.state_space`, and the peak at least the largest cut(w). By
-(1) there M(D) = const - sum over v in D of p_v - sum over groups g inside D of s_g with p_v = -a_v: the
-minimum is a maximum closure (Picard, 1976): choose ops and groups, an op requires its predecessors, a
-group its ops, to maximise the sum of the profits. With arcs source -> x for profits > 0, x -> sink for
-profits < 0 and uncapacitated arcs x -> what x requires,
-
-    max profit = sum of the positive profits - maximum flow,
-
-and the ops on the source side of a minimum cut are a minimiser D. Ops that are fixed leave the
-network: groups lose their executed ops (a single op left: its profit; none: a constant), and groups
-with an op that is out are gone. Every flow is a proof: its value bounds the profit of every closure from
-above, hence M(D) from below.
+with c_w and M of `lowtide.solvers.algorithms.peak.state_space`, and the peak at least the largest cut(w).
+Each minimum is a maximum closure (`lowtide.solvers.algorithms.peak.least_memory`), and a flow that is stopped
+early still bounds it from below. Walking backward gives nothing new: an op is removed when the same sets D
+are what is left, and costs the same c_w + M(D), so both directions have the same cuts.
 
 **Few flows.** Let E be any downset with anc(w) in E and w not in E (``coexist``; for ``replace``: w in E,
 none of desc(w)). It is feasible in the minimum above, so cut(w) <= M(E) + c_w. The states of any known order
 between the moment when w may run and the moment when it does are such E, and so are the minimisers found
 for other ops. With est(w) the least of these upper estimates, ops are taken by falling est(w); as soon
 as the largest est(w) left is at most the best cut so far, that one is the maximum over all ops. Stopped
-earlier, the best cut so far is still a bound.
+earlier, the best cut so far is still a bound. Memory grows with ops, edges and operands, no faster.
 
 Source: Picard, "Maximal closure of a graph and applications to combinatorial problems", Management
 Science 22, 1976.
@@ -37,18 +29,12 @@ from dataclasses import dataclass
 from heapq import heapify, heapreplace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ....models.graph import Accounting, Graph
 from ....models.memory import sequential_memory
-from ....models.precedence import precedence
-from .state_space import MASK_LIMIT, StateSpace, state_space
-
-LARGEST_SUM = 2**62
-"""Flows are 64-bit: graphs with more bytes in total get no cut."""
-
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
+from .least_memory import LARGEST_SUM as LARGEST_SUM
+from .least_memory import Flags, Ints, LeastMemory
+from .state_space import StateSpace, state_space
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +48,8 @@ class CutBound:
     op
         The op whose cut it is; None if no cut improved on the working sets.
     downset
-        The executed set that attains the minimum for `op`, ascending.
+        The executed set that attains the minimum for `op`, ascending; None if there is no such op, or its
+        flow was stopped: then its cut may be above `value`.
     flows
         How many minimum cuts were computed.
     complete
@@ -71,7 +58,7 @@ class CutBound:
 
     value: int
     op: int | None
-    downset: tuple[int, ...]
+    downset: tuple[int, ...] | None
     flows: int
     complete: bool
 
@@ -118,6 +105,8 @@ def cut_bound(
     *,
     at_least: int = 0,
     expired: Callable[[], bool] = lambda: False,
+    improved: Callable[[int], None] = lambda value: None,
+    compiled: bool | None = None,
 ) -> CutBound:
     """Return the largest cut over all ops, or the best one when the time is up.
 
@@ -130,7 +119,11 @@ def cut_bound(
     at_least
         A bound that is known: only cuts above it matter.
     expired
-        Asked before each flow; when it holds, the best so far is returned.
+        Asked before and within flows; when it holds, the best so far is returned.
+    improved
+        Called with each better bound as soon as it is proved.
+    compiled
+        As for `LeastMemory`.
 
     Examples
     --------
@@ -150,31 +143,33 @@ def cut_bound(
     """
     space = state_space(graph)
     value = max(at_least, working_set_bound(graph))
-    if space.n > MASK_LIMIT or _total(space) >= LARGEST_SUM:
-        return CutBound(value=value, op=None, downset=(), flows=0, complete=False)
-    network, edges = _Network(space), precedence(graph)
-    estimate = np.full(space.n, LARGEST_SUM, dtype=np.int64)
-    for order in (range(space.n), *orders):
-        np.minimum(estimate, _order_estimates(space, order), out=estimate)
-    op, flows = None, 0
-    downset: tuple[int, ...] = ()
-    queue = [(-e, w) for w, e in enumerate(estimate.tolist()) if e > value]
+    if not LeastMemory.fits(space):
+        return CutBound(value=value, op=None, downset=None, flows=0, complete=False)
+    op, flows, stopped = None, 0, False
+    downset: tuple[int, ...] | None = None
+    estimates = _Estimates(space, (range(space.n), *orders))
+    queue = [(-e, w) for w, e in enumerate(estimates.least.tolist()) if e > value]
     heapify(queue)
-    while queue and -queue[0][0] > value:
-        w = queue[0][1]
-        if estimate[w] < -queue[0][0]:
-            heapreplace(queue, (-int(estimate[w]), w))
-        elif expired():
+    least = LeastMemory(space, compiled=compiled) if queue else None
+    while queue and -queue[0][0] > value and not stopped:
+        estimate, w = -queue[0][0], queue[0][1]
+        if estimates.least[w] < estimate:
+            heapreplace(queue, (-int(estimates.least[w]), w))
+            continue
+        stopped = expired()
+        if stopped or least is None:
             break
+        inside, outside = (space.before[w], [w]) if space.extra_before else ([w], space.after[w])
+        memory, members = least.minimum(inside, outside, expired=expired)
+        flows += 1
+        if memory + space.extra[w] > value:
+            value, op = memory + space.extra[w], w
+            downset = None if members is None else tuple(np.flatnonzero(members).tolist())
+            improved(value)
+        if members is None:
+            stopped = True
         else:
-            inside, outside = _flags(edges.ancestors[w], space.n), _flags(edges.descendants[w], space.n)
-            (outside if space.extra_before else inside)[w] = True
-            memory, members = network.minimum(inside, outside)
-            flows += 1
-            network.lower(estimate, memory, members)  # w is among the lowered: no second flow for it
-            if memory + space.extra[w] > value:
-                value, op = memory + space.extra[w], w
-                downset = tuple(np.flatnonzero(members).tolist())
+            estimates.lower(memory, members)  # w is among the lowered: no second flow for it
     complete = not queue or -queue[0][0] <= value
     return CutBound(value=value, op=op, downset=downset, flows=flows, complete=complete)
 
@@ -188,112 +183,58 @@ def _first_step(space: StateSpace) -> int:
     )
 
 
-def _total(space: StateSpace) -> int:
-    """Return a bound on every sum of bytes in a network."""
-    return 2 * (
-        space.start + sum(map(abs, space.increase)) + sum(space.group_bytes) + max(space.extra, default=0)
-    )
+class _Estimates:
+    """est(w) of every op: the least c_w + M(E) over the sets E that are known.
 
+    Attributes
+    ----------
+    least
+        Bytes, shape (n,).
+    """
 
-def _order_estimates(space: StateSpace, order: Sequence[int]) -> Ints:
-    """Return est(w) from the states of one order, by range minima over a sparse table."""
-    n = space.n
-    position = np.empty(n, dtype=np.int64)
-    position[np.asarray(order, dtype=np.int64)] = np.arange(n)
-    if space.extra_before:
-        low = np.array([max((position[u] + 1 for u in some), default=0) for some in space.before])
-        high = position
-    else:
-        low = position + 1
-        high = np.array([min((position[u] for u in some), default=n) for some in space.after])
-    levels = [np.asarray(_states(space, order), dtype=np.int64)]
-    while 2 ** len(levels) <= n + 1:
-        half = 2 ** (len(levels) - 1)
-        levels.append(np.minimum(levels[-1][:-half], levels[-1][half:]))
-    table = np.full((len(levels), n + 1), LARGEST_SUM, dtype=np.int64)
-    for k, level in enumerate(levels):
-        table[k, : len(level)] = level
-    rank = np.array([x.bit_length() - 1 for x in (high - low + 1).tolist()], dtype=np.int64)
-    least = np.minimum(table[rank, low], table[rank, high + 1 - 2**rank])
-    estimates: Ints = least + np.asarray(space.extra, dtype=np.int64)
-    return estimates
-
-
-def _states(space: StateSpace, order: Sequence[int]) -> list[int]:
-    """Return M of the n + 1 states of a forward order."""
-    now, left = space.start, [len(ops) for ops in space.groups]
-    states = [now]
-    for v in order:
-        now += space.increase[v]
-        for g in space.groups_of[v]:
-            left[g] -= 1
-            if left[g] == 0:
-                now -= space.group_bytes[g]
-        states.append(now)
-    return states
-
-
-class _Network:
-    """The arrays from which the network of each op is cut out."""
-
-    def __init__(self, space: StateSpace) -> None:
+    def __init__(self, space: StateSpace, orders: Sequence[Sequence[int]]) -> None:
         self.space = space
-        self.profit = -np.asarray(space.increase, dtype=np.int64)
         self.extra = np.asarray(space.extra, dtype=np.int64)
-        self.group_bytes = np.asarray(space.group_bytes, dtype=np.int64)
         self.needs, self.needed = _pairs(space.before)
         self.group, self.member = _pairs(space.groups)
-        self.uncapacitated = int(np.abs(self.profit).sum() + self.group_bytes.sum()) + 1
+        self.least = np.full(space.n, LARGEST_SUM, dtype=np.int64)
+        for order in orders:
+            np.minimum(self.least, self._of_order(np.asarray(order, dtype=np.int64)), out=self.least)
 
-    def minimum(self, inside: Flags, outside: Flags) -> tuple[int, Flags]:
-        """Return the least M(D) over downsets with all of `inside` and none of `outside`, and such a D."""
-        free = ~(inside | outside)
-        profit = np.where(free, self.profit, 0)
-        constant = self.space.start - int(self.profit[inside].sum())
-        # a group is gone with an op that is out; else its free ops make it a constant, a profit or a node
-        n_groups = len(self.group_bytes)
-        gone = np.bincount(self.group, weights=outside[self.member], minlength=n_groups) > 0
-        open_member = free[self.member]
-        count = np.where(gone, -1, np.bincount(self.group, weights=open_member, minlength=n_groups))
-        constant -= int(self.group_bytes[count == 0].sum())
-        single = open_member & (count == 1)[self.group]
-        np.add.at(profit, self.member[single], self.group_bytes[self.group[single]])
-        links = open_member & (count >= 2)[self.group]
-        arcs = free[self.needs] & free[self.needed]
-        number, free_ops = np.cumsum(free) - 1, np.flatnonzero(free)
-        group_number = np.cumsum(count >= 2) - 1 + len(free_ops)
-        total, chosen = self._closure(
-            np.concatenate((profit[free_ops], self.group_bytes[count >= 2])),
-            np.concatenate((number[self.needs[arcs]], group_number[self.group[links]])),
-            np.concatenate((number[self.needed[arcs]], number[self.member[links]])),
-        )
-        members = inside.copy()
-        members[free_ops[chosen[chosen < len(free_ops)]]] = True
-        return constant - total, members
+    def _of_order(self, order: Ints) -> Ints:
+        """Return the estimates by the states of one order: range minima over a sparse table."""
+        n = self.space.n
+        position = np.empty(n, dtype=np.int64)
+        position[order] = np.arange(n)
+        if self.space.extra_before:
+            low, high = np.zeros(n, dtype=np.int64), position
+            np.maximum.at(low, self.needs, position[self.needed] + 1)
+        else:
+            low, high = position + 1, np.full(n, n, dtype=np.int64)
+            np.minimum.at(high, self.needed, position[self.needs])
+        table = self._states(order, position)
+        least = np.empty(n, dtype=np.int64)
+        rank = np.frexp(high - low + 1)[1] - 1  # the length of a range is in [2**rank, 2**(rank + 1))
+        for k in range(int(rank.max(initial=-1)) + 1):
+            of = rank == k
+            least[of] = np.minimum(table[low[of]], table[high[of] + 1 - 2**k])
+            table = np.minimum(table[: -(2**k)], table[2**k :])
+        estimates: Ints = least + self.extra
+        return estimates
 
-    def _closure(self, profit: Ints, needs: Ints, needed: Ints) -> tuple[int, Ints]:
-        """Return the largest profit of a closed set of nodes, and such a set."""
-        gain, loss = np.flatnonzero(profit > 0), np.flatnonzero(profit < 0)
-        if not len(gain):
-            return 0, gain
-        if not len(loss):  # everything is best, and the solver would miss its sink
-            return int(profit.sum()), np.arange(len(profit))
-        from ortools.graph.python.max_flow import SimpleMaxFlow
+    def _states(self, order: Ints, position: Ints) -> Ints:
+        """Return M of the n + 1 states of an order."""
+        space = self.space
+        change = np.zeros(space.n + 1, dtype=np.int64)
+        change[0] = space.start
+        change[1:] = np.asarray(space.increase, dtype=np.int64)[order]
+        complete = np.zeros(len(space.groups), dtype=np.int64)
+        np.maximum.at(complete, self.group, position[self.member])
+        np.subtract.at(change, complete + 1, np.asarray(space.group_bytes, dtype=np.int64))
+        return np.cumsum(change)
 
-        source, sink = len(profit), len(profit) + 1
-        flow = SimpleMaxFlow()
-        flow.add_arcs_with_capacity(
-            np.concatenate((np.full(len(gain), source), loss, needs)),
-            np.concatenate((gain, np.full(len(loss), sink), needed)),
-            np.concatenate((profit[gain], -profit[loss], np.full(len(needs), self.uncapacitated))),
-        )
-        if flow.solve(source, sink) != flow.OPTIMAL:
-            raise RuntimeError("the maximum flow of a cut bound failed")
-        chosen = np.asarray(flow.get_source_side_min_cut(), dtype=np.int64)
-        return int(profit[gain].sum()) - flow.optimal_flow(), chosen[chosen != source]
-
-    def lower(self, estimate: Ints, memory: int, members: Flags) -> None:
-        """Lower the estimates of every op for which the downset `members` is feasible."""
+    def lower(self, memory: int, members: Flags) -> None:
+        """Lower the estimates of every op for which the downset `members`, of this M, is feasible."""
         blocked = np.zeros(self.space.n, dtype=np.bool_)
         if self.space.extra_before:
             blocked[self.needs[~members[self.needed]]] = True
@@ -301,7 +242,7 @@ class _Network:
         else:
             blocked[self.needed[members[self.needs]]] = True
             feasible = members & ~blocked
-        estimate[feasible] = np.minimum(estimate[feasible], memory + self.extra[feasible])
+        self.least[feasible] = np.minimum(self.least[feasible], memory + self.extra[feasible])
 
 
 def _pairs(lists: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
@@ -310,9 +251,3 @@ def _pairs(lists: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
     owner = np.repeat(np.arange(len(lists), dtype=np.int64), counts)
     elements = np.fromiter((j for x in lists for j in x), dtype=np.int64, count=len(owner))
     return owner, elements
-
-
-def _flags(mask: int, n: int) -> Flags:
-    """Return the first n bits of a mask."""
-    data = np.frombuffer(mask.to_bytes(n // 8 + 1, "little"), dtype=np.uint8)
-    return np.unpackbits(data, bitorder="little", count=n).astype(np.bool_)
