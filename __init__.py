@@ -28,6 +28,8 @@ from .models.plan import Copy, Free, Plan, Resident, Run
 from .models.problem import Offsets, Peak
 from .models.result import Result, Status
 from .models.verify import verify
+from .models.verify_certificate import verify_certificate
+from .solvers.certify import certify
 from .solvers.solve import solve
 
 if TYPE_CHECKING:
@@ -63,11 +65,13 @@ __all__ = [
     "UsageError",
     "VerificationError",
     "__version__",
+    "certify",
     "load",
     "load_buffers",
     "plot",
     "solve",
     "verify",
+    "verify_certificate",
 ]
 
 

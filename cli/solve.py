@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from .certificates import LIMIT, certificate_line, with_certificate
 from .output import emit_json, emit_pairs, note
 from .parser import SPEC_HELP, add_verb, key_value, seconds_or_none, size, unique, whole_number
 from .progress import Progress
@@ -27,6 +28,7 @@ def add_parser(subparsers: Subparsers) -> None:
         examples=[
             "lowtide solve peak 'onnx:resnet50?train=1' --time-limit 60 --plan plan.json",
             "lowtide solve peak graph.json.gz --method cpsat --hint plan.json --json",
+            "lowtide solve peak graph.json.gz --certificate proof.json.gz",
             "lowtide solve offsets buffers.csv --capacity 1MiB --plan solution.csv",
             "lowtide solve offsets plan.json --plan allocated.json",
         ],
@@ -54,6 +56,17 @@ def add_parser(subparsers: Subparsers) -> None:
         "--plan", metavar="FILE", help="write the plan or the allocation, .json(.gz); allocations also .csv"
     )
     parser.add_argument(
+        "--certificate",
+        metavar="FILE",
+        help="peak: prove the bound once more, within the time limit again, and write the proof, .json(.gz)",
+    )
+    parser.add_argument(
+        "--certificate-limit",
+        type=size,
+        metavar="SIZE",
+        help="write no larger certificate (default 200 MB)",
+    )
+    parser.add_argument(
         "--solver-option",
         type=key_value,
         action="append",
@@ -77,9 +90,15 @@ def run(args: argparse.Namespace) -> int:
     from ..solvers.registry import find_method
     from ..solvers.solve import solve
 
-    for path in (args.plan, args.log):
+    for path in (args.plan, args.log, args.certificate):
         if path is not None:
             check_writable(path)
+    if args.problem != "peak" and (args.certificate, args.certificate_limit) != (None, None):
+        raise UsageError(f"solve: found --certificate with problem {args.problem}, expected it with peak")
+    if args.certificate is None and args.certificate_limit is not None:
+        raise UsageError("solve: found --certificate-limit without --certificate, expected both")
+    if args.certificate is not None and not args.certificate.endswith((".json", ".json.gz")):
+        raise UsageError(f"{args.certificate}: found an unknown ending, expected .json or .json.gz")
     if args.plan is not None:
         check_ending(args.problem, args.plan)
     if args.capacity is not None and args.problem != "offsets":
@@ -110,6 +129,15 @@ def run(args: argparse.Namespace) -> int:
             log=args.log,
             progress=progress,
         )
+        if args.certificate is not None:
+            result = with_certificate(
+                result,
+                args.certificate,
+                limit=args.certificate_limit or LIMIT,
+                time_limit=args.time_limit,
+                memory_limit=args.memory_limit,
+                progress=progress,
+            )
     plan_path = None
     if args.plan is not None and is_verified(result):
         write_answer(result, args.plan)
@@ -168,6 +196,8 @@ def summary(result: Result, loaded: float, plan_path: str | None) -> list[tuple[
     rows.append(("seconds", ", ".join(f"{phase} {value:.2f}" for phase, value in seconds.items())))
     if plan_path is not None:
         rows.append(("plan", plan_path))
+    if result.certificate is not None:
+        rows.append(("certificate", certificate_line(result)))
     return rows
 
 

@@ -28,10 +28,19 @@ def add_parser(subparsers: Subparsers) -> None:
             "lowtide verify solution.csv --buffers buffers.csv",
             "lowtide verify graph.json.gz --order order.txt",
             "lowtide verify 'onnx:squeezenet?train=1' --order order.txt --bound 12MiB",
+            "lowtide verify plan.json --certificate proof.json.gz",
         ],
     )
     parser.add_argument(
-        "item", metavar="PLAN|ALLOCATION|GRAPH", help="a plan or an allocation; with --order, a graph"
+        "item",
+        metavar="PLAN|ALLOCATION|GRAPH",
+        nargs="?",
+        help="a plan or an allocation; with --order, a graph; with --certificate it may be absent",
+    )
+    parser.add_argument(
+        "--certificate",
+        metavar="FILE",
+        help="confirm this proof of a bound on the peak of every order, and that the plan attains it",
     )
     parser.add_argument(
         "--order",
@@ -53,9 +62,13 @@ def run(args: argparse.Namespace) -> int:
     from ..models.errors import UsageError
     from ..models.plan import Plan
     from ..models.verify import verify
-    from . import verify_allocation
+    from . import certificates, verify_allocation
     from .sources import read_allocation_and_buffers, read_order, read_plan_and_graph
 
+    if args.certificate is not None:
+        return certificates.run_verify(args)
+    if args.item is None:
+        raise UsageError("verify: found nothing, expected a plan, an allocation or --certificate FILE")
     if args.order is None and (pair := read_allocation_and_buffers(args.item, args.buffers)):
         if args.graph is not None:
             raise UsageError("verify: found --graph with an allocation, expected --buffers")

@@ -10,6 +10,7 @@ from .minimalloc_csv import buffers_from_csv, csv_text, read_csv, write_csv
 from .native import graph_from_dict, read_graph, write_graph
 from .native_allocation import Allocation, allocation_from_dict, read_allocation, write_allocation
 from .native_buffers import buffers_from_dict, read_buffers, write_buffers
+from .native_certificate import decode_certificate, encode_certificate, read_certificate
 from .native_machine import machine_from_dict
 from .native_plan import plan_from_dict, read_plan, write_plan
 from .networkx_graph import from_networkx, to_networkx
@@ -25,6 +26,8 @@ __all__ = [
     "buffers_from_dict",
     "check_writable",
     "csv_text",
+    "decode_certificate",
+    "encode_certificate",
     "from_networkx",
     "graph_from_dict",
     "graph_of_plan",
@@ -40,6 +43,7 @@ __all__ = [
     "read_allocation",
     "read_answer",
     "read_buffers",
+    "read_certificate",
     "read_csv",
     "read_graph",
     "read_plan",

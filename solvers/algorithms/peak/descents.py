@@ -48,56 +48,29 @@ the merging of Kayaaslan et al. (2018): every component there has a single candi
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import Any
 
 from ....models.graph import Graph
+from .descent_records import (
+    UNREACHED,
+    Descended,
+    Frame,
+    Hill,
+    Key,
+    Place,
+    Stuck,
+    StuckAtWaist,
+    StuckBetween,
+    WayKey,
+)
 from .executed_sets import ExecutedSets, Part, mask_of, members
 
 BYTES_PER_HILL = 450
 """Of one remembered component, without its mask and path."""
 
-UNREACHED = 2**200
-"""Above every height: what a search returns as least cost if it cut nothing off."""
-
 Call = Generator[Any, Any, Any]
 """A search that yields the searches it needs (`_run` returns their results to it): no recursion limit."""
-
-
-@dataclass(slots=True)
-class Hill:
-    """What is known of a component: no descent within a height below `low`; `path` is one within `high`."""
-
-    low: int = -UNREACHED
-    high: int = UNREACHED
-    path: tuple[int, ...] = ()
-    change: int = 0
-
-
-class Frame(NamedTuple):
-    """The interval that a search is in: what tells apart equal components of different intervals (7).
-
-    Attributes
-    ----------
-    beyond, below
-        Ops outside the interval, behind and before it, that share a group with some inside. Forward, a
-        group completes unless it has ops beyond; backward, the last set holds those below.
-    whole
-        Whether everything is one component, to be done to the end (9).
-    """
-
-    beyond: int
-    below: int
-    whole: bool = False
-
-
-class Place(NamedTuple):
-    """Where a search stands: interval, direction, executed set, and M there."""
-
-    frame: Frame
-    back: bool
-    done: int
-    memory: int
 
 
 class GaveUp(Exception):
@@ -111,25 +84,31 @@ class DescentSearch:
     ----------
     effort
         Steps looked at so far, with a surcharge for large components and long paths.
+    hills, ways
+        What is known of components and of intervals.
+    whole
+        Why the last search of everything as one component failed; None if reasons are not recorded.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, *, record: bool = False) -> None:
         self.sets = ExecutedSets(graph)
         self.effort = 0
+        self.whole: StuckBetween | None = None
+        self._record = record
         self._until_check = 0
         self._limit = 0
         self._most = 0
         self._nbytes = 0
         self._stored = 0
         self._expired: Callable[[], bool] = lambda: False
-        self._hills: dict[tuple[bool, bool, int, int], Hill] = {}
-        self._splits: dict[tuple[bool, bool, int, int], list[Part]] = {}
-        self._ways: dict[tuple[int, int], Hill] = {}
+        self.hills: dict[Key, Hill] = {}
+        self.ways: dict[WayKey, Hill] = {}
+        self._splits: dict[Key, list[Part]] = {}
 
     @property
     def nbytes(self) -> int:
         """About how much memory the search holds, in bytes."""
-        known = len(self._hills) + len(self._ways) + len(self._splits)
+        known = len(self.hills) + len(self.ways) + len(self._splits)
         return known * (BYTES_PER_HILL + self.sets.n // 4) + 8 * self._stored
 
     def decide(
@@ -181,52 +160,62 @@ class DescentSearch:
             done, memory = (sets.everything, end) if back else (0, start)
             place = Place(Frame(0, 0, whole=True), back, done, memory)
             ready = sets.first(back, 0, sets.everything)
-            ops, memory, least = _run(self._descend_all(place, sets.everything, ready, -UNREACHED))
+            end_of: Descended = _run(self._descend_all(place, sets.everything, ready, -UNREACHED))
         except GaveUp:
             return None
-        if len(ops) < sets.n:
-            return int(memory + least)
-        return tuple(reversed(ops)) if back else tuple(ops)
+        if len(end_of.ops) < sets.n:
+            if self._record:
+                paths, parts = tuple(end_of.paths), self._keys(place, end_of.parts)
+                head, tail = ((), paths) if back else (paths, ())
+                self.whole = StuckBetween(back, head, tail, parts)
+            return end_of.memory + end_of.least
+        return tuple(reversed(end_of.ops)) if back else tuple(end_of.ops)
 
     def _frame(self, low: int, high: int) -> Frame:
         mates = self.sets.mates(high & ~low)
         return Frame(mates & ~high, mates & low)
 
+    def _way_key(self, low: int, high: int) -> WayKey:
+        return high & ~low, self.sets.mates(high & ~low) & ~high
+
     def _way(self, low: int, high: int, low_memory: int, high_memory: int) -> Call:
         """Return the ops of an interval in an order within the limit, or the least limit above it (4)."""
         sets = self.sets
-        key = (high & ~low, sets.mates(high & ~low) & ~high)
-        hill = self._ways.setdefault(key, Hill())
+        hill = self.ways.setdefault(self._way_key(low, high), Hill())
         budget = self._limit - low_memory
         if hill.high <= budget:
             return hill.path
         if hill.low > budget:
             return low_memory + hill.low
-        head, tail = list[int](), list[int]()
+        head, tail = list[tuple[int, ...]](), list[tuple[int, ...]]()
         a, b, memory_a, memory_b = low, high, low_memory, high_memory
         while a != b:
             back = memory_b > memory_a
             place = Place(self._frame(a, b), back, b if back else a, memory_b if back else memory_a)
-            ops, memory, least = yield self._descend_all(place, b & ~a, sets.first(back, a, b), -UNREACHED)
-            if not ops:
-                hill.low = memory + least - low_memory
-                return memory + least
+            found = yield self._descend_all(place, b & ~a, sets.first(back, a, b), -UNREACHED)
+            if not found.ops:
+                hill.low = found.memory + found.least - low_memory
+                if self._record:
+                    parts = self._keys(place, found.parts)
+                    hill.why = StuckBetween(back, tuple(head), tuple(tail), parts)
+                return found.memory + found.least
             if back:
-                tail += ops
-                b, memory_b = b & ~mask_of(ops), memory
+                tail += found.paths
+                b, memory_b = b & ~mask_of(found.ops), found.memory
             else:
-                head += ops
-                a, memory_a = a | mask_of(ops), memory
-        self._store(hill, False, low, (*head, *reversed(tail)))
+                head += found.paths
+                a, memory_a = a | mask_of(found.ops), found.memory
+        forward, backward = chain.from_iterable(head), list(chain.from_iterable(tail))
+        self._store(hill, False, low, (*forward, *reversed(backward)))
         return hill.path
 
     def _descend_all(self, place: Place, ops: int, ready: list[int], goal: int) -> Call:
         """Take descents within `ops` until M is at most `goal` or there are none.
 
-        Returns the ops stepped over, M then, and the least height above it at which there are more.
+        Returns a `Descended`.
         """
         frame, back, done, memory = place
-        sets, walked = self.sets, list[int]()
+        sets, walked, paths = self.sets, list[int](), list[tuple[int, ...]]()
         stuck: list[tuple[Part, int]] = []
         parts = self._parts(place, ops, ready)
         while parts:
@@ -239,25 +228,27 @@ class DescentSearch:
                 stuck.append(((part, ready), hill.low))
                 continue
             walked += hill.path
+            paths.append(hill.path)
             memory += hill.change
             for v in hill.path:
                 done ^= 1 << v
                 part ^= 1 << v
                 ready = [u for u in ready if u != v] + sets.enabled(back, v, done, part)
             if memory <= goal or (frame.whole and not part):
-                return walked, memory, UNREACHED
+                return Descended(walked, paths, memory, UNREACHED, [])
             if hill.change < 0:  # with less memory, others may have descents now
                 parts += [other for other, _ in stuck]
                 stuck = []
             parts += self._parts(Place(frame, back, done, memory), part, ready)
-        return walked, memory, min((low for _, low in stuck), default=UNREACHED)
+        least = min((low for _, low in stuck), default=UNREACHED)
+        return Descended(walked, paths, memory, least, [part for (part, _), _ in stuck])
 
     def _parts(self, place: Place, ops: int, ready: list[int]) -> list[Part]:
         """Return the components of some ops (one if all must be done), remembered."""
         if place.frame.whole or len(ready) < 2:
             return [(ops, ready)] if ops else []
         key = (place.back, False, place.frame[place.back], ops)
-        if key in self._hills:
+        if key in self.hills:
             return [(ops, ready)]
         parts = self._splits.get(key)
         if parts is None:
@@ -268,12 +259,15 @@ class DescentSearch:
 
     def _hill(self, place: Place, part: int) -> Hill:
         """Return what is known of a component."""
-        frame = place.frame
-        key = (place.back, frame.whole, frame[place.back], part)
-        hill = self._hills.get(key)
+        (key,) = self._keys(place, [part])
+        hill = self.hills.get(key)
         if hill is None:
-            hill = self._hills[key] = Hill()
+            hill = self.hills[key] = Hill()
         return hill
+
+    def _keys(self, place: Place, parts: list[int]) -> tuple[Key, ...]:
+        frame, back = place.frame, place.back
+        return tuple((back, frame.whole, frame[back], part) for part in parts)
 
     def _descend(self, hill: Hill, place: Place, part: int, ready: list[int]) -> Call:
         """Search a component for a descent within the limit, and fill its hill (5)."""
@@ -286,18 +280,20 @@ class DescentSearch:
         if waist is not None:
             yield self._descend_by_waist(hill, place, part, ready, waist)
             return
-        least = UNREACHED
+        least, why = UNREACHED, list[Stuck]()
         for increase, v in sorted((self.sets.increase(back, v, done), v) for v in ready):
             rise = self.sets.rise(back, v, increase)
             if rise > budget:
                 least = min(least, rise)
                 continue
             others = [u for u in ready if u != v]
-            above = yield self._beyond(hill, place, part, [v], increase, part ^ 1 << v, others)
+            above, stuck = yield self._beyond(hill, place, part, [v], increase, part ^ 1 << v, others)
             if above is None:
                 return
             least = min(least, above)
-        hill.low = least
+            if self._record:
+                why.append(stuck)
+        hill.low, hill.why = least, tuple(why) if self._record else None
 
     def _fall(self, hill: Hill, place: Place, part: int, ready: list[int]) -> bool:
         """Take the steps that do not increase M, as long as there are any; return whether there were."""
@@ -329,7 +325,8 @@ class DescentSearch:
         neck = part & (sets.descendants if back else sets.ancestors)[waist]
         low, high = (done & ~neck, done) if back else (done, done | neck)
         inner = Place(self._frame(low, high), back, done, memory)
-        for piece, some in self._parts(inner, neck, ready):
+        pieces = self._parts(inner, neck, ready)
+        for piece, some in pieces:
             found, budget = self._hill(inner, piece), self._limit - memory
             if found.low <= budget < found.high:
                 yield self._descend(found, inner, piece, some)
@@ -339,19 +336,21 @@ class DescentSearch:
             least = min(least, found.low)
         _, change = sets.height(back, done, sorted(members(neck), reverse=back))
         ends = (memory + change, memory) if back else (memory, memory + change)
+        why = StuckAtWaist(waist, self._keys(inner, [piece for piece, _ in pieces])) if self._record else None
         way = yield self._way(low, high, *ends)
         if isinstance(way, int):
-            hill.low = min(least, way - memory)
+            hill.low, hill.why = min(least, way - memory), why and why._replace(way=self._way_key(low, high))
             return
         increase = sets.increase(back, waist, done ^ neck)
         rise = change + sets.rise(back, waist, increase)
         if rise > self._limit - memory:
-            hill.low = min(least, rise)
+            hill.low, hill.why = min(least, rise), why
             return
         path = [*(reversed(way) if back else way), waist]
-        above = yield self._beyond(hill, place, part, path, change + increase, part & ~mask_of(path), [])
+        rest = part & ~mask_of(path)
+        above, stuck = yield self._beyond(hill, place, part, path, change + increase, rest, [])
         if above is not None:
-            hill.low = min(least, above)
+            hill.low, hill.why = min(least, above), why and why._replace(beyond=stuck)
 
     def _beyond(
         self, hill: Hill, place: Place, part: int, path: list[int], change: int, rest: int, ready: list[int]
@@ -360,20 +359,23 @@ class DescentSearch:
 
         `change` is that of M across the path, `rest` what it leaves of the component, `ready` what may
         be next there apart from what its last op enables. Returns None if it succeeds, else the least
-        height above the origin at which it might.
+        height above the origin at which it might; and what it is stuck at, if that is recorded.
         """
         frame, back, done, memory = place
-        ops, now, least, pivot = list[int](), memory + change, UNREACHED, len(path) - 1
+        pivot, found = len(path) - 1, Descended([], [], memory + change, UNREACHED, [])
         if change > 0 and rest:
             end = done ^ mask_of(path)
             ready = ready + self.sets.enabled(back, path[pivot], end, rest)
-            ops, now, least = yield self._descend_all(Place(frame, back, end, now), rest, ready, memory)
-        path = path + ops
+            found = yield self._descend_all(Place(frame, back, end, found.memory), rest, ready, memory)
+        stuck = None
+        if self._record:
+            stuck = Stuck(path[pivot], tuple(found.paths), self._keys(place, found.parts))
+        path = path + found.ops
         finished = frame.whole and mask_of(path) == part
-        if now > memory and not finished:
-            return now - memory + least
+        if found.memory > memory and not finished:
+            return found.memory - memory + found.least, stuck
         self._store(hill, back, done, path if finished else self.sets.least(back, done, path, pivot))
-        return None
+        return None, stuck
 
     def _count(self, effort: int) -> None:
         self.effort += effort

@@ -56,6 +56,8 @@ class StateSpace:
         Whether c_v is added to M before the op's step (else to M after it).
     groups, group_bytes
         A_g and s_g.
+    group_tensors
+        Per group: the first tensor of it.
     groups_of
         Per op: the groups that it is in.
     before, after
@@ -69,6 +71,7 @@ class StateSpace:
     extra_before: bool
     groups: tuple[tuple[int, ...], ...]
     group_bytes: tuple[int, ...]
+    group_tensors: tuple[int, ...]
     groups_of: tuple[tuple[int, ...], ...]
     before: tuple[tuple[int, ...], ...]
     after: tuple[tuple[int, ...], ...]
@@ -115,6 +118,7 @@ def _forward(graph: Graph) -> StateSpace:
     masks = order.ancestors if n <= MASK_LIMIT else None
     increase = list(memory.first_bytes)
     groups: dict[tuple[int, ...], int] = {}
+    first: dict[tuple[int, ...], int] = {}
     for t, accessors in enumerate(memory.accessors):
         if not memory.mortal[t] or not memory.sizes[t]:
             continue
@@ -123,6 +127,7 @@ def _forward(graph: Graph) -> StateSpace:
             increase[last[0]] -= memory.sizes[t]
         else:
             groups[last] = groups.get(last, 0) + memory.sizes[t]
+            first.setdefault(last, t)
     groups_of: list[list[int]] = [[] for _ in range(n)]
     for g, ops in enumerate(groups):
         for v in ops:
@@ -144,6 +149,7 @@ def _forward(graph: Graph) -> StateSpace:
         extra_before=memory.during_extra is not None,
         groups=tuple(groups),
         group_bytes=tuple(groups.values()),
+        group_tensors=tuple(first.values()),
         groups_of=_tuples(groups_of),
         before=before,
         after=_tuples(after),
@@ -163,6 +169,7 @@ def _backward(forward: StateSpace) -> StateSpace:
         extra_before=not forward.extra_before,
         groups=forward.groups,
         group_bytes=forward.group_bytes,
+        group_tensors=forward.group_tensors,
         groups_of=forward.groups_of,
         before=forward.after,
         after=forward.before,

@@ -1,0 +1,198 @@
+"""Certificates of verbs: ``solve --certificate`` writes one, ``verify --certificate`` confirms one."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from .output import emit_json, emit_pairs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..models.certificate import Certificate
+    from ..models.graph import Graph
+    from ..models.plan import Plan
+    from ..models.result import Result
+    from ..models.verdict import Verification
+
+LIMIT = 200_000_000
+"""Bytes of the largest certificate that is written if the user does not say."""
+
+
+def with_certificate(
+    result: Result,
+    path: str,
+    *,
+    limit: int = LIMIT,
+    time_limit: float | None = 60.0,
+    memory_limit: int | None = None,
+    progress: Callable[[str], None] = lambda line: None,
+) -> Result:
+    """Return the result with what became of its certificate, which is at `path` if all went well.
+
+    The bound is proved once more, which may take as long again as the time limit; what is written has been
+    read back and confirmed by the checker. `Result.certificate` then has ``path`` (None if nothing was
+    written), ``kind``, ``bytes``, ``checked`` and ``detail``; a proof that does not hold makes the result
+    ``FAILED``.
+    """
+    from ..instances import decode_certificate, encode_certificate, write_whole
+    from ..models.files import compress
+    from ..models.result import Status
+    from ..models.verify_certificate import verify_certificate
+    from ..solvers.certify import certify
+
+    def without(detail: str, kind: str | None = None, nbytes: int | None = None) -> Result:
+        found = {"path": None, "kind": kind, "bytes": nbytes, "checked": False, "detail": detail}
+        return replace(result, certificate=found)
+
+    if result.bound is None or result.graph is None:
+        return without("there is no bound")
+    orders = [] if result.plan is None else [[run.op for run in result.plan.runs]]
+    try:
+        certificate = certify(
+            result.graph,
+            result.bound,
+            orders=orders,
+            time_limit=time_limit,
+            memory_limit=memory_limit,
+            progress=progress,
+        )
+        if certificate is None:
+            return without("none was found within the limits")
+        progress(f"certificate: {certificate.proof.kind}, is written")
+        text = encode_certificate(certificate, path)
+        content = compress(text) if path.endswith(".gz") else text
+        if len(content) > limit:
+            return without(
+                f"found {len(content):,} bytes, expected at most the limit {limit:,}",
+                certificate.proof.kind,
+                len(content),
+            )
+        progress(f"certificate: {certificate.proof.kind}, {len(content):,} bytes, is checked")
+        verdict = verify_certificate(result.graph, decode_certificate(text, path))
+    except KeyboardInterrupt:
+        return without("interrupted")
+    except MemoryError:
+        return without("out of memory")
+    if not verdict.valid:
+        fault = f"the certificate does not hold: {verdict.witness}"
+        return replace(without(fault, verdict.kind, len(content)), status=Status.FAILED, detail=fault)
+    write_whole(path, content)
+    found = {"path": path, "kind": verdict.kind, "bytes": len(content), "checked": True, "detail": ""}
+    return replace(result, certificate=found)
+
+
+def certificate_line(result: Result) -> str:
+    """Return what people read of a result's certificate."""
+    found = result.certificate
+    assert found is not None
+    if found["path"] is None:
+        return f"not written: {found['detail']}"
+    return f"{found['path']} ({found['kind']}, {found['bytes']:,} bytes, checked)"
+
+
+def run_verify(args: argparse.Namespace) -> int:
+    """Confirm a certificate, and that the peak of a plan or an order is its bound; print the verdict."""
+    from ..instances import load, read_certificate
+    from ..models.errors import InstanceError, UsageError
+    from ..models.verify_certificate import verify_certificate
+
+    if args.buffers is not None or args.bound is not None:
+        raise UsageError("verify: found --buffers or --bound with --certificate, expected neither")
+    certificate = read_certificate(args.certificate)
+    plan, graph = _plan_and_graph(args, certificate)
+    if graph is None:
+        source = certificate.graph_source if args.graph is None else args.graph
+        if source is None:
+            raise UsageError(
+                f"{args.certificate}: found a certificate without the source of its graph, "
+                "expected --graph SPEC"
+            )
+        graph = load(source)
+    if graph.sha256 != certificate.graph_sha256:
+        raise InstanceError(
+            f"{args.certificate}, graph, sha256: found {certificate.graph_sha256}, "
+            f"expected {graph.sha256} ({graph.source or graph.name})"
+        )
+    started = time.perf_counter()
+    verdict = verify_certificate(graph, certificate)
+    found: dict[str, Any] = {
+        "certificate": args.certificate,
+        "graph": {"name": graph.name, "source": graph.source, "sha256": graph.sha256},
+        **verdict.to_dict(),
+        "seconds": round(time.perf_counter() - started, 6),
+        "plan": args.item,
+        "plan_valid": None,
+        "peak": None,
+        "optimal": None,
+    }
+    judged = _judged(graph, plan)
+    if judged is not None:
+        peak = max(judged.peaks.values(), default=0) if judged.valid else None
+        found |= {"plan_valid": judged.valid, "peak": peak}
+        if judged.valid and verdict.valid:
+            found["optimal"] = peak == verdict.bound
+    if args.json:
+        emit_json(found)
+    else:
+        emit_pairs(_rows(found, graph, judged))
+    return 0 if verdict.valid and found["plan_valid"] is not False else 1
+
+
+def _plan_and_graph(args: argparse.Namespace, certificate: Certificate) -> tuple[Plan | None, Graph | None]:
+    """Return the plan (of an order too) and the graph that come with the certificate, if any do."""
+    from ..instances import load
+    from ..models.errors import InstanceError, UsageError
+    from ..models.plan import Plan
+    from .sources import read_order, read_plan_and_graph
+
+    if args.item is None:
+        if args.order is not None:
+            raise UsageError("verify: found --order without a graph, expected GRAPH --order FILE")
+        return None, None
+    if args.order is None:
+        return read_plan_and_graph(args.item, args.graph)
+    if args.graph is not None:
+        raise UsageError("verify: found --graph with --order, expected one of them")
+    graph = load(args.item)
+    try:
+        return Plan.from_order(graph, read_order(args.order, graph)), graph
+    except InstanceError as error:
+        raise InstanceError(f"{args.order}: {error}") from None
+
+
+def _judged(graph: Graph, plan: Plan | None) -> Verification | None:
+    """Return what the verifier says of a plan that runs each op once; other plans are beside the point."""
+    from ..models.errors import UsageError
+    from ..models.verify import verify
+
+    if plan is None:
+        return None
+    if len(plan.machine.tiers) > 1 or plan.period is not None:
+        raise UsageError("verify: found a plan of several tiers or a period, expected one of problem peak")
+    return verify(graph, plan, rerun=False)
+
+
+def _rows(found: dict[str, Any], graph: Graph, judged: Verification | None) -> list[tuple[str, str]]:
+    from ..models.units import exact_bytes
+
+    what = {"states": "states", "descents": "claims", "cut": "multipliers"}.get(found["kind"])
+    counted = f"{found['checked']:,} {what} in " if what and found["valid"] else ""
+    rows = [
+        ("graph", f"{graph.name} ({len(graph.ops):,} ops, sha256 {graph.sha256[:12]}…)"),
+        ("certificate", found["certificate"]),
+        ("kind", found["kind"]),
+        ("bound", exact_bytes(found["bound"])),
+        ("verdict", "valid" if found["valid"] else f"invalid: {found['witness']}"),
+        ("checked", f"{counted}{found['seconds']:.2f} s"),
+    ]
+    if judged is not None:
+        fault = "" if judged.valid else f"invalid: {judged.violations[0].message}"
+        rows.append(("plan", fault or f"valid, peak {exact_bytes(found['peak'])}"))
+        if found["optimal"] is not None:
+            gap = "" if found["optimal"] else "not confirmed: the peak is above the bound"
+            rows.append(("optimal", gap or "confirmed: no order has a lower peak"))
+    return rows

@@ -1,0 +1,103 @@
+"""Confirms certificates: derives everything from the graph's raw fields, and trusts no search.
+
+It shares no code with whatever made the certificate, nor with the arrays that methods use
+(`lowtide.models.precedence`, `lowtide.models.memory`). What each kind of proof is, and why it suffices, is in
+`lowtide.models.proofs`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from .certificate import Certificate, CutProof, StatesProof, WorkingSetProof
+from .errors import VerificationError
+from .graph import Graph
+from .proofs.cut import check_cut
+from .proofs.descents import check_descents
+from .proofs.refused import Refused
+from .proofs.states import check_states
+from .proofs.working_set import check_working_set
+
+
+@dataclass(frozen=True, kw_only=True)
+class CertificateVerdict:
+    """What the checker says.
+
+    Attributes
+    ----------
+    valid
+        Whether the proof holds: no order of the graph has a peak below `bound`.
+    kind, bound
+        Of the certificate; bytes.
+    checked
+        How many states (of ``states``), claims (``descents``) or multipliers (``cut``) were checked.
+    witness
+        The first thing that does not hold; empty if valid.
+    """
+
+    valid: bool
+    kind: str
+    bound: int
+    checked: int
+    witness: str = ""
+
+    def raise_if_invalid(self) -> None:
+        """Raise if the proof does not hold.
+
+        Raises
+        ------
+        VerificationError
+            With the witness.
+        """
+        if not self.valid:
+            raise VerificationError(f"certificate: {self.witness}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON values."""
+        return {
+            "valid": self.valid,
+            "kind": self.kind,
+            "bound": self.bound,
+            "checked": self.checked,
+            "witness": self.witness,
+        }
+
+
+def verify_certificate(graph: Graph, certificate: Certificate) -> CertificateVerdict:
+    """Return whether a certificate proves its bound on the peak of every order of a graph.
+
+    Parameters
+    ----------
+    graph
+        What the certificate is about; another one is refused by its sha256.
+    certificate
+        As `lowtide.certify` or a file gives it; no wrong proof makes this function raise.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> graph = lt.load("catalogue:diamond")
+    >>> certificate = lt.certify(graph, lt.solve(lt.Peak(graph)).bound)
+    >>> lt.verify_certificate(graph, certificate).valid
+    True
+    """
+    proof, bound, checked = certificate.proof, certificate.bound, 1
+    try:
+        if certificate.graph_sha256 != graph.sha256:
+            raise Refused(
+                f"graph {graph.name!r}: found sha256 {graph.sha256[:12]}…, "
+                f"expected {certificate.graph_sha256[:12]}…, that of the certificate"
+            )
+        if isinstance(proof, WorkingSetProof):
+            check_working_set(graph, bound, proof)
+        elif isinstance(proof, CutProof):
+            check_cut(graph, bound, proof)
+            checked = len(proof.multipliers.edges) + len(proof.multipliers.shares)
+        elif isinstance(proof, StatesProof):
+            checked = check_states(graph, bound, proof)
+        else:
+            checked = check_descents(graph, bound, proof)
+    except Refused as fault:
+        return CertificateVerdict(valid=False, kind=proof.kind, bound=bound, checked=0, witness=str(fault))
+    return CertificateVerdict(valid=True, kind=proof.kind, bound=bound, checked=checked)

@@ -1,0 +1,1 @@
+"""Writers of certificates: each proves a given bound once more and writes the proof down."""
