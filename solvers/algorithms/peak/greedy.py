@@ -26,7 +26,9 @@ post-order); the other rules are folklore of list scheduling.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
 from heapq import heappop, heappush
+from operator import xor
 
 from ....models.graph import Graph
 from ....models.memory import sequential_memory
@@ -112,7 +114,11 @@ def _sources(space: StateSpace) -> list[int]:
 
 
 class _Front:
-    """The ops that may be next, by the key of a rule and by rise."""
+    """The ops that may be next, by the key of a rule and by rise.
+
+    Of the ops that another one waits for, and of those of a group, `awaited` and `pending` hold the
+    exclusive or of those still to run: when one is left, it is that one.
+    """
 
     def __init__(self, space: StateSpace, rule: str) -> None:
         self.space, self.rule = space, rule
@@ -123,25 +129,27 @@ class _Front:
         self.ready = [False] * space.n
         self.done = [False] * space.n
         self.waits = [len(some) for some in space.before]
+        self.awaited = [reduce(xor, some, 0) for some in space.before]
         self.left = [len(some) for some in space.groups]
-        self.by_key: list[tuple[tuple[int, ...], int]] = []
-        self.by_rise: list[tuple[tuple[int, int], int]] = []
+        self.pending = [reduce(xor, some, 0) for some in space.groups]
+        self.by_key: list[tuple[int, ...]] = []
+        self.by_rise: list[tuple[int, int, int]] = []
 
     def key(self, v: int) -> tuple[int, ...]:
-        """Return what the rule minimises."""
+        """Return what the rule minimises, and v."""
         increase, ahead = self.increase[v], self.ahead[v]
         if self.rule == "ahead":
-            return (increase + ahead, increase)
-        if self.rule == "depth" and increase > 0:
-            return (1, -self.turn[v], increase + ahead, increase)
+            return (increase + ahead, increase, v)
         if self.rule == "depth":
-            return (0, increase, ahead)
-        return (increase, ahead)
+            if increase > 0:
+                return (1, -self.turn[v], increase + ahead, increase, v)
+            return (0, increase, ahead, v)
+        return (increase, ahead, v)
 
-    def rise(self, v: int) -> tuple[int, int]:
-        """Return what the peak must be above the memory now for v to run, and its increase."""
+    def rise(self, v: int) -> tuple[int, int, int]:
+        """Return what the peak must be above the memory now for v to run, its increase, and v."""
         increase, extra = self.increase[v], self.space.extra[v]
-        return (extra if self.space.extra_before else extra + increase, increase)
+        return (extra if self.space.extra_before else extra + increase, increase, v)
 
     def admit(self, v: int, turn: int) -> None:
         """Make v a candidate."""
@@ -155,12 +163,13 @@ class _Front:
         """Return the op that the rule picks."""
         if self.rule != "peak":
             return self._pop_key()
-        passed = list[tuple[tuple[int, ...], int]]()
-        chosen = -1
+        passed = list[tuple[int, ...]]()
+        chosen, room = -1, self.peak - self.now
         while len(passed) < _TRIES and chosen < 0 and self._tidy():
             entry = heappop(self.by_key)
-            if self.now + self.rise(entry[1])[0] <= self.peak:
-                chosen = entry[1]
+            v = entry[-1]
+            if self.space.extra[v] + (0 if self.space.extra_before else self.increase[v]) <= room:
+                chosen = v
             else:
                 passed.append(entry)
         for entry in passed:
@@ -170,23 +179,27 @@ class _Front:
     def run(self, v: int, turn: int) -> None:
         """Walk over v and correct what changes."""
         space = self.space
-        self.peak = max(self.peak, self.now + self.rise(v)[0])
+        if self.rule == "peak":
+            self.peak = max(self.peak, self.now + self.rise(v)[0])
         self.now += self.increase[v]
         self.done[v] = True
         for g in space.groups_of[v]:
             self.left[g] -= 1
-            if not space.backward and self.left[g] == 1:
-                last = next(u for u in space.groups[g] if not self.done[u])
-                self._lower(last, space.group_bytes[g])
-            elif space.backward and self.left[g] == len(space.groups[g]) - 1:
+            self.pending[g] ^= v
+            if not space.backward:
+                if self.left[g] == 1:
+                    self._lower(self.pending[g], space.group_bytes[g])
+            elif self.left[g] == len(space.groups[g]) - 1:
                 for u in space.groups[g]:
                     if u != v:
                         self._lower(u, space.group_bytes[g])
+        waits, awaited = self.waits, self.awaited
         for w in space.after[v]:
-            self.waits[w] -= 1
-            if self.waits[w] == 0:
+            waits[w] -= 1
+            awaited[w] ^= v
+            if waits[w] == 0:
                 self.admit(w, turn)
-            elif self.waits[w] == 1:
+            elif waits[w] == 1:
                 self._look_ahead(w)
 
     def _lower(self, v: int, nbytes: int) -> None:
@@ -198,33 +211,33 @@ class _Front:
 
     def _look_ahead(self, w: int) -> None:
         """Tell the one op that still holds w back what w would do."""
-        v = next(u for u in self.space.before[w] if not self.done[u])
+        v = self.awaited[w]
         if self.increase[w] < self.ahead[v]:
             self.ahead[v] = self.increase[w]
             if self.ready[v]:
                 self._push(v)
 
     def _push(self, v: int) -> None:
-        heappush(self.by_key, (self.key(v), v))
+        heappush(self.by_key, self.key(v))
         if self.rule == "peak":
-            heappush(self.by_rise, (self.rise(v), v))
+            heappush(self.by_rise, self.rise(v))
 
     def _tidy(self) -> bool:
         """Drop entries of ops that have run or whose key fell since; say whether one is left."""
         heap = self.by_key
-        while heap and (self.done[heap[0][1]] or heap[0][0] != self.key(heap[0][1])):
+        while heap and (self.done[heap[0][-1]] or heap[0] != self.key(heap[0][-1])):
             heappop(heap)
         return bool(heap)
 
     def _pop_key(self) -> int:
         self._tidy()
-        return heappop(self.by_key)[1]
+        return heappop(self.by_key)[-1]
 
     def _pop_rise(self) -> int:
         heap = self.by_rise
-        while self.done[heap[0][1]] or heap[0][0] != self.rise(heap[0][1]):
+        while self.done[heap[0][-1]] or heap[0] != self.rise(heap[0][-1]):
             heappop(heap)
-        return heappop(heap)[1]
+        return heappop(heap)[-1]
 
 
 def _post_order(space: StateSpace) -> list[int]:
