@@ -143,10 +143,9 @@ def trace(
     version = require_torch(name).__version__
     if optimizer not in STATES:
         raise InstanceError(f"{name}, optimizer: found {optimizer!r}, expected {' or '.join(STATES)}")
-    step = trace_step(module, inputs, targets or {}, loss)
-    if loss is not None and not step.gradients:
+    if loss is not None and not any(p.requires_grad for p in module.parameters()):
         raise InstanceError(f"{name}: found no parameter that gets a gradient, expected one for training")
-    lowered = lower(step, optimizer)
+    lowered = lower(trace_step(module, inputs, targets or {}, loss), optimizer)
     return Graph(
         name=name,
         tensors=lowered.tensors,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -48,7 +49,21 @@ def example(module: Any, *inputs: Any) -> tuple[Any, list[Any], list[Any], Any]:
 
 def architecture(name: str, **options: int) -> tuple[Any, list[Any], list[Any], Any]:
     found = built(name, **options)
-    return found.module, [*found.inputs.values()], [*found.targets.values()], found.loss
+    return parts(found)
+
+
+def parts(found: Any) -> tuple[Any, list[Any], list[Any], Any]:
+    """Return the parts of an example; the kernel of mse_loss keeps more than its result in that storage."""
+    loss = found.loss
+    if loss is nn.functional.mse_loss:
+        loss = lambda output, wanted: (output - wanted).square().mean()  # noqa: E731
+    return found.module, [*found.inputs.values()], [*found.targets.values()], loss
+
+
+def family(name: str, **options: Any) -> tuple[Any, list[Any], list[Any], Any]:
+    """Return a network of a family that is smaller than any that has a name."""
+    found = import_module(f"lowtide.instances.torch_import.architectures.{name}").build(batch=2, **options)
+    return parts(found)
 
 
 CASES = {
@@ -61,15 +76,23 @@ CASES = {
     "resnet18": lambda: architecture("resnet18", image=32),
     "vit_b_16": lambda: architecture("vit_b_16", image=32, layers=2),
     "vit_b_16 with fused attention": lambda: architecture("vit_b_16", image=32, layers=2, flash=1),
+    "efficientnet_b0": lambda: architecture("efficientnet_b0", image=32),
+    "unet": lambda: architecture("unet", image=188),
+    "diffusion_unet": lambda: architecture("diffusion_unet", image=16),
+    "densenet": lambda: family("densenet", image=32, blocks=(4, 3), growth=8),
+    "swin": lambda: family("swin", image=56, blocks=(2, 2), width=8, heads=(2, 4)),
+    "gpt2": lambda: family("gpt2", tokens=8, layers=2, flash=False, width=16, heads=2),
+    "bert": lambda: family("bert", tokens=8, layers=2, width=16, heads=2),
+    "llama": lambda: family("llama", tokens=8, layers=2, flash=False, width=16, heads=4, groups=2, hidden=24),
+    "moe": lambda: family("moe", tokens=8, layers=2, experts=4, width=16, heads=2),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_graph_holds_what_torch_allocates(case: str) -> None:
-    """Same storages; and the same peak, but that torch runs the backward of a layer as a whole.
-
-    So the gradient of its bias waits for the other products of the layer, and the gradient of the loss
-    (4 bytes) to the end.
+    """Same storages, but for the partial sums of gradients that the graph folds; and without those the same
+    peak, except that torch runs the backward of a layer as a whole: its parameters' gradients wait for the
+    layer's other products, and the gradient of the loss (4 bytes) waits for the end.
     """
     torch.manual_seed(0)
     module, inputs, targets, loss = CASES[case]()
@@ -80,9 +103,12 @@ def test_the_graph_holds_what_torch_allocates(case: str) -> None:
         loss,
     )
     peak, sizes = measure(module, inputs, targets, loss)
-    made = Counter(t.nbytes for t in graph.tensors if not t.initial)
-    assert made == sizes
-    computed = graph.drop({"weight", "state", "input"})
-    ours = sequential_memory(computed).peak(range(len(graph.ops)))
-    bias = max(4 * p.numel() for name, p in module.named_parameters() if name.endswith("bias"))
-    assert 0 <= peak - ours <= bias + 4
+    made = Counter(t.nbytes for t in graph.tensors if not t.initial and t.nbytes)
+    partial_sums = sizes - made
+    assert not made - sizes
+    assert sum(partial_sums.values()) == graph.provenance["sums_folded"]
+    if not partial_sums:
+        computed = graph.drop({"weight", "state", "input"})
+        ours = sequential_memory(computed).peak(range(len(graph.ops)))
+        layers = [sum(4 * p.numel() for p in m.parameters(recurse=False)) for m in module.modules()]
+        assert 0 <= peak - ours <= max(layers) + 4

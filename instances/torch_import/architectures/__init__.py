@@ -68,6 +68,10 @@ def _layers(default: int) -> Parameter:
     return _size(default, "number of blocks", most=1000)
 
 
+def _tokens(default: int, most: int) -> Parameter:
+    return _size(default, "number of tokens", most=most)
+
+
 ARCHITECTURES: dict[str, Architecture] = {
     "resnet18": Architecture(
         family="resnet",
@@ -81,11 +85,72 @@ ARCHITECTURES: dict[str, Architecture] = {
         parameters={"image": _image(224)},
         fixed={"blocks": (3, 4, 6, 3), "bottleneck": True},
     ),
+    "densenet121": Architecture(
+        family="densenet",
+        description="densely connected network of 121 layers",
+        parameters={"image": _image(224)},
+        fixed={"blocks": (6, 12, 24, 16), "growth": 32},
+    ),
+    "efficientnet_b0": Architecture(
+        family="efficientnet",
+        description="inverted bottlenecks with squeeze and excitation",
+        parameters={"image": _image(224)},
+    ),
+    "unet": Architecture(
+        family="unet",
+        description="U-Net without padding, for segmentation",
+        parameters={"image": _image(572, least=188)},
+    ),
     "vit_b_16": Architecture(
         family="vit",
         description="vision transformer, base, patches of 16 x 16",
         parameters={"image": _image(224), "layers": _layers(12), "flash": _FLASH},
         fixed={"width": 768, "heads": 12, "patch": 16},
+    ),
+    "swin_t": Architecture(
+        family="swin",
+        description="Swin transformer, tiny: attention in shifted windows",
+        parameters={"image": _image(224)},
+        fixed={"blocks": (2, 2, 6, 2), "width": 96, "heads": (3, 6, 12, 24)},
+    ),
+    "gpt2_small": Architecture(
+        family="gpt2",
+        description="decoder of 12 layers, width 768",
+        parameters={"tokens": _tokens(1024, 1024), "layers": _layers(12), "flash": _FLASH},
+        fixed={"width": 768, "heads": 12},
+    ),
+    "gpt2_medium": Architecture(
+        family="gpt2",
+        description="decoder of 24 layers, width 1024",
+        parameters={"tokens": _tokens(1024, 1024), "layers": _layers(24), "flash": _FLASH},
+        fixed={"width": 1024, "heads": 16},
+    ),
+    "bert_base": Architecture(
+        family="bert",
+        description="encoder of 12 layers, width 768, with its masked language model",
+        parameters={"tokens": _tokens(512, 512), "layers": _layers(12)},
+        fixed={"width": 768, "heads": 12},
+    ),
+    "llama_1b": Architecture(
+        family="llama",
+        description="decoder with RMSNorm, rotary positions, grouped-query attention and SwiGLU",
+        parameters={"tokens": _tokens(1024, _MOST), "layers": _layers(16), "flash": _FLASH},
+        fixed={"width": 2048, "heads": 32, "groups": 8, "hidden": 8192},
+    ),
+    "moe": Architecture(
+        family="moe",
+        description="decoder with a mixture of experts in every second block, dense dispatch",
+        parameters={
+            "tokens": _tokens(512, 4096),
+            "layers": _size(4, "number of blocks", least=2, most=1000),
+            "experts": _size(8, "number of experts", least=2, most=256),
+        },
+        fixed={"width": 768, "heads": 12},
+    ),
+    "diffusion_unet": Architecture(
+        family="diffusion_unet",
+        description="U-Net of a denoising diffusion model: time embedding, attention at 16 x 16",
+        parameters={"image": _image(32)},
     ),
 }
 """Name -> network."""
