@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 from .instances.load import load
 from .instances.load_buffers import load_buffers
+from .instances.machines import load_machine
 from .models.buffers import Buffer, Buffers, Gap
 from .models.errors import (
     BackendUnavailable,
@@ -24,6 +25,7 @@ from .models.errors import (
 )
 from .models.graph import Accounting, Graph, Mode, Op, Tensor
 from .models.machine import Access, Channel, ChannelGroup, Machine, Processor, Tier
+from .models.placement import Placement
 from .models.plan import Copy, Free, Plan, Resident, Run
 from .models.problem import Offsets, Peak
 from .models.result import Result, Status
@@ -54,6 +56,7 @@ __all__ = [
     "Offsets",
     "Op",
     "Peak",
+    "Placement",
     "Plan",
     "Processor",
     "Resident",
@@ -68,6 +71,7 @@ __all__ = [
     "certify",
     "load",
     "load_buffers",
+    "load_machine",
     "plot",
     "solve",
     "verify",

@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from .parser import Subparsers
 
 
+OWN_FLAGS = {
+    "offsets": ("capacity",),
+    "placement": ("machine", "device", "host", "periodic", "whole"),
+}
+"""Flags that only one problem has: options of its instances."""
+
+
 def add_parser(subparsers: Subparsers) -> None:
     """Add the verb."""
     parser = add_verb(
@@ -31,12 +38,28 @@ def add_parser(subparsers: Subparsers) -> None:
             "lowtide solve peak graph.json.gz --certificate proof.json.gz",
             "lowtide solve offsets buffers.csv --capacity 1MiB --plan solution.csv",
             "lowtide solve offsets plan.json --plan allocated.json",
+            "lowtide solve placement graph.json.gz --machine a100-40g-pcie3 --device 24GiB --periodic",
         ],
     )
     parser.add_argument("problem", help="see lowtide list problems")
     parser.add_argument("spec", help=SPEC_HELP)
     parser.add_argument(
         "--capacity", type=size, metavar="SIZE", help="offsets: any allocation within it will do"
+    )
+    parser.add_argument(
+        "--machine", metavar="NAME", help="placement: a bundled machine, or a .toml or .json file"
+    )
+    parser.add_argument(
+        "--device", type=size, metavar="SIZE", help="placement: capacity of the machine's first tier"
+    )
+    parser.add_argument(
+        "--host", type=size, metavar="SIZE", help="placement: capacity of the machine's second tier"
+    )
+    parser.add_argument(
+        "--periodic", action="store_true", help="placement: the steady state, the end like the start"
+    )
+    parser.add_argument(
+        "--whole", action="store_true", help="placement: copies move whole tensors, without interruption"
     )
     parser.add_argument("--method", default="auto", help="see lowtide list methods (default auto)")
     parser.add_argument(
@@ -101,15 +124,23 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"{args.certificate}: found an unknown ending, expected .json or .json.gz")
     if args.plan is not None:
         check_ending(args.problem, args.plan)
-    if args.capacity is not None and args.problem != "offsets":
-        raise UsageError(f"solve: found --capacity with problem {args.problem}, expected it with offsets")
+    for owner, flags in OWN_FLAGS.items():
+        for flag in flags:
+            if getattr(args, flag) not in (None, False) and args.problem != owner:
+                raise UsageError(
+                    f"solve: found --{flag} with problem {args.problem}, expected it with {owner}"
+                )
     options = unique(args.solver_option, "--solver-option")
     find_method(args.problem, args.method)
     cores = available_cores()
     if args.threads is not None and args.threads > cores:
         note(f"{args.threads} threads share {cores} cores")
     started = time.perf_counter()
-    given = {} if args.capacity is None else {"capacity": args.capacity}
+    given = {
+        flag: value
+        for flag in OWN_FLAGS.get(args.problem, ())
+        if (value := getattr(args, flag)) not in (None, False)
+    }
     problem = load_problem(args.problem, args.spec, **given)
     if isinstance(problem, Offsets):
         problem = replace(problem, satisfy=args.capacity is not None)
@@ -170,7 +201,8 @@ def run_record(result: Result, loaded: float, plan_path: str | None) -> dict[str
 
 def summary(result: Result, loaded: float, plan_path: str | None) -> list[tuple[str, str]]:
     """Return names and values for people."""
-    from ..models.units import exact_bytes, format_gap
+    from ..models.units import exact_bytes, exact_value, format_duration, format_gap
+    from ..models.verdict import Verification
 
     stopped = f", stopped by {result.reason}" if result.reason in ("time", "memory") else ""
     stopped = ", interrupted" if result.reason == "interrupted" else stopped
@@ -183,14 +215,19 @@ def summary(result: Result, loaded: float, plan_path: str | None) -> list[tuple[
     if result.detail:
         rows.append(("detail", result.detail))
     if result.objective is not None:
-        rows.append(("objective", exact_bytes(result.objective)))
+        rows.append(("objective", exact_value(result.objective, result.unit)))
     if result.bound is not None:
         proof = {"exact": "exact", "floating": "to floating point"}.get(result.proof or "", "unknown")
         kind = "" if result.bound_kind is None else f" by {result.bound_kind}"
-        rows.append(("bound", f"{exact_bytes(result.bound)}{kind}, proof {proof}"))
+        rows.append(("bound", f"{exact_value(result.bound, result.unit)}{kind}, proof {proof}"))
         rows.append(("gap", format_gap(result.gap)))
     if result.graph is not None and result.problem == "peak" and result.objective is not None:
         rows.append(("reference", compared_with_reference(result)))
+    verdict = result.verification
+    if isinstance(verdict, Verification) and verdict.valid and result.problem == "placement":
+        rows.append(("stall", format_duration(verdict.stall)))
+        rows += [(f"peak in {tier}", exact_bytes(peak)) for tier, peak in verdict.peaks.items()]
+        rows += [(f"traffic {a}->{b}", exact_bytes(moved)) for (a, b), moved in verdict.traffic.items()]
     rows.append(("verified", "yes" if is_verified(result) else "no"))
     seconds = {"load": loaded, **result.seconds}
     rows.append(("seconds", ", ".join(f"{phase} {value:.2f}" for phase, value in seconds.items())))

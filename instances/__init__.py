@@ -4,8 +4,10 @@ from ..models.files import check_writable, write_whole
 from .answers import read_answer, write_answer
 from .load import list_instances, load
 from .load_buffers import LoadedBuffers, load_buffers, load_buffers_and_plan
+from .load_placement import load_placement
 from .load_plan import graph_of_plan, load_plan
 from .load_problem import load_problem
+from .machines import load_machine, machine_names
 from .minimalloc_csv import buffers_from_csv, csv_text, read_csv, write_csv
 from .native import graph_from_dict, read_graph, write_graph
 from .native_allocation import Allocation, allocation_from_dict, read_allocation, write_allocation
@@ -35,9 +37,12 @@ __all__ = [
     "load",
     "load_buffers",
     "load_buffers_and_plan",
+    "load_machine",
+    "load_placement",
     "load_plan",
     "load_problem",
     "machine_from_dict",
+    "machine_names",
     "parse_spec",
     "plan_from_dict",
     "read_allocation",

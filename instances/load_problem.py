@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 
 from ..models.errors import UsageError
-from ..models.problem import PROBLEMS, Offsets, Origin, Peak
+from ..models.placement import Placement
+from ..models.problem import Offsets, Origin, Peak
+from ..models.problems import PROBLEMS
 from .load import load
 from .load_buffers import load_buffers_and_plan
+from .load_placement import load_placement
 from .strict_json import nearest
 
 
-def load_problem(name: str, spec: str | os.PathLike[str], **options: object) -> Peak | Offsets:
+def load_problem(name: str, spec: str | os.PathLike[str], **options: object) -> Peak | Offsets | Placement:
     """Return a problem of the suite about the instance that a specification names.
 
     Parameters
@@ -19,7 +22,8 @@ def load_problem(name: str, spec: str | os.PathLike[str], **options: object) -> 
     name
         As ``lowtide list problems`` shows it.
     spec, options
-        What `load` takes; for `offsets`, what `lowtide.instances.load_buffers` takes.
+        What `load` takes; for `offsets` and `placement`, what `lowtide.instances.load_buffers` and
+        `lowtide.instances.load_placement.load_placement` take.
 
     Raises
     ------
@@ -41,4 +45,6 @@ def load_problem(name: str, spec: str | os.PathLike[str], **options: object) -> 
         if found.plan is not None and found.graph is not None:
             origin = Origin(graph=found.graph, plan=found.plan)
         return Offsets(found.buffers, origin=origin)
+    if name == Placement.name:
+        return load_placement(spec, **options)
     raise UsageError(f"problem: found {name!r}, {nearest(name, PROBLEMS)}")

@@ -13,7 +13,7 @@ import numpy as np
 
 from .errors import InstanceError
 from .profile import MemoryProfile, memory_profile, reference_profile
-from .units import exact_bytes, format_bytes, format_duration, format_gap
+from .units import exact_bytes, exact_value, format_bytes, format_duration, format_gap
 
 if TYPE_CHECKING:
     from .graph import Graph
@@ -68,13 +68,13 @@ def result_html(result: Result) -> str:
     if result.detail:
         rows.append(("detail", escape(result.detail)))
     if result.objective is not None:
-        rows.append((escape(result.problem), escape(exact_bytes(result.objective))))
+        rows.append((escape(result.problem), escape(exact_value(result.objective, result.unit))))
     if result.bound is not None:
-        rows.append(("bound", escape(exact_bytes(result.bound))))
+        rows.append(("bound", escape(exact_value(result.bound, result.unit))))
         rows.append(("gap", escape(format_gap(result.gap))))
     rows.append(("seconds", ", ".join(f"{escape(k)} {v:.2f}" for k, v in result.seconds.items())))
     picture = ""
-    if result.plan is not None and result.graph is not None:
+    if result.plan is not None and result.graph is not None and result.unit == "bytes":
         picture = profile_svg(result.graph, result.plan, result.bound)
     return f"<div><b>{escape(result.instance)}</b>{_table((), rows)}{picture}</div>"
 

@@ -44,6 +44,22 @@ class Judgement:
         return self.verification.violations
 
 
+class Instance(Protocol):
+    """What a question is about."""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+
+    @property
+    def source(self) -> str | None:
+        """What it was loaded from."""
+
+    @property
+    def sha256(self) -> str:
+        """Hash of all that it says."""
+
+
 class Problem(Protocol):
     """What `solve` asks of every problem."""
 
@@ -51,7 +67,7 @@ class Problem(Protocol):
     unit: ClassVar[str]
 
     @property
-    def instance(self) -> Graph | Buffers:
+    def instance(self) -> Instance:
         """What the question is about; it has a name, a source and a sha256."""
 
     def read(self, item: object) -> Any:
@@ -62,6 +78,9 @@ class Problem(Protocol):
 
     def satisfied(self, objective: int) -> bool:
         """Return whether an answer of this objective is all that was asked for."""
+
+    def impossible(self) -> str | None:
+        """Return a witness that there is no answer at all, if a look at the instance shows one."""
 
     def judge(self, answer: Any) -> Judgement:
         """Have the verifier recompute the objective of an answer."""
@@ -119,6 +138,10 @@ class Peak:
     def satisfied(self, objective: int) -> bool:
         """Return False: a lower peak is always welcome."""
         return False
+
+    def impossible(self) -> str | None:
+        """Return None: every graph has an order."""
+        return None
 
     def judge(self, answer: Sequence[int]) -> Judgement:
         """Lower the order to a plan and verify it."""
@@ -251,6 +274,10 @@ class Offsets:
         """Return whether any allocation will do."""
         return self.satisfy
 
+    def impossible(self) -> str | None:
+        """Return None: only a proof can tell."""
+        return None
+
     def judge(self, answer: Mapping[str, int]) -> Judgement:
         """Verify the allocation and, if the buffers come from a plan, the plan with it."""
         verdict = verify_allocation(self.buffers, answer)
@@ -265,7 +292,3 @@ class Offsets:
             plan=plan,
             allocation=answer,
         )
-
-
-PROBLEMS: dict[str, type[Peak] | type[Offsets]] = {Peak.name: Peak, Offsets.name: Offsets}
-"""CLI name of each problem."""

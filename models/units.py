@@ -100,6 +100,19 @@ def format_duration(duration_ns: int) -> str:
     return f"{duration_ns / unit:.4g} {name}" if unit > 1 else f"{duration_ns} ns"
 
 
+def exact_value(value: int, unit: str) -> str:
+    """Return an objective in its unit, ``bytes`` or ``ns``, and where that helps in a larger one.
+
+    Examples
+    --------
+    >>> exact_value(31749648, "bytes"), exact_value(2_500_000, "ns"), exact_value(12, "ns")
+    ('31,749,648 B (30.28 MiB)', '2,500,000 ns (2.5 ms)', '12 ns')
+    """
+    if unit == "bytes":
+        return exact_bytes(value)
+    return f"{value:,} {unit}" + (f" ({format_duration(value)})" if value >= 1000 else "")
+
+
 def format_gap(gap: float | None) -> str:
     """Return a relative gap as a percentage; a gap that is not 0 never reads as 0.
 

@@ -23,7 +23,7 @@ channel-rate       concurrent copies share the channel's bytes per second
 group-rate         and those of each of its groups
 free               only allocated bytes are released
 capacity           no tier holds more than its capacity
-final              final tensors end whole in one tier, in their last version
+final              every byte of a final tensor ends in some tier, in the last version
 period             the state at the period's end is that of its beginning
 =================  =========================================================================
 

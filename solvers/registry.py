@@ -21,7 +21,7 @@ from importlib import import_module
 from typing import Any
 
 from ..models.errors import UsageError
-from ..models.problem import PROBLEMS
+from ..models.problems import PROBLEMS
 from .context import Context
 
 RunFunction = Callable[[Any, Context], Any]
@@ -301,6 +301,13 @@ METHODS = (
         exact=True,
         options=(("solver", "any solver that Pyomo finds (default highs)"),),
         engine="highs",
+    ),
+    Method(
+        name="planner",
+        problem="placement",
+        run=".algorithms.placement.planner:solve_planner",
+        summary="event-driven: copies ahead of a forecast deficit, run to its periodic state",
+        source="after G10, MICRO 2023, and SwapAdvisor, ASPLOS 2020",
     ),
 )
 """The methods of the suite."""

@@ -14,7 +14,6 @@ from typing import Any
 from .._version import __version__
 from ..models.buffers import Buffers
 from ..models.errors import InstanceError, LowtideError, UsageError
-from ..models.graph import Graph
 from ..models.problem import Problem
 from ..models.result import Result, Status
 from .context import Context, Outcome, available_cores
@@ -101,6 +100,8 @@ def solve(
     )
     outcome = Outcome()
     try:
+        if (witness := problem.impossible()) is not None:
+            return _judge(problem, chosen, context, Outcome(infeasible=True, detail=witness))
         if known is not None:
             context.offer(known)
         answer = run(problem, context)
@@ -162,7 +163,7 @@ def _judge(problem: Problem, method: Method, context: Context, outcome: Outcome)
         certificate=outcome.certificate,
         versions=_versions(method),
         verification=None if judgement is None else judgement.verification,
-        graph=instance if isinstance(instance, Graph) else None,
+        graph=getattr(problem, "graph", None),
         buffers=instance if isinstance(instance, Buffers) else None,
     )
 

@@ -22,18 +22,26 @@ def contents(case: Case, memory: Memory, last: bool) -> Contents:
 
 
 def judge_final(case: Case, memory: Memory, time: int) -> None:
-    """Rule ``final``: each final tensor is whole in some tier, in its last version."""
+    """Rule ``final``: every byte of a final tensor is in some tier, in the last version."""
     for t, tensor in enumerate(case.graph.tensors):
         if not tensor.final:
             continue
         want = memory.base[t] + case.last[t]
         if any(held[t] == want for held in memory.held):
             continue
-        tiers = range(len(case.tiers))
-        lacks = [memory.lack(k, t, 0, case.span[t], case.last[t]) for k in tiers]
+        found = ByteRanges()
+        for k in range(len(case.tiers)):
+            for low, high, valid in memory.content(k, t, case.last[t]):
+                if valid:
+                    found.replace(low, high, 1)
+        gaps = found.gaps(0, case.span[t])
+        if not gaps:
+            continue
+        low, high = gaps[0]
+        lacks = [memory.lack(k, t, low, high, case.last[t]) for k in range(len(case.tiers))]
         case.report(
             "final",
-            f"{case.tensor(t)} is final, expected it at {time} ns whole in one tier in version "
+            f"{case.tensor(t)} is final, expected every byte at {time} ns somewhere in version "
             f"{case.last[t]}, but {', and '.join(lacks)}",
             time=time,
             tensor=t,

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...instances.strict_json import show
 from ...models.errors import InstanceError
-from ...models.problem import PROBLEMS
+from ...models.problems import PROBLEMS
 from ...models.result import Status
 
 Question = tuple[str, str]

@@ -7,7 +7,8 @@ from typing import NamedTuple
 from ...instances import Allocation, read_answer
 from ...models.errors import InstanceError, LowtideError
 from ...models.plan import Plan
-from ...models.problem import PROBLEMS, Judgement, Problem
+from ...models.problem import Judgement, Problem
+from ...models.problems import PROBLEMS
 from ..sweeps.job import load_question
 from .claims import Claim, Question
 

@@ -231,7 +231,8 @@ class _Reader:
 
     def sweep(self, place: Place, value: Any) -> tuple[list[tuple[Place, Trial]], list[RunSpec]]:
         """Return one table's methods with their parameters, to be tried, and its runs."""
-        from ...models.problem import PROBLEMS, Peak
+        from ...models.problem import Peak
+        from ...models.problems import PROBLEMS
 
         table = self.table(place, value)
         for key in ("problem", "instances", "methods"):

@@ -28,6 +28,7 @@ from .record import Usage, complete, load_average, now, unanswered
 from .runspec import RunSpec, option_texts, source_hash
 
 if TYPE_CHECKING:
+    from ...models.placement import Placement
     from ...models.problem import Offsets, Peak
     from ...models.result import Result
 
@@ -61,7 +62,7 @@ def loadable(spec: str) -> str:
     return str(folder / spec.removeprefix("data:"))
 
 
-def load_question(problem: str, spec: str) -> Peak | Offsets:
+def load_question(problem: str, spec: str) -> Peak | Offsets | Placement:
     """Return a problem about an instance of an experiment: what `load_problem` takes, or ``data:PATH``.
 
     Raises
@@ -217,7 +218,7 @@ def main(descriptor: int) -> int:
     return 0
 
 
-def _solve(run: RunSpec, problem: Peak | Offsets, log: Path | None) -> Result:
+def _solve(run: RunSpec, problem: Peak | Offsets | Placement, log: Path | None) -> Result:
     from ...solvers.solve import solve
 
     begun = time.perf_counter()

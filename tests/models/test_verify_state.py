@@ -88,18 +88,23 @@ def test_final() -> None:
     verdict = verify(GRAPH, replace(PLAN, frees=(*PLAN.frees, Free(Z, "gpu", 26))))
     violation = only(verdict)
     assert witness(violation) == {"kind": "final", "time": 26, "tensor": Z}
-    assert "whole in one tier in version 1, but tensor 3 'z' is not in tier 'gpu'" in violation.message
+    assert (
+        "every byte at 26 ns somewhere in version 1, but tensor 3 'z' is not in tier 'gpu'"
+        in violation.message
+    )
     verdict = verify(GRAPH, replace(PLAN, frees=(*PLAN.frees, Free(Z, "gpu", 27))))
     assert verdict.valid
     assert verdict.profiles["gpu"][-1] == (27, 0)
 
 
-def test_final_in_pieces_is_not_whole_in_one_tier() -> None:
+def test_final_tensor_may_end_in_pieces_but_every_byte_counts() -> None:
     half = edited(PLAN, "copies", 2, bytes=(0, 4), end=24)
-    verdict = verify(GRAPH, edited(half, "frees", 2, time=24, bytes=(0, 4)))
+    halves = edited(half, "frees", 2, time=24, bytes=(0, 4))
+    assert verify(GRAPH, halves).valid
+    verdict = verify(GRAPH, edited(half, "frees", 2, time=24, bytes=None))
     violation = only(verdict)
     assert witness(violation) == {"kind": "final", "time": 24, "tensor": W}
-    assert "bytes [0, 4) of tensor 0 'w' is not in tier 'gpu'" in violation.message
+    assert "bytes [4, 8) of tensor 0 'w' is not in tier 'gpu'" in violation.message
     assert "bytes [4, 8) of tensor 0 'w' is stale in tier 'host'" in violation.message
 
 

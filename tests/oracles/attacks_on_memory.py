@@ -203,6 +203,12 @@ def ranges_and_versions() -> None:
         [tensor(4, "f")],
         [op((), (0,))],
         plan(run(0, 0), Copy(0, F, S, 4, 6, (0, 2)), Free(0, F, 6, (0, 2))),
+    )
+    attack(
+        "half of a final tensor",
+        [tensor(4, "f")],
+        [op((), (0,))],
+        plan(run(0, 0), Copy(0, F, S, 4, 6, (0, 2)), Free(0, F, 6)),
         "final",
     )
     old = [tensor(4), tensor(4, "f")]

@@ -379,7 +379,8 @@ class Simulation(Rules):
     def judge_end(self, first_state: dict[tuple[int, str], dict[int, int]]) -> None:
         for t, tensor in enumerate(self.graph.tensors):
             last = self.last_version(t)
-            if tensor.final and not any(self.holds(t, tier, last) for tier in self.tiers):
+            found = [{u for u, x in self.memory[t, k].items() if x == last} for k in self.tiers]
+            if tensor.final and not set(self.all_units(t)) <= set().union(*found):
                 self.fault("final", self.now, None, t)
             for tier in self.tiers if self.period is not None else []:
                 now, then = self.memory[t, tier], first_state[t, tier]

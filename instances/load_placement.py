@@ -1,0 +1,119 @@
+"""Placement problems: a graph, a machine and a question in one specification."""
+
+from __future__ import annotations
+
+import os
+
+from ..models.errors import InstanceError
+from ..models.placement import Placement
+from .load import load
+from .machines import load_machine
+from .options import Parameter, typed_options
+from .spec import Spec, parse_spec
+from .strict_json import nearest, show
+
+_FLAGS = {
+    "periodic": Parameter(False, "the steady state of an iteration"),
+    "whole": Parameter(False, "copies move whole tensors"),
+}
+_ALIASES = ("device", "host")
+"""Capacities of the first and of the second tier."""
+
+_CAPACITY = "capacity."
+_START = "start."
+ANYWHERE = "anywhere"
+
+
+def load_placement(spec: str | os.PathLike[str], **options: object) -> Placement:
+    """Return the placement problem that a specification names.
+
+    Besides the options of the graph, in the specification or as keywords:
+
+    ======================  ========================================================================
+    ``machine=NAME``        a bundled machine or a ``.toml`` or ``.json`` file; must be given
+    ``device=SIZE``         capacity of its first tier; ``host=SIZE``: of its second one
+    ``capacity.TIER=SIZE``  capacity of any tier; ``none``: no limit
+    ``periodic=1``          the steady state instead of a single run
+    ``whole=1``             copies move whole tensors, without interruption
+    ``start.KIND=TIER``     where tensors of a kind may start; ``anywhere``: in every tier
+    ``start=TIER``          where tensors of all kinds start
+    ======================  ========================================================================
+
+    Raises
+    ------
+    InstanceError
+        If the graph or the machine cannot be loaded, or an option is unknown, missing or wrong.
+
+    Examples
+    --------
+    >>> from lowtide.instances.load_placement import load_placement
+    >>> problem = load_placement("gen:chain?n=5&machine=a100-40g-pcie3&device=24GiB&periodic=1")
+    >>> problem.machine.tiers[0].capacity, problem.periodic
+    (25769803776, True)
+    """
+    parsed = parse_spec(spec)
+    given = {**parsed.options, **options}
+    ours = {key: value for key, value in given.items() if _is_ours(key)}
+    rest = {key: value for key, value in given.items() if key not in ours}
+    bare = Spec(parsed.scheme, parsed.name)
+    where = str(Spec(parsed.scheme, parsed.name, {k: str(v) for k, v in given.items()}))
+    if "machine" not in ours:
+        raise InstanceError(f"instance {where!r}: found no option machine, expected machine=NAME or a file")
+    graph = load(str(bare) if parsed.scheme != "path" else _path(parsed.name), **rest)
+    machine = load_machine(str(ours["machine"]))
+    tiers = [t.name for t in machine.tiers]
+    sizes = {}
+    for key, value in ours.items():
+        if key in _ALIASES:
+            number = _ALIASES.index(key)
+            if number >= len(tiers):
+                raise InstanceError(
+                    f"instance {where!r}: found option {key}, expected a machine with a second tier"
+                )
+            sizes[tiers[number]] = value
+        elif key.startswith(_CAPACITY):
+            sizes[key.removeprefix(_CAPACITY)] = value
+    if sizes:
+        texts = {tier: value if isinstance(value, int) else str(value) for tier, value in sizes.items()}
+        machine = load_machine(str(ours["machine"]), texts)
+    flags = typed_options({key: ours[key] for key in _FLAGS if key in ours}, _FLAGS, where)
+    start = {}
+    for key, value in ours.items():
+        if key == "start" or key.startswith(_START):
+            kinds = (
+                sorted({str(t.kind) for t in graph.tensors}) if key == "start" else [key.removeprefix(_START)]
+            )
+            for kind in kinds:
+                start[kind] = tuple(tiers) if value == ANYWHERE else (_tier(str(value), tiers, where),)
+    source = Spec(parsed.scheme, parsed.name, {key: _text(value) for key, value in given.items()})
+    return Placement(
+        graph,
+        machine,
+        periodic=bool(flags["periodic"]),
+        whole=bool(flags["whole"]),
+        start=start or None,
+        source=str(source),
+    )
+
+
+def _is_ours(key: str) -> bool:
+    fixed = ("machine", "start", *_FLAGS, *_ALIASES)
+    return key in fixed or key.startswith((_CAPACITY, _START))
+
+
+def _path(name: str) -> os.PathLike[str]:
+    from pathlib import Path
+
+    return Path(name)
+
+
+def _tier(name: str, tiers: list[str], where: str) -> str:
+    if name not in tiers:
+        raise InstanceError(
+            f"instance {where!r}, start: found tier {show(name)}, {nearest(name, [*tiers, ANYWHERE])}"
+        )
+    return name
+
+
+def _text(value: object) -> str:
+    return str(int(value)) if isinstance(value, bool) else str(value)

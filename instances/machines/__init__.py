@@ -1,0 +1,117 @@
+"""Machines that come with the suite, one TOML file each, and those of users."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from ...models.errors import InstanceError, UsageError
+from ...models.machine import Machine
+from ...models.units import parse_bytes
+from ..native_machine import machine_from_dict
+from ..strict_json import nearest, parse_json, read_bytes, show
+
+_SIZES = {"tiers": ("capacity",), "channels": ("bytes_per_s",), "groups": ("bytes_per_s",)}
+
+
+@cache
+def machine_names() -> dict[str, str]:
+    """Return the name of each bundled machine and what it is, sorted."""
+    found = {}
+    for entry in resources.files(__package__).iterdir():
+        if entry.name.endswith(".toml"):
+            data = tomllib.loads(entry.read_text(encoding="utf-8"))
+            found[entry.name.removesuffix(".toml")] = str(data.get("description", ""))
+    return dict(sorted(found.items()))
+
+
+def load_machine(
+    name: str | os.PathLike[str], capacities: Mapping[str, int | str | None] | None = None
+) -> Machine:
+    """Return a bundled machine, or that of a ``.toml`` or ``.json`` file.
+
+    A file says what `Machine` says, with the same names (``description`` besides); sizes and rates are
+    integers or texts such as ``"40GiB"`` and ``"15.754GB"`` (per second).
+
+    Parameters
+    ----------
+    name
+        As `machine_names` has it, or a path.
+    capacities
+        Other capacities of some tiers, by name: bytes, a text, or None for no limit.
+
+    Raises
+    ------
+    InstanceError
+        If there is no such machine, a key is unknown or missing, a value wrong, or a tier unknown.
+
+    Examples
+    --------
+    >>> from lowtide.instances import load_machine
+    >>> [t.name for t in load_machine("a100-40g-pcie3", {"gpu": "24GiB"}).tiers]
+    ['gpu', 'host', 'ssd']
+    """
+    path = os.fspath(name)
+    data = _read(path)
+    where = f"machine {path!r}"
+    if not isinstance(data, dict):
+        raise InstanceError(f"{where}: found {show(data)}, expected an object")
+    data = {key: value for key, value in data.items() if key != "description"}
+    for key, fields in _SIZES.items():
+        for row in data.get(key, []) if isinstance(data.get(key), list) else []:
+            _convert(row, fields, where)
+    for row in data.get("processors", []) if isinstance(data.get("processors"), list) else []:
+        tiers = row.get("tiers") if isinstance(row, dict) else None
+        if isinstance(tiers, list):
+            row["tiers"] = [{"tier": x} if isinstance(x, str) else x for x in tiers]
+            for access in row["tiers"]:
+                _convert(access, ("bytes_per_s",), where)
+    known = [row.get("name") for row in data.get("tiers", []) if isinstance(row, dict)]
+    for tier, capacity in (capacities or {}).items():
+        if tier not in known:
+            raise InstanceError(
+                f"{where}: found unknown tier {tier!r}, {nearest(tier, [str(k) for k in known])}"
+            )
+        data["tiers"][known.index(tier)]["capacity"] = _size(capacity, where, tier)
+    return machine_from_dict(data, where)
+
+
+def _read(path: str) -> Any:
+    if path in machine_names():
+        return tomllib.loads((resources.files(__package__) / f"{path}.toml").read_text(encoding="utf-8"))
+    if path.endswith(".toml"):
+        try:
+            return tomllib.loads(read_bytes(path).decode("utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise InstanceError(f"{path}: found no TOML, {error}") from None
+    if path.endswith(".json"):
+        return parse_json(read_bytes(path), path)
+    raise InstanceError(
+        f"machine: found {path!r}, {nearest(path, machine_names())}, or a .toml or .json file"
+    )
+
+
+def _convert(row: object, fields: tuple[str, ...], where: str) -> None:
+    """Turn texts that state sizes into bytes."""
+    if not isinstance(row, dict):
+        return
+    for field in fields:
+        if isinstance(row.get(field), str):
+            row[field] = _size(row[field], where, field)
+
+
+def _size(value: int | str | None, where: str, what: str) -> int | None:
+    if not isinstance(value, str):
+        return value
+    if value == "none":
+        return None
+    try:
+        return parse_bytes(value)
+    except UsageError:
+        raise InstanceError(
+            f"{where}, {what}: found {value!r}, expected bytes such as 40GiB or 15.754GB, or none"
+        ) from None

@@ -1,0 +1,220 @@
+"""The placement problem: a fixed order of ops, several memory tiers, and the fastest way to feed the ops."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar
+
+from .errors import InstanceError
+from .graph import Graph
+from .machine import Machine
+from .plan import Plan
+from .problem import Judgement
+from .verdict import Violation, sorted_violations
+from .verify import verify
+
+Tiers = tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What a placement problem is known by: a name, a specification, and the hash of all that it says."""
+
+    name: str
+    source: str | None
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Tensor placement: where each tensor lives over time and when it moves, so that the run is fastest.
+
+    The ops of each processor run in the graph's reference order, each once. Tensors may be in any tier
+    while no op accesses them; ops find their operands in tiers that their processor reads. The objective is
+    the makespan in ns, or the period.
+
+    Parameters
+    ----------
+    graph
+        What is executed.
+    machine
+        Tiers (the first one is the fast memory), processors, channels.
+    periodic
+        The steady state of an iteration: the state at its end is that at its beginning
+        (`lowtide.models.plan`), and the objective is the period.
+    whole
+        Every copy moves a whole tensor, without interruption.
+    start
+        By kind of tensor, the tiers where it may be at time 0; kinds that are not named may start anywhere.
+        Default: inputs in the outermost tier.
+    source
+        What the problem was loaded from.
+
+    Raises
+    ------
+    InstanceError
+        If `start` names a tier that the machine lacks, or a tier cannot be reached.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> problem = lt.Placement(lt.load("gen:chain?n=4&seed=1"), lt.load_machine("a100-40g-pcie3"))
+    >>> problem.name, problem.unit
+    ('placement', 'ns')
+    """
+
+    graph: Graph
+    machine: Machine
+    periodic: bool = False
+    whole: bool = False
+    start: Mapping[str, Tiers] | None = None
+    source: str | None = None
+    name: ClassVar[str] = "placement"
+    unit: ClassVar[str] = "ns"
+
+    def __post_init__(self) -> None:
+        tiers = [t.name for t in self.machine.tiers]
+        for kind, some in sorted((self.start or {}).items()):
+            for tier in some:
+                if tier not in tiers:
+                    raise InstanceError(
+                        f"placement, start of kind {kind!r}: found tier {tier!r}, expected one of {tiers}"
+                    )
+        _check_reach(self.machine)
+
+    @cached_property
+    def instance(self) -> Question:
+        """Name, source and hash of graph, machine and question together."""
+        machine = {key: value for key, value in self.machine.to_dict().items() if key != "name"}
+        start = None if self.start is None else {k: list(v) for k, v in sorted(self.start.items())}
+        said = {
+            "graph": self.graph.sha256,
+            "machine": machine,
+            "periodic": self.periodic,
+            "whole": self.whole,
+            "start": start,
+        }
+        text = json.dumps(said, sort_keys=True, separators=(",", ":"))
+        return Question(
+            name=f"{self.graph.name} on {self.machine.name}",
+            source=self.source,
+            sha256=hashlib.sha256(text.encode()).hexdigest(),
+        )
+
+    def read(self, item: object) -> Plan:
+        """Return a plan; the verifier looks at it in `judge`.
+
+        Raises
+        ------
+        InstanceError
+            If it is no plan, or one for another machine or another graph, or periodic where the problem is
+            not.
+        """
+        if not isinstance(item, Plan):
+            raise InstanceError(f"found {type(item).__name__}, expected a Plan")
+        if item.graph_sha256 not in (None, self.graph.sha256):
+            raise InstanceError(f"found a plan for another graph than {self.graph.name!r}")
+        if item.machine.to_dict() != self.machine.to_dict():
+            raise InstanceError(f"found a plan for another machine than {self.machine.name!r}")
+        if (item.period is not None) != self.periodic:
+            found, expected = ("a period", "none") if item.period is not None else ("no period", "one")
+            raise InstanceError(f"found a plan with {found}, expected {expected}")
+        return item
+
+    def evaluate(self, answer: Plan) -> int:
+        """Return the period, or the makespan, in ns."""
+        if answer.period is not None:
+            return answer.period
+        ends = [run.end for run in answer.runs] + [copy.end for copy in answer.copies]
+        return max(ends, default=0)
+
+    def satisfied(self, objective: int) -> bool:
+        """Return False: faster is always welcome."""
+        return False
+
+    def impossible(self) -> str | None:
+        """Return why there is no plan at all, if an op alone needs more than every tier that it can use."""
+        return _too_large(self.graph, self.machine)
+
+    def judge(self, answer: Plan) -> Judgement:
+        """Verify the plan, and that it keeps to the reference order and to whole tensors if it must."""
+        verdict = verify(self.graph, answer, rerun=False, start_tiers=self.start)
+        broken = list(_broken_rules(self, answer))
+        if broken:
+            verdict = replace(verdict, violations=sorted_violations([*verdict.violations, *broken]))
+        objective = verdict.makespan if verdict.valid else None
+        return Judgement(objective=objective, verification=verdict, plan=answer)
+
+
+def _check_reach(machine: Machine) -> None:
+    """Raise if a tier that no processor uses has no way to one that is used, or none back."""
+    used = {access.tier for p in machine.processors for access in p.tiers}
+    for what, ends in (
+        ("to", [(c.src, c.dst) for c in machine.channels]),
+        ("from", [(c.dst, c.src) for c in machine.channels]),
+    ):
+        reached = set(used)
+        while more := {a for a, b in ends if b in reached} - reached:
+            reached |= more
+        for tier in machine.tiers:
+            if tier.name not in reached:
+                raise InstanceError(
+                    f"machine {machine.name!r}, tier {tier.name!r}: found no channel {what} the processors' "
+                    f"tiers{'' if what == 'to' else ' that leads there'}, expected one in each direction"
+                )
+
+
+def _too_large(graph: Graph, machine: Machine) -> str | None:
+    """Return the op and the bytes that fit into none of the tiers that any processor may use."""
+    for k, op in enumerate(graph.ops):
+        tensors = sum(graph.tensors[t].nbytes for t in {*op.reads, *op.writes})
+        needed = tensors + min(mode.workspace for mode in op.all_modes)
+        most = 0
+        for processor in machine.processors:
+            capacities = [
+                tier.capacity for tier in machine.tiers if tier.name in {a.tier for a in processor.tiers}
+            ]
+            if None in capacities:
+                return None
+            most = max(most, sum(c for c in capacities if c is not None))
+        if needed > most:
+            return (
+                f"op {k} {op.name!r} needs {needed} bytes at once, expected at most {most}, the capacity "
+                f"of the tiers that a processor of machine {machine.name!r} uses"
+            )
+    return None
+
+
+def _broken_rules(problem: Placement, plan: Plan) -> list[Violation]:
+    """Return the violations of the problem's own rules."""
+    found = []
+    last: dict[str, int] = {}
+    for run in sorted(plan.runs, key=lambda r: (r.start, r.end, r.op)):
+        before = last.get(run.processor, -1)
+        if run.op < before:
+            found.append(
+                Violation(
+                    kind="order",
+                    message=f"op {run.op} runs on {run.processor!r} after op {before}, "
+                    "expected the reference order",
+                    time=run.start,
+                )
+            )
+        last[run.processor] = max(before, run.op)
+    if problem.whole:
+        for number, copy in enumerate(plan.copies):
+            nbytes = problem.graph.tensors[copy.tensor].nbytes
+            if copy.bytes is not None and copy.bytes != (0, nbytes):
+                found.append(
+                    Violation(
+                        kind="whole",
+                        message=f"copy {number} moves bytes {list(copy.bytes)} of tensor {copy.tensor}, "
+                        f"expected all {nbytes} of them",
+                        time=copy.start,
+                    )
+                )
+    return found

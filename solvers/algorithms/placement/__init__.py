@@ -1,0 +1,1 @@
+"""Algorithms for tensor placement across memory tiers."""

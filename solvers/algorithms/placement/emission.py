@@ -1,0 +1,141 @@
+"""From the log of the planner's last iteration to a periodic plan."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from ....models.graph import Graph
+from ....models.machine import Machine
+from ....models.plan import ByteRange, Copy, Free, Plan, Resident, Run
+from . import planner_kernel as kernel
+from .planner_kernel import State
+from .workload import Integers, Workload
+
+
+def periodic_plan(
+    graph: Graph,
+    machine: Machine,
+    work: Workload,
+    state: State,
+    log: Integers,
+    period: int,
+    tiers: Sequence[str],
+) -> Plan:
+    """Return the plan of a period.
+
+    Parameters
+    ----------
+    graph, machine
+        What it is for.
+    work, state, log
+        Of a simulation that ended periodic: the state at the boundary, the rows of its last iteration.
+    period
+        ns.
+    tiers
+        Names of the device, host and slow tier.
+    """
+    ends = {
+        kernel.HOST_OUT: (tiers[0], tiers[1]),
+        kernel.HOST_IN: (tiers[1], tiers[0]),
+        kernel.SLOW_OUT: (tiers[0], tiers[-1]),
+        kernel.SLOW_IN: (tiers[-1], tiers[0]),
+    }
+    processor = machine.processors[0].name
+    last = {t for t, x in enumerate(graph.tensors) if x.final and not x.initial}
+    numbers = [_least_mode(graph, k) for k in range(len(graph.ops))]
+    runs, copies, frees = list[Run](), list[Copy](), list[Free]()
+    start = _start(graph, work, state, tiers)
+    for kind, what, where, low, high, begin, end in log.tolist():
+        if kind == kernel.LOG_RUN:
+            runs.append(Run(what, numbers[what], begin, end, processor))
+            continue
+        t = int(work.tensor[work.owner[what]])
+        base = int(work.chunk_low[what])
+        part = _part(graph, t, base + low, base + high)
+        if kind == kernel.LOG_COPY:
+            src, dst = ends[where]
+            if begin < 0:  # in flight at the boundary
+                start.append(Resident(t, dst, part, valid=False))
+                begin, end = begin + period, end + period
+            copies.append(Copy(t, src, dst, begin, end, part))
+        elif t not in last or begin < period:  # at the end final tensors leave by themselves
+            frees.append(Free(t, tiers[min(where, len(tiers) - 1)], begin, part))
+    return Plan(
+        machine=machine,
+        accounting=graph.accounting,
+        start=tuple(start),
+        runs=tuple(runs),
+        copies=tuple(copies),
+        frees=tuple(frees),
+        period=period,
+        graph_name=graph.name,
+        graph_source=graph.source,
+        graph_sha256=graph.sha256,
+    )
+
+
+def _least_mode(graph: Graph, k: int) -> int:
+    modes = graph.ops[k].all_modes
+    return min(range(len(modes)), key=lambda m: (modes[m].workspace, modes[m].duration_ns))
+
+
+def _part(graph: Graph, t: int, low: int, high: int) -> ByteRange | None:
+    """Return a byte range; None for the whole tensor."""
+    return None if low == 0 and high == graph.tensors[t].nbytes else (low, high)
+
+
+def _start(graph: Graph, work: Workload, state: State, tiers: Sequence[str]) -> list[Resident]:
+    """Return where persistent tensors and inputs are at the boundary, without what is in flight."""
+    ranges: dict[tuple[int, str], list[tuple[int, int]]] = defaultdict(list)
+    landed = {}
+    for channel in range(4):
+        chunk = int(state.flight[channel, kernel.CHUNK])
+        if chunk >= 0:
+            landed[chunk, channel] = int(state.flight[channel, kernel.LOW])
+    for c, i in enumerate(work.owner.tolist()):
+        t, low = int(work.tensor[i]), int(work.chunk_low[c])
+        nbytes = int(work.chunk_bytes[c])
+        if work.entry[i]:
+            ranges[t, tiers[0] if work.entry[i] == 1 else tiers[-1]].append((low, low + nbytes))
+            continue
+        if not work.persistent[i]:
+            continue
+        device = int(state.device[c])
+        if device == kernel.PRESENT:
+            ranges[t, tiers[0]].append((low, low + nbytes))
+        elif device in (kernel.ARRIVING, kernel.STAGED):
+            part = min(landed.get((c, ch), nbytes) for ch in (kernel.HOST_IN, kernel.SLOW_IN))
+            ranges[t, tiers[0]].append((low, low + part))
+        for copies, channel, tier in (
+            (state.host, kernel.HOST_OUT, tiers[1]),
+            (state.slow, kernel.SLOW_OUT, tiers[-1]),
+        ):
+            held = int(copies[c])
+            if held == kernel.VALID:
+                ranges[t, tier].append((low, low + nbytes))
+            elif held == kernel.COMING:
+                ranges[t, tier].append((low, low + landed[c, channel]))
+    start = []
+    for (t, tier), some in sorted(ranges.items()):
+        start += [
+            Resident(t, tier, _part(graph, t, a, b))
+            for a, b in _merged(some)
+            if a < b or not graph.tensors[t].nbytes
+        ]
+    accessed = set(work.tensor.tolist())
+    for t, x in enumerate(graph.tensors):
+        if x.initial and x.final and t not in accessed:
+            start.append(Resident(t, tiers[-1]))
+    return start
+
+
+def _merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return sorted ranges with adjacent ones joined."""
+    joined: list[tuple[int, int]] = []
+    for low, high in sorted(ranges):
+        if joined and joined[-1][1] == low:
+            joined[-1] = (joined[-1][0], high)
+        elif low < high or not joined:
+            joined.append((low, high))
+    return joined

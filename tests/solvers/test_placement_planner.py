@@ -1,0 +1,143 @@
+"""The planner: every plan that it makes verifies, on graphs and machines of all kinds."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lowtide as lt
+from lowtide.models.placement import Placement
+from lowtide.solvers.algorithms.placement.planner import Setting, plan_periodically
+
+FOLDER = Path(os.environ.get("LOWTIDE_DATA") or Path(__file__).resolve().parents[3] / "shared" / "data")
+
+
+def machine(device: int, host: int | None, *, latency: int = 0, shared: bool = True) -> lt.Machine:
+    channels = [
+        lt.Channel(src=a, dst=b, bytes_per_s=rate, latency_ns=latency)
+        for a, b, rate in (
+            ("gpu", "host", 5_000_000),
+            ("host", "gpu", 6_000_000),
+            ("gpu", "ssd", 1_000_000),
+            ("ssd", "gpu", 2_000_000),
+        )
+    ]
+    groups = (
+        lt.ChannelGroup(name="out", channels=(("gpu", "host"), ("gpu", "ssd")), bytes_per_s=5_000_000),
+        lt.ChannelGroup(name="in", channels=(("host", "gpu"), ("ssd", "gpu")), bytes_per_s=6_000_000),
+    )
+    return lt.Machine(
+        tiers=(
+            lt.Tier(name="gpu", capacity=device),
+            lt.Tier(name="host", capacity=host),
+            lt.Tier(name="ssd"),
+        ),
+        processors=(lt.Processor(name="gpu0", tiers=(lt.Access(tier="gpu"),)),),
+        channels=tuple(channels),
+        groups=groups if shared else (),
+    )
+
+
+def random_graph(seed: int, ops: int = 14) -> lt.Graph:
+    """Weights that are updated, weights that are read, inputs, activations, an output, workspace."""
+    rng = np.random.default_rng(seed)
+    tensors = [
+        lt.Tensor(name=f"w{i}", nbytes=int(rng.integers(0, 9)), kind="weight", initial=True, final=True)
+        for i in range(4)
+    ]
+    tensors.append(lt.Tensor(name="in", nbytes=int(rng.integers(1, 9)), kind="input", initial=True))
+    made, rows = [0, 1, 2, 3, 4], []
+    for k in range(ops):
+        reads = sorted({int(i) for i in rng.choice(made, size=int(rng.integers(1, 4)))})
+        writes = []
+        if rng.random() < 0.25:
+            weight = int(rng.integers(0, 3))
+            reads, writes = sorted({*reads, weight}), [weight]
+        else:
+            tensors.append(
+                lt.Tensor(name=f"t{k}", nbytes=int(rng.integers(0, 9)), final=bool(rng.random() < 0.1))
+            )
+            writes = [len(tensors) - 1]
+            made.append(writes[0])
+        rows.append(
+            lt.Op(
+                name=f"op{k}",
+                reads=tuple(reads),
+                writes=tuple(writes),
+                duration_ns=int(rng.integers(1, 4000)),
+                workspace=int(rng.integers(0, 4)),
+            )
+        )
+    return lt.Graph(name=f"random {seed}", tensors=tuple(tensors), ops=tuple(rows))
+
+
+def working_set(graph: lt.Graph) -> int:
+    return max(
+        sum(graph.tensors[t].nbytes for t in {*op.reads, *op.writes}) + op.workspace for op in graph.ops
+    )
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_plans_on_random_graphs_verify(seed: int) -> None:
+    graph = random_graph(seed)
+    rng = np.random.default_rng(seed)
+    outputs = sum(t.nbytes for t in graph.tensors if t.final and not t.initial)
+    device = working_set(graph) + outputs + int(rng.integers(0, 12))
+    bench = machine(device, [None, 10, 0][seed % 3], latency=[0, 700][seed % 2], shared=seed % 5 > 0)
+    start = {"input": ("gpu", "host", "ssd")} if seed % 4 else None
+    problem = Placement(graph, bench, periodic=True, whole=seed % 7 == 0, start=start)
+    found = 0
+    for setting in (
+        Setting(chunk=3, slots=0),
+        Setting(chunk=2, slots=seed % 2, gate=False),
+        Setting(chunk=5, lead=0),
+    ):
+        plan = plan_periodically(problem, setting)
+        if isinstance(plan, str):
+            continue
+        found += 1
+        judgement = problem.judge(plan)
+        assert not judgement.violations, judgement.violations[0]
+        assert judgement.objective is not None
+        assert judgement.objective >= sum(op.duration_ns for op in graph.ops)
+    assert found or device < working_set(graph) + outputs + 6
+
+
+def test_enough_memory_needs_no_time() -> None:
+    graph = random_graph(3)
+    total = sum(t.nbytes for t in graph.tensors) + 10
+    problem = Placement(graph, machine(total, None), periodic=True, start={"input": ("gpu",)})
+    result = lt.solve(problem, "planner")
+    assert result.status == "optimal"
+    assert result.objective == sum(op.duration_ns for op in graph.ops)
+    assert result.bound_kind == "sum of durations"
+
+
+def test_a_real_workload_runs_without_a_stall() -> None:
+    if not FOLDER.is_dir():
+        pytest.skip("real graphs not at hand: set LOWTIDE_DATA to their folder")
+    problem = lt.Placement(
+        lt.load(FOLDER / "g10" / "bert_base-256.json.gz"),
+        lt.load_machine("a100-40g-pcie3"),
+        periodic=True,
+        start={"input": ("gpu", "host", "ssd")},
+    )
+    result = lt.solve(problem, "planner", time_limit=120)
+    assert result.status == "optimal"
+    assert result.objective == 7_285_465_834
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda p: replace(p, graph=replace(p.graph, accounting="replace")), "accounting replace"),
+        (lambda p: replace(p, machine=lt.Machine.single(capacity=50)), "1 tiers"),
+        (lambda p: replace(p, periodic=False), "found a single run"),
+    ],
+)
+def test_what_the_planner_does_not_do(change, message) -> None:  # type: ignore[no-untyped-def]
+    problem = Placement(random_graph(1), machine(60, 60), periodic=True)
+    with pytest.raises(lt.UsageError, match=message):
+        lt.solve(change(problem), "planner")
