@@ -303,6 +303,13 @@ METHODS = (
         engine="highs",
     ),
     Method(
+        name="auto",
+        problem="placement",
+        run=".placement_auto:solve_auto",
+        summary="bounds, and the planner until its plan meets them",
+        exact=True,
+    ),
+    Method(
         name="planner",
         problem="placement",
         run=".algorithms.placement.planner:solve_planner",
