@@ -8,6 +8,7 @@ from hypothesis import given, settings
 import lowtide as lt
 from lowtide.models.graph import Graph
 from lowtide.models.memory import sequential_memory
+from lowtide.solvers.algorithms.peak import widening
 from lowtide.solvers.algorithms.peak.beam import beam_pass
 from lowtide.solvers.algorithms.peak.state_space import state_space
 from lowtide.solvers.algorithms.peak.widening import widen
@@ -49,18 +50,23 @@ def test_exhaustive_passes_settle_every_limit(graph: Graph) -> None:
 @EXAMPLES
 @given(graphs(max_ops=7, min_ops=3))
 def test_narrow_rounds_leave_true_bounds(graph: Graph) -> None:
-    """With two sets per step most limits are given up: the bound must stay below the optimum."""
+    """With a few steps per pass most limits are given up: the bound must stay below the optimum."""
     context = Context(problem=lt.Peak(graph))
     context.offer(range(len(graph.ops)))
     context.raise_bound(0)
-    import lowtide.solvers.algorithms.peak.widening as module
+    asked = 0
 
-    first = module.FIRST_WIDTH
-    module.FIRST_WIDTH = 2
-    try:
-        widen(lt.Peak(graph), context, lambda: False, widest=2)
-    finally:
-        module.FIRST_WIDTH = first
+    def expired() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked > 30
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(widening, "EFFORT", 2)
+        patch.setattr(widening, "DESCENTS", 2)
+        patch.setattr(widening, "FIRST_GROWTH", 2)
+        patch.setattr(widening, "GROWTH", 2)
+        widen(lt.Peak(graph), context, expired)
     optimum, _ = brute_force_peak(graph)
     assert context.bound is not None
     assert context.incumbent is not None
@@ -68,15 +74,49 @@ def test_narrow_rounds_leave_true_bounds(graph: Graph) -> None:
 
 
 def test_time_limit_leaves_incumbent_and_bound() -> None:
-    graph = lt.load("gen:randwire?n=100&seed=0")
+    graph = lt.load("gen:randwire?n=300&seed=0")
     result = lt.solve(lt.Peak(graph), "downsets", time_limit=1.0, threads=1)
     assert result.status is lt.Status.FEASIBLE
     assert result.reason == "time"
     assert result.bound is not None
     assert result.objective is not None
+    assert 0 < result.bound < result.objective
+    assert result.verification is not None
+    assert result.verification.valid
+
+
+def test_memory_limit_leaves_incumbent_and_bound() -> None:
+    """Too little for either search: passes and descents give up, and no further round could do more."""
+    graph = lt.load("gen:randwire?n=100&seed=0")
+    result = lt.solve(lt.Peak(graph), "downsets", time_limit=None, threads=1, memory_limit=2**20)
+    assert result.status is lt.Status.FEASIBLE
+    assert result.reason == "memory"
+    assert result.bound is not None
+    assert result.objective is not None
     assert 300 < result.bound < result.objective < 400
     assert result.verification is not None
     assert result.verification.valid
+
+
+def test_an_interrupt_in_a_pass_leaves_incumbent_and_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*arguments: object, **named: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(widening, "beam_pass", interrupted)
+    result = lt.solve(lt.Peak(lt.load("gen:randwire?n=100&seed=0")), "downsets", threads=1)
+    assert result.status is lt.Status.FEASIBLE
+    assert result.reason == "interrupted"
+    assert result.bound is not None
+    assert result.objective is not None
+
+
+@pytest.mark.parametrize("seed", [1, 3, 4])
+def test_wired_networks_of_100_ops_are_closed_by_compiled_passes(seed: int) -> None:
+    """The optima were proved by passes step by step up from the cut bound, in another process."""
+    optimum = {1: 347, 3: 384, 4: 331}[seed]
+    result = lt.solve(lt.Peak(lt.load(f"gen:randwire?n=100&seed={seed}")), "downsets", threads=1)
+    assert result.status is lt.Status.OPTIMAL
+    assert result.objective == optimum
 
 
 @pytest.mark.parametrize("n", [20, 40])

@@ -32,6 +32,10 @@ one takes."""
 STEPS_PER_SET = 4
 """About how many steps a pass looks at per set that stays: decides only which of the two runs."""
 
+HOPELESS = 8
+"""A pass gives up early if at the same rate it would look at so many times the steps allowed: the sets of a
+step first grow in number, and become fewer towards the end."""
+
 LARGEST = 2**62
 """The compiled pass has 64-bit integers: from so many bytes on, passes run in plain Python."""
 
@@ -84,7 +88,7 @@ def improve_by_beam(
         space = state_space(problem.graph, backward=backward)
         found = beam_pass(space, context.incumbent - 1, width, expired, most=most)
         if found.bound is not None:
-            context.raise_bound(min(found.bound, context.incumbent))
+            context.raise_bound(min(found.bound, context.incumbent), kind="exhaustive pass")
         if found.order is not None:
             context.offer(found.order)
             failed = 0
@@ -110,7 +114,7 @@ def beam_pass(
 
     An `exhaustive` pass gives up at once where it would drop a set: unless the time is up or a step has
     more than `width` sets, it settles whether there is such an order. Any pass gives up when it has looked
-    at more than `most` steps, or is on the way to more than twice as many, or would hold more than `nbytes`.
+    at more than `most` steps, or is on the way to many times more, or would hold more than `nbytes`.
 
     A pass that may be long is compiled (`lowtide.solvers.algorithms.peak.compiled_pass`); what it finds does
     not depend on that.
@@ -150,4 +154,4 @@ def gives_up(looked_at: int, step: int, n: int, most: int | None) -> bool:
     """Return whether a pass that is done with `step` of n steps has looked at too many, or is about to."""
     if most is None:
         return False
-    return looked_at > most or (step > n // 16 and looked_at * n > 2 * most * step)
+    return looked_at > most or (step > n // 16 and looked_at * n > HOPELESS * most * step)

@@ -7,13 +7,17 @@ the proof that there is none and the least cost that was cut off, which bounds e
   remembers what it learns for every other limit. It starts at the bound and raises it, so the first
   order it finds is optimal. Trees, series-parallel and training graphs are its field.
 * An exhaustive pass (`lowtide.solvers.algorithms.peak.beam`) keeps every executed set that can be reached
-  within the limit, up to free ops, as long as no step has more than `width` of them: little effort for
-  each set, best where no part is independent. It first tries to settle the limit one byte below the
-  incumbent: either outcome is progress, and failure closes the gap. Where that gives up in both
-  directions, the limit is bisected between the bound and the incumbent.
+  within the limit, up to free ops: little effort for each set, best where no part is independent. It
+  first tries to settle the limit one byte below the incumbent: either outcome is progress, and failure
+  closes the gap. Where that gives up, the limit is bisected between the bound and the incumbent. Passes go
+  in both directions, first in the one that settled a limit last: on many graphs one of them meets a
+  thousand times fewer sets. The lower the limit, the fewer sets; so a direction that gave up has its next
+  try below that limit, or with more effort, and the worse one has none at the highest limit.
 
-Then an ordinary beam of an eighth of the width looks for better orders. Efforts grow fourfold from round
-to round.
+First there is a short search by descents. A round then is a beam that looks for better orders, exhaustive
+passes, and a longer search by descents. Efforts grow from round to round, those of the passes faster,
+because these are compiled from the second round on; the first round is in plain Python: a graph that it
+settles does not wait for the compiled passes to load.
 """
 
 from __future__ import annotations
@@ -22,22 +26,32 @@ from collections.abc import Callable
 
 from ....models.problem import Peak
 from ...context import Context, Outcome
-from .beam import beam_pass, improve_by_beam
+from .beam import MEMORY, beam_pass, improve_by_beam
 from .cut_bound import cut_bound, working_set_bound
 from .descents import DescentSearch
 from .greedy import greedy_orders
 from .state_space import MASK_LIMIT, state_space
 
-FIRST_WIDTH = 128
-WIDEST = 2**20
-DESCENTS_PER_WIDTH = 30
-"""Effort of the search by descents for each set per step of the passes."""
+EFFORT = 20_000
+"""Steps that a pass of the first round may look at."""
 
-STEPS_PER_WIDTH = 10_000
-"""Steps that a pass may look at for each set per step: keeps rounds short on wide graphs."""
+FIRST_GROWTH = 256
+"""Effort of the passes in the second round, where they are compiled, over that in the first one."""
 
-MEMORY = 2**32
-"""Bytes that a search may hold if the context does not say."""
+GROWTH = 16
+"""The same for later rounds."""
+
+DESCENTS = 4000
+"""Effort of the search by descents in the first round."""
+
+DESCENTS_GROWTH = 4
+"""The same for the search by descents."""
+
+WIDEST = 2**31 - 1
+"""Sets of a step that a pass can number."""
+
+STEPS_PER_SET = 32
+"""Effort of a pass for each set that a beam of the same round keeps per step: beams take less time."""
 
 FINEST = 2000
 """Bisection ends when the interval is below this fraction of the incumbent."""
@@ -56,7 +70,7 @@ def take_first_steps(problem: Peak, context: Context) -> None:
     """
     graph = problem.graph
     context.offer(range(len(graph.ops)))
-    context.raise_bound(working_set_bound(graph))
+    context.raise_bound(working_set_bound(graph), kind="working set")
     orders = []
     for order in greedy_orders(graph):
         if context.closed or context.expired:
@@ -66,90 +80,125 @@ def take_first_steps(problem: Peak, context: Context) -> None:
     if not context.closed:
         context.progress("cut bound")
         enough = context.elapsed() + context.remaining() / 4
-        context.raise_bound(cut_bound(graph, orders, expired=lambda: context.elapsed() >= enough).value)
+        cut_bound(
+            graph,
+            orders,
+            at_least=context.bound or 0,
+            expired=lambda: context.elapsed() >= enough,
+            improved=lambda value: context.raise_bound(value, kind="cut"),
+        )
 
 
-def widen(problem: Peak, context: Context, expired: Callable[[], bool], widest: int = WIDEST) -> Outcome:
+def widen(problem: Peak, context: Context, expired: Callable[[], bool]) -> Outcome:
     """Run rounds until the bound meets the incumbent, the time is up, or the memory.
 
     The context must have an incumbent and a bound.
     """
-    memory = context.memory_limit or MEMORY
-    widest = min(widest, max(FIRST_WIDTH, memory // _bytes_per_set(problem)))
-    width, search = FIRST_WIDTH, None
-    while not context.closed and not expired() and width <= widest:
-        context.progress(f"executed sets, up to {width} per step")
-        if len(problem.graph.ops) <= MASK_LIMIT:  # beyond it, the masks alone fill the memory
-            search = search or DescentSearch(problem.graph)
-            _descend(context, search, width * DESCENTS_PER_WIDTH, memory, expired)
-        _round(problem, context, width, expired)
-        improve_by_beam(problem, context, width // 8, expired, width * STEPS_PER_WIDTH)
-        width *= 4
-    if context.closed:
-        return Outcome()
-    return Outcome(reason="time" if expired() else "memory", detail=f"width {width // 4}")
-
-
-def _bytes_per_set(problem: Peak) -> int:
-    """Return about how much memory a pass needs for one more set per step."""
-    space = state_space(problem.graph)
-    return 2 * (1000 + space.n + 8 * len(space.groups)) + 100 * space.n
+    graph, passes = problem.graph, _Passes(problem, context, expired)
+    search = DescentSearch(graph) if len(graph.ops) <= MASK_LIMIT else None  # beyond it, masks are too large
+    effort, descents = EFFORT, DESCENTS
+    more = search is not None and _descend(context, search, descents, passes.nbytes, expired)
+    while not context.closed and not expired():
+        context.progress(f"executed sets, {effort} steps a pass")
+        width = max(1, effort // (STEPS_PER_SET * max(1, len(graph.ops))))
+        improve_by_beam(problem, context, width, expired, effort)
+        effective = passes.run(effort)
+        if search is not None and more:
+            descents *= DESCENTS_GROWTH
+            more = _descend(context, search, descents, passes.nbytes, expired)
+        if not effective and not more and not context.closed and not expired():
+            return Outcome(reason="memory", detail=f"{effort} steps a pass")
+        effort *= GROWTH if effort > EFFORT else FIRST_GROWTH
+    return Outcome() if context.closed else Outcome(reason="time")
 
 
 def _descend(
-    context: Context, search: DescentSearch, most: int, memory: int, expired: Callable[[], bool]
-) -> None:
-    """Raise the bound by descents, then look for a better order, both towards either end."""
+    context: Context, search: DescentSearch, most: int, nbytes: int, expired: Callable[[], bool]
+) -> bool:
+    """Raise the bound by descents, then look for a better order, both towards either end.
+
+    Returns whether there is memory for more.
+    """
     for whole in (False, True):
         middle, spent = False, search.effort
-        while not context.closed:
+        while not context.closed and search.nbytes <= nbytes:
             assert context.bound is not None
             assert context.incumbent is not None
             limit = (context.bound + context.incumbent) // 2 if middle else context.bound
             left = spent + most - search.effort
-            found = search.decide(limit, whole=whole, most=left, expired=expired, nbytes=memory)
+            found = search.decide(limit, whole=whole, most=left, expired=expired, nbytes=nbytes)
             if isinstance(found, int):
-                context.raise_bound(min(found, context.incumbent))
+                context.raise_bound(min(found, context.incumbent), kind="descents")
             elif found is not None:
                 context.offer(found)
             elif middle:
                 break
             else:
                 middle, spent = True, search.effort
+    return search.nbytes <= nbytes
 
 
-def _round(problem: Peak, context: Context, width: int, expired: Callable[[], bool]) -> None:
-    """Settle limits below the incumbent, from the top, then by bisection."""
-    assert context.incumbent is not None
-    assert context.bound is not None
-    given_up = context.incumbent  # the least limit that no pass could settle
-    limit = context.incumbent - 1
-    while not context.closed and context.bound <= limit and not expired():
-        before = context.incumbent
-        settled = _settle(problem, context, limit, width, expired)
-        if context.closed:
-            return
-        if not settled:
-            given_up = limit
-        elif context.incumbent < before and limit == before - 1:
-            given_up = limit = context.incumbent - 1  # from the top again
-            continue
-        highest = min(given_up, context.incumbent) - 1
-        if (highest - context.bound) * FINEST < context.incumbent:
-            return
-        limit = (context.bound + highest) // 2
+class _Passes:
+    """Exhaustive passes that close in on the optimum, and which direction is the better one."""
 
+    def __init__(self, problem: Peak, context: Context, expired: Callable[[], bool]) -> None:
+        self.problem, self.context, self.expired = problem, context, expired
+        self.nbytes = (context.memory_limit or MEMORY) // 2
+        self._directions = [False, True]  # the better one first
+        self._settled = False  # whether the better one is known
+        self._gave_up: dict[bool, int] = {}  # in this round, from which limit on
+        self._starved = True
 
-def _settle(problem: Peak, context: Context, limit: int, width: int, expired: Callable[[], bool]) -> bool:
-    """Return whether a pass in either direction found an order within the limit or proved there is none."""
-    for backward in (False, True):
-        space = state_space(problem.graph, backward=backward)
-        found = beam_pass(space, limit, width, expired, exhaustive=True, most=width * STEPS_PER_WIDTH)
-        if found.order is not None:
-            context.offer(found.order)
+    def run(self, effort: int) -> bool:
+        """Settle limits below the incumbent: the highest, the lowest, then by bisection.
+
+        Where the lowest cannot be settled, those between cannot either. Returns whether more effort could
+        settle more: whether any pass gave up for lack of effort.
+        """
+        context = self.context
+        assert context.incumbent is not None
+        assert context.bound is not None
+        self._gave_up, self._starved = {}, True
+        unsettled = context.incumbent  # the least limit that no pass could settle
+        limit = context.incumbent - 1
+        while not context.closed and context.bound <= limit and not self.expired():
+            before = context.incumbent
+            if not self._settle(limit, effort):
+                if limit == context.bound:
+                    break
+                unsettled = limit
+                limit = context.bound if limit == before - 1 else (context.bound + limit - 1) // 2
+            elif context.incumbent < before and limit == before - 1:
+                unsettled = limit = context.incumbent - 1  # from the top again
+            else:
+                highest = min(unsettled, context.incumbent) - 1
+                if (highest - context.bound) * FINEST < context.incumbent:
+                    break
+                limit = (context.bound + highest) // 2
+        return not self._starved
+
+    def _settle(self, limit: int, effort: int) -> bool:
+        """Return whether a pass found an order within the limit or proved there is none."""
+        context = self.context
+        assert context.incumbent is not None
+        for backward in self._directions:
+            if limit >= self._gave_up.get(backward, limit + 1):
+                continue
+            if limit == context.incumbent - 1 and self._settled and backward != self._directions[0]:
+                continue
+            space = state_space(self.problem.graph, backward=backward)
+            found = beam_pass(
+                space, limit, WIDEST, self.expired, exhaustive=True, most=effort, nbytes=self.nbytes
+            )
+            if found.order is None and found.bound is None:
+                self._gave_up[backward] = limit
+                self._starved = self._starved and found.out_of_memory
+                continue
+            self._directions, self._settled = [backward, not backward], True
+            if found.order is not None:
+                context.offer(found.order)
+            else:
+                assert found.bound is not None
+                context.raise_bound(min(found.bound, context.incumbent), kind="exhaustive pass")
             return True
-        if found.bound is not None:
-            assert context.incumbent is not None
-            context.raise_bound(min(found.bound, context.incumbent))
-            return True
-    return False
+        return False
