@@ -14,7 +14,7 @@ from lowtide.models.errors import InstanceError
 from lowtide.models.graph import Accounting, Graph
 from tests.oracles.brute_force import memory_profile, must_precede
 
-TINY = [name for name, entry in entries().items() if entry.file]
+TINY = [name for name, entry in entries().items() if entry.file and entry.file.endswith(".json")]
 
 
 def least_peak(graph: Graph) -> int:
@@ -52,7 +52,7 @@ def test_entry_loads_with_its_hash_and_consistent_bounds(name: str) -> None:
         assert known.lower == known.optimum == known.upper
     if known.lower is not None and known.upper is not None:
         assert known.lower <= known.upper
-    if known.upper is not None:
+    if known.upper is not None and len(graph.ops) < 100:
         assert max(memory_profile(graph, range(len(graph.ops)))) >= known.upper
 
 
@@ -96,8 +96,9 @@ def test_a_changed_graph_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_catalogue_is_strict_json_and_small() -> None:
     folder = resources.files("lowtide.instances.catalogue")
-    files = {f.name: f.read_bytes() for f in folder.iterdir() if f.name.endswith(".json")}
-    assert sum(map(len, files.values())) < 200 * 1024
+    files = {f.name: f.read_bytes() for f in folder.iterdir() if f.name.endswith((".json", ".json.gz"))}
+    assert max(map(len, files.values())) < 100 * 1024
+    assert sum(map(len, files.values())) < 500 * 1024
     rows = parse_json(files.pop("catalogue.json"), "catalogue.json")["instances"]
     assert len({row["name"] for row in rows}) == len(rows)
     assert {row["file"] for row in rows if "file" in row} == set(files)
