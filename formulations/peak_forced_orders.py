@@ -38,12 +38,13 @@ Left out: rows that tie the peak to the op at a step, :math:`P \ge \sum_i c_i (y
 
 Measured (one thread, from the first steps of `auto`, limit 15 s; seconds without and with forced orders):
 
-* MILP by executed sets (`peak_milp_steps`): layered-6x4 2.7 and 0.4, randwire-32-0 open and 10, intree-50 open
-  and 0.2, bvlc_alexnet training, batch 32, 12 and 0.3;
+* MILP by executed sets (`peak_milp_steps`): layered-6x4 2.7 and 0.4, randwire-32-0 open and 10, intree-50
+  open and 0.2, bvlc_alexnet training (batch 32) 12 and 0.3;
 * OLLA's (`peak_milp_olla`): layered-6x4 open and 0.9, randwire-20-1 4.6 and 0.1, randwire-20-equal 2.9 and
-  0.1, intree-50 and bvlc_alexnet open and at most 0.2; by tensors the same ones close;
-* CP-SAT, either form: intree-50 1.0 and 0.1, randwire-20-1 0.7 and 0.1; randwire-32, -40, -60, sp-50 and
-  layered-10x5 within a third either way; inception_v1 and vit_b_16 training no gain for about a second of flows.
+  0.1, intree-50 and bvlc_alexnet open and at most 0.2; by tensors the first four of these (layered-6x4 in 12)
+  are closed with and open without;
+* CP-SAT, either form: intree-50 1.0 and 0.1, randwire-20-1 0.7 and 0.1; randwire-32-0, -40-0, -60-0, sp-50
+  and layered-10x5 between a tenth less and 0.4 times more; inception_v1 and vit_b_16 training: no gain.
 
 In trees and where the known order is optimal many pairs are forced, and the bound alone often closes the gap.
 
