@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from .output import emit_json, emit_pairs
 from .parser import SPEC_HELP, add_verb, key_value, unique
+from .progress import Progress
 
 if TYPE_CHECKING:
     from .parser import Subparsers
@@ -55,7 +56,9 @@ def run(args: argparse.Namespace) -> int:
 
     check_writable(args.out)
     options = unique(args.set, "--set")
-    graph = load(args.spec, **options)
+    with Progress() as progress:
+        progress(f"loading {args.spec}")
+        graph = load(args.spec, **options)
     if args.drop:
         graph = graph.drop(args.drop)
     if args.accounting is not None:

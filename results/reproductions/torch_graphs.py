@@ -36,10 +36,10 @@ GRAPHS = {
     ),
     "gpt2-medium-train": ("gpt2_medium?train=1", "GPT-2 medium, training step"),
     "bert-base-train": (
-        "bert_base?tokens=128&batch=8&train=1&optimizer=adamw",
+        "bert_base?seq=128&batch=8&train=1&optimizer=adamw",
         "BERT-base with its masked language model, training step",
     ),
-    "llama-1b": ("llama_1b?tokens=512", "decoder in the sizes of Llama 3.2 1B, inference"),
+    "llama-1b": ("llama_1b?seq=512", "decoder in the sizes of Llama 3.2 1B, inference"),
     "llama-1b-train": (
         "llama_1b?train=1&optimizer=adamw&weights=1",
         "decoder in the sizes of Llama 3.2 1B, training step, with weights and Adam's states",

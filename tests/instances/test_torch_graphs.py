@@ -47,11 +47,11 @@ SMALL = {
     "unet": "image=188",
     "vit_b_16": "image=32&layers=2",
     "swin_t": "image=224",
-    "gpt2_small": "tokens=8&layers=2",
-    "gpt2_medium": "tokens=8&layers=2&flash=1",
-    "bert_base": "tokens=8&layers=2",
-    "llama_1b": "tokens=8&layers=2",
-    "moe": "tokens=8&layers=2",
+    "gpt2_small": "seq=8&layers=2",
+    "gpt2_medium": "seq=8&layers=2&flash=1",
+    "bert_base": "seq=8&layers=2",
+    "llama_1b": "seq=8&layers=2",
+    "moe": "seq=8&layers=2",
     "diffusion_unet": "image=32",
 }
 
@@ -137,7 +137,7 @@ def test_optimizers_differ_in_their_states_only() -> None:
 
 
 def test_the_same_specification_gives_the_same_graph_in_every_process() -> None:
-    spec = "torch:moe?tokens=8&layers=2&train=1"
+    spec = "torch:moe?seq=8&layers=2&train=1"
     code = f"import lowtide; print(lowtide.load({spec!r}).sha256)"
     found = {
         subprocess.run(

@@ -81,10 +81,10 @@ CASES = {
     "diffusion_unet": lambda: architecture("diffusion_unet", image=16),
     "densenet": lambda: family("densenet", image=32, blocks=(4, 3), growth=8),
     "swin": lambda: family("swin", image=56, blocks=(2, 2), width=8, heads=(2, 4)),
-    "gpt2": lambda: family("gpt2", tokens=8, layers=2, flash=False, width=16, heads=2),
-    "bert": lambda: family("bert", tokens=8, layers=2, width=16, heads=2),
-    "llama": lambda: family("llama", tokens=8, layers=2, flash=False, width=16, heads=4, groups=2, hidden=24),
-    "moe": lambda: family("moe", tokens=8, layers=2, experts=4, width=16, heads=2),
+    "gpt2": lambda: family("gpt2", seq=8, layers=2, flash=False, width=16, heads=2),
+    "bert": lambda: family("bert", seq=8, layers=2, width=16, heads=2),
+    "llama": lambda: family("llama", seq=8, layers=2, flash=False, width=16, heads=4, groups=2, hidden=24),
+    "moe": lambda: family("moe", seq=8, layers=2, experts=4, width=16, heads=2),
 }
 
 

@@ -68,8 +68,8 @@ def _layers(default: int) -> Parameter:
     return _size(default, "number of blocks", most=1000)
 
 
-def _tokens(default: int, most: int) -> Parameter:
-    return _size(default, "number of tokens", most=most)
+def _seq(default: int, most: int) -> Parameter:
+    return _size(default, "tokens in a sequence", most=most)
 
 
 ARCHITECTURES: dict[str, Architecture] = {
@@ -116,32 +116,32 @@ ARCHITECTURES: dict[str, Architecture] = {
     "gpt2_small": Architecture(
         family="gpt2",
         description="decoder of 12 layers, width 768",
-        parameters={"tokens": _tokens(1024, 1024), "layers": _layers(12), "flash": _FLASH},
+        parameters={"seq": _seq(1024, 1024), "layers": _layers(12), "flash": _FLASH},
         fixed={"width": 768, "heads": 12},
     ),
     "gpt2_medium": Architecture(
         family="gpt2",
         description="decoder of 24 layers, width 1024",
-        parameters={"tokens": _tokens(1024, 1024), "layers": _layers(24), "flash": _FLASH},
+        parameters={"seq": _seq(1024, 1024), "layers": _layers(24), "flash": _FLASH},
         fixed={"width": 1024, "heads": 16},
     ),
     "bert_base": Architecture(
         family="bert",
         description="encoder of 12 layers, width 768, with its masked language model",
-        parameters={"tokens": _tokens(512, 512), "layers": _layers(12)},
+        parameters={"seq": _seq(512, 512), "layers": _layers(12)},
         fixed={"width": 768, "heads": 12},
     ),
     "llama_1b": Architecture(
         family="llama",
         description="decoder with RMSNorm, rotary positions, grouped-query attention and SwiGLU",
-        parameters={"tokens": _tokens(1024, _MOST), "layers": _layers(16), "flash": _FLASH},
+        parameters={"seq": _seq(1024, _MOST), "layers": _layers(16), "flash": _FLASH},
         fixed={"width": 2048, "heads": 32, "groups": 8, "hidden": 8192},
     ),
     "moe": Architecture(
         family="moe",
         description="decoder with a mixture of experts in every second block, dense dispatch",
         parameters={
-            "tokens": _tokens(512, 4096),
+            "seq": _seq(512, 4096),
             "layers": _size(4, "number of blocks", least=2, most=1000),
             "experts": _size(8, "number of experts", least=2, most=256),
         },

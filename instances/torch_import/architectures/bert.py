@@ -18,10 +18,10 @@ RATE = 0.1
 """Of dropout."""
 
 
-def build(*, batch: int, tokens: int, layers: int, width: int, heads: int) -> Example:
-    """Return the network for so many tokens."""
-    example = language_model(Bert(layers, width, heads), batch, tokens)
-    segments = torch.zeros(batch, tokens, dtype=torch.int64)
+def build(*, batch: int, seq: int, layers: int, width: int, heads: int) -> Example:
+    """Return the network for sequences of `seq` tokens."""
+    example = language_model(Bert(layers, width, heads), batch, seq)
+    segments = torch.zeros(batch, seq, dtype=torch.int64)
     return Example(
         module=example.module,
         inputs={**example.inputs, "segments": segments},

@@ -41,7 +41,7 @@ def image_classifier(module: Any, batch: int, image: int) -> Example:
     )
 
 
-def language_model(module: Any, batch: int, tokens: int) -> Example:
+def language_model(module: Any, batch: int, seq: int) -> Example:
     """Return a network that predicts a token at every position, and its cross-entropy over all of them."""
     import torch
 
@@ -50,7 +50,7 @@ def language_model(module: Any, batch: int, tokens: int) -> Example:
 
     return Example(
         module=module,
-        inputs={"tokens": torch.zeros(batch, tokens, dtype=torch.int64)},
-        targets={"labels": torch.zeros(batch, tokens, dtype=torch.int64)},
+        inputs={"tokens": torch.zeros(batch, seq, dtype=torch.int64)},
+        targets={"labels": torch.zeros(batch, seq, dtype=torch.int64)},
         loss=loss,
     )

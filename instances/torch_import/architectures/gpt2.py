@@ -16,9 +16,9 @@ VOCABULARY = 50257
 POSITIONS = 1024
 
 
-def build(*, batch: int, tokens: int, layers: int, flash: bool, width: int, heads: int) -> Example:
-    """Return the network for so many tokens."""
-    return language_model(GPT2(layers, width, heads, flash), batch, tokens)
+def build(*, batch: int, seq: int, layers: int, flash: bool, width: int, heads: int) -> Example:
+    """Return the network for sequences of `seq` tokens."""
+    return language_model(GPT2(layers, width, heads, flash), batch, seq)
 
 
 class GPT2(nn.Module):

@@ -17,24 +17,24 @@ VOCABULARY = 128256
 
 
 def build(
-    *, batch: int, tokens: int, layers: int, flash: bool, width: int, heads: int, groups: int, hidden: int
+    *, batch: int, seq: int, layers: int, flash: bool, width: int, heads: int, groups: int, hidden: int
 ) -> Example:
-    """Return the network for so many tokens, with `groups` heads of keys and values."""
-    module = Llama(tokens, layers, width, heads, groups, hidden, flash)
-    return language_model(module, batch, tokens)
+    """Return the network for sequences of `seq` tokens, with `groups` heads of keys and values."""
+    module = Llama(seq, layers, width, heads, groups, hidden, flash)
+    return language_model(module, batch, seq)
 
 
 class Llama(nn.Module):
     """Tokens, blocks, scores of the vocabulary at every position."""
 
     def __init__(
-        self, tokens: int, layers: int, width: int, heads: int, groups: int, hidden: int, flash: bool
+        self, seq: int, layers: int, width: int, heads: int, groups: int, hidden: int, flash: bool
     ) -> None:
         super().__init__()
         self.tokens = nn.Embedding(VOCABULARY, width)
         self.blocks = nn.ModuleList(Block(width, heads, groups, hidden, flash) for _ in range(layers))
         self.norm = RMSNorm(width)
-        cosine, sine = _rotations(tokens, width // heads)
+        cosine, sine = _rotations(seq, width // heads)
         self.register_buffer("cosine", cosine)
         self.register_buffer("sine", sine)
 

@@ -20,9 +20,9 @@ BALANCE = 0.01
 """Weight of the balancing term."""
 
 
-def build(*, batch: int, tokens: int, layers: int, experts: int, width: int, heads: int) -> Example:
-    """Return the network for so many tokens."""
-    plain = language_model(MixtureOfExperts(batch, tokens, layers, experts, width, heads), batch, tokens)
+def build(*, batch: int, seq: int, layers: int, experts: int, width: int, heads: int) -> Example:
+    """Return the network for sequences of `seq` tokens."""
+    plain = language_model(MixtureOfExperts(batch, seq, layers, experts, width, heads), batch, seq)
 
     def loss(output: tuple[Tensor, Tensor], labels: Tensor) -> Tensor:
         scores, balance = output
@@ -34,11 +34,11 @@ def build(*, batch: int, tokens: int, layers: int, experts: int, width: int, hea
 class MixtureOfExperts(nn.Module):
     """Tokens and learned positions, blocks, scores of the vocabulary and the balancing term."""
 
-    def __init__(self, batch: int, tokens: int, layers: int, experts: int, width: int, heads: int) -> None:
+    def __init__(self, batch: int, seq: int, layers: int, experts: int, width: int, heads: int) -> None:
         super().__init__()
-        capacity = max(1, round(2 * CAPACITY_FACTOR * batch * tokens / experts))
+        capacity = max(1, round(2 * CAPACITY_FACTOR * batch * seq / experts))
         self.tokens = nn.Embedding(VOCABULARY, width)
-        self.positions = nn.Parameter(torch.zeros(tokens, width))
+        self.positions = nn.Parameter(torch.zeros(seq, width))
         self.blocks = nn.ModuleList(
             ExpertBlock(width, heads, experts, capacity) if i % 2 else Block(width, heads, causal=True)
             for i in range(layers)
