@@ -2,8 +2,8 @@
 
 It is apart from the search that found the bound: all it takes from there is the number. The kinds are
 tried from the smallest proof to the largest: one op's working set, one op's cut, descents, states.
-The last two run in rounds with efforts that grow fourfold, as in
-`lowtide.solvers.algorithms.peak.widening`; descents towards either end, states in both directions.
+The last two run in rounds with efforts that grow, as in `lowtide.solvers.algorithms.peak.widening`: descents
+towards either end, states in both directions.
 """
 
 from __future__ import annotations
@@ -15,18 +15,20 @@ from ..models.certificate import Certificate, Proof
 from ..models.graph import Graph
 from .algorithms.peak.state_space import MASK_LIMIT, state_space
 
-FIRST_WIDTH = 128
-EFFORT_PER_WIDTH = 30
-"""Effort of descents for each state of a level."""
+DESCENTS = 4_000
+"""Effort of the first search by descents."""
 
-STATES_PER_WIDTH = 60
-"""States in all for each state of a level."""
+STEPS = 50_000
+"""Steps of the first exhaustive pass, which is not compiled."""
+
+STEPS_PER_DESCENT = 200
+"""Steps of later passes for each unit of effort of descents: takes about as long."""
+
+GROWTH = 4
+"""Of efforts, from round to round."""
 
 MEMORY = 2**32
 """Bytes that a search may hold if the caller does not say."""
-
-BYTES_PER_STATE = 200
-"""Of one state in a proof, its level's numbers included, besides masks."""
 
 
 def certify(
@@ -91,9 +93,7 @@ def _prove(
     nbytes: int,
     progress: Callable[[str], None],
 ) -> Proof | None:
-    from .algorithms.peak.certificates.descents import DescentProver
     from .algorithms.peak.certificates.simple import prove_by_cut, prove_by_working_set
-    from .algorithms.peak.certificates.states import prove_by_states
 
     proof: Proof | None = None
     if "working-set" in kinds:
@@ -103,21 +103,45 @@ def _prove(
         proof = prove_by_cut(graph, bound, orders, expired)
     if proof is not None or not graph.ops or len(graph.ops) > MASK_LIMIT:
         return proof
-    prover = DescentProver(graph, bound) if "descents" in kinds else None
-    spaces = [state_space(graph, backward=backward) for backward in (False, True) if "states" in kinds]
-    width, most = FIRST_WIDTH, nbytes // (BYTES_PER_STATE + len(graph.ops) // 2)
-    while not expired() and width * STATES_PER_WIDTH < 4 * most:
-        if prover is not None and prover.nbytes < nbytes:
-            progress(f"certificate: descents, effort {width * EFFORT_PER_WIDTH:,}")
-            for whole in (False, True):
-                effort = width * EFFORT_PER_WIDTH
-                proof = prover.prove(whole=whole, most=effort, expired=expired, nbytes=nbytes)
-                if proof is not None:
-                    return proof
-        for space in spaces:
-            progress(f"certificate: states, up to {width:,} per level")
-            proof = prove_by_states(space, bound, width, min(most, width * STATES_PER_WIDTH), expired)
+    return _search(graph, bound, kinds, expired, nbytes, progress)
+
+
+def _search(
+    graph: Graph,
+    bound: int,
+    kinds: Sequence[str],
+    expired: Callable[[], bool],
+    nbytes: int,
+    progress: Callable[[str], None],
+) -> Proof | None:
+    """Search in rounds, until there is a proof, no time or memory is left, or an order is below."""
+    from .algorithms.peak.certificates.descents import DescentProver
+    from .algorithms.peak.certificates.ends import OutOfMemory, TooHigh
+    from .algorithms.peak.certificates.states import prove_by_states
+
+    prover = DescentProver(graph, bound)
+    ways: list[tuple[str, bool]] = [
+        (kind, back) for kind in ("descents", "states") if kind in kinds for back in (False, True)
+    ]
+    effort, steps = DESCENTS, STEPS
+    while ways and not expired():
+        progress(f"certificate: descents, effort {effort:,}; states, {steps:,} steps")
+        for way in list(ways):
+            kind, back = way
+            proof: Proof | None
+            try:
+                if kind == "descents":
+                    proof = prover.prove(whole=back, most=effort, expired=expired, nbytes=nbytes // 2)
+                else:
+                    space = state_space(graph, backward=back)
+                    proof = prove_by_states(space, bound, steps, expired, nbytes // 2)
+            except OutOfMemory:
+                ways.remove(way)
+                continue
+            except TooHigh:
+                return None
             if proof is not None:
                 return proof
-        width *= 4
+        effort *= GROWTH
+        steps = STEPS_PER_DESCENT * effort
     return None

@@ -12,7 +12,9 @@ from lowtide.instances.native_certificate import decode_certificate, encode_cert
 from lowtide.models.certificate import Certificate, Proof
 from lowtide.models.errors import InstanceError
 from lowtide.models.graph import Graph
+from lowtide.solvers.algorithms.peak.beam import PLAIN_STEPS
 from lowtide.solvers.algorithms.peak.certificates.descents import DescentProver
+from lowtide.solvers.algorithms.peak.certificates.ends import TooHigh
 from lowtide.solvers.algorithms.peak.certificates.simple import prove_by_cut, prove_by_working_set
 from lowtide.solvers.algorithms.peak.certificates.states import prove_by_states
 from lowtide.solvers.algorithms.peak.state_space import state_space
@@ -26,12 +28,18 @@ def never() -> bool:
 
 def by_descents(graph: Graph, bound: int, *, whole: bool) -> Proof | None:
     prover = DescentProver(graph, bound)
-    return prover.prove(whole=whole, most=WITHOUT_END, expired=never, nbytes=WITHOUT_END)
+    try:
+        return prover.prove(whole=whole, most=WITHOUT_END, expired=never, nbytes=WITHOUT_END)
+    except TooHigh:
+        return None
 
 
-def by_states(graph: Graph, bound: int, *, backward: bool) -> Proof | None:
+def by_states(graph: Graph, bound: int, *, backward: bool, most: int = PLAIN_STEPS) -> Proof | None:
     space = state_space(graph, backward=backward)
-    return prove_by_states(space, bound, WITHOUT_END, WITHOUT_END, never)
+    try:
+        return prove_by_states(space, bound, most, never, WITHOUT_END)
+    except TooHigh:
+        return None
 
 
 PROVERS: dict[str, Callable[[Graph, int], Proof | None]] = {
@@ -41,6 +49,7 @@ PROVERS: dict[str, Callable[[Graph, int], Proof | None]] = {
     "descents, whole": lambda graph, bound: by_descents(graph, bound, whole=True),
     "states": lambda graph, bound: by_states(graph, bound, backward=False),
     "states, backward": lambda graph, bound: by_states(graph, bound, backward=True),
+    "states, compiled": lambda graph, bound: by_states(graph, bound, backward=False, most=WITHOUT_END),
 }
 """Every kind of proof, in every direction."""
 

@@ -40,6 +40,7 @@ from .pass_kernel import (
     enter,
     expand,
 )
+from .plain_pass import Record
 from .state_space import StateSpace
 
 STRETCH = 200_000
@@ -141,8 +142,9 @@ def compiled_pass(
     exhaustive: bool,
     most: int | None,
     nbytes: int,
+    record: Record | None = None,
 ) -> BeamPass:
-    """Return what `beam_pass` describes; the space must have ops."""
+    """Return what `beam_pass` describes; the space must have ops. `record` is called level by level."""
     arrays = tables(space)
     levels = _Levels(space, limit, (1 if exhaustive else 2) * width + space.n, nbytes)
     counters, dropped = levels.counters, False
@@ -153,19 +155,22 @@ def compiled_pass(
             code = expand(arrays, levels.level, levels.children, levels.used, counters, STRETCH)
             looked_at = int(counters[LOOKED_AT])
             if expired() or gives_up(looked_at, step if code == DONE else space.n, space.n, most):
-                return BeamPass()
+                return BeamPass(gave_up=step)
             if code == FULL and counters[ROOM] < levels.most_room:
                 if not levels.enlarge():
-                    return BeamPass(out_of_memory=True)
+                    return BeamPass(gave_up=step, out_of_memory=True)
             elif code == FULL:
                 if exhaustive:
-                    return BeamPass()
+                    return BeamPass(gave_up=step)
                 dropped = True
                 levels.choose(width)
                 levels.enter()
+        if record is not None:
+            parents, ops = levels.trail[-1] if levels.trail else ([], [])
+            record(parents, ops, levels.level.free[: int(counters[SIZE])])
         if levels.count > width or counters[WORST_MEMORY] != NONE:
             if exhaustive:
-                return BeamPass()
+                return BeamPass(gave_up=step)
             dropped = True
             levels.choose(width)
         if not levels.count:

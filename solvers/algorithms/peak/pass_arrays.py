@@ -57,6 +57,7 @@ def new_level(words: int, capacity: int) -> Level:
         hash=np.empty(capacity, dtype=np.uint64),
         parent=np.empty(capacity, dtype=np.int32),
         op=np.empty(capacity, dtype=np.int32),
+        free=np.empty(capacity, dtype=np.int32),
     )
 
 
@@ -97,7 +98,7 @@ def words_of(n: int) -> int:
 
 def row_bytes(n: int) -> int:
     """Return the bytes of one set of a level."""
-    return 16 * words_of(n) + 32
+    return 16 * words_of(n) + 36
 
 
 def _parts(ops: Sequence[int]) -> list[tuple[int, int]]:

@@ -81,6 +81,8 @@ class Level(NamedTuple):
         Of the set.
     parent, op
         How it was reached: the number of a set of the level before, and the op.
+    free
+        The only op that is followed from it, -1 if all are; known when it has been followed.
     """
 
     done: Words
@@ -90,6 +92,7 @@ class Level(NamedTuple):
     hash: Words
     parent: NDArray[np.int32]
     op: NDArray[np.int32]
+    free: NDArray[np.int32]
 
 
 _ONE = np.uint64(1)
@@ -166,8 +169,10 @@ def expand(tables: Tables, level: Level, children: Level, slots: Any, counters: 
                         free = found
                     found += 1
         first, end = 0, found
+        level.free[i] = -1
         if free >= 0:
             first, end = free, free + 1
+            level.free[i] = ops[free]
         if counters[COUNT] + end - first > room:
             counters[NEXT] = i
             return FULL

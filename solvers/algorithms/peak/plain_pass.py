@@ -7,6 +7,7 @@ that is met again with a lower peak takes the place of that step where places de
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from .beam import BeamPass, gives_up
 from .state_space import StateSpace
@@ -16,6 +17,10 @@ Ready = dict[int, int]
 
 State = tuple[int, int, int, bytearray, list[int], Ready]
 """Memory now, peak so far, set as a mask, set as flags, ops left per group, what may be next."""
+
+Record = Callable[[Any, Any, Any], None]
+"""Takes, as sequences, the sets of a level that was followed: of each its parent in the level before and the
+op stepped over (of the first level neither), and the only op that was followed from it, -1 if all were."""
 
 Step = tuple[int, int, int, int, int]
 """Memory after, peak, index of the state, op, set as a mask: sorts as the docstring of `beam` says."""
@@ -29,8 +34,9 @@ def plain_pass(
     *,
     exhaustive: bool,
     most: int | None,
+    record: Record | None = None,
 ) -> BeamPass:
-    """Return what `beam_pass` describes; the space must have ops."""
+    """Return what `beam_pass` describes; the space must have ops. `record` is called level by level."""
     ready = {v: space.increase[v] for v, some in enumerate(space.before) if not some}
     first: State = (space.start, 0, 0, bytearray(space.n), [len(ops) for ops in space.groups], ready)
     states, trail = [first], list[list[tuple[int, int]]]()
@@ -39,18 +45,24 @@ def plain_pass(
     for step in range(1, space.n + 1):
         looked_at += sum(len(state[5]) for state in states)
         if expired() or gives_up(looked_at, step, space.n, most):
-            return BeamPass()
+            return BeamPass(gave_up=step)
         found: dict[int, Step] = {}
+        free = list[int]()
         for index, state in enumerate(states):
-            for way in _follow(space, state, index, limit, cut_off):
+            only, ways = _follow(space, state, index, limit, cut_off)
+            free.append(only)
+            for way in ways:
                 if way[4] not in found or way[1] < found[way[4]][1]:
                     found[way[4]] = way
+        if record is not None:
+            before = trail[-1] if trail else []
+            record([index for index, _ in before], [v for _, v in before], free)
         if len(cut_off) > 1:
             cut_off = [min(cut_off)]
         steps = list(found.values())
         if len(steps) > width:
             if exhaustive:
-                return BeamPass()
+                return BeamPass(gave_up=step)
             dropped = True
             steps = sorted(steps)[:width]
         if not steps:
@@ -64,8 +76,10 @@ def plain_pass(
     return BeamPass(order=space.order(walk[::-1]))
 
 
-def _follow(space: StateSpace, state: State, index: int, limit: int, cut_off: list[int]) -> list[Step]:
-    """Return the steps that leave a state: the free one that frees most, or all within the limit."""
+def _follow(
+    space: StateSpace, state: State, index: int, limit: int, cut_off: list[int]
+) -> tuple[int, list[Step]]:
+    """Return the op that frees most with its step, or -1 with all steps within the limit."""
     now, peak, mask, _, _, ready = state
     extra, before = space.extra, space.extra_before
     free: Step | None = None
@@ -82,10 +96,10 @@ def _follow(space: StateSpace, state: State, index: int, limit: int, cut_off: li
         elif least is None or cost < least:
             least = cost
     if free is not None:
-        return [free]
+        return free[3], [free]
     if least is not None:
         cut_off.append(least)
-    return steps
+    return -1, steps
 
 
 def _after(space: StateSpace, state: State, step: Step) -> State:

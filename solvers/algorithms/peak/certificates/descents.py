@@ -21,6 +21,7 @@ from .....models.graph import Graph
 from ..descent_records import UNREACHED, Hill, Key, Stuck, StuckAtWaist, StuckBetween
 from ..descents import DescentSearch
 from ..executed_sets import mask_of
+from .ends import OutOfMemory, TooHigh
 from .multipliers import multipliers
 
 Node = tuple[bool, bool, int, int] | tuple[int, int]
@@ -33,21 +34,27 @@ class DescentProver:
     def __init__(self, graph: Graph, bound: int) -> None:
         self._search, self._bound = DescentSearch(graph, record=True), bound
 
-    @property
-    def nbytes(self) -> int:
-        """About how much memory it holds, in bytes."""
-        return self._search.nbytes
-
     def prove(
         self, *, whole: bool, most: int, expired: Callable[[], bool], nbytes: int
     ) -> DescentsProof | None:
         """Return the proof, or None if there is none within that effort.
 
         Parameters are those of `DescentSearch.decide`.
+
+        Raises
+        ------
+        OutOfMemory
+            If it would hold more.
+        TooHigh
+            If an order stays below the bound.
         """
         limit = self._bound - 1
         found = self._search.decide(limit, whole=whole, most=most, expired=expired, nbytes=nbytes)
-        if not isinstance(found, int):
+        if isinstance(found, tuple):
+            raise TooHigh
+        if found is None and self._search.nbytes > nbytes:
+            raise OutOfMemory
+        if found is None:
             return None
         return _Writer(self._search).write(found, whole=whole)
 

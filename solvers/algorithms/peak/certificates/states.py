@@ -1,113 +1,84 @@
-"""Certificates from exhaustive search over executed sets: every state within the limit, and its free op.
+"""Certificates from exhaustive passes over executed sets: every state within the limit, and its free op.
 
-The same reductions as in `lowtide.solvers.algorithms.peak.beam`: equal sets are one state, and of the ops
-that are cheap enough and do not increase the memory, the one that frees most is followed alone. What the
-proof says is in `lowtide.models.proofs.states`.
+A pass (`lowtide.solvers.algorithms.peak.beam`) under the limit one byte below the bound, which fails without
+having dropped a set, is written down level by level. What that proves is in `lowtide.models.proofs.states`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 
 from .....models.certificate import Level, StatesProof
-from ..executed_sets import mask_of, members
+from ..beam import LARGEST, PLAIN_STEPS, largest
+from ..compiled_pass import compiled_pass
+from ..plain_pass import plain_pass
 from ..state_space import StateSpace
+from .ends import OutOfMemory, TooHigh
 
-State = tuple[int, int, int]
-"""Mask of the ops stepped over, memory, mask of the ops that may be next."""
+WIDEST = 2**40
+"""Levels may be as large as memory and effort allow."""
+
+BYTES_PER_STATE = 150
+"""Of one state that is written down."""
 
 
 def prove_by_states(
-    space: StateSpace, bound: int, width: int, most: int, expired: Callable[[], bool]
+    space: StateSpace, bound: int, most: int, expired: Callable[[], bool], nbytes: int
 ) -> StatesProof | None:
-    """Return the states that walks below a bound can reach; None if there are too many, or a whole walk.
+    """Return the states that walks below a bound can reach, or None if that takes more effort or time.
 
     Parameters
     ----------
     space
-        The states of a graph in one direction.
+        The states of a graph with ops, in one direction.
     bound
         Bytes.
-    width
-        Give up where a level has more states.
     most
-        Give up after so many states.
+        Give up after so many steps.
     expired
         Asked now and then; give up when it holds.
+    nbytes
+        What it may hold.
+
+    Raises
+    ------
+    OutOfMemory
+        If it would hold more.
+    TooHigh
+        If an order stays below the bound.
     """
-    steps = _Steps(space, bound)
-    states: list[State] = [(0, space.start, mask_of([v for v, some in enumerate(space.before) if not some]))]
-    parents, ops, levels, count = list[int](), list[int](), list[Level](), 0
-    while states:
-        count += len(states)
-        if len(levels) == space.n or count > most:
-            return None
-        free, seen = list[int | None](), set[int]()
-        following, next_parents, next_ops = list[State](), list[int](), list[int]()
-        for index, state in enumerate(states):
-            if index % 1024 == 0 and expired():
-                return None
-            only, followed = steps.choose(state)
-            free.append(only)
-            for v, memory in followed:
-                mask = state[0] | 1 << v
-                if mask not in seen:
-                    seen.add(mask)
-                    next_parents.append(index)
-                    next_ops.append(v)
-                    following.append((mask, memory, steps.ready_after(state, v)))
-            if len(following) > width:
-                return None
-        levels.append(Level(parents=tuple(parents), ops=tuple(ops), free=tuple(free)))
-        states, parents, ops = following, next_parents, next_ops
+    levels, count = list[Level](), 0
+
+    def record(parents: Any, ops: Any, free: Any) -> None:
+        nonlocal count
+        count += len(free)
+        if count * BYTES_PER_STATE > nbytes // 2:
+            raise OutOfMemory
+        levels.append(
+            Level(
+                parents=_tuple(parents),
+                ops=_tuple(ops),
+                free=tuple(None if v < 0 else v for v in _tuple(free)),
+            )
+        )
+
+    if most <= PLAIN_STEPS or largest(space) >= LARGEST:
+        found = plain_pass(space, bound - 1, WIDEST, expired, exhaustive=True, most=most, record=record)
+    else:
+        found = compiled_pass(
+            space, bound - 1, WIDEST, expired, exhaustive=True, most=most, nbytes=nbytes // 2, record=record
+        )
+    if found.out_of_memory:
+        raise OutOfMemory
+    if found.order is not None:
+        raise TooHigh
+    if found.bound is None:
+        return None
     return StatesProof(backward=space.backward, levels=tuple(levels))
 
 
-class _Steps:
-    """The steps of walks below a bound."""
-
-    def __init__(self, space: StateSpace, bound: int) -> None:
-        self.space, self.bound = space, bound
-        self.before, self.after = [mask_of(some) for some in space.before], space.after
-        masks = [mask_of(some) for some in space.groups]
-        self.groups_of = [
-            [(masks[g] ^ 1 << v, space.group_bytes[g]) for g in some]
-            for v, some in enumerate(space.groups_of)
-        ]
-
-    def increase(self, v: int, gone: int) -> int:
-        """Return the change of memory by the step over v, after those over `gone`."""
-        change = self.space.increase[v]
-        if self.space.backward:  # the first op of a group brings its bytes back
-            for others, nbytes in self.groups_of[v]:
-                if others & gone:
-                    change -= nbytes
-        else:
-            for others, nbytes in self.groups_of[v]:
-                if not others & ~gone:
-                    change -= nbytes
-        return change
-
-    def choose(self, state: State) -> tuple[int | None, list[tuple[int, int]]]:
-        """Return the free op, if there is one, and the ops followed, each with the memory after it."""
-        mask, memory, ready = state
-        extra, before = self.space.extra, self.space.extra_before
-        least, only, followed = 1, None, list[tuple[int, int]]()
-        for v in members(ready):
-            increase = self.increase(v, mask)
-            if memory + extra[v] + (0 if before else increase) >= self.bound:
-                continue
-            followed.append((v, memory + increase))
-            if increase < least:
-                least, only = increase, v
-        return (None, followed) if only is None else (only, [(only, memory + least)])
-
-    def ready_after(self, state: State, v: int) -> int:
-        """Return the ops that may be next after the step over v."""
-        mask, _, ready = state
-        after = mask | 1 << v
-        ready ^= 1 << v
-        for w in self.after[v]:
-            if not self.before[w] & ~after:
-                ready |= 1 << w
-        return ready
+def _tuple(values: Any) -> tuple[int, ...]:
+    return tuple(np.asarray(values, dtype=np.int64).tolist())
