@@ -53,12 +53,15 @@ class BeamPass:
         An order with a peak within the limit, or None.
     bound
         A proved lower bound on every peak, or None: there is one only if there is no order.
+    gave_up
+        The step, from 1, that it did not finish; None if it got to the end.
     out_of_memory
         Whether it gave up for lack of memory.
     """
 
     order: tuple[int, ...] | None = None
     bound: int | None = None
+    gave_up: int | None = None
     out_of_memory: bool = False
 
 
@@ -128,9 +131,9 @@ def beam_pass(
     ...     ops=(Op(name="a", writes=(0,)), Op(name="b", reads=(0,), writes=(1,))),
     ... )
     >>> beam_pass(state_space(graph), 8, 4)
-    BeamPass(order=(0, 1), bound=None, out_of_memory=False)
+    BeamPass(order=(0, 1), bound=None, gave_up=None, out_of_memory=False)
     >>> beam_pass(state_space(graph), 7, 4)
-    BeamPass(order=None, bound=8, out_of_memory=False)
+    BeamPass(order=None, bound=8, gave_up=None, out_of_memory=False)
     """
     if not space.n:
         return BeamPass(order=()) if space.start <= limit else BeamPass(bound=space.start)

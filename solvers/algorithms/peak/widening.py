@@ -50,6 +50,9 @@ DESCENTS_GROWTH = 4
 WIDEST = 2**31 - 1
 """Sets of a step that a pass can number."""
 
+PROMISING = 8
+"""If no pass of a round gets through one in so many of the steps, those of the next round are left out."""
+
 STEPS_PER_SET = 32
 """Effort of a pass for each set that a beam of the same round keeps per step: beams take less time."""
 
@@ -96,13 +99,14 @@ def widen(problem: Peak, context: Context, expired: Callable[[], bool]) -> Outco
     """
     graph, passes = problem.graph, _Passes(problem, context, expired)
     search = DescentSearch(graph) if len(graph.ops) <= MASK_LIMIT else None  # beyond it, masks are too large
-    effort, descents = EFFORT, DESCENTS
+    effort, descents, tried, effective = EFFORT, DESCENTS, 0, True
     more = search is not None and _descend(context, search, descents, passes.nbytes, expired)
     while not context.closed and not expired():
         context.progress(f"executed sets, {effort} steps a pass")
         width = max(1, effort // (STEPS_PER_SET * max(1, len(graph.ops))))
         improve_by_beam(problem, context, width, expired, effort)
-        effective = passes.run(effort)
+        if passes.reach >= len(graph.ops) // PROMISING or effort > GROWTH * tried:
+            tried, effective = effort, passes.run(effort)
         if search is not None and more:
             descents *= DESCENTS_GROWTH
             more = _descend(context, search, descents, passes.nbytes, expired)
@@ -148,6 +152,7 @@ class _Passes:
         self._settled = False  # whether the better one is known
         self._gave_up: dict[bool, int] = {}  # in this round, from which limit on
         self._starved = True
+        self.reach = 0  # the step that a pass of this round got to, of those that gave up
 
     def run(self, effort: int) -> bool:
         """Settle limits below the incumbent: the highest, the lowest, then by bisection.
@@ -158,7 +163,7 @@ class _Passes:
         context = self.context
         assert context.incumbent is not None
         assert context.bound is not None
-        self._gave_up, self._starved = {}, True
+        self._gave_up, self._starved, self.reach = {}, True, 0
         unsettled = context.incumbent  # the least limit that no pass could settle
         limit = context.incumbent - 1
         while not context.closed and context.bound <= limit and not self.expired():
@@ -190,15 +195,15 @@ class _Passes:
             found = beam_pass(
                 space, limit, WIDEST, self.expired, exhaustive=True, most=effort, nbytes=self.nbytes
             )
-            if found.order is None and found.bound is None:
+            if found.gave_up is not None:
                 self._gave_up[backward] = limit
+                self.reach = max(self.reach, found.gave_up)
                 self._starved = self._starved and found.out_of_memory
                 continue
             self._directions, self._settled = [backward, not backward], True
             if found.order is not None:
                 context.offer(found.order)
-            else:
-                assert found.bound is not None
+            elif found.bound is not None:
                 context.raise_bound(min(found.bound, context.incumbent), kind="exhaustive pass")
             return True
         return False
