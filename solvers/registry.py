@@ -316,6 +316,12 @@ METHODS = (
         summary="event-driven: copies ahead of a forecast deficit, run to its periodic state",
         source="after G10, MICRO 2023, and SwapAdvisor, ASPLOS 2020",
     ),
+    Method(
+        name="lp-bound",
+        problem="placement",
+        run=".placement_samples:solve_samples",
+        summary="linear programs over sample instants around the stalls of a first plan: bounds",
+    ),
 )
 """The methods of the suite."""
 

@@ -10,73 +10,9 @@ import pytest
 import lowtide as lt
 from lowtide.models.placement import Placement
 from lowtide.solvers.algorithms.placement.planner import Setting, plan_periodically
+from tests.placement_cases import machine, random_graph, working_set
 
 FOLDER = Path(os.environ.get("LOWTIDE_DATA") or Path(__file__).resolve().parents[3] / "shared" / "data")
-
-
-def machine(device: int, host: int | None, *, latency: int = 0, shared: bool = True) -> lt.Machine:
-    channels = [
-        lt.Channel(src=a, dst=b, bytes_per_s=rate, latency_ns=latency)
-        for a, b, rate in (
-            ("gpu", "host", 5_000_000),
-            ("host", "gpu", 6_000_000),
-            ("gpu", "ssd", 1_000_000),
-            ("ssd", "gpu", 2_000_000),
-        )
-    ]
-    groups = (
-        lt.ChannelGroup(name="out", channels=(("gpu", "host"), ("gpu", "ssd")), bytes_per_s=5_000_000),
-        lt.ChannelGroup(name="in", channels=(("host", "gpu"), ("ssd", "gpu")), bytes_per_s=6_000_000),
-    )
-    return lt.Machine(
-        tiers=(
-            lt.Tier(name="gpu", capacity=device),
-            lt.Tier(name="host", capacity=host),
-            lt.Tier(name="ssd"),
-        ),
-        processors=(lt.Processor(name="gpu0", tiers=(lt.Access(tier="gpu"),)),),
-        channels=tuple(channels),
-        groups=groups if shared else (),
-    )
-
-
-def random_graph(seed: int, ops: int = 14) -> lt.Graph:
-    """Weights that are updated, weights that are read, inputs, activations, an output, workspace."""
-    rng = np.random.default_rng(seed)
-    tensors = [
-        lt.Tensor(name=f"w{i}", nbytes=int(rng.integers(0, 9)), kind="weight", initial=True, final=True)
-        for i in range(4)
-    ]
-    tensors.append(lt.Tensor(name="in", nbytes=int(rng.integers(1, 9)), kind="input", initial=True))
-    made, rows = [0, 1, 2, 3, 4], []
-    for k in range(ops):
-        reads = sorted({int(i) for i in rng.choice(made, size=int(rng.integers(1, 4)))})
-        writes = []
-        if rng.random() < 0.25:
-            weight = int(rng.integers(0, 3))
-            reads, writes = sorted({*reads, weight}), [weight]
-        else:
-            tensors.append(
-                lt.Tensor(name=f"t{k}", nbytes=int(rng.integers(0, 9)), final=bool(rng.random() < 0.1))
-            )
-            writes = [len(tensors) - 1]
-            made.append(writes[0])
-        rows.append(
-            lt.Op(
-                name=f"op{k}",
-                reads=tuple(reads),
-                writes=tuple(writes),
-                duration_ns=int(rng.integers(1, 4000)),
-                workspace=int(rng.integers(0, 4)),
-            )
-        )
-    return lt.Graph(name=f"random {seed}", tensors=tuple(tensors), ops=tuple(rows))
-
-
-def working_set(graph: lt.Graph) -> int:
-    return max(
-        sum(graph.tensors[t].nbytes for t in {*op.reads, *op.writes}) + op.workspace for op in graph.ops
-    )
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -137,6 +137,17 @@ def solve_planner(problem: Placement, context: Context) -> Outcome:
     return Outcome(reason="time" if context.expired else None, detail="" if found else detail)
 
 
+def first_plan(problem: Placement, context: Context) -> Plan | None:
+    """Return the plan of the first setting that has one."""
+    for setting in portfolio():
+        if context.expired:
+            return None
+        plan = plan_periodically(problem, setting)
+        if isinstance(plan, Plan):
+            return plan
+    return None
+
+
 def check_machine(problem: Placement) -> None:
     """Raise unless the planner can serve the machine and the graph.
 
