@@ -302,7 +302,7 @@ def _channels(
             (inward, [o.in_rate for o in data.outer], data.joint_in),
             (outward, [o.out_rate for o in data.outer], data.joint_out),
         ):
-            caps = [((x,), rates[x]) for x in tiers]
+            caps: list[tuple[tuple[int, ...], int]] = [((x,), rates[x]) for x in tiers]
             if joint is not None:
                 caps.append((tiers, joint))
             for some, rate in caps:

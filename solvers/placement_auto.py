@@ -1,12 +1,49 @@
-"""`auto` for `placement`: the trivial bound, then the planner until its plan meets it."""
+"""`auto` for `placement`: plans of the planner and bounds by sampled states, at the same time.
+
+1. The sum of the durations as a bound, and the first plan of the planner; often they meet.
+2. Linear programs around the stalls of that plan in a thread of their own (with two threads or more), while
+   the planner tries its other settings; with one thread the settings first, for half of the time.
+"""
 
 from __future__ import annotations
 
+import threading
+
 from ..models.placement import Placement
-from .algorithms.placement.planner import solve_planner
+from .algorithms.placement.planner import check_machine, first_plan, ideal_time, try_settings
 from .context import Context, Outcome
+from .placement_samples import raise_by_samples
 
 
 def solve_auto(problem: Placement, context: Context) -> Outcome:
-    """Offer the planner's plans; stop as soon as the bound is met."""
-    return solve_planner(problem, context)
+    """Stop as soon as a bound meets a plan, or when the settings and the programs are through."""
+    check_machine(problem)
+    context.raise_bound(ideal_time(problem), kind="sum of durations")
+    context.progress("planner")
+    found = first_plan(problem, context)
+    if isinstance(found, str):
+        return Outcome(reason="time" if context.expired else None, detail=found)
+    context.offer(found)
+    if context.closed:
+        return Outcome()
+    if context.threads < 2:
+        half = context.elapsed() + context.remaining() / 2
+        try_settings(problem, context, lambda: context.expired or context.elapsed() > half)
+        raise_by_samples(problem, context)
+    else:
+        failed: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                raise_by_samples(problem, context)
+            except BaseException as error:
+                failed.append(error)
+
+        thread = threading.Thread(target=work, name="lowtide bounds", daemon=True)
+        thread.start()
+        try_settings(problem, context, lambda: context.expired)
+        while thread.is_alive() and not context.expired:
+            thread.join(0.1)  # in slices: Ctrl-C comes through
+        if failed:
+            raise failed[0]
+    return Outcome(reason="time" if context.expired and not context.closed else None)

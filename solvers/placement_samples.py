@@ -17,6 +17,7 @@ from ..formulations.placement_samples import Outer, SampleData, build, dual_boun
 from ..models.errors import UsageError
 from ..models.placement import Placement
 from ..models.plan import Plan
+from .algorithms.placement.planner import check_machine, first_plan, ideal_time
 from .context import Context, Outcome
 
 BINS = 40
@@ -37,14 +38,12 @@ DENOMINATOR = 2**90
 
 def solve_samples(problem: Placement, context: Context) -> Outcome:
     """Raise the bound around the stalls of the incumbent; make one first if there is none."""
-    ideal = sum(min(m.duration_ns for m in op.all_modes) for op in problem.graph.ops)
+    ideal = ideal_time(problem)
     context.raise_bound(ideal, kind="sum of durations")
     if context.answer is None:
-        from .algorithms.placement.planner import check_machine, first_plan
-
         check_machine(problem)
         plan = first_plan(problem, context)
-        if plan is not None:
+        if isinstance(plan, Plan):
             context.offer(plan)
     return raise_by_samples(problem, context)
 
@@ -53,7 +52,7 @@ def raise_by_samples(problem: Placement, context: Context) -> Outcome:
     """Solve programs with more and more samples until the bound meets the incumbent or stops rising."""
     from .engines.highs_lp import dual_values
 
-    ideal = sum(min(m.duration_ns for m in op.all_modes) for op in problem.graph.ops)
+    ideal = ideal_time(problem)
     reach, flat = FIRST_REACH, 0
     while not context.closed and not context.expired and flat < 1:
         stall = None if context.incumbent is None else context.incumbent - ideal

@@ -40,7 +40,7 @@ the choice by furthest next use is Belady's (1966), used for tensors by SwapAdvi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -116,36 +116,42 @@ def portfolio() -> Iterator[Setting]:
 def solve_planner(problem: Placement, context: Context) -> Outcome:
     """Offer the plan of every setting until the time is up."""
     check_machine(problem)
-    if not problem.periodic:
-        raise UsageError("method planner: found a single run, expected a periodic problem")
-    context.raise_bound(
-        sum(t.duration_ns for op in problem.graph.ops for t in op.all_modes[:1]), kind="sum of durations"
-    )
-    found = False
+    context.raise_bound(ideal_time(problem), kind="sum of durations")
+    detail = try_settings(problem, context, lambda: context.expired)
+    if context.closed:
+        return Outcome()
+    return Outcome(reason="time" if context.expired else None, detail=detail)
+
+
+def ideal_time(problem: Placement) -> int:
+    """Return the sum of the durations in ns: no period is shorter, because one processor runs all ops."""
+    return sum(min(mode.duration_ns for mode in op.all_modes) for op in problem.graph.ops)
+
+
+def try_settings(problem: Placement, context: Context, expired: Callable[[], bool]) -> str:
+    """Offer the plan of every setting; return why the last one had none, if none had."""
     detail = ""
     for setting in portfolio():
-        if context.expired or context.closed:
+        if expired() or context.closed:
             break
         plan = plan_periodically(problem, setting)
         if isinstance(plan, Plan):
             context.offer(plan)
-            found = True
         else:
             detail = plan
-    if context.closed:
-        return Outcome()
-    return Outcome(reason="time" if context.expired else None, detail="" if found else detail)
+    return detail if context.answer is None else ""
 
 
-def first_plan(problem: Placement, context: Context) -> Plan | None:
-    """Return the plan of the first setting that has one."""
+def first_plan(problem: Placement, context: Context) -> Plan | str:
+    """Return the plan of the first setting that has one, else why the last one has none."""
+    plan: Plan | str = "no time"
     for setting in portfolio():
         if context.expired:
-            return None
+            break
         plan = plan_periodically(problem, setting)
         if isinstance(plan, Plan):
-            return plan
-    return None
+            break
+    return plan
 
 
 def check_machine(problem: Placement) -> None:
@@ -169,6 +175,8 @@ def check_machine(problem: Placement) -> None:
         fault = f"{len(machine.tiers)} tiers, expected two or three"
     elif any(len(op.all_modes) > 1 for op in problem.graph.ops):
         fault = "ops with several modes, expected one each"
+    elif not problem.periodic:
+        fault = "a single run, expected a periodic problem"
     if fault:
         raise UsageError(f"placement by the planner, machine {machine.name!r}: found {fault}")
 
