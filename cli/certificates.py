@@ -35,8 +35,8 @@ def with_certificate(
 
     The bound is proved once more, which may take as long again as the time limit; what is written has been
     read back and confirmed by the checker. `Result.certificate` then has ``path`` (None if nothing was
-    written), ``kind``, ``bytes``, ``checked`` and ``detail``; a proof that does not hold makes the result
-    ``FAILED``.
+    written), ``kind``, ``bytes``, ``checked`` and ``detail``, `Result.seconds` also ``certify`` and
+    ``check``; a proof that does not hold makes the result ``FAILED``.
     """
     from ..instances import decode_certificate, encode_certificate, write_whole
     from ..models.files import compress
@@ -46,8 +46,10 @@ def with_certificate(
 
     def without(detail: str, kind: str | None = None, nbytes: int | None = None) -> Result:
         found = {"path": None, "kind": kind, "bytes": nbytes, "checked": False, "detail": detail}
-        return replace(result, certificate=found)
+        return replace(result, certificate=found, seconds=seconds)
 
+    seconds = dict(result.seconds)
+    started = time.perf_counter()
     if result.bound is None or result.graph is None:
         return without("there is no bound")
     orders = [] if result.plan is None else [[run.op for run in result.plan.runs]]
@@ -60,6 +62,7 @@ def with_certificate(
             memory_limit=memory_limit,
             progress=progress,
         )
+        seconds["certify"] = time.perf_counter() - started
         if certificate is None:
             return without("none was found within the limits")
         progress(f"certificate: {certificate.proof.kind}, is written")
@@ -72,7 +75,9 @@ def with_certificate(
                 len(content),
             )
         progress(f"certificate: {certificate.proof.kind}, {len(content):,} bytes, is checked")
+        started = time.perf_counter()
         verdict = verify_certificate(result.graph, decode_certificate(text, path))
+        seconds["check"] = time.perf_counter() - started
     except KeyboardInterrupt:
         return without("interrupted")
     except MemoryError:
@@ -82,7 +87,7 @@ def with_certificate(
         return replace(without(fault, verdict.kind, len(content)), status=Status.FAILED, detail=fault)
     write_whole(path, content)
     found = {"path": path, "kind": verdict.kind, "bytes": len(content), "checked": True, "detail": ""}
-    return replace(result, certificate=found)
+    return replace(result, certificate=found, seconds=seconds)
 
 
 def certificate_line(result: Result) -> str:
