@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-all lint bench bench-offsets clean
+.PHONY: demo test test-all lint bench bench-compilers bench-offsets clean
 
 demo: $(READY)
 	$(BIN)/lowtide demo
@@ -24,6 +24,9 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/python results/reproductions/peak_networks.py
+
+bench-compilers: $(READY)
+	$(BIN)/python results/reproductions/peak_compilers.py
 
 # MINIMALLOC: the binary, built with -O3 from github.com/google/minimalloc; OMNIMALLOC: a Python that has it.
 bench-offsets: $(READY)

@@ -45,11 +45,11 @@ def rows(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     found = []
     for spec, of in by_instance.items():
         best = of["auto"]
-        title, group = _title(spec)
+        name, group = title(spec)
         found.append(
             {
                 "group": group,
-                "graph": title,
+                "graph": name,
                 "ops": len(load(loadable(spec)).ops),
                 "reference": of["reference"]["objective"],
                 "greedy": of["greedy"]["objective"],
@@ -63,8 +63,8 @@ def rows(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(found, key=lambda row: (row["group"], row["ops"], row["graph"]))
 
 
-def _title(spec: str) -> tuple[str, tuple[int, int]]:
-    """Return what the table calls an instance, and the group that it stands in."""
+def title(spec: str) -> tuple[str, tuple[int, int]]:
+    """Return what a table calls an instance, and the group that it stands in."""
     if match := re.fullmatch(r"onnx:(\w+)\?batch=(\d+)(&train=1)?", spec):
         kind = "training" if match[3] else "inference"
         return f"{match[1]}, {kind}, batch {match[2]}", (kind == "training", int(match[2]))
