@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from lowtide.models.graph import Graph, Op, Tensor
 from lowtide.models.memory import sequential_memory
 from lowtide.models.precedence import check_order
 from lowtide.models.problem import Peak
+from lowtide.solvers.algorithms.peak import order_kernel
 from lowtide.solvers.algorithms.peak.greedy import greedy_order
 from lowtide.solvers.algorithms.peak.local_search import improve_by_local_search, solve_local_search
 from lowtide.solvers.algorithms.peak.order_kernel import advance, anneal, delay, order_arrays
@@ -116,6 +118,22 @@ def test_same_seed_same_orders_and_other_seeds_other_ways() -> None:
     graph = random_graph(Random(1), min_ops=60, max_ops=60, max_tensors=90, max_nbytes=90)
     assert improved(graph, seed=3).answer == improved(graph, seed=3).answer
     assert len({improved(graph, runs=1, seed=seed).answer for seed in range(5)}) > 1
+
+
+def test_every_third_run_starts_from_another_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    starts: list[tuple[int, ...]] = []
+
+    def kernel(arrays: Any, order: Any, best: Any, peak: int, *rest: Any) -> tuple[int, int]:
+        starts.append(tuple(order.tolist()))
+        return peak, 0
+
+    monkeypatch.setattr(order_kernel, "anneal", kernel)
+    graph = load("catalogue:harpoon")
+    context = Context(problem=Peak(graph))
+    best, *others = greedy_order(graph), tuple(range(10)), greedy_order(graph, "least")
+    context.offer(best)
+    assert improve_by_local_search(Peak(graph), context, 9, others)
+    assert starts == [best, best, others[0], best, best, others[1], best, best, others[0]]
 
 
 def test_it_stops_when_told_and_keeps_what_it_has() -> None:

@@ -21,10 +21,11 @@ block begins and ends at random distances from there. Distances are drawn so tha
 is as likely. Moves elsewhere cost nothing and keep the order supple.
 
 **Annealing** (Kirkpatrick, Gelatt and Vecchi, "Optimization by simulated annealing", Science 220, 1983). A
-move that raises E by d is taken with probability exp(-d / temperature). Each run starts from the best
-order known. Runs differ: the first temperature is drawn between `COOLEST` and `WARMEST` times the mean
-size of an op's own increase, as is the reach of the blocks, and lengths grow from run to run. The last
-temperature is a `COOLING`-th of the first.
+move that raises E by d is taken with probability exp(-d / temperature). A run starts from the best order
+known, every third one from the next of the other orders given, the lowest peak first. Runs differ: the
+first temperature is drawn between `COOLEST` and `WARMEST` times the mean size of an op's own increase, the
+reach of the blocks between `SHORTEST` and `LONGEST`, and lengths grow from run to run. The last temperature
+is a `COOLING`-th of the first.
 
 Runs follow from the graph, the orders given and the seed; time only decides when they stop. Nothing is
 proved beyond the working sets.
@@ -32,7 +33,7 @@ proved beyond the working sets.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 
 from ....models.problem import Peak
@@ -63,11 +64,13 @@ def solve_local_search(problem: Peak, context: Context) -> Outcome:
     """Offer greedy orders, then what the runs find."""
     context.offer(range(len(problem.graph.ops)))
     context.raise_bound(working_set_bound(problem.graph), kind="working set")
+    orders = []
     for order in greedy_orders(problem.graph):
         if context.closed or context.expired:
             break
-        context.offer(order)
-    ended = improve_by_local_search(problem, context, context.option("runs", RUNS))
+        orders.append((context.offer(order), order))
+    others = [order for _, order in sorted(orders)][1:]
+    ended = improve_by_local_search(problem, context, context.option("runs", RUNS), others)
     return Outcome(reason=None if ended else "time")
 
 
@@ -75,9 +78,10 @@ def improve_by_local_search(
     problem: Peak,
     context: Context,
     runs: int = RUNS,
+    orders: Sequence[Sequence[int]] = (),
     expired: Callable[[], bool] | None = None,
 ) -> bool:
-    """Run from the incumbent of the context and offer what is better.
+    """Run from the incumbent of the context, and now and then from other orders; offer what is better.
 
     Returns whether all runs were made, or the incumbent met the bound, before the time was up (``expired``;
     default: of the context).
@@ -108,7 +112,8 @@ def improve_by_local_search(
         warm = mean * COOLEST * (WARMEST / COOLEST) ** rng.random()
         reach = min(space.n, int(SHORTEST * (LONGEST / SHORTEST) ** rng.random()))
         context.progress(f"run {run + 1} of {runs}, reach {reach}, temperature {warm:.3g}")
-        order = best.copy()
+        other = orders[run // 3 % len(orders)] if orders and run % 3 == 2 else None
+        order = best.copy() if other is None else np.array(other, dtype=np.int64)
         slices = max(1, round(work / SLICE))
         for k in range(slices):
             if expired():
