@@ -104,7 +104,8 @@ def trace_step(
     ]
     placeholders = graph.find_nodes(op="placeholder")
     constants = {node: (str(node.target), "other") for node in graph.find_nodes(op="get_attr")}
-    results = graph.output_node().args[0]
+    (end,) = graph.find_nodes(op="output")
+    results = end.args[0]
     returned = 1 if loss else len(results)
     return Trace(
         nodes=tuple(node for node in graph.nodes if node.op == "call_function"),

@@ -207,6 +207,28 @@ class InPlace(nn.Module):  # type: ignore[misc,name-defined]
         return z
 
 
+def test_what_takes_only_a_shape_reads_nothing() -> None:
+    graph = step("moe")
+    (seed,) = (op for op in graph.ops if op.kind == "ones_like")
+    assert seed.reads == ()
+    zeros = [op for op in graph.ops if op.kind in ("new_zeros", "zeros_like", "zeros")]
+    assert all(op.reads == () for op in zeros)
+    assert graph.ops[0].reads  # the others do read
+
+
+def test_running_statistics_change_in_training_only() -> None:
+    """The schema of native_batch_norm does not say that it writes them."""
+    layer = nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 3))
+    for train in (True, False):
+        graph = traced(layer, torch.zeros(2, 3), train=train)
+        names = [tensor.name for tensor in graph.tensors]
+        (op,) = (op for op in graph.ops if op.kind == "native_batch_norm")
+        statistics = {names.index("0.running_mean"), names.index("0.running_var")}
+        assert statistics <= set(op.reads)
+        assert set(op.writes) & statistics == (statistics if train else set())
+        assert "0.num_batches_tracked" not in names
+
+
 def test_ops_that_write_in_place_keep_their_tensor() -> None:
     graph = traced(InPlace(), torch.zeros(2, 3), train=False)
     names = [tensor.name for tensor in graph.tensors]

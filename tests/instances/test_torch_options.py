@@ -19,12 +19,15 @@ def _no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
 
 
+@pytest.mark.usefixtures("_no_torch")
 def test_every_network_is_listed_with_its_options() -> None:
     listed = {parse_spec(spec).name: text for spec, text in list_instances() if spec.startswith("torch:")}
     assert listed == {name: network.description for name, network in ARCHITECTURES.items()}
     for spec in (spec for spec, _ in list_instances() if spec.startswith("torch:")):
         parsed = parse_spec(spec)
         assert set(parsed.options) == set(parameters_of(parsed.name))
+        with pytest.raises(BackendUnavailable):  # so the specification itself is right
+            load(spec)
 
 
 @pytest.mark.usefixtures("_no_torch")
