@@ -14,7 +14,19 @@ from lowtide.cli.progress import Progress
 from lowtide.models.errors import UsageError
 from tests.commands import command, lowtide
 
-HEAVY = ["ortools", "highspy", "pyomo", "onnx", "matplotlib", "networkx", "pandas", "numba", "rich", "pydot"]
+HEAVY = [
+    "ortools",
+    "highspy",
+    "pyomo",
+    "onnx",
+    "matplotlib",
+    "networkx",
+    "pandas",
+    "numba",
+    "rich",
+    "pydot",
+    "torch",
+]
 WAIT = """
 import sys, time
 import lowtide.cli.progress as progress
