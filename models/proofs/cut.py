@@ -24,9 +24,11 @@ count. So every peak is at least extra(w) + M(certain) + the bound of (2).
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
 from ..certificate import CutProof, Multipliers
 from ..graph import Graph
-from .executed import Executed, executed_sets, members
+from .executed import Executed, Lists, executed_sets
 from .refused import Refused, called, require_op
 
 
@@ -40,13 +42,14 @@ def check_cut(graph: Graph, bound: int, proof: CutProof) -> None:
     """
     w = require_op(graph, proof.op, "cut")
     sets = executed_sets(graph)
-    certain, out = sets.ancestors[w], sets.descendants[w]
-    if sets.extra_before:
-        out |= 1 << w
-    else:
-        certain |= 1 << w
-    free = sets.everything & ~certain & ~out
-    counting = {g: group & free for g, group in enumerate(sets.groups) if group & free and not group & out}
+    certain, out = _reached(w, sets.before), _reached(w, sets.after)
+    (out if sets.extra_before else certain).add(w)
+    free = set(range(sets.n)) - certain - out
+    counting = {
+        g: free.intersection(group)
+        for g, group in enumerate(sets.groups)
+        if not free.isdisjoint(group) and out.isdisjoint(group)
+    }
     least = least_change(sets, False, free, counting, proof.multipliers)
     proved = sets.extra[w] + sets.memory(certain) + least
     if proved < bound:
@@ -55,8 +58,22 @@ def check_cut(graph: Graph, bound: int, proof: CutProof) -> None:
         )
 
 
+def _reached(w: int, near: Lists) -> set[int]:
+    """Return all ops before or after an op."""
+    found, front = set[int](), [w]
+    while front:
+        some = set(near[front.pop()]) - found
+        found |= some
+        front += some
+    return found
+
+
 def least_change(
-    sets: Executed, backward: bool, free: int, counting: dict[int, int], multipliers: Multipliers
+    sets: Executed,
+    backward: bool,
+    free: Collection[int],
+    counting: Mapping[int, Collection[int]],
+    multipliers: Multipliers,
 ) -> int:
     """Return the lower bound (2) on every f(R).
 
@@ -67,9 +84,9 @@ def least_change(
     backward
         The direction of the walk.
     free
-        Mask of F.
+        F.
     counting
-        The groups that count, each with the mask of its ops in F.
+        The groups that count, each with its ops in F.
     multipliers
         Any.
 
@@ -80,17 +97,17 @@ def least_change(
     """
     sign = -1 if backward else 1
     needs = sets.after if backward else sets.before
-    cost = {v: sign * sets.gain[v] for v in members(free)}
+    cost = {v: sign * sets.gain[v] for v in free}
     share = {g: -sign * sets.group_bytes[g] for g in counting}
     number = {sets.group_names[g]: g for g in counting}
     for u, v, nbytes in multipliers.edges:
-        if nbytes < 0 or u not in cost or v not in cost or not needs[v] >> u & 1:
+        if nbytes < 0 or u not in cost or v not in cost or u not in needs[v]:
             raise Refused(f"multiplier of edge {u} -> {v}: found {nbytes}, expected one >= 0 of an edge")
         cost[u] -= nbytes
         cost[v] += nbytes
     for t, v, nbytes in multipliers.shares:
         g = number.get(t)
-        if nbytes < 0 or g is None or v < 0 or not counting[g] >> v & 1:
+        if nbytes < 0 or g is None or v not in counting[g]:
             raise Refused(
                 f"multiplier of tensor {t} and op {v}: found {nbytes}, expected one >= 0 of a tensor "
                 "that counts and a last accessor"

@@ -56,7 +56,7 @@ from dataclasses import dataclass
 from ..certificate import Block, Branch, Component, DescentsProof, Way
 from ..graph import Graph
 from .cut import least_change
-from .executed import Executed, executed_sets, members
+from .executed import Executed, Masks, executed_sets, masks, members
 from .refused import Refused, called
 
 
@@ -69,7 +69,7 @@ def check_descents(graph: Graph, bound: int, proof: DescentsProof) -> int:
         With the claim and what does not hold in it.
     """
     sets = executed_sets(graph)
-    checker = _Checker(graph, sets, proof)
+    checker = _Checker(graph, sets, masks(sets), proof)
     for number, block in enumerate(proof.blocks):
         checker.check_block(f"block {number}", block)
     for number, claim in enumerate(proof.claims):
@@ -80,7 +80,7 @@ def check_descents(graph: Graph, bound: int, proof: DescentsProof) -> int:
             checker.check_component(where, claim)
         checker.confirmed += 1
     last = proof.claims[-1] if proof.claims else None
-    if not isinstance(last, Way) or last.ops != sets.everything:
+    if not isinstance(last, Way) or last.ops != checker.masks.everything:
         raise Refused("last claim: expected one that all ops cannot be walked over")
     if last.height is not None and sets.start + last.height < bound:
         raise Refused(
@@ -102,10 +102,10 @@ class _Place:
 class _Checker:
     """Confirms claims in turn; only confirmed ones count."""
 
-    def __init__(self, graph: Graph, sets: Executed, proof: DescentsProof) -> None:
-        self.graph, self.sets, self.proof = graph, sets, proof
+    def __init__(self, graph: Graph, sets: Executed, some: Masks, proof: DescentsProof) -> None:
+        self.graph, self.sets, self.masks, self.proof = graph, sets, some, proof
         self.confirmed = 0
-        self.groups_at = [sum(1 << g for g in some) for some in sets.groups_of]
+        self.groups_at = [sum(1 << g for g in some) for some in self.masks.groups_of]
         self._around: dict[int, tuple[int, int]] = {}
 
     # Sets of ops
@@ -119,7 +119,7 @@ class _Checker:
         found = self._around.get(ops)
         if found is None:
             near = groups = 0
-            before, after, groups_at = self.sets.before, self.sets.after, self.groups_at
+            before, after, groups_at = self.masks.before, self.masks.after, self.groups_at
             for v in members(ops):
                 near |= before[v] | after[v]
                 groups |= groups_at[v]
@@ -130,7 +130,7 @@ class _Checker:
 
     def require_mask(self, mask: int, where: str) -> int:
         """Return a mask, if it is one of ops of the graph."""
-        if mask < 0 or mask & ~self.sets.everything:
+        if mask < 0 or mask & ~self.masks.everything:
             raise Refused(f"{where}: found ops beyond the graph's {self.sets.n}")
         return mask
 
@@ -138,17 +138,17 @@ class _Checker:
 
     def needs(self, v: int, backward: bool) -> int:
         """Return the ops that a walk must step over directly before v."""
-        return self.sets.after[v] if backward else self.sets.before[v]
+        return self.masks.after[v] if backward else self.masks.before[v]
 
     def increase(self, v: int, place: _Place) -> int:
         """Return the change of M by the step over v; groups without v do not matter."""
         sets, change = self.sets, 0
-        for g in sets.groups_of[v]:
+        for g in self.masks.groups_of[v]:
             if not place.counting >> g & 1:
                 continue
             if place.backward:
                 change += sets.group_bytes[g]
-            elif sets.groups[g] & place.rest == 1 << v:
+            elif self.masks.groups[g] & place.rest == 1 << v:
                 change -= sets.group_bytes[g]
         return change + (-sets.gain[v] if place.backward else sets.gain[v])
 
@@ -206,11 +206,11 @@ class _Checker:
                 raise Refused(f"{where}: found op {v} twice or beyond the graph, expected each op once")
             ops |= 1 << v
         place = _Place(block.backward, ops, self.counting(ops, block.outside))
-        counting = {g: self.sets.groups[g] & ops for g in members(place.counting)}
+        counting = {g: set(members(self.masks.groups[g] & ops)) for g in members(place.counting)}
         for v in block.ops:
             self.step(v, place, where)
         try:
-            least = least_change(self.sets, block.backward, ops, counting, block.multipliers)
+            least = least_change(self.sets, block.backward, block.ops, counting, block.multipliers)
         except Refused as fault:
             raise Refused(f"{where}: {fault}") from None
         if least < place.change:
@@ -231,7 +231,7 @@ class _Checker:
         self, numbers: tuple[int, ...], place: _Place, height: int | None, where: str, *, whole: bool = False
     ) -> None:
         """Check that claims are about all components of the rest, with heights from the walk's start."""
-        left, sets = place.rest, self.sets
+        left = place.rest
         for number in numbers:
             claim = self.confirmed_claim(number, where)
             if not isinstance(claim, Component):
@@ -241,7 +241,7 @@ class _Checker:
             if not claim.ops or claim.ops & ~left:
                 raise Refused(f"{where}: found claim {number} about other ops than those that are left")
             for g in members(touched):
-                near |= sets.groups[g]
+                near |= self.masks.groups[g]
             if near & place.rest & ~claim.ops:
                 v = next(members(near & place.rest & ~claim.ops))
                 raise Refused(f"{where}: found claim {number} without {called(self.graph, v)}, joined to it")
@@ -302,7 +302,7 @@ class _Checker:
         f = claim.waist
         if f is None or not 0 <= f < sets.n or not ops >> f & 1:
             raise Refused(f"{where}: found the waist {f}, expected one of the ops")
-        sides = (sets.ancestors[f], sets.descendants[f])
+        sides = (self.masks.ancestors[f], self.masks.descendants[f])
         if ops & ~(sides[0] | sides[1] | 1 << f):
             raise Refused(f"{where}: found the waist {called(self.graph, f)}, not comparable with all others")
         neck = ops & sides[claim.backward]

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from ..certificate import Level, StatesProof
 from ..graph import Graph
-from .executed import Executed, executed_sets, members
+from .executed import Executed, executed_sets, masks, members
 from .refused import Refused, called, require_op
 
 State = tuple[int, int, int]
@@ -59,17 +59,18 @@ class _Walk:
 
     def __init__(self, graph: Graph, sets: Executed, *, backward: bool, bound: int) -> None:
         self.graph, self.sets, self.backward, self.bound = graph, sets, backward, bound
-        self.needs, self.needed = (sets.after, sets.before) if backward else (sets.before, sets.after)
+        some = masks(sets)
+        self.needs, self.needed = (some.after, sets.before) if backward else (some.before, sets.after)
         self.extra_before = sets.adds_extra_before(backward)
         self.change = [-x for x in sets.gain] if backward else list(sets.gain)
         self.groups_of = [
-            tuple((sets.groups[g] & ~(1 << v), sets.group_bytes[g]) for g in some)
-            for v, some in enumerate(sets.groups_of)
+            tuple((some.groups[g] & ~(1 << v), sets.group_bytes[g]) for g in numbers)
+            for v, numbers in enumerate(some.groups_of)
         ]
 
     def first(self) -> State:
         """(1)."""
-        memory = self.sets.memory(self.sets.everything) if self.backward else self.sets.start
+        memory = self.sets.memory(set(range(self.sets.n))) if self.backward else self.sets.start
         return 0, memory, sum(1 << v for v, some in enumerate(self.needs) if not some)
 
     def increase(self, v: int, gone: int) -> int:
@@ -105,7 +106,7 @@ class _Walk:
             step = 1 << v
             after = mask | step
             ready ^= step
-            for w in members(needed[v]):
+            for w in needed[v]:
                 if not needs[w] & ~after:
                     ready |= 1 << w
             found.append((after, memory + self.increase(v, mask), ready))

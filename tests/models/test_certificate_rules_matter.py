@@ -16,7 +16,6 @@ from lowtide.models.certificate import (
     Block,
     Certificate,
     Component,
-    CutProof,
     DescentsProof,
     Level,
     Multipliers,
@@ -84,7 +83,8 @@ def by_hand() -> Iterator[tuple[Graph, Certificate]]:
 
     # more ops than the checker takes on
     graph = Graph(name="many", tensors=(), ops=tuple(Op(name="a") for _ in range(LARGEST + 1)))
-    yield graph, signed(graph, 0, CutProof(op=0, multipliers=Multipliers()))
+    level = Level(parents=(), ops=(), free=(None,))
+    yield graph, signed(graph, 0, StatesProof(backward=False, levels=(level,)))
 
 
 def _damaged(rng: Random, graph: Graph, bound: int, times: int) -> Iterator[tuple[Graph, Certificate]]:

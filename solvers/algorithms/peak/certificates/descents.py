@@ -20,7 +20,7 @@ from .....models.certificate import Block, Branch, Claim, Component, DescentsPro
 from .....models.graph import Graph
 from ..descent_records import UNREACHED, Hill, Key, Stuck, StuckAtWaist, StuckBetween
 from ..descents import DescentSearch
-from ..executed_sets import mask_of
+from ..executed_sets import mask_of, members
 from .ends import OutOfMemory, TooHigh
 from .multipliers import multipliers
 
@@ -164,9 +164,11 @@ class _Writer:
         key = (back, ops, outside)
         if key not in self.blocks:
             groups = enumerate(self.sets.groups)
-            counting = {g: some & ops for g, some in groups if some & ops and not some & outside}
+            counting = {
+                g: list(members(some & ops)) for g, some in groups if some & ops and not some & outside
+            }
             self.blocks[key] = len(self.written)
-            proof = multipliers(self.sets, back, ops, counting)
+            proof = multipliers(self.sets.space, back, path, counting)
             self.written.append(Block(backward=back, ops=tuple(path), outside=outside, multipliers=proof))
         return self.blocks[key]
 

@@ -12,35 +12,38 @@ positive profits, which is the least f.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
 from .....models.certificate import Multipliers
-from ..executed_sets import ExecutedSets, members
+from ..state_space import StateSpace
 
 
-def multipliers(sets: ExecutedSets, back: bool, free: int, counting: dict[int, int]) -> Multipliers:
+def multipliers(
+    space: StateSpace, back: bool, ops: Sequence[int], counting: Mapping[int, Sequence[int]]
+) -> Multipliers:
     """Return multipliers for the least f.
 
     Parameters
     ----------
-    sets
-        Of the graph.
+    space
+        Of the graph, forward.
     back
         The direction of the walk.
-    free
-        Mask of the free ops.
+    ops
+        The free ops.
     counting
-        The groups that count, each with the mask of its free ops.
+        The groups that count, each with its free ops.
     """
     from ortools.graph.python.max_flow import SimpleMaxFlow
 
-    space, ops = sets.space, list(members(free))
     node = {v: k for k, v in enumerate(ops)}
     sign = 1 if back else -1
     profit = [sign * space.increase[v] for v in ops]
-    near = sets.after if back else sets.before
-    edges = [(u, v) for v in ops for u in members(near[v] & free)]
-    shares = [(g, v) for g, some in sorted(counting.items()) for v in members(some)]
+    near = space.after if back else space.before
+    edges = [(u, v) for v in ops for u in near[v] if u in node]
+    shares = [(g, v) for g, some in sorted(counting.items()) for v in some]
     group_node = {g: len(ops) + k for k, g in enumerate(sorted(counting))}
     profit += [-sign * space.group_bytes[g] for g in sorted(counting)]
     arcs = [(node[v], node[u]) for u, v in edges]

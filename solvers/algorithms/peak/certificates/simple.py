@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from .....models.certificate import CutProof, WorkingSetProof
 from .....models.graph import Accounting, Graph
 from ..cut_bound import cut_bound
-from ..executed_sets import ExecutedSets
 from ..state_space import state_space
 from .multipliers import multipliers
 
@@ -51,15 +50,36 @@ def prove_by_cut(
     expired
         Asked before each cut; when it holds, the search for an op ends.
     """
-    found = cut_bound(graph, orders, at_least=bound - 1, expired=expired)
+    reached = bound - 1
+
+    def improved(value: int) -> None:
+        nonlocal reached
+        reached = value
+
+    found = cut_bound(
+        graph, orders, at_least=bound - 1, expired=lambda: reached >= bound or expired(), improved=improved
+    )
     if found.op is None or found.value < bound:
         return None
-    sets, w = ExecutedSets(graph), found.op
-    certain, out = sets.ancestors[w], sets.descendants[w]
-    if sets.space.extra_before:
-        out |= 1 << w
-    else:
-        certain |= 1 << w
-    free = sets.everything & ~certain & ~out
-    counting = {g: some & free for g, some in enumerate(sets.groups) if some & free and not some & out}
-    return CutProof(op=w, multipliers=multipliers(sets, False, free, counting))
+    space, w = state_space(graph), found.op
+    certain, out = _reached(w, space.before), _reached(w, space.after)
+    (out if space.extra_before else certain).add(w)
+    fixed = certain | out
+    free = [v for v in range(space.n) if v not in fixed]
+    counting = {}
+    for g, group in enumerate(space.groups):
+        some = [v for v in group if v not in certain]
+        if some and out.isdisjoint(some):
+            counting[g] = some
+    return CutProof(op=w, multipliers=multipliers(space, False, free, counting))
+
+
+def _reached(w: int, near: Sequence[Sequence[int]]) -> set[int]:
+    """Return all ops before or after an op."""
+    found, front = set[int](), [w]
+    while front:
+        for u in near[front.pop()]:
+            if u not in found:
+                found.add(u)
+                front.append(u)
+    return found
