@@ -32,10 +32,10 @@ from .descents import DescentSearch
 from .greedy import greedy_orders
 from .state_space import MASK_LIMIT, state_space
 
-EFFORT = 20_000
+EFFORT = 40_000
 """Steps that a pass of the first round may look at."""
 
-FIRST_GROWTH = 256
+FIRST_GROWTH = 128
 """Effort of the passes in the second round, where they are compiled, over that in the first one."""
 
 GROWTH = 16
@@ -44,13 +44,13 @@ GROWTH = 16
 DESCENTS = 4000
 """Effort of the search by descents in the first round."""
 
-DESCENTS_GROWTH = 4
+DESCENTS_GROWTH = 8
 """The same for the search by descents."""
 
 WIDEST = 2**31 - 1
 """Sets of a step that a pass can number."""
 
-PROMISING = 8
+PROMISING = 16
 """If no pass of a round gets through one in so many of the steps, those of the next round are left out."""
 
 STEPS_PER_SET = 32
