@@ -60,13 +60,14 @@ class Result:
         pass" (`peak`), "load", "branch and bound" (`offsets`), "CP-SAT", "HiGHS"; None if there is
         none, or if the method does not say.
     seconds
-        Of building, solving and verifying.
+        Of building, solving and verifying; of proving the certificate and checking it.
     trace
         Incumbent, bound and its kind over time.
     allocation
         Offset by buffer id, of problem `offsets`.
     certificate
-        What a method leaves as evidence for its bound (JSON values), or None.
+        What became of the certificate of the bound, if one was asked for: ``path`` (None if none was
+        written), ``kind``, ``bytes``, ``checked``, ``detail``; or None.
     """
 
     problem: str

@@ -32,14 +32,11 @@ class Outcome:
         It proved that there is no plan.
     detail
         The solver's own words, or a remark for people.
-    certificate
-        Evidence for the bound (JSON values).
     """
 
     reason: str | None = None
     infeasible: bool = False
     detail: str = ""
-    certificate: Mapping[str, Any] | None = None
 
 
 @dataclass(kw_only=True)

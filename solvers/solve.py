@@ -160,7 +160,6 @@ def _judge(problem: Problem, method: Method, context: Context, outcome: Outcome)
         detail=detail,
         seconds=_seconds(context, solved),
         trace=tuple(context.trace),
-        certificate=outcome.certificate,
         versions=_versions(method),
         verification=None if judgement is None else judgement.verification,
         graph=getattr(problem, "graph", None),
