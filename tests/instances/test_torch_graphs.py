@@ -189,6 +189,30 @@ def test_a_sum_of_four_gradients_is_one_op() -> None:
     assert [len(op.reads) for op in graph.ops if op.kind == "add"] == [2, 2, 2, 4]
 
 
+def test_only_plain_additions_of_one_shape_that_nobody_else_reads_are_folded() -> None:
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    from lowtide.instances.torch_import.sums import absorbed, sums_in_a_row
+
+    row, table = torch.zeros(3), torch.zeros(2, 3)
+
+    def terms(function: Any, *arguments: Any) -> list[int]:
+        graph = make_fx(function, tracing_mode="fake")(*(x.clone() for x in arguments)).graph
+        nodes = [node for node in graph.nodes if node.op == "call_function"]
+        sums = sums_in_a_row(nodes)
+        assert len(absorbed(sums)) == sum(len(found) - 2 for found in sums.values())
+        return [len(found) for found in sums.values()]
+
+    assert terms(lambda a, b, c: (a + b) + c, row, row, row) == [3]
+    assert terms(lambda a, b, c: (a + b) + (c + a), row, row, row) == [4]
+    assert terms(lambda a, b, c: (a + b) + c, row, row, table) == []
+    assert terms(lambda a, b, c: torch.add(a + b, c, alpha=2), row, row, row) == []
+    assert terms(lambda a, b: (a + b) + 1.0, row, row) == []
+    assert terms(lambda a, b: (s := a + b) + s, row, row) == []
+    assert terms(lambda a, b, c: ((s := a + b) + c, s.sin()), row, row, row) == []
+    assert terms(lambda a, b, c: (a + b.half()) + c, row.double(), row, row.double()) == []
+
+
 class InPlace(nn.Module):  # type: ignore[misc,name-defined]
     """A running total that every call changes, a slice that is written, and a parameter nobody uses."""
 
