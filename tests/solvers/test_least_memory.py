@@ -11,7 +11,7 @@ from hypothesis import given, settings
 import lowtide as lt
 from lowtide.models.graph import Graph
 from lowtide.models.precedence import precedence
-from lowtide.solvers.algorithms.peak import closure_flow, closure_kernel, least_memory
+from lowtide.solvers.algorithms.peak import closure_flow, least_memory
 from lowtide.solvers.algorithms.peak.least_memory import LeastMemory
 from lowtide.solvers.algorithms.peak.state_space import StateSpace, state_space
 from tests.solvers.test_cut_bound import downsets, live_bytes
@@ -121,7 +121,7 @@ def test_compilation_in_the_middle_changes_nothing(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(least_memory, "PLAIN_BUDGET", 100)
     least = LeastMemory(space)
     found = least.minimum([], [40])
-    assert least._functions is closure_kernel
+    assert least.compiled
     assert found.memory == plain.memory
 
 
@@ -141,7 +141,7 @@ def test_a_stopped_flow_bounds_the_minimum(patience: int, monkeypatch: pytest.Mo
 
 def test_bounds_of_a_stopped_flow_only_rise() -> None:
     space = state_space(lt.load("gen:layered?layers=30&width=8"))
-    net = least_memory._network(space)
+    net = LeastMemory(space)._net
     closure_flow.fix(net, [], [120])
     bounds, done = [], False
     while not done:

@@ -64,6 +64,11 @@ class LeastMemory:
     compiled
         Whether to use the compiled functions; None: when there has been more than a little work.
 
+    Attributes
+    ----------
+    compiled
+        Whether the compiled functions are in use.
+
     Raises
     ------
     ValueError
@@ -74,9 +79,12 @@ class LeastMemory:
         if not self.fits(space):
             raise ValueError("the bytes of a state space add up to 2**62 or more")
         self.space = space
-        self._net = _network(space)
+        order = topological_order(space)
+        self._place = np.empty(space.n, dtype=np.int64)
+        self._place[order] = np.arange(space.n)
+        self._net = _network(space, order, self._place.tolist())
         self._functions: Any = closure_flow
-        self._compiled = self._keeps = False
+        self.compiled = self._keeps = False
         self._size = len(self._net.profit) + len(self._net.need)
         self._work = 0
         self._most = PLAIN_WORK if compiled is None else 0 if compiled else LARGEST_SUM
@@ -129,39 +137,57 @@ class LeastMemory:
             return Least(bound, None)
         n = self.space.n
         status, label = np.asarray(net.status[:n]), np.asarray(net.label[:n])
-        return Least(bound, (status == IN) | ((status == FREE) & (label > len(net.profit))))
+        chosen = (status == IN) | ((status == FREE) & (label > len(net.profit)))
+        return Least(bound, chosen[self._place])
 
     def _solve(self, inside: Iterable[int], outside: Iterable[int], expired: Callable[[], bool]) -> bool:
         """Fix some ops and run the flow; return whether it is done."""
         self._count(self._size)
-        if self._compiled:
-            inside, outside = np.asarray([*inside], np.int64), np.asarray([*outside], np.int64)
-        self._functions.fix(self._net, inside, outside)
+        inner, outer = (self._place[np.asarray([*ops], np.int64)] for ops in (inside, outside))
+        if self.compiled:
+            self._functions.fix(self._net, inner, outer)
+        else:
+            self._functions.fix(self._net, inner.tolist(), outer.tolist())
         done = False
         while not done and not expired():
             before = int(self._net.now[WORK])
-            done = self._functions.advance(self._net, BUDGET if self._compiled else PLAIN_BUDGET)
+            done = self._functions.advance(self._net, BUDGET if self.compiled else PLAIN_BUDGET)
             self._count(int(self._net.now[WORK]) - before)
         return done
 
     def _count(self, work: int) -> None:
         """Count work; when the plain functions have done much of it, compile."""
         self._work += work
-        if self._compiled or self._work <= self._most:
+        if self.compiled or self._work <= self._most:
             return
         from . import closure_kernel
 
-        self._compiled, self._functions = True, closure_kernel
+        self.compiled, self._functions = True, closure_kernel
         self._net = Flow(*(np.asarray(x, np.int64) for x in self._net))
 
 
-def _network(space: StateSpace) -> Flow:
-    """Return the network of a space, nothing fixed yet."""
-    needs = [*space.before, *space.groups]
+def topological_order(space: StateSpace) -> list[int]:
+    """Return the ops in an order that the neighbours `before` allow; a shorter list if they form cycles."""
+    if all(not some or max(some) < v for v, some in enumerate(space.before)):
+        return list(range(space.n))
+    waits = [len(some) for some in space.before]
+    order = [v for v, count in enumerate(waits) if not count]
+    for v in order:  # grows
+        for w in space.after[v]:
+            waits[w] -= 1
+            if not waits[w]:
+                order.append(w)
+    return order
+
+
+def _network(space: StateSpace, order: Sequence[int], place: Sequence[int]) -> Flow:
+    """Return the network of a space, nothing fixed yet: nodes are the ops in that order, then the groups."""
+    needs = [[place[u] for u in space.before[v]] for v in order]
+    needs += [[place[u] for u in ops] for ops in space.groups]
     n, need = len(needs), [y for some in needs for y in some]
     owners = np.repeat(np.arange(n), [len(some) for some in needs])
     by_arc = np.argsort(need, kind="stable") if need else np.zeros(0, np.int64)
-    profit = [-a for a in space.increase] + list(space.group_bytes)
+    profit = [-space.increase[v] for v in order] + list(space.group_bytes)
     return Flow(
         need_at=_starts(needs),
         need=need,
