@@ -46,9 +46,8 @@ stalls within an op (7). All else is dropped, so the least :math:`\sum \sigma` i
 Tensors that are left out (small ones, and inputs that reappear each period) only free memory and channels
 where they are left out: they are counted at samples of ops that access them, where they must be present.
 
-*The certificate.* For any multipliers :math:`y \ge 0` of rows :math:`A v \ge b`, weak duality gives
-:math:`\min c v \ge b y + \sum_j \min(0, (c - A^T y)_j) u_j` with the upper bounds :math:`u` of the
-variables (the lower ones are 0): no trust in a solver is needed.
+*The certificate.* Any multipliers of the rows prove a bound (`linear_program`): no trust in a solver is
+needed.
 
 Sources: the model is this project's. Samples only at coarse instants give a weak bound, and a model that
 keeps what is resident for a whole epoch is no bound at all.
@@ -60,6 +59,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
+from .linear_program import SECOND, LinearProgram, ProgramBuilder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,61 +105,11 @@ class SampleData:
     stall: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class LinearProgram:
-    """Minimize cost x subject to rows x >= low, 0 <= x <= upper, all in integers: bytes and ns.
-
-    Attributes
-    ----------
-    cost, upper, unit
-        Per variable: its cost, its upper bound, and how many of it make one in a scaled program.
-    low, scale
-        Per row: its right-hand side, and what to divide the row by in a scaled program.
-    first, column, value
-        The rows, compressed.
-    """
-
-    cost: list[int]
-    upper: list[int]
-    unit: list[int]
-    low: list[int]
-    scale: list[int]
-    first: list[int]
-    column: list[int]
-    value: list[int]
-
-
-SECOND = 10**9
-
-
-def dual_bound(program: LinearProgram, multipliers: Sequence[int], denominator: int) -> int:
-    """Return a lower bound on the optimum, rounded up: weak duality, in integers.
-
-    Parameters
-    ----------
-    program
-        The program.
-    multipliers
-        Per row, at least 0; divided by `denominator`.
-    denominator
-        At least 1.
-    """
-    reduced = [denominator * c for c in program.cost]
-    total = 0
-    for r, y in enumerate(multipliers):
-        if y:
-            total += y * program.low[r]
-            for k in range(program.first[r], program.first[r + 1]):
-                reduced[program.column[k]] -= y * program.value[k]
-    total += sum(c * u for c, u in zip(reduced, program.upper, strict=True) if c < 0)
-    return -(-total // denominator)
-
-
 def build(data: SampleData, samples: Sequence[int]) -> LinearProgram:
     """Return the program at some samples: 2k is the start of op k, 2k + 1 its end."""
     picked = sorted(set(samples))
     classes = _classes(data, picked)
-    program = _Builder(
+    program = ProgramBuilder(
         bytes_unit=max(1, data.memory // 32),
         time_unit=max(1, max(data.stall, sum(data.duration)) // 64),
     )
@@ -180,7 +131,7 @@ Flows = dict[tuple[int, int], list[int]]
 """Columns of the flows by epoch and tier."""
 
 
-def _stalls(program: _Builder, data: SampleData, picked: Sequence[int]) -> list[int]:
+def _stalls(program: ProgramBuilder, data: SampleData, picked: Sequence[int]) -> list[int]:
     """(7) No stall between the start and the end of one op."""
     followers = zip(picked, [*picked[1:], -1], strict=True)
     return [
@@ -189,7 +140,9 @@ def _stalls(program: _Builder, data: SampleData, picked: Sequence[int]) -> list[
     ]
 
 
-def _contents(program: _Builder, data: SampleData, classes: Sequence[_Class]) -> tuple[Columns, Columns]:
+def _contents(
+    program: ProgramBuilder, data: SampleData, classes: Sequence[_Class]
+) -> tuple[Columns, Columns]:
     """Return the variables h and a."""
     held: Columns = {}
     absent: Columns = {}
@@ -203,7 +156,11 @@ def _contents(program: _Builder, data: SampleData, classes: Sequence[_Class]) ->
 
 
 def _memory(
-    program: _Builder, data: SampleData, picked: Sequence[int], classes: Sequence[_Class], absent: Columns
+    program: ProgramBuilder,
+    data: SampleData,
+    picked: Sequence[int],
+    classes: Sequence[_Class],
+    absent: Columns,
 ) -> None:
     """(1) What is live and not absent fits."""
     small = [0] * len(data.duration)
@@ -224,7 +181,7 @@ def _memory(
 
 
 def _sources(
-    program: _Builder, data: SampleData, classes: Sequence[_Class], held: Columns, absent: Columns
+    program: ProgramBuilder, data: SampleData, classes: Sequence[_Class], held: Columns, absent: Columns
 ) -> None:
     """(2) What is absent is absent once, and held where it returns from."""
     tiers = range(len(data.outer))
@@ -238,7 +195,7 @@ def _sources(
 
 
 def _capacities(
-    program: _Builder, data: SampleData, count: int, classes: Sequence[_Class], held: Columns
+    program: ProgramBuilder, data: SampleData, count: int, classes: Sequence[_Class], held: Columns
 ) -> None:
     """(3) An outer tier holds no more than its capacity."""
     for x, tier in enumerate(data.outer):
@@ -252,7 +209,7 @@ def _capacities(
 
 
 def _returns(
-    program: _Builder, data: SampleData, count: int, classes: Sequence[_Class], absent: Columns
+    program: ProgramBuilder, data: SampleData, count: int, classes: Sequence[_Class], absent: Columns
 ) -> Flows:
     """(4) What is absent at a sample and not at the next one returns in between."""
     flows: Flows = {(e, x): [] for e in range(count) for x in range(len(data.outer))}
@@ -267,7 +224,7 @@ def _returns(
 
 
 def _copies(
-    program: _Builder, data: SampleData, count: int, classes: Sequence[_Class], held: Columns
+    program: ProgramBuilder, data: SampleData, count: int, classes: Sequence[_Class], held: Columns
 ) -> Flows:
     """(5) What is held at a sample and was not at the one before was copied out in between."""
     flows: Flows = {(e, x): [] for e in range(count) for x in range(len(data.outer))}
@@ -282,7 +239,7 @@ def _copies(
 
 
 def _channels(
-    program: _Builder,
+    program: ProgramBuilder,
     data: SampleData,
     picked: Sequence[int],
     stall: list[int],
@@ -351,47 +308,3 @@ def _classes(data: SampleData, picked: Sequence[int]) -> list[_Class]:
         flags = [tuple(bool(b) for b in x) for x in patterns]
         classes.append(_Class(nbytes, tuple(np.flatnonzero(where).tolist()), *flags))
     return classes
-
-
-class _Builder:
-    """Collects variables and rows; the units make numbers of moderate size in a scaled program."""
-
-    def __init__(self, bytes_unit: int, time_unit: int) -> None:
-        self.bytes_unit, self.time_unit = bytes_unit, time_unit
-        self.cost: list[int] = []
-        self.upper: list[int] = []
-        self.unit: list[int] = []
-        self.low: list[int] = []
-        self.scale: list[int] = []
-        self.first = [0]
-        self.column: list[int] = []
-        self.value: list[int] = []
-
-    def variable(self, upper: int, unit: int, cost: int = 0) -> int:
-        """Add a variable and return its number."""
-        self.cost.append(cost)
-        self.upper.append(upper)
-        self.unit.append(unit)
-        return len(self.cost) - 1
-
-    def row(self, terms: Sequence[tuple[int, int]], low: int, scale: int) -> None:
-        """Add a row: its terms are at least `low`."""
-        for column, value in terms:
-            self.column.append(column)
-            self.value.append(value)
-        self.first.append(len(self.column))
-        self.low.append(low)
-        self.scale.append(scale)
-
-    def done(self) -> LinearProgram:
-        """Return what was collected."""
-        return LinearProgram(
-            cost=self.cost,
-            upper=self.upper,
-            unit=self.unit,
-            low=self.low,
-            scale=self.scale,
-            first=self.first,
-            column=self.column,
-            value=self.value,
-        )

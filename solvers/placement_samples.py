@@ -6,14 +6,15 @@ cluster of stalls of the incumbent every op is sampled at its start and its end,
 as many from round to round, as long as the program stays solvable in the time.
 
 The values of an interior point method are turned into integers over `DENOMINATOR` and evaluated exactly by
-weak duality (`lowtide.formulations.placement_samples.dual_bound`): the bound needs no trust in the solver.
+weak duality (`lowtide.formulations.linear_program.dual_bound`): the bound needs no trust in the solver.
 """
 
 from __future__ import annotations
 
 from itertools import pairwise
 
-from ..formulations.placement_samples import Outer, SampleData, build, dual_bound
+from ..formulations.linear_program import dual_bound
+from ..formulations.placement_samples import Outer, SampleData, build
 from ..models.errors import UsageError
 from ..models.placement import Placement
 from ..models.plan import Plan

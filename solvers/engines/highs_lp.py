@@ -1,4 +1,4 @@
-"""HiGHS: solve a large linear program approximately, for its dual values."""
+"""HiGHS: solve a large linear program, approximately for its dual values or exactly for a vertex."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..context import Context
 from .supervise import Supervisor
 
 if TYPE_CHECKING:
-    from ...formulations.placement_samples import LinearProgram
+    from ...formulations.linear_program import LinearProgram
 
 _one_at_a_time = threading.Lock()
 
@@ -33,29 +33,72 @@ def dual_values(program: LinearProgram, context: Context, seconds: float) -> lis
     seconds
         Time limit.
     """
+    scaled = _Scaled(program)
+    highs = _solved(scaled, context, seconds, crossover="off")
+    if highs is None:
+        return None
+    values: Sequence[Any] = highs.getSolution().row_dual
+    if len(values) != len(scaled.scale):
+        return None
+    found = np.maximum(0.0, np.nan_to_num(np.array(values))) * scaled.cost_unit / scaled.scale
+    return [float(y) for y in found]
+
+
+def vertex(program: LinearProgram, context: Context, seconds: float) -> list[float] | None:
+    """Return the values of the variables in an optimal vertex; None if none was found in time.
+
+    Interior point with crossover: few variables of a vertex lie strictly between their bounds.
+
+    Parameters
+    ----------
+    program, context, seconds
+        As for `dual_values`.
+    """
+    from highspy import HighsModelStatus
+
+    scaled = _Scaled(program)
+    highs = _solved(scaled, context, seconds, crossover="on")
+    if highs is None or highs.getModelStatus() != HighsModelStatus.kOptimal:
+        return None
+    values: Sequence[Any] = highs.getSolution().col_value
+    return [float(x) for x in np.array(values) * scaled.unit]
+
+
+class _Scaled:
+    """A program in its units: variables, rows and costs of moderate size."""
+
+    def __init__(self, program: LinearProgram) -> None:
+        import highspy
+
+        self.unit = unit = np.array(program.unit, dtype=float)
+        self.scale = scale = np.array(program.scale, dtype=float)
+        cost = np.array(program.cost, dtype=float) * unit
+        self.cost_unit = cost_unit = float(max(cost, default=1.0)) or 1.0
+        first, column = np.array(program.first), np.array(program.column, dtype=np.int32)
+        rows = np.repeat(np.arange(len(scale)), np.diff(first))
+        self.lp = lp = highspy.HighsLp()
+        lp.num_col_, lp.num_row_ = len(unit), len(scale)
+        lp.col_cost_ = cost / cost_unit
+        lp.col_lower_ = np.zeros(len(unit))
+        lp.col_upper_ = np.array(program.upper, dtype=float) / unit
+        lp.row_lower_ = np.array(program.low, dtype=float) / scale
+        lp.row_upper_ = np.full(len(scale), highspy.kHighsInf)
+        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        lp.a_matrix_.start_ = first.astype(np.int32)
+        lp.a_matrix_.index_ = column
+        lp.a_matrix_.value_ = np.array(program.value, dtype=float) * unit[column] / scale[rows]
+
+
+def _solved(scaled: _Scaled, context: Context, seconds: float, *, crossover: str) -> Any | None:
+    """Return HiGHS after it has run; None if it was abandoned."""
     import highspy
 
     highs = highspy.Highs()
     highs.setOptionValue("output_flag", False)
-    unit, scale = np.array(program.unit, dtype=float), np.array(program.scale, dtype=float)
-    first, column = np.array(program.first), np.array(program.column, dtype=np.int32)
-    rows = np.repeat(np.arange(len(scale)), np.diff(first))
-    cost_unit = float(max(np.array(program.cost, dtype=float) * unit, default=1.0)) or 1.0
-    lp = highspy.HighsLp()
-    lp.num_col_, lp.num_row_ = len(unit), len(scale)
-    lp.col_cost_ = np.array(program.cost, dtype=float) * unit / cost_unit
-    lp.col_lower_ = np.zeros(len(unit))
-    lp.col_upper_ = np.array(program.upper, dtype=float) / unit
-    lp.row_lower_ = np.array(program.low, dtype=float) / scale
-    lp.row_upper_ = np.full(len(scale), highspy.kHighsInf)
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    lp.a_matrix_.start_ = first.astype(np.int32)
-    lp.a_matrix_.index_ = column
-    lp.a_matrix_.value_ = np.array(program.value, dtype=float) * unit[column] / scale[rows]
-    if highs.passModel(lp) == highspy.HighsStatus.kError:
+    if highs.passModel(scaled.lp) == highspy.HighsStatus.kError:
         raise RuntimeError("HiGHS refuses the linear program")
     highs.setOptionValue("solver", "ipm")
-    highs.setOptionValue("run_crossover", "off")
+    highs.setOptionValue("run_crossover", crossover)
     highs.setOptionValue("threads", 1)
     if math.isfinite(seconds):
         highs.setOptionValue("time_limit", max(0.01, seconds))
@@ -66,10 +109,4 @@ def dual_values(program: LinearProgram, context: Context, seconds: float) -> lis
 
     supervisor = Supervisor(context)
     supervisor.run(work, highs.cancelSolve)
-    if supervisor.abandoned:
-        return None
-    values: Sequence[Any] = highs.getSolution().row_dual
-    if len(values) != len(scale):
-        return None
-    found = np.maximum(0.0, np.nan_to_num(np.array(values))) * cost_unit / scale
-    return [float(y) for y in found]
+    return None if supervisor.abandoned else highs

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import lowtide as lt
-from lowtide.formulations.placement_samples import build, dual_bound
+from lowtide.formulations.linear_program import dual_bound
+from lowtide.formulations.placement_samples import build
 from lowtide.models.placement import Placement
 from lowtide.solvers.algorithms.placement.planner import Setting, plan_periodically
 from lowtide.solvers.context import Context

@@ -1,0 +1,108 @@
+r"""Linear programs in integers, and the bounds that any multipliers of their rows prove.
+
+Minimize :math:`c x` subject to :math:`A x \ge b`, :math:`0 \le x \le u`, everything in integers (bytes and
+ns). For any multipliers :math:`y \ge 0` weak duality gives
+
+.. math:: \min c x \ge b y + \sum_j \min(0, (c - A^T y)_j) u_j,
+
+because :math:`c x = y A x + (c - A^T y) x \ge y b + \sum_j \min(0, (c - A^T y)_j) u_j` for every
+feasible x. Evaluated in integers it needs no trust in whatever found the multipliers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+SECOND = 10**9
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearProgram:
+    """Minimize cost x subject to rows x >= low, 0 <= x <= upper, all in integers: bytes and ns.
+
+    Attributes
+    ----------
+    cost, upper, unit
+        Per variable: its cost, its upper bound, and how many of it make one in a scaled program.
+    low, scale
+        Per row: its right-hand side, and what to divide the row by in a scaled program.
+    first, column, value
+        The rows, compressed.
+    """
+
+    cost: list[int]
+    upper: list[int]
+    unit: list[int]
+    low: list[int]
+    scale: list[int]
+    first: list[int]
+    column: list[int]
+    value: list[int]
+
+
+def dual_bound(program: LinearProgram, multipliers: Sequence[int], denominator: int) -> int:
+    """Return a lower bound on the optimum, rounded up: weak duality, in integers.
+
+    Parameters
+    ----------
+    program
+        The program.
+    multipliers
+        Per row, at least 0; divided by `denominator`.
+    denominator
+        At least 1.
+    """
+    reduced = [denominator * c for c in program.cost]
+    total = 0
+    for r, y in enumerate(multipliers):
+        if y:
+            total += y * program.low[r]
+            for k in range(program.first[r], program.first[r + 1]):
+                reduced[program.column[k]] -= y * program.value[k]
+    total += sum(c * u for c, u in zip(reduced, program.upper, strict=True) if c < 0)
+    return -(-total // denominator)
+
+
+class ProgramBuilder:
+    """Collects variables and rows; the units make numbers of moderate size in a scaled program."""
+
+    def __init__(self, bytes_unit: int, time_unit: int) -> None:
+        self.bytes_unit, self.time_unit = bytes_unit, time_unit
+        self.cost: list[int] = []
+        self.upper: list[int] = []
+        self.unit: list[int] = []
+        self.low: list[int] = []
+        self.scale: list[int] = []
+        self.first = [0]
+        self.column: list[int] = []
+        self.value: list[int] = []
+
+    def variable(self, upper: int, unit: int, cost: int = 0) -> int:
+        """Add a variable and return its number."""
+        self.cost.append(cost)
+        self.upper.append(upper)
+        self.unit.append(unit)
+        return len(self.cost) - 1
+
+    def row(self, terms: Sequence[tuple[int, int]], low: int, scale: int) -> None:
+        """Add a row: its terms are at least `low`."""
+        for column, value in terms:
+            self.column.append(column)
+            self.value.append(value)
+        self.first.append(len(self.column))
+        self.low.append(low)
+        self.scale.append(scale)
+
+    def done(self) -> LinearProgram:
+        """Return what was collected."""
+        return LinearProgram(
+            cost=self.cost,
+            upper=self.upper,
+            unit=self.unit,
+            low=self.low,
+            scale=self.scale,
+            first=self.first,
+            column=self.column,
+            value=self.value,
+        )
