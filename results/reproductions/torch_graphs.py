@@ -25,7 +25,7 @@ GRAPHS = {
     "densenet121": ("densenet121", "DenseNet-121, inference"),
     "densenet121-train": ("densenet121?train=1", "DenseNet-121, training step"),
     "efficientnet-b0-train": ("efficientnet_b0?batch=16&train=1", "EfficientNet-B0, training step"),
-    "unet-572-train": ("unet?train=1", "U-Net of the paper, training step"),
+    "original-unet-train": ("unet?train=1", "U-Net of the paper, training step"),
     "vit-b-16-train": ("vit_b_16?train=1", "ViT-B/16, training step"),
     "swin-t": ("swin_t", "Swin-T, inference"),
     "swin-t-train": ("swin_t?train=1", "Swin-T, training step"),
