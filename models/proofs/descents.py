@@ -25,10 +25,10 @@ at least one, to a T with M(T) <= M(X).
    one leads from T to Z: along S | T for the states S, as M(S | T) <= M(S) + M(T) - M(S & T) <= M(S). If Z
    does not contain T, it leads to Z | T, and M(Z | T) <= M(Z). A single op that does not increase M is such a
    T, and so is a block; and after T another one is, by M(S) >= M(S | T) + M(S & T) - M(T) >= M(S | T).
-2. *One component descends.* If a walk below a limit leads from X to B != X with M(B) <= M(X), then some
-   component of B - X has a descent below that limit by itself. M - M(X) is a sum over components, at B
+2. *One component descends.* If a walk below a limit leads from X to a T != X in [X, B] with M(T) <= M(X), then
+   some component of B - X has a descent below that limit by itself. M - M(X) is a sum over components, at T
    it is <= 0; let K be the first that has moved and has a term <= 0. Until then the terms of the others
-   are > 0 or 0 unmoved, so the steps of K cost no more by themselves.
+   are > 0, or 0 where they have not moved, so the steps of K cost no more by themselves.
 3. *Component.* Let a walk below M(X) + h start with v, a first op of K. Either v costs h or more, or there is
    a branch for it. After v and the moves of the branch, M must be above M(X), by d say, and the claims must
    be about all components of the rest of K, each with a height of at least h - d. Then there is no descent
@@ -43,7 +43,7 @@ at least one, to a T with M(T) <= M(X).
 5. *Way.* After moves from the beginning to A and from the end to B, by (1) and its mirror image, the rest is
    to be crossed. If M(B) <= M(A), crossing it forward is a walk as in (2), so claims forward about all
    components exclude it, their heights counted from A; if M(A) <= M(B), claims backward, their heights
-   counted from B. One `whole` claim excludes it wherever M is lower.
+   counted from B. One `whole` claim excludes it in its direction, wherever M is lower.
 
 The last claim is a `Way` over all ops; with M(nothing) + h at least the bound, no order is below the bound.
 """
