@@ -25,10 +25,10 @@ at least one, to a T with M(T) <= M(X).
    one leads from T to Z: along S | T for the states S, as M(S | T) <= M(S) + M(T) - M(S & T) <= M(S). If Z
    does not contain T, it leads to Z | T, and M(Z | T) <= M(Z). A single op that does not increase M is such a
    T, and so is a block; and after T another one is, by M(S) >= M(S | T) + M(S & T) - M(T) >= M(S | T).
-2. *One component descends.* If a walk below a limit leads from X to a T != X in [X, B] with M(T) <= M(X), then
-   some component of B - X has a descent below that limit by itself. M - M(X) is a sum over components, at T
-   it is <= 0; let K be the first that has moved and has a term <= 0. Until then the terms of the others
-   are > 0, or 0 where they have not moved, so the steps of K cost no more by themselves.
+2. *One component descends.* If a walk below a limit leads from X to a T != X in [X, B] with M(T) <= M(X),
+   then some component of B - X has a descent below that limit by itself. M - M(X) is a sum over
+   components, at T it is <= 0; let K be the first that has moved and has a term <= 0. Until then the terms
+   of the others are > 0, or 0 where they have not moved, so the steps of K cost no more by themselves.
 3. *Component.* Let a walk below M(X) + h start with v, a first op of K. Either v costs h or more, or there is
    a branch for it. After v and the moves of the branch, M must be above M(X), by d say, and the claims must
    be about all components of the rest of K, each with a height of at least h - d. Then there is no descent
