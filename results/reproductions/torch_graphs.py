@@ -1,6 +1,6 @@
 """Make the bundled graphs of real networks: trace them with torch, then bound their least peaks.
 
-    python results/reproductions/torch_graphs.py [NAME ...] [--time-limit 60] [--keep-graphs]
+    python results/reproductions/torch_graphs.py [NAME ...] [--time-limit 60] [--method auto] [--keep-graphs]
 
 Writes ``instances/catalogue/NAME.json.gz`` and the rows of ``catalogue.json``. Needs torch (2.13.0 was used;
 another version may trace other ops, and so make graphs with another hash). ``--keep-graphs`` traces nothing
@@ -63,6 +63,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", default=list(GRAPHS))
     parser.add_argument("--time-limit", type=float, default=60, help="seconds for each peak")
+    parser.add_argument("--method", default="auto", help="method of `lowtide solve peak`")
     parser.add_argument("--keep-graphs", action="store_true", help="trace nothing, bound peaks only")
     args = parser.parse_args()
     for name in args.names:
@@ -71,7 +72,7 @@ def main() -> None:
         path = CATALOGUE / f"{name}.json.gz"
         if not args.keep_graphs:
             trace(name, path)
-        row = bounded(described(name, path), path, args.time_limit)
+        row = bounded(described(name, path), path, args.method, args.time_limit)
         write_row(row)
         size, known = path.stat().st_size, row["peak"]
         print(f"{name}: {size:,} bytes, peak {known['upper']:,}, bound {known['lower']:,}", flush=True)
@@ -101,21 +102,22 @@ def described(name: str, path: Path) -> dict[str, Any]:
     }
 
 
-def bounded(row: dict[str, Any], path: Path, seconds: float) -> dict[str, Any]:
-    """Return the row with what `lowtide solve` finds, unless its optimum is known."""
+def bounded(row: dict[str, Any], path: Path, method: str, seconds: float) -> dict[str, Any]:
+    """Return the row with what a method finds, unless its optimum is known."""
     known = row["peak"]
     if known["optimum"] is not None:
         return row
     command = [sys.executable, "-m", "lowtide", "solve", "peak", str(path), "--json", "--quiet"]
-    limits = ["--time-limit", str(seconds), "--threads", "1"]
-    done = subprocess.run([*command, *limits], capture_output=True, text=True, check=True)
+    options = ["--method", method, "--time-limit", str(seconds), "--threads", "1"]
+    done = subprocess.run([*command, *options], capture_output=True, text=True, check=True)
     record = json.loads(done.stdout)
     assert record["verified"], record
     lower = max(x for x in (known["lower"], record["bound"]) if x is not None)
     upper = min(x for x in (known["upper"], record["objective"]) if x is not None)
     if (lower, upper) == (known["lower"], known["upper"]):
         return row
-    source = f"lowtide {record['versions']['lowtide']}, solve peak, {record['method']}"
+    found = f"lowtide {record['versions']['lowtide']}, solve peak, {method}"
+    source = "; ".join(dict.fromkeys(x for x in (known["source"], found) if x))
     optimum = upper if lower == upper else None
     return {**row, "peak": {"optimum": optimum, "lower": lower, "upper": upper, "source": source}}
 
