@@ -17,7 +17,8 @@ the proof that there is none and the least cost that was cut off, which bounds e
 First there is a short search by descents. A round then is a beam that looks for better orders, exhaustive
 passes, and a longer search by descents. Efforts grow from round to round, those of the passes faster,
 because these are compiled from the second round on; the first round is in plain Python: a graph that it
-settles does not wait for the compiled passes to load.
+settles does not wait for the compiled passes to load. Before the second round, pairs of ops are probed
+(`lowtide.solvers.algorithms.peak.probing`) on graphs where that takes seconds.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from .beam import MEMORY, beam_pass, improve_by_beam
 from .cut_bound import cut_bound, working_set_bound
 from .descents import DescentSearch
 from .greedy import greedy_orders
+from .probing import probing_bound
 from .state_space import MASK_LIMIT, state_space
 
 EFFORT = 40_000
@@ -46,6 +48,9 @@ DESCENTS = 4000
 
 DESCENTS_GROWTH = 8
 """The same for the search by descents."""
+
+PROBED = 300
+"""Up to this many ops pairs are probed, for an eighth of what is left of the time."""
 
 WIDEST = 2**31 - 1
 """Sets of a step that a pass can number."""
@@ -102,6 +107,8 @@ def widen(problem: Peak, context: Context, expired: Callable[[], bool]) -> Outco
     effort, descents, tried, effective = EFFORT, DESCENTS, 0, True
     more = search is not None and _descend(context, search, descents, passes.nbytes, expired)
     while not context.closed and not expired():
+        if effort == FIRST_GROWTH * EFFORT and len(graph.ops) <= PROBED:
+            _probe(problem, context, expired)
         context.progress(f"executed sets, {effort} steps a pass")
         width = max(1, effort // (STEPS_PER_SET * max(1, len(graph.ops))))
         improve_by_beam(problem, context, width, expired, effort)
@@ -114,6 +121,21 @@ def widen(problem: Peak, context: Context, expired: Callable[[], bool]) -> Outco
             return Outcome(reason="memory", detail=f"{effort} steps a pass")
         effort *= GROWTH if effort > EFFORT else FIRST_GROWTH
     return Outcome() if context.closed else Outcome(reason="time")
+
+
+def _probe(problem: Peak, context: Context, expired: Callable[[], bool]) -> None:
+    """Raise the bound by probing pairs."""
+    assert context.bound is not None
+    assert context.incumbent is not None
+    context.progress("probing pairs")
+    enough = context.elapsed() + context.remaining() / 8
+    probing_bound(
+        problem.graph,
+        at_least=context.bound,
+        below=context.incumbent,
+        expired=lambda: expired() or context.elapsed() >= enough,
+        improved=lambda value: context.raise_bound(value, kind="probing"),
+    )
 
 
 def _descend(
