@@ -141,7 +141,7 @@ def beam_pass(
     if min(longest, longest if most is None else most) <= PLAIN_STEPS or largest(space) >= LARGEST:
         from .plain_pass import plain_pass
 
-        return plain_pass(space, limit, width, expired, exhaustive=exhaustive, most=most)
+        return plain_pass(space, limit, width, expired, exhaustive=exhaustive, most=most, nbytes=nbytes)
     from .compiled_pass import compiled_pass
 
     return compiled_pass(space, limit, width, expired, exhaustive=exhaustive, most=most, nbytes=nbytes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .beam import BeamPass, gives_up
+from .beam import MEMORY, BeamPass, gives_up
 from .state_space import StateSpace
 
 Ready = dict[int, int]
@@ -34,6 +34,7 @@ def plain_pass(
     *,
     exhaustive: bool,
     most: int | None,
+    nbytes: int = MEMORY,
     record: Record | None = None,
 ) -> BeamPass:
     """Return what `beam_pass` describes; the space must have ops. `record` is called level by level."""
@@ -67,6 +68,12 @@ def plain_pass(
             steps = sorted(steps)[:width]
         if not steps:
             return BeamPass(bound=None if dropped else cut_off[0])
+        if len(steps) * 2 * space.n > nbytes:
+            return BeamPass(gave_up=step, out_of_memory=True)
+        # the next step looks at no fewer: on wide graphs its sets are too large to be made in vain
+        coming = sum(len(states[way[2]][5]) - 1 for way in steps)
+        if most is not None and step < space.n and looked_at + coming > most:
+            return BeamPass(gave_up=step + 1)
         states = [_after(space, states[way[2]], way) for way in steps]
         trail.append([(way[2], way[3]) for way in steps])
     walk, index = list[int](), 0
