@@ -17,8 +17,10 @@ the proof that there is none and the least cost that was cut off, which bounds e
 First there is a short search by descents. A round then is a beam that looks for better orders, exhaustive
 passes, and a longer search by descents. Efforts grow from round to round, those of the passes faster,
 because these are compiled from the second round on; the first round is in plain Python: a graph that it
-settles does not wait for the compiled passes to load. Before the second round, pairs of ops are probed
-(`lowtide.solvers.algorithms.peak.probing`) on graphs where that takes seconds.
+settles does not wait for the compiled passes to load. Before the second round a local search over orders
+(`lowtide.solvers.algorithms.peak.local_search`) improves the incumbent; before the third, pairs of ops are
+probed (`lowtide.solvers.algorithms.peak.probing`) on graphs where that takes seconds. Where the passes of the
+first round get somewhere, the compiled ones have their turn before a longer search by descents.
 """
 
 from __future__ import annotations
@@ -31,13 +33,14 @@ from .beam import MEMORY, beam_pass, improve_by_beam
 from .cut_bound import cut_bound, working_set_bound
 from .descents import DescentSearch
 from .greedy import greedy_orders
+from .local_search import improve_by_local_search
 from .probing import probing_bound
 from .state_space import MASK_LIMIT, state_space
 
-EFFORT = 40_000
+EFFORT = 10_000
 """Steps that a pass of the first round may look at."""
 
-FIRST_GROWTH = 128
+FIRST_GROWTH = 512
 """Effort of the passes in the second round, where they are compiled, over that in the first one."""
 
 GROWTH = 16
@@ -48,6 +51,9 @@ DESCENTS = 4000
 
 DESCENTS_GROWTH = 8
 """The same for the search by descents."""
+
+RUNS = 6
+"""Of the local search: with no time limit they end it."""
 
 PROBED = 300
 """Up to this many ops pairs are probed, for an eighth of what is left of the time."""
@@ -107,20 +113,31 @@ def widen(problem: Peak, context: Context, expired: Callable[[], bool]) -> Outco
     effort, descents, tried, effective = EFFORT, DESCENTS, 0, True
     more = search is not None and _descend(context, search, descents, passes.nbytes, expired)
     while not context.closed and not expired():
-        if effort == FIRST_GROWTH * EFFORT and len(graph.ops) <= PROBED:
+        if effort == FIRST_GROWTH * EFFORT:
+            _search_locally(problem, context, expired)
+        elif effort == GROWTH * FIRST_GROWTH * EFFORT and len(graph.ops) <= PROBED:
             _probe(problem, context, expired)
         context.progress(f"executed sets, {effort} steps a pass")
         width = max(1, effort // (STEPS_PER_SET * max(1, len(graph.ops))))
         improve_by_beam(problem, context, width, expired, effort)
-        if passes.reach >= len(graph.ops) // PROMISING or effort > GROWTH * tried:
+        promising = passes.reach >= len(graph.ops) // PROMISING
+        if promising or effort > GROWTH * tried:
             tried, effective = effort, passes.run(effort)
-        if search is not None and more:
+            promising = passes.reach >= len(graph.ops) // PROMISING
+        if search is not None and more and not (promising and effort == EFFORT):
             descents *= DESCENTS_GROWTH
             more = _descend(context, search, descents, passes.nbytes, expired)
         if not effective and not more and not context.closed and not expired():
             return Outcome(reason="memory", detail=f"{effort} steps a pass")
         effort *= GROWTH if effort > EFFORT else FIRST_GROWTH
     return Outcome() if context.closed else Outcome(reason="time")
+
+
+def _search_locally(problem: Peak, context: Context, expired: Callable[[], bool]) -> None:
+    """Improve the incumbent by local search, for a tenth of what is left of the time at most."""
+    context.progress("local search")
+    enough = context.elapsed() + context.remaining() / 10
+    improve_by_local_search(problem, context, RUNS, expired=lambda: expired() or context.elapsed() >= enough)
 
 
 def _probe(problem: Peak, context: Context, expired: Callable[[], bool]) -> None:
