@@ -93,7 +93,7 @@ def test_onnx_with_unknown_shapes_names_the_dimension(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         ((*SOLVE, "ggen:chain"), "did you mean gen?"),
-        ((*SOLVE, "gen:chain", "--method", "gredy"), "did you mean greedy?"),
+        ((*SOLVE, "gen:chain", "--method", "gredy"), "did you mean greedy or serenity?"),
         ((*SOLVE, "gen:chain", "--time-limit", "0"), "found '0', expected seconds > 0"),
         ((*SOLVE, "gen:chain", "--plan", "no/such/folder/p.json"), "found no folder"),
     ],
@@ -105,7 +105,7 @@ def test_command(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((*SOLVE, "gen:chian"), "did you mean chain?"),
+        ((*SOLVE, "gen:chian"), "did you mean chain"),
         ((*SOLVE, "gen:chain?m=3"), "unknown option 'm'"),
         (("solve", "peek", "gen:chain"), "expected one of offsets, peak"),
         ((*SOLVE, "gen:chain", "--time-limit", "-3"), "time-limit"),
