@@ -10,7 +10,7 @@ import time
 from types import TracebackType
 from typing import Any, Self
 
-from ..models.units import format_bytes
+from ..models.units import format_bytes, format_duration
 
 DELAY = 2.0
 """Seconds before anything is shown."""
@@ -26,6 +26,8 @@ class Progress:
         Show nothing.
     always
         Show plain lines from the start, whatever standard error is.
+    unit
+        Of objectives and bounds: ``bytes`` or ``ns``.
 
     Examples
     --------
@@ -33,8 +35,8 @@ class Progress:
     ...     show("incumbent 12, bound 10")
     """
 
-    def __init__(self, *, quiet: bool = False, always: bool = False) -> None:
-        self._quiet = quiet
+    def __init__(self, *, quiet: bool = False, always: bool = False, unit: str = "bytes") -> None:
+        self._quiet, self._unit = quiet, unit
         self._delay = 0.0 if always else DELAY
         rich = importlib.util.find_spec("rich") is not None
         self._live = not quiet and not always and sys.stderr.isatty() and rich
@@ -47,7 +49,7 @@ class Progress:
 
     def __call__(self, line: str) -> None:
         """Take the latest news."""
-        self._line, self._pending = readable(line), True
+        self._line, self._pending = readable(line, self._unit), True
         if self._quiet:
             return
         if self._live:
@@ -55,13 +57,14 @@ class Progress:
                 if self._display is not None:
                     self._display.update(self._display.task_ids[0], description=self._line)
             return
-        now = time.monotonic()
-        if now - self._started >= self._delay and (now - self._shown >= _PAUSE or self._delay == 0):
-            self._print(now)
+        with self._lock:
+            now = time.monotonic()
+            if now - self._started >= self._delay and (now - self._shown >= _PAUSE or self._delay == 0):
+                self._print(now)
 
     def __enter__(self) -> Self:
-        if self._live:
-            self._timer = threading.Timer(self._delay, self._start)
+        if not self._quiet and (self._live or self._delay):
+            self._timer = threading.Timer(self._delay, self._start if self._live else self._catch_up)
             self._timer.daemon = True
             self._timer.start()
         return self
@@ -74,6 +77,7 @@ class Progress:
     ) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        if self._live:
             with self._lock:
                 self._live = False
                 if self._display is not None:
@@ -84,6 +88,12 @@ class Progress:
     def _print(self, now: float) -> None:
         self._shown, self._pending = now, False
         print(f"lowtide: {now - self._started:7.1f} s  {self._line}", file=sys.stderr, flush=True)
+
+    def _catch_up(self) -> None:
+        """Print what came before the delay was over (called by the timer): the next news may be far away."""
+        with self._lock:
+            if self._pending:
+                self._print(time.monotonic())
 
     def _start(self) -> None:
         """Open the live display (called by the timer)."""
@@ -108,16 +118,26 @@ class Progress:
             self._display.start()
 
 
-def readable(line: str) -> str:
-    """Return a line of news with its byte counts in binary units, and the gap if there is one.
+def readable(line: str, unit: str = "bytes") -> str:
+    """Return a line of news with its objectives in larger units, and the gap if there is one.
+
+    Parameters
+    ----------
+    line
+        What a method says.
+    unit
+        Of objectives and bounds: ``bytes`` or ``ns``.
 
     Examples
     --------
     >>> readable("incumbent 2097152, bound 1048576")
     'incumbent 2 MiB, bound 1 MiB, gap 50.00 %'
+    >>> readable("incumbent 3715945690, bound 3715945690", "ns")
+    'incumbent 3.716 s, bound 3.716 s'
     """
+    shown = format_bytes if unit == "bytes" else format_duration
     values = {key: int(n) for key, n in re.findall(r"\b(incumbent|bound) (\d+)", line)}
-    text = re.sub(r"\b(incumbent|bound) (\d+)", lambda m: f"{m[1]} {format_bytes(int(m[2]))}", line)
+    text = re.sub(r"\b(incumbent|bound) (\d+)", lambda m: f"{m[1]} {shown(int(m[2]))}", line)
     if len(values) == 2 and 0 < values["bound"] < values["incumbent"]:
         text += f", gap {100 * (1 - values['bound'] / values['incumbent']):.2f} %"
     return text

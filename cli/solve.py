@@ -147,7 +147,7 @@ def run(args: argparse.Namespace) -> int:
     known = None if args.hint is None else read_answer(args.hint)
     hint = known.offsets if isinstance(known, Allocation) else known
     loaded = time.perf_counter() - started
-    with Progress(quiet=args.quiet, always=args.progress) as progress:
+    with Progress(quiet=args.quiet, always=args.progress, unit=problem.unit) as progress:
         result = solve(
             problem,
             args.method,

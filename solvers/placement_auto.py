@@ -10,7 +10,13 @@ from __future__ import annotations
 import threading
 
 from ..models.placement import Placement
-from .algorithms.placement.planner import check_machine, first_plan, ideal_time, try_settings
+from .algorithms.placement.planner import (
+    check_machine,
+    first_plan,
+    ideal_time,
+    tell_first_steps,
+    try_settings,
+)
 from .context import Context, Outcome
 from .placement_samples import raise_by_samples
 
@@ -19,7 +25,7 @@ def solve_auto(problem: Placement, context: Context) -> Outcome:
     """Stop as soon as a bound meets a plan, or when the settings and the programs are through."""
     check_machine(problem)
     context.raise_bound(ideal_time(problem), kind="sum of durations")
-    context.progress("planner")
+    tell_first_steps(context)
     found = first_plan(problem, context)
     if isinstance(found, str):
         return Outcome(reason="time" if context.expired else None, detail=found)

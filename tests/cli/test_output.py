@@ -6,11 +6,12 @@ import os
 import pty
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
-from lowtide.cli.progress import Progress
+from lowtide.cli.progress import Progress, readable
 from lowtide.models.errors import UsageError
 from tests.commands import command, lowtide
 
@@ -106,6 +107,18 @@ def test_progress_in_a_pipe_waits_unless_asked(capsys: pytest.CaptureFixture[str
     with Progress(always=True, quiet=True) as show:
         show("incumbent 12")
     assert capsys.readouterr().err == ""
+
+
+def test_progress_in_a_pipe_shows_what_lasts(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = threading.Event()
+    monkeypatch.setattr("lowtide.cli.progress.DELAY", 0.01)
+    with Progress(unit="ns") as show:
+        monkeypatch.setattr(show, "_print", lambda now: shown.set())
+        show("incumbent 2500000")
+        assert shown.wait(30)  # though no further news come
+    assert readable("incumbent 2500000, bound 12", "ns") == "incumbent 2.5 ms, bound 12 ns, gap 100.00 %"
 
 
 def test_error_inside_progress_is_passed_on() -> None:

@@ -1,6 +1,8 @@
 """The planner: every plan that it makes verifies, on graphs and machines of all kinds."""
 
 import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,6 +41,42 @@ def test_plans_on_random_graphs_verify(seed: int) -> None:
         assert judgement.objective is not None
         assert judgement.objective >= sum(op.duration_ns for op in graph.ops)
     assert found or device < working_set(graph) + outputs + 6
+
+
+PLAIN = """
+import numba, sys
+from tests.solvers.test_placement_planner import plans_of_small_cases
+assert numba.config.DISABLE_JIT
+sys.stdout.write(plans_of_small_cases())
+"""
+
+
+def plans_of_small_cases() -> str:
+    """Return what the planner makes of some small cases, plans with all that is in them."""
+    found = []
+    for seed in (1, 4, 7, 11):
+        graph = random_graph(seed)
+        bench = machine(working_set(graph) + 4, [None, 10][seed % 2], latency=700 * (seed % 3))
+        problem = Placement(graph, bench, periodic=True, start={"input": ("gpu", "host", "ssd")})
+        found += [
+            repr(plan_periodically(problem, setting))
+            for setting in (Setting(chunk=3), Setting(chunk=2, slots=0))
+        ]
+    return "\n".join(found)
+
+
+def test_the_compiled_kernel_does_what_the_plain_one_does() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PLAIN],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        cwd=Path(__file__).resolve().parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == plans_of_small_cases()
+    assert done.stdout.count("Plan(") >= 4
 
 
 def test_enough_memory_needs_no_time() -> None:

@@ -9,16 +9,15 @@ from ....models.graph import Graph
 from ....models.machine import Machine
 from ....models.plan import ByteRange, Copy, Free, Plan, Resident, Run
 from . import planner_kernel as kernel
-from .planner_kernel import State
-from .workload import Integers, Workload
+from .planner_kernel import World
+from .workload import Workload
 
 
 def periodic_plan(
     graph: Graph,
     machine: Machine,
     work: Workload,
-    state: State,
-    log: Integers,
+    world: World,
     period: int,
     tiers: Sequence[str],
 ) -> Plan:
@@ -28,8 +27,8 @@ def periodic_plan(
     ----------
     graph, machine
         What it is for.
-    work, state, log
-        Of a simulation that ended periodic: the state at the boundary, the rows of its last iteration.
+    work, world
+        Of a simulation whose state repeats: the state at the boundary, the log of its last iteration.
     period
         ns.
     tiers
@@ -45,13 +44,13 @@ def periodic_plan(
     last = {t for t, x in enumerate(graph.tensors) if x.final and not x.initial}
     numbers = [_least_mode(graph, k) for k in range(len(graph.ops))]
     runs, copies, frees = list[Run](), list[Copy](), list[Free]()
-    start = _start(graph, work, state, tiers)
-    for kind, what, where, low, high, begin, end in log.tolist():
+    start = _start(graph, work, world, tiers)
+    index, lows = work.index[world.chunk[kernel.OWNER]].tolist(), work.low.tolist()
+    for kind, what, where, low, high, begin, end in world.log[: world.scalar[kernel.LOGGED]].tolist():
         if kind == kernel.LOG_RUN:
             runs.append(Run(what, numbers[what], begin, end, processor))
             continue
-        t = int(work.tensor[work.owner[what]])
-        base = int(work.chunk_low[what])
+        t, base = index[what], lows[what]
         part = _part(graph, t, base + low, base + high)
         if kind == kernel.LOG_COPY:
             src, dst = ends[where]
@@ -85,33 +84,31 @@ def _part(graph: Graph, t: int, low: int, high: int) -> ByteRange | None:
     return None if low == 0 and high == graph.tensors[t].nbytes else (low, high)
 
 
-def _start(graph: Graph, work: Workload, state: State, tiers: Sequence[str]) -> list[Resident]:
+def _start(graph: Graph, work: Workload, world: World, tiers: Sequence[str]) -> list[Resident]:
     """Return where persistent tensors and inputs are at the boundary, without what is in flight."""
     ranges: dict[tuple[int, str], list[tuple[int, int]]] = defaultdict(list)
     landed = {}
     for channel in range(4):
-        chunk = int(state.flight[channel, kernel.CHUNK])
-        if chunk >= 0:
-            landed[chunk, channel] = int(state.flight[channel, kernel.LOW])
-    for c, i in enumerate(work.owner.tolist()):
-        t, low = int(work.tensor[i]), int(work.chunk_low[c])
-        nbytes = int(work.chunk_bytes[c])
-        if work.entry[i]:
-            ranges[t, tiers[0] if work.entry[i] == 1 else tiers[-1]].append((low, low + nbytes))
+        carried = int(world.channel[channel, kernel.CARRIED])
+        if carried >= 0:
+            landed[carried, channel] = int(world.channel[channel, kernel.LOW])
+    entry, persistent = world.tensor[kernel.ENTRY].tolist(), world.tensor[kernel.PERSISTENT].tolist()
+    for c, (i, nbytes, device, on_host, on_slow) in enumerate(world.chunk[:5].T.tolist()):
+        t, low = int(work.index[i]), int(work.low[c])
+        if entry[i]:
+            ranges[t, tiers[0] if entry[i] == 1 else tiers[-1]].append((low, low + nbytes))
             continue
-        if not work.persistent[i]:
+        if not persistent[i]:
             continue
-        device = int(state.device[c])
         if device == kernel.PRESENT:
             ranges[t, tiers[0]].append((low, low + nbytes))
         elif device in (kernel.ARRIVING, kernel.STAGED):
             part = min(landed.get((c, ch), nbytes) for ch in (kernel.HOST_IN, kernel.SLOW_IN))
             ranges[t, tiers[0]].append((low, low + part))
-        for copies, channel, tier in (
-            (state.host, kernel.HOST_OUT, tiers[1]),
-            (state.slow, kernel.SLOW_OUT, tiers[-1]),
+        for held, channel, tier in (
+            (on_host, kernel.HOST_OUT, tiers[1]),
+            (on_slow, kernel.SLOW_OUT, tiers[-1]),
         ):
-            held = int(copies[c])
             if held == kernel.VALID:
                 ranges[t, tier].append((low, low + nbytes))
             elif held == kernel.COMING:
@@ -123,7 +120,7 @@ def _start(graph: Graph, work: Workload, state: State, tiers: Sequence[str]) -> 
             for a, b in _merged(some)
             if a < b or not graph.tensors[t].nbytes
         ]
-    accessed = set(work.tensor.tolist())
+    accessed = set(work.index.tolist())
     for t, x in enumerate(graph.tensors):
         if x.initial and x.final and t not in accessed:
             start.append(Resident(t, tiers[-1]))

@@ -40,29 +40,18 @@ the choice by furthest next use is Belady's (1966), used for tensors by SwapAdvi
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
-
-import numpy as np
+from pathlib import Path
 
 from ....models.errors import UsageError
 from ....models.graph import Accounting
 from ....models.placement import Placement
 from ....models.plan import Plan
 from ...context import Context, Outcome
-from .workload import Integers, Workload, workload
 
-if TYPE_CHECKING:
-    from .planner_kernel import Links, Settings, State
-
-MIB, GIB = 2**20, 2**30
-ITERATIONS = 8
-"""After which a state that does not repeat is given up."""
-SHARE = 40_000
-"""Of the device: tensors below it, and below 1 MiB, stay there."""
-LOG_ROWS = 2**20
-"""Rows of the first log; it is doubled as often as needed."""
+MIB = 2**20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,6 +106,7 @@ def solve_planner(problem: Placement, context: Context) -> Outcome:
     """Offer the plan of every setting until the time is up."""
     check_machine(problem)
     context.raise_bound(ideal_time(problem), kind="sum of durations")
+    tell_first_steps(context)
     detail = try_settings(problem, context, lambda: context.expired)
     if context.closed:
         return Outcome()
@@ -181,151 +171,22 @@ def check_machine(problem: Placement) -> None:
         raise UsageError(f"placement by the planner, machine {machine.name!r}: found {fault}")
 
 
+def is_compiled() -> bool:
+    """Return whether the kernel is loaded, or lies compiled on disk: it costs no long wait."""
+    if f"{__package__}.planner_kernel" in sys.modules:
+        return True
+    source = Path(__file__).with_name("planner_kernel.py")
+    kept = (source.parent / "__pycache__").glob("planner_kernel.simulate-*.nbc")
+    return any(file.stat().st_mtime >= source.stat().st_mtime for file in kept)
+
+
+def tell_first_steps(context: Context) -> None:
+    """Say what is being waited for before the first plan."""
+    context.progress("planner" if is_compiled() else "compiling the planner (once)")
+
+
 def plan_periodically(problem: Placement, setting: Setting) -> Plan | str:
     """Return the periodic plan of a setting, or why there is none."""
-    from . import planner_kernel as kernel
-    from .emission import periodic_plan
+    from .planner_run import simulated_plan
 
-    machine = problem.machine
-    names = [t.name for t in machine.tiers]
-    links = _links(problem)
-    chunk = max((t.nbytes for t in problem.graph.tensors), default=1) or 1 if problem.whole else setting.chunk
-    capacity = machine.tiers[0].capacity
-    least = max(1, min(MIB, (capacity or 0) // SHARE))
-    work = workload(problem.graph, chunk, least, int(links.rate[kernel.HOST_IN]), _entries(problem))
-    slot = int(work.chunk_bytes.max(initial=1))
-    slots = setting.slots if len(names) == 3 else 0
-    settings = kernel.Settings(
-        memory=(2**60 if capacity is None else capacity) - slots * slot,
-        host=2**60 if (host := machine.tiers[1].capacity) is None else host,
-        lead=setting.lead,
-        horizon=setting.horizon,
-        slots=slots,
-        slot_bytes=slot,
-        margin=4 * slot,
-        tail_slack=2 * GIB,
-        gate_slack=0,
-        gate=int(setting.gate),
-        displace=int(setting.displace),
-    )
-    rows = LOG_ROWS
-    while True:
-        state = _first_state(work, settings)
-        log = np.zeros((rows, 7), dtype=np.int64)
-        how, period, _ = kernel.simulate(work, links, settings, state, log, ITERATIONS)
-        if how != kernel.FULL_LOG:
-            break
-        rows *= 2
-    if how == kernel.PERIODIC:
-        done = log[: state.scalars[kernel.LOGGED]]
-        return periodic_plan(problem.graph, machine, work, state, done, int(period), names)
-    if how == kernel.STUCK:
-        return f"stuck before op {period} {problem.graph.ops[period].name!r}: no room can be made for it"
-    return f"the state does not repeat within {ITERATIONS} iterations"
-
-
-def _links(problem: Placement) -> Links:
-    """Return rates and latencies of the four channels, and the joint caps, in kB/s rounded down."""
-    from .planner_kernel import HOST_IN, HOST_OUT, SLOW_IN, SLOW_OUT, Links
-
-    machine = problem.machine
-    names = [t.name for t in machine.tiers]
-    host, slow = names[1], names[2] if len(names) == 3 else None
-    pairs = [(names[0], host), (names[0], slow), (host, names[0]), (slow, names[0])]
-    by_pair = {(c.src, c.dst): c for c in machine.channels}
-    found = [by_pair.get(pair) if None not in pair else None for pair in pairs]  # type: ignore[arg-type]
-    rate = np.array([0 if c is None else c.bytes_per_s // 1000 for c in found], dtype=np.int64)
-    latency = np.array([0 if c is None else c.latency_ns for c in found], dtype=np.int64)
-    joint = np.full(2, 2**40, dtype=np.int64)
-    for group in machine.groups:
-        for side in (0, 1):
-            some = {pairs[2 * side], pairs[2 * side + 1]} & set(group.channels)
-            others = set(group.channels) - some
-            if some and others & set(pairs):
-                raise UsageError(
-                    f"placement by the planner, group {group.name!r}: found channels of both directions, "
-                    "expected one direction"
-                )
-            if len(some) == 2:
-                joint[side] = min(joint[side], group.bytes_per_s // 1000)
-            elif some:
-                k = pairs.index(some.pop())
-                rate[k] = min(rate[k], group.bytes_per_s // 1000)
-    if problem.whole:  # a copy keeps its rate: the slow tier's share of a joint cap stays reserved
-        for fast, rest, side in ((HOST_OUT, SLOW_OUT, 0), (HOST_IN, SLOW_IN, 1)):
-            rate[fast] = max(0, min(rate[fast], joint[side] - rate[rest]))
-        joint[:] = 2**40
-    return Links(rate=rate, latency=latency, joint=joint)
-
-
-def _entries(problem: Placement) -> list[int]:
-    """Return per tensor where an input starts: 1 on the device if that is allowed, else 2, the slow tier."""
-    first, last = problem.machine.tiers[0].name, problem.machine.tiers[-1].name
-    entries = []
-    for tensor in problem.graph.tensors:
-        if not tensor.initial or tensor.final:
-            entries.append(0)
-            continue
-        kind = str(tensor.kind)
-        default = (last,) if kind == "input" and problem.start is None else (first,)
-        allowed = (problem.start or {}).get(kind, default)
-        entries.append(1 if first in allowed else 2)
-    return entries
-
-
-def _first_state(work: Workload, settings: Settings) -> State:
-    """Return the state in which persistent tensors fill the device by first use; others have a host copy."""
-    from . import planner_kernel as kernel
-
-    def zeros(count: int) -> Integers:
-        return np.zeros(count, dtype=np.int64)
-
-    chunks, tensors = len(work.owner), len(work.size)
-    state = kernel.State(
-        device=zeros(chunks),
-        host=zeros(chunks),
-        slow=zeros(chunks),
-        out_flight=zeros(chunks),
-        alive=zeros(tensors),
-        next_index=zeros(tensors),
-        next_use=zeros(tensors),
-        used_by_run=zeros(tensors),
-        present=zeros(tensors),
-        dirty=zeros(tensors),
-        clean=zeros(tensors),
-        absent_host=zeros(tensors),
-        absent_slow=zeros(tensors),
-        target=zeros(tensors),
-        load=work.live.copy(),
-        least=work.live.copy(),
-        flight=np.zeros((4, 6), dtype=np.int64),
-        scalars=zeros(10),
-    )
-    state.flight[:, kernel.CHUNK] = -1
-    state.scalars[kernel.RUNNING] = -1
-    n = len(work.duration)
-    most = settings.memory - int(work.live.max(initial=0) if len(work.live) else 0)
-    room = max(most, settings.memory // 4)
-    persistent = np.flatnonzero(work.persistent)
-    order = sorted(persistent.tolist(), key=lambda i: (int(work.access_op[work.access_first[i]]), i))
-    for i in order:
-        low, high = work.chunk_first[i], work.chunk_first[i + 1]
-        use = int(work.access_op[work.access_first[i]])
-        state.alive[i], state.next_use[i] = 1, use
-        size = int(work.size[i])
-        if size <= room or not work.movable[i]:
-            room -= size
-            state.device[low:high] = kernel.PRESENT
-            state.present[i] = state.dirty[i] = high - low
-            state.scalars[kernel.USED] += size
-            continue
-        in_host = state.scalars[kernel.HOST_USED] + size <= settings.host
-        (state.host if in_host else state.slow)[low:high] = kernel.VALID
-        (state.absent_host if in_host else state.absent_slow)[i] = high - low
-        if in_host:
-            state.scalars[kernel.HOST_USED] += size
-        kernel.add_range(state.load, 0, use, -size, 0, n)
-        kernel.shift_away(work, settings, state, i, -size)
-        end = kernel.usable_end(work, settings, i, use, settings.lead)
-        kernel.add_range(state.least, end, use, -size, 0, n)
-    return state
+    return simulated_plan(problem, setting)

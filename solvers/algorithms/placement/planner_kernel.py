@@ -1,113 +1,123 @@
-"""The event-driven planner, compiled; `planner` beside it says what it does and why."""
+"""The event-driven planner, compiled; `planner` beside it says what it does and why.
+
+All integers, in a few tables and a row of scalars: functions that take many arrays are slow to compile. No
+argument of a call is a conditional expression: numba could not keep what it compiled on disk.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
-from .workload import Integers, Workload
+Integers = NDArray[np.int64]
 
-HOST_OUT, SLOW_OUT, HOST_IN, SLOW_IN = range(4)
+
+def _numbers(*bounds: int) -> tuple[Any, ...]:
+    """Return names' values that are no literals to numba: it compiles a function anew for each literal."""
+    return tuple(np.int64(k) for k in range(*bounds))
+
+
+HOST_OUT, SLOW_OUT, HOST_IN, SLOW_IN = _numbers(4)
 """Channels: from the device to the host tier and to the slow tier, and back."""
 
-ABSENT, ARRIVING, PRESENT, STAGED = range(4)
+ABSENT, ARRIVING, PRESENT, STAGED = _numbers(4)
 """Of a chunk on the device; a staged one passes through on its way from host to slow."""
 
-NONE, COMING, VALID = range(3)
+NONE, COMING, VALID = _numbers(3)
 """Of a chunk's copy in an outer tier."""
 
-LOG_RUN, LOG_COPY, LOG_FREE = range(3)
-DEVICE, HOST, SLOW = range(3)
+LOG_RUN, LOG_COPY, LOG_FREE = _numbers(3)
+DEVICE, HOST, SLOW = _numbers(3)
 
-PERIODIC, ENDLESS, STUCK, FULL_LOG = range(4)
-"""How a simulation ends: the state repeats, or not within the iterations; nothing goes on; log full."""
+REPEATS, ENDLESS, STUCK, FULL_LOG, DONE = _numbers(5)
+"""How a simulation ends: the state repeats, or not within the iterations; nothing goes on; the log is full;
+a single run is over."""
 
-FAR = 2**60
+FAR: Any = np.int64(2**60)
+NOTHING: Any = np.int64(-1)
+NO: Any = np.bool_(False)
 SCALE = 10**6
 """Rates are in kB/s, so that bytes * SCALE / rate are nanoseconds."""
 
+# Per op (and one column more): duration (ns), workspace (bytes), start on the ideal clock, bytes live while
+# it runs, its first access in BY_OP; then the two forecasts.
+DURATION, WORKSPACE, CLOCK, LIVE, FIRST_OF_OP, LOAD, LEAST = _numbers(7)
+OP_ROWS = 7
 
-class Links(NamedTuple):
-    """Rates (kB/s) and latencies (ns) of the four channels, and the joint caps out and in."""
+# Accesses in the order of the ops: tensor, whether it is written; in the order of the tensors: op, whether it
+# writes, and by how many ops sooner the tensor must not be away any more.
+BY_OP, BY_OP_WRITES, AT, WRITES, LEAD = _numbers(5)
+ACCESS_ROWS = 5
 
-    rate: Integers
-    latency: Integers
-    joint: Integers
+# Per tensor (and one column more): its first access and its first chunk; bytes; whether it may leave the
+# device; whether it outlives the iteration; whether an op writes it; how an input of the period enters
+# (`workload`); the tier where it is at first, plus 1, or 0. Then what changes: whether it exists, number and
+# op of its next access, whether the running op accesses it; chunks that are present, present without a valid
+# copy, present with one, present with one on the host; absent chunks that the host holds, that only slow
+# holds; bytes held by slow, or on the way there, and not by the host; the furthest use that they were put
+# there for.
+FIRST_ACCESS, FIRST_CHUNK, SIZE, MOVABLE, PERSISTENT, WRITTEN, ENTRY, PLACE = _numbers(8)
+ALIVE, NEXT_INDEX, NEXT_USE, IN_USE, HERE, DIRTY, CLEAN, CLEAN_HOST = _numbers(8, 16)
+AWAY_HOST, AWAY_SLOW, SLOW_BYTES, TARGET = _numbers(16, 20)
+TENSOR_ROWS = 20
 
+# Per chunk: tensor, bytes; its state on the device, in the host and in slow; whether it is being copied out.
+OWNER, BYTES, ON_DEVICE, ON_HOST, ON_SLOW, LEAVING = _numbers(6)
+CHUNK_ROWS = 6
 
-class Settings(NamedTuple):
-    """What a portfolio varies; see `planner.Setting` for the meaning."""
+# Per channel: chunk (-1: idle), first byte, bytes left, start and end of the segment, its rate; then the rate
+# (kB/s) and the latency (ns) of the channel.
+CARRIED, LOW, LEFT, START, END, RATE, FULL_RATE, LATENCY = _numbers(8)
+CHANNEL_COLUMNS = 8
 
-    memory: int
-    host: int
-    lead: int
-    horizon: int
-    slots: int
-    slot_bytes: int
-    margin: int
-    tail_slack: int
-    gate_slack: int
-    gate: int
-    displace: int
-
-
-class State(NamedTuple):
-    """What changes: per chunk, per tensor, per op, per channel, and scalars (see the constants below)."""
-
-    device: Integers
-    host: Integers
-    slow: Integers
-    out_flight: Integers
-    alive: Integers
-    next_index: Integers
-    next_use: Integers
-    used_by_run: Integers
-    present: Integers
-    dirty: Integers
-    clean: Integers
-    absent_host: Integers
-    absent_slow: Integers
-    target: Integers
-    load: Integers
-    least: Integers
-    flight: Integers
-    scalars: Integers
+# Scalars that change.
+NOW, TIME, RUNNING, RUN_END, USED, HOST_USED, BOUNDARY, LOGGED, STAGING, FORCED = _numbers(10)
+# Joint caps out and in; capacities; the setting (`planner.Setting`); whether iterations follow each other.
+JOINT_OUT, JOINT_IN, MEMORY, HOST_ROOM, HORIZON, SLOTS, SLOT_BYTES, MARGIN = _numbers(10, 18)
+TAIL_SLACK, GATE_SLACK, GATE, DISPLACE, PERIODIC = _numbers(18, 23)
+SCALARS = 23
 
 
-# rows of `flight`: chunk (-1: idle), first byte, bytes left, start of the segment, end, rate, staging
-CHUNK, LOW, LEFT, START, END, RATE = range(6)
-# scalars
-NOW, TIME, RUNNING, RUN_END, USED, HOST_USED, BOUNDARY, LOGGED, SLOTS_USED, FORCED = range(10)
+class World(NamedTuple):
+    """Everything: int64, one row for each name above (for channels: one column), and the log."""
+
+    op: Integers
+    access: Integers
+    tensor: Integers
+    chunk: Integers
+    channel: Integers
+    scalar: Integers
+    log: Integers
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def simulate(
-    work: Workload, links: Links, settings: Settings, state: State, log: Integers, iterations: int
-) -> tuple[int, int, int]:
-    """Run iterations until the state at the boundary repeats.
+def simulate(w: World, iterations: int) -> tuple[int, int, int]:
+    """Run iterations until the state at the boundary repeats, or a single one.
 
-    Returns how it ended, the period in ns (or the op at which it is stuck), and how many iterations were run;
+    Returns how it ended, the time in ns (or the op at which it is stuck), and how many iterations were run;
     the log then holds the last one, times counted from its start.
     """
-    n = len(work.duration)
-    s = state.scalars
-    before = snapshot(state)
-    if not begin_iteration(work, settings, state, log):
+    n = w.op.shape[1] - 1
+    s = w.scalar
+    place_first(w)
+    image = np.empty(w.chunk.shape[1] + 16, np.int64)
+    remember(w, image)
+    if not begin_iteration(w):
         return STUCK, 0, 0
     done = 0
-    idle_rounds = 0
     while True:
-        changed = decide(work, links, settings, state, log)
-        if s[LOGGED] + 64 + 8 * len(state.alive) > len(log):
+        changed = decide(w)
+        if s[LOGGED] + 64 + 8 * w.tensor.shape[1] > len(w.log):
             return FULL_LOG, 0, done
         time = FAR
         if s[RUNNING] >= 0:
             time = s[RUN_END]
         for c in range(4):
-            if state.flight[c, CHUNK] >= 0:
-                time = min(time, state.flight[c, END])
+            if w.channel[c, CARRIED] >= 0:
+                time = min(time, w.channel[c, END])
         if time == FAR:
             if changed:
                 continue
@@ -116,728 +126,715 @@ def simulate(
                 continue
             return STUCK, s[NOW] % n, done
         s[FORCED] = 0
-        idle_rounds += 1
         s[TIME] = time
         for c in range(4):
-            if state.flight[c, CHUNK] >= 0 and state.flight[c, END] == time:
-                arrive(work, settings, state, log, c)
-        refresh_rates(work, links, state, log)
+            if w.channel[c, CARRIED] >= 0 and w.channel[c, END] == time:
+                arrive(w, c)
+        refresh_rates(w)
         if s[RUNNING] >= 0 and s[RUN_END] == time:
-            end_run(work, settings, state, log)
+            end_run(w)
             if s[NOW] % n == 0:
                 period = time - s[BOUNDARY]
                 done += 1
-                after = snapshot(state)
-                if same(before, after):
-                    return PERIODIC, period, done
+                if not s[PERIODIC]:
+                    return DONE, period, done
+                if remember(w, image):
+                    return REPEATS, period, done
                 if done == iterations:
                     return ENDLESS, period, done
-                before = after
                 s[BOUNDARY] = time
                 s[LOGGED] = 0
-                if not begin_iteration(work, settings, state, log):
+                if not begin_iteration(w):
                     return STUCK, 0, done
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def snapshot(state: State) -> Integers:
-    """Return the physical state as one array."""
-    chunks = len(state.device)
-    image = np.empty(3 * chunks + 16, np.int64)
-    image[:chunks] = state.device
-    image[chunks : 2 * chunks] = state.host
-    image[2 * chunks : 3 * chunks] = state.slow
-    at = 3 * chunks
-    for c in range(4):
-        busy = state.flight[c, CHUNK] >= 0
-        image[at] = state.flight[c, CHUNK]
-        image[at + 1] = state.flight[c, LOW] if busy else 0
-        image[at + 2] = state.flight[c, LEFT] if busy else 0
-        image[at + 3] = state.scalars[TIME] - state.flight[c, START] if busy else 0
-        at += 4
-    return image
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def remember(w: World, image: Integers) -> bool:
+    """Put the physical state into the image; return whether it was there."""
+    same = True
+    chunks = w.chunk.shape[1]
+    for c in range(chunks):
+        state = w.chunk[ON_DEVICE, c] + 16 * w.chunk[ON_HOST, c] + 256 * w.chunk[ON_SLOW, c]
+        same &= image[c] == state
+        image[c] = state
+    for k in range(4):
+        busy = w.channel[k, CARRIED] >= 0
+        for j in range(4):
+            state = NOTHING
+            if busy:
+                state = w.scalar[TIME] - w.channel[k, START] if j == START else w.channel[k, j]
+            same &= image[chunks + 4 * k + j] == state
+            image[chunks + 4 * k + j] = state
+    return same
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def same(a: Integers, b: Integers) -> bool:
-    """Return whether two images are equal."""
-    for k in range(len(a)):  # noqa: SIM110
-        if a[k] != b[k]:
-            return False
-    return True
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def set_chunks(w: World, row: int, i: int, state: int) -> int:
+    """Give all chunks of tensor i a state; return how many there are."""
+    low, high = w.tensor[FIRST_CHUNK, i], w.tensor[FIRST_CHUNK, i + 1]
+    for c in range(low, high):
+        w.chunk[row, c] = state
+    return int(high - low)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def begin_iteration(work: Workload, settings: Settings, state: State, log: Integers) -> bool:
-    """Let the inputs of the iteration appear where they start; return whether they fit."""
-    n = len(work.duration)
-    s = state.scalars
-    base = s[NOW] - s[NOW] % n
-    for i in range(len(work.size)):
-        if work.entry[i] == 0:
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def place_first(w: World) -> None:
+    """Put what exists before the first iteration where it is then."""
+    s, tensor = w.scalar, w.tensor
+    for k in range(w.op.shape[1]):
+        w.op[LOAD, k] = w.op[LIVE, k]
+        w.op[LEAST, k] = w.op[LIVE, k]
+    for i in range(tensor.shape[1] - 1):
+        place = tensor[PLACE, i] - 1
+        if place < 0:
             continue
-        state.alive[i] = 1
-        state.next_index[i] = 0
-        state.next_use[i] = base + work.access_op[work.access_first[i]]
-        count = work.chunk_first[i + 1] - work.chunk_first[i]
-        for c in range(work.chunk_first[i], work.chunk_first[i + 1]):
-            if work.entry[i] == 1:
-                state.device[c] = PRESENT
-                s[USED] += work.chunk_bytes[c]
-            else:
-                state.device[c] = ABSENT
-                state.slow[c] = VALID
-        if work.entry[i] == 1:
-            state.present[i] = count
-            state.dirty[i] = count
-            state.clean[i] = 0
+        use = w.access[AT, tensor[FIRST_ACCESS, i]]
+        tensor[ALIVE, i] = 1
+        tensor[NEXT_USE, i] = use
+        size = tensor[SIZE, i]
+        if place == DEVICE:
+            tensor[HERE, i] = set_chunks(w, ON_DEVICE, i, PRESENT)
+            tensor[DIRTY, i] = tensor[HERE, i]
+            s[USED] += size
+            continue
+        if place == HOST:
+            tensor[AWAY_HOST, i] = set_chunks(w, ON_HOST, i, VALID)
+            s[HOST_USED] += size
         else:
-            state.absent_slow[i] = count
-            shift_away(work, settings, state, i, -work.size[i])
-            lag = usable_end(work, settings, i, state.next_use[i], settings.lead)
-            add_range(state.least, s[NOW], lag, work.size[i], s[NOW], n)  # `live` leaves it out there
-
-    excess = s[USED] - settings.memory
-    return bool(excess <= 0 or make_room(work, settings, state, log, excess, s[NOW], s[NOW], False))
+            tensor[AWAY_SLOW, i] = set_chunks(w, ON_SLOW, i, VALID)
+            tensor[SLOW_BYTES, i] = size
+        add_range(w, LOAD, s[NOW], use, -size)
+        shift_away(w, i, -size)
+        add_range(w, LEAST, usable_end(w, i), use, -size)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def add_range(load: Integers, low: int, high: int, nbytes: int, now: int, n: int) -> None:
-    """Add bytes to the forecast of ops low..high-1 (absolute), as far as it reaches."""
-    low = max(low, now)
-    high = min(high, now + n)
-    for j in range(low, high):
-        load[j % n] += nbytes
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def begin_iteration(w: World) -> bool:
+    """Let the inputs of the period appear where they start; return whether they fit."""
+    s, tensor = w.scalar, w.tensor
+    n = w.op.shape[1] - 1
+    base = s[NOW] - s[NOW] % n
+    for i in range(tensor.shape[1] - 1):
+        if tensor[ENTRY, i] == 0:
+            continue
+        tensor[ALIVE, i] = 1
+        tensor[NEXT_INDEX, i] = 0
+        tensor[NEXT_USE, i] = base + w.access[AT, tensor[FIRST_ACCESS, i]]
+        if tensor[ENTRY, i] == 1:
+            s[USED] += tensor[SIZE, i]
+            tensor[HERE, i] = set_chunks(w, ON_DEVICE, i, PRESENT)
+            tensor[DIRTY, i] = tensor[HERE, i]
+            tensor[CLEAN, i] = 0
+            tensor[CLEAN_HOST, i] = 0
+        else:
+            set_chunks(w, ON_DEVICE, i, ABSENT)
+            tensor[AWAY_SLOW, i] = set_chunks(w, ON_SLOW, i, VALID)
+            tensor[SLOW_BYTES, i] = tensor[SIZE, i]
+            shift_away(w, i, -tensor[SIZE, i])
+            add_range(w, LEAST, s[NOW], usable_end(w, i), tensor[SIZE, i])  # `live` leaves it out there
+    excess = s[USED] - s[MEMORY]
+    return bool(excess <= 0 or make_room(w, excess, s[NOW], NO))
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def clock(work: Workload, op: int) -> int:
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def last_forecast(w: World) -> int:
+    """Return the op behind the last one of the forecast (absolute)."""
+    n = w.op.shape[1] - 1
+    return int(w.scalar[NOW] + n if w.scalar[PERIODIC] else n)
+
+
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def add_range(w: World, row: int, low: int, high: int, nbytes: int) -> None:
+    """Add bytes to a forecast of ops low..high-1 (absolute), as far as it reaches."""
+    n = w.op.shape[1] - 1
+    low = max(low, w.scalar[NOW])
+    high = min(high, last_forecast(w))
+    if low >= high:
+        return
+    k = low % n
+    count = high - low
+    first = min(count, n - k)
+    for j in range(k, k + first):
+        w.op[row, j] += nbytes
+    for j in range(count - first):
+        w.op[row, j] += nbytes
+
+
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def clock(w: World, op: int) -> int:
     """Return the ideal start time of an absolute op index."""
-    n = len(work.duration)
-    return int((op // n) * work.starts[n] + work.starts[op % n])
+    n = w.op.shape[1] - 1
+    return int((op // n) * w.op[CLOCK, n] + w.op[CLOCK, op % n])
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def usable_end(work: Workload, settings: Settings, i: int, use: int, lead: int) -> int:
-    """Return the first op before `use` during which the tensor must not be away any more (the lead)."""
-    wanted = clock(work, use) - lead * work.fetch[i] // 16
-    n = len(work.duration)
-    turn, rest = wanted // work.starts[n], wanted % work.starts[n]
-    low, high = 0, n
-    while low < high:  # the last op boundary at or before `rest`
-        middle = (low + high + 1) // 2
-        if work.starts[middle] <= rest:
-            low = middle
-        else:
-            high = middle - 1
-    return int(min(turn * n + low, use))
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def usable_end(w: World, i: int) -> int:
+    """Return the first op before the next use during which tensor i must not be away any more."""
+    return int(w.tensor[NEXT_USE, i] - w.access[LEAD, w.tensor[FIRST_ACCESS, i] + w.tensor[NEXT_INDEX, i]])
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def access_after(work: Workload, i: int, index: int, base: int) -> tuple[int, int]:
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def access_after(w: World, i: int, index: int, base: int) -> tuple[int, int]:
     """Return the next access (index, absolute op) behind number `index` at `base`; FAR if it is dead then."""
-    count = work.access_first[i + 1] - work.access_first[i]
-    n = len(work.duration)
-    if index + 1 < count:
-        return index + 1, base - base % n + work.access_op[work.access_first[i] + index + 1]
-    if work.persistent[i]:
-        return 0, base - base % n + n + work.access_op[work.access_first[i]]
+    n = w.op.shape[1] - 1
+    first = w.tensor[FIRST_ACCESS, i]
+    if index + 1 < w.tensor[FIRST_ACCESS, i + 1] - first:
+        return index + 1, base - base % n + w.access[AT, first + index + 1]
+    if w.tensor[PERSISTENT, i]:
+        return 0, base - base % n + n + w.access[AT, first]
     return 0, FAR
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def shift_away(work: Workload, settings: Settings, state: State, i: int, nbytes: int) -> None:
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def shift_away(w: World, i: int, nbytes: int) -> None:
     """Add bytes to the least forecast wherever tensor i could be away: gaps before its next write."""
-    n = len(work.duration)
-    now = state.scalars[NOW]
-    index, use = state.next_index[i], state.next_use[i]
-    gap = now
+    end = last_forecast(w)
+    first = w.tensor[FIRST_ACCESS, i]
+    gap = w.scalar[NOW]
+    index, use = w.tensor[NEXT_INDEX, i], w.tensor[NEXT_USE, i]
     while use != FAR:
-        add_range(state.least, gap, usable_end(work, settings, i, use, settings.lead), nbytes, now, n)
-        if work.access_write[work.access_first[i] + index] or use >= now + n:
+        add_range(w, LEAST, gap, use - w.access[LEAD, first + index], nbytes)
+        if w.access[WRITES, first + index] or use >= end:
             return
         gap = use + 1
-        index, use = access_after(work, i, index, use)
+        index, use = access_after(w, i, index, use)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def gap_around(work: Workload, settings: Settings, state: State, i: int, op: int, lead: int) -> int:
-    """Return the access that ends the usable gap of the current version of tensor i around `op`, else -1."""
-    index, use = state.next_index[i], state.next_use[i]
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def gap_around(w: World, i: int, op: int, hurry: bool) -> int:
+    """Return the access that ends the usable gap of the current version of tensor i around `op`, else -1.
+
+    `hurry`: without the lead.
+    """
+    first = w.tensor[FIRST_ACCESS, i]
+    index, use = w.tensor[NEXT_INDEX, i], w.tensor[NEXT_USE, i]
     while use != FAR and use <= op:
-        if use == op or work.access_write[work.access_first[i] + index]:
+        if use == op or w.access[WRITES, first + index]:
             return -1
-        index, use = access_after(work, i, index, use)
-    if use == FAR or usable_end(work, settings, i, use, lead) <= op:
+        index, use = access_after(w, i, index, use)
+    if use == FAR or (not hurry and use - w.access[LEAD, first + index] <= op):
         return -1
     return int(use)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def put_log(
-    state: State, log: Integers, kind: int, what: int, where: int, low: int, high: int, start: int, end: int
-) -> None:
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def put_log(w: World, kind: int, what: int, where: int, low: int, high: int, start: int, end: int) -> None:
     """Append a row."""
-    row = state.scalars[LOGGED]
-    log[row, 0] = kind
-    log[row, 1] = what
-    log[row, 2] = where
-    log[row, 3] = low
-    log[row, 4] = high
-    log[row, 5] = start - state.scalars[BOUNDARY]
-    log[row, 6] = end - state.scalars[BOUNDARY]
-    state.scalars[LOGGED] = row + 1
+    s = w.scalar
+    row = s[LOGGED]
+    w.log[row, 0] = kind
+    w.log[row, 1] = what
+    w.log[row, 2] = where
+    w.log[row, 3] = low
+    w.log[row, 4] = high
+    w.log[row, 5] = start - s[BOUNDARY]
+    w.log[row, 6] = end - s[BOUNDARY]
+    s[LOGGED] = row + 1
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def release(work: Workload, state: State, log: Integers, c: int, tier: int, high: int) -> None:
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def release(w: World, c: int, tier: int, high: int) -> None:
     """Free the first `high` bytes of a chunk in a tier."""
-    s = state.scalars
-    if high > 0 or work.chunk_bytes[c] == 0:
-        put_log(state, log, LOG_FREE, c, tier, 0, high, s[TIME], s[TIME])
+    s = w.scalar
+    nbytes = w.chunk[BYTES, c]
+    if high > 0 or nbytes == 0:
+        put_log(w, LOG_FREE, c, tier, 0, high, s[TIME], s[TIME])
     if tier == DEVICE:
-        s[USED] -= work.chunk_bytes[c]
+        s[USED] -= nbytes
     elif tier == HOST:
-        s[HOST_USED] -= work.chunk_bytes[c]
+        s[HOST_USED] -= nbytes
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def drop(work: Workload, settings: Settings, state: State, log: Integers, c: int) -> None:
-    """Drop a clean chunk from the device."""
-    n = len(work.duration)
-    i = work.owner[c]
-    now, use = state.scalars[NOW], state.next_use[i]
-    nbytes = work.chunk_bytes[c]
-    state.device[c] = ABSENT
-    state.present[i] -= 1
-    state.clean[i] -= 1
-    if state.host[c] == VALID:
-        state.absent_host[i] += 1
-    else:
-        state.absent_slow[i] += 1
-    release(work, state, log, c, DEVICE, nbytes)
-    add_range(state.load, now, use, -nbytes, now, n)
-    add_range(state.least, usable_end(work, settings, i, use, settings.lead), use, -nbytes, now, n)
-
-
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def droppable(state: State, c: int) -> bool:
-    """Return whether a chunk is on the device with a valid copy elsewhere, and not being copied."""
-    return bool(
-        state.device[c] == PRESENT
-        and (state.host[c] == VALID or state.slow[c] == VALID)
-        and state.out_flight[c] == 0
-    )
-
-
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def make_room(
-    work: Workload,
-    settings: Settings,
-    state: State,
-    log: Integers,
-    needed: int,
-    beyond: int,
-    spare: int,
-    sparing_slow: bool,
-) -> bool:
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def make_room(w: World, needed: int, beyond: int, sparing_slow: bool) -> bool:
     """Drop clean chunks used after `beyond`, furthest first, of at least `needed` bytes; all or nothing.
 
-    Chunks of tensors that op `spare` uses stay, and those of the running op. `sparing_slow`: so do
-    tensors whose clean chunks are mostly backed by the slow tier only.
+    Chunks of tensors that the running op uses stay. `sparing_slow`: so do tensors whose clean chunks are
+    mostly backed by the slow tier only.
     """
-    len(work.duration)
-    tensors = len(work.size)
+    s, tensor, chunk = w.scalar, w.tensor, w.chunk
+    count = tensor.shape[1] - 1
     available = np.int64(0)
-    count = 0
-    order = np.empty(tensors, np.int64)
-    for i in range(tensors):
-        if (
-            state.clean[i] == 0
-            or state.used_by_run[i]
-            or state.next_use[i] <= beyond
-            or state.next_use[i] == FAR
-        ):
+    candidate = np.empty(count, np.int64)
+    candidates = 0
+    for i in range(count):
+        clean = tensor[CLEAN, i]
+        use = tensor[NEXT_USE, i]
+        if clean == 0 or tensor[IN_USE, i] or use <= beyond or use == FAR:
             continue
-        if spare >= 0 and state.next_use[i] == spare:
+        if sparing_slow and 2 * (clean - tensor[CLEAN_HOST, i]) > clean:
             continue
-        slow = 0
-        nbytes = np.int64(0)
-        for c in range(work.chunk_first[i], work.chunk_first[i + 1]):
-            if droppable(state, c):
-                nbytes += work.chunk_bytes[c]
-                slow += state.host[c] != VALID
-        if sparing_slow and 2 * slow > state.clean[i]:
-            continue
-        available += nbytes
-        order[count] = i
-        count += 1
+        candidate[candidates] = i
+        candidates += 1
+        if available < needed:
+            for c in range(tensor[FIRST_CHUNK, i], tensor[FIRST_CHUNK, i + 1]):
+                if chunk[ON_DEVICE, c] == PRESENT and (
+                    chunk[ON_HOST, c] == VALID or chunk[ON_SLOW, c] == VALID
+                ):
+                    available += chunk[BYTES, c]
     if available < needed:
         return False
-    chosen = np.argsort(-state.next_use[order[:count]], kind="mergesort")
-    for k in chosen:
-        i = order[k]
-        for c in range(work.chunk_first[i], work.chunk_first[i + 1]):
+    while needed > 0:
+        at = 0
+        for k in range(1, candidates):
+            if tensor[NEXT_USE, candidate[k]] > tensor[NEXT_USE, candidate[at]]:
+                at = k
+        i = candidate[at]
+        candidates -= 1
+        for k in range(at, candidates):  # the order stays
+            candidate[k] = candidate[k + 1]
+        for c in range(tensor[FIRST_CHUNK, i], tensor[FIRST_CHUNK, i + 1]):
             if needed <= 0:
-                return True
-            if droppable(state, c):
-                drop(work, settings, state, log, c)
-                needed -= work.chunk_bytes[c]
-    return needed <= 0
+                break
+            if chunk[ON_DEVICE, c] != PRESENT:
+                continue
+            on_host = chunk[ON_HOST, c] == VALID
+            if not on_host and chunk[ON_SLOW, c] != VALID:
+                continue
+            nbytes = chunk[BYTES, c]
+            chunk[ON_DEVICE, c] = ABSENT
+            tensor[HERE, i] -= 1
+            tensor[CLEAN, i] -= 1
+            tensor[CLEAN_HOST, i] -= on_host
+            tensor[AWAY_HOST if on_host else AWAY_SLOW, i] += 1
+            release(w, c, DEVICE, nbytes)
+            add_range(w, LOAD, s[NOW], tensor[NEXT_USE, i], -nbytes)
+            add_range(w, LEAST, usable_end(w, i), tensor[NEXT_USE, i], -nbytes)
+            needed -= nbytes
+    return True
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def decide(work: Workload, links: Links, settings: Settings, state: State, log: Integers) -> bool:
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def decide(w: World) -> bool:
     """Start all that may start at this instant; return whether anything did."""
+    s, channel = w.scalar, w.channel
     changed = False
     while True:
         again = False
-        if state.scalars[RUNNING] < 0 and start_run(work, settings, state, log):
+        if s[RUNNING] < 0 and start_run(w):
             again = True
-        deficit = first_deficit(work, settings, state)
+        deficit = first_deficit(w)
         if deficit >= 0:
-            if state.flight[SLOW_OUT, CHUNK] < 0 and links.rate[SLOW_OUT] > 0:
-                again |= copy_out(work, links, settings, state, log, SLOW_OUT, deficit)
-            if state.flight[HOST_OUT, CHUNK] < 0 and links.rate[HOST_OUT] > 0:
-                again |= copy_out(work, links, settings, state, log, HOST_OUT, deficit)
-        if state.flight[SLOW_IN, CHUNK] < 0 and links.rate[SLOW_IN] > 0:
-            again |= copy_in(work, links, settings, state, log, SLOW_IN)
-        if state.flight[HOST_IN, CHUNK] < 0 and links.rate[HOST_IN] > 0:
-            again |= copy_in(work, links, settings, state, log, HOST_IN)
-            if deficit >= 0 and state.flight[HOST_IN, CHUNK] < 0:
-                again |= stage(work, links, settings, state, log, deficit)
+            for out in range(SLOW_OUT, HOST_OUT - 1, -1):
+                if channel[out, CARRIED] < 0 and channel[out, FULL_RATE] > 0:
+                    again |= copy_out(w, out, deficit)
+        for inward in range(SLOW_IN, HOST_IN - 1, -1):
+            if channel[inward, CARRIED] < 0 and channel[inward, FULL_RATE] > 0:
+                again |= copy_in(w, inward)
+                if inward == HOST_IN and deficit >= 0 and channel[HOST_IN, CARRIED] < 0:
+                    again |= stage(w, deficit)
         if not again:
             return changed
         changed = True
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def first_deficit(work: Workload, settings: Settings, state: State) -> int:
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def first_deficit(w: World) -> int:
     """Return the first op at which memory will not do even if all that is clean is away, else -1."""
-    n = len(work.duration)
-    now = state.scalars[NOW]
-    for j in range(now, now + n):
-        if state.least[j % n] > settings.memory:
-            return j
-    if state.scalars[FORCED]:
+    n = w.op.shape[1] - 1
+    now, memory = w.scalar[NOW], w.scalar[MEMORY]
+    k = now % n
+    for j in range(k, n):
+        if w.op[LEAST, j] > memory:
+            return int(now + j - k)
+    if w.scalar[PERIODIC]:
+        for j in range(k):
+            if w.op[LEAST, j] > memory:
+                return int(now + n + j - k)
+    if w.scalar[FORCED]:
         return int(now)
     return -1
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def start_run(work: Workload, settings: Settings, state: State, log: Integers) -> bool:
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def start_run(w: World) -> bool:
     """Start the next op if all it accesses is there and what it creates fits."""
-    n = len(work.duration)
-    s = state.scalars
+    n = w.op.shape[1] - 1
+    s, tensor = w.scalar, w.tensor
     now = s[NOW]
+    if now == n and not s[PERIODIC]:
+        return False
     k = now % n
-    births = work.workspace[k]
-    for a in range(work.op_first[k], work.op_first[k + 1]):
-        i = work.op_tensor[a]
-        if not state.alive[i]:
-            births += work.size[i]
-        elif state.present[i] < work.chunk_first[i + 1] - work.chunk_first[i]:
+    births = w.op[WORKSPACE, k]
+    for a in range(w.op[FIRST_OF_OP, k], w.op[FIRST_OF_OP, k + 1]):
+        i = w.access[BY_OP, a]
+        if not tensor[ALIVE, i]:
+            births += tensor[SIZE, i]
+        elif tensor[HERE, i] < tensor[FIRST_CHUNK, i + 1] - tensor[FIRST_CHUNK, i]:
             return False
-    excess = s[USED] + births - settings.memory
-    if excess > 0 and not make_room(work, settings, state, log, excess, now, now, False):
+    excess = s[USED] + births - s[MEMORY]
+    if excess > 0 and not make_room(w, excess, now, NO):
         return False
     s[USED] += births
     s[RUNNING] = k
-    s[RUN_END] = s[TIME] + work.duration[k]
+    s[RUN_END] = s[TIME] + w.op[DURATION, k]
     s[NOW] = now + 1
-    state.load[k] = work.live[k]
-    state.least[k] = work.live[k]
-    for a in range(work.op_first[k], work.op_first[k + 1]):
-        i = work.op_tensor[a]
-        state.used_by_run[i] = 1
-        if not state.alive[i]:
-            state.alive[i] = 1
-            state.next_index[i] = 0
-            state.next_use[i] = now
-            for c in range(work.chunk_first[i], work.chunk_first[i + 1]):
-                state.device[c] = PRESENT
-            state.present[i] = work.chunk_first[i + 1] - work.chunk_first[i]
-            state.dirty[i] = state.present[i]
-        elif work.op_write[a]:
-            forget_version(work, state, log, i)
-        index, use = access_after(work, i, state.next_index[i], now)
-        state.next_index[i] = index
-        state.next_use[i] = use
-    for i in work.read_only:  # their version never ends: it reaches into the new end of the forecast
-        nbytes = np.int64(0)
-        for c in range(work.chunk_first[i], work.chunk_first[i + 1]):
-            if state.host[c] == VALID or state.slow[c] == VALID:
-                nbytes += work.chunk_bytes[c]
-        if nbytes and gap_around(work, settings, state, i, now + n, settings.lead) >= 0:
-            state.least[k] -= nbytes
-    put_log(state, log, LOG_RUN, k, 0, 0, 0, s[TIME], s[RUN_END])
+    w.op[LOAD, k] = w.op[LIVE, k]
+    w.op[LEAST, k] = w.op[LIVE, k]
+    for a in range(w.op[FIRST_OF_OP, k], w.op[FIRST_OF_OP, k + 1]):
+        i = w.access[BY_OP, a]
+        tensor[IN_USE, i] = 1
+        if not tensor[ALIVE, i]:
+            tensor[ALIVE, i] = 1
+            tensor[NEXT_INDEX, i] = 0
+            tensor[HERE, i] = set_chunks(w, ON_DEVICE, i, PRESENT)
+            tensor[DIRTY, i] = tensor[HERE, i]
+        elif w.access[BY_OP_WRITES, a]:
+            forget_version(w, i)
+        index, use = access_after(w, i, tensor[NEXT_INDEX, i], now)
+        tensor[NEXT_INDEX, i] = index
+        tensor[NEXT_USE, i] = use
+    if s[PERIODIC]:
+        for i in range(tensor.shape[1] - 1):
+            # what is only read keeps its version: it reaches into the new end of the forecast
+            if tensor[WRITTEN, i] or not tensor[PERSISTENT, i]:
+                continue
+            count = tensor[FIRST_CHUNK, i + 1] - tensor[FIRST_CHUNK, i]
+            if tensor[DIRTY, i] == count or gap_around(w, i, now + n, NO) < 0:
+                continue
+            for c in range(tensor[FIRST_CHUNK, i], tensor[FIRST_CHUNK, i + 1]):
+                if w.chunk[ON_HOST, c] == VALID or w.chunk[ON_SLOW, c] == VALID:
+                    w.op[LEAST, k] -= w.chunk[BYTES, c]
+    put_log(w, LOG_RUN, k, 0, 0, 0, s[TIME], s[RUN_END])
     return True
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def forget_version(work: Workload, state: State, log: Integers, i: int) -> None:
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def forget_version(w: World, i: int) -> None:
     """Cancel copies in flight and release those made: a write begins."""
-    for channel in (HOST_OUT, SLOW_OUT):
-        c = state.flight[channel, CHUNK]
-        if c >= 0 and work.owner[c] == i:
-            state.flight[channel, CHUNK] = -1
-            state.out_flight[c] = 0
-            tier = HOST if channel == HOST_OUT else SLOW
-            release(work, state, log, c, tier, state.flight[channel, LOW])
-            if channel == HOST_OUT:
-                state.host[c] = NONE
-            else:
-                state.slow[c] = NONE
-    for c in range(work.chunk_first[i], work.chunk_first[i + 1]):
-        if state.host[c] == VALID:
-            release(work, state, log, c, HOST, work.chunk_bytes[c])
-        if state.slow[c] == VALID:
-            release(work, state, log, c, SLOW, work.chunk_bytes[c])
-        state.host[c] = NONE
-        state.slow[c] = NONE
-    state.clean[i] = 0
-    state.dirty[i] = work.chunk_first[i + 1] - work.chunk_first[i]
-    state.target[i] = 0
+    chunk, tensor = w.chunk, w.tensor
+    for out in range(HOST_OUT, SLOW_OUT + 1):
+        c = w.channel[out, CARRIED]
+        if c >= 0 and chunk[OWNER, c] == i:
+            w.channel[out, CARRIED] = -1
+            chunk[LEAVING, c] = 0
+            tier = HOST if out == HOST_OUT else SLOW
+            release(w, c, tier, w.channel[out, LOW])
+            chunk[ON_HOST if out == HOST_OUT else ON_SLOW, c] = NONE
+    for c in range(tensor[FIRST_CHUNK, i], tensor[FIRST_CHUNK, i + 1]):
+        if chunk[ON_HOST, c] == VALID:
+            release(w, c, HOST, chunk[BYTES, c])
+        if chunk[ON_SLOW, c] == VALID:
+            release(w, c, SLOW, chunk[BYTES, c])
+        chunk[ON_HOST, c] = NONE
+        chunk[ON_SLOW, c] = NONE
+    tensor[CLEAN, i] = 0
+    tensor[CLEAN_HOST, i] = 0
+    tensor[SLOW_BYTES, i] = 0
+    tensor[DIRTY, i] = tensor[FIRST_CHUNK, i + 1] - tensor[FIRST_CHUNK, i]
+    tensor[TARGET, i] = 0
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def end_run(work: Workload, settings: Settings, state: State, log: Integers) -> None:
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def end_run(w: World) -> None:
     """Release workspace and what nobody accesses any more: the op is over."""
-    s = state.scalars
+    s, tensor = w.scalar, w.tensor
     k = s[RUNNING]
     s[RUNNING] = -1
-    s[USED] -= work.workspace[k]
-    for a in range(work.op_first[k], work.op_first[k + 1]):
-        i = work.op_tensor[a]
-        state.used_by_run[i] = 0
-        if state.next_use[i] != FAR:
+    s[USED] -= w.op[WORKSPACE, k]
+    for a in range(w.op[FIRST_OF_OP, k], w.op[FIRST_OF_OP, k + 1]):
+        i = w.access[BY_OP, a]
+        tensor[IN_USE, i] = 0
+        if tensor[NEXT_USE, i] != FAR:
             continue
-        forget_version(work, state, log, i)
-        for c in range(work.chunk_first[i], work.chunk_first[i + 1]):
-            release(work, state, log, c, DEVICE, work.chunk_bytes[c])
-            state.device[c] = ABSENT
-        state.alive[i] = 0
-        state.present[i] = 0
-        state.dirty[i] = 0
-        state.clean[i] = 0
+        forget_version(w, i)
+        for c in range(tensor[FIRST_CHUNK, i], tensor[FIRST_CHUNK, i + 1]):
+            release(w, c, DEVICE, w.chunk[BYTES, c])
+            w.chunk[ON_DEVICE, c] = ABSENT
+        tensor[ALIVE, i] = 0
+        tensor[HERE, i] = 0
+        tensor[DIRTY, i] = 0
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def set_off(work: Workload, links: Links, state: State, log: Integers, channel: int, c: int) -> None:
-    """Begin to copy a chunk."""
-    flight = state.flight
-    flight[channel, CHUNK] = c
-    flight[channel, LOW] = 0
-    flight[channel, LEFT] = work.chunk_bytes[c]
-    flight[channel, START] = state.scalars[TIME]
-    flight[channel, RATE] = 0
-    flight[channel, END] = FAR
-    refresh_rates(work, links, state, log)
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def set_off(w: World, k: int, c: int) -> None:
+    """Begin to copy a chunk on channel k."""
+    w.channel[k, CARRIED] = c
+    w.channel[k, LOW] = 0
+    w.channel[k, LEFT] = w.chunk[BYTES, c]
+    w.channel[k, START] = w.scalar[TIME]
+    w.channel[k, RATE] = 0
+    w.channel[k, END] = FAR
+    refresh_rates(w)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def refresh_rates(work: Workload, links: Links, state: State, log: Integers) -> None:
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def refresh_rates(w: World) -> None:
     """Give the slow tier its rate, the host what is left; a copy whose rate changes is split."""
-    flight = state.flight
-    for slow, host, joint in ((SLOW_OUT, HOST_OUT, 0), (SLOW_IN, HOST_IN, 1)):
-        rate = min(links.rate[slow], links.joint[joint])
-        if flight[slow, CHUNK] >= 0:
-            change_rate(work, links, state, log, slow, rate)
-        else:
-            rate = 0
-        if flight[host, CHUNK] >= 0:
-            change_rate(work, links, state, log, host, min(links.rate[host], links.joint[joint] - rate))
-
-
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def change_rate(work: Workload, links: Links, state: State, log: Integers, channel: int, rate: int) -> None:
-    """Go on at another rate from now."""
-    flight = state.flight
-    now = state.scalars[TIME]
-    if flight[channel, RATE] == rate:
-        return
-    spent = now - flight[channel, START] - links.latency[channel]
-    if flight[channel, RATE] > 0 and spent > 0:
-        moved = min(flight[channel, LEFT], spent * flight[channel, RATE] // SCALE)
-        if moved > 0:
-            low = flight[channel, LOW]
-            put_log(
-                state,
-                log,
-                LOG_COPY,
-                flight[channel, CHUNK],
-                channel,
-                low,
-                low + moved,
-                flight[channel, START],
-                now,
-            )
-            flight[channel, LOW] += moved
-            flight[channel, LEFT] -= moved
-    flight[channel, START] = now
-    flight[channel, RATE] = rate
-    flight[channel, END] = FAR
-    if rate > 0:
-        left = flight[channel, LEFT]
-        flight[channel, END] = now + links.latency[channel] + (left * SCALE + rate - 1) // rate
-
-
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def arrive(work: Workload, settings: Settings, state: State, log: Integers, channel: int) -> None:
-    """Take in a chunk that has been copied."""
-    flight, s = state.flight, state.scalars
-    c = flight[channel, CHUNK]
-    i = work.owner[c]
-    flight[channel, CHUNK] = -1
-    low = flight[channel, LOW]
-    if flight[channel, LEFT] > 0:
-        put_log(
-            state,
-            log,
-            LOG_COPY,
-            c,
-            channel,
-            low,
-            low + flight[channel, LEFT],
-            flight[channel, START],
-            s[TIME],
-        )
-    if channel == HOST_IN and state.device[c] == STAGED:
-        return
-    if channel in (HOST_IN, SLOW_IN):
-        state.device[c] = PRESENT
-        state.present[i] += 1
-        state.clean[i] += 1
-        return
-    state.out_flight[c] = 0
-    if state.device[c] == STAGED:
-        state.slow[c] = VALID
-        put_log(state, log, LOG_FREE, c, DEVICE, 0, work.chunk_bytes[c], s[TIME], s[TIME])
-        release(work, state, log, c, HOST, work.chunk_bytes[c])
-        state.host[c] = NONE
-        state.device[c] = ABSENT
-        state.absent_host[i] -= 1
-        state.absent_slow[i] += 1
-        s[SLOTS_USED] -= 1
-        return
-    was_clean = state.host[c] == VALID or state.slow[c] == VALID
-    if channel == HOST_OUT:
-        state.host[c] = VALID
-    else:
-        state.slow[c] = VALID
-    if not was_clean:
-        state.dirty[i] -= 1
-        state.clean[i] += 1
-        shift_away(work, settings, state, i, -work.chunk_bytes[c])
-
-
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def copy_out(
-    work: Workload, links: Links, settings: Settings, state: State, log: Integers, channel: int, deficit: int
-) -> bool:
-    """Copy the dirty chunk whose use behind the deficit is furthest; return whether there is one."""
-    s = state.scalars
-    n = len(work.duration)
-    if channel == SLOW_OUT:
-        for i in range(len(work.size)):
-            if state.absent_host[i] == 0:
+    channel, now = w.channel, w.scalar[TIME]
+    for side in range(2):
+        slow = SLOW_OUT if side == 0 else SLOW_IN
+        joint = w.scalar[JOINT_OUT + side]
+        taken = np.int64(0)
+        for turn in range(2):
+            k = slow - turn  # the slow tier's channel, then the host's
+            rate = min(channel[k, FULL_RATE], joint - taken)
+            if channel[k, CARRIED] < 0:
                 continue
-            for c in range(work.chunk_first[i], work.chunk_first[i + 1]):
-                if state.device[c] == STAGED and state.flight[HOST_IN, CHUNK] != c:
-                    state.out_flight[c] = 1
-                    state.slow[c] = COMING
-                    set_off(work, links, state, log, channel, c)
+            taken = rate
+            if channel[k, RATE] == rate:
+                continue
+            spent = now - channel[k, START] - channel[k, LATENCY]
+            if channel[k, RATE] > 0 and spent > 0:
+                moved = min(channel[k, LEFT], spent * channel[k, RATE] // SCALE)
+                if moved > 0:
+                    log_copy(w, k, moved)
+                    channel[k, LOW] += moved
+                    channel[k, LEFT] -= moved
+            channel[k, START] = now
+            channel[k, RATE] = rate
+            channel[k, END] = FAR
+            if rate > 0:
+                left = channel[k, LEFT]
+                channel[k, END] = now + channel[k, LATENCY] + (left * SCALE + rate - 1) // rate
+
+
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def log_copy(w: World, k: int, nbytes: int) -> None:
+    """Log that channel k has copied bytes since the start of its segment."""
+    low = w.channel[k, LOW]
+    put_log(w, LOG_COPY, w.channel[k, CARRIED], k, low, low + nbytes, w.channel[k, START], w.scalar[TIME])
+
+
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def arrive(w: World, k: int) -> None:
+    """Take in a chunk that channel k has copied."""
+    s, tensor, chunk = w.scalar, w.tensor, w.chunk
+    c = w.channel[k, CARRIED]
+    i = chunk[OWNER, c]
+    nbytes = chunk[BYTES, c]
+    if w.channel[k, LEFT] > 0:
+        log_copy(w, k, w.channel[k, LEFT])
+    w.channel[k, CARRIED] = -1
+    staged = chunk[ON_DEVICE, c] == STAGED
+    if k == HOST_IN and staged:
+        return
+    if k >= HOST_IN:
+        chunk[ON_DEVICE, c] = PRESENT
+        tensor[HERE, i] += 1
+        tensor[CLEAN, i] += 1
+        tensor[CLEAN_HOST, i] += chunk[ON_HOST, c] == VALID
+        return
+    chunk[LEAVING, c] = 0
+    if staged:
+        chunk[ON_SLOW, c] = VALID
+        put_log(w, LOG_FREE, c, DEVICE, 0, nbytes, s[TIME], s[TIME])
+        release(w, c, HOST, nbytes)
+        chunk[ON_HOST, c] = NONE
+        chunk[ON_DEVICE, c] = ABSENT
+        tensor[AWAY_HOST, i] -= 1
+        tensor[AWAY_SLOW, i] += 1
+        tensor[SLOW_BYTES, i] += nbytes
+        s[STAGING] -= 1
+        return
+    chunk[ON_HOST if k == HOST_OUT else ON_SLOW, c] = VALID
+    tensor[DIRTY, i] -= 1
+    tensor[CLEAN, i] += 1
+    tensor[CLEAN_HOST, i] += k == HOST_OUT
+    shift_away(w, i, -nbytes)
+
+
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def copy_out(w: World, k: int, deficit: int) -> bool:
+    """Copy out the dirty chunk whose use behind the deficit is furthest; return whether there is one."""
+    n = w.op.shape[1] - 1
+    s, tensor, chunk = w.scalar, w.tensor, w.chunk
+    if k == SLOW_OUT and s[STAGING] > 0:
+        for i in range(tensor.shape[1] - 1):
+            if tensor[AWAY_HOST, i] == 0:
+                continue
+            for c in range(tensor[FIRST_CHUNK, i], tensor[FIRST_CHUNK, i + 1]):
+                if chunk[ON_DEVICE, c] == STAGED and w.channel[HOST_IN, CARRIED] != c:
+                    chunk[LEAVING, c] = 1
+                    chunk[ON_SLOW, c] = COMING
+                    set_off(w, k, c)
                     return True
-    lead = 0 if s[FORCED] else settings.lead
+    hurry = s[FORCED] != 0
     limit = FAR
     end = s[NOW] - s[NOW] % n + n if s[NOW] % n or s[RUNNING] < 0 else s[NOW]
-    if channel == SLOW_OUT and settings.gate and s[RUNNING] >= 0:
-        limit = tail_limit(work, links, settings, state, settings.gate_slack, end)
-    best, chosen = -1, -1
-    for i in range(len(work.size)):
-        if not work.movable[i] or not state.alive[i] or state.dirty[i] == 0:
+    if k == SLOW_OUT and s[GATE] and s[RUNNING] >= 0:
+        limit = tail_limit(w, s[GATE_SLACK], end)
+    best, chosen = NOTHING, NOTHING
+    for i in range(tensor.shape[1] - 1):
+        if not tensor[DIRTY, i] or not tensor[ALIVE, i] or not tensor[MOVABLE, i]:
             continue
-        if state.used_by_run[i] and writes(work, s[RUNNING], i):
-            continue
-        use = gap_around(work, settings, state, i, deficit, lead)
+        use = gap_around(w, i, deficit, hurry)
         if use <= best or (limit <= use < end):
             continue
-        for c in range(work.chunk_first[i], work.chunk_first[i + 1]):
-            if state.device[c] == PRESENT and state.host[c] == NONE and state.slow[c] == NONE:
+        if tensor[IN_USE, i] and writes(w, s[RUNNING], i):
+            continue
+        for c in range(tensor[FIRST_CHUNK, i], tensor[FIRST_CHUNK, i + 1]):
+            if chunk[ON_DEVICE, c] == PRESENT and chunk[ON_HOST, c] == NONE and chunk[ON_SLOW, c] == NONE:
                 best, chosen = use, c
                 break
     if chosen < 0:
         return False
-    if channel == HOST_OUT:
-        room = settings.host - s[HOST_USED] - work.chunk_bytes[chosen]
-        if room < 0 and not forget_host(work, settings, state, log, -room, best):
+    i = chunk[OWNER, chosen]
+    nbytes = chunk[BYTES, chosen]
+    if k == HOST_OUT:
+        room = s[HOST_ROOM] - s[HOST_USED] - nbytes
+        if room < 0 and not forget_host(w, -room, best):
             return False
-        s[HOST_USED] += work.chunk_bytes[chosen]
-        state.host[chosen] = COMING
+        s[HOST_USED] += nbytes
+        chunk[ON_HOST, chosen] = COMING
     else:
-        state.slow[chosen] = COMING
-        state.target[work.owner[chosen]] = max(best, state.target[work.owner[chosen]])
-    state.out_flight[chosen] = 1
-    set_off(work, links, state, log, channel, chosen)
+        chunk[ON_SLOW, chosen] = COMING
+        tensor[SLOW_BYTES, i] += nbytes
+        tensor[TARGET, i] = max(best, tensor[TARGET, i])
+    chunk[LEAVING, chosen] = 1
+    set_off(w, k, chosen)
     return True
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def writes(work: Workload, k: int, i: int) -> bool:
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def writes(w: World, k: int, i: int) -> bool:
     """Return whether op k writes tensor i."""
-    for a in range(work.op_first[k], work.op_first[k + 1]):
-        if work.op_tensor[a] == i:
-            return bool(work.op_write[a] != 0)
+    for a in range(w.op[FIRST_OF_OP, k], w.op[FIRST_OF_OP, k + 1]):
+        if w.access[BY_OP, a] == i:
+            return bool(w.access[BY_OP_WRITES, a] != 0)
     return False
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def tail_limit(work: Workload, links: Links, settings: Settings, state: State, slack: int, end: int) -> int:
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def tail_limit(w: World, slack: int, end: int) -> int:
     """Return the first use of this iteration for which no more chunk can come back from slow in time.
 
     For every op u before `end`: bytes only there with a use at u or later, and one chunk more, are at most
     what the channel brings from the start of u to the end of the iteration, plus the slack.
     """
-    n = len(work.duration)
-    now = state.scalars[NOW]
+    n = w.op.shape[1] - 1
+    tensor = w.tensor
+    now = w.scalar[NOW]
     only = np.zeros(n + 1, np.int64)
-    for i in range(len(work.size)):
-        if not state.alive[i]:
-            continue
-        use = max(state.next_use[i], state.target[i])
-        if not now <= use < end:
-            continue
-        for c in range(work.chunk_first[i], work.chunk_first[i + 1]):
-            if state.slow[c] != NONE and state.host[c] != VALID:
-                only[use % n] += work.chunk_bytes[c]
-    total = work.starts[n]
-    behind = np.int64(0)
+    for i in range(tensor.shape[1] - 1):
+        if tensor[SLOW_BYTES, i] and tensor[ALIVE, i]:
+            use = max(tensor[NEXT_USE, i], tensor[TARGET, i])
+            if now <= use < end:
+                only[use % n] += tensor[SLOW_BYTES, i]
+    total = w.op[CLOCK, n]
+    rate = w.channel[SLOW_IN, FULL_RATE]
+    behind = w.scalar[SLOT_BYTES] - slack
     first = end
     for u in range(end - 1, now - 1, -1):
         k = u % n
         behind += only[k]
-        allowed = (total - work.starts[k]) // 1000 * links.rate[SLOW_IN] // 1000 + slack
-        if behind + settings.slot_bytes > allowed:
+        if behind > (total - w.op[CLOCK, k]) // 1000 * rate // 1000:
             first = u
-    return first
+    return int(first)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def forget_host(
-    work: Workload, settings: Settings, state: State, log: Integers, needed: int, beyond: int
-) -> bool:
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def forget_host(w: World, needed: int, beyond: int) -> bool:
     """Release host copies of chunks also on the device, nearest use first, all before `beyond`."""
+    tensor, chunk = w.tensor, w.chunk
     while needed > 0:
-        best, chosen = beyond, -1
-        for i in range(len(work.size)):
-            if state.clean[i] == 0 or state.next_use[i] >= best:
-                continue
-            for c in range(work.chunk_first[i], work.chunk_first[i + 1]):
-                if state.device[c] == PRESENT and state.host[c] == VALID and state.out_flight[c] == 0:
-                    best, chosen = state.next_use[i], c
-                    break
-        if chosen < 0:
+        best, i = beyond, NOTHING
+        for t in range(tensor.shape[1] - 1):
+            if tensor[CLEAN_HOST, t] and tensor[NEXT_USE, t] < best:
+                best, i = tensor[NEXT_USE, t], t
+        if i < 0:
             return False
-        i = work.owner[chosen]
-        state.host[chosen] = NONE
-        release(work, state, log, chosen, HOST, work.chunk_bytes[chosen])
-        if state.slow[chosen] != VALID:
-            state.clean[i] -= 1
-            state.dirty[i] += 1
-            shift_away(work, settings, state, i, work.chunk_bytes[chosen])
-        needed -= work.chunk_bytes[chosen]
+        c = tensor[FIRST_CHUNK, i]
+        while chunk[ON_DEVICE, c] != PRESENT or chunk[ON_HOST, c] != VALID:
+            c += 1
+        nbytes = chunk[BYTES, c]
+        chunk[ON_HOST, c] = NONE
+        release(w, c, HOST, nbytes)
+        tensor[CLEAN_HOST, i] -= 1
+        if chunk[ON_SLOW, c] == VALID:
+            tensor[SLOW_BYTES, i] += nbytes
+        else:
+            tensor[CLEAN, i] -= 1
+            tensor[DIRTY, i] += 1
+            shift_away(w, i, nbytes)
+        needed -= nbytes
     return True
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def copy_in(
-    work: Workload, links: Links, settings: Settings, state: State, log: Integers, channel: int
-) -> bool:
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def copy_in(w: World, k: int) -> bool:
     """Fetch the absent chunk that is used next, if it does no harm; return whether there is one."""
-    n = len(work.duration)
-    s = state.scalars
+    n = w.op.shape[1] - 1
+    s, tensor, chunk = w.scalar, w.tensor, w.chunk
     now = s[NOW]
-    best, tensor = FAR, -1
-    for i in range(len(work.size)):
-        waiting = state.absent_host[i] if channel == HOST_IN else state.absent_slow[i]
-        if waiting and state.next_use[i] < best:
-            best, tensor = state.next_use[i], i
-    if tensor < 0:
+    away = AWAY_HOST if k == HOST_IN else AWAY_SLOW
+    best, i = FAR if s[PERIODIC] else np.int64(n), NOTHING
+    for t in range(tensor.shape[1] - 1):
+        if tensor[away, t] and tensor[NEXT_USE, t] < best:
+            best, i = tensor[NEXT_USE, t], t
+    if i < 0:
         return False
-    if channel == HOST_IN and not s[FORCED] and clock(work, best) - clock(work, now) > settings.horizon:
+    if k == HOST_IN and not s[FORCED] and clock(w, best) - clock(w, now) > s[HORIZON]:
         return False
-    chosen = -1
-    for c in range(work.chunk_first[tensor], work.chunk_first[tensor + 1]):
-        if state.device[c] == STAGED:
-            if channel == HOST_IN and state.out_flight[c] == 0 and state.flight[HOST_IN, CHUNK] != c:
+    chosen = NOTHING
+    for c in range(tensor[FIRST_CHUNK, i], tensor[FIRST_CHUNK, i + 1]):
+        if chunk[ON_DEVICE, c] == STAGED:
+            if k == HOST_IN and chunk[LEAVING, c] == 0 and w.channel[HOST_IN, CARRIED] != c:
                 chosen = c
                 break
-        elif state.device[c] == ABSENT and (state.host[c] == VALID) == (channel == HOST_IN):
+        elif chunk[ON_DEVICE, c] == ABSENT and (chunk[ON_HOST, c] == VALID) == (k == HOST_IN):
             chosen = c
             break
     if chosen < 0:
         return False
-    nbytes = work.chunk_bytes[chosen]
+    nbytes = chunk[BYTES, chosen]
     most = s[USED]
-    for j in range(now, best):
-        most = max(most, state.load[j % n])
-    excess = most + nbytes - settings.memory
+    first, count = now % n, best - now
+    for j in range(first, min(first + count, n)):
+        most = max(most, w.op[LOAD, j])
+    for j in range(first + count - n):
+        most = max(most, w.op[LOAD, j])
+    excess = most + nbytes - s[MEMORY]
     if excess > 0:
-        if not settings.displace and best > now:
+        if not s[DISPLACE] and best > now:
             return False
-        sparing = channel == HOST_IN and not s[FORCED]
-        if not make_room(work, settings, state, log, excess, best, -1, sparing):
+        sparing = k == HOST_IN and not s[FORCED]
+        if not make_room(w, excess, best, sparing):
             return False
-    use = state.next_use[tensor]
-    add_range(state.load, now, use, nbytes, now, n)
-    add_range(state.least, usable_end(work, settings, tensor, use, settings.lead), use, nbytes, now, n)
+    add_range(w, LOAD, now, best, nbytes)
+    add_range(w, LEAST, usable_end(w, i), best, nbytes)
     s[USED] += nbytes
-    if channel == HOST_IN:
-        state.absent_host[tensor] -= 1
-    else:
-        state.absent_slow[tensor] -= 1
-    if state.device[chosen] == STAGED:
-        state.device[chosen] = PRESENT
-        state.present[tensor] += 1
-        state.clean[tensor] += 1
-        s[SLOTS_USED] -= 1
+    tensor[away, i] -= 1
+    if chunk[ON_DEVICE, chosen] == STAGED:
+        chunk[ON_DEVICE, chosen] = PRESENT
+        tensor[HERE, i] += 1
+        tensor[CLEAN, i] += 1
+        tensor[CLEAN_HOST, i] += 1
+        s[STAGING] -= 1
         return True
-    state.device[chosen] = ARRIVING
-    set_off(work, links, state, log, channel, chosen)
+    chunk[ON_DEVICE, chosen] = ARRIVING
+    set_off(w, k, chosen)
     return True
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def stage(
-    work: Workload, links: Links, settings: Settings, state: State, log: Integers, deficit: int
-) -> bool:
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def stage(w: World, deficit: int) -> bool:
     """Fetch a chunk from a full host into a slot, to be passed on to the slow tier."""
-    n = len(work.duration)
-    s = state.scalars
-    if s[SLOTS_USED] >= settings.slots or links.rate[SLOW_OUT] == 0:
+    n = w.op.shape[1] - 1
+    s, tensor, chunk = w.scalar, w.tensor, w.chunk
+    if s[STAGING] >= s[SLOTS] or w.channel[SLOW_OUT, FULL_RATE] == 0:
         return False
-    if settings.host - s[HOST_USED] > settings.margin:
+    if s[HOST_ROOM] - s[HOST_USED] > s[MARGIN]:
         return False
     end = s[NOW] - s[NOW] % n + n
-    limit = tail_limit(work, links, settings, state, settings.tail_slack, end)
-    furthest = np.int64(-1)
-    for i in range(len(work.size)):
-        if work.movable[i] and state.alive[i] and state.dirty[i]:
-            use = gap_around(work, settings, state, i, deficit, settings.lead)
-            if not limit <= use < end:
-                furthest = max(furthest, use)
-    best, chosen = furthest, -1
-    for i in range(len(work.size)):
-        use = state.next_use[i]
-        if state.absent_host[i] == 0 or use <= best or (limit <= use < end):
+    limit = tail_limit(w, s[TAIL_SLACK], end)
+    best, chosen = NOTHING, NOTHING
+    for i in range(tensor.shape[1] - 1):
+        if tensor[DIRTY, i] and tensor[MOVABLE, i] and tensor[ALIVE, i]:
+            use = gap_around(w, i, deficit, NO)
+            if use > best and not limit <= use < end:
+                best = use
+    for i in range(tensor.shape[1] - 1):
+        use = tensor[NEXT_USE, i]
+        if tensor[AWAY_HOST, i] == 0 or use <= best or (limit <= use < end):
             continue
-        for c in range(work.chunk_first[i], work.chunk_first[i + 1]):
-            if state.device[c] == ABSENT and state.host[c] == VALID and state.slow[c] == NONE:
+        for c in range(tensor[FIRST_CHUNK, i], tensor[FIRST_CHUNK, i + 1]):
+            if chunk[ON_DEVICE, c] == ABSENT and chunk[ON_HOST, c] == VALID and chunk[ON_SLOW, c] == NONE:
                 best, chosen = use, c
                 break
     if chosen < 0:
         return False
-    state.device[chosen] = STAGED
-    s[SLOTS_USED] += 1
-    set_off(work, links, state, log, HOST_IN, chosen)
+    chunk[ON_DEVICE, chosen] = STAGED
+    s[STAGING] += 1
+    set_off(w, HOST_IN, chosen)
     return True

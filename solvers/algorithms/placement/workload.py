@@ -1,67 +1,50 @@
-"""A graph in its reference order as the flat arrays of the planner: accesses, chunks, live bytes."""
+"""A graph in its reference order as the tables of the planner: ops, accesses, tensors, chunks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ....models.graph import Graph
+from . import planner_kernel as kernel
+from .planner_kernel import Integers
 
-Integers = NDArray[np.int64]
 
-
-class Workload(NamedTuple):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Workload:
     """Ops 0..n-1 in their order, tensors that are accessed, their chunks.
 
     Attributes
     ----------
-    duration, workspace, starts
-        Per op: ns, bytes; starts has n + 1 entries, the ideal clock.
-    live
-        Per op: bytes live while it runs (inputs on the slow tier count from their first use).
-    op_first, op_tensor, op_write
-        Accesses of each op.
-    access_first, access_op, access_write
-        Accesses of each tensor, ascending.
-    size, fetch, movable, persistent, entry
-        Per tensor: bytes; ns that its return takes; whether it may leave the device; whether it outlives the
-        iteration; 1 if it is an input that starts on the device, 2 on the slow tier, else 0.
-    chunk_first, chunk_low, chunk_bytes, owner
-        Chunks of each tensor: first byte, bytes, tensor.
-    read_only
-        Persistent tensors that nobody writes.
-    tensor
-        Index in the graph.
+    op, access, tensor, chunk
+        The tables of `planner_kernel.World`, what changes in them zero.
+    index
+        Per tensor of the tables: its number in the graph.
+    low
+        Per chunk: its first byte within the tensor.
     """
 
-    duration: Integers
-    workspace: Integers
-    starts: Integers
-    live: Integers
-    op_first: Integers
-    op_tensor: Integers
-    op_write: Integers
-    access_first: Integers
-    access_op: Integers
-    access_write: Integers
-    size: Integers
-    fetch: Integers
-    movable: Integers
-    persistent: Integers
-    entry: Integers
-    chunk_first: Integers
-    chunk_low: Integers
-    chunk_bytes: Integers
-    owner: Integers
-    read_only: Integers
+    op: Integers
+    access: Integers
     tensor: Integers
+    chunk: Integers
+    index: Integers
+    low: Integers
 
 
-def workload(graph: Graph, chunk: int, least: int, rate: int, entry: Sequence[int]) -> Workload:
-    """Return the arrays of a graph.
+def workload(
+    graph: Graph,
+    *,
+    chunk: int,
+    least: int,
+    rate: int,
+    lead: int,
+    entry: Sequence[int],
+    periodic: bool = True,
+) -> Workload:
+    """Return the tables of a graph.
 
     Parameters
     ----------
@@ -73,65 +56,92 @@ def workload(graph: Graph, chunk: int, least: int, rate: int, entry: Sequence[in
         Smaller tensors stay on the device: they hardly fill memory, and each costs a copy.
     rate
         Of the channel by which tensors return, kB/s.
+    lead
+        Of a return, in sixteenths of the time that the tensor takes on that channel.
     entry
-        Per tensor of the graph, where an input starts (see `Workload.entry`).
+        Per tensor of the graph, where an input of a period starts: 1 on the device, 2 on the slow tier; 0 for
+        all other tensors.
+    periodic
+        Whether the iteration is repeated; else final tensors are kept to its end, anywhere.
     """
     n = len(graph.ops)
     accesses: list[list[tuple[int, int]]] = [[] for _ in graph.tensors]
     for k, op in enumerate(graph.ops):
         for t in sorted({*op.reads, *op.writes}):
             accesses[t].append((k, int(t in op.writes)))
-    for t, tensor in enumerate(graph.tensors):
-        if tensor.final and not tensor.initial and accesses[t] and accesses[t][-1][0] < n - 1:
-            accesses[t].append((n - 1, 0))  # it must be there at the end
-    kept = [t for t in range(len(graph.tensors)) if accesses[t]]
-    modes = [min(op.all_modes, key=lambda m: (m.workspace, m.duration_ns)) for op in graph.ops]
-    duration = np.array([m.duration_ns for m in modes], dtype=np.int64)
-    starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(duration)))
-    workspace = np.array([m.workspace for m in modes], dtype=np.int64)
-    live = np.zeros(n + 1, dtype=np.int64)
     by_op: list[list[tuple[int, int]]] = [[] for _ in range(n)]
+    if periodic:
+        for t, x in enumerate(graph.tensors):
+            if x.final and not x.initial and accesses[t] and accesses[t][-1][0] < n - 1:
+                accesses[t].append((n - 1, 0))  # it must be there at the end
+    kept = [t for t in range(len(graph.tensors)) if accesses[t]]
     for i, t in enumerate(kept):
-        tensor, some = graph.tensors[t], accesses[t]
-        outlives = tensor.initial and tensor.final
-        first = 0 if outlives or (tensor.initial and entry[t] == 1) else some[0][0]
-        live[first] += tensor.nbytes
-        live[n if outlives else some[-1][0] + 1] -= tensor.nbytes
-        for k, w in some:
+        for k, w in accesses[t]:
             by_op[k].append((i, w))
+    if not periodic:
+        for t in kept:
+            if graph.tensors[t].final:
+                accesses[t].append((n, 0))
+    table = _ops(graph, by_op)
+    live = np.zeros(n + 2, dtype=np.int64)
+    for t in kept:
+        x, some = graph.tensors[t], accesses[t]
+        outlives = x.initial and x.final and periodic
+        at_once = outlives or (x.initial and (entry[t] == 1 or not periodic))
+        live[0 if at_once else some[0][0]] += x.nbytes
+        live[n if outlives else some[-1][0] + 1] -= x.nbytes
+    table[kernel.LIVE, :n] = np.cumsum(live)[:n] + table[kernel.WORKSPACE, :n]
+    tensor = np.zeros((kernel.TENSOR_ROWS, len(kept) + 1), dtype=np.int64)
     size = np.array([graph.tensors[t].nbytes for t in kept], dtype=np.int64)
-    counts = np.maximum(1, -(-size // chunk))
-    owner = np.repeat(np.arange(len(kept), dtype=np.int64), counts)
-    chunk_first = _offsets(counts)
-    number = np.arange(len(owner), dtype=np.int64) - chunk_first[owner]
-    low = number * (size[owner] // counts[owner]) + np.minimum(number, size[owner] % counts[owner])
-    chunk_bytes = size[owner] // counts[owner] + (number < size[owner] % counts[owner])
-    persistent = np.array([graph.tensors[t].initial and graph.tensors[t].final for t in kept], dtype=np.int64)
-    written = np.array([any(w for _, w in accesses[t]) for t in kept], dtype=np.int64)
+    pieces = np.maximum(1, -(-size // chunk))
+    tensor[kernel.FIRST_ACCESS] = _offsets([len(accesses[t]) for t in kept])
+    tensor[kernel.FIRST_CHUNK] = _offsets(pieces)
+    tensor[kernel.SIZE, :-1] = size
+    tensor[kernel.MOVABLE, :-1] = size >= least
+    tensor[kernel.PERSISTENT, :-1] = [
+        periodic and graph.tensors[t].initial and graph.tensors[t].final for t in kept
+    ]
+    tensor[kernel.WRITTEN, :-1] = [any(w for _, w in accesses[t]) for t in kept]
+    tensor[kernel.ENTRY, :-1] = [entry[t] for t in kept]
+    access = np.zeros((kernel.ACCESS_ROWS, sum(len(some) for some in accesses)), dtype=np.int64)
+    listed = [pair for some in by_op for pair in some]
+    access[kernel.BY_OP, : len(listed)] = [i for i, _ in listed]
+    access[kernel.BY_OP_WRITES, : len(listed)] = [w for _, w in listed]
+    access[kernel.AT] = [k for t in kept for k, _ in accesses[t]]
+    access[kernel.WRITES] = [w for t in kept for _, w in accesses[t]]
+    fetch = np.repeat(size * 10**6 // max(rate, 1), [len(accesses[t]) for t in kept])
+    access[kernel.LEAD] = _leads(access[kernel.AT], lead * fetch // 16, table[kernel.CLOCK])
+    owner = np.repeat(np.arange(len(kept), dtype=np.int64), pieces)
+    number = np.arange(len(owner), dtype=np.int64) - tensor[kernel.FIRST_CHUNK][owner]
+    part, rest = size // pieces, size % pieces
+    chunks = np.zeros((kernel.CHUNK_ROWS, len(owner)), dtype=np.int64)
+    chunks[kernel.OWNER] = owner
+    chunks[kernel.BYTES] = part[owner] + (number < rest[owner])
+    low = number * part[owner] + np.minimum(number, rest[owner])
     return Workload(
-        duration=duration,
-        workspace=workspace,
-        starts=starts,
-        live=np.cumsum(live)[:n] + workspace,
-        op_first=_offsets(np.array([len(x) for x in by_op])),
-        op_tensor=np.array([i for x in by_op for i, _ in x], dtype=np.int64),
-        op_write=np.array([w for x in by_op for _, w in x], dtype=np.int64),
-        access_first=_offsets(np.array([len(accesses[t]) for t in kept])),
-        access_op=np.array([k for t in kept for k, _ in accesses[t]], dtype=np.int64),
-        access_write=np.array([w for t in kept for _, w in accesses[t]], dtype=np.int64),
-        size=size,
-        fetch=size * 10**6 // max(rate, 1),
-        movable=(size >= least).astype(np.int64),
-        persistent=persistent,
-        entry=np.array([entry[t] for t in kept], dtype=np.int64),
-        chunk_first=chunk_first,
-        chunk_low=low,
-        chunk_bytes=chunk_bytes,
-        owner=owner,
-        read_only=np.flatnonzero(persistent & (written == 0)).astype(np.int64),
-        tensor=np.array(kept, dtype=np.int64),
+        op=table, access=access, tensor=tensor, chunk=chunks, index=np.array(kept, dtype=np.int64), low=low
     )
 
 
-def _offsets(counts: Integers) -> Integers:
+def _ops(graph: Graph, by_op: Sequence[Sequence[tuple[int, int]]]) -> Integers:
+    """Return durations, workspace, the ideal clock and the accesses of the ops."""
+    n = len(graph.ops)
+    modes = [min(op.all_modes, key=lambda m: (m.workspace, m.duration_ns)) for op in graph.ops]
+    table = np.zeros((kernel.OP_ROWS, n + 1), dtype=np.int64)
+    table[kernel.DURATION, :n] = [m.duration_ns for m in modes]
+    table[kernel.WORKSPACE, :n] = [m.workspace for m in modes]
+    table[kernel.CLOCK] = _offsets(table[kernel.DURATION, :n])
+    table[kernel.FIRST_OF_OP] = _offsets([len(some) for some in by_op])
+    return table
+
+
+def _leads(at: Integers, ns: Integers, clock: Integers) -> Integers:
+    """Return per access how many ops before it, in steps back around the iteration, `ns` reach."""
+    n = len(clock) - 1
+    turn, rest = np.divmod(clock[at] - ns, max(int(clock[n]), 1))
+    boundary = np.searchsorted(clock, rest, side="right") - 1  # the last one at or before
+    return np.asarray(np.maximum(0, at - (turn * n + boundary)), dtype=np.int64)
+
+
+def _offsets(counts: Sequence[int] | Integers) -> Integers:
     return np.concatenate((np.zeros(1, np.int64), np.cumsum(counts))).astype(np.int64)

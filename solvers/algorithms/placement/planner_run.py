@@ -1,0 +1,162 @@
+"""One simulation of the planner: from a problem and a setting to the tables of the kernel, and to a plan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ....models.errors import UsageError
+from ....models.machine import Machine
+from ....models.placement import Placement
+from ....models.plan import Plan
+from . import planner_kernel as kernel
+from .emission import periodic_plan
+from .planner_kernel import Integers, World
+from .workload import Workload, workload
+
+if TYPE_CHECKING:
+    from .planner import Setting
+
+MIB, GIB = 2**20, 2**30
+ITERATIONS = 8
+"""After which a state that does not repeat is given up."""
+SHARE = 40_000
+"""Of the device: tensors below it, and below 1 MiB, stay there."""
+LOG_ROWS = 2**16
+"""Rows of the first log; there are four times as many as often as needed."""
+UNLIMITED = 2**60
+"""Bytes of a tier without a capacity."""
+
+
+def simulated_plan(problem: Placement, setting: Setting) -> Plan | str:
+    """Return the periodic plan of a setting, or why there is none."""
+    machine = problem.machine
+    names = [t.name for t in machine.tiers]
+    channel, joint = _channels(problem)
+    largest = max((t.nbytes for t in problem.graph.tensors), default=1)
+    capacity = machine.tiers[0].capacity
+    work = workload(
+        problem.graph,
+        chunk=max(1, largest) if problem.whole else setting.chunk,
+        least=max(1, min(MIB, (capacity or 0) // SHARE)),
+        rate=int(channel[kernel.HOST_IN, kernel.FULL_RATE]),
+        lead=setting.lead,
+        entry=_entries(problem),
+    )
+    scalar = _scalars(machine, setting, int(work.chunk[kernel.BYTES].max(initial=1)), joint)
+    _place(work, scalar)
+    rows = LOG_ROWS
+    while True:
+        world = World(
+            op=work.op.copy(),
+            access=work.access,
+            tensor=work.tensor.copy(),
+            chunk=work.chunk.copy(),
+            channel=channel.copy(),
+            scalar=scalar.copy(),
+            log=np.zeros((rows, 7), dtype=np.int64),
+        )
+        how, time, _ = kernel.simulate(world, ITERATIONS)
+        if how != kernel.FULL_LOG:
+            break
+        rows *= 4
+    if how == kernel.REPEATS:
+        return periodic_plan(problem.graph, machine, work, world, int(time), names)
+    if how == kernel.STUCK:
+        return f"stuck before op {time} {problem.graph.ops[time].name!r}: no room can be made for it"
+    return f"the state does not repeat within {ITERATIONS} iterations"
+
+
+def _scalars(machine: Machine, setting: Setting, slot: int, joint: tuple[int, int]) -> Integers:
+    """Return the scalars of the kernel; `slot` is the largest chunk."""
+    slots = setting.slots if len(machine.tiers) == 3 else 0
+    device, host = (t.capacity for t in machine.tiers[:2])
+    scalar = np.zeros(kernel.SCALARS, dtype=np.int64)
+    scalar[kernel.RUNNING] = -1
+    scalar[kernel.JOINT_OUT], scalar[kernel.JOINT_IN] = joint
+    scalar[kernel.MEMORY] = (UNLIMITED if device is None else device) - slots * slot
+    scalar[kernel.HOST_ROOM] = UNLIMITED if host is None else host
+    scalar[kernel.HORIZON] = setting.horizon
+    scalar[kernel.SLOTS] = slots
+    scalar[kernel.SLOT_BYTES] = slot
+    scalar[kernel.MARGIN] = 4 * slot
+    scalar[kernel.TAIL_SLACK] = 2 * GIB
+    scalar[kernel.GATE] = setting.gate
+    scalar[kernel.DISPLACE] = setting.displace
+    scalar[kernel.PERIODIC] = 1
+    return scalar
+
+
+def _channels(problem: Placement) -> tuple[Integers, tuple[int, int]]:
+    """Return the idle channels with their rates and latencies, and the joint caps, in kB/s rounded down."""
+    machine = problem.machine
+    names = [t.name for t in machine.tiers]
+    host, slow = names[1], names[2] if len(names) == 3 else None
+    pairs = [(names[0], host), (names[0], slow), (host, names[0]), (slow, names[0])]
+    by_pair = {(c.src, c.dst): c for c in machine.channels}
+    found = [by_pair.get(pair) if None not in pair else None for pair in pairs]  # type: ignore[arg-type]
+    rate = [0 if c is None else c.bytes_per_s // 1000 for c in found]
+    joint = [2**40, 2**40]
+    for group in machine.groups:
+        for side in (0, 1):
+            some = {pairs[2 * side], pairs[2 * side + 1]} & set(group.channels)
+            others = set(group.channels) - some
+            if some and others & set(pairs):
+                raise UsageError(
+                    f"placement by the planner, group {group.name!r}: found channels of both directions, "
+                    "expected one direction"
+                )
+            if len(some) == 2:
+                joint[side] = min(joint[side], group.bytes_per_s // 1000)
+            elif some:
+                k = pairs.index(some.pop())
+                rate[k] = min(rate[k], group.bytes_per_s // 1000)
+    if problem.whole:  # a copy keeps its rate: the slow tier's share of a joint cap stays reserved
+        for fast, rest, cap in (
+            (kernel.HOST_OUT, kernel.SLOW_OUT, joint[0]),
+            (kernel.HOST_IN, kernel.SLOW_IN, joint[1]),
+        ):
+            rate[fast] = max(0, min(rate[fast], cap - rate[rest]))
+        joint = [2**40, 2**40]
+    channel = np.zeros((4, kernel.CHANNEL_COLUMNS), dtype=np.int64)
+    channel[:, kernel.CARRIED] = -1
+    channel[:, kernel.FULL_RATE] = rate
+    channel[:, kernel.LATENCY] = [0 if c is None else c.latency_ns for c in found]
+    return channel, (joint[0], joint[1])
+
+
+def _entries(problem: Placement) -> list[int]:
+    """Return per tensor where an input starts: 1 on the device if that is allowed, else 2, the slow tier."""
+    first, last = problem.machine.tiers[0].name, problem.machine.tiers[-1].name
+    entries = []
+    for tensor in problem.graph.tensors:
+        if not tensor.initial or tensor.final:
+            entries.append(0)
+            continue
+        kind = str(tensor.kind)
+        default = (last,) if kind == "input" and problem.start is None else (first,)
+        allowed = (problem.start or {}).get(kind, default)
+        entries.append(1 if first in allowed else 2)
+    return entries
+
+
+def _place(work: Workload, scalar: Integers) -> None:
+    """Let persistent tensors fill the device by first use; the others are in the host, then in slow."""
+    tensor = work.tensor
+    memory = int(scalar[kernel.MEMORY])
+    room = max(memory - int(work.op[kernel.LIVE].max(initial=0)), memory // 4)
+    host = int(scalar[kernel.HOST_ROOM])
+    at = work.access[kernel.AT]
+    order = np.flatnonzero(tensor[kernel.PERSISTENT]).tolist()
+    for i in sorted(order, key=lambda i: (int(at[tensor[kernel.FIRST_ACCESS, i]]), i)):
+        size = int(tensor[kernel.SIZE, i])
+        if size <= room or not tensor[kernel.MOVABLE, i]:
+            room -= size
+            place = kernel.DEVICE
+        elif size <= host:
+            host -= size
+            place = kernel.HOST
+        else:
+            place = kernel.SLOW
+        tensor[kernel.PLACE, i] = place + 1
