@@ -1,0 +1,62 @@
+"""Random placement problems and random decisions for the simulator."""
+
+from dataclasses import replace
+
+import numpy as np
+
+import lowtide as lt
+from lowtide.solvers.algorithms.placement import simulator_kernel as kernel
+from lowtide.solvers.algorithms.placement.simulator import Decisions, stay
+from lowtide.solvers.algorithms.placement.simulator_case import NEVER, Case
+from tests.placement_cases import machine, random_graph, working_set
+
+
+def random_problem(seed: int, ops: int = 14) -> lt.Placement:
+    """Every combination of single run and period, tiers, latency, joint caps, small host, whole tensors."""
+    rng = np.random.default_rng(seed)
+    graph = random_graph(seed, ops)
+    ssd = seed % 7 > 0
+    bench = machine(
+        working_set(graph) + int(rng.integers(0, 14)),
+        [None, 10, 3][seed % 3] if ssd else None,
+        latency=[0, 700][seed % 2],
+        shared=seed % 5 > 0,
+        ssd=ssd,
+    )
+    tiers = tuple(t.name for t in bench.tiers)
+    return lt.Placement(
+        graph,
+        bench,
+        periodic=bool(seed // 2 % 2),
+        whole=seed % 11 == 0,
+        start={"input": tiers} if seed % 4 else None,
+    )
+
+
+def random_decisions(case: Case, seed: int, rule: int) -> Decisions:
+    """Gaps, anchors, order and barriers at random; by `rule`: bare, with emergencies, two demand rules."""
+    rng = np.random.default_rng(seed)
+    gaps, n = len(case.gap_tensor), case.ops
+    out = 2 * (case.gap_first + 1)
+    back = np.full(gaps, -1, dtype=np.int64)
+    for g in range(gaps):
+        after = int(case.gap_next[g])
+        if rng.random() < 0.3:
+            out[g] = rng.integers(2 * (case.gap_first[g] + 1), 2 * min(after, n) + 1)
+        if after < NEVER and rng.random() < 0.8:
+            back[g] = rng.integers(out[g], 2 * after + 1)
+    decisions = Decisions(
+        tier=np.where(rng.random(gaps) < 0.6, rng.choice(case.outer, size=gaps), 0),
+        out=out,
+        back=back,
+        rank=rng.permutation(gaps),
+        barrier=(rng.random(n) < 0.1).astype(np.int64),
+    )
+    if rule == 1:
+        return decisions.with_emergencies()
+    if rule == 2:
+        spared = int(rng.integers(0, 3))
+        return replace(decisions, victim=kernel.LEAST_RECENT, eager=True, spared=spared)
+    if rule == 3:
+        return replace(stay(case), victim=kernel.FURTHEST, eager=True)
+    return decisions
