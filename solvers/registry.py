@@ -322,6 +322,13 @@ METHODS = (
         run=".placement_samples:solve_samples",
         summary="linear programs over sample instants around the stalls of a first plan: bounds",
     ),
+    Method(
+        name="slot-lp",
+        problem="placement",
+        run=".placement_slots:solve_slots",
+        summary="single runs in bytes: linear programs over pieces of time, plans and bounds that converge",
+        exact=True,
+    ),
 )
 """The methods of the suite."""
 

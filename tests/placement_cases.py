@@ -71,3 +71,40 @@ def working_set(graph: lt.Graph) -> int:
     return max(
         sum(graph.tensors[t].nbytes for t in {*op.reads, *op.writes}) + op.workspace for op in graph.ops
     )
+
+
+def tiny_graph(seed: int) -> lt.Graph:
+    """Three or four ops; a weight that may be updated, perhaps an input, activations, perhaps a kept one."""
+    rng = np.random.default_rng(seed)
+    tensors = [lt.Tensor(name="w", nbytes=int(rng.integers(1, 9)), kind="weight", initial=True, final=True)]
+    if rng.random() < 0.5:
+        tensors.append(lt.Tensor(name="in", nbytes=int(rng.integers(1, 9)), kind="input", initial=True))
+    ops = []
+    for k in range(int(rng.integers(3, 5))):
+        made = len(tensors)
+        reads = sorted({int(i) for i in rng.integers(0, made, size=int(rng.integers(0, 3)))})
+        if rng.random() < 0.3 and 0 in reads:
+            writes = [0]
+        else:
+            tensors.append(
+                lt.Tensor(name=f"t{k}", nbytes=int(rng.integers(1, 9)), final=bool(rng.random() < 0.2))
+            )
+            writes = [made]
+        ops.append(
+            lt.Op(
+                name=f"op{k}",
+                reads=tuple(reads),
+                writes=tuple(writes),
+                duration_ns=int(rng.integers(1, 2000)),
+                workspace=int(rng.integers(0, 3)),
+            )
+        )
+    return lt.Graph(name=f"tiny {seed}", tensors=tuple(tensors), ops=tuple(ops))
+
+
+def tiny_placement(seed: int) -> lt.Placement:
+    """Whole tensors on a device with little room and an unlimited host; inputs may start on the host."""
+    graph = tiny_graph(seed)
+    room = working_set(graph) + int(np.random.default_rng(seed).integers(0, 6))
+    start = {"input": ("host",) if seed % 2 else ("gpu",), "weight": ("gpu",)}
+    return lt.Placement(graph, machine(room, None, ssd=False), whole=True, start=start)

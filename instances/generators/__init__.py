@@ -19,6 +19,7 @@ from .backward import training_graph
 from .cells import cell_network
 from .layered import layered
 from .randwire import randwire
+from .skip_chain import skip_chain
 from .sp import sp
 from .transformer import transformer
 from .trees import chain, intree, outtree
@@ -133,6 +134,12 @@ FAMILIES: dict[str, Family] = {
         depth=Parameter(4, "levels above the bottom", least=1, most=16),
         channels=Parameter(64, "channels of the top level", least=1, most=_MOST),
         **{**_IMAGE, "image": Parameter(256, "side of the image", least=1, most=_MOST)},
+    ),
+    "skipchain": _family(
+        skip_chain,
+        "training iteration of a chain with skip connections, in bytes and ns of a GPU",
+        n=Parameter(50, "number of ops, forward and backward", least=2, most=_MOST),
+        seed=_SEED,
     ),
     "transformer": _family(
         transformer,

@@ -18,6 +18,7 @@ MANY = settings(max_examples=60, deadline=None, derandomize=True)
 SEEDS = st.integers(0, 10**6)
 
 HASHES = {
+    "skipchain?n=10,seed=1": "cd8229b4d9d9db46",
     "chain": "bccd2d56c7e9e924",
     "chain?train=1": "843a43b129b72ebc",
     "intree": "652ec585a6acb406",

@@ -1,0 +1,102 @@
+"""`slot-lp`: the fastest placement of a single run in bytes, by linear programs over pieces of time.
+
+1. Bounds at once: the sum of the durations, and that of single ops.
+2. The program with `ROUNDS` rounds in each piece gives a plan. Where rounding breaks it, it is solved again
+   with a little room left free.
+3. If the bounds at hand are not near, the program without limit on the rounds gives one, from safe duals.
+4. If plan and bound are apart, more rounds.
+
+Plans cut tensors into byte ranges, so a problem with whole tensors gets bounds only.
+"""
+
+from __future__ import annotations
+
+from ..formulations.linear_program import dual_bound
+from ..formulations.placement_data import PlacementData, placement_data
+from ..formulations.placement_slots import build, window_bound
+from ..formulations.placement_slots_plan import decode
+from ..models.placement import Placement
+from ..models.plan import Plan
+from .context import Context, Outcome
+
+ROUNDS = (8, 64)
+RESERVES = (0, 1, 64)
+"""Bytes left free per life, from try to try, and as many hundred-millionths of the memory."""
+NEAR = 2_000
+"""The search ends when bound and incumbent differ by less than this part of the incumbent."""
+DENOMINATOR = 2**90
+
+
+def solve_slots(problem: Placement, context: Context) -> Outcome:
+    """Find plans and bounds by the slot model.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> from lowtide.instances.load_placement import load_placement
+    >>> problem = load_placement("gen:skipchain?n=6,seed=1,machine=v100-16g-pcie3,device=400MB,start=gpu")
+    >>> result = lt.solve(problem, "slot-lp")
+    >>> result.verification.valid, result.gap < 0.001
+    (True, True)
+    """
+    data = placement_data(problem)
+    context.raise_bound(data.ideal, kind="sum of durations")
+    context.raise_bound(window_bound(data), kind="single ops")
+    bounded = False
+    for rounds in ROUNDS:
+        if not problem.whole and len(data.outer) <= 2:
+            plan = plan_in_rounds(problem, data, context, rounds)
+            if plan is not None:
+                context.offer(plan)
+        if not bounded and not _near(context):
+            raise_by_slots(data, context)
+            bounded = True
+        if context.expired or _near(context):
+            break
+    return Outcome(reason="time" if context.expired and not context.closed else None)
+
+
+def _near(context: Context) -> bool:
+    """Whether bound and incumbent are close enough."""
+    if context.incumbent is None or context.bound is None:
+        return False
+    return (context.incumbent - context.bound) * NEAR <= context.incumbent
+
+
+def longest_stall(data: PlacementData) -> int:
+    """Return more ns of stall than any sensible plan has: everything that is accessed comes and goes."""
+    rates = [link.rate for tier in data.outer for link in (tier.out, tier.into) if link.rate]
+    moved = sum(life.nbytes * (len(life.accesses) + 1) for life in data.lives)
+    return 2 * moved * 10**9 // min(rates) + 1 if rates else data.ideal
+
+
+def plan_in_rounds(problem: Placement, data: PlacementData, context: Context, rounds: int) -> Plan | None:
+    """Return the best plan with so many rounds in each piece, or None if none was found in time."""
+    from .engines.highs_lp import vertex
+
+    for reserve in RESERVES:
+        room = reserve * (len(data.lives) + data.memory // 10**8)
+        slots = build(data, stall=longest_stall(data), rounds=rounds, reserve=room)
+        context.progress(f"slot model: {rounds} rounds, {len(slots.program.low)} rows")
+        values = vertex(slots.program, context, context.remaining())
+        if values is None:
+            if context.expired:
+                return None
+            continue
+        plan = decode(slots, values, problem)
+        if plan is not None:
+            return plan
+    return None
+
+
+def raise_by_slots(data: PlacementData, context: Context) -> None:
+    """Raise the bound to that of the program without limit on the rounds."""
+    from .engines.highs_lp import dual_values
+
+    most = longest_stall(data) if context.incumbent is None else max(1, context.incumbent - data.ideal)
+    slots = build(data, stall=most)
+    context.progress(f"slot model: bound, {len(slots.program.low)} rows")
+    values = dual_values(slots.program, context, context.remaining())
+    if values is not None:
+        bound = dual_bound(slots.program, [round(y * DENOMINATOR) for y in values], DENOMINATOR)
+        context.raise_bound(data.ideal + min(most, bound), kind="slot model")
