@@ -6,12 +6,13 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from .output import emit_json, emit_pairs, emit_table
-from .parser import add_verb, size
+from .parser import add_verb, key_value, size, unique
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..models.graph import Graph
+    from ..models.plan import Plan
     from .parser import Subparsers
 
 
@@ -29,6 +30,7 @@ def add_parser(subparsers: Subparsers) -> None:
             "lowtide verify graph.json.gz --order order.txt",
             "lowtide verify 'onnx:squeezenet?train=1' --order order.txt --bound 12MiB",
             "lowtide verify plan.json --certificate proof.json.gz",
+            "lowtide verify plan.json --start input=gpu,host,ssd",
         ],
     )
     parser.add_argument(
@@ -46,6 +48,15 @@ def add_parser(subparsers: Subparsers) -> None:
         "--order",
         metavar="FILE",
         help="ops by index or unique name, one a line or separated by blanks; # begins a comment",
+    )
+    parser.add_argument(
+        "--start",
+        type=key_value,
+        action="append",
+        default=[],
+        metavar="KIND=TIER[,TIER]",
+        help="tiers where tensors of a kind may be at time 0, or anywhere; repeatable; kinds that are not "
+        "named may start in every tier (default: inputs in the last tier)",
     )
     parser.add_argument("--graph", metavar="SPEC", help="the plan's graph, instead of the source it names")
     parser.add_argument(
@@ -69,9 +80,12 @@ def run(args: argparse.Namespace) -> int:
         return certificates.run_verify(args)
     if args.item is None:
         raise UsageError("verify: found nothing, expected a plan, an allocation or --certificate FILE")
+    if args.start and args.order is not None:
+        raise UsageError("verify: found --start with --order, expected it with a plan")
     if args.order is None and (pair := read_allocation_and_buffers(args.item, args.buffers)):
-        if args.graph is not None:
-            raise UsageError("verify: found --graph with an allocation, expected --buffers")
+        for flag in ("graph", "start"):
+            if getattr(args, flag):
+                raise UsageError(f"verify: found --{flag} with an allocation, expected it with a plan")
         return verify_allocation.run(args, *pair)
     if args.buffers is not None:
         raise UsageError("verify: found --buffers without an allocation, expected --graph")
@@ -107,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
         "gap": None,
     }
     if plan is not None:
-        verdict = verify(graph, plan)
+        verdict = verify(graph, plan, start_tiers=start_tiers(args.start, plan))
         found |= {
             "valid": verdict.valid,
             "violations": [v.to_dict() for v in verdict.violations],
@@ -126,6 +140,29 @@ def run(args: argparse.Namespace) -> int:
     else:
         _print(found, graph)
     return 0 if found["valid"] else 1
+
+
+def start_tiers(pairs: Sequence[tuple[str, str]], plan: Plan) -> dict[str, tuple[str, ...]] | None:
+    """Return by kind of tensor the tiers that ``--start`` names; None if it is absent.
+
+    Raises
+    ------
+    UsageError
+        If a kind stands twice, or there is no such kind or tier.
+    """
+    from ..models.errors import UsageError
+    from ..models.graph import KINDS
+
+    tiers = [t.name for t in plan.machine.tiers]
+    found = {}
+    for kind, text in unique(pairs, "--start").items():
+        names = tuple(tiers) if text == "anywhere" else tuple(text.split(","))
+        for what, name, known in (("kind", kind, list(KINDS)), *(("tier", x, tiers) for x in names)):
+            if name not in known:
+                expected = ", ".join(known)
+                raise UsageError(f"--start {kind}={text}: found {what} {name!r}, expected one of {expected}")
+        found[kind] = names
+    return found or None
 
 
 def order_faults(graph: Graph, order: Sequence[int]) -> list[dict[str, Any]]:
