@@ -132,14 +132,13 @@ class Case:
         """Return the ranges of ops at which a gap's tensor is away if it is back for op `back`."""
         n = self.ops
         low, high = int(self.gap_first[gap]) + 1, min(back, int(self.gap_next[gap]))
-        if high >= NEVER or (high > n and low >= n):
-            high = min(high, n)
-        if high <= n:
-            return [(low, high)] if low < high else []
-        return [(low, n), (0, high - n)]
+        if high >= NEVER:
+            high = n
+        spans = [(low, high)] if high <= n else [(low, n), (0, high - n)]
+        return [(a, b) for a, b in spans if a < b]
 
-    def seconds_of(self, nbytes: int, channel: int) -> int:
-        """Return the ns that bytes take on a channel (numbers of `simulator_kernel`)."""
+    def transfer_ns(self, nbytes: int, channel: int) -> int:
+        """Return the ns that a copy takes on a channel of its own (numbers of `simulator_kernel`)."""
         rate = int(self.table[kernel.RATE, channel])
         return int(self.table[kernel.LATENCY, channel]) + -(-nbytes * kernel.SCALE // max(rate, 1))
 

@@ -1,0 +1,54 @@
+"""`deepum`: correlation prefetching on unified memory, as the artifact of G10 emulates it.
+
+Source: Jung, Kim and Lee, DeepUM, ASPLOS 2023; the emulation in Zhang et al., G10, MICRO 2023
+(platformxlab/G10, src/analysis.cc, src/simulationComponents.cc), which takes the prediction of kernels as
+perfect.
+
+Steps. At the start of op i the tensors of op i + N are asked for (N = 8, modulo the iteration). Room is made
+by evicting the least recently used tensors that none of the ops i .. i + N - 1 uses; if there is none, the
+prefetch waits. What is missing when its op is due is fetched on demand. Evicted tensors go to the host, to
+the slow tier when it is full; dead ones leave without traffic.
+
+Abstracted: tables of correlations and the first iteration that fills them; faults cost what the channel's
+latency says; pages are chunks of 16 MiB by default, evicted tensor by tensor. The op that is due may evict
+tensors of the spared ops if nothing else helps; that is counted as an emergency.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ...models.placement import Placement
+from ..algorithms.placement import simulator_kernel as kernel
+from ..algorithms.placement.simulator import stay
+from ..algorithms.placement.simulator_case import NEVER, Case
+from ..context import Context, Outcome
+from .seam import MIB, Candidates, follow
+
+DEGREE = 8
+"""Ops that the prefetch is ahead."""
+
+
+def solve_deepum(problem: Placement, context: Context) -> Outcome:
+    """Run the policy."""
+    degree = context.option("degree", DEGREE)
+
+    def decide(case: Case) -> Candidates:
+        ahead = np.maximum(2 * (case.gap_next - degree) + 1, 2 * (case.gap_first + 1))
+        back = np.where(case.gap_next < NEVER, ahead, -1)
+        rule = kernel.LEAST_RECENT
+        yield (
+            "",
+            replace(
+                stay(case),
+                back=back,
+                rank=case.gap_next % case.ops,
+                victim=rule,
+                eager=True,
+                spared=degree - 1,
+            ),
+        )
+
+    return follow(problem, context, decide, chunk=16 * MIB)

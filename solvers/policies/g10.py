@@ -1,0 +1,199 @@
+"""`g10`: the planner of G10, which fills a ledger of every op's bandwidth with the most useful gaps.
+
+Source: Zhang et al., G10, MICRO 2023, and its artifact (platformxlab/G10, src/analysis.cc).
+
+Steps.
+
+1. The line is 0.99 of the device; the load counts everything that is live. Gaps of persistent tensors go
+   round.
+2. A ledger has for every op and direction the bytes that each channel moves while the op runs; traffic of the
+   slow tier books on the group that it shares with the host's as well.
+3. While the load exceeds the line somewhere, the gap of the greatest benefit is taken: its bytes times the
+   duration of the ops above the line between those at which half of it would be out and at which half of it
+   must have come in, by what the ledger has left on the slow channels. Ties: time times bytes.
+4. With m the time of a copy: a gap longer than 2.5 m of the slow tier goes there, unless its channel is full
+   from the gap's beginning for m and the host has room; else one longer than 2.5 m of the host goes to the
+   host, if that has room; others stay. The copy fills the ledger from the gap's beginning forwards, the
+   return from its end backwards; if they meet, the gap stays. Gaps that go round book nothing.
+5. Eager prefetch: accepted gaps by the op of their return; each moves ahead while the op before is below the
+   line (as there, without the tensor's own bytes, so that it may overshoot by one tensor).
+
+Abstracted: pages and their batches are chunks of 16 MiB; the constants of 45 and 20 us in m are the channels'
+latencies; memory is allocated as an op starts. At run time the artifact falls back on page faults; here a
+plan that does not fit does so by emergency evictions, which are counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...models.placement import Placement
+from ..algorithms.placement import simulator_kernel as kernel
+from ..algorithms.placement.simulator import stay
+from ..algorithms.placement.simulator_case import NEVER, Case, Integers
+from ..context import Context, Outcome
+from .loads import Outside, add_load, early_returns, forced_away, start_tier
+from .seam import MIB, Candidates, follow
+
+LINE = 99
+"""Percent of the device."""
+
+
+@dataclass
+class Ledger:
+    """Bytes that each channel can still move during each op (rows: the four channels)."""
+
+    case: Case
+    left: Integers
+
+    def forwards(self, channel: int, op: int, nbytes: int, end: int) -> tuple[int, list[tuple[int, int]]]:
+        """Return the op at which bytes from `op` on are through, at most `end`, and what is taken where."""
+        taken = []
+        while nbytes > 0 and op < end:
+            part = min(nbytes, int(self.left[channel, op % self.case.ops]))
+            taken.append((op % self.case.ops, part))
+            nbytes -= part
+            op += 1
+        return (op if nbytes <= 0 else end + 1), taken
+
+    def backwards(self, channel: int, op: int, nbytes: int, first: int) -> tuple[int, list[tuple[int, int]]]:
+        """Return the op at which a return of bytes that is through before `op` begins, at least `first`."""
+        taken = []
+        while nbytes > 0 and op > first:
+            op -= 1
+            part = min(nbytes, int(self.left[channel, op % self.case.ops]))
+            taken.append((op % self.case.ops, part))
+            nbytes -= part
+        return (op if nbytes <= 0 else first - 1), taken
+
+    def book(self, channel: int, taken: list[tuple[int, int]]) -> None:
+        """Take bytes; channels that share a group lose them as well, or what the group has not left."""
+        table = self.case.table
+        for op, nbytes in taken:
+            self.left[channel, op] -= nbytes
+            for g in range(self.case.sizes[4]):
+                group = table[kernel.GROUPS, 5 * g : 5 * g + 5]
+                if not group[1 + channel]:
+                    continue
+                duration = int(self.case.duration[op])
+                for other in range(4):
+                    if group[1 + other] and other != channel:
+                        spare = int(group[0] - table[kernel.RATE, other]) * duration // kernel.SCALE
+                        used = int(table[kernel.RATE, channel]) * duration // kernel.SCALE - int(
+                            self.left[channel, op]
+                        )
+                        over = max(0, used - max(spare, 0))
+                        full = int(table[kernel.RATE, other]) * duration // kernel.SCALE
+                        self.left[other, op] = max(0, min(int(self.left[other, op]), full - over))
+
+
+def decide(case: Case) -> Candidates:
+    """Return the policy's decisions."""
+    n, gaps = case.ops, len(case.gap_tensor)
+    rates = case.table[kernel.RATE, :4]
+    ledger = Ledger(case, (rates[:, None] * case.duration[None, :] // kernel.SCALE).astype(np.int64))
+    line = case.memory * LINE // 100
+    load, outside = case.live.copy(), Outside(case)
+    base = stay(case)
+    tier, back = base.tier.copy(), case.gap_next.copy()
+    finish = case.gap_first + 1
+    forced = forced_away(case)
+    tier[forced] = [start_tier(case, g) for g in forced.tolist()]
+    for g in forced.tolist():
+        outside.take(int(tier[g]), g)
+    open_gaps = np.ones(gaps, dtype=np.bool_)
+    open_gaps[forced] = False
+    open_gaps[np.minimum(case.gap_next, 2 * n) - case.gap_first < 2] = False
+    slow = case.outer[-1]
+    while (load > line).any() and open_gaps.any():
+        g = _best(case, ledger, load, line, open_gaps, slow)
+        if g < 0:
+            break
+        open_gaps[g] = False
+        accepted = _accept(case, ledger, outside, g)
+        if accepted is not None:
+            tier[g], finish[g], back[g] = accepted
+            add_load(case, load, g, int(back[g]), -1)
+    order = sorted(np.flatnonzero((tier > 0) & (case.gap_next < n)).tolist(), key=lambda g: (int(back[g]), g))
+    for g in order:
+        if case.gap_first[g] < 0:
+            continue
+        while back[g] - 1 > finish[g] and load[back[g] - 1] < line:
+            back[g] -= 1
+            load[back[g]] += case.gap_size[g]
+    early = early_returns(case, np.flatnonzero(tier > 0), case.gap_first + 1)
+    back[forced] = early[forced]
+    anchors = np.where((tier > 0) & (case.gap_next < NEVER), 2 * back, -1)
+    yield "", replace(base, tier=tier, back=anchors, rank=case.gap_next % n)
+
+
+def _best(
+    case: Case, ledger: Ledger, load: Integers, line: int, open_gaps: NDArray[np.bool_], slow: int
+) -> int:
+    """Return the open gap of the greatest benefit, -1 if none has any (step 3)."""
+    n = case.ops
+    over = np.where(load > line, case.duration, 0)
+    clock = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.concatenate((over, over)))))
+    sums = [
+        np.concatenate((np.zeros(1, np.int64), np.cumsum(np.tile(ledger.left[channel], 2))))
+        for channel in (slow - 1, slow + 1)
+    ]
+    low = case.gap_first + 1
+    high = np.minimum(case.gap_next, np.where(case.gap_next >= NEVER, n, 2 * n))
+    half = (case.gap_size + 1) // 2
+    first = np.searchsorted(sums[0], sums[0][low] + half) - 1
+    last = np.searchsorted(sums[1], sums[1][high] - half, side="right")
+    round_trip = case.gap_next >= n
+    first = np.clip(np.where(round_trip, low, first), low, high)
+    last = np.clip(np.where(round_trip, high, last), low, high)
+    benefit = np.where(open_gaps, np.maximum(clock[last] - clock[first], 0), 0) * case.gap_size.astype(float)
+    if not (benefit > 0).any():
+        return -1
+    length = (case.clock[high] - case.clock[low]) * case.gap_size.astype(float)
+    return int(np.lexsort((-length, -benefit))[0])
+
+
+def _accept(case: Case, ledger: Ledger, outside: Outside, g: int) -> tuple[int, int, int] | None:
+    """Return tier, op behind the copy and op of the return of a gap, or None if it stays (step 4)."""
+    n, size = case.ops, int(case.gap_size[g])
+    low, after = int(case.gap_first[g]) + 1, int(case.gap_next[g])
+    ends = after >= NEVER
+    high = n if ends else after
+    length = int(case.clock[high] - case.clock[low])
+    host = 1 if 1 in case.outer else 0
+    slow = 2 if 2 in case.outer else 0
+    chosen = 0
+    if slow and 2 * length > 5 * case.transfer_ns(size, kernel.SLOW_OUT):
+        chosen = slow
+        end = int(np.searchsorted(case.clock, case.clock[low] + case.transfer_ns(size, kernel.SLOW_OUT)))
+        busy = all(ledger.left[kernel.SLOW_OUT, k % n] == 0 for k in range(low, min(end, high)))
+        if busy and host and outside.fits(host, g):
+            chosen = host
+    elif host and 2 * length > 5 * case.transfer_ns(size, kernel.HOST_OUT) and outside.fits(host, g):
+        chosen = host
+    if not chosen or not outside.fits(chosen, g):
+        return None
+    finish, back = low, high
+    if after < n or ends:
+        finish, out = ledger.forwards(chosen - 1, low, size, high)
+        back, home = (high, []) if ends else ledger.backwards(chosen + 1, high, size, low)
+        if finish > high or back < finish:
+            return None
+        ledger.book(chosen - 1, out)
+        ledger.book(chosen + 1, home)
+    else:
+        wanted = case.clock[high] - case.transfer_ns(size, chosen + 1)
+        back = max(low, int(np.searchsorted(case.clock, wanted, side="right")) - 1)
+        finish = min(
+            back, int(np.searchsorted(case.clock, case.clock[low] + case.transfer_ns(size, chosen - 1)))
+        )
+    outside.take(chosen, g)
+    return chosen, finish, back
+
+
+def solve_g10(problem: Placement, context: Context) -> Outcome:
+    """Run the policy."""
+    return follow(problem, context, decide, chunk=16 * MIB)
