@@ -398,6 +398,14 @@ METHODS = (
         summary="single runs in bytes: linear programs over pieces of time, plans and bounds that converge",
         exact=True,
     ),
+    Method(
+        name="cpsat",
+        problem="placement",
+        run=".placement_intervals:solve_intervals",
+        summary="single runs of tiny graphs, whole tensors, one copy at a time in each direction: CP-SAT",
+        options=(("tick", "ns between the times at which things may start (default: loses nothing)"),),
+        engine="cpsat",
+    ),
 )
 """The methods of the suite."""
 

@@ -95,7 +95,7 @@ def tiny_graph(seed: int) -> lt.Graph:
                 name=f"op{k}",
                 reads=tuple(reads),
                 writes=tuple(writes),
-                duration_ns=int(rng.integers(1, 2000)),
+                duration_ns=int(rng.integers(1, 20)) * 100,
                 workspace=int(rng.integers(0, 3)),
             )
         )
@@ -107,4 +107,12 @@ def tiny_placement(seed: int) -> lt.Placement:
     graph = tiny_graph(seed)
     room = working_set(graph) + int(np.random.default_rng(seed).integers(0, 6))
     start = {"input": ("host",) if seed % 2 else ("gpu",), "weight": ("gpu",)}
-    return lt.Placement(graph, machine(room, None, ssd=False), whole=True, start=start)
+    bench = lt.Machine(
+        tiers=(lt.Tier(name="gpu", capacity=room), lt.Tier(name="host")),
+        processors=(lt.Processor(name="gpu0", tiers=(lt.Access(tier="gpu"),)),),
+        channels=(
+            lt.Channel(src="gpu", dst="host", bytes_per_s=5_000_000),
+            lt.Channel(src="host", dst="gpu", bytes_per_s=10_000_000),
+        ),
+    )
+    return lt.Placement(graph, bench, whole=True, start=start)
