@@ -329,6 +329,16 @@ METHODS = (
         summary="linear programs over sample instants around the stalls of a first plan: bounds",
     ),
     Method(
+        name="local-search",
+        problem="placement",
+        run=".placement_local_search:solve_local_search",
+        summary="annealing over decisions on the simulator, from the best policy",
+        options=(
+            ("runs", "simulations after which it ends by itself (default 20000)"),
+            ("chunk", "largest copy in MiB (default: a 256th of the device, at least 8)"),
+        ),
+    ),
+    Method(
         name="demand-lru",
         problem="placement",
         run=".policies.demand_lru:solve_demand_lru",

@@ -21,6 +21,7 @@ here); the start of a return is moved to the beginning of the op that runs then.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -48,11 +49,13 @@ def solve_autoswap(problem: Placement, context: Context) -> Outcome:
     if chosen is not None and chosen not in SCORES:
         raise UsageError(f"option score: found {chosen!r}, expected one of {', '.join(SCORES)}")
 
-    def decide(case: Case) -> Candidates:
-        for score in SCORES if chosen is None else (chosen,):
-            yield score, _decide(case, score)
+    return follow(problem, context, lambda case: decide(case, SCORES if chosen is None else (chosen,)))
 
-    return follow(problem, context, decide)
+
+def decide(case: Case, some: Sequence[str] = SCORES) -> Candidates:
+    """Return the policy's decisions by each of some scores."""
+    for score in some:
+        yield score, _decide(case, score)
 
 
 def _decide(case: Case, score: str) -> Decisions:
