@@ -3,11 +3,14 @@
 1. The sum of the durations as a bound, and the first plan of the planner; often they meet.
 2. Linear programs around the stalls of that plan in a thread of their own (with two threads or more), while
    the planner tries its other settings; with one thread the settings first, for half of the time.
+
+Single runs: settings of the planner for a quarter of the time, then `slot-lp`.
 """
 
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 from ..models.placement import Placement
 from .algorithms.placement.planner import (
@@ -19,6 +22,7 @@ from .algorithms.placement.planner import (
 )
 from .context import Context, Outcome
 from .placement_samples import raise_by_samples
+from .placement_slots import solve_slots
 
 
 def solve_auto(problem: Placement, context: Context) -> Outcome:
@@ -26,6 +30,8 @@ def solve_auto(problem: Placement, context: Context) -> Outcome:
     check_machine(problem)
     context.raise_bound(ideal_time(problem), kind="sum of durations")
     tell_first_steps(context)
+    if not problem.periodic:
+        return _single_run(problem, context)
     found = first_plan(problem, context)
     if isinstance(found, str):
         return Outcome(reason="time" if context.expired else None, detail=found)
@@ -53,3 +59,13 @@ def solve_auto(problem: Placement, context: Context) -> Outcome:
         if failed:
             raise failed[0]
     return Outcome(reason="time" if context.expired and not context.closed else None)
+
+
+def _single_run(problem: Placement, context: Context) -> Outcome:
+    """Try settings of the planner, then improve plan and bound by the slot model."""
+    until = context.elapsed() + context.remaining() / 4
+    detail = try_settings(problem, context, lambda: context.expired or context.elapsed() > until)
+    if context.closed:
+        return Outcome()
+    outcome = solve_slots(problem, context)
+    return outcome if context.answer is not None or not detail else replace(outcome, detail=detail)

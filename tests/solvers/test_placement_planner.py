@@ -11,7 +11,7 @@ import pytest
 
 import lowtide as lt
 from lowtide.models.placement import Placement
-from lowtide.solvers.algorithms.placement.planner import Setting, plan_periodically
+from lowtide.solvers.algorithms.placement.planner import Setting, planned
 from tests.placement_cases import machine, random_graph, working_set
 
 FOLDER = Path(os.environ.get("LOWTIDE_DATA") or Path(__file__).resolve().parents[3] / "shared" / "data")
@@ -32,7 +32,7 @@ def test_plans_on_random_graphs_verify(seed: int) -> None:
         Setting(chunk=2, slots=seed % 2, gate=False),
         Setting(chunk=5, lead=0),
     ):
-        plan = plan_periodically(problem, setting)
+        plan = planned(problem, setting)
         if isinstance(plan, str):
             continue
         found += 1
@@ -41,6 +41,49 @@ def test_plans_on_random_graphs_verify(seed: int) -> None:
         assert judgement.objective is not None
         assert judgement.objective >= sum(op.duration_ns for op in graph.ops)
     assert found or device < working_set(graph) + outputs + 6
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_plans_of_single_runs_verify(seed: int) -> None:
+    graph = random_graph(seed)
+    rng = np.random.default_rng(seed)
+    device = working_set(graph) + int(rng.integers(0, 12))
+    bench = machine(device, [None, 30][seed % 2], latency=[0, 700][seed % 2], ssd=seed % 3 > 0)
+    tiers = tuple(t.name for t in bench.tiers)
+    everything = sum(t.nbytes for t in graph.tensors if t.initial)
+    starts = [None, {"input": tiers}, {"weight": tiers[1:], "input": tiers[-1:]}]
+    if everything <= device:
+        starts.append({"weight": tiers[:1], "input": tiers[:1]})
+    ideal = sum(op.duration_ns for op in graph.ops)
+    found = 0
+    for start in starts:
+        problem = Placement(graph, bench, start=start)
+        for setting in (Setting(chunk=3, slots=0), Setting(chunk=2), Setting(chunk=5, lead=0, gate=False)):
+            plan = planned(problem, setting)
+            if isinstance(plan, str):
+                continue
+            found += 1
+            assert plan.period is None
+            judgement = problem.judge(plan)
+            assert not judgement.violations, judgement.violations[0]
+            assert judgement.objective is not None
+            assert judgement.objective >= ideal
+    assert found or device < working_set(graph) + 6
+
+
+def test_a_single_run_that_fits_needs_no_time() -> None:
+    graph = random_graph(3)
+    bench = machine(sum(t.nbytes for t in graph.tensors) + 10, None)
+    result = lt.solve(Placement(graph, bench, start={"weight": ("gpu",), "input": ("gpu",)}), "planner")
+    assert result.status == "optimal"
+    assert result.objective == sum(op.duration_ns for op in graph.ops)
+
+
+def test_what_must_start_on_the_device_does_not_fit() -> None:
+    graph = random_graph(3)
+    weights = sum(t.nbytes for t in graph.tensors if t.kind == "weight")
+    problem = Placement(graph, machine(weights - 1, None), start={"weight": ("gpu",)})
+    assert "exceeds the capacity by 1 bytes" in str(planned(problem, Setting(chunk=3, slots=0)))
 
 
 PLAIN = """
@@ -59,8 +102,7 @@ def plans_of_small_cases() -> str:
         bench = machine(working_set(graph) + 4, [None, 10][seed % 2], latency=700 * (seed % 3))
         problem = Placement(graph, bench, periodic=True, start={"input": ("gpu", "host", "ssd")})
         found += [
-            repr(plan_periodically(problem, setting))
-            for setting in (Setting(chunk=3), Setting(chunk=2, slots=0))
+            repr(planned(problem, setting)) for setting in (Setting(chunk=3), Setting(chunk=2, slots=0))
         ]
     return "\n".join(found)
 
@@ -108,7 +150,7 @@ def test_a_real_workload_runs_without_a_stall() -> None:
     [
         (lambda p: replace(p, graph=replace(p.graph, accounting="replace")), "accounting replace"),
         (lambda p: replace(p, machine=lt.Machine.single(capacity=50)), "1 tiers"),
-        (lambda p: replace(p, periodic=False), "found a single run"),
+        (lambda p: replace(p, start={"weight": ("gpu",)}), "found start tiers of kind 'weight'"),
     ],
 )
 def test_what_the_planner_does_not_do(change, message) -> None:  # type: ignore[no-untyped-def]

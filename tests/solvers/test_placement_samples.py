@@ -9,7 +9,7 @@ import lowtide as lt
 from lowtide.formulations.linear_program import dual_bound
 from lowtide.formulations.placement_samples import build
 from lowtide.models.placement import Placement
-from lowtide.solvers.algorithms.placement.planner import Setting, plan_periodically
+from lowtide.solvers.algorithms.placement.planner import Setting, planned
 from lowtide.solvers.context import Context
 from lowtide.solvers.engines.highs_lp import dual_values
 from lowtide.solvers.placement_samples import DENOMINATOR, chosen_samples, sample_data
@@ -32,7 +32,7 @@ def test_no_plan_is_below_the_bound(seed: int) -> None:
     bench = machine(working_set(graph) + int(rng.integers(0, 9)), [None, 10][seed % 2], shared=seed % 5 > 0)
     problem = Placement(graph, bench, periodic=True, start={"input": ("gpu", "host", "ssd")})
     plans = [
-        plan_periodically(problem, setting)
+        planned(problem, setting)
         for setting in (Setting(chunk=1, slots=0), Setting(chunk=2), Setting(chunk=9, gate=False, lead=40))
     ]
     stalls = [plan.period - ideal for plan in plans if isinstance(plan, lt.Plan) and plan.period is not None]
@@ -65,7 +65,7 @@ def test_a_weight_that_must_leave_and_return_each_time() -> None:
     # of 15 bytes 12 are for x: 9 leave at 5 MB/s between `update` and `fill`, and return at 6 MB/s behind it
     bound = bound_of(problem, 10**6)
     assert bound == 1800 + 1500
-    plan = plan_periodically(problem, Setting(chunk=3, lead=0, slots=0))
+    plan = planned(problem, Setting(chunk=3, lead=0, slots=0))
     assert isinstance(plan, lt.Plan)
     objective = problem.judge(plan).objective
     assert objective is not None

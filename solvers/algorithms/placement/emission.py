@@ -1,4 +1,4 @@
-"""From the log of the planner's last iteration to a periodic plan."""
+"""From the log of the planner's last iteration to a plan."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ from .planner_kernel import World
 from .workload import Workload
 
 
-def periodic_plan(
+def emitted_plan(
     graph: Graph,
     machine: Machine,
     work: Workload,
     world: World,
-    period: int,
+    period: int | None,
     tiers: Sequence[str],
 ) -> Plan:
-    """Return the plan of a period.
+    """Return the plan of a period, or of a single run.
 
     Parameters
     ----------
     graph, machine
         What it is for.
     work, world
-        Of a simulation whose state repeats: the state at the boundary, the log of its last iteration.
+        Of a simulation whose state repeats, the state at the boundary, the log of its last iteration; or of
+        a single run.
     period
-        ns.
+        ns; None for a single run.
     tiers
         Names of the device, host and slow tier.
     """
@@ -44,7 +45,7 @@ def periodic_plan(
     last = {t for t, x in enumerate(graph.tensors) if x.final and not x.initial}
     numbers = [_least_mode(graph, k) for k in range(len(graph.ops))]
     runs, copies, frees = list[Run](), list[Copy](), list[Free]()
-    start = _start(graph, work, world, tiers)
+    start = _first(graph, work, tiers) if period is None else _start(graph, work, world, tiers)
     index, lows = work.index[world.chunk[kernel.OWNER]].tolist(), work.low.tolist()
     for kind, what, where, low, high, begin, end in world.log[: world.scalar[kernel.LOGGED]].tolist():
         if kind == kernel.LOG_RUN:
@@ -54,11 +55,11 @@ def periodic_plan(
         part = _part(graph, t, base + low, base + high)
         if kind == kernel.LOG_COPY:
             src, dst = ends[where]
-            if begin < 0:  # in flight at the boundary
+            if period is not None and begin < 0:  # in flight at the boundary
                 start.append(Resident(t, dst, part, valid=False))
                 begin, end = begin + period, end + period
             copies.append(Copy(t, src, dst, begin, end, part))
-        elif t not in last or begin < period:  # at the end final tensors leave by themselves
+        elif period is None or t not in last or begin < period:
             frees.append(Free(t, tiers[min(where, len(tiers) - 1)], begin, part))
     return Plan(
         machine=machine,
@@ -82,6 +83,14 @@ def _least_mode(graph: Graph, k: int) -> int:
 def _part(graph: Graph, t: int, low: int, high: int) -> ByteRange | None:
     """Return a byte range; None for the whole tensor."""
     return None if low == 0 and high == graph.tensors[t].nbytes else (low, high)
+
+
+def _first(graph: Graph, work: Workload, tiers: Sequence[str]) -> list[Resident]:
+    """Return where tensors are before a single run."""
+    places = work.tensor[kernel.PLACE, :-1].tolist()
+    return [
+        Resident(t, tiers[place - 1]) for t, place in zip(work.index.tolist(), places, strict=True) if place
+    ]
 
 
 def _start(graph: Graph, work: Workload, world: World, tiers: Sequence[str]) -> list[Resident]:

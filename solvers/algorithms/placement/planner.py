@@ -1,7 +1,8 @@
 """The event-driven planner of tensor placement, run to its periodic state.
 
 The simulation of an on-line policy over several iterations; when the state at the end of an iteration is
-that at its beginning, the log of the iteration is a periodic plan. Tensors are cut into equal chunks. A
+that at its beginning, the log of the iteration is a periodic plan. A single run is one iteration, its
+forecasts end with it, and final tensors are needed at its end, anywhere. Tensors are cut into equal chunks. A
 chunk is on the device or not, has a copy of its current version on the host tier, on the slow tier, on both
 or on neither (then it is *dirty*, else *clean*). There are at most four channels, device to host, device to
 slow, and back, one chunk on each at a time; the slow tier goes first where they share a cap, and the rate
@@ -41,7 +42,7 @@ the choice by furthest next use is Belady's (1966), used for tensors by SwapAdvi
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -85,21 +86,23 @@ class Setting:
 ENDLESS_HORIZON = 10**15
 
 
-def portfolio() -> Iterator[Setting]:
-    """Yield settings, the most promising first, at coarse chunks, then at finer ones."""
+FINER = (8 * MIB, 4 * MIB, 32 * MIB)
+"""Chunks at which the best settings are tried again."""
+AGAIN = 2
+"""Settings that are tried again."""
+
+
+def portfolio() -> list[Setting]:
+    """Return the settings of the first round, the most promising first."""
     base = Setting()
-    free = replace(base, slots=0, gate=False)
-    yield from (
+    return [
         base,
-        free,
-        replace(base, horizon=ENDLESS_HORIZON),
-        replace(base, lead=80),
         replace(base, gate=False),
+        replace(base, slots=0, gate=False),
+        replace(base, horizon=ENDLESS_HORIZON),
         replace(base, lead=48),
-    )
-    for chunk in (8 * MIB, 4 * MIB, 32 * MIB, 64 * MIB):
-        yield replace(base, chunk=chunk)
-        yield replace(free, chunk=chunk)
+        replace(base, lead=80),
+    ]
 
 
 def solve_planner(problem: Placement, context: Context) -> Outcome:
@@ -119,16 +122,29 @@ def ideal_time(problem: Placement) -> int:
 
 
 def try_settings(problem: Placement, context: Context, expired: Callable[[], bool]) -> str:
-    """Offer the plan of every setting; return why the last one had none, if none had."""
+    """Offer the plan of every setting, then of the best ones at other chunks; return why there is none."""
     detail = ""
-    for setting in portfolio():
+    results: list[tuple[int, int]] = []
+    settings = portfolio()
+
+    def attempt(setting: Setting) -> int | None:
+        nonlocal detail
+        plan = planned(problem, setting)
+        if isinstance(plan, Plan):
+            return context.offer(plan)
+        detail = plan
+        return None
+
+    for number, setting in enumerate(settings):
         if expired() or context.closed:
             break
-        plan = plan_periodically(problem, setting)
-        if isinstance(plan, Plan):
-            context.offer(plan)
-        else:
-            detail = plan
+        if (value := attempt(setting)) is not None:
+            results.append((value, number))
+    for _, number in [] if problem.whole else sorted(results)[:AGAIN]:
+        for chunk in FINER:
+            if expired() or context.closed:
+                break
+            attempt(replace(settings[number], chunk=chunk))
     return detail if context.answer is None else ""
 
 
@@ -138,7 +154,7 @@ def first_plan(problem: Placement, context: Context) -> Plan | str:
     for setting in portfolio():
         if context.expired:
             break
-        plan = plan_periodically(problem, setting)
+        plan = planned(problem, setting)
         if isinstance(plan, Plan):
             break
     return plan
@@ -165,10 +181,17 @@ def check_machine(problem: Placement) -> None:
         fault = f"{len(machine.tiers)} tiers, expected two or three"
     elif any(len(op.all_modes) > 1 for op in problem.graph.ops):
         fault = "ops with several modes, expected one each"
-    elif not problem.periodic:
-        fault = "a single run, expected a periodic problem"
+    elif problem.periodic and (bound := _bound_kinds(problem)):
+        fault = f"start tiers of kind {bound[0]!r}, expected none for what outlives a period"
     if fault:
         raise UsageError(f"placement by the planner, machine {machine.name!r}: found {fault}")
+
+
+def _bound_kinds(problem: Placement) -> list[str]:
+    """Return the kinds of persistent tensors that may not start in every tier."""
+    tiers = {t.name for t in problem.machine.tiers}
+    some = {kind for kind, names in (problem.start or {}).items() if tiers - set(names)}
+    return sorted(some & {str(t.kind) for t in problem.graph.tensors if t.initial and t.final})
 
 
 def is_compiled() -> bool:
@@ -185,8 +208,8 @@ def tell_first_steps(context: Context) -> None:
     context.progress("planner" if is_compiled() else "compiling the planner (once)")
 
 
-def plan_periodically(problem: Placement, setting: Setting) -> Plan | str:
-    """Return the periodic plan of a setting, or why there is none."""
+def planned(problem: Placement, setting: Setting) -> Plan | str:
+    """Return the plan of a setting, or why there is none."""
     from .planner_run import simulated_plan
 
     return simulated_plan(problem, setting)

@@ -603,7 +603,7 @@ def arrive(w: World, k: int) -> None:
     c = w.channel[k, CARRIED]
     i = chunk[OWNER, c]
     nbytes = chunk[BYTES, c]
-    if w.channel[k, LEFT] > 0:
+    if w.channel[k, LEFT] > 0 or nbytes == 0:
         log_copy(w, k, w.channel[k, LEFT])
     w.channel[k, CARRIED] = -1
     staged = chunk[ON_DEVICE, c] == STAGED

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ....models.errors import UsageError
-from ....models.machine import Machine
 from ....models.placement import Placement
 from ....models.plan import Plan
 from . import planner_kernel as kernel
-from .emission import periodic_plan
+from .emission import emitted_plan
 from .planner_kernel import Integers, World
 from .workload import Workload, workload
 
@@ -30,7 +29,7 @@ UNLIMITED = 2**60
 
 
 def simulated_plan(problem: Placement, setting: Setting) -> Plan | str:
-    """Return the periodic plan of a setting, or why there is none."""
+    """Return the plan of a setting, or why there is none."""
     machine = problem.machine
     names = [t.name for t in machine.tiers]
     channel, joint = _channels(problem)
@@ -42,10 +41,12 @@ def simulated_plan(problem: Placement, setting: Setting) -> Plan | str:
         least=max(1, min(MIB, (capacity or 0) // SHARE)),
         rate=int(channel[kernel.HOST_IN, kernel.FULL_RATE]),
         lead=setting.lead,
-        entry=_entries(problem),
+        entry=_entries(problem) if problem.periodic else [0] * len(problem.graph.tensors),
+        periodic=problem.periodic,
     )
-    scalar = _scalars(machine, setting, int(work.chunk[kernel.BYTES].max(initial=1)), joint)
-    _place(work, scalar)
+    scalar = _scalars(problem, setting, int(work.chunk[kernel.BYTES].max(initial=1)), joint)
+    if (excess := _place(problem, work, scalar)) > 0:
+        return f"what must start in {names[0]!r} or {names[1]!r} exceeds the capacity by {excess} bytes"
     rows = LOG_ROWS
     while True:
         world = World(
@@ -61,15 +62,17 @@ def simulated_plan(problem: Placement, setting: Setting) -> Plan | str:
         if how != kernel.FULL_LOG:
             break
         rows *= 4
-    if how == kernel.REPEATS:
-        return periodic_plan(problem.graph, machine, work, world, int(time), names)
+    if how in (kernel.REPEATS, kernel.DONE):
+        period = int(time) if problem.periodic else None
+        return emitted_plan(problem.graph, machine, work, world, period, names)
     if how == kernel.STUCK:
         return f"stuck before op {time} {problem.graph.ops[time].name!r}: no room can be made for it"
     return f"the state does not repeat within {ITERATIONS} iterations"
 
 
-def _scalars(machine: Machine, setting: Setting, slot: int, joint: tuple[int, int]) -> Integers:
+def _scalars(problem: Placement, setting: Setting, slot: int, joint: tuple[int, int]) -> Integers:
     """Return the scalars of the kernel; `slot` is the largest chunk."""
+    machine = problem.machine
     slots = setting.slots if len(machine.tiers) == 3 else 0
     device, host = (t.capacity for t in machine.tiers[:2])
     scalar = np.zeros(kernel.SCALARS, dtype=np.int64)
@@ -84,7 +87,7 @@ def _scalars(machine: Machine, setting: Setting, slot: int, joint: tuple[int, in
     scalar[kernel.TAIL_SLACK] = 2 * GIB
     scalar[kernel.GATE] = setting.gate
     scalar[kernel.DISPLACE] = setting.displace
-    scalar[kernel.PERIODIC] = 1
+    scalar[kernel.PERIODIC] = problem.periodic
     return scalar
 
 
@@ -141,22 +144,42 @@ def _entries(problem: Placement) -> list[int]:
     return entries
 
 
-def _place(work: Workload, scalar: Integers) -> None:
-    """Let persistent tensors fill the device by first use; the others are in the host, then in slow."""
-    tensor = work.tensor
+def _place(problem: Placement, work: Workload, scalar: Integers) -> int:
+    """Choose where tensors are at first; return by how many bytes that exceeds the device or the host.
+
+    They fill the device by first use, as far as they may start there; then the host, then the slow tier.
+    """
+    tensor, graph = work.tensor, problem.graph
+    names = [t.name for t in problem.machine.tiers]
     memory = int(scalar[kernel.MEMORY])
     room = max(memory - int(work.op[kernel.LIVE].max(initial=0)), memory // 4)
     host = int(scalar[kernel.HOST_ROOM])
-    at = work.access[kernel.AT]
-    order = np.flatnonzero(tensor[kernel.PERSISTENT]).tolist()
-    for i in sorted(order, key=lambda i: (int(at[tensor[kernel.FIRST_ACCESS, i]]), i)):
+    first = work.access[kernel.AT][tensor[kernel.FIRST_ACCESS, :-1]]
+    taken = 0
+    for _, i in sorted((int(use), i) for i, use in enumerate(first)):
+        x = graph.tensors[int(work.index[i])]
+        if not x.initial or (problem.periodic and not x.final):
+            continue
         size = int(tensor[kernel.SIZE, i])
-        if size <= room or not tensor[kernel.MOVABLE, i]:
+        allowed = _allowed(problem, str(x.kind))
+        movable = bool(tensor[kernel.MOVABLE, i])
+        if names[0] in allowed and (size <= room or not movable or allowed == (names[0],)):
             room -= size
+            taken += size
             place = kernel.DEVICE
-        elif size <= host:
+        elif names[1] in allowed and (size <= host or allowed[-1] in names[:2]):
             host -= size
             place = kernel.HOST
         else:
             place = kernel.SLOW
         tensor[kernel.PLACE, i] = place + 1
+    return max(taken - memory, -host)
+
+
+def _allowed(problem: Placement, kind: str) -> tuple[str, ...]:
+    """Return the tiers where tensors of a kind may start, innermost first."""
+    names = tuple(t.name for t in problem.machine.tiers)
+    if problem.start is None:
+        return names[-1:] if kind == "input" else names
+    some = problem.start.get(kind, names)
+    return tuple(name for name in names if name in some)

@@ -74,14 +74,15 @@ def workload(
         for t, x in enumerate(graph.tensors):
             if x.final and not x.initial and accesses[t] and accesses[t][-1][0] < n - 1:
                 accesses[t].append((n - 1, 0))  # it must be there at the end
+    else:
+        for t, x in enumerate(graph.tensors):
+            if x.final and (x.initial or accesses[t]):
+                accesses[t].append((n, 0))  # it must be somewhere at the end
     kept = [t for t in range(len(graph.tensors)) if accesses[t]]
     for i, t in enumerate(kept):
         for k, w in accesses[t]:
-            by_op[k].append((i, w))
-    if not periodic:
-        for t in kept:
-            if graph.tensors[t].final:
-                accesses[t].append((n, 0))
+            if k < n:
+                by_op[k].append((i, w))
     table = _ops(graph, by_op)
     live = np.zeros(n + 2, dtype=np.int64)
     for t in kept:
@@ -136,11 +137,14 @@ def _ops(graph: Graph, by_op: Sequence[Sequence[tuple[int, int]]]) -> Integers:
 
 
 def _leads(at: Integers, ns: Integers, clock: Integers) -> Integers:
-    """Return per access how many ops before it, in steps back around the iteration, `ns` reach."""
+    """Return per access how many ops before it, in steps back around the iteration, `ns` reach.
+
+    Nothing must be back for the end of a single run.
+    """
     n = len(clock) - 1
     turn, rest = np.divmod(clock[at] - ns, max(int(clock[n]), 1))
     boundary = np.searchsorted(clock, rest, side="right") - 1  # the last one at or before
-    return np.asarray(np.maximum(0, at - (turn * n + boundary)), dtype=np.int64)
+    return np.where(at == n, 0, np.maximum(0, at - (turn * n + boundary)))
 
 
 def _offsets(counts: Sequence[int] | Integers) -> Integers:
