@@ -24,6 +24,8 @@ RESERVES = (0, 1, 64)
 """Bytes left free per life, from try to try, and as many hundred-millionths of the memory."""
 NEAR = 2_000
 """The search ends when bound and incumbent differ by less than this part of the incumbent."""
+MOST_ROWS = 20_000
+"""Of a program that is solved to a vertex, which takes fewer copies: above, that takes too long."""
 DENOMINATOR = 2**90
 
 
@@ -72,13 +74,14 @@ def longest_stall(data: PlacementData) -> int:
 
 def plan_in_rounds(problem: Placement, data: PlacementData, context: Context, rounds: int) -> Plan | None:
     """Return the best plan with so many rounds in each piece, or None if none was found in time."""
-    from .engines.highs_lp import vertex
+    from .engines.highs_lp import primal_values
 
     for reserve in RESERVES:
         room = reserve * (len(data.lives) + data.memory // 10**8)
         slots = build(data, stall=longest_stall(data), rounds=rounds, reserve=room)
         context.progress(f"slot model: {rounds} rounds, {len(slots.program.low)} rows")
-        values = vertex(slots.program, context, context.remaining())
+        small = len(slots.program.low) <= MOST_ROWS
+        values = primal_values(slots.program, context, context.remaining(), vertex=small)
         if values is None:
             if context.expired:
                 return None

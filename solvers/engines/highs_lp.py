@@ -1,4 +1,4 @@
-"""HiGHS: solve a large linear program, approximately for its dual values or exactly for a vertex."""
+"""HiGHS: solve a large linear program, for dual values or for those of its variables."""
 
 from __future__ import annotations
 
@@ -44,20 +44,23 @@ def dual_values(program: LinearProgram, context: Context, seconds: float) -> lis
     return [float(y) for y in found]
 
 
-def vertex(program: LinearProgram, context: Context, seconds: float) -> list[float] | None:
-    """Return the values of the variables in an optimal vertex; None if none was found in time.
-
-    Interior point with crossover: few variables of a vertex lie strictly between their bounds.
+def primal_values(
+    program: LinearProgram, context: Context, seconds: float, *, vertex: bool
+) -> list[float] | None:
+    """Return the values of the variables in an optimum; None if none was found in time.
 
     Parameters
     ----------
     program, context, seconds
         As for `dual_values`.
+    vertex
+        Interior point with crossover: few variables of a vertex lie strictly between their bounds. Without,
+        large programs take a fraction of the time.
     """
     from highspy import HighsModelStatus
 
     scaled = _Scaled(program)
-    highs = _solved(scaled, context, seconds, crossover="on")
+    highs = _solved(scaled, context, seconds, crossover="on" if vertex else "off")
     if highs is None or highs.getModelStatus() != HighsModelStatus.kOptimal:
         return None
     values: Sequence[Any] = highs.getSolution().col_value
