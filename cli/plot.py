@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import runs as runs_of
 from .output import emit_json, emit_pairs
-from .parser import add_verb, size
+from .parser import add_verb, key_value, size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,11 +20,15 @@ if TYPE_CHECKING:
     from ..models.result import Result
     from .parser import Subparsers
 
-PLAN_KINDS = ("profile", "gantt", "residency", "allocation")
+PLAN_KINDS = ("profile", "gantt", "residency", "timeline", "allocation")
 RUN_KINDS = ("cactus", "performance-profile", "trace", "scatter")
 
-_OF_PLANS = ("order", "graph", "buffers", "tier", "bound")
-_WITHOUT = {"tier": ("gantt", "residency"), "bound": ("gantt", "residency", "allocation")}
+_OF_PLANS = ("order", "graph", "buffers", "tier", "bound", "start")
+_WITHOUT = {
+    "tier": ("gantt", "residency", "timeline"),
+    "bound": ("gantt", "residency", "timeline", "allocation"),
+    "start": ("profile", "gantt", "residency", "allocation"),
+}
 _OF_RUNS = ("value", "by", "x", "y", "where", "virtual_best", "best_known")
 
 
@@ -41,6 +45,7 @@ def add_parser(subparsers: Subparsers) -> None:
             "lowtide plot record.json -o profile.pdf      # what solve --plan … --json printed",
             "lowtide plot graph.json.gz --order order.txt -o profile.png",
             "lowtide plot plan.json --kind gantt -o gantt.pdf",
+            "lowtide plot plan.json.gz --start input=anywhere -o timeline.png     # of a placement",
             "lowtide plot solution.csv -o allocation.svg",
             "lowtide plot runs/peak --kind cactus -o cactus.pdf",
             "lowtide plot runs/peak --kind scatter --x auto --y cpsat -o scatter.svg",
@@ -58,7 +63,7 @@ def add_parser(subparsers: Subparsers) -> None:
         "--kind",
         choices=PLAN_KINDS + RUN_KINDS,
         metavar="KIND",
-        help=f"of plans: {', '.join(PLAN_KINDS)} (default {PLAN_KINDS[0]}); "
+        help=f"of plans: {', '.join(PLAN_KINDS)} (default {PLAN_KINDS[0]}, for several tiers timeline); "
         f"of experiments: {', '.join(RUN_KINDS)} (default {RUN_KINDS[0]})",
     )
     parser.add_argument("--title", metavar="TEXT", help="title (default: the name of the graph)")
@@ -68,6 +73,14 @@ def add_parser(subparsers: Subparsers) -> None:
     plans.add_argument("--buffers", metavar="SPEC", help="the allocation's buffers, as for verify")
     plans.add_argument("--tier", metavar="NAME", help="memory or pool to draw (default: the innermost)")
     plans.add_argument("--bound", type=size, metavar="SIZE", help="bound to draw (default: the record's)")
+    plans.add_argument(
+        "--start",
+        type=key_value,
+        action="append",
+        default=[],
+        metavar="KIND=TIER[,TIER]",
+        help="of a timeline: where tensors may be at time 0, as for verify",
+    )
     experiments = parser.add_argument_group("experiments")
     experiments.add_argument("--value", metavar="NAME", help="what is compared (default seconds)")
     experiments.add_argument("--by", metavar="COLUMN", help="what is compared with each other (setting)")
@@ -97,17 +110,33 @@ def run(args: argparse.Namespace) -> int:
             return _tell(args, *_draw_allocation(args, *pair))
     if args.buffers is not None:
         raise UsageError("plot: found --buffers without an allocation, expected --graph")
+    if args.kind is None and not of_runs and args.order is None and _has_tiers(args):
+        args.kind = "timeline"
     kind = args.kind or (RUN_KINDS if of_runs else PLAN_KINDS)[0]
     if (kind in RUN_KINDS) != of_runs:
         found, kinds = ("experiments", RUN_KINDS) if of_runs else ("a plan, record or graph", PLAN_KINDS)
         raise UsageError(f"plot: found --kind {kind} with {found}, expected one of {', '.join(kinds)}")
     unused = [key for key in (_OF_PLANS if of_runs else _OF_RUNS) if getattr(args, key)]
-    unused += [key for key in ("tier", "bound") if kind in _WITHOUT[key] and getattr(args, key)]
+    unused += [key for key in _WITHOUT if kind in _WITHOUT[key] and getattr(args, key)]
     if unused:
         raise UsageError(
             f"plot: found --{unused[0].replace('_', '-')} with --kind {kind}, which has no use for it"
         )
     return _tell(args, *(_draw_runs(kind, args) if of_runs else _draw_plan(kind, args)))
+
+
+def _has_tiers(args: argparse.Namespace) -> bool:
+    """Return whether the one item is a plan for several tiers, drawn without a word about one of them."""
+    from ..instances import read_answer
+    from ..models.plan import Plan
+    from .sources import read_record
+
+    if len(args.items) > 1 or args.tier is not None or args.bound is not None:
+        return False
+    record = read_record(args.items[0]) if args.items[0].endswith(".json") else None
+    path = args.items[0] if record is None else record.plan_path
+    plan = read_answer(path) if path is not None else None
+    return isinstance(plan, Plan) and len(plan.machine.tiers) > 1
 
 
 def _tell(args: argparse.Namespace, ax: Axes, told: dict[str, Any]) -> int:
@@ -135,6 +164,7 @@ def _draw_plan(kind: str, args: argparse.Namespace) -> tuple[Axes, dict[str, Any
     from ..models.profile import memory_profile
     from ..models.result import Result
     from ..results import plot
+    from .verify import start_tiers
 
     if len(args.items) > 1:
         raise UsageError(f"plot: found {len(args.items)} files, expected one plan, record or graph")
@@ -152,8 +182,13 @@ def _draw_plan(kind: str, args: argparse.Namespace) -> tuple[Axes, dict[str, Any
     if kind == "gantt":
         ax = plot.gantt(item, graph, plot.new_axes(plot.gantt_inches(plan)), title=args.title)
         return ax, {"graph": graph.name, "runs": len(plan.runs), "copies": len(plan.copies)}
-    figure = plot.new_figure(plot.residency_inches(plan))
-    (ax, *_) = plot.residency(item, graph, figure, title=args.title)
+    if kind == "timeline":
+        figure = plot.new_figure(plot.timeline_inches(plan))
+        start = start_tiers(args.start, plan)
+        (ax, *_) = plot.timeline(item, graph, figure, start=start, title=args.title)
+    else:
+        figure = plot.new_figure(plot.residency_inches(plan))
+        (ax, *_) = plot.residency(item, graph, figure, title=args.title)
     tiers = [tier.name for tier in plan.machine.tiers]
     return ax, {"graph": graph.name, "peaks": {t: memory_profile(graph, plan, t).peak for t in tiers}}
 

@@ -1,6 +1,7 @@
 """Pictures for papers and notebooks, drawn with matplotlib.
 
-Of a plan: `profile` (memory over time), `gantt` (runs and copies), `residency` (memory of every tier).
+Of a plan: `profile` (memory over time), `gantt` (runs and copies), `residency` (memory of every tier),
+`timeline` (both, and stalls).
 Of an allocation: `allocation` (time x address, one pool), `allocations` (every pool).
 Of experiments (`lowtide.results.tables.measured.measured`): `cactus`, `performance_profile`, `trace`,
 `incumbents`, `scatter`. All of them take the axes or figure to draw on, return axes to go on with, and
@@ -14,6 +15,7 @@ from .figures.plot_allocation import allocation, allocations
 from .figures.plot_plan import gantt, gantt_inches, residency, residency_inches
 from .figures.plot_profile import profile
 from .figures.plot_runs import SCATTER_INCHES, cactus, performance_profile, scatter
+from .figures.plot_timeline import timeline, timeline_inches
 from .figures.plot_trace import incumbents, trace
 
 __all__ = [
@@ -35,5 +37,7 @@ __all__ = [
     "residency_inches",
     "save",
     "scatter",
+    "timeline",
+    "timeline_inches",
     "trace",
 ]

@@ -13,7 +13,7 @@ from . import plan_drawing as drawing
 from .figure import INCHES, pyplot_figure
 from .plan_drawing import Bar, Lane
 from .plot_profile import plan_and_graph
-from .profile_drawing import COLOURS, draw_areas, label_levels, scale_for, style_axes, write_head
+from .profile_drawing import COLOURS, Scale, draw_areas, label_levels, scale_for, style_axes, write_head
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ...models.graph import Graph
+    from ...models.machine import Tier
     from ...models.verdict import Verification
 
 
@@ -78,25 +79,20 @@ def gantt(
     verdict.raise_if_invalid()
     ax = pyplot_figure(gantt_inches(plan)).subplots() if ax is None else ax
     span = max(verdict.makespan, 1)
-    scale = scale_for(span, 1, counts_ops=_counts_ops(plan))
+    scale = scale_for(span, 1, counts_ops=counts_ops_of(plan))
     ops, copies = drawing.op_kinds(graph, plan), drawing.copy_kinds(graph, plan)
-    lanes = [(lane, ops) for lane in _processors(graph, plan, span)]
-    lanes += [(lane, copies) for lane in _channels(graph, plan, span)]
+    lanes = [(lane, ops) for lane in processor_lanes(graph, plan, span)]
+    lanes += [(lane, copies) for lane in channel_lanes(graph, plan, span)]
 
-    style_axes(ax, scale, span, 1)
-    ax.set(ylim=(len(lanes) - 0.4, -0.6), ylabel="", yticks=[])
-    ax.grid(visible=False)
-    ax.spines["left"].set_visible(False)
-    for y, (lane, colours) in enumerate(lanes):
-        drawing.draw_lane(ax, lane, y, scale.x_unit, span, colours)
+    draw_lanes(ax, lanes, scale, span)
     legends = [
         {kind: Patch(facecolor=colour) for kind, colour in ops.items()},
         {f"copies of {kind}": Patch(facecolor=colour) for kind, colour in copies.items()},
     ]
     write_head(
         ax,
-        _title(item, graph) if title is None else title,
-        _subtitle(item, plan, verdict) if subtitle is None else subtitle,
+        plan_title(item, graph) if title is None else title,
+        plan_subtitle(item, plan, verdict) if subtitle is None else subtitle,
         *legends,
     )
     return ax
@@ -160,20 +156,7 @@ def residency(
     rows: Sequence[Axes] = figure.subplots(len(tiers), 1, sharex=True, squeeze=False)[:, 0].tolist()
     kinds: set[str] = set()
     for ax, tier in zip(rows, tiers, strict=True):
-        memory = memory_profile(graph, plan, tier.name)
-        levels = {"peak": memory.peak} if memory.peak else {}
-        if tier.capacity is not None:
-            levels["capacity"] = tier.capacity
-        end, most = max(int(memory.times[-1]), 1), max(levels.values(), default=0)
-        scale = scale_for(end, most, counts_ops=_counts_ops(plan))
-        style_axes(ax, scale, end, most)
-        unit = scale.y_name.partition(" ")[2]
-        ax.set_ylabel(f"{tier.name} {unit}")
-        draw_areas(ax, memory, scale)
-        label_levels(ax, levels, scale)
-        if not memory.peak:
-            ax.set_yticks([0])
-            ax.text(0.5, 0.5, "never used", transform=ax.transAxes, ha="center", va="center", color="#777777")
+        draw_tier(ax, graph, plan, tier)
         kinds.update(ax.get_legend_handles_labels()[1])
         if ax is not rows[-1]:
             ax.set_xlabel("")
@@ -182,8 +165,8 @@ def residency(
     legend = {kind: Patch(facecolor=colour) for kind, colour in COLOURS.items() if kind in kinds}
     write_head(
         rows[0],
-        _title(item, graph) if title is None else title,
-        _subtitle(item, plan, verdict) if subtitle is None else subtitle,
+        plan_title(item, graph) if title is None else title,
+        plan_subtitle(item, plan, verdict) if subtitle is None else subtitle,
         legend,
     )
     return [*rows]
@@ -195,7 +178,36 @@ def residency_inches(plan: Plan) -> tuple[float, float]:
     return INCHES[0], INCHES[1] if tiers == 1 else 1.4 + 1.7 * tiers
 
 
-def _processors(graph: Graph, plan: Plan, span: int) -> list[Lane]:
+def draw_lanes(ax: Axes, lanes: Sequence[tuple[Lane, dict[str, str]]], scale: Scale, span: int) -> None:
+    """Draw lanes with the colours of their kinds, one under the other, over `span` nanoseconds."""
+    style_axes(ax, scale, span, 1)
+    ax.set(ylim=(len(lanes) - 0.4, -0.6), ylabel="", yticks=[])
+    ax.grid(visible=False)
+    ax.spines["left"].set_visible(False)
+    for y, (lane, colours) in enumerate(lanes):
+        drawing.draw_lane(ax, lane, y, scale.x_unit, span, colours)
+
+
+def draw_tier(ax: Axes, graph: Graph, plan: Plan, tier: Tier) -> None:
+    """Draw the memory of a tier, stacked by kind of tensor, with its peak and its capacity."""
+    memory = memory_profile(graph, plan, tier.name)
+    levels = {"peak": memory.peak} if memory.peak else {}
+    if tier.capacity is not None:
+        levels["capacity"] = tier.capacity
+    end, most = max(int(memory.times[-1]), 1), max(levels.values(), default=0)
+    scale = scale_for(end, most, counts_ops=counts_ops_of(plan))
+    style_axes(ax, scale, end, most)
+    unit = scale.y_name.partition(" ")[2]
+    ax.set_ylabel(f"{tier.name} {unit}")
+    draw_areas(ax, memory, scale)
+    label_levels(ax, levels, scale)
+    if not memory.peak:
+        ax.set_yticks([0])
+        ax.text(0.5, 0.5, "never used", transform=ax.transAxes, ha="center", va="center", color="#777777")
+
+
+def processor_lanes(graph: Graph, plan: Plan, span: int) -> list[Lane]:
+    """Return the lane of the runs of each processor."""
     lanes = []
     for processor in plan.machine.processors:
         bars = [
@@ -208,7 +220,8 @@ def _processors(graph: Graph, plan: Plan, span: int) -> list[Lane]:
     return lanes
 
 
-def _channels(graph: Graph, plan: Plan, span: int) -> list[Lane]:
+def channel_lanes(graph: Graph, plan: Plan, span: int) -> list[Lane]:
+    """Return the lane of the copies of each channel."""
     lanes = []
     for channel in plan.machine.channels:
         bars, moved = [], 0
@@ -243,22 +256,25 @@ def _busy(bars: Sequence[Bar], span: int) -> str:
     return f"{100 * busy / span:.3g} % busy"
 
 
-def _counts_ops(plan: Plan) -> bool:
+def counts_ops_of(plan: Plan) -> bool:
+    """Return whether time counts ops: every run lasts one unit."""
     return all(run.end - run.start == 1 for run in plan.runs)
 
 
-def _title(item: Result | Plan, graph: Graph) -> str:
+def plan_title(item: Result | Plan, graph: Graph) -> str:
+    """Return the instance of a result, or the name of a plan's graph."""
     return item.instance if isinstance(item, Result) else item.graph_name or graph.name
 
 
-def _subtitle(item: Result | Plan, plan: Plan, verdict: Verification) -> str:
+def plan_subtitle(item: Result | Plan, plan: Plan, verdict: Verification) -> str:
+    """Return method, counts, makespan and stall in one line."""
     words = [item.method, str(item.status)] if isinstance(item, Result) else ["verified plan"]
     words.append(_number(len(plan.runs), "run", "runs"))
     if verdict.recomputed:
         words.append(f"{verdict.recomputed:,} of them again")
     if plan.copies:
         words.append(_number(len(plan.copies), "copy", "copies"))
-    if not _counts_ops(plan):
+    if not counts_ops_of(plan):
         name = "makespan" if plan.period is None else "period"
         words.append(f"{name} {format_duration(verdict.makespan)}")
         words += [f"stall {format_duration(verdict.stall)}"] if verdict.stall else []

@@ -86,15 +86,20 @@ class Setting:
 ENDLESS_HORIZON = 10**15
 
 
-FINER = (8 * MIB, 4 * MIB, 32 * MIB)
-"""Chunks at which the best settings are tried again."""
+PARTS = 512
+"""Of a small device: larger chunks are too coarse for it."""
+FINER = (0.5, 0.25, 2.0)
+"""Chunks at which the best settings are tried again, in those of the first round."""
 AGAIN = 2
 """Settings that are tried again."""
 
 
-def portfolio() -> list[Setting]:
+def portfolio(problem: Placement) -> list[Setting]:
     """Return the settings of the first round, the most promising first."""
+    capacity = problem.machine.tiers[0].capacity
     base = Setting()
+    if capacity is not None:
+        base = replace(base, chunk=min(base.chunk, max(1, capacity // PARTS)))
     return [
         base,
         replace(base, gate=False),
@@ -125,7 +130,7 @@ def try_settings(problem: Placement, context: Context, expired: Callable[[], boo
     """Offer the plan of every setting, then of the best ones at other chunks; return why there is none."""
     detail = ""
     results: list[tuple[int, int]] = []
-    settings = portfolio()
+    settings = portfolio(problem)
 
     def attempt(setting: Setting) -> int | None:
         nonlocal detail
@@ -141,9 +146,10 @@ def try_settings(problem: Placement, context: Context, expired: Callable[[], boo
         if (value := attempt(setting)) is not None:
             results.append((value, number))
     for _, number in [] if problem.whole else sorted(results)[:AGAIN]:
-        for chunk in FINER:
+        for factor in FINER:
             if expired() or context.closed:
                 break
+            chunk = max(1, int(settings[number].chunk * factor))
             attempt(replace(settings[number], chunk=chunk))
     return detail if context.answer is None else ""
 
@@ -151,7 +157,7 @@ def try_settings(problem: Placement, context: Context, expired: Callable[[], boo
 def first_plan(problem: Placement, context: Context) -> Plan | str:
     """Return the plan of the first setting that has one, else why the last one has none."""
     plan: Plan | str = "no time"
-    for setting in portfolio():
+    for setting in portfolio(problem):
         if context.expired:
             break
         plan = planned(problem, setting)

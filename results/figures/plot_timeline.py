@@ -1,0 +1,140 @@
+"""The timeline of a plan for several tiers: ops, stalls, copies, and the memory of every tier under them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from ...models.plan import Plan
+from ...models.result import Result
+from ...models.units import format_duration
+from ...models.verify import verify
+from . import plan_drawing as drawing
+from .figure import INCHES, pyplot_figure
+from .plan_drawing import Bar, Lane
+from .plot_plan import (
+    channel_lanes,
+    counts_ops_of,
+    draw_lanes,
+    draw_tier,
+    plan_subtitle,
+    plan_title,
+    processor_lanes,
+)
+from .plot_profile import plan_and_graph
+from .profile_drawing import COLOURS, scale_for, write_head
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from ...models.graph import Graph
+
+STALL = "stall"
+STALL_COLOUR = "#CC3311"
+_LANE, _TIER = 0.42, 1.35  # inches
+
+
+def timeline(
+    item: Result | Plan,
+    graph: Graph | None = None,
+    figure: Figure | None = None,
+    *,
+    start: Mapping[str, tuple[str, ...]] | None = None,
+    title: str | None = None,
+    subtitle: str | None = None,
+) -> list[Axes]:
+    """Draw what happens when, and how full each tier is then.
+
+    At the top one lane for the ops of each processor, one for its stalls, and one for each channel, as in
+    `gantt`; below the memory of every tier, stacked by kind of tensor, on the same axis of time.
+
+    Parameters
+    ----------
+    item
+        A result with a plan, or a plan.
+    graph
+        The graph of a plan; a result has its own.
+    figure
+        Where to draw; default: a new pyplot figure of `timeline_inches`.
+    start
+        Where tensors of a kind may be at time 0, as for `lowtide.verify`.
+    title, subtitle
+        Default: the instance; makespan, stall and counts.
+
+    Returns
+    -------
+    list of matplotlib.axes.Axes
+        The axes of the lanes, then those of each tier, innermost first.
+
+    Raises
+    ------
+    UsageError
+        If there is no plan or no graph.
+    VerificationError
+        If the plan does not verify: nothing is drawn of such a plan.
+    BackendUnavailable
+        If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> result = lt.solve(lt.Peak(lt.load("gen:chain?n=5&seed=1")), method="greedy")
+    >>> len(lt.plot.timeline(result, figure=lt.plot.new_figure()))
+    2
+    """
+    from matplotlib.patches import Patch
+
+    plan, graph = plan_and_graph(item, graph, "timeline")
+    verdict = verify(graph, plan, start_tiers=start)
+    verdict.raise_if_invalid()
+    figure = pyplot_figure(timeline_inches(plan)) if figure is None else figure
+    span = max(verdict.makespan, 1)
+    ops, copies = drawing.op_kinds(graph, plan), drawing.copy_kinds(graph, plan)
+    lanes: list[tuple[Lane, dict[str, str]]] = []
+    for lane, processor in zip(processor_lanes(graph, plan, span), plan.machine.processors, strict=True):
+        lanes.append((lane, ops))
+        if (stalls := _stalls(plan, processor.name, span)) is not None:
+            lanes.append((stalls, {STALL: STALL_COLOUR}))
+    lanes += [(lane, copies) for lane in channel_lanes(graph, plan, span)]
+    tiers = plan.machine.tiers
+    heights = [_LANE * len(lanes), *[_TIER] * len(tiers)]
+    rows: list[Axes] = figure.subplots(
+        len(heights), 1, sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights}
+    )[:, 0].tolist()
+    kinds = set(copies)
+    for ax, tier in zip(rows[1:], tiers, strict=True):
+        draw_tier(ax, graph, plan, tier)
+        kinds.update(ax.get_legend_handles_labels()[1])
+    draw_lanes(rows[0], lanes, scale_for(span, 1, counts_ops=counts_ops_of(plan)), span)
+    for ax in rows[:-1]:
+        ax.set_xlabel("")
+        ax.tick_params(labelbottom=False)
+    figure.align_ylabels(rows)
+    write_head(
+        rows[0],
+        plan_title(item, graph) if title is None else title,
+        plan_subtitle(item, plan, verdict) if subtitle is None else subtitle,
+        {kind: Patch(facecolor=colour) for kind, colour in ops.items()},
+        {kind: Patch(facecolor=colour) for kind, colour in COLOURS.items() if kind in kinds},
+    )
+    return rows
+
+
+def timeline_inches(plan: Plan) -> tuple[float, float]:
+    """Return width and height of a figure in which lanes and tiers have good heights."""
+    machine = plan.machine
+    lanes = 2 * len(machine.processors) + len(machine.channels)
+    return INCHES[0], 1.5 + _LANE * lanes + _TIER * len(machine.tiers)
+
+
+def _stalls(plan: Plan, processor: str, span: int) -> Lane | None:
+    """Return the lane of the times between the runs of a processor; None if there are none."""
+    runs = sorted((r.start, r.end) for r in plan.runs if r.processor == processor)
+    edges = [(0, 0), *runs, (span, span)]
+    bars = [Bar(a[1], b[0], STALL) for a, b in pairwise(edges) if b[0] > a[1]]
+    if not bars or not runs:
+        return None
+    total = sum(bar.end - bar.start for bar in bars)
+    return Lane("stalls", f"{100 * total / span:.3g} %\n{format_duration(total)}", bars, 1)
