@@ -416,6 +416,14 @@ METHODS = (
         options=(("tick", "ns between the times at which things may start (default: loses nothing)"),),
         engine="cpsat",
     ),
+    Method(
+        name="tmof",
+        problem="placement",
+        run=".placement_tmof:solve_tmof",
+        summary="single runs: MILP of whole tensors that leave and return in parts beside the ops between",
+        source="Lin et al., TMOF, HPCA 2023, as inferred",
+        engine="highs",
+    ),
 )
 """The methods of the suite."""
 
