@@ -37,6 +37,7 @@ def load(spec: str | os.PathLike[str], **options: object) -> Graph:
     ``graph.graphml(.gz)``        GraphML through networkx
     ``onnx:NAME?batch=32&train=1``  a network that ships inside the onnx package; ``weights=1`` keeps
                                   the weights; any other option gives a symbolic dimension its size
+    ``g10:FOLDER?clock_mhz=1200`` statistics that the public artifact of G10 (MICRO 2023) writes
     ``gen:FAMILY?n=32&seed=1``    generated; each family has its own options
     ``torch:NAME?train=1``        a network of ours traced with torch; each has its own options
     ``catalogue:NAME``            bundled
@@ -86,6 +87,12 @@ def _load(parsed: Spec, given: Mapping[str, object]) -> Graph:
         return _load_onnx(parsed, given)
     if parsed.scheme == "path" and parsed.name.lower().endswith(".onnx"):
         return _load_onnx(parsed, given)
+    if parsed.scheme == "g10":
+        from .g10_statistics import CLOCK_MHZ, read_g10
+
+        clock = Parameter(CLOCK_MHZ, "clock of the GPU", least=1)
+        values = typed_options(given, {"clock_mhz": clock}, str(parsed))
+        return read_g10(parsed.name, int(values["clock_mhz"]))
     typed_options(given, {}, str(parsed))
     if parsed.scheme == "catalogue":
         from .catalogue import load_entry
