@@ -71,7 +71,8 @@ def _decide(case: Case, score: str) -> Decisions:
     points = scores(case, score, load)
     while load.max() > case.memory:
         peak = int(np.argmax(load))
-        around = np.array([any(a <= peak < b for a, b in case.away_ops(g, NEVER)) for g in range(len(tier))])
+        around = (case.gap_first < peak) & (peak < case.gap_next)
+        around |= (case.gap_next < NEVER) & (peak < case.gap_next - case.ops)
         open_gaps = np.flatnonzero(around & ~closed)
         if not len(open_gaps):
             break

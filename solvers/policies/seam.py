@@ -53,6 +53,8 @@ def follow(
     context.raise_bound(int(case.duration.sum()), kind="sum of durations")
     variants = []
     for variant in decide(case):
+        if variants and context.expired:
+            break
         variants.append(variant)
         if first and simulate(case, variant[1]).time is not None:
             variants = [variant]
