@@ -25,7 +25,7 @@ plan that does not fit does so by emergency evictions, which are counted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,12 +42,15 @@ LINE = 99
 """Percent of the device."""
 
 
-@dataclass
 class Ledger:
-    """Bytes that each channel can still move during each op (rows: the four channels)."""
+    """Bytes that each channel can still move during each op, `left`, and those booked (rows: channels)."""
 
-    case: Case
-    left: Integers
+    def __init__(self, case: Case) -> None:
+        rates = case.table[kernel.RATE, :4]
+        self.case = case
+        self.left: Integers = rates[:, None] * case.duration[None, :] // kernel.SCALE
+        self.full = self.left.copy()
+        self.booked = np.zeros_like(self.left)
 
     def forwards(self, channel: int, op: int, nbytes: int, end: int) -> tuple[int, list[tuple[int, int]]]:
         """Return the op at which bytes from `op` on are through, at most `end`, and what is taken where."""
@@ -70,31 +73,22 @@ class Ledger:
         return (op if nbytes <= 0 else first - 1), taken
 
     def book(self, channel: int, taken: list[tuple[int, int]]) -> None:
-        """Take bytes; channels that share a group lose them as well, or what the group has not left."""
-        table = self.case.table
+        """Take bytes; what is left of a channel is limited by what is left of its groups as well."""
+        groups = self.case.table[kernel.GROUPS, : 5 * self.case.sizes[4]].reshape(-1, 5)
         for op, nbytes in taken:
-            self.left[channel, op] -= nbytes
-            for g in range(self.case.sizes[4]):
-                group = table[kernel.GROUPS, 5 * g : 5 * g + 5]
-                if not group[1 + channel]:
-                    continue
-                duration = int(self.case.duration[op])
-                for other in range(4):
-                    if group[1 + other] and other != channel:
-                        spare = int(group[0] - table[kernel.RATE, other]) * duration // kernel.SCALE
-                        used = int(table[kernel.RATE, channel]) * duration // kernel.SCALE - int(
-                            self.left[channel, op]
-                        )
-                        over = max(0, used - max(spare, 0))
-                        full = int(table[kernel.RATE, other]) * duration // kernel.SCALE
-                        self.left[other, op] = max(0, min(int(self.left[other, op]), full - over))
+            self.booked[channel, op] += nbytes
+            left = self.full[:, op] - self.booked[:, op]
+            for group in groups:
+                members = group[1:] > 0
+                shared = group[0] * self.case.duration[op] // kernel.SCALE - self.booked[members, op].sum()
+                left[members] = np.minimum(left[members], shared)
+            self.left[:, op] = np.maximum(left, 0)
 
 
 def decide(case: Case) -> Candidates:
     """Return the policy's decisions."""
     n, gaps = case.ops, len(case.gap_tensor)
-    rates = case.table[kernel.RATE, :4]
-    ledger = Ledger(case, (rates[:, None] * case.duration[None, :] // kernel.SCALE).astype(np.int64))
+    ledger = Ledger(case)
     line = case.memory * LINE // 100
     load, outside = case.live.copy(), Outside(case)
     base = stay(case)

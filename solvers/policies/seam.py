@@ -51,7 +51,7 @@ def follow(
         chunk = context.option("chunk", 1) * MIB
     case = make_case(problem, chunk)
     context.raise_bound(int(case.duration.sum()), kind="sum of durations")
-    variants = []
+    variants: list[tuple[str, Decisions]] = []
     for variant in decide(case):
         if variants and context.expired:
             break

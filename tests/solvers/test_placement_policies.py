@@ -9,6 +9,7 @@ import lowtide as lt
 from lowtide.solvers.algorithms.placement.simulator_case import make_case
 from lowtide.solvers.policies.autoswap import SCORES, scores
 from lowtide.solvers.policies.belady import evictions
+from lowtide.solvers.policies.g10 import Ledger
 from lowtide.solvers.policies.loads import turn_of
 from tests.placement_cases import machine, random_graph
 from tests.random_decisions import random_problem
@@ -90,6 +91,21 @@ def test_belady_evicts_what_is_used_last() -> None:
     found = evictions(case)
     assert [(int(case.tensor[case.gap_tensor[g]]), op) for g, op in found.items()] == [(0, 3)]
     assert lt.solve(problem, "belady").objective == 8000 + 1000  # f3 waits for the rest of the copy of x0
+
+
+def test_the_ledger_never_books_more_than_bandwidth_times_time() -> None:
+    case = make_case(lt.Placement(chain(6), machine(40, None)))
+    ledger, rng = Ledger(case), np.random.default_rng(1)
+    for _ in range(60):
+        channel, op = int(rng.integers(0, 4)), int(rng.integers(0, 20))
+        move = ledger.forwards if channel < 2 else ledger.backwards
+        stop = op + 12 if channel < 2 else op - 12
+        ledger.book(channel, move(channel, op, int(rng.integers(1, 30)), stop)[1])
+        assert ledger.left.min() >= 0
+        for low, cap in ((0, 5), (2, 6)):  # 5 MB/s out and 6 MB/s in together, 1000 ns per op
+            assert ledger.booked[low : low + 2].sum(axis=0).max() <= cap
+        assert (ledger.booked <= ledger.full).all()
+    assert ledger.booked.sum() > 100
 
 
 def test_the_turn_is_behind_the_loss() -> None:
