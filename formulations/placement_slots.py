@@ -57,6 +57,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from .linear_program import SECOND, LinearProgram, ProgramBuilder
+from .peak_data import ModelSize
 from .placement_data import Life, PlacementData
 
 Columns = dict[tuple[int, int, int], int]
@@ -77,6 +78,12 @@ class SlotProgram:
 def instants(data: PlacementData, life: Life) -> range:
     """Return the instants of a life."""
     return range(2 * life.born + 2, (2 * data.n if life.kept else 2 * life.accesses[-1]) + 1)
+
+
+def size(data: PlacementData) -> ModelSize:
+    """Return about the counts of the program without building it: they grow with the lengths of the lives."""
+    states = sum(len(instants(data, life)) for life in data.lives) * len(data.outer)
+    return ModelSize(variables=4 * states + data.n, constraints=3 * states, terms=16 * states)
 
 
 def build(data: PlacementData, *, stall: int, rounds: int | None = None, reserve: int = 0) -> SlotProgram:

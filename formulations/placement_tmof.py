@@ -97,9 +97,9 @@ def build(data: PlacementData) -> TmofModel:
     --------
     >>> from lowtide.formulations.placement_data import placement_data
     >>> from lowtide.instances.load_placement import load_placement
-    >>> problem = load_placement("gen:skipchain?n=6&machine=v100-16g-pcie3&start=gpu")
+    >>> problem = load_placement("gen:skipchain?n=10&machine=v100-16g-pcie3&start=gpu")
     >>> [list(interval.ops) for interval in build(placement_data(problem)).intervals]
-    []
+    [[3, 4, 5, 6], [3, 4, 5, 6], [4, 5]]
     """
     import pyomo.environ as pyo
 

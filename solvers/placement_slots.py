@@ -1,6 +1,6 @@
 """`slot-lp`: the fastest placement of a single run in bytes, by linear programs over pieces of time.
 
-1. Bounds at once: the sum of the durations, and that of single ops.
+1. Bounds at once: the sum of the durations, and that of single ops. Too large a program is not built.
 2. The program with `ROUNDS` rounds in each piece gives a plan. Where rounding breaks it, it is solved again
    with a little room left free.
 3. If the bounds at hand are not near, the program without limit on the rounds gives one, from safe duals.
@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from ..formulations.linear_program import dual_bound
 from ..formulations.placement_data import PlacementData, placement_data
-from ..formulations.placement_slots import build, window_bound
+from ..formulations.placement_slots import build, size, window_bound
 from ..formulations.placement_slots_plan import decode
 from ..models.placement import Placement
 from ..models.plan import Plan
 from .context import Context, Outcome
+from .engines.memory import refuse_if_too_large
 
 ROUNDS = (8, 64)
 RESERVES = (0, 1, 64)
@@ -26,6 +27,8 @@ NEAR = 2_000
 """The search ends when bound and incumbent differ by less than this part of the incumbent."""
 MOST_ROWS = 20_000
 """Of a program that is solved to a vertex, which takes fewer copies: above, that takes too long."""
+BYTES_PER_TERM = 600
+"""Measured at the peak of building a program of 275,000 coefficients and solving it with HiGHS."""
 DENOMINATOR = 2**90
 
 
@@ -44,6 +47,11 @@ def solve_slots(problem: Placement, context: Context) -> Outcome:
     data = placement_data(problem)
     context.raise_bound(data.ideal, kind="sum of durations")
     context.raise_bound(window_bound(data), kind="single ops")
+    refused = refuse_if_too_large(
+        size(data), bytes_per_term=BYTES_PER_TERM, context=context, what="the slot model"
+    )
+    if refused is not None:
+        return refused
     bounded = False
     for rounds in ROUNDS:
         if not problem.whole and len(data.outer) <= 2:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import lowtide as lt
+from lowtide.formulations import placement_slots
 from lowtide.formulations.placement_data import placement_data
 from lowtide.formulations.placement_slots import build, window_bound
 from lowtide.instances.load_placement import load_placement
@@ -44,7 +45,7 @@ def case(seed: int, *, ops: int = 12, latency: int = 0) -> Placement:
     rng = np.random.default_rng(seed)
     graph = scaled(random_graph(seed, ops), SCALE)
     room = working_set(graph) + int(rng.integers(0, 20)) * SCALE
-    host = None if seed % 2 else 400_000
+    host = None if seed % 2 else 120_000
     bench = machine(room, host, latency=latency, shared=seed % 3 > 0, ssd=seed % 4 > 1)
     return Placement(graph, bench, start=STARTS[seed % 3])
 
@@ -171,3 +172,24 @@ def test_rounds_need_room_for_what_arrives() -> None:
     bound, rounds = build(data, stall=10**9), build(data, stall=10**9, rounds=4)
     assert len(bound.program.cost) == len(rounds.program.cost)
     assert sum(rounds.program.low) != sum(bound.program.low)
+
+
+@pytest.mark.parametrize("part", ["_presence", "_memory", "_capacities", "_channels", "_rows_of_bytes"])
+def test_every_part_of_the_model_matters(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = [case(seed) for seed in (0, 1, 3, 14, 23)]
+    before = [lt.solve(problem, "slot-lp", threads=1) for problem in cases]
+    monkeypatch.setattr(placement_slots, part, lambda *arguments: None)
+    for problem, good in zip(cases, before, strict=True):
+        found = lt.solve(problem, "slot-lp", threads=1)
+        assert good.objective is not None
+        assert good.bound is not None
+        worse = found.objective is None or found.objective > 1.002 * good.objective
+        if worse or found.bound is None or found.bound < 0.999 * good.bound:
+            return
+    pytest.fail("nothing got worse")
+
+
+def test_too_large_a_program_is_not_built() -> None:
+    result = lt.solve(case(1), "slot-lp", threads=1, memory_limit=10**5)
+    assert result.status is lt.Status.UNKNOWN
+    assert result.reason == "memory"
