@@ -86,7 +86,9 @@ def size(data: PlacementData) -> ModelSize:
     return ModelSize(variables=4 * states + data.n, constraints=3 * states, terms=16 * states)
 
 
-def build(data: PlacementData, *, stall: int, rounds: int | None = None, reserve: int = 0) -> SlotProgram:
+def build(
+    data: PlacementData, *, stall: int, rounds: int | None = None, reserve: int = 0, margin: int = 0
+) -> SlotProgram:
     """Return the program.
 
     Parameters
@@ -99,6 +101,8 @@ def build(data: PlacementData, *, stall: int, rounds: int | None = None, reserve
         N; None: without limit, the bound.
     reserve
         Bytes of each memory left free where possible, for rounding.
+    margin
+        ns at the end of each run in which nothing is copied, for rounding (with rounds only).
 
     Examples
     --------
@@ -114,7 +118,7 @@ def build(data: PlacementData, *, stall: int, rounds: int | None = None, reserve
     _presence(columns)
     _memory(columns, rounds, reserve)
     _capacities(columns, rounds, reserve)
-    _channels(columns, rounds)
+    _channels(columns, rounds, margin)
     if rounds is not None:
         _rows_of_bytes(columns)
     return SlotProgram(
@@ -266,7 +270,7 @@ def _ends_of_rounds(
         yield [*weights.items(), *flow], rounds
 
 
-def _channels(columns: _Columns, rounds: int | None) -> None:
+def _channels(columns: _Columns, rounds: int | None, margin: int) -> None:
     """(5) Channels and joint caps carry at most their rate times the length of the piece."""
     data, builder = columns.data, columns.builder
     tiers = range(len(data.outer))
@@ -291,7 +295,7 @@ def _channels(columns: _Columns, rounds: int | None) -> None:
                 if not run:
                     row.append((columns.stalls[k], rate))
                 elif rounds is not None:
-                    length = max(0, length - rounds * latency)
+                    length = max(0, length - rounds * latency - margin)
                 builder.row(row, -rate * length, builder.bytes_unit * SECOND)
 
 

@@ -5,6 +5,7 @@
    with a little room left free.
 3. If the bounds at hand are not near, the program without limit on the rounds gives one, from safe duals.
 4. If plan and bound are apart, more rounds.
+5. Where a plan has a few ns of stall that come from rounding only, once more with a margin behind each run.
 
 Plans cut tensors into byte ranges, so a problem with whole tensors gets bounds only.
 """
@@ -23,6 +24,8 @@ from .engines.memory import refuse_if_too_large
 ROUNDS = (8, 64)
 RESERVES = (0, 1, 64)
 """Bytes left free per life, from try to try, and as many hundred-millionths of the memory."""
+MARGIN = 50
+"""ns."""
 NEAR = 2_000
 """The search ends when bound and incumbent differ by less than this part of the incumbent."""
 MOST_ROWS = 20_000
@@ -63,6 +66,10 @@ def solve_slots(problem: Placement, context: Context) -> Outcome:
             bounded = True
         if context.expired or _near(context):
             break
+    if context.incumbent is not None and data.ideal == context.bound and _near(context):
+        plan = None if context.closed else plan_in_rounds(problem, data, context, ROUNDS[0], MARGIN)
+        if plan is not None:
+            context.offer(plan)
     return Outcome(reason="time" if context.expired and not context.closed else None)
 
 
@@ -80,13 +87,15 @@ def longest_stall(data: PlacementData) -> int:
     return 2 * moved * 10**9 // min(rates) + 1 if rates else data.ideal
 
 
-def plan_in_rounds(problem: Placement, data: PlacementData, context: Context, rounds: int) -> Plan | None:
+def plan_in_rounds(
+    problem: Placement, data: PlacementData, context: Context, rounds: int, margin: int = 0
+) -> Plan | None:
     """Return the best plan with so many rounds in each piece, or None if none was found in time."""
     from .engines.highs_lp import primal_values
 
     for reserve in RESERVES:
         room = reserve * (len(data.lives) + data.memory // 10**8)
-        slots = build(data, stall=longest_stall(data), rounds=rounds, reserve=room)
+        slots = build(data, stall=longest_stall(data), rounds=rounds, reserve=room, margin=margin)
         context.progress(f"slot model: {rounds} rounds, {len(slots.program.low)} rows")
         small = len(slots.program.low) <= MOST_ROWS
         values = primal_values(slots.program, context, context.remaining(), vertex=small)
