@@ -34,6 +34,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 
@@ -135,6 +136,13 @@ class Simulation:
     def plan(self) -> Plan:
         """Return the plan."""
         return _plan(self)
+
+
+def is_compiled() -> bool:
+    """Return whether the kernel lies compiled on disk: the first simulation costs no long wait."""
+    source = Path(kernel.__file__)
+    kept = (source.parent / "__pycache__").glob("simulator_kernel.simulate-*.nbc")
+    return any(file.stat().st_mtime >= source.stat().st_mtime for file in kept)
 
 
 def simulate(case: Case, decisions: Decisions) -> Simulation:

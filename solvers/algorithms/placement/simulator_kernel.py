@@ -8,6 +8,7 @@ gaps, places in a queue or channels, as a row's name says.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -15,12 +16,21 @@ from numpy.typing import NDArray
 
 Integers = NDArray[np.int64]
 
-HOST_OUT, SLOW_OUT, HOST_IN, SLOW_IN = range(4)
+
+def _arguments(*bounds: int) -> tuple[Any, ...]:
+    """Return numbers that are passed to functions: numba would compile those anew for each literal."""
+    return tuple(np.int64(k) for k in range(*bounds))
+
+
+HOST_OUT, SLOW_OUT, HOST_IN, SLOW_IN = _arguments(4)
 """Channels; 0 and 1 lead from the device to tiers 1 and 2, and 2 and 3 back."""
 
 SCALE = 10**6
 """Rates are in kB/s, so that bytes * SCALE / rate are nanoseconds."""
 FAR = 2**60
+NOBODY, DEVICE_TIER = _arguments(-1, 1)
+NONE_SPARED = PLANNED_QUEUES = DEVICE_TIER
+URGENT_QUEUES: Any = np.int64(4)
 
 # Rows of the problem: by op (ops + 1 columns), by access in the order of ops and in that of tensors, by
 # tensor (tensors + 1 columns), by chunk, by gap; then capacities, by channel, by group (5 columns each: cap,
@@ -112,7 +122,7 @@ EVENT_AT, EVENT_KIND, EVENT_GAP, EVENT_TURN, EVENT_TIER = range(5)
 WRITE_OUT, LEAVE, RETURN = range(3)
 """Kinds of event: begin to copy, be away from now on, be asked back."""
 
-LOG_RUN, LOG_COPY, LOG_FREE, LOG_VOID = range(4)
+LOG_RUN, LOG_COPY, LOG_FREE, LOG_VOID = _arguments(4)
 """Kinds of row: (kind, op or chunk, channel or tier, start, end)."""
 
 DONE, ENDLESS, STUCK, FULL_LOG = range(4)
@@ -294,7 +304,7 @@ def may_cross(d: Integers, knobs: Integers, s: Integers, log: Integers) -> bool:
     if needed <= 0:
         return True
     if knobs[EAGER]:
-        evict(d, knobs, s, log, needed - x[PENDING], knobs[SPARED], -1)
+        evict(d, knobs, s, log, needed - x[PENDING], knobs[SPARED], NOBODY)
     return False
 
 
@@ -348,7 +358,7 @@ def fire(d: Integers, knobs: Integers, events: Integers, s: Integers, log: Integ
             if s[LEAVING, i] < 0 and leave(d, s, log, i, use, events[EVENT_TIER, e]):
                 enqueue(s, events[EVENT_TIER, e] - 1, i, use)
         else:
-            ask_back(d, s, i, use, 0)
+            ask_back(d, s, i, use, PLANNED_QUEUES)
     return changed
 
 
@@ -401,7 +411,7 @@ def release(d: Integers, s: Integers, log: Integers, c: int) -> None:
     x[PENDING] -= d[BYTES, c]
     if s[ABSENT_CHUNKS, i] == d[CHUNK_FIRST, i + 1] - d[CHUNK_FIRST, i]:
         s[LEAVING, i] = -1
-    write_log(s, log, LOG_FREE, c, 0, x[TIME], x[TIME])
+    write_log(s, log, LOG_FREE, c, DEVICE_TIER, x[TIME], x[TIME])
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
@@ -464,13 +474,13 @@ def start_op(d: Integers, knobs: Integers, barrier: Integers, s: Integers, log: 
             ready = False
             if s[URGENT, i] != x[OP] and (knobs[EAGER] or not is_asked(d, s, i, x[OP])):
                 s[URGENT, i] = x[OP]
-                changed |= ask_back(d, s, i, x[OP], 4)
+                changed |= ask_back(d, s, i, x[OP], URGENT_QUEUES)
         if d[OP_WRITE, a] and s[COPIES_OUT, i]:
             ready = False
     lack = x[USED] + needed_by(d, s, k) - d[LIMITS, 0]
     if lack > 0:
         if knobs[EAGER] and lack > x[PENDING]:
-            changed |= evict(d, knobs, s, log, lack - x[PENDING], knobs[SPARED], -1)
+            changed |= evict(d, knobs, s, log, lack - x[PENDING], knobs[SPARED], NOBODY)
             lack = x[USED] + needed_by(d, s, k) - d[LIMITS, 0]
         if lack > 0:
             return changed
@@ -504,7 +514,7 @@ def start_op(d: Integers, knobs: Integers, barrier: Integers, s: Integers, log: 
             s[URGENT, i] = -1
             for c in range(d[CHUNK_FIRST, i], d[CHUNK_FIRST, i + 1]):
                 s[DEVICE, c] = PRESENT
-    write_log(s, log, LOG_RUN, k, 0, x[TIME], x[RUN_END])
+    write_log(s, log, LOG_RUN, k, DEVICE_TIER, x[TIME], x[RUN_END])
     return True
 
 
@@ -559,7 +569,7 @@ def bury(d: Integers, s: Integers, log: Integers, c: int) -> None:
     x = s[SCALARS]
     s[DEVICE, c] = GONE
     x[USED] -= d[BYTES, c]
-    write_log(s, log, LOG_FREE, c, 0, x[TIME], x[TIME])
+    write_log(s, log, LOG_FREE, c, DEVICE_TIER, x[TIME], x[TIME])
     i = d[OWNER, c]
     for tier in (1, 2):
         if s[COPY + tier - 1, c] == VALID and not (d[INITIAL, i] and s[START, i] == tier):
@@ -806,7 +816,7 @@ def rescue(d: Integers, knobs: Integers, s: Integers, log: Integers) -> bool:
             i = d[OP_TENSOR, a]
             if s[ALIVE, i] and s[ABSENT_CHUNKS, i] and s[URGENT, i] != x[OP]:
                 s[URGENT, i] = x[OP]
-                changed |= ask_back(d, s, i, x[OP], 4)
+                changed |= ask_back(d, s, i, x[OP], URGENT_QUEUES)
         lack = x[USED] + needed_by(d, s, k) - d[LIMITS, 0]
     head = s[HEAD, HOST_OUT]
     if head < s[TAIL, HOST_OUT] and d[RATE, SLOW_OUT] and d[RATE, SLOW_IN]:
@@ -815,7 +825,7 @@ def rescue(d: Integers, knobs: Integers, s: Integers, log: Integers) -> bool:
         s[LEAVING_TO, s[QUEUE + HOST_OUT, place]] = 2
         changed |= enqueue(s, SLOW_OUT + 4, s[QUEUE + HOST_OUT, place], s[QUEUE_USE + HOST_OUT, place])
     if lack > x[PENDING]:
-        changed |= evict(d, knobs, s, log, lack - x[PENDING], 0, -1)
+        changed |= evict(d, knobs, s, log, lack - x[PENDING], NONE_SPARED, NOBODY)
     if not changed and x[FORCED] == 0:
         x[FORCED] = 1
         changed = True
