@@ -122,7 +122,7 @@ def test_bad_experiment_starts_and_writes_nothing(experiment: Path) -> None:
     lines = done.stderr.splitlines()
     assert [line.startswith("lowtide: error: exp.toml:") for line in lines] == [True, True]
     assert "2: limits, second: found an unknown key, did you mean seconds?" in lines[0]
-    assert "6: runs 1, methods 1: found 'gredy', did you mean greedy?" in lines[1]
+    assert "6: runs 1, methods 1: found 'gredy', did you mean greedy" in lines[1]
     assert contents(experiment) == before
 
 

@@ -43,7 +43,7 @@ def test_record_of_a_run_that_is_proved(tmp_path: Path) -> None:
     assert record["cpu_seconds"] > 0
     assert 10**6 < record["peak_rss"] < 2 << 30
     assert record["machine"]["cores"] >= 1
-    assert record["trace"][-1][1:] == [12, 12]
+    assert record["trace"][-1][1:] == [12, 12, "exhaustive pass"]
     verify(graph, read_plan(tmp_path / record["plan"])).raise_if_invalid()
     assert "incumbent 12, bound 12" in (tmp_path / record["log"]).read_text()
 
