@@ -20,7 +20,8 @@ because these are compiled from the second round on; the first round is in plain
 settles does not wait for the compiled passes to load. Before the second round a local search over orders
 (`lowtide.solvers.algorithms.peak.local_search`) improves the incumbent; before the third, pairs of ops are
 probed (`lowtide.solvers.algorithms.peak.probing`) on graphs where that takes seconds. Where the passes of the
-first round get somewhere, the compiled ones have their turn before a longer search by descents.
+first round get somewhere on a small graph, the compiled ones have their turn before a longer search by
+descents.
 """
 
 from __future__ import annotations
@@ -54,6 +55,9 @@ DESCENTS_GROWTH = 8
 
 RUNS = 6
 """Of the local search: with no time limit they end it."""
+
+SMALL = 128
+"""Up to this many ops compiled passes are worth their loading before a longer search by descents."""
 
 PROBED = 300
 """Up to this many ops pairs are probed, for an eighth of what is left of the time."""
@@ -124,7 +128,7 @@ def widen(problem: Peak, context: Context, expired: Callable[[], bool]) -> Outco
         if promising or effort > GROWTH * tried:
             tried, effective = effort, passes.run(effort)
             promising = passes.reach >= len(graph.ops) // PROMISING
-        if search is not None and more and not (promising and effort == EFFORT):
+        if search is not None and more and not (promising and effort == EFFORT and len(graph.ops) <= SMALL):
             descents *= DESCENTS_GROWTH
             more = _descend(context, search, descents, passes.nbytes, expired)
         if not effective and not more and not context.closed and not expired():
