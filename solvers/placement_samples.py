@@ -2,8 +2,8 @@
 
 Any samples give a bound; those that matter surround the stalls of good plans. A few coarse ones, the op of
 most live bytes in each of `BINS` equal spans of time, stand for the rest of the iteration. Around every
-cluster of stalls of the incumbent every op is sampled at its start and its end, first a few ops, then twice
-as many from round to round, as long as the program stays solvable in the time.
+cluster of stalls of the incumbent ops are sampled at their start and their end, first a few before it, then
+four times as many from round to round; where that makes too many samples, only every second, third, ... op.
 
 The values of an interior point method are turned into integers over `DENOMINATOR` and evaluated exactly by
 weak duality (`lowtide.formulations.linear_program.dual_bound`): the bound needs no trust in the solver.
@@ -27,13 +27,14 @@ SMALLEST = 2**20
 """Tensors below it, and below a 40,000th of the memory, count only where they are accessed."""
 SHORTEST = 20_000
 """ns: shorter ops are not sampled in windows of long iterations."""
-FIRST_REACH = 24
-"""Ops sampled before a cluster of stalls in the first round."""
+ROUNDS = ((24, 120), (96, 200), (384, 300))
+"""Ops sampled before a cluster of stalls, and how many samples there are around all of them, by round."""
 BEHIND = 8
 """Ops sampled behind one."""
 JOINED = 12
 """Ops between stalls of one cluster at most."""
-MOST_SAMPLES = 700
+SMALL = 350
+"""Samples up to which an iteration is sampled at every op."""
 DENOMINATOR = 2**90
 
 
@@ -50,30 +51,27 @@ def solve_samples(problem: Placement, context: Context) -> Outcome:
 
 
 def raise_by_samples(problem: Placement, context: Context) -> Outcome:
-    """Solve programs with more and more samples until the bound meets the incumbent or stops rising."""
+    """Solve programs with more and more samples until the bound meets the incumbent."""
     from .engines.highs_lp import dual_values
 
     ideal = ideal_time(problem)
-    reach, flat = FIRST_REACH, 0
-    while not context.closed and not context.expired and flat < 1:
+    done: list[int] = []
+    for reach, most in ROUNDS:
+        if context.closed or context.expired:
+            break
         stall = None if context.incumbent is None else context.incumbent - ideal
         data = sample_data(problem, ideal if stall is None else stall)
-        samples = chosen_samples(data, context.answer, reach)
-        if samples is None:
+        samples = chosen_samples(data, context.answer, reach, most)
+        if samples == done:
             break
+        done = samples
         program = build(data, samples)
         context.progress(f"linear program: {len(samples)} samples, {len(program.low)} rows")
         values = dual_values(program, context, context.remaining())
         if values is None:
             break
         bound = ideal + dual_bound(program, [round(y * DENOMINATOR) for y in values], DENOMINATOR)
-        flat = (
-            0
-            if context.bound is None or bound - context.bound > (context.incumbent or 0) // 10**5
-            else flat + 1
-        )
         context.raise_bound(bound, kind="sampled states")
-        reach *= 2
     return Outcome(reason="time" if context.expired and not context.closed else None)
 
 
@@ -146,8 +144,8 @@ def sample_data(problem: Placement, stall: int) -> SampleData:
     )
 
 
-def chosen_samples(data: SampleData, plan: Plan | None, reach: int) -> list[int] | None:
-    """Return samples: coarse ones, and every op around the stalls of a plan; None if they are too many.
+def chosen_samples(data: SampleData, plan: Plan | None, reach: int, most: int) -> list[int]:
+    """Return samples: coarse ones, and ops around the stalls of a plan.
 
     Parameters
     ----------
@@ -157,16 +155,18 @@ def chosen_samples(data: SampleData, plan: Plan | None, reach: int) -> list[int]
         The incumbent, or None: then small iterations are sampled at every op.
     reach
         How many ops before each cluster of stalls.
+    most
+        About how many samples around all clusters.
     """
     n = len(data.duration)
-    if 2 * n <= MOST_SAMPLES // 2:
+    if 2 * n <= SMALL:
         return list(range(2 * n))
-    samples = {2 * k for k in _coarse(data)}
-    for low, high in _clusters(plan):
-        for k in range(low - reach, high + BEHIND + 1):
-            if data.duration[k % n] >= SHORTEST:
-                samples |= {2 * (k % n), 2 * (k % n) + 1}
-    return sorted(samples) if len(samples) <= MOST_SAMPLES else None
+    clusters = _clusters(plan)
+    near = {k % n for low, high in clusters for k in range(low - reach, high + BEHIND + 1)}
+    ops = [k for k in sorted(near) if data.duration[k] >= SHORTEST]
+    step = max(1, -(-2 * len(ops) // most))
+    picked = {*ops[::step], *(k for ends in clusters for k in ends)}
+    return sorted({2 * k for k in _coarse(data)} | {2 * k + half for k in picked for half in (0, 1)})
 
 
 def _coarse(data: SampleData) -> list[int]:

@@ -79,6 +79,14 @@ def test_a_single_run_that_fits_needs_no_time() -> None:
     assert result.objective == sum(op.duration_ns for op in graph.ops)
 
 
+def test_auto_closes_the_gap_of_a_single_run() -> None:
+    graph = random_graph(2, 8)
+    result = lt.solve(Placement(graph, machine(working_set(graph) + 6, None)), "auto", time_limit=60)
+    assert result.status in ("optimal", "feasible")
+    assert result.gap is not None
+    assert result.gap < 0.1
+
+
 def test_what_must_start_on_the_device_does_not_fit() -> None:
     graph = random_graph(3)
     weights = sum(t.nbytes for t in graph.tensors if t.kind == "weight")

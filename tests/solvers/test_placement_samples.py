@@ -18,7 +18,7 @@ from tests.placement_cases import machine, random_graph, working_set
 
 def bound_of(problem: Placement, stall: int, samples: list[int] | None = None) -> int:
     data = sample_data(problem, stall)
-    program = build(data, samples or chosen_samples(data, None, 0) or [])
+    program = build(data, samples or chosen_samples(data, None, 0, 0))
     values = dual_values(program, Context(problem=problem), 60)
     assert values is not None
     return dual_bound(program, [round(y * DENOMINATOR) for y in values], DENOMINATOR)
