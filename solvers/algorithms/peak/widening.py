@@ -38,11 +38,14 @@ from .local_search import improve_by_local_search
 from .probing import probing_bound
 from .state_space import MASK_LIMIT, state_space
 
-EFFORT = 10_000
+EFFORT = 40_000
 """Steps that a pass of the first round may look at."""
 
-FIRST_GROWTH = 512
-"""Effort of the passes in the second round, where they are compiled, over that in the first one."""
+SMALL, SMALL_EFFORT = 128, 10_000
+"""Up to this many ops they are fewer: compiled passes, loading included, settle more in the same time."""
+
+SECOND_EFFORT = 5_000_000
+"""The same for the second round, where passes are compiled."""
 
 GROWTH = 16
 """The same for later rounds."""
@@ -55,9 +58,6 @@ DESCENTS_GROWTH = 8
 
 RUNS = 6
 """Of the local search: with no time limit they end it."""
-
-SMALL = 128
-"""Up to this many ops compiled passes are worth their loading before a longer search by descents."""
 
 PROBED = 300
 """Up to this many ops pairs are probed, for an eighth of what is left of the time."""
@@ -114,12 +114,13 @@ def widen(problem: Peak, context: Context, expired: Callable[[], bool]) -> Outco
     """
     graph, passes = problem.graph, _Passes(problem, context, expired)
     search = DescentSearch(graph) if len(graph.ops) <= MASK_LIMIT else None  # beyond it, masks are too large
-    effort, descents, tried, effective = EFFORT, DESCENTS, 0, True
+    first = SMALL_EFFORT if len(graph.ops) <= SMALL else EFFORT
+    effort, descents, tried, effective = first, DESCENTS, 0, True
     more = search is not None and _descend(context, search, descents, passes.nbytes, expired)
     while not context.closed and not expired():
-        if effort == FIRST_GROWTH * EFFORT:
+        if effort == SECOND_EFFORT:
             _search_locally(problem, context, expired)
-        elif effort == GROWTH * FIRST_GROWTH * EFFORT and len(graph.ops) <= PROBED:
+        elif effort == GROWTH * SECOND_EFFORT and len(graph.ops) <= PROBED:
             _probe(problem, context, expired)
         context.progress(f"executed sets, {effort} steps a pass")
         width = max(1, effort // (STEPS_PER_SET * max(1, len(graph.ops))))
@@ -128,12 +129,12 @@ def widen(problem: Peak, context: Context, expired: Callable[[], bool]) -> Outco
         if promising or effort > GROWTH * tried:
             tried, effective = effort, passes.run(effort)
             promising = passes.reach >= len(graph.ops) // PROMISING
-        if search is not None and more and not (promising and effort == EFFORT and len(graph.ops) <= SMALL):
+        if search is not None and more and not (promising and effort == SMALL_EFFORT):
             descents *= DESCENTS_GROWTH
             more = _descend(context, search, descents, passes.nbytes, expired)
         if not effective and not more and not context.closed and not expired():
             return Outcome(reason="memory", detail=f"{effort} steps a pass")
-        effort *= GROWTH if effort > EFFORT else FIRST_GROWTH
+        effort = SECOND_EFFORT if effort == first else GROWTH * effort
     return Outcome() if context.closed else Outcome(reason="time")
 
 
