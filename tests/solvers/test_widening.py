@@ -62,9 +62,9 @@ def test_narrow_rounds_leave_true_bounds(graph: Graph) -> None:
         return asked > 30
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(widening, "EFFORT", 2)
+        patch.setattr(widening, "SMALL_EFFORT", 2)
         patch.setattr(widening, "DESCENTS", 2)
-        patch.setattr(widening, "FIRST_GROWTH", 2)
+        patch.setattr(widening, "SECOND_EFFORT", 4)
         patch.setattr(widening, "GROWTH", 2)
         widen(lt.Peak(graph), context, expired)
     optimum, _ = brute_force_peak(graph)
