@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-all lint bench bench-compilers bench-offsets clean
+.PHONY: demo test test-all lint bench bench-compilers bench-offsets bench-placement clean
 
 demo: $(READY)
 	$(BIN)/lowtide demo
@@ -32,6 +32,10 @@ bench-compilers: $(READY)
 bench-offsets: $(READY)
 	$(BIN)/python results/reproductions/offsets_heights.py
 	$(BIN)/python results/reproductions/offsets_speed.py --minimalloc "$(MINIMALLOC)" $(if $(OMNIMALLOC),--omnimalloc "$(OMNIMALLOC)")
+
+bench-placement: $(READY)
+	$(BIN)/python results/reproductions/placement_chains.py
+	$(BIN)/python results/reproductions/placement_g10.py
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(None if v >= (3, 11) else f"lowtide needs Python 3.11 or newer, found {v[0]}.{v[1]}; try: make PYTHON=python3.12")'
