@@ -17,7 +17,8 @@ from ..models.errors import InstanceError, LowtideError, UsageError
 from ..models.problem import Problem
 from ..models.result import Result, Status
 from .context import Context, Outcome, available_cores
-from .registry import Method, find_method
+from .method import Method
+from .registry import find_method
 
 
 def solve(

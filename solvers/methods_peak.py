@@ -1,0 +1,178 @@
+"""The methods of problem `peak`, minimum peak memory, in the order in which they are listed."""
+
+from __future__ import annotations
+
+from .method import PYOMO_SOLVER, Method
+
+_PEAK_MODELS = (
+    ("start", "reference (default), or bounds: first what auto takes first, as hint and bound"),
+    ("plain", "1: without the orders of pairs that the known order's peak forces (default 0)"),
+)
+"""Options of every method that solves a model of `peak`."""
+
+PEAK_METHODS = (
+    Method(
+        name="auto",
+        problem="peak",
+        run=".peak_auto:solve_auto",
+        summary="bounds and heuristics first; if they do not meet, exact search with hint and bound",
+        exact=True,
+        engine="cpsat",
+    ),
+    Method(
+        name="reference",
+        problem="peak",
+        run=".algorithms.peak.reference:solve_reference",
+        summary="the order in which the graph lists its ops",
+    ),
+    Method(
+        name="greedy",
+        problem="peak",
+        run=".algorithms.peak.greedy:solve_greedy",
+        summary="list scheduling by least memory, ties broken by looking ahead",
+    ),
+    Method(
+        name="beam",
+        problem="peak",
+        run=".algorithms.peak.beam:solve_beam",
+        summary="beam search over executed sets, best peak first",
+        options=(("width", "states kept per step (default 64)"),),
+    ),
+    Method(
+        name="downsets",
+        problem="peak",
+        run=".algorithms.peak.widening:solve_downsets",
+        summary="exhaustive search over executed sets, under limits that close in on the optimum",
+        exact=True,
+    ),
+    Method(
+        name="cpsat",
+        problem="peak",
+        run=".peak_cpsat:solve_steps",
+        summary="CP-SAT, time-indexed: which op at which step",
+        exact=True,
+        options=_PEAK_MODELS,
+        engine="cpsat",
+    ),
+    Method(
+        name="cpsat-positions",
+        problem="peak",
+        run=".peak_cpsat:solve_positions",
+        summary="CP-SAT, positions: permutation and cumulative lifetimes",
+        exact=True,
+        options=_PEAK_MODELS,
+        engine="cpsat",
+    ),
+    Method(
+        name="milp",
+        problem="peak",
+        run=".peak_milp:solve_olla",
+        summary="MILP of OLLA in Pyomo: create binaries per op, preserve binaries per tensor and step",
+        exact=True,
+        source="Steiner et al., OLLA, 2022 (MODeL, ICML 2023), section 3",
+        options=(PYOMO_SOLVER, *_PEAK_MODELS),
+        engine="highs",
+    ),
+    Method(
+        name="milp-tensors",
+        problem="peak",
+        run=".peak_milp:solve_tensors",
+        summary="MILP of OLLA in Pyomo: create and preserve binaries per tensor, several ops per step",
+        exact=True,
+        source="Steiner et al., OLLA, 2022 (MODeL, ICML 2023), section 3",
+        options=(
+            PYOMO_SOLVER,
+            _PEAK_MODELS[0],
+            ("plain", "1: without forced orders, and with OLLA's windows: longest chains (default 0)"),
+        ),
+        engine="highs",
+    ),
+    Method(
+        name="milp-steps",
+        problem="peak",
+        run=".peak_milp:solve_steps",
+        summary="MILP in Pyomo, time-indexed by executed sets: a stronger relaxation than OLLA's",
+        exact=True,
+        options=(PYOMO_SOLVER, *_PEAK_MODELS),
+        engine="highs",
+    ),
+    Method(
+        name="local-search",
+        problem="peak",
+        run=".algorithms.peak.local_search:solve_local_search",
+        summary="annealing by moves of blocks, aimed at where the memory is highest; any size",
+        options=(("runs", "after which it ends by itself (default 100)"),),
+    ),
+    Method(
+        name="serenity",
+        problem="peak",
+        run=".algorithms.peak.published.serenity:solve_serenity",
+        summary="dynamic programming over signatures with an adaptive soft budget",
+        exact=True,
+        source="Ahn et al., SERENITY, MLSys 2020, sections 3.1 and 3.2",
+        options=(("signatures", "per level, before the budget is halved (default 4096)"),),
+    ),
+    Method(
+        name="inductor",
+        problem="peak",
+        run=".algorithms.peak.published.compilers:solve_inductor",
+        summary="best of the reference order and the three that inductor compares with it",
+        source="PyTorch, torch/_inductor/memory.py",
+    ),
+    Method(
+        name="inductor-lpmf",
+        problem="peak",
+        run=".algorithms.peak.published.compilers:solve_inductor_lpmf",
+        summary="least peak memory first: what fits under the highest memory so far, then by increase",
+        source="PyTorch, torch/_inductor/memory.py",
+    ),
+    Method(
+        name="inductor-dfs",
+        problem="peak",
+        run=".algorithms.peak.published.compilers:solve_inductor_dfs",
+        summary="depth-first, ops with few bytes first",
+        source="PyTorch, torch/_inductor/memory.py",
+    ),
+    Method(
+        name="inductor-bfs",
+        problem="peak",
+        run=".algorithms.peak.published.compilers:solve_inductor_bfs",
+        summary="breadth-first by the places of the predecessors",
+        source="PyTorch, torch/_inductor/memory.py",
+    ),
+    Method(
+        name="xla",
+        problem="peak",
+        run=".algorithms.peak.published.compilers:solve_xla",
+        summary="best of list, depth-first and post-order",
+        source="XLA, hlo_memory_scheduler.cc",
+    ),
+    Method(
+        name="xla-list",
+        problem="peak",
+        run=".algorithms.peak.published.compilers:solve_xla_list",
+        summary="most bytes freed less bytes defined, then most users",
+        source="XLA, hlo_memory_scheduler.cc",
+    ),
+    Method(
+        name="xla-dfs",
+        problem="peak",
+        run=".algorithms.peak.published.compilers:solve_xla_dfs",
+        summary="depth-first, operands with many extra users, then many bytes, first",
+        source="XLA, hlo_memory_scheduler.cc",
+    ),
+    Method(
+        name="xla-post-order",
+        problem="peak",
+        run=".algorithms.peak.published.compilers:solve_xla_post_order",
+        summary="depth-first, operands as listed; so does TVM's Relay",
+        source="XLA, hlo_memory_scheduler.cc",
+    ),
+    Method(
+        name="xla-bfs",
+        problem="peak",
+        run=".algorithms.peak.published.compilers:solve_xla_bfs",
+        summary="first in, first out",
+        source="XLA, hlo_memory_scheduler.cc",
+    ),
+)
