@@ -43,6 +43,31 @@ def test_plans_on_random_graphs_verify(seed: int) -> None:
     assert found or device < working_set(graph) + outputs + 6
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_plans_made_on_line_under_noise_verify(seed: int) -> None:
+    graph = random_graph(seed)
+    rng = np.random.default_rng(seed)
+    believed = [op.duration_ns for op in graph.ops]
+    actual = [max(1, int(ns * rng.lognormal(0, 0.25))) for ns in believed]
+    ops = tuple(replace(op, duration_ns=ns) for op, ns in zip(graph.ops, actual, strict=True))
+    bench = machine(working_set(graph) + 8, [None, 10][seed % 2], latency=700 * (seed % 3))
+    start = {"input": ("gpu", "host", "ssd")}
+    problem = Placement(replace(graph, ops=ops), bench, periodic=True, whole=seed % 4 == 0, start=start)
+    setting = Setting(chunk=2, slots=seed % 2, lead=40)
+    assert planned(problem, setting, believed=actual) == planned(problem, setting)
+    plan = planned(problem, setting, believed=believed)
+    if not isinstance(plan, str):
+        judgement = problem.judge(plan)
+        assert not judgement.violations, judgement.violations[0]
+        assert [run.end - run.start for run in sorted(plan.runs, key=lambda run: run.op)] == actual
+
+
+def test_the_planner_needs_a_belief_about_every_op() -> None:
+    problem = Placement(random_graph(1), machine(60, 60), periodic=True)
+    with pytest.raises(lt.UsageError, match="found 2 of at least 1 ns, expected 14"):
+        planned(problem, Setting(chunk=3), believed=[1, 2])
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_plans_of_single_runs_verify(seed: int) -> None:
     graph = random_graph(seed)

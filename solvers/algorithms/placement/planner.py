@@ -42,7 +42,7 @@ the choice by furthest next use is Belady's (1966), used for tensors by SwapAdvi
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -98,6 +98,15 @@ def portfolio(problem: Placement) -> list[Setting]:
     """Return the settings of the first round, the most promising first."""
     capacity = problem.machine.tiers[0].capacity
     base = Setting()
+    if problem.whole:  # a slot would be as large as the largest tensor
+        base = replace(base, slots=0, gate=False)
+        return [
+            base,
+            replace(base, gate=True),
+            replace(base, displace=False),
+            replace(base, lead=24),
+            replace(base, lead=80, displace=False, gate=True),
+        ]
     if capacity is not None:
         base = replace(base, chunk=min(base.chunk, max(1, capacity // PARTS)))
     return [
@@ -214,8 +223,38 @@ def tell_first_steps(context: Context) -> None:
     context.progress("planner" if is_compiled() else "compiling the planner (once)")
 
 
-def planned(problem: Placement, setting: Setting) -> Plan | str:
-    """Return the plan of a setting, or why there is none."""
+def planned(problem: Placement, setting: Setting, *, believed: Sequence[int] | None = None) -> Plan | str:
+    """Return the plan of a setting, or why there is none.
+
+    Parameters
+    ----------
+    problem, setting
+        What is planned, and how.
+    believed
+        Per op, the duration in ns by which the policy forecasts; default: the true one, that of the graph.
+        With others it shows what the policy does on line, when ops last longer or shorter than it knows:
+        its decisions follow the events as they happen. The plan is one of the graph, with true durations.
+
+    Raises
+    ------
+    UsageError
+        If there are not as many durations as ops, or one is negative.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> graph = lt.load("gen:chain?n=8&seed=1")
+    >>> problem = lt.Placement(graph, lt.load_machine("a100-40g-pcie3"), periodic=True)
+    >>> plan = planned(problem, Setting(), believed=[10**6] * len(graph.ops))
+    >>> problem.judge(plan).violations
+    ()
+    """
     from .planner_run import simulated_plan
 
-    return simulated_plan(problem, setting)
+    ops = len(problem.graph.ops)
+    if believed is not None and (len(believed) != ops or min(believed, default=0) < 0):
+        raise UsageError(
+            f"placement by the planner, believed durations: found {len(believed)} of at least "
+            f"{min(believed, default=0)} ns, expected {ops} of at least 0 ns"
+        )
+    return simulated_plan(problem, setting, believed)

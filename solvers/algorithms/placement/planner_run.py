@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,8 +29,8 @@ UNLIMITED = 2**60
 """Bytes of a tier without a capacity."""
 
 
-def simulated_plan(problem: Placement, setting: Setting) -> Plan | str:
-    """Return the plan of a setting, or why there is none."""
+def simulated_plan(problem: Placement, setting: Setting, believed: Sequence[int] | None = None) -> Plan | str:
+    """Return the plan of a setting, or why there is none; `believed` durations are those of its forecasts."""
     machine = problem.machine
     names = [t.name for t in machine.tiers]
     channel, joint = _channels(problem)
@@ -43,6 +44,7 @@ def simulated_plan(problem: Placement, setting: Setting) -> Plan | str:
         lead=setting.lead,
         entry=_entries(problem) if problem.periodic else [0] * len(problem.graph.tensors),
         periodic=problem.periodic,
+        believed=believed,
     )
     scalar = _scalars(problem, setting, int(work.chunk[kernel.BYTES].max(initial=1)), joint)
     if (excess := _place(problem, work, scalar)) > 0:

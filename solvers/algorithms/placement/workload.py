@@ -43,6 +43,7 @@ def workload(
     lead: int,
     entry: Sequence[int],
     periodic: bool = True,
+    believed: Sequence[int] | None = None,
 ) -> Workload:
     """Return the tables of a graph.
 
@@ -63,6 +64,8 @@ def workload(
         all other tensors.
     periodic
         Whether the iteration is repeated; else final tensors are kept to its end, anywhere.
+    believed
+        Per op, the ns of the ideal clock; default: its duration.
     """
     n = len(graph.ops)
     accesses: list[list[tuple[int, int]]] = [[] for _ in graph.tensors]
@@ -83,7 +86,7 @@ def workload(
         for k, w in accesses[t]:
             if k < n:
                 by_op[k].append((i, w))
-    table = _ops(graph, by_op)
+    table = _ops(graph, by_op, believed)
     live = np.zeros(n + 2, dtype=np.int64)
     for t in kept:
         x, some = graph.tensors[t], accesses[t]
@@ -124,14 +127,16 @@ def workload(
     )
 
 
-def _ops(graph: Graph, by_op: Sequence[Sequence[tuple[int, int]]]) -> Integers:
+def _ops(
+    graph: Graph, by_op: Sequence[Sequence[tuple[int, int]]], believed: Sequence[int] | None
+) -> Integers:
     """Return durations, workspace, the ideal clock and the accesses of the ops."""
     n = len(graph.ops)
     modes = [min(op.all_modes, key=lambda m: (m.workspace, m.duration_ns)) for op in graph.ops]
     table = np.zeros((kernel.OP_ROWS, n + 1), dtype=np.int64)
     table[kernel.DURATION, :n] = [m.duration_ns for m in modes]
     table[kernel.WORKSPACE, :n] = [m.workspace for m in modes]
-    table[kernel.CLOCK] = _offsets(table[kernel.DURATION, :n])
+    table[kernel.CLOCK] = _offsets(table[kernel.DURATION, :n] if believed is None else believed)
     table[kernel.FIRST_OF_OP] = _offsets([len(some) for some in by_op])
     return table
 
