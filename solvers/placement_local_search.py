@@ -38,7 +38,7 @@ import numpy as np
 from ..models.placement import Placement
 from .algorithms.placement.simulator import Decisions, Simulation, is_compiled, simulate, stay
 from .algorithms.placement.simulator_case import NEVER, Case, Integers, make_case
-from .algorithms.placement.simulator_kernel import LOG_RUN
+from .algorithms.placement.simulator_kernel import LOG_RUN, NO_VICTIM
 from .context import Context, Outcome
 from .policies import autoswap, belady, g10
 from .policies.loads import forced_away
@@ -88,7 +88,8 @@ def _start(case: Case, context: Context) -> tuple[Decisions, Simulation | None]:
     for policy in (belady.decide, autoswap.decide, g10.decide):
         if context.expired:
             break
-        candidates += [decisions.with_emergencies() for _, decisions in policy(case)]
+        planned = [replace(decisions, victim=NO_VICTIM, eager=False) for _, decisions in policy(case)]
+        candidates += [decisions.with_emergencies() for decisions in planned]
     for decisions in candidates:
         result = simulate(case, decisions)
         if result.time is not None and (run is None or result.time < _time(run)):

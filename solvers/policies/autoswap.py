@@ -15,6 +15,10 @@ Steps.
 3. Copies out follow each other in the order of the gaps' beginnings. Returns are planned from the last to
    the first: each ends when the tensor is used, or when the return behind it begins.
 
+Where gaps nest, as those of a forward pass whose activations are used in reverse, the longest absence ends
+with the furthest next use, and doa and wdoa take the gaps that `belady` takes (on ViT and ResNet152 exactly);
+anchors of returns still differ.
+
 Abstracted: the weights of the four scores that the paper tunes by Bayesian optimization (one score at a time
 here); the start of a return is moved to the beginning of the op that runs then.
 """

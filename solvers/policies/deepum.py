@@ -10,8 +10,10 @@ prefetch waits. What is missing when its op is due is fetched on demand. Evicted
 the slow tier when it is full; dead ones leave without traffic.
 
 Abstracted: tables of correlations and the first iteration that fills them; faults cost what the channel's
-latency says; pages are chunks of 16 MiB by default, evicted tensor by tensor. The op that is due may evict
-tensors of the spared ops if nothing else helps; that is counted as an emergency.
+latency says; pages are chunks of 16 MiB by default, evicted tensor by tensor; memory of what an op creates is
+allocated as it starts, not eight ops ahead. An op starts when all its tensors are there, while in the
+artifact it runs as they come (see `g10`). The op that is due may evict tensors of the spared ops if nothing
+else helps; that is counted as an emergency.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ evicting the tensors of least recent use: those with a copy elsewhere are droppe
 host, to the slow tier when the host is full. Nothing is fetched ahead.
 
 Abstracted: faults have no cost of their own beyond the channel's latency (the simulator of G10, MICRO 2023,
-charges 45 us); pages are chunks of 16 MiB by default, evicted tensor by tensor.
+charges 45 us, and durations that were measured with faults); pages are chunks of 16 MiB by default, evicted
+tensor by tensor.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """`flashneuron`: offload a prefix of the forward tensors directly to the SSD, fetch them in order.
 
-Source: Bae et al., FlashNeuron, FAST 2021; as modelled in the artifact of G10 (platformxlab/G10,
-src/analysis.cc, ``scheduling_offload_flashneuron``), because the released code has no scheduler.
+Source: Bae et al., FlashNeuron, FAST 2021; as modelled in the artifact of G10 (platformxlab/G10 at de2c8c6,
+src/analysis.cc: ``scheduling_offload_flashneuron``, ``FlashNeuron_simulator``), because the released code has
+no scheduler.
 
 Steps.
 
@@ -10,12 +11,13 @@ Steps.
    offloaded one after another until the rest fits into the budget.
 3. Each is written in its last gap that begins in the forward pass, first in, first out; its memory is
    released when the copy is complete. The first backward op waits for all copies.
-4. In the backward pass tensors are fetched in the order of their next uses, as soon as there is room.
+4. From its start on, tensors are fetched in the order of their next uses, as soon as there is room.
 
 Abstracted: compression (its second phase), since tensors here have no ratios; fragmentation of the two-ended
-allocator; without an SSD the host takes its place. A fetch leaves the op that is due its room, which the
-original does by crashing (the artifact reports such workloads as failed; here emergencies are counted). What
-may not start on the device is fetched as early as is safe.
+allocator, for which the artifact reports two of its five workloads as failed; without an SSD the host takes
+its place. The artifact prefetches into what is free beyond the largest footprint, whenever an op ends; here a
+fetch leaves the op that is due its room. Its simulator takes 2**30 bytes for a GB of bandwidth, 7 % more than
+the machine has, and runs one iteration. What may not start on the device is fetched as early as is safe.
 """
 
 from __future__ import annotations
@@ -52,11 +54,11 @@ def decide(case: Case) -> Candidates:
     kept = sum(int(case.gap_size[g]) for g in crossing)
     barrier = base.barrier.copy()
     for g in sorted(crossing, key=lambda g: (case.accesses[int(case.gap_tensor[g])][0][0], g)):
-        if kept <= budget:
+        if kept < budget:
             break
         kept -= int(case.gap_size[g])
         tier[g] = case.outer[-1]
-        back[g] = max(2 * turn, 2 * (int(case.gap_first[g]) + 1))
+        back[g] = max(2 * turn + 1, 2 * (int(case.gap_first[g]) + 1))
         barrier[turn] = 1
     forced = forced_away(case)
     tier[forced] = [start_tier(case, g) for g in forced.tolist()]

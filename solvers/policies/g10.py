@@ -1,6 +1,7 @@
 """`g10`: the planner of G10, which fills a ledger of every op's bandwidth with the most useful gaps.
 
-Source: Zhang et al., G10, MICRO 2023, and its artifact (platformxlab/G10, src/analysis.cc).
+Source: Zhang et al., G10, MICRO 2023, and its artifact (platformxlab/G10 at de2c8c6: src/analysis.cc,
+``scheduling_prefetch``, and src/simulationEvents.cc for the run time).
 
 Steps.
 
@@ -9,18 +10,29 @@ Steps.
 2. A ledger has for every op and direction the bytes that each channel moves while the op runs; traffic of the
    slow tier books on the group that it shares with the host's as well.
 3. While the load exceeds the line somewhere, the gap of the greatest benefit is taken: its bytes times the
-   duration of the ops above the line between those at which half of it would be out and at which half of it
-   must have come in, by what the ledger has left on the slow channels. Ties: time times bytes.
+   duration of the ops above the line between the op in which half of it would be out and the op in which half
+   of it must have come in, by what the ledger has left on the slow channels. Ties: time times bytes. Gaps of
+   one op are left out.
 4. With m the time of a copy: a gap longer than 2.5 m of the slow tier goes there, unless its channel is full
-   from the gap's beginning for m and the host has room; else one longer than 2.5 m of the host goes to the
-   host, if that has room; others stay. The copy fills the ledger from the gap's beginning forwards, the
-   return from its end backwards; if they meet, the gap stays. Gaps that go round book nothing.
+   in all ops from the gap's beginning to the one in which m is over (that one excepted, so that a copy within
+   one op finds it full) and the host has room; else one longer than 2.5 m of the host goes to the host, if
+   that has room; others stay. The host has room if the tensor fits beside the most that any op of the
+   iteration leaves there. The copy fills the ledger from the gap's beginning forwards, the return from its
+   end backwards; if they meet, the gap stays. Gaps that go round book nothing: they leave for m, return 1.5 m
+   before their end, and never go to the host because the slow tier is full. The load falls by the tensor's
+   bytes between the op in which the copy ends and that of the return.
 5. Eager prefetch: accepted gaps by the op of their return; each moves ahead while the op before is below the
    line (as there, without the tensor's own bytes, so that it may overshoot by one tensor).
+6. At run time, room that the next op or a prefetch lacks is made by evicting what was used least recently, to
+   the host while it has room; what is missing when its op is due is fetched.
 
-Abstracted: pages and their batches are chunks of 16 MiB; the constants of 45 and 20 us in m are the channels'
-latencies; memory is allocated as an op starts. At run time the artifact falls back on page faults; here a
-plan that does not fit does so by emergency evictions, which are counted.
+What the artifact charges and this does not: 45 us per fault or batch and 20 us of the SSD (in m as well; here
+both are the channels' latencies); allocation of 0.8 us per MB; a copy of every page that leaves, also of one
+that has a copy already. What it does not charge: an op that waits for pages runs meanwhile, and ends when the
+last one has come and its duration, with a model of its faults, is over since it was due; here it starts when
+all are there. Its ledger takes a GB for 2**30 bytes, its clock for 10**9; here rates are the machine's. Its
+scores see ops above the whole device, not above the line, a hundredth less. Pages and their batches are
+chunks of 16 MiB, evicted tensor by tensor; memory is allocated as an op starts.
 """
 
 from __future__ import annotations
@@ -35,7 +47,7 @@ from ..algorithms.placement import simulator_kernel as kernel
 from ..algorithms.placement.simulator import stay
 from ..algorithms.placement.simulator_case import NEVER, Case, Integers
 from ..context import Context, Outcome
-from .loads import Outside, add_load, early_returns, forced_away, start_tier
+from .loads import Outside, early_returns, forced_away, start_tier
 from .seam import MIB, Candidates, follow
 
 LINE = 99
@@ -87,67 +99,61 @@ class Ledger:
 
 def decide(case: Case) -> Candidates:
     """Return the policy's decisions."""
-    n, gaps = case.ops, len(case.gap_tensor)
-    ledger = Ledger(case)
+    n, ledger, outside = case.ops, Ledger(case), Outside(case)
     line = case.memory * LINE // 100
-    load, outside = case.live.copy(), Outside(case)
-    base = stay(case)
+    load, base = case.live.copy(), stay(case)
     tier, back = base.tier.copy(), case.gap_next.copy()
     finish = case.gap_first + 1
     forced = forced_away(case)
     tier[forced] = [start_tier(case, g) for g in forced.tolist()]
     for g in forced.tolist():
         outside.take(int(tier[g]), g)
-    open_gaps = np.ones(gaps, dtype=np.bool_)
+    open_gaps = np.minimum(case.gap_next, np.where(case.gap_next >= NEVER, n, 2 * n)) - case.gap_first > 2
     open_gaps[forced] = False
-    open_gaps[np.minimum(case.gap_next, 2 * n) - case.gap_first < 2] = False
-    slow = case.outer[-1]
     while (load > line).any() and open_gaps.any():
-        g = _best(case, ledger, load, line, open_gaps, slow)
+        g = _best(case, ledger, load > line, open_gaps)
         if g < 0:
             break
         open_gaps[g] = False
         accepted = _accept(case, ledger, outside, g)
         if accepted is not None:
             tier[g], finish[g], back[g] = accepted
-            add_load(case, load, g, int(back[g]), -1)
-    order = sorted(np.flatnonzero((tier > 0) & (case.gap_next < n)).tolist(), key=lambda g: (int(back[g]), g))
-    for g in order:
-        if case.gap_first[g] < 0:
-            continue
-        while back[g] - 1 > finish[g] and load[back[g] - 1] < line:
+            away = np.arange(finish[g], min(int(back[g]), int(case.gap_next[g]), 2 * n)) % n
+            load[away] -= case.gap_size[g]
+    booked = np.flatnonzero((tier > 0) & (case.gap_next < n) & (case.gap_first >= 0)).tolist()
+    for g in sorted(booked, key=lambda g: (int(back[g]), g)):
+        while back[g] > finish[g] and load[back[g] - 1] < line:
             back[g] -= 1
             load[back[g]] += case.gap_size[g]
     early = early_returns(case, np.flatnonzero(tier > 0), case.gap_first + 1)
     back[forced] = early[forced]
     anchors = np.where((tier > 0) & (case.gap_next < NEVER), 2 * back, -1)
-    yield "", replace(base, tier=tier, back=anchors, rank=case.gap_next % n)
+    plan = replace(base, tier=tier, back=anchors, rank=case.gap_next % n)
+    yield "", replace(plan, victim=kernel.LEAST_RECENT, eager=True)
 
 
-def _best(
-    case: Case, ledger: Ledger, load: Integers, line: int, open_gaps: NDArray[np.bool_], slow: int
-) -> int:
+def _best(case: Case, ledger: Ledger, over: NDArray[np.bool_], open_gaps: NDArray[np.bool_]) -> int:
     """Return the open gap of the greatest benefit, -1 if none has any (step 3)."""
-    n = case.ops
-    over = np.where(load > line, case.duration, 0)
-    clock = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.concatenate((over, over)))))
-    sums = [
+    n, slow = case.ops, case.outer[-1]
+    time_over = np.tile(np.where(over, case.duration, 0), 2)
+    clock = np.concatenate((np.zeros(1, np.int64), np.cumsum(time_over)))
+    out, home = (
         np.concatenate((np.zeros(1, np.int64), np.cumsum(np.tile(ledger.left[channel], 2))))
         for channel in (slow - 1, slow + 1)
-    ]
+    )
     low = case.gap_first + 1
-    high = np.minimum(case.gap_next, np.where(case.gap_next >= NEVER, n, 2 * n))
-    half = (case.gap_size + 1) // 2
-    first = np.searchsorted(sums[0], sums[0][low] + half) - 1
-    last = np.searchsorted(sums[1], sums[1][high] - half, side="right")
+    high = np.where(case.gap_next >= NEVER, n, case.gap_next)
+    half = case.gap_size // 2
+    first = np.searchsorted(out, out[low] + half) - 1
+    last = np.searchsorted(home, home[high] - half, side="right") - 1
     round_trip = case.gap_next >= n
     first = np.clip(np.where(round_trip, low, first), low, high)
     last = np.clip(np.where(round_trip, high, last), low, high)
     benefit = np.where(open_gaps, np.maximum(clock[last] - clock[first], 0), 0) * case.gap_size.astype(float)
     if not (benefit > 0).any():
         return -1
-    length = (case.clock[high] - case.clock[low]) * case.gap_size.astype(float)
-    return int(np.lexsort((-length, -benefit))[0])
+    area = (case.clock[high] - case.clock[low]) * case.gap_size.astype(float)
+    return int(np.lexsort((-area, -benefit))[0])
 
 
 def _accept(case: Case, ledger: Ledger, outside: Outside, g: int) -> tuple[int, int, int] | None:
@@ -157,20 +163,20 @@ def _accept(case: Case, ledger: Ledger, outside: Outside, g: int) -> tuple[int, 
     ends = after >= NEVER
     high = n if ends else after
     length = int(case.clock[high] - case.clock[low])
-    host = 1 if 1 in case.outer else 0
-    slow = 2 if 2 in case.outer else 0
-    chosen = 0
-    if slow and 2 * length > 5 * case.transfer_ns(size, kernel.SLOW_OUT):
-        chosen = slow
-        end = int(np.searchsorted(case.clock, case.clock[low] + case.transfer_ns(size, kernel.SLOW_OUT)))
-        busy = all(ledger.left[kernel.SLOW_OUT, k % n] == 0 for k in range(low, min(end, high)))
-        if busy and host and outside.fits(host, g):
+    host, slow = (x if x in case.outer else 0 for x in (1, 2))
+    room = bool(host) and int(outside.used[1].max()) + size <= int(case.table[kernel.LIMITS, 1])
+    trip = {x: case.transfer_ns(size, x - 1) for x in case.outer}
+    if slow and 2 * length > 5 * trip[slow]:
+        chosen, through = slow, _op_at(case, case.clock[low] + trip[slow])
+        full = all(ledger.left[kernel.SLOW_OUT, k % n] == 0 for k in range(low, min(through, high)))
+        if full and room and after < n:
             chosen = host
-    elif host and 2 * length > 5 * case.transfer_ns(size, kernel.HOST_OUT) and outside.fits(host, g):
+    elif room and 2 * length > 5 * trip[host]:
         chosen = host
-    if not chosen or not outside.fits(chosen, g):
+    else:
         return None
-    finish, back = low, high
+    if not outside.fits(chosen, g):
+        return None
     if after < n or ends:
         finish, out = ledger.forwards(chosen - 1, low, size, high)
         back, home = (high, []) if ends else ledger.backwards(chosen + 1, high, size, low)
@@ -179,13 +185,17 @@ def _accept(case: Case, ledger: Ledger, outside: Outside, g: int) -> tuple[int, 
         ledger.book(chosen - 1, out)
         ledger.book(chosen + 1, home)
     else:
-        wanted = case.clock[high] - case.transfer_ns(size, chosen + 1)
-        back = max(low, int(np.searchsorted(case.clock, wanted, side="right")) - 1)
-        finish = min(
-            back, int(np.searchsorted(case.clock, case.clock[low] + case.transfer_ns(size, chosen - 1)))
-        )
+        finish = _op_at(case, case.clock[low] + trip[chosen]) + 1
+        back = _op_at(case, case.clock[high] - 3 * trip[chosen] // 2)
+        if back <= low:
+            return None
     outside.take(chosen, g)
     return chosen, finish, back
+
+
+def _op_at(case: Case, time: int) -> int:
+    """Return the op that runs at an ideal time."""
+    return int(np.searchsorted(case.clock, time, side="right")) - 1
 
 
 def solve_g10(problem: Placement, context: Context) -> Outcome:

@@ -78,4 +78,6 @@ def _remark(name: str, run: Simulation) -> str:
     words = [name] if name else []
     if run.emergencies:
         words.append(f"does not fit by itself: emergency evictions: {run.emergencies}")
+    elif run.evictions:
+        words.append(f"evictions at run time: {run.evictions}")
     return ", ".join(words)

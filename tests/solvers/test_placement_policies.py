@@ -7,6 +7,7 @@ import pytest
 
 import lowtide as lt
 from lowtide.solvers.algorithms.placement.simulator_case import make_case
+from lowtide.solvers.policies import autoswap, belady, g10
 from lowtide.solvers.policies.autoswap import SCORES, scores
 from lowtide.solvers.policies.belady import evictions
 from lowtide.solvers.policies.g10 import Ledger
@@ -121,13 +122,52 @@ def test_autoswap_scores() -> None:
         assert np.argmax(scores(case, name, case.live)) == np.argmax(gaps)
 
 
+@pytest.mark.parametrize("score", ["doa", "wdoa"])
+def test_on_nested_gaps_autoswap_takes_those_of_belady(score: str) -> None:
+    for memory in (30, 40, 50, 60):
+        case = make_case(lt.Placement(chain(7), machine(memory, None)))
+        ((_, furthest),) = belady.decide(case)
+        ((_, longest),) = autoswap.decide(case, (score,))
+        assert (furthest.tier == longest.tier).all()
+        assert (furthest.tier > 0).any()
+
+
+def test_flashneuron_waits_at_the_turn_and_fetches_from_there() -> None:
+    # The budget is 40 less a footprint of 20: x0 and x1 leave, 10 000 ns each from 2000 on, one after the
+    # other; b2 starts when they are through, and then x1 and x0 return, 5000 ns each.
+    result = lt.solve(lt.Placement(chain(), machine(40, None)), "flashneuron")
+    assert result.objective == 22_000 + 2 * 5000 + 1000
+    assert result.detail == ""
+
+
+def test_g10_takes_a_copy_within_one_op_for_a_full_channel() -> None:
+    # A copy of 10 bytes takes 10 000 ns to the SSD. The most bytes live are 40, at f3 and the loss.
+    def tiers(duration: int, host: int) -> list[int]:
+        ops = tuple(replace(op, duration_ns=duration) for op in chain().ops)
+        case = make_case(lt.Placement(replace(chain(), ops=ops), machine(31, host)))
+        ((_, decisions),) = g10.decide(case)
+        return sorted(decisions.tier[decisions.tier > 0].tolist())
+
+    assert tiers(100_000, 100) == [1]
+    assert tiers(100_000, 5) == [2]
+    # x0 leaves during f2 and f3, so that x1 must leave as well.
+    assert tiers(9_000, 100) == [2, 2]
+
+
+def test_g10_leaves_for_the_host_only_while_it_has_room() -> None:
+    ops = tuple(replace(op, duration_ns=100_000) for op in chain(6).ops)
+    case = make_case(lt.Placement(replace(chain(6), ops=ops), machine(41, 20)))
+    ((_, decisions),) = g10.decide(case)
+    assert sorted(decisions.tier[decisions.tier > 0].tolist()) == [1, 1, 2]
+
+
 def test_what_does_not_fit_says_so() -> None:
-    problem = lt.Placement(chain(8), machine(20, None, ssd=False))
-    strict = lt.solve(problem, "flashneuron", options={"strict": "1"})
+    problem = lt.Placement(chain(8, conv=False), machine(20, None, ssd=False))
+    strict = lt.solve(problem, "vdnn", options={"strict": "1", "offload": "conv"})
     assert strict.status == "unknown"
     assert strict.plan is None
     assert "nothing goes on before op" in strict.detail
-    counted = lt.solve(problem, "flashneuron")
+    counted = lt.solve(problem, "vdnn", options={"offload": "conv"})
     assert counted.objective is not None
     assert "does not fit by itself: emergency evictions: " in counted.detail
 

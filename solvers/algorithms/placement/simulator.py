@@ -112,7 +112,7 @@ class Simulation:
     stuck
         The op before which nothing goes on; None if there is a plan, or the state does not repeat.
     emergencies, evictions
-        How often a deadlock was resolved; victims that a rule named.
+        How often a deadlock was resolved; victims that a rule named. Of the iteration that is the period.
     """
 
     case: Case

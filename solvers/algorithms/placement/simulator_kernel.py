@@ -249,6 +249,8 @@ def begin(d: Integers, knobs: Integers, s: Integers) -> bool:
     x[BEGUN] = x[TIME]
     x[EVENT] = 0
     x[CROSSING] = 0
+    x[EMERGENCIES] = 0
+    x[EVICTIONS] = 0
     for i in range(knobs[TENSORS]):
         if not d[INITIAL, i] or (x[OP] > 0 and d[PERSISTENT, i]):
             continue
