@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from ..models.errors import InstanceError
 from ..models.graph import Graph
+from .data_parallel import data_parallel
 from .native import read_graph
 from .options import Parameter, typed_options
 from .spec import Spec, parse_spec
@@ -41,6 +42,8 @@ def load(spec: str | os.PathLike[str], **options: object) -> Graph:
     ``gen:FAMILY?n=32&seed=1``    generated; each family has its own options
     ``torch:NAME?train=1``        a network of ours traced with torch; each has its own options
     ``catalogue:NAME``            bundled
+    ``…?copies=gpu0+gpu1``        any of these, once for each of these processor kinds (`data_parallel`)
+    ``…?node=optane``             any of these, on a socket with DRAM and persistent memory (`optane`)
     ============================  ==================================================================
 
     Parameters
@@ -67,10 +70,22 @@ def load(spec: str | os.PathLike[str], **options: object) -> Graph:
     """
     parsed = parse_spec(spec)
     given = {**parsed.options, **options}
+    copies = given.pop("copies", None)
+    node = given.pop("node", None)
     graph = _load(parsed, given)
     dims = given.pop("dims", {})
     assert isinstance(dims, Mapping)
     text = {key: _text(value) for key, value in {**given, **dims}.items()}
+    if copies is not None:
+        graph = data_parallel(graph, str(copies).split("+"))
+        text["copies"] = str(copies)
+    if node is not None:
+        from .optane import on_optane
+
+        if node != "optane":
+            raise InstanceError(f"instance '{parsed}', option node: found {show(node)}, expected optane")
+        graph = on_optane(graph)
+        text["node"] = str(node)
     return replace(graph, source=str(Spec(parsed.scheme, parsed.name, text)))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from ..models.errors import InstanceError
+from ..models.machine import Machine
 from ..models.placement import Placement
 from .load import load
 from .machines import load_machine
@@ -17,11 +18,13 @@ _FLAGS = {
     "whole": Parameter(False, "copies move whole tensors"),
 }
 _ALIASES = ("device", "host")
-"""Capacities of the first and of the second tier."""
+"""Capacities of the tiers that processors use first, and of the first one behind them."""
+
+_REPLICAS = {"replicas": Parameter(1, "copies of the graph, one per processor")}
 
 _CAPACITY = "capacity."
 _START = "start."
-ANYWHERE = "anywhere"
+ANYWHERE, DEVICE = "anywhere", "device"
 
 
 def load_placement(spec: str | os.PathLike[str], **options: object) -> Placement:
@@ -31,12 +34,14 @@ def load_placement(spec: str | os.PathLike[str], **options: object) -> Placement
 
     ======================  ========================================================================
     ``machine=NAME``        a bundled machine or a ``.toml`` or ``.json`` file; must be given
-    ``device=SIZE``         capacity of its first tier; ``host=SIZE``: of its second one
+    ``device=SIZE``         capacity of its first tier (with several processors: of the first one of
+                            each); ``host=SIZE``: of the next one
     ``capacity.TIER=SIZE``  capacity of any tier; ``none``: no limit
     ``periodic=1``          the steady state instead of a single run
     ``whole=1``             copies move whole tensors, without interruption
     ``start.KIND=TIER``     where tensors of a kind may start; ``anywhere``: in every tier
-    ``start=TIER``          where tensors of all kinds start
+    ``start=TIER``          where tensors of all kinds start; ``device``: where processors run
+    ``replicas=N``          N copies of the graph, one for each of the first N processors
     ======================  ========================================================================
 
     Raises
@@ -59,18 +64,21 @@ def load_placement(spec: str | os.PathLike[str], **options: object) -> Placement
     where = str(Spec(parsed.scheme, parsed.name, {k: str(v) for k, v in given.items()}))
     if "machine" not in ours:
         raise InstanceError(f"instance {where!r}: found no option machine, expected machine=NAME or a file")
-    graph = load(str(bare) if parsed.scheme != "path" else _path(parsed.name), **rest)
     machine = load_machine(str(ours["machine"]))
+    if "replicas" in ours:
+        rest["copies"] = "+".join(_kinds(machine, ours["replicas"], where))
+    graph = load(str(bare) if parsed.scheme != "path" else _path(parsed.name), **rest)
     tiers = [t.name for t in machine.tiers]
+    devices = _devices(machine)
     sizes = {}
     for key, value in ours.items():
         if key in _ALIASES:
-            number = _ALIASES.index(key)
-            if number >= len(tiers):
+            meant = devices if key == "device" else [tier for tier in tiers if tier not in devices][:1]
+            if not meant:
                 raise InstanceError(
                     f"instance {where!r}: found option {key}, expected a machine with a second tier"
                 )
-            sizes[tiers[number]] = value
+            sizes.update(dict.fromkeys(meant, value))
         elif key.startswith(_CAPACITY):
             sizes[key.removeprefix(_CAPACITY)] = value
     if sizes:
@@ -84,7 +92,7 @@ def load_placement(spec: str | os.PathLike[str], **options: object) -> Placement
                 sorted({str(t.kind) for t in graph.tensors}) if key == "start" else [key.removeprefix(_START)]
             )
             for kind in kinds:
-                start[kind] = tuple(tiers) if value == ANYWHERE else (_tier(str(value), tiers, where),)
+                start[kind] = _tiers(str(value), tiers, devices, where)
     source = Spec(parsed.scheme, parsed.name, {key: _text(value) for key, value in given.items()})
     return Placement(
         graph,
@@ -97,7 +105,7 @@ def load_placement(spec: str | os.PathLike[str], **options: object) -> Placement
 
 
 def _is_ours(key: str) -> bool:
-    fixed = ("machine", "start", *_FLAGS, *_ALIASES)
+    fixed = ("machine", "start", *_FLAGS, *_ALIASES, *_REPLICAS)
     return key in fixed or key.startswith((_CAPACITY, _START))
 
 
@@ -107,12 +115,32 @@ def _path(name: str) -> os.PathLike[str]:
     return Path(name)
 
 
-def _tier(name: str, tiers: list[str], where: str) -> str:
-    if name not in tiers:
+def _devices(machine: Machine) -> list[str]:
+    """Return the tiers that processors use first."""
+    return sorted({p.tiers[0].tier for p in machine.processors}, key=[t.name for t in machine.tiers].index)
+
+
+def _kinds(machine: Machine, value: object, where: str) -> list[str]:
+    """Return the kinds of the first processors of the machine."""
+    many = int(typed_options({"replicas": value}, _REPLICAS, where)["replicas"])
+    kinds = [p.kind for p in machine.processors[:many]]
+    if not 1 <= many <= len(machine.processors):
         raise InstanceError(
-            f"instance {where!r}, start: found tier {show(name)}, {nearest(name, [*tiers, ANYWHERE])}"
+            f"instance {where!r}, replicas: found {many}, expected 1 to {len(machine.processors)}, the "
+            f"processors of machine {machine.name!r}"
         )
-    return name
+    return kinds
+
+
+def _tiers(name: str, tiers: list[str], devices: list[str], where: str) -> tuple[str, ...]:
+    """Return the tiers that a word of option `start` means."""
+    if name in tiers:
+        return (name,)
+    if name in (ANYWHERE, DEVICE):
+        return tuple(tiers if name == ANYWHERE else devices)
+    raise InstanceError(
+        f"instance {where!r}, start: found tier {show(name)}, {nearest(name, [*tiers, ANYWHERE, DEVICE])}"
+    )
 
 
 def _text(value: object) -> str:

@@ -123,7 +123,14 @@ PLACEMENT_METHODS = (
         name="tmof",
         problem="placement",
         run=".placement_tmof:solve_tmof",
-        summary="single runs: MILP of whole tensors that leave and return in parts beside the ops between",
+        summary="single runs on one GPU or several: MILP of whole tensors that leave and return in parts "
+        "beside the ops between",
+        options=(
+            (
+                "share",
+                "how GPUs share the host link: joint, disjoint, bidirectional, both, oblivious (default joint)",
+            ),
+        ),
         source="Lin et al., TMOF, HPCA 2023, as inferred",
         engine="highs",
     ),

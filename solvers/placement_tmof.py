@@ -1,20 +1,38 @@
-"""`tmof`: TMOF's MILP for one GPU, as inferred, through Pyomo and HiGHS."""
+"""`tmof`: TMOF's MILP for one GPU or several on a shared link, as inferred, through Pyomo and HiGHS.
+
+Option ``share`` says what the GPUs know of each other:
+
+``joint``
+    One program for all, with the shared link; nothing else couples them (the default).
+``disjoint``
+    Besides, at most D GPUs swap the same interval: D = 1, and if that has no plan half of them, rounded up.
+``bidirectional``
+    Besides, one GPU at a time swaps out, and only others swap in meanwhile.
+``both``
+    The last two together.
+``oblivious``
+    Every GPU follows the program of one GPU that has its link for itself; then they share the link.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..formulations.placement_data import placement_data
+from ..formulations.placement_data import PlacementData, placement_data
+from ..formulations.placement_lanes import Lane, lanes
 from ..formulations.placement_slots import window_bound
-from ..formulations.placement_slots_plan import emit
-from ..formulations.placement_tmof import build, check, decode
+from ..formulations.placement_slots_emission import Part, emit
+from ..formulations.placement_tmof import TmofModel, alike, build, check, decode
 from ..models.errors import UsageError
 from ..models.placement import Placement
 from .context import Context, Outcome
 from .engines.highs import check_options, solve_highs
+
+OPTIONS = ("share",)
+SHARES = ("joint", "disjoint", "bidirectional", "both", "oblivious")
 
 
 def solve_tmof(problem: Placement, context: Context) -> Outcome:
@@ -28,23 +46,61 @@ def solve_tmof(problem: Placement, context: Context) -> Outcome:
     >>> lt.solve(problem, "tmof", threads=1).verification.valid
     True
     """
-    check_options(context.options)
+    check_options(context.options, OPTIONS)
+    share = context.options.get("share", "joint")
+    if share not in SHARES:
+        raise UsageError(f"option share: found {share!r}, expected one of {', '.join(SHARES)}")
     if problem.whole:
         raise UsageError("TMOF: found a problem of whole copies, expected one whose copies may be cut")
-    data = placement_data(problem)
+    parts = lanes(problem)
+    data = [placement_data(lane.problem) for lane in parts]
     check(data)
-    context.raise_bound(data.ideal, kind="sum of durations")
-    context.raise_bound(window_bound(data), kind="single ops")
-    built = build(data)
-    known = context.bound or data.ideal
+    if share in ("disjoint", "both", "oblivious") and not alike(data):
+        raise UsageError(f"TMOF, share {share}: found different GPUs or graphs, expected copies of one")
+    for some in data:
+        context.raise_bound(some.ideal, kind="sum of durations")
+        context.raise_bound(window_bound(some), kind="single ops")
+    if share == "oblivious":
+        outcome = _solve(problem, context, parts, data, build(data[:1]))
+        return replace(outcome, detail=f"{outcome.detail}, each GPU for itself")
+    token = share in ("bidirectional", "both")
+    limits: Sequence[int | None] = (None,)
+    if share in ("disjoint", "both"):
+        limits = sorted({1, -(-len(parts) // 2)})
+    for limit in limits:
+        built = build(data, parts, problem.machine.groups, disjoint=limit, token=token)
+        outcome = _solve(problem, context, parts, data, built)
+        if limit is not None:
+            outcome = replace(outcome, detail=f"{outcome.detail}, intervals swapped by at most {limit} GPUs")
+        if context.answer is not None or outcome.reason is not None:
+            break
+    return outcome
+
+
+def _solve(
+    problem: Placement,
+    context: Context,
+    parts: Sequence[Lane],
+    data: Sequence[PlacementData],
+    built: TmofModel,
+) -> Outcome:
+    """Solve a program of all GPUs, or of one whose plan all follow."""
+    known = context.bound or 0
 
     def plan(value: Callable[[Any], float]) -> Any:
-        found = emit(data, decode(built, value), problem)
+        walks = [decode(built, value, g) for g in range(len(built.data))]
+        walks += walks[:1] * (len(parts) - len(walks))
+        items = [Part(lane, x, some) for lane, x, some in zip(parts, data, walks, strict=True)]
+        found = emit(items, problem)
         if found is None:
             raise RuntimeError("a solution of TMOF's model does not fit into the memory")
         return found
 
     outcome = solve_highs(
-        built.model, context, decode=plan, to_objective=lambda units: min(math.floor(units), known)
+        built.model,
+        context,
+        decode=plan,
+        to_objective=lambda units: min(math.floor(units), known),
+        own_options=OPTIONS,
     )
     return replace(outcome, infeasible=False, detail=f"{outcome.detail}, among plans of TMOF's form")

@@ -105,3 +105,19 @@ def test_a_users_faults(tmp_path: Path, old: str, new: str, message: str) -> Non
     path.write_text(GOOD.replace(old, new, 1))
     with pytest.raises(lt.InstanceError, match=message):
         load_machine(path)
+
+
+def test_replicas_are_copies_for_the_first_processors() -> None:
+    spec = "gen:skipchain?n=6&replicas=2&machine=v100x4-16g-shared-pcie3&device=2GB&start=device"
+    problem = load_placement(spec)
+    single = lt.load("gen:skipchain?n=6")
+    assert len(problem.graph.ops) == 2 * len(single.ops)
+    assert [t.capacity for t in problem.machine.tiers] == [2 * 10**9] * 4 + [None]
+    assert set((problem.start or {}).values()) == {("gpu0", "gpu1", "gpu2", "gpu3")}
+    for g, kind in enumerate(("gpu0", "gpu1")):
+        own = [op for op in problem.graph.ops if op.all_modes[0].processors == (kind,)]
+        assert [[t // 2 for t in op.reads] for op in own] == [list(op.reads) for op in single.ops]
+        assert {t % 2 for op in own for t in (*op.reads, *op.writes)} == {g}
+    assert lt.load(problem.graph.source or "") == problem.graph
+    with pytest.raises(lt.InstanceError, match="expected 1 to 4"):
+        load_placement(spec.replace("replicas=2", "replicas=5"))
