@@ -36,6 +36,7 @@ bench-offsets: $(READY)
 bench-placement: $(READY)
 	$(BIN)/python results/reproductions/placement_chains.py
 	$(BIN)/python results/reproductions/placement_g10.py
+	$(BIN)/python results/reproductions/placement_timeline.py
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(None if v >= (3, 11) else f"lowtide needs Python 3.11 or newer, found {v[0]}.{v[1]}; try: make PYTHON=python3.12")'

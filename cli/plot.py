@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from . import runs as runs_of
 from .output import emit_json, emit_pairs
 from .parser import add_verb, key_value, size
+from .progress import Progress
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -161,8 +162,9 @@ def _holds_runs(item: str, kind: str | None) -> bool:
 def _draw_plan(kind: str, args: argparse.Namespace) -> tuple[Axes, dict[str, Any]]:
     """Return the axes of the figure of a plan, and what is told about it."""
     from ..models.errors import UsageError
-    from ..models.profile import memory_profile
+    from ..models.profile import memory_profile, memory_profiles
     from ..models.result import Result
+    from ..models.verify import verify
     from ..results import plot
     from .verify import start_tiers
 
@@ -184,13 +186,16 @@ def _draw_plan(kind: str, args: argparse.Namespace) -> tuple[Axes, dict[str, Any
         return ax, {"graph": graph.name, "runs": len(plan.runs), "copies": len(plan.copies)}
     if kind == "timeline":
         figure = plot.new_figure(plot.timeline_inches(plan))
-        start = start_tiers(args.start, plan)
-        (ax, *_) = plot.timeline(item, graph, figure, start=start, title=args.title)
-    else:
-        figure = plot.new_figure(plot.residency_inches(plan))
-        (ax, *_) = plot.residency(item, graph, figure, title=args.title)
-    tiers = [tier.name for tier in plan.machine.tiers]
-    return ax, {"graph": graph.name, "peaks": {t: memory_profile(graph, plan, t).peak for t in tiers}}
+        with Progress() as progress:
+            progress(f"verifying {len(plan.copies):,} copies")
+            verdict = verify(graph, plan, start_tiers=start_tiers(args.start, plan))
+            progress("drawing")
+            (ax, *_) = plot.timeline(item, graph, figure, verdict=verdict, title=args.title)
+        return ax, {"graph": graph.name, "peaks": dict(verdict.peaks)}
+    figure = plot.new_figure(plot.residency_inches(plan))
+    (ax, *_) = plot.residency(item, graph, figure, title=args.title)
+    peaks = {tier: memory.peak for tier, memory in memory_profiles(graph, plan).items()}
+    return ax, {"graph": graph.name, "peaks": peaks}
 
 
 def _draw_allocation(

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 IntArray = NDArray[np.int64]
 
+Change = tuple[int, str, int]
+"""Time, kind of tensor, bytes that are allocated (+) or released (-)."""
+
 
 @dataclass(frozen=True, eq=False)
 class MemoryProfile:
@@ -101,10 +104,19 @@ def memory_profile(graph: Graph, plan: Plan, tier: str | None = None) -> MemoryP
     >>> profile.total.tolist(), profile.by_kind["output"].tolist(), profile.peak_time
     ([3, 8], [0, 5], 1)
     """
-    tier = plan.machine.tiers[0].name if tier is None else tier
-    changes = _changes(graph, plan, tier)
+    return memory_profiles(graph, plan)[plan.machine.tiers[0].name if tier is None else tier]
+
+
+def memory_profiles(graph: Graph, plan: Plan) -> dict[str, MemoryProfile]:
+    """Return the bytes resident in each tier over time, by name of the tier."""
+    changes = _changes(graph, plan)
     ends = [*(run.end for run in plan.runs), *(copy.end for copy in plan.copies)]
-    end = plan.period or max([0, *ends, *(time for time, _, _ in changes)])
+    ends += [time for some in changes.values() for time, _, _ in some]
+    end = plan.period or max([0, *ends])
+    return {tier: _profile(tier, some, end) for tier, some in changes.items()}
+
+
+def _profile(tier: str, changes: list[Change], end: int) -> MemoryProfile:
     stamps = np.array([time for time, _, _ in changes], dtype=np.int64)
     times = np.unique(np.concatenate([stamps[stamps < end], np.array([0, end], dtype=np.int64)]))
     steps = np.zeros((len(KINDS), len(times)), dtype=np.int64)
@@ -133,20 +145,18 @@ def reference_profile(graph: Graph, plan: Plan) -> MemoryProfile | None:
         return None
 
 
-def _changes(graph: Graph, plan: Plan, tier: str) -> list[tuple[int, str, int]]:
-    """Return ``(time, kind, bytes)`` of everything that is allocated (+) and released (-) in the tier."""
+def _changes(graph: Graph, plan: Plan) -> dict[str, list[Change]]:
+    """Return by tier everything that is allocated (+) and released (-) in it."""
     case = Case(graph, plan.machine, plan.period)
     actions = well_formed(case, plan, {})
-    number = case.tier_number[tier]
-    held: list[tuple[str, int, int, int]] = []  # kind, bytes, from, to
+    found: list[list[Change]] = [[] for _ in plan.machine.tiers]
     for r in residencies(case, actions):
-        if r.tier == number:
-            edges = [r.lower, *(time for gap in r.gaps for time in gap), r.upper]
-            kind = graph.tensors[r.tensor].kind
-            held += [(kind, r.high - r.low, a, b) for a, b in zip(edges[::2], edges[1::2], strict=True)]
-    held += [
-        ("workspace", run.workspace, run.start, run.end)
-        for run in actions.runs
-        if run.workspace and case.processors[run.processor].home == number
-    ]
-    return [change for kind, n, a, b in held for change in ((a, kind, n), (b, kind, -n))]
+        edges = [r.lower, *(time for gap in r.gaps for time in gap), r.upper]
+        kind = graph.tensors[r.tensor].kind
+        for a, b in zip(edges[::2], edges[1::2], strict=True):
+            found[r.tier] += [(a, kind, r.high - r.low), (b, kind, r.low - r.high)]
+    for run in actions.runs:
+        if run.workspace:
+            held = found[case.processors[run.processor].home]
+            held += [(run.start, "workspace", run.workspace), (run.end, "workspace", -run.workspace)]
+    return dict(zip(case.tiers, found, strict=True))

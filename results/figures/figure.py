@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...models.errors import BackendUnavailable, UsageError
 from ...models.files import write_whole
+from .svg_paths import compact_paths
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,6 +49,8 @@ def rendered(ax: Axes, kind: str) -> bytes:
     buffer = io.BytesIO()
     with matplotlib.rc_context({"svg.hashsalt": "lowtide", "pdf.fonttype": 42}):
         figure.savefig(buffer, format=kind, dpi=200, metadata=metadata[kind])
+    if kind == "svg":
+        return compact_paths(buffer.getvalue().decode()).encode()
     return buffer.getvalue()
 
 

@@ -157,28 +157,38 @@ def draw_lane(ax: Axes, lane: Lane, y: float, unit: int, span: int, colours: dic
     colours
         By kind of bar; other kinds are `OTHER`.
     """
-    from matplotlib.collections import PolyCollection
+    from matplotlib.collections import PathCollection
+    from matplotlib.path import Path
 
     bottom, height = y - 0.4, 0.8 / lane.rows
     ax.axhspan(bottom, bottom + 0.8, color=LANE, linewidth=0, zorder=1)
     bars = merged(lane.bars, span)
-    corners = []
+    corners: dict[str, list[tuple[float, float]]] = {}
     for bar in bars:
         wide = bar.end - bar.start > span * _WIDE
         end = bar.end - span * _HAIR if wide else max(bar.end, bar.start + span * _SEEN)
         left, right = bar.start / unit, end / unit
         low = bottom + height * bar.row
         high = low + height * (1 if lane.rows == 1 else 0.94)
-        corners.append(((left, low), (right, low), (right, high), (left, high)))
+        around = [(left, low), (right, low), (right, high), (left, high), (left, low)]
+        corners.setdefault(colours.get(bar.kind, OTHER_COLOUR), []).extend(around)
+    turns = [Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY]
     ax.add_collection(
-        PolyCollection(
-            corners,
-            facecolors=[colours.get(bar.kind, OTHER_COLOUR) for bar in bars],
+        PathCollection(
+            [Path(path, turns * (len(path) // len(turns))) for path in corners.values()],
+            facecolors=[*corners],
             linewidths=0,
             zorder=2,
         )
     )
-    for text, x, align in ((lane.name, (0, -8), "right"), (lane.remark, (1, 8), "left")):
+    write_lane_names(ax, y, lane.name, lane.remark)
+    if len(bars) <= _NAMED:
+        _write_names(ax, bars, bottom, height, unit, span, colours)
+
+
+def write_lane_names(ax: Axes, y: float, name: str, remark: str) -> None:
+    """Write the name of the lane with that middle at its left, and the remark at its right."""
+    for text, x, align in ((name, (0, -8), "right"), (remark, (1, 8), "left")):
         ax.annotate(
             text,
             (x[0], y),
@@ -191,8 +201,6 @@ def draw_lane(ax: Axes, lane: Lane, y: float, unit: int, span: int, colours: dic
             color="#222222" if align == "right" else "#777777",
             annotation_clip=False,
         )
-    if len(bars) <= _NAMED:
-        _write_names(ax, bars, bottom, height, unit, span, colours)
 
 
 def _write_names(

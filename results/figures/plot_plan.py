@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...models.plan import Plan
-from ...models.profile import memory_profile
+from ...models.profile import MemoryProfile, memory_profiles
 from ...models.result import Result
 from ...models.units import format_bytes, format_duration
 from ...models.verify import verify
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ...models.graph import Graph
-    from ...models.machine import Tier
+    from ...models.machine import Channel, Tier
     from ...models.verdict import Verification
 
 
@@ -155,8 +155,9 @@ def residency(
     tiers = plan.machine.tiers
     rows: Sequence[Axes] = figure.subplots(len(tiers), 1, sharex=True, squeeze=False)[:, 0].tolist()
     kinds: set[str] = set()
+    memories = memory_profiles(graph, plan)
     for ax, tier in zip(rows, tiers, strict=True):
-        draw_tier(ax, graph, plan, tier)
+        draw_tier(ax, plan, tier, memories[tier.name])
         kinds.update(ax.get_legend_handles_labels()[1])
         if ax is not rows[-1]:
             ax.set_xlabel("")
@@ -180,17 +181,21 @@ def residency_inches(plan: Plan) -> tuple[float, float]:
 
 def draw_lanes(ax: Axes, lanes: Sequence[tuple[Lane, dict[str, str]]], scale: Scale, span: int) -> None:
     """Draw lanes with the colours of their kinds, one under the other, over `span` nanoseconds."""
-    style_axes(ax, scale, span, 1)
-    ax.set(ylim=(len(lanes) - 0.4, -0.6), ylabel="", yticks=[])
-    ax.grid(visible=False)
-    ax.spines["left"].set_visible(False)
+    style_lanes(ax, len(lanes), scale, span)
     for y, (lane, colours) in enumerate(lanes):
         drawing.draw_lane(ax, lane, y, scale.x_unit, span, colours)
 
 
-def draw_tier(ax: Axes, graph: Graph, plan: Plan, tier: Tier) -> None:
+def style_lanes(ax: Axes, count: int, scale: Scale, span: int) -> None:
+    """Set limits for that many lanes over `span` nanoseconds: the middle of lane y is at y, downwards."""
+    style_axes(ax, scale, span, 1)
+    ax.set(ylim=(count - 0.4, -0.6), ylabel="", yticks=[])
+    ax.grid(visible=False)
+    ax.spines["left"].set_visible(False)
+
+
+def draw_tier(ax: Axes, plan: Plan, tier: Tier, memory: MemoryProfile) -> None:
     """Draw the memory of a tier, stacked by kind of tensor, with its peak and its capacity."""
-    memory = memory_profile(graph, plan, tier.name)
     levels = {"peak": memory.peak} if memory.peak else {}
     if tier.capacity is not None:
         levels["capacity"] = tier.capacity
@@ -222,20 +227,22 @@ def processor_lanes(graph: Graph, plan: Plan, span: int) -> list[Lane]:
 
 def channel_lanes(graph: Graph, plan: Plan, span: int) -> list[Lane]:
     """Return the lane of the copies of each channel."""
-    lanes = []
-    for channel in plan.machine.channels:
-        bars, moved = [], 0
-        for copy in plan.copies:
-            if (copy.src, copy.dst) != (channel.src, channel.dst):
-                continue
-            tensor = graph.tensors[copy.tensor]
-            moved += tensor.nbytes if copy.bytes is None else copy.bytes[1] - copy.bytes[0]
-            for start, end in _within(copy.start, copy.end, plan.period):
-                bars.append(Bar(start, end, tensor.kind, tensor.name))
-        placed, rows = drawing.rows_of(bars)
-        remark = f"{_busy(bars, span)}\n{format_bytes(moved)}" if moved else "unused"
-        lanes.append(Lane(f"{channel.src} → {channel.dst}", remark, placed, rows))
-    return lanes
+    return [channel_lane(graph, plan, channel, span) for channel in plan.machine.channels]
+
+
+def channel_lane(graph: Graph, plan: Plan, channel: Channel, span: int) -> Lane:
+    """Return the lane of the copies of a channel."""
+    bars, moved = [], 0
+    for copy in plan.copies:
+        if (copy.src, copy.dst) != (channel.src, channel.dst):
+            continue
+        tensor = graph.tensors[copy.tensor]
+        moved += tensor.nbytes if copy.bytes is None else copy.bytes[1] - copy.bytes[0]
+        for start, end in _within(copy.start, copy.end, plan.period):
+            bars.append(Bar(start, end, tensor.kind, tensor.name))
+    placed, rows = drawing.rows_of(bars)
+    remark = f"{_busy(bars, span)}\n{format_bytes(moved)}" if moved else "unused"
+    return Lane(f"{channel.src} → {channel.dst}", remark, placed, rows)
 
 
 def _within(start: int, end: int, period: int | None) -> list[tuple[int, int]]:

@@ -1,4 +1,8 @@
-"""The timeline of a plan for several tiers: ops, stalls, copies, and the memory of every tier under them."""
+"""The timeline of a plan for several tiers: ops, stalls, channels, and the memory of every tier under them.
+
+Channels whose copies can be told apart on a page have a bar for each of them; with more copies each channel
+shows the share of its bandwidth that is in use.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +11,22 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ...models.plan import Plan
+from ...models.profile import memory_profiles
 from ...models.result import Result
 from ...models.units import format_duration
 from ...models.verify import verify
 from . import plan_drawing as drawing
+from .channel_use import draw_use
 from .figure import INCHES, pyplot_figure
 from .plan_drawing import Bar, Lane
 from .plot_plan import (
-    channel_lanes,
+    channel_lane,
     counts_ops_of,
-    draw_lanes,
     draw_tier,
     plan_subtitle,
     plan_title,
     processor_lanes,
+    style_lanes,
 )
 from .plot_profile import plan_and_graph
 from .profile_drawing import COLOURS, scale_for, write_head
@@ -30,10 +36,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ...models.graph import Graph
+    from ...models.verdict import Verification
 
 STALL = "stall"
 STALL_COLOUR = "#CC3311"
-_LANE, _TIER = 0.42, 1.35  # inches
+_LANE, _TIER = 0.39, 1.1  # inches
 
 
 def timeline(
@@ -42,13 +49,15 @@ def timeline(
     figure: Figure | None = None,
     *,
     start: Mapping[str, tuple[str, ...]] | None = None,
+    verdict: Verification | None = None,
     title: str | None = None,
     subtitle: str | None = None,
 ) -> list[Axes]:
     """Draw what happens when, and how full each tier is then.
 
-    At the top one lane for the ops of each processor, one for its stalls, and one for each channel, as in
-    `gantt`; below the memory of every tier, stacked by kind of tensor, on the same axis of time.
+    At the top one lane for the ops of each processor, one for its stalls, and one for each channel (its
+    copies as in `gantt`, or how much of its bandwidth thousands of them use); below the memory of every
+    tier, stacked by kind of tensor, on the same axis of time.
 
     Parameters
     ----------
@@ -60,6 +69,8 @@ def timeline(
         Where to draw; default: a new pyplot figure of `timeline_inches`.
     start
         Where tensors of a kind may be at time 0, as for `lowtide.verify`.
+    verdict
+        What `lowtide.verify` said of the plan, if that is known.
     title, subtitle
         Default: the instance; makespan, stall and counts.
 
@@ -87,27 +98,40 @@ def timeline(
     from matplotlib.patches import Patch
 
     plan, graph = plan_and_graph(item, graph, "timeline")
-    verdict = verify(graph, plan, start_tiers=start)
+    verdict = verify(graph, plan, start_tiers=start) if verdict is None else verdict
     verdict.raise_if_invalid()
     figure = pyplot_figure(timeline_inches(plan)) if figure is None else figure
     span = max(verdict.makespan, 1)
-    ops, copies = drawing.op_kinds(graph, plan), drawing.copy_kinds(graph, plan)
+    ops = drawing.op_kinds(graph, plan)
     lanes: list[tuple[Lane, dict[str, str]]] = []
     for lane, processor in zip(processor_lanes(graph, plan, span), plan.machine.processors, strict=True):
         lanes.append((lane, ops))
         if (stalls := _stalls(plan, processor.name, span)) is not None:
             lanes.append((stalls, {STALL: STALL_COLOUR}))
-    lanes += [(lane, copies) for lane in channel_lanes(graph, plan, span)]
-    tiers = plan.machine.tiers
-    heights = [_LANE * len(lanes), *[_TIER] * len(tiers)]
+    tiers, channels = plan.machine.tiers, plan.machine.channels
+    count = len(lanes) + len(channels)
+    heights = [_LANE * count, *[_TIER] * len(tiers)]
     rows: list[Axes] = figure.subplots(
         len(heights), 1, sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights}
     )[:, 0].tolist()
-    kinds = set(copies)
+    copies, kinds = drawing.copy_kinds(graph, plan), set[str]()
+    memories = memory_profiles(graph, plan)
     for ax, tier in zip(rows[1:], tiers, strict=True):
-        draw_tier(ax, graph, plan, tier)
+        draw_tier(ax, plan, tier, memories[tier.name])
         kinds.update(ax.get_legend_handles_labels()[1])
-    draw_lanes(rows[0], lanes, scale_for(span, 1, counts_ops=counts_ops_of(plan)), span)
+    scale = scale_for(span, 1, counts_ops=counts_ops_of(plan))
+    style_lanes(rows[0], count, scale, span)
+    for y, (lane, colours) in enumerate(lanes):
+        drawing.draw_lane(rows[0], lane, y, scale.x_unit, span, colours)
+    of_channels = [channel_lane(graph, plan, channel, span) for channel in channels]
+    if all(len(drawing.merged(lane.bars, span)) == len(lane.bars) for lane in of_channels):
+        for y, lane in enumerate(of_channels, start=len(lanes)):
+            drawing.draw_lane(rows[0], lane, y, scale.x_unit, span, copies)
+        kinds.update(copies)
+    else:
+        for y, channel in enumerate(channels, start=len(lanes)):
+            draw_use(rows[0], graph, plan, channel, y, scale.x_unit, span)
+        kinds.update(rows[0].get_legend_handles_labels()[1])
     for ax in rows[:-1]:
         ax.set_xlabel("")
         ax.tick_params(labelbottom=False)

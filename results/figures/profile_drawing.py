@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...models.units import binary_unit, format_bytes, time_unit
+from .stacked_steps import draw_stack, thinned
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -41,8 +42,9 @@ _LEVELS = {  # colour, style of the line across the picture
     "capacity": ("#BB5566", "-."),
     "reference": (_REFERENCE, ""),
 }
-_COLUMNS = 2400  # more steps than this cannot be told apart on any page
+_COLUMNS = 1200  # more steps than this cannot be told apart on a page of eight inches
 _DENSE = 400  # from here on an outline of full width would hide the areas
+_LEAST = 0.002  # share of the height of the axes: a smaller change cannot be seen
 _VISIBLE = 0.003  # share of the peak below which an area cannot be seen, so that no legend names it
 _TEXT = 8.5
 _LABEL_HEIGHT = 25  # two lines of text
@@ -73,17 +75,12 @@ def draw_areas(ax: Axes, memory: MemoryProfile, scale: Scale) -> None:
         return
     x = thin.times / scale.x_unit
     visible = {kind for kind in kinds if thin.by_kind[kind].max() >= _VISIBLE * memory.peak}
-    ax.stackplot(
-        x,
-        [_closed(thin.by_kind[kind], scale) for kind in kinds],
-        labels=[kind if kind in visible else f"_{kind}" for kind in kinds],
-        colors=[COLOURS[kind] for kind in kinds],
-        step="post",
-        linewidth=0,
-        zorder=2,
-    )
+    layers = {kind if kind in visible else f"_{kind}": thin.by_kind[kind] / scale.y_unit for kind in kinds}
+    least = _LEAST * ax.get_ylim()[1]
+    draw_stack(ax, x, layers, COLOURS, least=least)
     width = 0.7 if thin.total.size <= _DENSE else 0.3
-    ax.step(x, _closed(thin.total, scale), where="post", color=_INK, linewidth=width, zorder=3)
+    x, total = thinned(x, thin.total / scale.y_unit, least)
+    ax.step(x, np.append(total, total[-1]), where="post", color=_INK, linewidth=width, zorder=3)
 
 
 def draw_reference(ax: Axes, reference: MemoryProfile, scale: Scale) -> None:

@@ -7,6 +7,7 @@ from itertools import pairwise
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -36,7 +37,7 @@ from lowtide.results.figures.plot_plan import _within
 from tests.random_plans import random_case
 
 pytest.importorskip("matplotlib")
-from matplotlib.collections import PolyCollection
+from matplotlib.collections import PathCollection
 from matplotlib.colors import to_hex
 
 from lowtide.results import plot
@@ -84,11 +85,12 @@ def bars(ax: Any) -> list[tuple[str, tuple[float, float], tuple[float, float]]]:
     """Return colour, horizontal and vertical extent of each rectangle, lane by lane."""
     found = []
     for collection in ax.collections:
-        if isinstance(collection, PolyCollection):
+        if isinstance(collection, PathCollection):
             colours: Any = collection.get_facecolor()
             for path, colour in zip(collection.get_paths(), colours, strict=True):
-                box = path.get_extents()
-                found.append((to_hex(colour).upper(), (box.x0, box.x1), (box.y0, box.y1)))
+                for corners in path.to_polygons():
+                    (x0, y0), (x1, y1) = np.min(corners, axis=0), np.max(corners, axis=0)
+                    found.append((to_hex(colour).upper(), (x0, x1), (y0, y1)))
     return found
 
 

@@ -1,0 +1,32 @@
+"""Draw the README's timeline: a training iteration of a vision transformer on a device of 24 GiB.
+
+    python results/reproductions/placement_timeline.py
+
+Writes ``placement_timeline.svg`` beside this script. The kernels are those of G10's artifact (MICRO 2023).
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from lowtide.results.reproductions.peak_networks import lowtide
+from lowtide.results.sweeps.job import loadable
+
+HERE = Path(__file__).resolve().parent
+SPEC = "data:g10/vit-1280.json.gz?start.input=anywhere"
+SETTING = ("--machine", "a100-40g-pcie3", "--device", "24GiB", "--periodic")
+
+
+def main() -> None:
+    """Make a plan, then its picture."""
+    with tempfile.TemporaryDirectory() as scratch:
+        plan = f"{scratch}/plan.json.gz"
+        lowtide("solve", "placement", loadable(SPEC), *SETTING, "--method", "planner", "--plan", plan)
+        title = "ViT, batch 1,280: a training iteration on 24 GiB, steady state"
+        picture = str(HERE / "placement_timeline.svg")
+        lowtide("plot", plan, "--start", "input=anywhere", "--title", title, "-o", picture)
+
+
+if __name__ == "__main__":
+    main()
