@@ -23,8 +23,11 @@ def test_plans_on_random_graphs_verify(seed: int) -> None:
     rng = np.random.default_rng(seed)
     outputs = sum(t.nbytes for t in graph.tensors if t.final and not t.initial)
     device = working_set(graph) + outputs + int(rng.integers(0, 12))
-    bench = machine(device, [None, 10, 0][seed % 3], latency=[0, 700][seed % 2], shared=seed % 5 > 0)
-    start = {"input": ("gpu", "host", "ssd")} if seed % 4 else None
+    bench = machine(
+        device, [None, 10, 0][seed % 3], latency=[0, 700][seed % 2], shared=seed % 5 > 0, ssd=seed % 6 > 0
+    )
+    everywhere = tuple(t.name for t in bench.tiers)
+    start = [None, {"input": everywhere}, {"input": everywhere[seed % 3 :]}, {"input": ("gpu",)}][seed % 4]
     problem = Placement(graph, bench, periodic=True, whole=seed % 7 == 0, start=start)
     found = 0
     for setting in (

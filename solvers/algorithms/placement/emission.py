@@ -105,7 +105,9 @@ def _start(graph: Graph, work: Workload, world: World, tiers: Sequence[str]) -> 
     for c, (i, nbytes, device, on_host, on_slow) in enumerate(world.chunk[:5].T.tolist()):
         t, low = int(work.index[i]), int(work.low[c])
         if entry[i]:
-            ranges[t, tiers[0] if entry[i] == 1 else tiers[-1]].append((low, low + nbytes))
+            for bit, tier in ((1, tiers[0]), (2, tiers[-1]), (4, tiers[1])):
+                if entry[i] & bit:
+                    ranges[t, tier].append((low, low + nbytes))
             continue
         if not persistent[i]:
             continue

@@ -4,7 +4,8 @@ The simulation of an on-line policy over several iterations; when the state at t
 that at its beginning, the log of the iteration is a periodic plan. A single run is one iteration, its
 forecasts end with it, and final tensors are needed at its end, anywhere. Tensors are cut into equal chunks. A
 chunk is on the device or not, has a copy of its current version on the host tier, on the slow tier, on both
-or on neither (then it is *dirty*, else *clean*). There are at most four channels, device to host, device to
+or on neither (then it is *dirty*, else *clean*). Inputs of a period start on the device and outside, wherever
+they may: what has a copy need not be copied out. There are at most four channels, device to host, device to
 slow, and back, one chunk on each at a time; the slow tier goes first where they share a cap, and the rate
 of the other follows at once (the copy goes on as another one). For every op of the next iteration two
 forecasts are kept:

@@ -43,9 +43,10 @@ SCALE = 10**6
 """Rates are in kB/s, so that bytes * SCALE / rate are nanoseconds."""
 
 # Per op (and one column more): duration (ns), workspace (bytes), start on the ideal clock, bytes live while
-# it runs, its first access in BY_OP; then the two forecasts.
-DURATION, WORKSPACE, CLOCK, LIVE, FIRST_OF_OP, LOAD, LEAST = _numbers(7)
-OP_ROWS = 7
+# it runs, those of them that are no inputs which could be away; its first access in BY_OP; then the two
+# forecasts.
+DURATION, WORKSPACE, CLOCK, LIVE, FLOOR, FIRST_OF_OP, LOAD, LEAST = _numbers(8)
+OP_ROWS = 8
 
 # Accesses in the order of the ops: tensor, whether it is written; in the order of the tensors: op, whether it
 # writes, and by how many ops sooner the tensor must not be away any more.
@@ -53,12 +54,12 @@ BY_OP, BY_OP_WRITES, AT, WRITES, LEAD = _numbers(5)
 ACCESS_ROWS = 5
 
 # Per tensor (and one column more): its first access and its first chunk; bytes; whether it may leave the
-# device; whether it outlives the iteration; whether an op writes it; how an input of the period enters
-# (`workload`); the tier where it is at first, plus 1, or 0. Then what changes: whether it exists, number and
-# op of its next access, whether the running op accesses it; chunks that are present, present without a valid
-# copy, present with one, present with one on the host; absent chunks that the host holds, that only slow
-# holds; bytes held by slow, or on the way there, and not by the host; the furthest use that they were put
-# there for.
+# device; whether it outlives the iteration; whether an op writes it; the tiers where an input of the period
+# starts, 1 for the device + 2 for slow + 4 for the host; the tier where it is at first, plus 1, or 0. Then
+# what changes: whether it exists, number and op of its next access, whether the running op does; chunks
+# that are present, present without a valid copy, present with one, present with one on the host; absent
+# chunks that the host holds, that only slow holds; bytes held by slow, or on the way there, and not by the
+# host; the furthest use that they were put there for.
 FIRST_ACCESS, FIRST_CHUNK, SIZE, MOVABLE, PERSISTENT, WRITTEN, ENTRY, PLACE = _numbers(8)
 ALIVE, NEXT_INDEX, NEXT_USE, IN_USE, HERE, DIRTY, CLEAN, CLEAN_HOST = _numbers(8, 16)
 AWAY_HOST, AWAY_SLOW, SLOW_BYTES, TARGET = _numbers(16, 20)
@@ -183,7 +184,7 @@ def place_first(w: World) -> None:
     s, tensor = w.scalar, w.tensor
     for k in range(w.op.shape[1]):
         w.op[LOAD, k] = w.op[LIVE, k]
-        w.op[LEAST, k] = w.op[LIVE, k]
+        w.op[LEAST, k] = w.op[FLOOR, k]
     for i in range(tensor.shape[1] - 1):
         place = tensor[PLACE, i] - 1
         if place < 0:
@@ -220,18 +221,25 @@ def begin_iteration(w: World) -> bool:
         tensor[ALIVE, i] = 1
         tensor[NEXT_INDEX, i] = 0
         tensor[NEXT_USE, i] = base + w.access[AT, tensor[FIRST_ACCESS, i]]
-        if tensor[ENTRY, i] == 1:
+        on_slow, on_host = tensor[ENTRY, i] & 2, tensor[ENTRY, i] & 4
+        if on_slow:
+            set_chunks(w, ON_SLOW, i, VALID)
+            tensor[SLOW_BYTES, i] = tensor[SIZE, i]
+        elif on_host:
+            set_chunks(w, ON_HOST, i, VALID)
+        count = tensor[FIRST_CHUNK, i + 1] - tensor[FIRST_CHUNK, i]
+        if tensor[ENTRY, i] & 1:
             s[USED] += tensor[SIZE, i]
             tensor[HERE, i] = set_chunks(w, ON_DEVICE, i, PRESENT)
-            tensor[DIRTY, i] = tensor[HERE, i]
-            tensor[CLEAN, i] = 0
-            tensor[CLEAN_HOST, i] = 0
+            tensor[DIRTY, i] = count
+            if on_slow or on_host:
+                tensor[DIRTY, i] = 0
+                tensor[CLEAN, i] = count
+                tensor[CLEAN_HOST, i] = count if on_host else 0
+        elif on_slow:
+            tensor[AWAY_SLOW, i] = count
         else:
-            set_chunks(w, ON_DEVICE, i, ABSENT)
-            tensor[AWAY_SLOW, i] = set_chunks(w, ON_SLOW, i, VALID)
-            tensor[SLOW_BYTES, i] = tensor[SIZE, i]
-            shift_away(w, i, -tensor[SIZE, i])
-            add_range(w, LEAST, s[NOW], usable_end(w, i), tensor[SIZE, i])  # `live` leaves it out there
+            tensor[AWAY_HOST, i] = count
     excess = s[USED] - s[MEMORY]
     return bool(excess <= 0 or make_room(w, excess, s[NOW], NO))
 
@@ -341,7 +349,7 @@ def release(w: World, c: int, tier: int, high: int) -> None:
         put_log(w, LOG_FREE, c, tier, 0, high, s[TIME], s[TIME])
     if tier == DEVICE:
         s[USED] -= nbytes
-    elif tier == HOST:
+    elif tier == HOST and not w.tensor[ENTRY, w.chunk[OWNER, c]] & 4:  # room of inputs stays reserved
         s[HOST_USED] -= nbytes
 
 
@@ -470,7 +478,7 @@ def start_run(w: World) -> bool:
     s[RUN_END] = s[TIME] + w.op[DURATION, k]
     s[NOW] = now + 1
     w.op[LOAD, k] = w.op[LIVE, k]
-    w.op[LEAST, k] = w.op[LIVE, k]
+    w.op[LEAST, k] = w.op[FLOOR, k]
     for a in range(w.op[FIRST_OF_OP, k], w.op[FIRST_OF_OP, k + 1]):
         i = w.access[BY_OP, a]
         tensor[IN_USE, i] = 1
@@ -730,7 +738,7 @@ def forget_host(w: World, needed: int, beyond: int) -> bool:
     while needed > 0:
         best, i = beyond, NOTHING
         for t in range(tensor.shape[1] - 1):
-            if tensor[CLEAN_HOST, t] and tensor[NEXT_USE, t] < best:
+            if tensor[CLEAN_HOST, t] and tensor[NEXT_USE, t] < best and not tensor[ENTRY, t] & 4:
                 best, i = tensor[NEXT_USE, t], t
         if i < 0:
             return False
@@ -826,7 +834,7 @@ def stage(w: World, deficit: int) -> bool:
                 best = use
     for i in range(tensor.shape[1] - 1):
         use = tensor[NEXT_USE, i]
-        if tensor[AWAY_HOST, i] == 0 or use <= best or (limit <= use < end):
+        if tensor[AWAY_HOST, i] == 0 or tensor[ENTRY, i] & 4 or use <= best or (limit <= use < end):
             continue
         for c in range(tensor[FIRST_CHUNK, i], tensor[FIRST_CHUNK, i + 1]):
             if chunk[ON_DEVICE, c] == ABSENT and chunk[ON_HOST, c] == VALID and chunk[ON_SLOW, c] == NONE:

@@ -25,6 +25,8 @@ SHARE = 40_000
 """Of the device: tensors below it, and below 1 MiB, stay there."""
 LOG_ROWS = 2**16
 """Rows of the first log; there are four times as many as often as needed."""
+HOST_PART = 16
+"""Of the host: the most that inputs may take there which could start in the slow tier as well."""
 UNLIMITED = 2**60
 """Bytes of a tier without a capacity."""
 
@@ -34,6 +36,7 @@ def simulated_plan(problem: Placement, setting: Setting, believed: Sequence[int]
     machine = problem.machine
     names = [t.name for t in machine.tiers]
     channel, joint = _channels(problem)
+    entry = _entries(problem) if problem.periodic else [0] * len(problem.graph.tensors)
     largest = max((t.nbytes for t in problem.graph.tensors), default=1)
     capacity = machine.tiers[0].capacity
     work = workload(
@@ -42,11 +45,14 @@ def simulated_plan(problem: Placement, setting: Setting, believed: Sequence[int]
         least=max(1, min(MIB, (capacity or 0) // SHARE)),
         rate=int(channel[kernel.HOST_IN, kernel.FULL_RATE]),
         lead=setting.lead,
-        entry=_entries(problem) if problem.periodic else [0] * len(problem.graph.tensors),
+        entry=entry,
         periodic=problem.periodic,
         believed=believed,
     )
     scalar = _scalars(problem, setting, int(work.chunk[kernel.BYTES].max(initial=1)), joint)
+    scalar[kernel.HOST_ROOM] -= sum(
+        t.nbytes for t, bits in zip(problem.graph.tensors, entry, strict=True) if bits & 4
+    )
     if (excess := _place(problem, work, scalar)) > 0:
         return f"what must start in {names[0]!r} or {names[1]!r} exceeds the capacity by {excess} bytes"
     rows = LOG_ROWS
@@ -132,17 +138,34 @@ def _channels(problem: Placement) -> tuple[Integers, tuple[int, int]]:
 
 
 def _entries(problem: Placement) -> list[int]:
-    """Return per tensor where an input starts: 1 on the device if that is allowed, else 2, the slow tier."""
-    first, last = problem.machine.tiers[0].name, problem.machine.tiers[-1].name
+    """Return per tensor where an input of a period starts, 1 for the device + 2 for slow or 4 for the host.
+
+    Wherever it may: on the device because it is needed soon, and outside because it need not be copied there
+    then. On the host if all inputs together hardly fill it.
+    """
+    tiers, graph = problem.machine.tiers, problem.graph
+    written = {t for op in graph.ops for t in op.writes}
+    inputs = {t for t, x in enumerate(graph.tensors) if x.initial and not x.final}
+    host = tiers[1].capacity
+    fits = host is None or sum(graph.tensors[t].nbytes for t in inputs) <= host // HOST_PART
     entries = []
-    for tensor in problem.graph.tensors:
-        if not tensor.initial or tensor.final:
+    for t, tensor in enumerate(graph.tensors):
+        default = (tiers[-1].name,) if tensor.kind == "input" and problem.start is None else ()
+        allowed = (problem.start or {}).get(str(tensor.kind), default) or tuple(x.name for x in tiers)
+        slow = 2 if len(tiers) == 3 and tiers[2].name in allowed else 0
+        outside = 4 if tiers[1].name in allowed and (fits or not slow) else slow
+        here = 1 if tiers[0].name in allowed else 0
+        if t not in inputs:
             entries.append(0)
-            continue
-        kind = str(tensor.kind)
-        default = (last,) if kind == "input" and problem.start is None else (first,)
-        allowed = (problem.start or {}).get(kind, default)
-        entries.append(1 if first in allowed else 2)
+        elif t in written:  # the room that it keeps on the host would be that of another version
+            entries.append(here or slow)
+            if not entries[-1]:
+                raise UsageError(
+                    f"placement by the planner, input {tensor.name!r}, which an op writes: found start tiers "
+                    f"{list(allowed)}, expected {tiers[0].name!r} or the slow tier among them"
+                )
+        else:
+            entries.append(here | outside)
     return entries
 
 

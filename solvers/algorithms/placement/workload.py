@@ -60,8 +60,8 @@ def workload(
     lead
         Of a return, in sixteenths of the time that the tensor takes on that channel.
     entry
-        Per tensor of the graph, where an input of a period starts: 1 on the device, 2 on the slow tier; 0 for
-        all other tensors.
+        Per tensor of the graph, where an input of a period starts: 1 for the device + 2 for the slow tier or
+        4 for the host; 0 for all other tensors.
     periodic
         Whether the iteration is repeated; else final tensors are kept to its end, anywhere.
     believed
@@ -91,7 +91,7 @@ def workload(
     for t in kept:
         x, some = graph.tensors[t], accesses[t]
         outlives = x.initial and x.final and periodic
-        at_once = outlives or (x.initial and (entry[t] == 1 or not periodic))
+        at_once = outlives or (x.initial and (entry[t] & 1 or not periodic))
         live[0 if at_once else some[0][0]] += x.nbytes
         live[n if outlives else some[-1][0] + 1] -= x.nbytes
     table[kernel.LIVE, :n] = np.cumsum(live)[:n] + table[kernel.WORKSPACE, :n]
@@ -115,6 +115,11 @@ def workload(
     access[kernel.WRITES] = [w for t in kept for _, w in accesses[t]]
     fetch = np.repeat(size * 10**6 // max(rate, 1), [len(accesses[t]) for t in kept])
     access[kernel.LEAD] = _leads(access[kernel.AT], lead * fetch // 16, table[kernel.CLOCK])
+    table[kernel.FLOOR] = table[kernel.LIVE]
+    for i, t in enumerate(kept):
+        if entry[t] > 1:
+            first, last = tensor[kernel.FIRST_ACCESS, i : i + 2]
+            _leave_out(table[kernel.FLOOR], access[:, first:last], int(size[i]), bool(entry[t] & 1))
     owner = np.repeat(np.arange(len(kept), dtype=np.int64), pieces)
     number = np.arange(len(owner), dtype=np.int64) - tensor[kernel.FIRST_CHUNK][owner]
     part, rest = size // pieces, size % pieces
@@ -139,6 +144,20 @@ def _ops(
     table[kernel.CLOCK] = _offsets(table[kernel.DURATION, :n] if believed is None else believed)
     table[kernel.FIRST_OF_OP] = _offsets([len(some) for some in by_op])
     return table
+
+
+def _leave_out(floor: Integers, access: Integers, nbytes: int, here: bool) -> None:
+    """Take an input out of the floor where it could be away: in the gaps of its first version.
+
+    `here`: it starts on the device, so there is a gap before its first access.
+    """
+    gap = 0
+    for at, writes, lead in access[[kernel.AT, kernel.WRITES, kernel.LEAD]].T.tolist():
+        if gap or here:
+            floor[gap : max(gap, at - lead)] -= nbytes
+        if writes:
+            return
+        gap = at + 1
 
 
 def _leads(at: Integers, ns: Integers, clock: Integers) -> Integers:
