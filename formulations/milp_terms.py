@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 
-def linear(variables: list[Any], weights: list[int], constant: int = 0) -> Any:
+def linear(variables: list[Any], weights: Sequence[float], constant: float = 0) -> Any:
     """Return the weighted sum of variables plus a constant."""
     from pyomo.core.expr.numeric_expr import LinearExpression
 

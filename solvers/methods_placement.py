@@ -10,6 +10,12 @@ _POLICY = (
 )
 """Options of the policies that the simulator of placements carries out."""
 
+_AUTOTM_BESIDE = (
+    ("window", "ops between a move and the nearest op that uses the tensor, at most (default 15)"),
+    ("read-beside", "bytes per second of moves to fast memory beside ops (default: the channel's)"),
+    ("write-beside", "the same for moves to slow memory"),
+)
+
 PLACEMENT_METHODS = (
     Method(
         name="auto",
@@ -133,5 +139,21 @@ PLACEMENT_METHODS = (
         ),
         source="Lin et al., TMOF, HPCA 2023, as inferred",
         engine="highs",
+    ),
+    *(
+        Method(
+            name=f"autotm-{form}",
+            problem="placement",
+            run=f".placement_autotm:solve_{form}",
+            summary=f"MILP of AutoTM: {summary}",
+            source="Hildebrand et al., AutoTM, ASPLOS 2020, and its artifact",
+            options=options,
+            engine="highs",
+        )
+        for form, summary, options in (
+            ("static", "tensors stay where they are made, ops read and write slow memory in place", ()),
+            ("sync", "they also move before and behind ops that use them, while nothing runs", ()),
+            ("async", "they also move beside other ops, each move within one of them", _AUTOTM_BESIDE),
+        )
     ),
 )

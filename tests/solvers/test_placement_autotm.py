@@ -1,0 +1,214 @@
+"""AutoTM's model: its optima are those of its rules, its plans verify and take as long as it says."""
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+import lowtide as lt
+from lowtide.models.graph import Accounting
+from lowtide.solvers.placement_autotm import form_bound
+from tests.oracles.autotm_rules import fastest
+from tests.placement_cases import random_graph, tiny_graph, working_set
+
+FORMS = ("static", "sync", "async")
+DRAM, PMM = "dram", "pmm"
+
+
+def node(room: int, *, in_place: bool = True, latency: int = 0) -> lt.Machine:
+    """Return DRAM and PMM, 4 and 10 ns a byte between them; ops use PMM in place at 3 ns a byte, or not."""
+    access = (lt.Access(tier=DRAM), lt.Access(tier=PMM, bytes_per_s=10**9 // 4))
+    return lt.Machine(
+        tiers=(lt.Tier(name=DRAM, capacity=room), lt.Tier(name=PMM)),
+        processors=(lt.Processor(name="cpu0", tiers=access if in_place else access[:1]),),
+        channels=(
+            lt.Channel(src=DRAM, dst=PMM, bytes_per_s=10**9 // 10, latency_ns=latency),
+            lt.Channel(src=PMM, dst=DRAM, bytes_per_s=10**9 // 5, latency_ns=latency),
+        ),
+    )
+
+
+def with_modes(graph: lt.Graph, seed: int) -> lt.Graph:
+    """Let most ops write in PMM as well; some have times for the tiers of all operands instead."""
+    rng = Random(seed)
+    ops = []
+    for op in graph.ops:
+        named = op.writes if rng.random() < 0.7 else tuple(sorted({*op.reads, *op.writes}))
+        modes = []
+        for bits in range(2 ** len(named)):
+            tiers = tuple((t, PMM if bits >> i & 1 else DRAM) for i, t in enumerate(named))
+            slow = sum(graph.tensors[t].nbytes for t, tier in tiers if tier == PMM)
+            modes.append(
+                lt.Mode(
+                    duration_ns=op.duration_ns // 20 + 1 + rng.randint(0, 3) * slow,
+                    workspace=op.workspace if bits == 0 else rng.randint(0, 3),
+                    operands=tiers,
+                )
+            )
+        ops.append(replace(op, modes=tuple(modes)) if rng.random() < 0.85 else op)
+    return replace(graph, ops=tuple(ops))
+
+
+def case(seed: int, *, in_place: bool, ops: int | None = None) -> lt.Placement:
+    graph = tiny_graph(seed) if ops is None else random_graph(seed, ops)
+    graph = replace(graph, ops=tuple(replace(op, duration_ns=op.duration_ns // 50 + 1) for op in graph.ops))
+    if in_place:
+        graph = with_modes(graph, seed)
+    rng = Random(seed)
+    room = rng.randint(0, 12) if in_place and rng.random() < 0.7 else working_set(graph) + rng.randint(0, 5)
+    start = rng.choice(
+        [None, {"input": (DRAM, PMM)}, {"input": (PMM,), "weight": (DRAM,)}, {"weight": (PMM,)}]
+    )
+    bench = node(room, in_place=in_place, latency=rng.choice((0, 0, 2)))
+    return lt.Placement(graph, bench, periodic=rng.random() < 0.3, start=start)
+
+
+def refused(problem: lt.Placement) -> bool:
+    """Whether it overwrites what must be there again: a periodic problem that the model does not cover."""
+    read: set[int] = set()
+    for op in problem.graph.ops:
+        read |= set(op.reads)
+        if any(problem.graph.tensors[t].final and t not in read for t in op.writes if t == 0):
+            return problem.periodic
+    return False
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("in_place", [True, False])
+def test_optimum_is_that_of_exhaustive_search(form: str, in_place: bool) -> None:
+    found = 0
+    for seed in range(40):
+        problem = case(seed, in_place=in_place)
+        if refused(problem):
+            continue
+        options = {"read-beside": "100000000", "write-beside": "100000000"} if form == "async" else {}
+        result = lt.solve(problem, f"autotm-{form}", threads=1, options=options)
+        best = fastest(problem, form, beside=10**8 if form == "async" else None)
+        assert result.objective == best, (seed, result.detail)
+        if result.objective is not None:
+            assert result.verification is not None
+            assert result.verification.valid
+            bound = form_bound(result.detail)
+            assert bound is not None
+            assert bound <= result.objective
+            assert bound == result.objective or result.status is lt.Status.OPTIMAL
+            found += 1
+    assert found > 10
+
+
+def test_window_limits_how_far_from_its_users_a_tensor_moves() -> None:
+    # 10 bytes take 100 ns to PMM: beside `short`, 90 ns more than that op, or two ops away beside `long`
+    lasting = {"make": (0,), "short": (1,), "long": (2,), "fill": (3,), "behind": (4,)}
+    graph = lt.Graph(
+        name="window",
+        tensors=tuple(lt.Tensor(name=f"t{i}", nbytes=b) for i, b in enumerate((10, 5, 5, 20, 5))),
+        ops=(
+            *(
+                lt.Op(name=name, writes=writes, duration_ns={"short": 10, "long": 200}.get(name, 100))
+                for name, writes in lasting.items()
+            ),
+            lt.Op(name="use", reads=(0,), duration_ns=100),
+        ),
+    )
+    problem = lt.Placement(graph, node(20, in_place=False))
+    for window, best in ((1, 700), (2, 610)):
+        assert fastest(problem, "async", window) == best
+        result = lt.solve(problem, "autotm-async", threads=1, options={"window": str(window)})
+        assert result.objective == best
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_static_is_never_faster_than_synchronous_nor_that_than_asynchronous(seed: int) -> None:
+    problem = case(seed, in_place=seed % 2 == 0, ops=12)
+    if refused(problem):
+        pytest.skip("the model does not cover it")
+    values = []
+    for form in FORMS:
+        result = lt.solve(problem, f"autotm-{form}", threads=1, time_limit=60)
+        assert result.reason is None, result.detail
+        assert result.status in (lt.Status.OPTIMAL, lt.Status.FEASIBLE, lt.Status.UNKNOWN)
+        values.append(float("inf") if result.objective is None else result.objective)
+    assert values[0] >= values[1] >= values[2]
+
+
+def spill(room: int, *, in_place: bool) -> lt.Placement:
+    """A tensor of 10 bytes that is idle while an op of 100 ns needs the room."""
+    graph = lt.Graph(
+        name="spill",
+        tensors=(
+            lt.Tensor(name="a", nbytes=10),
+            lt.Tensor(name="b", nbytes=5),
+            lt.Tensor(name="c", nbytes=20),
+            lt.Tensor(name="d", nbytes=5),
+        ),
+        ops=(
+            lt.Op(name="make", writes=(0,), duration_ns=100),
+            lt.Op(name="before", writes=(1,), duration_ns=100),
+            lt.Op(name="fill", writes=(2,), duration_ns=100),
+            lt.Op(name="behind", writes=(3,), duration_ns=100),
+            lt.Op(name="use", reads=(0,), duration_ns=100),
+        ),
+    )
+    return lt.Placement(graph, node(room, in_place=in_place))
+
+
+def test_device_form_moves_behind_and_before_ops_that_use_the_tensor() -> None:
+    # 10 bytes out at 10 ns behind `make`, in at 5 ns before `use`
+    result = lt.solve(spill(20, in_place=False), "autotm-sync", threads=1)
+    assert result.objective == 500 + 100 + 50
+    assert form_bound(result.detail) == 650
+    assert result.bound == 500
+    assert result.status is lt.Status.FEASIBLE
+
+
+def test_moves_beside_other_ops_cost_nothing_where_they_fit() -> None:
+    result = lt.solve(spill(20, in_place=False), "autotm-async", threads=1)
+    assert result.objective == 500  # out beside `before`, 100 ns; in beside `behind`, 50 ns
+    assert result.status is lt.Status.OPTIMAL
+    slower = lt.solve(spill(20, in_place=False), "autotm-async", threads=1, options={"write-beside": "80MB"})
+    assert slower.objective == 500 + 25  # 125 ns beside an op of 100
+
+
+def test_ops_read_slow_memory_in_place_where_that_is_shorter() -> None:
+    # written behind `make` (100 ns), then read there by `use`: 10 bytes at 4 ns instead of a copy at 5
+    assert lt.solve(spill(20, in_place=True), "autotm-sync", threads=1).objective == 500 + 100 + 40
+    # nothing fits in the static form: `make` has no mode that writes in slow memory
+    result = lt.solve(spill(20, in_place=True), "autotm-static", threads=1)
+    assert result.status is lt.Status.UNKNOWN
+    assert "Infeasible" in result.detail
+
+
+def test_enough_memory_takes_the_sum_of_durations() -> None:
+    for form in FORMS:
+        result = lt.solve(spill(40, in_place=False), f"autotm-{form}", threads=1)
+        assert result.status is lt.Status.OPTIMAL
+        assert result.objective == 500
+
+
+def test_slots_round_up_to_whole_ns() -> None:
+    problem = spill(20, in_place=True)
+    odd = replace(
+        problem.machine.processors[0],
+        tiers=(lt.Access(tier=DRAM), lt.Access(tier=PMM, bytes_per_s=300_000_000)),
+    )
+    problem = replace(problem, machine=replace(problem.machine, processors=(odd,)))
+    result = lt.solve(problem, "autotm-sync", threads=1)
+    assert result.objective == 500 + 100 + 34  # 10 bytes at 3.33 ns
+    assert form_bound(result.detail) == 634
+
+
+def test_what_the_model_does_not_cover_is_refused() -> None:
+    problem = spill(20, in_place=True)
+    tiers = problem.machine.tiers
+    limited = replace(problem.machine, tiers=(tiers[0], replace(tiers[1], capacity=30)))
+    with pytest.raises(lt.UsageError, match="second tier, expected none or at least the 40 bytes"):
+        lt.solve(replace(problem, machine=limited), "autotm-sync")
+    with pytest.raises(lt.UsageError, match="3 tiers and 1 processors, expected two and one"):
+        lt.solve(lt.Placement(problem.graph, lt.load_machine("a100-40g-pcie3")), "autotm-sync")
+    other = replace(problem.graph, accounting=Accounting.REPLACE)
+    with pytest.raises(lt.UsageError, match="accounting replace, expected coexist"):
+        lt.solve(replace(problem, graph=other), "autotm-sync")
+    with pytest.raises(lt.UsageError, match="read-beside: found 'fast', expected bytes per second"):
+        lt.solve(problem, "autotm-async", options={"read-beside": "fast"})
+    with pytest.raises(lt.UsageError, match="window"):
+        lt.solve(problem, "autotm-sync", options={"window": "3"})
