@@ -36,6 +36,8 @@ bench-offsets: $(READY)
 bench-placement: $(READY)
 	$(BIN)/python results/reproductions/placement_chains.py
 	$(BIN)/python results/reproductions/placement_g10.py
+	$(BIN)/python results/reproductions/placement_policies.py
+	$(BIN)/python results/reproductions/placement_latency.py
 	$(BIN)/python results/reproductions/placement_timeline.py
 
 $(READY): pyproject.toml

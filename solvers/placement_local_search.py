@@ -7,8 +7,8 @@ detail counts those of the best.
 
 **Granularity.** Copies move chunks, unless the problem wants whole tensors.
 
-**Start.** The best of the policies `belady`, `autoswap` (four scores) and `g10`, and of *stay*, by which
-tensors leave only in emergencies.
+**Start.** The best of the policies `belady`, `autoswap` (four scores) and `g10` (with and without its evictions
+at run time), and of *stay*, by which tensors leave only in emergencies.
 
 **Moves.** A gap is drawn, half of the time one that is away, or could be, at an op that waited in the current
 plan, and one of these changes it:
@@ -52,7 +52,7 @@ WARM, COLD = 0.02, 0.0002
 FINEST, CHUNKS = 8, 256
 """Chunks have at least so many MiB, and at least such a part of the device."""
 SLICE = 50
-"""Simulations between two looks at the clock."""
+"""Simulations between two lines of progress."""
 MIB = 2**20
 
 
@@ -70,14 +70,15 @@ def solve_local_search(problem: Placement, context: Context) -> Outcome:
         return Outcome(detail="no policy and no emergency eviction leads to a plan")
     context.offer(run.plan())
     random = Random(context.seed)
-    left, length = context.option("runs", RUNS), FIRST_ROUND
+    runs, length = context.option("runs", RUNS), FIRST_ROUND
+    left = runs
     while left > 0 and not context.expired and not context.closed and len(case.gap_tensor):
-        steps = min(left, length)
-        found, result = _round(case, best, run, steps, random, context)
+        found, result, steps = _round(case, best, run, min(left, length), random, context)
         left, length = left - steps, length * GROWTH
         if _time(result) < _time(run):
             best, run = found, result
-    detail = f"emergency evictions: {run.emergencies}" if run.emergencies else ""
+    words = [f"emergency evictions: {run.emergencies}"] if run.emergencies else []
+    detail = ", ".join([*words, f"{runs - left} simulations"])
     return Outcome(reason="time" if context.expired and not context.closed else None, detail=detail)
 
 
@@ -88,8 +89,10 @@ def _start(case: Case, context: Context) -> tuple[Decisions, Simulation | None]:
     for policy in (belady.decide, autoswap.decide, g10.decide):
         if context.expired:
             break
-        planned = [replace(decisions, victim=NO_VICTIM, eager=False) for _, decisions in policy(case)]
-        candidates += [decisions.with_emergencies() for decisions in planned]
+        for _, decisions in policy(case):
+            candidates.append(decisions.with_emergencies())
+            if decisions.eager:
+                candidates.append(replace(decisions, victim=NO_VICTIM, eager=False).with_emergencies())
     for decisions in candidates:
         result = simulate(case, decisions)
         if result.time is not None and (run is None or result.time < _time(run)):
@@ -99,17 +102,17 @@ def _start(case: Case, context: Context) -> tuple[Decisions, Simulation | None]:
 
 def _round(
     case: Case, start: Decisions, first: Simulation, steps: int, random: Random, context: Context
-) -> tuple[Decisions, Simulation]:
-    """Anneal for a number of simulations; return the best state and what it leads to."""
+) -> tuple[Decisions, Simulation, int]:
+    """Anneal for at most `steps` simulations; return the best state, what it leads to, and how many."""
     ideal = int(case.duration.sum())
     now, now_run, best, best_run = start, first, start, first
     fixed = set(forced_away(case).tolist())
     scale = max(_time(first) - ideal, 1)
     waits = _waits(case, first)
     for step in range(steps):
+        if context.expired or context.closed:
+            return best, best_run, step
         if step % SLICE == 0:
-            if context.expired or context.closed:
-                break
             context.progress(f"simulations, stall {_time(best_run) - ideal} ns")
         changed = _move(case, now, waits, fixed, random)
         run = simulate(case, changed)
@@ -125,7 +128,7 @@ def _round(
         if run.time < _time(best_run):
             best, best_run = changed, run
             context.offer(run.plan())
-    return best, best_run
+    return best, best_run, steps
 
 
 def _time(run: Simulation) -> int:

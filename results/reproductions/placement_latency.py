@@ -1,0 +1,61 @@
+"""Carry out ``results/plans/placement_latency.toml``: the planner and published systems, 45 us per transfer.
+
+    python results/reproductions/placement_latency.py [--out DIR]
+
+Writes ``placement_latency.csv`` and ``placement_latency.md`` beside this script. A ratio is the sum of the
+durations over the period. The columns without latency are those of ``placement_policies.csv`` and
+``placement_g10.csv``.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from lowtide.results.reproductions.placement_g10 import PUBLISHED
+from lowtide.results.reproductions.placement_policies import (
+    OTHERS,
+    PAIRS,
+    Row,
+    carry_out,
+    cell,
+    read_table,
+    short,
+    write_table,
+)
+
+PLAN = "results/plans/placement_latency.toml"
+
+
+def markdown(table: list[Row], best: dict[str, Row]) -> str:
+    """Return the rows as a Markdown table."""
+    methods = [*PAIRS, *OTHERS]
+    lines = [
+        "Ideal time over period on G10's reference machine with 45 us per transfer: the planner (120 s, one "
+        "thread) beside the systems of the table above, every plan verified; in brackets emergency "
+        "evictions. Copies are whole tensors, or chunks of 16 MiB where a system moves pages; the planner "
+        "chooses its chunks. Made by `make bench-placement`.",
+        "",
+        "| workload | G10, published | lowtide `planner` | `auto` without latency | "
+        + " | ".join(name for name, _ in methods)
+        + " |",
+        "|---|" + "---:|" * (3 + len(methods)),
+    ]
+    for workload, published in PUBLISHED.items():
+        cells = [workload, published[-1], cell(table, workload, "planner")]
+        cells += [short(float(best[workload]["ratio"]))]
+        cells += [cell(table, workload, method) for _, method in methods]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Carry out the experiment, then write the table's files."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--out", help="keep the experiment's folder there")
+    table = carry_out(PLAN, parser.parse_args().out)
+    best = {row["workload"]: row for row in read_table("placement_g10")}
+    write_table("placement_latency", table, markdown(table, best))
+
+
+if __name__ == "__main__":
+    main()
