@@ -42,21 +42,21 @@ from itertools import pairwise
 from math import gcd
 from typing import Any
 
-from ..models.errors import UsageError
 from ..models.placement import Placement
-from ..models.plan import Copy, Free, Plan, Resident, Run
-from .linear_program import SECOND
+from ..models.plan import Plan
 from .placement_data import Life, Link, PlacementData
+from .placement_whole import Gap, Timing, check, copy_time, is_clean, plan
 
 Value = Callable[[Any], int]
+
+WHAT = "interval model of placement"
 
 
 @dataclass
 class _Gap:
-    """A gap: the life's number, the op behind it (n: the end), b, r and q."""
+    """A gap, b, r and q."""
 
-    life: int
-    behind: int
+    of: Gap
     away: Any
     release: Any
     allocate: Any
@@ -84,28 +84,10 @@ class IntervalModel:
         return -(-copy_time(nbytes, link) // self.tick)
 
 
-def copy_time(nbytes: int, link: Link) -> int:
-    """Return the ns of a copy: its latency and its bytes, rounded up."""
-    return link.latency - (-nbytes * SECOND // link.rate)
-
-
 def common_tick(data: PlacementData) -> int:
     """Return the greatest common divisor of all durations and copy times, in ns."""
     links = [link for tier in data.outer for link in (tier.out, tier.into)]
     return gcd(*data.duration, *(copy_time(life.nbytes, link) for life in data.lives for link in links))
-
-
-def check(data: PlacementData) -> None:
-    """Raise `UsageError` for a machine that the model does not cover."""
-    found = None
-    if len(data.outer) != 1:
-        found = f"{len(data.outer)} outer tiers, expected one"
-    elif data.outer[0].capacity is not None:
-        found = f"capacity {data.outer[0].capacity} of {data.outer[0].name!r}, expected no limit"
-    elif not (data.outer[0].out.rate and data.outer[0].into.rate):
-        found = f"no channel to or from {data.outer[0].name!r}, expected both"
-    if found:
-        raise UsageError(f"interval model of placement: found {found}")
 
 
 def build(data: PlacementData, problem: Placement, horizon: int, tick: int) -> IntervalModel:
@@ -122,7 +104,7 @@ def build(data: PlacementData, problem: Placement, horizon: int, tick: int) -> I
     """
     from ortools.sat.python import cp_model
 
-    check(data)
+    check(data, WHAT)
     model = cp_model.CpModel()
     built = IntervalModel(model, data, tick)
     horizon = -(-horizon // tick) + data.n
@@ -188,7 +170,7 @@ def _life(
     """(2, 3, 5, 6) One life."""
     model, data = built.model, built.data
     host = data.outer[0]
-    clean = life.born < 0 and life.outer[0]
+    clean = is_clean(life)
     uses = [life.born, *life.accesses, *([data.n] if life.kept else [])]
     renews = life.born >= 0 and life.tensor in problem.graph.ops[life.born].reads
     begin = _end(built, life.born) if life.born < 0 or renews else built.start[life.born]
@@ -202,7 +184,7 @@ def _life(
     for before, behind in pairwise(uses):
         away = model.new_bool_var(f"away {number} {behind}")
         release, allocate = (model.new_int_var(0, horizon, f"{w} {number} {behind}") for w in ("r", "q"))
-        built.gaps.append(_Gap(number, behind, away, release, allocate))
+        built.gaps.append(_Gap(Gap(number, before, behind), away, release, allocate))
         model.add(release >= _end(built, before))
         model.add(release <= allocate)
         stays = _start(built, behind)
@@ -227,7 +209,7 @@ def _life(
         _occupy(built, begin, release, life, memory, horizon)
         begin = allocate
     if not clean:
-        model.add_bool_or([~made, *(gap.away for gap in built.gaps if gap.life == number)])
+        model.add_bool_or([~made, *(gap.away for gap in built.gaps if gap.of.life == number)])
     if not life.kept:
         _occupy(built, begin, _end(built, life.accesses[-1]), life, memory, horizon)
 
@@ -241,58 +223,15 @@ def _occupy(built: IntervalModel, begin: Any, end: Any, life: Life, memory: _Mem
 
 def decode(built: IntervalModel, value: Value, problem: Placement) -> Plan:
     """Return the plan of a solution."""
-    data, machine, graph = built.data, problem.machine, problem.graph
-    device, host = (tier.name for tier in machine.tiers)
     tick = built.tick
-    clock = [value(s) * tick for s in built.start]
-    start, copies, frees = list[Resident](), list[Copy](), list[Free]()
-    gaps: dict[int, list[_Gap]] = {}
-    for gap in built.gaps:
-        gaps.setdefault(gap.life, []).append(gap)
-    born = {(life.tensor, life.born) for life in data.lives}
-    for number, life in enumerate(data.lives):
-        t, some = life.tensor, gaps.get(number, [])
-        first_away = life.born < 0 and life.outer[0] and bool(value(some[0].away))
-        clean = life.born < 0 and life.outer[0] and any(value(gap.away) for gap in some)
-        out = number in built.copied and bool(value(built.copied[number][0]))
-        if life.born < 0:
-            start += [Resident(t, device)] * (not first_away) + [Resident(t, host)] * clean
-        if out:
-            at = value(built.copied[number][1]) * tick
-            copies.append(Copy(t, device, host, at, at + copy_time(life.nbytes, data.outer[0].out)))
-        for gap in some:
-            if value(gap.away):
-                if not (first_away and gap is some[0]):
-                    frees.append(Free(t, device, value(gap.release) * tick))
-                if gap.behind < data.n:
-                    at = value(gap.allocate) * tick
-                    copies.append(Copy(t, host, device, at, at + copy_time(life.nbytes, data.outer[0].into)))
-        if not life.kept:
-            last = life.accesses[-1]
-            if out or clean:
-                copied = value(built.copied[number][1]) * tick if out else 0
-                done = copied + copy_time(life.nbytes, data.outer[0].out) if out else 0
-                frees.append(Free(t, host, max(clock[last], done)))
-            if t not in graph.ops[last].writes:
-                frees.append(Free(t, device, clock[last] + data.duration[last]))
-    for k, op in enumerate(graph.ops):
-        for t in op.writes:
-            if graph.tensors[t].nbytes and (t, k) not in born:
-                frees.append(Free(t, device, clock[k] + data.duration[k]))
-    for t, tensor in enumerate(graph.tensors):
-        if tensor.initial and not tensor.nbytes:
-            start.append(Resident(t, device))
-    processor = machine.processors[0].name
-    return Plan(
-        machine=machine,
-        accounting=graph.accounting,
-        start=tuple(start),
-        runs=tuple(
-            Run(k, 0, s, s + d, processor) for k, (s, d) in enumerate(zip(clock, data.duration, strict=True))
-        ),
-        copies=tuple(copies),
-        frees=tuple(frees),
-        graph_name=graph.name,
-        graph_source=graph.source,
-        graph_sha256=graph.sha256,
+    away = [bool(value(gap.away)) for gap in built.gaps]
+    times = Timing(
+        start=[value(s) * tick for s in built.start],
+        out={number: value(at) * tick for number, (made, at) in built.copied.items() if value(made)},
+        release=[value(gap.release) * tick if b else None for gap, b in zip(built.gaps, away, strict=True)],
+        back=[
+            value(gap.allocate) * tick if b and gap.of.behind < built.data.n else None
+            for gap, b in zip(built.gaps, away, strict=True)
+        ],
     )
+    return plan(built.data, problem, [gap.of for gap in built.gaps], times)

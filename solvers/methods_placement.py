@@ -118,6 +118,13 @@ PLACEMENT_METHODS = (
         exact=True,
     ),
     Method(
+        name="slot-milp",
+        problem="placement",
+        run=".placement_slots_milp:solve_slot_milp",
+        summary="single runs, whole tensors: MILPs over pieces of time that get finer, plans and bounds",
+        engine="highs",
+    ),
+    Method(
         name="cpsat",
         problem="placement",
         run=".placement_intervals:solve_intervals",

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from ..formulations.placement_data import placement_data
-from ..formulations.placement_intervals import build, check, common_tick, decode
+from ..formulations.placement_intervals import WHAT, build, common_tick, decode
 from ..formulations.placement_slots import window_bound
+from ..formulations.placement_whole import check
 from ..models.placement import Placement
 from .context import Context, Outcome
 from .engines.cpsat import check_options, solve_cpsat
@@ -32,7 +33,7 @@ def solve_intervals(problem: Placement, context: Context) -> Outcome:
     """
     check_options(context.options, OPTIONS)
     data = placement_data(problem)
-    check(data)
+    check(data, WHAT)
     context.raise_bound(data.ideal, kind="sum of durations")
     context.raise_bound(window_bound(data), kind="single ops")
     tick = context.option("tick", common_tick(data))

@@ -42,7 +42,7 @@ def solve_highs(
     model: Any,
     context: Context,
     *,
-    decode: Callable[[Value], Sequence[int]],
+    decode: Callable[[Value], Any],
     to_objective: Callable[[int], int],
     own_options: Sequence[str] = (),
 ) -> Outcome:
@@ -55,7 +55,7 @@ def solve_highs(
     context
         Limits, seed, threads, log and options; the solver stops when its bound meets its incumbent.
     decode
-        Returns the order of a solution, given a function from variables to values.
+        Returns the answer of a solution, given a function from variables to values; None if it has none.
     to_objective
         Turns a value of the model's objective into one of the problem's.
     own_options
@@ -81,7 +81,9 @@ def solve_highs(
 
     def read(values: Any) -> None:
         found = list(values)
-        context.offer(decode(lambda variable: found[column[id(variable)]]))
+        answer = decode(lambda variable: found[column[id(variable)]])
+        if answer is not None:
+            context.offer(answer)
         if context.closed:
             highs.cancelSolve()
 
