@@ -11,9 +11,10 @@ the slow tier when it is full; dead ones leave without traffic.
 
 Abstracted: tables of correlations and the first iteration that fills them; faults cost what the channel's
 latency says; pages are chunks of 16 MiB by default, evicted tensor by tensor; memory of what an op creates is
-allocated as it starts, not eight ops ahead. An op starts when all its tensors are there, while in the
-artifact it runs as they come (see `g10`). The op that is due may evict tensors of the spared ops if nothing
-else helps; that is counted as an emergency.
+allocated as it starts, not eight ops ahead. The op that is due may evict tensors of the spared ops if nothing
+else helps; that is counted as an emergency. An op starts when all its tensors are there, while in the
+artifact it runs as they come (see `g10`): if every op hid a wait as long as itself, ResNet152 would rise from
+.784 of the ideal to .854 (published .853), SENet154 from .624 to .726 (.688).
 """
 
 from __future__ import annotations

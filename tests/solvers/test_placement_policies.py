@@ -161,6 +161,16 @@ def test_g10_leaves_for_the_host_only_while_it_has_room() -> None:
     assert sorted(decisions.tier[decisions.tier > 0].tolist()) == [1, 1, 2]
 
 
+def test_evictions_are_those_of_one_iteration() -> None:
+    problem = lt.Placement(chain(8), machine(40, 60), periodic=True)
+    result = lt.solve(problem, "demand-lru")
+    assert result.plan is not None
+    released = sum(free.tier == "gpu" for free in result.plan.frees)
+    deaths = len(problem.graph.tensors)
+    assert released > deaths
+    assert result.detail == f"evictions at run time: {released - deaths}"
+
+
 def test_what_does_not_fit_says_so() -> None:
     problem = lt.Placement(chain(8, conv=False), machine(20, None, ssd=False))
     strict = lt.solve(problem, "vdnn", options={"strict": "1", "offload": "conv"})
