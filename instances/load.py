@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from ..models.errors import InstanceError
 from ..models.graph import Graph
+from .blocks import in_blocks
 from .data_parallel import data_parallel
 from .native import read_graph
 from .options import Parameter, typed_options
@@ -23,6 +24,7 @@ _ONNX_OPTIONS = {
     "train": Parameter(False, "forward and backward"),
     "weights": Parameter(False, "keep the bytes of the weights"),
 }
+_BLOCKS = {"blocks": Parameter(1, "blocks of consecutive ops", least=1)}
 _DIMENSION = Parameter(1, "size of a symbolic dimension", least=1)
 
 
@@ -42,6 +44,7 @@ def load(spec: str | os.PathLike[str], **options: object) -> Graph:
     ``gen:FAMILY?n=32&seed=1``    generated; each family has its own options
     ``torch:NAME?train=1``        a network of ours traced with torch; each has its own options
     ``catalogue:NAME``            bundled
+    ``…?blocks=50``               any of these, its ops in blocks of like durations (`in_blocks`)
     ``…?copies=gpu0+gpu1``        any of these, once for each of these processor kinds (`data_parallel`)
     ``…?node=optane``             any of these, on a socket with DRAM and persistent memory (`optane`)
     ============================  ==================================================================
@@ -70,12 +73,16 @@ def load(spec: str | os.PathLike[str], **options: object) -> Graph:
     """
     parsed = parse_spec(spec)
     given = {**parsed.options, **options}
+    blocks = given.pop("blocks", None)
     copies = given.pop("copies", None)
     node = given.pop("node", None)
     graph = _load(parsed, given)
     dims = given.pop("dims", {})
     assert isinstance(dims, Mapping)
     text = {key: _text(value) for key, value in {**given, **dims}.items()}
+    if blocks is not None:
+        graph = in_blocks(graph, int(typed_options({"blocks": blocks}, _BLOCKS, str(parsed))["blocks"]))
+        text["blocks"] = str(blocks)
     if copies is not None:
         graph = data_parallel(graph, str(copies).split("+"))
         text["copies"] = str(copies)

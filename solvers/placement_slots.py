@@ -7,13 +7,16 @@
 4. If plan and bound are apart, more rounds.
 5. Where a plan has a few ns of stall that come from rounding only, once more with a margin behind each run.
 
-Plans cut tensors into byte ranges, so a problem with whole tensors gets bounds only.
+Plans cut tensors into byte ranges, so a problem with whole tensors gets bounds only. Where at some moment
+what must be somewhere fits nowhere, the problem is infeasible (`placement_room`). Where everything fits at
+every moment, but so tightly that nothing can move in the given number of rounds, there is no answer.
 """
 
 from __future__ import annotations
 
 from ..formulations.linear_program import dual_bound
 from ..formulations.placement_data import PlacementData, placement_data
+from ..formulations.placement_room import overfull
 from ..formulations.placement_slots import build, size, window_bound
 from ..formulations.placement_slots_plan import decode
 from ..models.placement import Placement
@@ -50,6 +53,9 @@ def solve_slots(problem: Placement, context: Context) -> Outcome:
     data = placement_data(problem)
     context.raise_bound(data.ideal, kind="sum of durations")
     context.raise_bound(window_bound(data), kind="single ops")
+    witness = overfull(data)
+    if witness is not None:
+        return Outcome(infeasible=True, detail=witness)
     refused = refuse_if_too_large(
         size(data), bytes_per_term=BYTES_PER_TERM, context=context, what="the slot model"
     )
@@ -70,7 +76,22 @@ def solve_slots(problem: Placement, context: Context) -> Outcome:
         plan = None if context.closed else plan_in_rounds(problem, data, context, ROUNDS[0], MARGIN)
         if plan is not None:
             context.offer(plan)
-    return Outcome(reason="time" if context.expired and not context.closed else None)
+    detail = ""
+    if context.incumbent is None and not context.expired:
+        detail = _why_no_plan(problem, data)
+    return Outcome(reason="time" if context.expired and not context.closed else None, detail=detail)
+
+
+def _why_no_plan(problem: Placement, data: PlacementData) -> str:
+    """Return why there is a bound only."""
+    if problem.whole:
+        return "slot-lp: bounds only, because its plans cut tensors (slot-milp moves whole ones)"
+    if len(data.outer) > 2:
+        return f"slot-lp: bounds only, because there are {len(data.outer)} outer tiers, expected at most two"
+    return (
+        f"slot-lp: no plan in {ROUNDS[-1]} rounds per piece; everything fits at every moment, but what must "
+        "move may find no room on the way"
+    )
 
 
 def _near(context: Context) -> bool:

@@ -9,6 +9,7 @@ import pytest
 import lowtide as lt
 from lowtide.formulations import placement_slots
 from lowtide.formulations.placement_data import placement_data
+from lowtide.formulations.placement_room import overfull
 from lowtide.formulations.placement_slots import build, window_bound
 from lowtide.instances.load_placement import load_placement
 from lowtide.models.placement import Placement
@@ -55,9 +56,10 @@ def test_plans_verify_and_meet_their_bounds(seed: int) -> None:
     problem = case(seed)
     result = lt.solve(problem, "slot-lp", threads=1)
     assert result.bound is not None
-    assert result.status in (lt.Status.OPTIMAL, lt.Status.FEASIBLE, lt.Status.UNKNOWN), result.detail
+    assert result.status is not lt.Status.FAILED, result.detail
     if result.objective is None:  # only a host without room for what cannot stay
         assert problem.machine.tiers[1].capacity is not None
+        assert result.status is lt.Status.INFEASIBLE or "no room on the way" in result.detail
         return
     assert result.bound <= result.objective <= 1.002 * result.bound
 
@@ -123,8 +125,58 @@ def test_what_does_not_fit_in_the_host_cannot_leave() -> None:
         ),
     )
     result = lt.solve(Placement(graph, machine(20, 9, ssd=False)), "slot-lp", threads=1)
-    assert result.objective is None
-    assert result.status is not lt.Status.FAILED
+    assert result.status is lt.Status.INFEASIBLE
+    assert "during op 1, 30 bytes must be somewhere, expected at most 29" in result.detail
+    tight = lt.solve(Placement(graph, machine(20, 10, ssd=False)), "slot-lp", threads=1)
+    assert tight.status is lt.Status.OPTIMAL
+
+
+def weights(*sizes: int) -> lt.Graph:
+    """Weights that are read one after the other and kept."""
+    return lt.Graph(
+        name="weights",
+        tensors=tuple(
+            lt.Tensor(name=f"w{i}", nbytes=size, kind="weight", initial=True, final=True)
+            for i, size in enumerate(sizes)
+        ),
+        ops=tuple(lt.Op(name=f"op{i}", reads=(i,), duration_ns=100) for i in range(len(sizes))),
+    )
+
+
+@pytest.mark.parametrize(
+    ("start", "host", "message"),
+    [
+        (("gpu",), None, "at time 0, 30 bytes must be in the fast memory, expected at most 20"),
+        (("host",), 25, "at time 0, 30 bytes must be in host, expected at most 25"),
+        (("gpu", "host"), 9, "at time 0, 30 bytes must be in the fast memory or host, expected at most 29"),
+    ],
+)
+def test_what_cannot_start_anywhere(start: tuple[str, ...], host: int | None, message: str) -> None:
+    problem = Placement(weights(10, 10, 10), machine(20, host, ssd=False), start={"weight": start})
+    result = lt.solve(problem, "slot-lp", threads=1)
+    assert result.status is lt.Status.INFEASIBLE
+    assert message in result.detail
+
+
+def test_a_host_as_full_as_the_device_lets_nothing_move_and_says_so() -> None:
+    problem = Placement(weights(10, 10, 10), machine(10, 20, ssd=False), start={"weight": ("gpu", "host")})
+    result = lt.solve(problem, "slot-lp", threads=1)
+    assert result.status is lt.Status.UNKNOWN
+    assert "may find no room on the way" in result.detail
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_what_is_called_infeasible_has_no_plan(seed: int) -> None:
+    problem = case(2 * seed)
+    rng = np.random.default_rng(seed)
+    host = replace(problem.machine.tiers[1], capacity=int(rng.integers(1, 12)) * SCALE)
+    tiers = (problem.machine.tiers[0], host, *problem.machine.tiers[2:])
+    problem = replace(problem, machine=replace(problem.machine, tiers=tiers))
+    if overfull(placement_data(problem)) is not None:
+        for method in ("belady", "demand-lru"):
+            assert lt.solve(problem, method, threads=1).objective is None
+        context = Context(problem=problem)
+        assert plan_in_rounds(problem, placement_data(problem), context, 64) is None
 
 
 @pytest.mark.parametrize("seed", range(6))
