@@ -10,14 +10,18 @@ from functools import cached_property
 from typing import ClassVar
 
 from .errors import InstanceError
-from .graph import Graph
+from .graph import KINDS, Graph
 from .machine import Machine
+from .placement_witness import impossible_moment, impossible_op
 from .plan import Plan
 from .problem import Judgement
 from .verdict import Violation, sorted_violations
 from .verify import verify
 
 Tiers = tuple[str, ...]
+
+LARGEST = 10**17
+"""Of capacities in bytes, rates in bytes per second and latencies in ns."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +61,8 @@ class Placement:
     Raises
     ------
     InstanceError
-        If `start` names a tier that the machine lacks, or a tier cannot be reached.
+        If there are no ops, `start` names an unknown kind or tier, a tier cannot be reached, or a number of
+        the machine is above `LARGEST`.
 
     Examples
     --------
@@ -78,13 +83,20 @@ class Placement:
 
     def __post_init__(self) -> None:
         tiers = [t.name for t in self.machine.tiers]
+        if not self.graph.ops:
+            raise InstanceError(f"placement, graph {self.graph.name!r}: found no ops, expected at least one")
         for kind, some in sorted((self.start or {}).items()):
+            if kind not in KINDS:
+                raise InstanceError(
+                    f"placement, start: found kind {kind!r}, expected one of {', '.join(KINDS)}"
+                )
             for tier in some:
                 if tier not in tiers:
                     raise InstanceError(
                         f"placement, start of kind {kind!r}: found tier {tier!r}, expected one of {tiers}"
                     )
         _check_reach(self.machine)
+        _check_sizes(self.machine)
 
     @cached_property
     def instance(self) -> Question:
@@ -137,8 +149,8 @@ class Placement:
         return False
 
     def impossible(self) -> str | None:
-        """Return why there is no plan at all, if an op alone needs more than every tier that it can use."""
-        return _too_large(self.graph, self.machine)
+        """Return why there is no plan at all, if one op or one moment needs more bytes than there are."""
+        return impossible_op(self.graph, self.machine) or impossible_moment(self.graph, self.machine)
 
     def judge(self, answer: Plan) -> Judgement:
         """Verify the plan, and that it keeps to the reference order and to whole tensors if it must."""
@@ -168,25 +180,18 @@ def _check_reach(machine: Machine) -> None:
                 )
 
 
-def _too_large(graph: Graph, machine: Machine) -> str | None:
-    """Return the op and the bytes that fit into none of the tiers that any processor may use."""
-    for k, op in enumerate(graph.ops):
-        tensors = sum(graph.tensors[t].nbytes for t in {*op.reads, *op.writes})
-        needed = tensors + min(mode.workspace for mode in op.all_modes)
-        most = 0
-        for processor in machine.processors:
-            capacities = [
-                tier.capacity for tier in machine.tiers if tier.name in {a.tier for a in processor.tiers}
-            ]
-            if None in capacities:
-                return None
-            most = max(most, sum(c for c in capacities if c is not None))
-        if needed > most:
-            return (
-                f"op {k} {op.name!r} needs {needed} bytes at once, expected at most {most}, the capacity "
-                f"of the tiers that a processor of machine {machine.name!r} uses"
+def _check_sizes(machine: Machine) -> None:
+    """Raise if a number is so large that sums and products of a few of them leave 64 bits."""
+    numbers = [(f"tier {t.name!r}, capacity", t.capacity) for t in machine.tiers]
+    for c in machine.channels:
+        where = f"channel {c.src!r} to {c.dst!r}"
+        numbers += [(f"{where}, bytes_per_s", c.bytes_per_s), (f"{where}, latency_ns", c.latency_ns)]
+    numbers += [(f"group {g.name!r}, bytes_per_s", g.bytes_per_s) for g in machine.groups]
+    for what, value in numbers:
+        if value is not None and value > LARGEST:
+            raise InstanceError(
+                f"machine {machine.name!r}, {what}: found {value}, expected at most {LARGEST}"
             )
-    return None
 
 
 def _broken_rules(problem: Placement, plan: Plan) -> list[Violation]:
