@@ -20,7 +20,7 @@ Variables, all binary but the last. Edges of the path: *made* in A or P at its f
 :math:`P_i` to :math:`B_i`. An item that is there at time 0 starts in P, or is *pinned*: in the fast memory
 until its last point. Where an op updates the item in the fast memory, the copy behind it is stale: all that
 would lead to :math:`B_i` leads to :math:`A_i`. :math:`q_{km}`: op k runs in mode m. :math:`\sigma_k \ge 0`:
-ns of the slot of op k.
+ns of the slot of op k. (In 4, a variable for each op holds the first sum.)
 
 Objective. Minimize :math:`\sum_k \sigma_k` + the ns of all reads before and writes behind ops, subject to
 
@@ -181,21 +181,18 @@ class _Presence:
         return [self.built.model.edge[t, *e] for e in edges if (t, *e) in self.built.edges]
 
     def at(self, t: int, k: int) -> list[Any]:
-        """Return the edges that put an item into the fast memory during an op."""
+        """Return the edges that put an item into the fast memory during an op that uses it."""
         points = self.built.data.items[t].points
         i = self.built.data.items[t].point(k)
-        inside = points[i].op == k or i + 1 == len(points)
-        if (t, i, inside) not in self.known:
-            before = ((STAY_A, i - 1), (STAY_B, i - 1), (READ, i), *_made(i))
-            behind = ((STAY_A, i), (STAY_B, i))
-            self.known[t, i, inside] = self.edge(t, (PINNED, 0), *(before if inside else behind))
-        return self.known[t, i, inside]
+        return self.part(t, i, points[i].op < k and i + 1 < len(points))
 
-    def during(self, t: int) -> Iterator[tuple[int, list[Any]]]:
-        """Yield the ops during which an item lives, each with the edges that put it into the fast memory."""
-        item = self.built.data.items[t]
-        for k in range(max(0, item.points[0].op), min(item.last + 1, self.built.data.n)):
-            yield k, self.at(t, k)
+    def part(self, t: int, i: int, behind: bool) -> list[Any]:
+        """Return the edges that put an item into the fast memory at a point, or from there to the next."""
+        if (t, i, behind) not in self.known:
+            here = ((STAY_A, i - 1), (STAY_B, i - 1), (READ, i), *_made(i))
+            edges = ((STAY_A, i), (STAY_B, i)) if behind else here
+            self.known[t, i, behind] = self.edge(t, (PINNED, 0), *edges)
+        return self.known[t, i, behind]
 
 
 def _made(i: int) -> list[Edge]:
@@ -259,30 +256,40 @@ def _modes(built: AutotmModel, presence: _Presence) -> None:
 
 
 def _memory(built: AutotmModel, presence: _Presence) -> None:
-    """(4) What is in the fast memory fits, in units of `granule` bytes, sizes rounded up."""
+    """(4) What is in the fast memory fits, in units of `granule` bytes, sizes rounded up.
+
+    The bytes held during an op are those during the op before, more or less what has changed: rows as long as
+    the changes, not as the lives.
+    """
+    import pyomo.environ as pyo
+
     model, data = built.model, built.data
     if data.memory is None:
         return
     unit = granule(data)
-    held = [Sum() for _ in range(data.n)]
-    most = [0] * data.n
+    room = data.memory // unit
+    changes: list[dict[int, tuple[Any, int]]] = [{} for _ in range(data.n + 1)]
     for t, item in enumerate(data.items):
-        if not item.nbytes:
-            continue
         size = -(-item.nbytes // unit)
-        for k, variables in presence.during(t):
-            held[k].add(variables, size)
-            most[k] += size
+        for begin, end, i, behind in item.spans(data.n):
+            for k, signed in ((begin, size), (end, -size)):
+                for x in presence.part(t, i, behind):
+                    changes[k][id(x)] = (x, changes[k].get(id(x), (x, 0))[1] + signed)
+    model.held = pyo.Var(range(data.n), bounds=(0, room))
     for k, modes in enumerate(data.modes):
-        room = data.memory // unit
+        held = Sum().add([model.held[k]])
         work = [-(-mode.workspace // unit) for mode in modes]
         if len(modes) > 1:
             for mode, w in zip(modes, work, strict=True):
-                held[k].add([model.mode[k, mode.number]] if w else [], w)
+                held.add([model.mode[k, mode.number]] if w else [], w)
         else:
-            held[k].constant += sum(work)
-        if most[k] + max(work, default=0) > room:
-            model.rows.add(held[k].expression() <= room)
+            held.constant += sum(work)
+        if any(work):
+            model.rows.add(held.expression() <= room)
+        balance = Sum().add([model.held[k]]).add([model.held[k - 1]] if k else [], -1)
+        for x, signed in changes[k].values():
+            balance.add([x] if signed else [], -signed)
+        model.rows.add(balance.expression() == 0)
 
 
 def _slots(built: AutotmModel, presence: _Presence) -> Sum:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -89,6 +89,19 @@ class Item:
     def point(self, k: int) -> int:
         """Return the number of the last point up to op k."""
         return bisect_right(self.points, k, key=lambda point: point.op) - 1
+
+    def spans(self, n: int) -> Iterator[tuple[int, int, int, bool]]:
+        """Yield the parts of its life in which it does not move.
+
+        For each the first of the n ops, the op behind the last one, the last point up to it, and whether that
+        is behind the point: between it and the next one.
+        """
+        end = min(self.last + 1, n)
+        ops = [point.op for point in self.points]
+        begins = sorted({k for k in (max(0, ops[0]), *ops, *(k + 1 for k in ops)) if 0 <= k < end})
+        for begin, following in zip(begins, [*begins[1:], end], strict=True):
+            i = self.point(begin)
+            yield begin, following, i, ops[i] < begin and i + 1 < len(ops)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -245,19 +258,17 @@ def _check(problem: Placement) -> None:
     elif graph.accounting is not Accounting.COEXIST:
         found = f"accounting {graph.accounting!s}, expected coexist"
     elif overwritten is not None:
-        found = f"tensor {overwritten} that is there at the start and overwritten, expected an update"
+        found = f"tensor {overwritten} that must return and is overwritten unread, expected an update"
     if found:
         raise UsageError(f"AutoTM on {graph.name!r} and machine {machine.name!r}: found {found}")
 
 
 def _overwritten(problem: Placement) -> int | None:
-    """Return an initial and final tensor whose first content nobody reads."""
-    read: set[int] = set()
+    """Return an initial and final tensor that an op overwrites without reading it: a new content."""
     for op in problem.graph.ops:
-        read |= set(op.reads)
         for t in op.writes:
             tensor = problem.graph.tensors[t]
-            if t not in read and tensor.initial and tensor.final:
+            if t not in op.reads and tensor.initial and tensor.final:
                 return t
     return None
 
@@ -336,7 +347,7 @@ def _points(users: list[tuple[int, Role]], form: Form, window: int) -> tuple[Poi
 
 
 def granule(data: AutotmData) -> int:
-    """Return the bytes in which the model counts memory: a divisor of all sizes, or pages of many ops.
+    """Return the bytes in which the model counts memory: a divisor of all sizes, or pages.
 
     AutoTM rounds sizes up to pages of 4096 bytes. Here they stay exact, in units of their greatest common
     divisor, unless the fast memory has more than :math:`2^{18}` of these; then the unit is the least power of

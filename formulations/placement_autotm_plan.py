@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import accumulate
 from typing import Any
 
 from ..models.placement import Placement
@@ -28,7 +29,7 @@ from .placement_autotm import (
     AutotmModel,
     is_fixed,
 )
-from .placement_autotm_data import AutotmData, Item, ModeData, Role, copy_time
+from .placement_autotm_data import AutotmData, Item, ModeData, Role, copy_time, granule
 
 Value = Callable[[Any], float]
 
@@ -107,6 +108,14 @@ def suggest(built: AutotmModel, paths: list[Path], modes: list[ModeData]) -> Non
                 model.edge[t, kind, i].set_value(1)
     for k, number in model.mode:
         model.mode[k, number].set_value(int(number == modes[k].number))
+    unit, change = granule(data), [0] * (data.n + 1)
+    for path in paths:
+        for begin, end, i, behind in path.item.spans(data.n):
+            if path.fast[i] and not (behind and i in path.writes | path.drops):
+                change[begin] += -(-path.item.nbytes // unit)
+                change[end] -= -(-path.item.nbytes // unit)
+    if data.memory is not None:
+        model.held.set_values(dict(enumerate(accumulate(change[:-1]))), skip_validation=True)
     for k in model.slot:
         users = [path for path in paths if k in path.item.users]
         longer = [data.slow_time(p.item.nbytes) for p in users if not p.fast[p.item.point(k)]]

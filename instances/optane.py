@@ -10,11 +10,12 @@ bytes being those of its operands. That is the roofline of the socket: an op tha
 machine limits does at most 6.3 multiply-adds per byte; here arithmetic limits those that do 14.6 and more.
 
 Modes. An op may write each of its tensors in DRAM or in PMM, which gives a mode for each subset of its
-writes. Reading b bytes of PMM in place takes b / 39.4 ns beside the duration, which machine ``optane-node``
-says; writing (or updating) them b / 13.9 ns: what six interleaved modules were measured to deliver
+writes. Six interleaved modules were measured to deliver 39.4 GB/s to reads and 13.9 GB/s to writes
 (Izraelevitz et al., "Basic performance measurements of the Intel Optane DC persistent memory module", 2019).
-The machine has one rate for both, so the difference is part of the mode's duration. Real kernels hide some
-of that behind arithmetic; these do not.
+Using b bytes in PMM takes b / 39.4 or b / 13.9 ns instead of the b / 105 ns that the duration has in it.
+Machine ``optane-node`` adds what reads take longer, the same for writes; what these take longer than reads,
+1 / 13.9 - 1 / 39.4 ns a byte, is in the duration of the mode. An update in place counts as a write.
+Arithmetic hides nothing of that here, though it does hide some in real kernels.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..formulations.placement_autotm import build
-from ..formulations.placement_autotm_data import AutotmData, Form, ModeData, autotm_data
+from ..formulations.placement_autotm_data import AutotmData, Form, ModeData, autotm_data, granule
 from ..formulations.placement_autotm_plan import Path, decode, emit, suggest
 from ..models.errors import UsageError
 from ..models.placement import Placement
@@ -101,7 +101,7 @@ def _solve(
         return data.ideal
 
     outcome = solve_highs(built.model, own, decode=plan, to_objective=note, own_options=OWN_OPTIONS)
-    detail = f"{outcome.detail}, {_BOUND.format(best[0])}"
+    detail = f"{outcome.detail}, {_BOUND.format(best[0])}{_rounding(data)}"
     solution = min(found, key=lambda one: one[0])[1] if found else known
     return solution, replace(outcome, infeasible=False, detail=detail)
 
@@ -122,6 +122,13 @@ def form_bound(detail: str) -> int | None:
     """
     match = re.search(_BOUND.format(r"(\d+)"), detail)
     return None if match is None else int(match[1])
+
+
+def _rounding(data: AutotmData) -> str:
+    """Say that sizes are rounded up, if they are: what the bound holds for."""
+    unit = granule(data)
+    exact = all(item.nbytes % unit == 0 for item in data.items)
+    return "" if exact else f", sizes rounded up to {unit} bytes"
 
 
 def _rate(context: Context, name: str) -> int | None:

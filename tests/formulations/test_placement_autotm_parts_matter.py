@@ -8,13 +8,12 @@ import pytest
 import lowtide as lt
 from lowtide.formulations import placement_autotm
 from tests.oracles.autotm_rules import fastest
-from tests.solvers.test_placement_autotm import case, refused
+from tests.solvers.test_placement_autotm import case
 
 CASES = [
-    (problem, fastest(problem, "async"))
+    (problem := case(seed, in_place=in_place), fastest(problem, "async"))
     for seed in range(8)
     for in_place in (True, False)
-    if not refused(problem := case(seed, in_place=in_place))
 ]
 PARTS = {
     "1-paths": ("_paths", slice(None)),

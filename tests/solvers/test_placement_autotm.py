@@ -4,12 +4,15 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import lowtide as lt
 from lowtide.models.graph import Accounting
 from lowtide.solvers.placement_autotm import form_bound
 from tests.oracles.autotm_rules import fastest
 from tests.placement_cases import random_graph, tiny_graph, working_set
+from tests.strategies import random_graph as any_graph
 
 FORMS = ("static", "sync", "async")
 DRAM, PMM = "dram", "pmm"
@@ -63,24 +66,12 @@ def case(seed: int, *, in_place: bool, ops: int | None = None) -> lt.Placement:
     return lt.Placement(graph, bench, periodic=rng.random() < 0.3, start=start)
 
 
-def refused(problem: lt.Placement) -> bool:
-    """Whether it overwrites what must be there again: a periodic problem that the model does not cover."""
-    read: set[int] = set()
-    for op in problem.graph.ops:
-        read |= set(op.reads)
-        if any(problem.graph.tensors[t].final and t not in read for t in op.writes if t == 0):
-            return problem.periodic
-    return False
-
-
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("in_place", [True, False])
 def test_optimum_is_that_of_exhaustive_search(form: str, in_place: bool) -> None:
     found = 0
     for seed in range(40):
         problem = case(seed, in_place=in_place)
-        if refused(problem):
-            continue
         options = {"read-beside": "100000000", "write-beside": "100000000"} if form == "async" else {}
         result = lt.solve(problem, f"autotm-{form}", threads=1, options=options)
         best = fastest(problem, form, beside=10**8 if form == "async" else None)
@@ -94,6 +85,24 @@ def test_optimum_is_that_of_exhaustive_search(form: str, in_place: bool) -> None
             assert bound == result.objective or result.status is lt.Status.OPTIMAL
             found += 1
     assert found > 10
+
+
+@given(seed=st.integers(0, 10**9), form=st.sampled_from(FORMS), in_place=st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_optimum_on_any_structure_of_graph(seed: int, form: str, in_place: bool) -> None:
+    rng = Random(seed)
+    tiers = (DRAM, PMM) if in_place else ()
+    graph = any_graph(
+        rng, max_ops=5, max_tensors=6, max_nbytes=6, accountings=(Accounting.COEXIST,), mode_tiers=tiers
+    )
+    problem = lt.Placement(graph, node(rng.randint(0, 14), in_place=in_place), periodic=rng.random() < 0.3)
+    returning = {t for t, x in enumerate(graph.tensors) if x.initial and x.final}
+    if problem.periodic and any(returning & set(op.writes) - set(op.reads) for op in graph.ops):
+        with pytest.raises(lt.UsageError, match="overwritten unread, expected an update"):
+            lt.solve(problem, f"autotm-{form}", threads=1)
+        return
+    result = lt.solve(problem, f"autotm-{form}", threads=1)
+    assert result.objective == fastest(problem, form), result.detail
 
 
 def test_window_limits_how_far_from_its_users_a_tensor_moves() -> None:
@@ -120,8 +129,6 @@ def test_window_limits_how_far_from_its_users_a_tensor_moves() -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_static_is_never_faster_than_synchronous_nor_that_than_asynchronous(seed: int) -> None:
     problem = case(seed, in_place=seed % 2 == 0, ops=12)
-    if refused(problem):
-        pytest.skip("the model does not cover it")
     values = []
     for form in FORMS:
         result = lt.solve(problem, f"autotm-{form}", threads=1, time_limit=60)
