@@ -103,7 +103,8 @@ def markdown(table: list[Row]) -> str:
     for row in table:
         stalls = [f"{100 * (row[key] / row['ideal'] - 1):.2f}" for key in ("policy", "best")]
         cells = [row["instance"], f"{row['ops']:,}", f"{row['copies']:,}", *stalls, f"{row['simulations']:,}"]
-        cells += [f"{row['seconds']:.0f}", f"{row['simulations'] / row['seconds']:,.0f}", f"{row['alone']:,}"]
+        rate = f"{row['simulations'] / row['seconds']:,.0f}" if row["simulations"] else "-"
+        cells += [f"{row['seconds']:.0f}", rate, f"{row['alone']:,}"]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
