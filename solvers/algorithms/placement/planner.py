@@ -1,7 +1,9 @@
 """The event-driven planner of tensor placement, run to its periodic state.
 
 The simulation of an on-line policy over several iterations; when the state at the end of an iteration is
-that at its beginning, the log of the iteration is a periodic plan. A single run is one iteration, its
+that at its beginning, the log of the iteration is a periodic plan. After a few iterations the state is held:
+what will live across the boundary is copied only to the tier where it was then, and what was not on the
+device leaves it, so that the states do not go round in circles. A single run is one iteration, its
 forecasts end with it, and final tensors are needed at its end, anywhere. Tensors are cut into equal chunks. A
 chunk is on the device or not, has a copy of its current version on the host tier, on the slow tier, on both
 or on neither (then it is *dirty*, else *clean*). Inputs of a period start on the device and outside, wherever
@@ -20,11 +22,11 @@ The first op whose ``least`` exceeds the memory is the *deficit*. At every event
    dropped, furthest next use first. A write cancels copies under way and makes those that exist stale.
 2. While there is a deficit, each channel outwards copies the dirty chunk that could be away at the deficit
    and whose use behind it is furthest (Belady's rule seen from the deficit); reads before the deficit do
-   not matter: copying is not releasing. A full host forgets copies of chunks that are also on the device,
-   nearest use first.
+   not matter: copying is not releasing. Where nothing could be away at the first deficit, any other one
+   counts. A full host forgets copies of chunks that are also on the device, nearest use first.
 3. Each channel inwards fetches the absent chunk whose use is nearest, if the load stays within the memory
    until then, perhaps after dropping chunks with a later use; else it waits. The host looks a horizon
-   ahead.
+   ahead. While it waits, the channel to the host copies dirty chunks with a later use.
 4. *Staging*: with a full host and nothing else to fetch from it, the chunk there with the furthest use is
    fetched into a slot of its own and passed on to the slow tier.
 

@@ -39,14 +39,16 @@ a single run is over."""
 FAR: Any = np.int64(2**60)
 NOTHING: Any = np.int64(-1)
 NO: Any = np.bool_(False)
+FREE_ITERATIONS = 3
+"""After which the state at the boundary is held."""
 SCALE = 10**6
 """Rates are in kB/s, so that bytes * SCALE / rate are nanoseconds."""
 
 # Per op (and one column more): duration (ns), workspace (bytes), start on the ideal clock, bytes live while
 # it runs, those of them that are no inputs which could be away; its first access in BY_OP; then the two
-# forecasts.
-DURATION, WORKSPACE, CLOCK, LIVE, FLOOR, FIRST_OF_OP, LOAD, LEAST = _numbers(8)
-OP_ROWS = 8
+# forecasts, and the first deficit at it or behind.
+DURATION, WORKSPACE, CLOCK, LIVE, FLOOR, FIRST_OF_OP, LOAD, LEAST, NEXT_DEFICIT = _numbers(9)
+OP_ROWS = 9
 
 # Accesses in the order of the ops: tensor, whether it is written; in the order of the tensors: op, whether it
 # writes, and by how many ops sooner the tensor must not be away any more.
@@ -54,20 +56,21 @@ BY_OP, BY_OP_WRITES, AT, WRITES, LEAD = _numbers(5)
 ACCESS_ROWS = 5
 
 # Per tensor (and one column more): its first access and its first chunk; bytes; whether it may leave the
-# device; whether it outlives the iteration; whether an op writes it; the tiers where an input of the period
-# starts, 1 for the device + 2 for slow + 4 for the host; the tier where it is at first, plus 1, or 0. Then
-# what changes: whether it exists, number and op of its next access, whether the running op does; chunks
-# that are present, present without a valid copy, present with one, present with one on the host; absent
-# chunks that the host holds, that only slow holds; bytes held by slow, or on the way there, and not by the
-# host; the furthest use that they were put there for.
+# device; whether it outlives the iteration; number of the access behind its last write; the tiers where an
+# input of the period starts, 1 for the device + 2 for slow + 4 for the host; the tier where it is at first,
+# plus 1, or 0. Then what changes: whether it exists, number and op of its next access, whether the running op
+# accesses it; chunks that are present, present without a valid copy, present with one, present with one on
+# the host; absent chunks that the host holds, that only slow holds; bytes held by slow, or on the way there,
+# and not by the host; the furthest use that they were put there for.
 FIRST_ACCESS, FIRST_CHUNK, SIZE, MOVABLE, PERSISTENT, WRITTEN, ENTRY, PLACE = _numbers(8)
 ALIVE, NEXT_INDEX, NEXT_USE, IN_USE, HERE, DIRTY, CLEAN, CLEAN_HOST = _numbers(8, 16)
 AWAY_HOST, AWAY_SLOW, SLOW_BYTES, TARGET = _numbers(16, 20)
 TENSOR_ROWS = 20
 
-# Per chunk: tensor, bytes; its state on the device, in the host and in slow; whether it is being copied out.
-OWNER, BYTES, ON_DEVICE, ON_HOST, ON_SLOW, LEAVING = _numbers(6)
-CHUNK_ROWS = 6
+# Per chunk: tensor, bytes; its state on the device, in the host and in slow; whether it is being copied out;
+# the three states at the last boundary.
+OWNER, BYTES, ON_DEVICE, ON_HOST, ON_SLOW, LEAVING, DEVICE_BEFORE, HOST_BEFORE, SLOW_BEFORE = _numbers(9)
+CHUNK_ROWS = 9
 
 # Per channel: chunk (-1: idle), first byte, bytes left, start and end of the segment, its rate; then the rate
 # (kB/s) and the latency (ns) of the channel.
@@ -79,7 +82,10 @@ NOW, TIME, RUNNING, RUN_END, USED, HOST_USED, BOUNDARY, LOGGED, STAGING, FORCED 
 # Joint caps out and in; capacities; the setting (`planner.Setting`); whether iterations follow each other.
 JOINT_OUT, JOINT_IN, MEMORY, HOST_ROOM, HORIZON, SLOTS, SLOT_BYTES, MARGIN = _numbers(10, 18)
 TAIL_SLACK, GATE_SLACK, GATE, DISPLACE, PERIODIC = _numbers(18, 23)
-SCALARS = 23
+# The use of the chunk for which there was no room last time, or -1, and where the load is greatest before it;
+# whether the state at the boundary is held.
+BLOCKED, CREST, HELD = _numbers(23, 26)
+SCALARS = 26
 
 
 class World(NamedTuple):
@@ -104,7 +110,7 @@ def simulate(w: World, iterations: int) -> tuple[int, int, int]:
     n = w.op.shape[1] - 1
     s = w.scalar
     place_first(w)
-    image = np.empty(w.chunk.shape[1] + 16, np.int64)
+    image = np.empty(16, np.int64)
     remember(w, image)
     if not begin_iteration(w):
         return STUCK, 0, 0
@@ -143,6 +149,7 @@ def simulate(w: World, iterations: int) -> tuple[int, int, int]:
                     return REPEATS, period, done
                 if done == iterations:
                     return ENDLESS, period, done
+                s[HELD] = done >= FREE_ITERATIONS
                 s[BOUNDARY] = time
                 s[LOGGED] = 0
                 if not begin_iteration(w):
@@ -151,21 +158,31 @@ def simulate(w: World, iterations: int) -> tuple[int, int, int]:
 
 @njit(nogil=True)  # type: ignore[untyped-decorator]
 def remember(w: World, image: Integers) -> bool:
-    """Put the physical state into the image; return whether it was there."""
+    """Note the physical state, channels in the image; return whether it is that at the last boundary.
+
+    Where it is held, what is here now and was not then leaves.
+    """
     same = True
-    chunks = w.chunk.shape[1]
-    for c in range(chunks):
-        state = w.chunk[ON_DEVICE, c] + 16 * w.chunk[ON_HOST, c] + 256 * w.chunk[ON_SLOW, c]
-        same &= image[c] == state
-        image[c] = state
+    chunk = w.chunk
+    for c in range(chunk.shape[1]):
+        if (
+            w.scalar[HELD]
+            and chunk[ON_DEVICE, c] == PRESENT
+            and chunk[DEVICE_BEFORE, c] == ABSENT
+            and (chunk[ON_HOST, c] == VALID or chunk[ON_SLOW, c] == VALID)
+        ):
+            drop(w, c)
+        for row in range(3):
+            same &= chunk[DEVICE_BEFORE + row, c] == chunk[ON_DEVICE + row, c]
+            chunk[DEVICE_BEFORE + row, c] = chunk[ON_DEVICE + row, c]
     for k in range(4):
         busy = w.channel[k, CARRIED] >= 0
         for j in range(4):
             state = NOTHING
             if busy:
                 state = w.scalar[TIME] - w.channel[k, START] if j == START else w.channel[k, j]
-            same &= image[chunks + 4 * k + j] == state
-            image[chunks + 4 * k + j] = state
+            same &= image[4 * k + j] == state
+            image[4 * k + j] = state
     return same
 
 
@@ -326,6 +343,34 @@ def gap_around(w: World, i: int, op: int, hurry: bool) -> int:
 
 
 @njit(nogil=True)  # type: ignore[untyped-decorator]
+def gap_at_deficit(w: World, i: int) -> int:
+    """Return the access that ends the first usable gap of the current version with a deficit, else -1."""
+    n = w.op.shape[1] - 1
+    first, last = w.tensor[FIRST_ACCESS, i], last_forecast(w)
+    gap = w.scalar[NOW]
+    index, use = w.tensor[NEXT_INDEX, i], w.tensor[NEXT_USE, i]
+    while use != FAR and gap < last:
+        if w.op[NEXT_DEFICIT, gap % n] < use - w.access[LEAD, first + index]:
+            return int(use)
+        if w.access[WRITES, first + index]:
+            return -1
+        gap = use + 1
+        index, use = access_after(w, i, index, use)
+    return -1
+
+
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def find_deficits(w: World) -> None:
+    """Note at each op of the forecast the first deficit at it or behind."""
+    n = w.op.shape[1] - 1
+    following = FAR
+    for op in range(last_forecast(w) - 1, w.scalar[NOW] - 1, -1):
+        if w.op[LEAST, op % n] > w.scalar[MEMORY]:
+            following = op
+        w.op[NEXT_DEFICIT, op % n] = following
+
+
+@njit(nogil=True)  # type: ignore[untyped-decorator]
 def put_log(w: World, kind: int, what: int, where: int, low: int, high: int, start: int, end: int) -> None:
     """Append a row."""
     s = w.scalar
@@ -360,7 +405,7 @@ def make_room(w: World, needed: int, beyond: int, sparing_slow: bool) -> bool:
     Chunks of tensors that the running op uses stay. `sparing_slow`: so do tensors whose clean chunks are
     mostly backed by the slow tier only.
     """
-    s, tensor, chunk = w.scalar, w.tensor, w.chunk
+    tensor, chunk = w.tensor, w.chunk
     count = tensor.shape[1] - 1
     available = np.int64(0)
     candidate = np.empty(count, np.int64)
@@ -396,20 +441,27 @@ def make_room(w: World, needed: int, beyond: int, sparing_slow: bool) -> bool:
                 break
             if chunk[ON_DEVICE, c] != PRESENT:
                 continue
-            on_host = chunk[ON_HOST, c] == VALID
-            if not on_host and chunk[ON_SLOW, c] != VALID:
+            if chunk[ON_HOST, c] != VALID and chunk[ON_SLOW, c] != VALID:
                 continue
-            nbytes = chunk[BYTES, c]
-            chunk[ON_DEVICE, c] = ABSENT
-            tensor[HERE, i] -= 1
-            tensor[CLEAN, i] -= 1
-            tensor[CLEAN_HOST, i] -= on_host
-            tensor[AWAY_HOST if on_host else AWAY_SLOW, i] += 1
-            release(w, c, DEVICE, nbytes)
-            add_range(w, LOAD, s[NOW], tensor[NEXT_USE, i], -nbytes)
-            add_range(w, LEAST, usable_end(w, i), tensor[NEXT_USE, i], -nbytes)
-            needed -= nbytes
+            drop(w, c)
+            needed -= chunk[BYTES, c]
     return True
+
+
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def drop(w: World, c: int) -> None:
+    """Let a clean chunk leave the device."""
+    tensor, nbytes = w.tensor, w.chunk[BYTES, c]
+    i = w.chunk[OWNER, c]
+    on_host = w.chunk[ON_HOST, c] == VALID
+    w.chunk[ON_DEVICE, c] = ABSENT
+    tensor[HERE, i] -= 1
+    tensor[CLEAN, i] -= 1
+    tensor[CLEAN_HOST, i] -= on_host
+    tensor[AWAY_HOST if on_host else AWAY_SLOW, i] += 1
+    release(w, c, DEVICE, nbytes)
+    add_range(w, LOAD, w.scalar[NOW], tensor[NEXT_USE, i], -nbytes)
+    add_range(w, LEAST, usable_end(w, i), tensor[NEXT_USE, i], -nbytes)
 
 
 @njit(nogil=True)  # type: ignore[untyped-decorator]
@@ -424,11 +476,21 @@ def decide(w: World) -> bool:
         deficit = first_deficit(w)
         if deficit >= 0:
             for out in range(SLOW_OUT, HOST_OUT - 1, -1):
-                if channel[out, CARRIED] < 0 and channel[out, FULL_RATE] > 0:
-                    again |= copy_out(w, out, deficit)
+                if channel[out, CARRIED] >= 0 or channel[out, FULL_RATE] == 0:
+                    continue
+                if copy_out(w, out, deficit, NOTHING) or copy_out(w, out, NOTHING, NOTHING):
+                    again = True
         for inward in range(SLOW_IN, HOST_IN - 1, -1):
             if channel[inward, CARRIED] < 0 and channel[inward, FULL_RATE] > 0:
+                s[BLOCKED] = -1
                 again |= copy_in(w, inward)
+                if (
+                    inward == HOST_IN
+                    and s[BLOCKED] >= 0
+                    and channel[HOST_OUT, CARRIED] < 0
+                    and channel[HOST_OUT, FULL_RATE] > 0
+                ):
+                    again |= copy_out(w, HOST_OUT, s[CREST], s[BLOCKED])
                 if inward == HOST_IN and deficit >= 0 and channel[HOST_IN, CARRIED] < 0:
                     again |= stage(w, deficit)
         if not again:
@@ -643,8 +705,11 @@ def arrive(w: World, k: int) -> None:
 
 
 @njit(nogil=True)  # type: ignore[untyped-decorator]
-def copy_out(w: World, k: int, deficit: int) -> bool:
-    """Copy out the dirty chunk whose use behind the deficit is furthest; return whether there is one."""
+def copy_out(w: World, k: int, deficit: int, beyond: int) -> bool:
+    """Copy out the dirty chunk whose use behind the deficit is furthest; return whether there is one.
+
+    `deficit` -1: any deficit. The use is behind `beyond`.
+    """
     n = w.op.shape[1] - 1
     s, tensor, chunk = w.scalar, w.tensor, w.chunk
     if k == SLOW_OUT and s[STAGING] > 0:
@@ -662,17 +727,21 @@ def copy_out(w: World, k: int, deficit: int) -> bool:
     end = s[NOW] - s[NOW] % n + n if s[NOW] % n or s[RUNNING] < 0 else s[NOW]
     if k == SLOW_OUT and s[GATE] and s[RUNNING] >= 0:
         limit = tail_limit(w, s[GATE_SLACK], end)
-    best, chosen = NOTHING, NOTHING
+    best, chosen = beyond, NOTHING
+    if deficit < 0:
+        find_deficits(w)
     for i in range(tensor.shape[1] - 1):
         if not tensor[DIRTY, i] or not tensor[ALIVE, i] or not tensor[MOVABLE, i]:
             continue
-        use = gap_around(w, i, deficit, hurry)
+        use = gap_around(w, i, deficit, hurry) if deficit >= 0 else gap_at_deficit(w, i)
         if use <= best or (limit <= use < end):
             continue
         if tensor[IN_USE, i] and writes(w, s[RUNNING], i):
             continue
         for c in range(tensor[FIRST_CHUNK, i], tensor[FIRST_CHUNK, i + 1]):
             if chunk[ON_DEVICE, c] == PRESENT and chunk[ON_HOST, c] == NONE and chunk[ON_SLOW, c] == NONE:
+                if s[HELD] and not s[FORCED] and belongs_elsewhere(w, k, c):
+                    continue
                 best, chosen = use, c
                 break
     if chosen < 0:
@@ -692,6 +761,20 @@ def copy_out(w: World, k: int, deficit: int) -> bool:
     chunk[LEAVING, chosen] = 1
     set_off(w, k, chosen)
     return True
+
+
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def belongs_elsewhere(w: World, k: int, c: int) -> bool:
+    """Return whether a chunk in its last version of the iteration had its copy elsewhere at the boundary."""
+    n = w.op.shape[1] - 1
+    i, now = w.chunk[OWNER, c], w.scalar[NOW]
+    end = now + (n - now % n) % n
+    if not w.tensor[PERSISTENT, i]:
+        return False
+    if w.tensor[NEXT_USE, i] < end and w.tensor[NEXT_INDEX, i] < w.tensor[WRITTEN, i]:
+        return False
+    here, there = (HOST_BEFORE, SLOW_BEFORE) if k == HOST_OUT else (SLOW_BEFORE, HOST_BEFORE)
+    return bool(w.chunk[here, c] == NONE and w.chunk[there, c] != NONE)
 
 
 @njit(nogil=True)  # type: ignore[untyped-decorator]
@@ -786,18 +869,16 @@ def copy_in(w: World, k: int) -> bool:
     if chosen < 0:
         return False
     nbytes = chunk[BYTES, chosen]
-    most = s[USED]
-    first, count = now % n, best - now
-    for j in range(first, min(first + count, n)):
-        most = max(most, w.op[LOAD, j])
-    for j in range(first + count - n):
-        most = max(most, w.op[LOAD, j])
+    most, crest = s[USED], now
+    for op in range(now, best):
+        if w.op[LOAD, op % n] > most:
+            most, crest = w.op[LOAD, op % n], op
     excess = most + nbytes - s[MEMORY]
     if excess > 0:
-        if not s[DISPLACE] and best > now:
-            return False
         sparing = k == HOST_IN and not s[FORCED]
-        if not make_room(w, excess, best, sparing):
+        if (not s[DISPLACE] and best > now) or not make_room(w, excess, best, sparing):
+            s[BLOCKED] = best
+            s[CREST] = crest
             return False
     add_range(w, LOAD, now, best, nbytes)
     add_range(w, LEAST, usable_end(w, i), best, nbytes)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .planner import Setting
 
 MIB, GIB = 2**20, 2**30
-ITERATIONS = 8
+ITERATIONS = 10
 """After which a state that does not repeat is given up."""
 SHARE = 40_000
 """Of the device: tensors below it, and below 1 MiB, stay there."""

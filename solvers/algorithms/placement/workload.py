@@ -105,7 +105,9 @@ def workload(
     tensor[kernel.PERSISTENT, :-1] = [
         periodic and graph.tensors[t].initial and graph.tensors[t].final for t in kept
     ]
-    tensor[kernel.WRITTEN, :-1] = [any(w for _, w in accesses[t]) for t in kept]
+    tensor[kernel.WRITTEN, :-1] = [
+        max((number + 1 for number, (_, w) in enumerate(accesses[t]) if w), default=0) for t in kept
+    ]
     tensor[kernel.ENTRY, :-1] = [entry[t] for t in kept]
     access = np.zeros((kernel.ACCESS_ROWS, sum(len(some) for some in accesses)), dtype=np.int64)
     listed = [pair for some in by_op for pair in some]
