@@ -1,28 +1,22 @@
-r"""Lower bound on the period of tensor placement: a linear program over the states at sample instants.
+r"""Good prices for the bound on a placement's time: a linear program over the states at sample instants.
 
-Ops :math:`k = 0..n-1` run one after another in a fixed order, cyclically; each lasts :math:`d_k`. A
-*sample* is the start or the end of an op. Choose any sample instants :math:`c_0 < \dots < c_{K-1}` of the
-cycle; epoch e is the time from :math:`c_e` to :math:`c_{e+1}` (cyclic), without stalls :math:`D_e`.
+Sample instants, epochs, bytes and their states are those of `placement_sample_data` and `placement_prices`.
 
 Sets and data. Classes t of tensors with the same pattern at the samples, together :math:`z_t` bytes: where
-they are live (from the start of the first op that writes them to the end of the last that accesses them;
-always, if they are both initial and final), which samples are of an op that accesses them, in which epochs
-they are accessed strictly inside, in which they get a new version: a write takes effect at the end of its
-op, so it is in epoch e if that end is :math:`c_e` itself or strictly inside; so is a birth. Outer tiers x
-with channels out of and into the fast memory of :math:`B^{out}_x, B^{in}_x` bytes/s, joint caps over some
-of them, and capacities :math:`C_x`; the fast memory holds M bytes, of which op k uses :math:`w_k` as
-workspace.
+they are live, which samples are of an op that accesses them, in which epochs they are accessed strictly
+inside, in which they get a new version: a write takes effect at the end of its op, so it is in epoch e
+if that end is :math:`c_e` itself or strictly inside; so is a birth.
 
-Variables, at each sample e where t is live and is not accessed by its op, for each x:
-:math:`a^x_{te}`: bytes that are not in the fast memory, or have not passed the channel on their way
-there, and whose next return is from x; at each sample where t is
-live, :math:`h^x_{te}`: bytes of which x holds the current version. Per epoch :math:`i^x_{te}`,
+Variables, at each sample e where t is live and is not accessed by its op, for each outer tier x:
+:math:`a^x_{te}`: bytes that are not in the fast memory and whose next return is from x; at each sample where
+t is live, :math:`h^x_{te}`: bytes of which x holds the current version. Per epoch :math:`i^x_{te}`,
 :math:`o^x_{te}`: bytes that return from x, bytes copied out to x; :math:`\sigma_e \ge 0`: stall. All but
-the last lie in :math:`[0, z_t]`; :math:`\sigma_e \le U`, the stall of a known plan.
+the last lie in :math:`[0, z_t]`; at time 0 of a single run :math:`h^x` of initial tensors is 0 where they
+may not start, and :math:`\sum_x a^x = z` if they may not start in the fast memory.
 
 Objective. Minimize :math:`\sum_e \sigma_e` subject to
 
-1. :math:`\sum_t (z_t - \sum_x a^x_{te}) \le M - w` over the live classes, at each sample;
+1. :math:`\sum_t (z_t - \sum_x a^x_{te}) \le M - w_e` over the live classes, at each sample;
 2. :math:`\sum_x a^x_{te} \le z_t`, and :math:`a^x_{te} \le h^x_{te}`;
 3. :math:`\sum_t h^x_{te} \le C_x` where :math:`C_x` is finite;
 4. :math:`i^x_{te} \ge a^x_{te}` if t is accessed strictly inside epoch e, else :math:`i^x_{te} \ge a^x_{te} -
@@ -33,24 +27,12 @@ Objective. Minimize :math:`\sum_e \sigma_e` subject to
    over its channels;
 7. :math:`\sigma_e = 0` if :math:`c_e, c_{e+1}` are the start and the end of one op.
 
-*It is a bound.* Take any feasible periodic plan whose stall is at most U and read the quantities off at the
-sample instants (a byte passes a channel at one instant within its copy, because copies take constant rates;
-its destination is allocated before, so what has passed is at most what is allocated). A byte that is absent
-at :math:`c_e` and is not fetched in the epoch is absent at :math:`c_{e+1}` with the same next source; one
-that is accessed inside must return inside (4). It can only return from a tier that holds its current
-version until then (2). A copy of a version that is made in an epoch is copied out behind its write, hence
-in the epoch; any other copy that is there at the end and was not there at the beginning was copied out
-meanwhile (5). 1 and 3 are the machine's limits at those instants. What a channel or a group carries in an
-epoch is at most its rate times the elapsed time, which is :math:`D_e` and the stalls in it (6), and nothing
-stalls within an op (7). All else is dropped, so the least :math:`\sum \sigma` is at most the plan's stall.
-Tensors that are left out (small ones, and inputs that reappear each period) only free memory and channels
-where they are left out: they are counted at samples of ops that access them, where they must be present.
+The multipliers of rows 1, 3 and 6 are prices; `placement_prices` makes a bound of them that needs no trust
+in a solver, and at least as high as the program's optimum: what a byte pays there is the dual of 2, 4 and 5
+at its best. Samples only at coarse instants give a weak bound; good ones are the ends of
+`placement_windows`. A model that keeps what is resident for a whole epoch is no bound at all.
 
-*The certificate.* Any multipliers of the rows prove a bound (`linear_program`): no trust in a solver is
-needed.
-
-Sources: the model is this project's. Samples only at coarse instants give a weak bound, and a model that
-keeps what is resident for a whole epoch is no bound at all.
+Source: the model is this project's.
 """
 
 from __future__ import annotations
@@ -60,68 +42,70 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .linear_program import SECOND, LinearProgram, ProgramBuilder
+from .linear_program import LinearProgram, ProgramBuilder
+from .placement_prices import Prices, priced
+from .placement_sample_data import SECOND, SampleData
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outer:
-    """An outer tier: rates in bytes/s (0: no channel), capacity in bytes or None."""
-
-    out_rate: int
-    in_rate: int
-    capacity: int | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class SampleData:
-    """What is placed.
+class Sampled:
+    """The program, and where the rows of the prices are.
 
     Attributes
     ----------
-    duration, workspace
-        Per op, ns and bytes.
-    size, accesses, writes, persistent, everywhere
-        Per tensor: bytes; ops that access and that write it, ascending; whether it is both initial and final;
-        whether it counts wherever it is live (else only at samples that access it).
+    samples
+        Instants.
+    program
+        The linear program.
     memory
-        Bytes of the fast memory.
-    outer, joint_out, joint_in
-        The outer tiers, and caps (bytes/s) over all channels out of and into the fast memory, or None.
-    stall
-        U, ns.
+        Row per sample.
+    room, carried
+        Row by outer tier and sample; by cap and epoch.
     """
 
-    duration: tuple[int, ...]
-    workspace: tuple[int, ...]
-    size: tuple[int, ...]
-    accesses: tuple[tuple[int, ...], ...]
-    writes: tuple[tuple[int, ...], ...]
-    persistent: tuple[bool, ...]
-    everywhere: tuple[bool, ...]
-    memory: int
-    outer: tuple[Outer, ...]
-    joint_out: int | None
-    joint_in: int | None
-    stall: int
+    samples: tuple[int, ...]
+    program: LinearProgram
+    memory: list[int]
+    room: dict[tuple[int, int], int]
+    carried: dict[tuple[int, int], int]
 
 
-def build(data: SampleData, samples: Sequence[int]) -> LinearProgram:
-    """Return the program at some samples: 2k is the start of op k, 2k + 1 its end."""
-    picked = sorted(set(samples))
+def build(data: SampleData, samples: Sequence[int]) -> Sampled:
+    """Return the program at some samples; those of a single run get -1, its beginning."""
+    picked = sorted(set(samples) | (set() if data.periodic else {-1}))
     classes = _classes(data, picked)
-    program = ProgramBuilder(
-        bytes_unit=max(1, data.memory // 32),
-        time_unit=max(1, max(data.stall, sum(data.duration)) // 64),
-    )
-    stall = _stalls(program, data, picked)
+    program = ProgramBuilder(bytes_unit=max(1, data.memory // 32), time_unit=max(1, data.clock[-1] // 64))
+    epochs = data.epochs(picked)
+    stall = _stalls(program, data, epochs)
     held, absent = _contents(program, data, classes)
-    _memory(program, data, picked, classes, absent)
+    memory = _memory(program, data, picked, classes, absent)
     _sources(program, data, classes, held, absent)
-    _capacities(program, data, len(picked), classes, held)
+    room = _capacities(program, data, len(picked), classes, held)
     inward = _returns(program, data, len(picked), classes, absent)
     outward = _copies(program, data, len(picked), classes, held)
-    _channels(program, data, picked, stall, inward, outward)
-    return program.done()
+    carried = _channels(program, data, epochs, stall, inward, outward)
+    return Sampled(samples=tuple(picked), program=program.done(), memory=memory, room=room, carried=carried)
+
+
+def sampled_prices(data: SampleData, sampled: Sampled, multipliers: Sequence[float]) -> Prices:
+    """Return the prices that multipliers of the program's rows stand for."""
+    count = len(sampled.samples)
+    return priced(
+        data,
+        sampled.samples,
+        [multipliers[r] for r in sampled.memory],
+        [
+            [multipliers[sampled.room[x, e]] if (x, e) in sampled.room else 0.0 for e in range(count)]
+            for x in range(len(data.outer))
+        ],
+        [
+            [
+                multipliers[sampled.carried[g, e]] * SECOND if (g, e) in sampled.carried else 0.0
+                for e in range(len(data.epochs(sampled.samples)))
+            ]
+            for g in range(len(data.caps))
+        ],
+    )
 
 
 Columns = dict[tuple[int, int, int], int]
@@ -131,13 +115,10 @@ Flows = dict[tuple[int, int], list[int]]
 """Columns of the flows by epoch and tier."""
 
 
-def _stalls(program: ProgramBuilder, data: SampleData, picked: Sequence[int]) -> list[int]:
+def _stalls(program: ProgramBuilder, data: SampleData, epochs: Sequence[tuple[int, bool]]) -> list[int]:
     """(7) No stall between the start and the end of one op."""
-    followers = zip(picked, [*picked[1:], -1], strict=True)
-    return [
-        program.variable(0 if c % 2 == 0 and after == c + 1 else data.stall, program.time_unit, cost=1)
-        for c, after in followers
-    ]
+    most = 16 * data.clock[-1]
+    return [program.variable(most if waits else 0, program.time_unit, cost=1) for _, waits in epochs]
 
 
 def _contents(
@@ -149,7 +130,8 @@ def _contents(
     for t, kind in enumerate(classes):
         for e in kind.live:
             for x in range(len(data.outer)):
-                held[t, e, x] = program.variable(kind.nbytes, program.bytes_unit)
+                banned = not data.periodic and e == 0 and x + 1 not in kind.start
+                held[t, e, x] = program.variable(0 if banned else kind.nbytes, program.bytes_unit)
                 if not kind.accessed[e]:
                     absent[t, e, x] = program.variable(kind.nbytes, program.bytes_unit)
     return held, absent
@@ -161,13 +143,8 @@ def _memory(
     picked: Sequence[int],
     classes: Sequence[_Class],
     absent: Columns,
-) -> None:
+) -> list[int]:
     """(1) What is live and not absent fits."""
-    small = [0] * len(data.duration)
-    for t, some in enumerate(data.accesses):
-        if not data.everywhere[t]:
-            for k in some:
-                small[k] += data.size[t]
     live = [0] * len(picked)
     away: list[list[tuple[int, int]]] = [[] for _ in picked]
     for kind in classes:
@@ -175,9 +152,12 @@ def _memory(
             live[e] += kind.nbytes
     for (_, e, _), a in absent.items():
         away[e].append((a, 1))
+    rows = []
     for e, c in enumerate(picked):
-        fixed = data.workspace[c // 2] + small[c // 2] + live[e]
+        fixed = (data.fixed[c // 2] if c >= 0 else 0) + live[e]
+        rows.append(len(program.low))
         program.row(away[e], fixed - data.memory, program.bytes_unit)
+    return rows
 
 
 def _sources(
@@ -192,20 +172,25 @@ def _sources(
                     program.row([(absent[t, e, x], -1) for x in tiers], -kind.nbytes, program.bytes_unit)
                 for x in tiers:
                     program.row([(held[t, e, x], 1), (absent[t, e, x], -1)], 0, program.bytes_unit)
+                if not data.periodic and e == 0 and 0 not in kind.start:
+                    program.row([(absent[t, e, x], 1) for x in tiers], kind.nbytes, program.bytes_unit)
 
 
 def _capacities(
     program: ProgramBuilder, data: SampleData, count: int, classes: Sequence[_Class], held: Columns
-) -> None:
+) -> dict[tuple[int, int], int]:
     """(3) An outer tier holds no more than its capacity."""
+    numbers = {}
     for x, tier in enumerate(data.outer):
         if tier.capacity is not None:
             rows: list[list[tuple[int, int]]] = [[] for _ in range(count)]
             for t, kind in enumerate(classes):
                 for e in kind.live:
                     rows[e].append((held[t, e, x], -1))
-            for row in rows:
+            for e, row in enumerate(rows):
+                numbers[x, e] = len(program.low)
                 program.row(row, -tier.capacity, program.bytes_unit)
+    return numbers
 
 
 def _returns(
@@ -214,6 +199,8 @@ def _returns(
     """(4) What is absent at a sample and not at the next one returns in between."""
     flows: Flows = {(e, x): [] for e in range(count) for x in range(len(data.outer))}
     for (t, e, x), a in absent.items():
+        if not data.periodic and e == count - 1:
+            continue
         kind = classes[t]
         i = program.variable(kind.nbytes, program.bytes_unit)
         flows[e, x].append(i)
@@ -229,6 +216,8 @@ def _copies(
     """(5) What is held at a sample and was not at the one before was copied out in between."""
     flows: Flows = {(e, x): [] for e in range(count) for x in range(len(data.outer))}
     for (t, f, x), h in held.items():
+        if not data.periodic and f == 0:
+            continue
         kind, e = classes[t], (f - 1) % count
         o = program.variable(kind.nbytes, program.bytes_unit)
         flows[e, x].append(o)
@@ -241,43 +230,34 @@ def _copies(
 def _channels(
     program: ProgramBuilder,
     data: SampleData,
-    picked: Sequence[int],
+    epochs: Sequence[tuple[int, bool]],
     stall: list[int],
     inward: Flows,
     outward: Flows,
-) -> None:
+) -> dict[tuple[int, int], int]:
     """(6) A channel, and a group of them, carries at most its rate times the time; rows in bytes * ns/s."""
-    clock = [0]
-    for d in data.duration:
-        clock.append(clock[-1] + d)
-    times = [clock[(c + 1) // 2] for c in picked]
-    times.append(times[0] + clock[-1])
-    tiers = tuple(range(len(data.outer)))
-    for e in range(len(picked)):
-        span = times[e + 1] - times[e]
-        for flows, rates, joint in (
-            (inward, [o.in_rate for o in data.outer], data.joint_in),
-            (outward, [o.out_rate for o in data.outer], data.joint_out),
-        ):
-            caps: list[tuple[tuple[int, ...], int]] = [((x,), rates[x]) for x in tiers]
-            if joint is not None:
-                caps.append((tiers, joint))
-            for some, rate in caps:
-                columns = [v for x in some for v in flows[e, x]]
-                if columns:
-                    row = [(stall[e], rate), *((v, -SECOND) for v in columns)]
-                    program.row(row, -rate * span, program.bytes_unit * SECOND)
+    numbers = {}
+    for e, (span, _) in enumerate(epochs):
+        for g, cap in enumerate(data.caps):
+            flows = outward if cap.outward else inward
+            columns = [v for x in cap.tiers for v in flows[e, x]]
+            if columns:
+                numbers[g, e] = len(program.low)
+                row = [(stall[e], cap.rate), *((v, -SECOND) for v in columns)]
+                program.row(row, -cap.rate * span, program.bytes_unit * SECOND)
+    return numbers
 
 
 @dataclass(frozen=True, eq=False)
 class _Class:
-    """Tensors alike at the samples: bytes; samples where live; per sample and epoch, what happens."""
+    """Tensors alike at the samples: bytes; samples where live; per sample and epoch, what happens; start."""
 
     nbytes: int
     live: tuple[int, ...]
     accessed: tuple[bool, ...]
     inside: tuple[bool, ...]
     renewed: tuple[bool, ...]
+    start: tuple[int, ...]
 
 
 def _classes(data: SampleData, picked: Sequence[int]) -> list[_Class]:
@@ -285,26 +265,31 @@ def _classes(data: SampleData, picked: Sequence[int]) -> list[_Class]:
     count = len(picked)
     position = np.asarray(picked, dtype=np.int64)
     ops = position // 2
-    found: dict[tuple[bytes, bytes, bytes, bytes], int] = {}
-    for t, nbytes in enumerate(data.size):
-        if not data.everywhere[t] or not nbytes:
-            continue
+    found: dict[tuple[bytes, bytes, bytes, bytes, tuple[int, ...]], int] = {}
+    for t in data.counted:
         some = np.asarray(data.accesses[t], dtype=np.int64)
-        always = np.ones(count, dtype=bool)
-        live = always if data.persistent[t] else (ops >= some[0]) & (ops <= some[-1])
+        first, last = data.live(t)
+        live = (position >= first) & (position <= last)
         inside = np.zeros(count, dtype=bool)
         renewed = np.zeros(count, dtype=bool)
-        for half in np.concatenate((2 * some, 2 * some + 1)).tolist():
-            e = int(np.searchsorted(position, half, side="right")) - 1
-            if e < 0 or position[e] != half:  # strictly inside epoch e (-1: the last one)
-                inside[e] = True
-        for k in data.writes[t]:
-            renewed[int(np.searchsorted(position, 2 * k + 1, side="right")) - 1] = True
-        key = (live.tobytes(), np.isin(ops, some).tobytes(), inside.tobytes(), renewed.tobytes())
-        found[key] = found.get(key, 0) + nbytes
+        halves = np.concatenate((2 * some, 2 * some + 1))
+        before = np.searchsorted(position, halves, side="right") - 1  # -1: in the last epoch
+        inside[before[(before < 0) | (position[before] != halves)]] = True
+        ends = 2 * np.asarray(data.writes[t], dtype=np.int64) + 1
+        renewed[np.searchsorted(position, ends, side="right") - 1] = True
+        key = (
+            live.tobytes(),
+            np.isin(ops, some).tobytes(),
+            inside.tobytes(),
+            renewed.tobytes(),
+            data.start[t],
+        )
+        found[key] = found.get(key, 0) + data.size[t]
     classes = []
-    for key, nbytes in found.items():
-        where, *patterns = (np.frombuffer(x, dtype=bool) for x in key)
-        flags = [tuple(bool(b) for b in x) for x in patterns]
-        classes.append(_Class(nbytes, tuple(np.flatnonzero(where).tolist()), *flags))
+    for (where, *patterns, start), nbytes in found.items():
+        accessed, inner, new = (tuple(np.frombuffer(x, dtype=bool).tolist()) for x in patterns)
+        places = tuple(np.flatnonzero(np.frombuffer(where, dtype=bool)).tolist())
+        classes.append(
+            _Class(nbytes=nbytes, live=places, accessed=accessed, inside=inner, renewed=new, start=start)
+        )
     return classes

@@ -35,7 +35,7 @@ PLACEMENT_METHODS = (
         name="lp-bound",
         problem="placement",
         run=".placement_samples:solve_samples",
-        summary="linear programs over sample instants around the stalls of a first plan: bounds",
+        summary="bounds by windows in closed form and by prices from linear programs over sample instants",
     ),
     Method(
         name="local-search",

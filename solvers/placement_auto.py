@@ -1,10 +1,11 @@
-"""`auto` for `placement`: plans of the planner and bounds by sampled states, at the same time.
+"""`auto` for `placement`: plans of the planner and bounds by windows and prices, at the same time.
 
 1. The sum of the durations as a bound, and the first plan of the planner; often they meet.
-2. Linear programs around the stalls of that plan in a thread of their own (with two threads or more), while
+2. Bounds by windows and by linear programs in a thread of their own (with two threads or more), while
    the planner tries its other settings; with one thread the settings first, for half of the time.
 
-Single runs: settings of the planner for a quarter of the time, then `slot-lp`.
+Single runs: bounds by windows, settings of the planner for a quarter of the time, then `slot-lp`, whose
+programs grow with the square of the ops, or where there are too many for that, bounds by prices.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from .algorithms.placement.planner import (
 from .context import Context, Outcome
 from .placement_samples import raise_by_samples
 from .placement_slots import solve_slots
+
+MOST_OPS = 400
+"""Of single runs that the slot model is tried for."""
 
 
 def solve_auto(problem: Placement, context: Context) -> Outcome:
@@ -62,10 +66,12 @@ def solve_auto(problem: Placement, context: Context) -> Outcome:
 
 
 def _single_run(problem: Placement, context: Context) -> Outcome:
-    """Try settings of the planner, then improve plan and bound by the slot model."""
+    """Try settings of the planner, then improve plan and bound by the slot model, or the bound by prices."""
+    raise_by_samples(problem, context, rounds=())
     until = context.elapsed() + context.remaining() / 4
     detail = try_settings(problem, context, lambda: context.expired or context.elapsed() > until)
     if context.closed:
         return Outcome()
-    outcome = solve_slots(problem, context)
+    large = len(problem.graph.ops) > MOST_OPS
+    outcome = raise_by_samples(problem, context) if large else solve_slots(problem, context)
     return outcome if context.answer is not None or not detail else replace(outcome, detail=detail)

@@ -1,45 +1,43 @@
-"""`lp-bound`: lower bounds on the period from linear programs over sample instants, and where to sample.
+"""`lp-bound`: lower bounds on the time of a placement, from windows in closed form and from prices.
 
-Any samples give a bound; those that matter surround the stalls of good plans. A few coarse ones, the op of
-most live bytes in each of `BINS` equal spans of time, stand for the rest of the iteration. Around every
-cluster of stalls of the incumbent ops are sampled at their start and their end, first a few before it, then
-four times as many from round to round; where that makes too many samples, only every second, third, ... op.
-
-The values of an interior point method are turned into integers over `DENOMINATOR` and evaluated exactly by
-weak duality (`lowtide.formulations.linear_program.dual_bound`): the bound needs no trust in the solver.
+1. The best windows that do not overlap (`lowtide.formulations.placement_windows`): seconds at most, often
+   all that there is to gain.
+2. Linear programs whose samples are the ends of good windows, in rounds with more of them, and a few coarse
+   ones, the op of most live bytes in each of some equal spans of time (`placement_samples`). Small instances
+   are sampled at every instant. What an interior point method finds are prices; their bound is computed in
+   integers (`placement_prices`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
-from ..formulations.linear_program import dual_bound
-from ..formulations.placement_samples import Outer, SampleData, build
+from ..formulations.placement_data import may_start
+from ..formulations.placement_prices import Prices, price_bound, window_prices
+from ..formulations.placement_sample_data import Outer, SampleData
+from ..formulations.placement_samples import build, sampled_prices
+from ..formulations.placement_windows import Window, disjoint, windows
 from ..models.errors import UsageError
+from ..models.graph import Accounting
 from ..models.placement import Placement
 from ..models.plan import Plan
 from .algorithms.placement.planner import check_machine, first_plan, ideal_time
 from .context import Context, Outcome
 
-BINS = 40
-"""Coarse samples."""
 SMALLEST = 2**20
 """Tensors below it, and below a 40,000th of the memory, count only where they are accessed."""
-SHORTEST = 20_000
-"""ns: shorter ops are not sampled in windows of long iterations."""
-ROUNDS = ((24, 120), (96, 200), (384, 300))
-"""Ops sampled before a cluster of stalls, and how many samples there are around all of them, by round."""
-BEHIND = 8
-"""Ops sampled behind one."""
-JOINED = 12
-"""Ops between stalls of one cluster at most."""
 SMALL = 350
-"""Samples up to which an iteration is sampled at every op."""
-DENOMINATOR = 2**90
+"""Instants up to which an iteration is sampled at every one."""
+ROUNDS = ((20, 20, 6), (4, 40, 6), (2, 80, 6), (1, 160, 20))
+"""By round: least distance of the windows of one form in instants, how many there are, coarse samples."""
+NEAR = 0.03
+"""Of the sum of durations: windows whose stall is so much below the best one are left out."""
 
 
 def solve_samples(problem: Placement, context: Context) -> Outcome:
-    """Raise the bound around the stalls of the incumbent; make one first if there is none."""
+    """Raise the bound; make a plan first if there is none, to know when to stop."""
     ideal = ideal_time(problem)
     context.raise_bound(ideal, kind="sum of durations")
     if context.answer is None:
@@ -50,61 +48,71 @@ def solve_samples(problem: Placement, context: Context) -> Outcome:
     return raise_by_samples(problem, context)
 
 
-def raise_by_samples(problem: Placement, context: Context) -> Outcome:
-    """Solve programs with more and more samples until the bound meets the incumbent."""
-    from .engines.highs_lp import dual_values
-
+def raise_by_samples(
+    problem: Placement, context: Context, rounds: Sequence[tuple[int, int, int]] = ROUNDS
+) -> Outcome:
+    """Compute bounds, from quick ones to slow ones, until one meets the incumbent."""
     ideal = ideal_time(problem)
-    done: list[int] = []
-    for reach, most in ROUNDS:
-        if context.closed or context.expired:
-            break
-        stall = None if context.incumbent is None else context.incumbent - ideal
-        data = sample_data(problem, ideal if stall is None else stall)
-        samples = chosen_samples(data, context.answer, reach, most)
-        if samples == done:
-            break
-        done = samples
-        program = build(data, samples)
-        context.progress(f"linear program: {len(samples)} samples, {len(program.low)} rows")
-        values = dual_values(program, context, context.remaining())
-        if values is None:
-            break
-        bound = ideal + dual_bound(program, [round(y * DENOMINATOR) for y in values], DENOMINATOR)
-        context.raise_bound(bound, kind="sampled states")
+    for _, kind, bound in price_rounds(problem, context, lambda: context.closed, rounds):
+        context.raise_bound(ideal + bound, kind=kind)
     return Outcome(reason="time" if context.expired and not context.closed else None)
 
 
-def sample_data(problem: Placement, stall: int) -> SampleData:
-    """Return the data of the linear program.
+def price_rounds(
+    problem: Placement,
+    context: Context,
+    closed: Callable[[], bool],
+    rounds: Sequence[tuple[int, int, int]] = ROUNDS,
+) -> Iterator[tuple[Prices, str, int]]:
+    """Yield prices, what made them, and their bound on the stall in ns, until closed or out of time."""
+    from .engines.highs_lp import dual_values
+
+    data = sample_data(problem)
+    context.progress("windows")
+    found = windows(data)
+    chosen = disjoint(found, data)
+    if chosen:
+        prices = window_prices(data, chosen)
+        yield prices, "windows", price_bound(data, prices)
+    done: list[int] = []
+    for apart, most, bins in rounds:
+        if closed() or context.expired:
+            return
+        samples = chosen_samples(data, found, chosen, apart, most, bins)
+        if samples == done:
+            return
+        done = samples
+        sampled = build(data, samples)
+        context.progress(f"linear program: {len(samples)} samples, {len(sampled.program.low)} rows")
+        values = dual_values(sampled.program, context, context.remaining())
+        if values is None:
+            return
+        prices = sampled_prices(data, sampled, values)
+        yield prices, "prices", price_bound(data, prices)
+
+
+def sample_data(problem: Placement) -> SampleData:
+    """Return what the bounds are computed from.
 
     Raises
     ------
     UsageError
-        If the problem is not periodic, or the machine has several processors, reads in place outside its
+        If the accounting is ``replace``, or the machine has several processors, reads in place outside its
         first tier, or has channels between outer tiers.
     """
     graph, machine = problem.graph, problem.machine
     device = machine.tiers[0]
     names = [t.name for t in machine.tiers]
     fault = None
-    if not problem.periodic:
-        fault = "a single run, expected a periodic problem"
+    if graph.accounting is not Accounting.COEXIST:
+        fault = f"accounting {graph.accounting}, expected coexist"
     elif len(machine.processors) != 1 or [a.tier for a in machine.processors[0].tiers] != [device.name]:
         fault = "another use of tiers, expected one processor that uses the first tier only"
     elif any(device.name not in (c.src, c.dst) for c in machine.channels):
         fault = "a channel between outer tiers, expected all of them at the first tier"
     if fault:
         raise UsageError(f"bound by samples, machine {machine.name!r}: found {fault}")
-    accesses: list[list[int]] = [[] for _ in graph.tensors]
-    writes: list[list[int]] = [[] for _ in graph.tensors]
-    for k, op in enumerate(graph.ops):
-        for t in sorted({*op.reads, *op.writes}):
-            accesses[t].append(k)
-        for t in sorted(set(op.writes)):
-            writes[t].append(k)
-    kept = [t for t, some in enumerate(accesses) if some]
-    tensors = graph.tensors
+    lives = _lives(problem)
     least = SMALLEST if device.capacity is None else min(SMALLEST, device.capacity // 40_000)
     rates = {(c.src, c.dst): c.bytes_per_s for c in machine.channels}
     outer = tuple(
@@ -123,84 +131,147 @@ def sample_data(problem: Placement, stall: int) -> SampleData:
         for group in machine.groups:  # a cap over more channels bounds these as well
             if {pair for pair in pairs if pair in rates} <= set(group.channels):
                 joint[side] = min(joint.get(side, group.bytes_per_s), group.bytes_per_s)
-    total = sum(t.nbytes for t in tensors) + max(
+    total = sum(t.nbytes for t in graph.tensors) + max(
         (m.workspace for o in graph.ops for m in o.all_modes), default=0
     )
     return SampleData(
         duration=tuple(min(m.duration_ns for m in op.all_modes) for op in graph.ops),
         workspace=tuple(min(m.workspace for m in op.all_modes) for op in graph.ops),
-        size=tuple(tensors[t].nbytes for t in kept),
-        accesses=tuple(tuple(accesses[t]) for t in kept),
-        writes=tuple(tuple(writes[t]) for t in kept),
-        persistent=tuple(tensors[t].initial and tensors[t].final for t in kept),
-        everywhere=tuple(
-            tensors[t].nbytes >= least and (not tensors[t].initial or tensors[t].final) for t in kept
-        ),
+        size=tuple(life.nbytes for life in lives),
+        accesses=tuple(life.accesses for life in lives),
+        writes=tuple(life.writes for life in lives),
+        cyclic=tuple(life.cyclic for life in lives),
+        initial=tuple(life.initial for life in lives),
+        final=tuple(life.final for life in lives),
+        start=tuple(life.start for life in lives),
+        everywhere=tuple(life.nbytes >= least and life.everywhere for life in lives),
         memory=total if device.capacity is None else device.capacity,
         outer=outer,
         joint_out=joint.get("out"),
         joint_in=joint.get("in"),
-        stall=stall,
+        periodic=problem.periodic,
     )
 
 
-def chosen_samples(data: SampleData, plan: Plan | None, reach: int, most: int) -> list[int]:
-    """Return samples: coarse ones, and ops around the stalls of a plan.
+@dataclass(frozen=True, kw_only=True)
+class _Life:
+    """Content of a tensor from its first version to its last access; the fields are those of `SampleData`."""
+
+    nbytes: int
+    accesses: tuple[int, ...]
+    writes: tuple[int, ...]
+    cyclic: bool = False
+    initial: bool = False
+    final: bool = False
+    start: tuple[int, ...] = ()
+    everywhere: bool = True
+
+
+def _lives(problem: Placement) -> list[_Life]:
+    """Return the lives of all tensors that ops access.
+
+    A write that does not read begins a new life: what was there before need not be anywhere between its last
+    access and that write. Where lives would go on in the next iteration, the tensor counts where it is
+    accessed, not elsewhere; so do inputs that reappear each period.
+    """
+    graph = problem.graph
+    names = [t.name for t in problem.machine.tiers]
+    accesses: list[list[int]] = [[] for _ in graph.tensors]
+    writes: list[list[int]] = [[] for _ in graph.tensors]
+    fresh: list[list[int]] = [[] for _ in graph.tensors]
+    for k, op in enumerate(graph.ops):
+        for t in sorted({*op.reads, *op.writes}):
+            accesses[t].append(k)
+        for t in sorted(set(op.writes)):
+            writes[t].append(k)
+            if t not in op.reads:
+                fresh[t].append(k)
+    lives = []
+    for t, tensor in enumerate(graph.tensors):
+        if not accesses[t]:
+            continue
+        if problem.periodic and tensor.initial:
+            whole = tensor.final and not fresh[t]
+            lives.append(
+                _Life(
+                    nbytes=tensor.nbytes,
+                    accesses=tuple(accesses[t]),
+                    writes=tuple(writes[t]),
+                    cyclic=whole,
+                    everywhere=whole,
+                )
+            )
+            continue
+        starts = [-1] * tensor.initial + fresh[t]
+        for low, high in pairwise([*starts, len(graph.ops)]):
+            some = tuple(k for k in accesses[t] if low <= k < high)
+            last = high == len(graph.ops) and tensor.final and not problem.periodic
+            if not some:
+                continue
+            tiers = may_start(problem, tensor.kind)
+            lives.append(
+                _Life(
+                    nbytes=tensor.nbytes,
+                    accesses=some,
+                    writes=tuple(k for k in writes[t] if low <= k < high),
+                    initial=low < 0,
+                    final=last,
+                    start=tuple(sorted(names.index(x) for x in tiers)) if low < 0 else (),
+                )
+            )
+    return lives
+
+
+def chosen_samples(
+    data: SampleData, found: Sequence[Window], chosen: Sequence[Window], apart: int, most: int, bins: int
+) -> list[int]:
+    """Return the ends of good windows, and coarse samples.
 
     Parameters
     ----------
     data
-        What is sampled.
-    plan
-        The incumbent, or None: then small iterations are sampled at every op.
-    reach
-        How many ops before each cluster of stalls.
-    most
-        About how many samples around all clusters.
+        What is sampled; small iterations at every instant.
+    found, chosen
+        Windows, by falling stall, and those whose ends are wanted anyway.
+    apart, most
+        Least distance in instants of the windows of one form, and how many of each.
+    bins
+        Coarse samples.
     """
     n = len(data.duration)
     if 2 * n <= SMALL:
         return list(range(2 * n))
-    clusters = _clusters(plan)
-    near = {k % n for low, high in clusters for k in range(low - reach, high + BEHIND + 1)}
-    ops = [k for k in sorted(near) if data.duration[k] >= SHORTEST]
-    step = max(1, -(-2 * len(ops) // most))
-    picked = {*ops[::step], *(k for ends in clusters for k in ends)}
-    return sorted({2 * k for k in _coarse(data)} | {2 * k + half for k in picked for half in (0, 1)})
+    picked = {2 * k for k in _coarse(data, bins)} | _ends(data, chosen)
+    kept: dict[tuple[tuple[int, ...], bool], list[int]] = {}
+    least = found[0].stall - NEAR * data.clock[-1] if found else 0
+    for w in found:
+        if w.stall < least:
+            break
+        some = kept.setdefault((w.tiers, w.outward), [])
+        if len(some) < most and all(abs(w.instant - c) >= apart for c in some):
+            some.append(w.instant)
+            picked |= _ends(data, [w])
+    return sorted(picked)
 
 
-def _coarse(data: SampleData) -> list[int]:
+def _ends(data: SampleData, some: Sequence[Window]) -> set[int]:
+    """Return the instants at the ends of windows, in the first iteration."""
+    around = 2 * len(data.duration)
+    return {end % around if data.periodic else end for w in some for end in (w.low, w.high)}
+
+
+def _coarse(data: SampleData, bins: int) -> list[int]:
     """Return the op of most live bytes in each span of time."""
     n = len(data.duration)
     change = [0] * (n + 1)
-    for nbytes, some, always in zip(data.size, data.accesses, data.persistent, strict=True):
-        change[0 if always else some[0]] += nbytes
-        if not always:
-            change[some[-1] + 1] -= nbytes
-    total, now, live = sum(data.duration), 0, 0
+    for t in data.counted:
+        first, last = data.live(t)
+        change[max(0, first) // 2] += data.size[t]
+        change[last // 2 + 1] -= data.size[t]
+    live = 0
     best: dict[int, tuple[int, int]] = {}
     for k in range(n):
         live += change[k]
-        found = (-live - data.workspace[k], k)
-        best[now * BINS // total] = min(best.get(now * BINS // total, found), found)
-        now += data.duration[k]
+        span = data.clock[k] * bins // data.clock[-1]
+        best[span] = min(best.get(span, (0, n)), (-live - data.fixed[k], k))
     return [k for _, k in best.values()]
-
-
-def _clusters(plan: Plan | None) -> list[tuple[int, int]]:
-    """Return first and last op of the groups of stalls that make up nearly all of a plan's stall."""
-    if plan is None:
-        return []
-    runs = sorted(plan.runs, key=lambda r: r.start)
-    stalls = [(runs[0].op, runs[0].start)] if runs else []
-    stalls += [(b.op, b.start - a.end) for a, b in pairwise(runs)]
-    total = sum(x for _, x in stalls)
-    clusters: list[list[int]] = []
-    for op, length in stalls:
-        if length * 300 <= total:
-            continue
-        if clusters and op - clusters[-1][1] <= JOINED:
-            clusters[-1][1] = op
-        else:
-            clusters.append([op, op])
-    return [(a, b) for a, b in clusters]
