@@ -41,12 +41,14 @@ makespan of a solution's plan exceeds its objective by less than 1 ns for each o
 Where this differs from the artifact: modes instead of one configuration for each set of tiers of all
 operands (3 is the same for modes that name every operand); the variables "in fast memory" and "written" are
 left out, being sums of flows; items may be updated in place; what is kept may move to the slow memory behind
-the op that made it (nGraph has a result node there); integer ns; no repair of fragmentation; one limit M.
+the op that made it (nGraph has a result node there), and in the steady state ends where it started; integer
+ns, at least one for each copy; the reference order instead of one that is adjusted first; no repair of
+fragmentation; one limit M.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -89,15 +91,16 @@ class Sum:
         return linear(self.variables, self.weights, float(self.constant))
 
 
-def build(data: AutotmData) -> AutotmModel:
-    """Return the model.
+def build(data: AutotmData, expired: Callable[[], bool] = lambda: False) -> AutotmModel | None:
+    """Return the model, or None if the time is up before it is complete.
 
     Examples
     --------
     >>> from lowtide.formulations.placement_autotm_data import Form, autotm_data
     >>> from lowtide.instances.load_placement import load_placement
     >>> problem = load_placement("gen:chain?n=3&seed=1&machine=v100-16g-pcie3")
-    >>> sorted(edge for edge in build(autotm_data(problem, Form.SYNC)).edges if edge[0] == 0)[:4]
+    >>> built = build(autotm_data(problem, Form.SYNC))
+    >>> sorted(edge for edge in built.edges if edge[0] == 0)[:4]
     [(0, 'made-fast', 0), (0, 'made-slow', 0), (0, 'read', 1), (0, 'stay-a', 0)]
     """
     import pyomo.environ as pyo
@@ -110,10 +113,11 @@ def build(data: AutotmData) -> AutotmModel:
     model.mode = pyo.Var(choices, domain=pyo.Binary)
     model.rows = pyo.ConstraintList()
     built = AutotmModel(model, data, frozenset(edges))
-    _paths(built)
     presence = _Presence(built)
-    _modes(built, presence)
-    _memory(built, presence)
+    for add in (_paths, _modes, _memory):
+        add(built, presence, expired)
+        if expired():
+            return None
     cost = _slots(built, presence)
     _moves(built, cost)
     model.objective = pyo.Objective(expr=cost.expression())
@@ -199,11 +203,12 @@ def _made(i: int) -> list[Edge]:
     return [(MADE_FAST, 0)] if i == 0 else []
 
 
-def _paths(built: AutotmModel) -> None:
+def _paths(built: AutotmModel, presence: _Presence, expired: Callable[[], bool]) -> None:
     """(1) One unit of flow; A, B and P of each point pass on what they get."""
-    model, data = built.model, built.data
-    edge = _Presence(built).edge
+    model, data, edge = built.model, built.data, presence.edge
     for t in sorted({t for t, _, _ in built.edges}):
+        if expired():
+            return
         item = data.items[t]
         made = Sum().add(edge(t, (MADE_FAST, 0), (MADE_SLOW, 0), (PINNED, 0)))
         model.rows.add(made.expression() == 1)
@@ -227,10 +232,12 @@ def _paths(built: AutotmModel) -> None:
                 model.rows.add(Sum().add(into_p).add(read, -1).expression() >= 0)
 
 
-def _modes(built: AutotmModel, presence: _Presence) -> None:
+def _modes(built: AutotmModel, presence: _Presence, expired: Callable[[], bool]) -> None:
     """(3) Each op runs in one mode, which finds its operands where it wants them."""
     model, data = built.model, built.data
     for k, modes in enumerate(data.modes):
+        if expired():
+            return
         several = len(modes) > 1
         if several:
             chosen = Sum().add([model.mode[k, mode.number] for mode in modes])
@@ -255,7 +262,7 @@ def _modes(built: AutotmModel, presence: _Presence) -> None:
                 model.rows.add(Sum().add(slow).add(inside).expression() <= 1)
 
 
-def _memory(built: AutotmModel, presence: _Presence) -> None:
+def _memory(built: AutotmModel, presence: _Presence, expired: Callable[[], bool]) -> None:
     """(4) What is in the fast memory fits, in units of `granule` bytes, sizes rounded up.
 
     The bytes held during an op are those during the op before, more or less what has changed: rows as long as
@@ -270,6 +277,8 @@ def _memory(built: AutotmModel, presence: _Presence) -> None:
     room = data.memory // unit
     changes: list[dict[int, tuple[Any, int]]] = [{} for _ in range(data.n + 1)]
     for t, item in enumerate(data.items):
+        if expired():
+            return
         size = -(-item.nbytes // unit)
         for begin, end, i, behind in item.spans(data.n):
             for k, signed in ((begin, size), (end, -size)):

@@ -77,10 +77,14 @@ def _solve(
     """Solve one form for a share of the remaining time, from a known solution; return the best solution."""
     began = time.perf_counter()
     context.progress(f"building AutoTM's model of {len(data.items)} tensors and {data.n} ops")
-    built = build(data)
-    if known is not None:
+    built = build(data, lambda: context.expired)
+    if built is not None and known is not None:
         suggest(built, *known)
     context.build_seconds = (context.build_seconds or 0.0) + time.perf_counter() - began
+    if built is None:
+        detail = f"no time was left to build the model, {_BOUND.format(data.ideal)}"
+        return known, Outcome(reason="time", detail=detail)
+    model = built
     own = context
     if share < 1:
         limit = min(context.remaining() * share, LONGEST_STEP)
@@ -89,7 +93,7 @@ def _solve(
     best = [data.ideal]
 
     def plan(value: Callable[[Any], float]) -> Any:
-        solution = decode(built, value)
+        solution = decode(model, value)
         made = emit(problem, data, *solution)
         found.append((problem.evaluate(made), solution))
         if own is not context:
@@ -100,7 +104,7 @@ def _solve(
         best[0] = max(best[0], units)
         return data.ideal
 
-    outcome = solve_highs(built.model, own, decode=plan, to_objective=note, own_options=OWN_OPTIONS)
+    outcome = solve_highs(model.model, own, decode=plan, to_objective=note, own_options=OWN_OPTIONS)
     detail = f"{outcome.detail}, {_BOUND.format(best[0])}{_rounding(data)}"
     solution = min(found, key=lambda one: one[0])[1] if found else known
     return solution, replace(outcome, infeasible=False, detail=detail)

@@ -220,3 +220,12 @@ def test_what_the_model_does_not_cover_is_refused() -> None:
         lt.solve(problem, "autotm-async", options={"read-beside": "fast"})
     with pytest.raises(lt.UsageError, match="window"):
         lt.solve(problem, "autotm-sync", options={"window": "3"})
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_no_time_ends_before_the_model_is_complete(form: str) -> None:
+    problem = case(1, in_place=True, ops=12)
+    result = lt.solve(problem, f"autotm-{form}", threads=1, time_limit=1e-6)
+    assert result.status is lt.Status.UNKNOWN
+    assert result.reason == "time"
+    assert form_bound(result.detail) == result.bound
