@@ -22,6 +22,7 @@ from .algorithms.placement.planner import (
     try_settings,
 )
 from .context import Context, Outcome
+from .engines.supervise import stop_running
 from .placement_samples import raise_by_samples
 from .placement_slots import solve_slots
 
@@ -58,8 +59,9 @@ def solve_auto(problem: Placement, context: Context) -> Outcome:
         thread = threading.Thread(target=work, name="lowtide bounds", daemon=True)
         thread.start()
         try_settings(problem, context, lambda: context.expired)
-        while thread.is_alive() and not context.expired:
+        while thread.is_alive() and not context.closed and not context.expired:
             thread.join(0.1)  # in slices: Ctrl-C comes through
+        stop_running(context)
         if failed:
             raise failed[0]
     return Outcome(reason="time" if context.expired and not context.closed else None)

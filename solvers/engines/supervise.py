@@ -5,10 +5,14 @@ KeyboardInterrupt. Here the calling thread only waits. It asks the solver to sto
 memory limit is passed, or when the solver has overrun its time limit; a solver that then goes on (large
 presolves do, for minutes or hours) is abandoned: its thread lives on until the process ends, but
 nothing that it reports is taken any more. Only a process of its own could be killed.
+
+The end of the process waits a little for solvers that still run, because HiGHS aborts a process that ends
+under it: one in a thread of the caller's own when that was interrupted, or one that was abandoned.
 """
 
 from __future__ import annotations
 
+import atexit
 import threading
 import time
 from collections.abc import Callable
@@ -25,7 +29,18 @@ GRACE_SECONDS = 5.0
 """How much longer than its limit a solver may take by itself; then how long it may take to stop."""
 
 
-@dataclass
+_running: set[Supervisor] = set()
+
+
+@atexit.register
+def stop_running(context: Context | None = None) -> None:
+    """Stop the solvers that still run, of one context or of all, and wait for them for a while."""
+    for supervisor in list(_running):
+        if context is None or supervisor.context is context:
+            supervisor.stop(GRACE_SECONDS)
+
+
+@dataclass(eq=False)
 class Supervisor:
     """One supervised call.
 
@@ -91,9 +106,11 @@ class Supervisor:
             except BaseException as error:
                 self._error = self._error or error
             finally:
+                _running.discard(self)
                 self._done.set()
 
         thread = threading.Thread(target=work, name="lowtide solver", daemon=True)
+        _running.add(self)
         interrupts = 0
         while interrupts < 2:  # at the second Ctrl-C there is no more patience
             try:
@@ -108,6 +125,12 @@ class Supervisor:
         self.abandoned = not self._done.is_set()
         if self._error is not None:
             raise self._error
+
+    def stop(self, seconds: float) -> None:
+        """Ask the solver to stop, and wait so long for it at most."""
+        end = time.perf_counter() + seconds
+        while not self._done.wait(POLL_SECONDS) and time.perf_counter() < end:
+            self._stop()
 
     def _watch(self, used: int | None) -> None:
         """Return when the solver has ended, or has not stopped in time after it was asked to."""

@@ -109,3 +109,22 @@ def test_error_of_the_solver_is_raised() -> None:
 
     with pytest.raises(RuntimeError, match="solver"):
         Supervisor(Context(problem=PROBLEM)).run(solve, lambda: None)
+
+
+def test_what_runs_in_another_thread_can_be_stopped() -> None:
+    asked, started = threading.Event(), threading.Event()
+    mine, other = Context(problem=PROBLEM), Context(problem=PROBLEM)
+
+    def solve() -> None:
+        started.set()
+        asked.wait(60)
+
+    thread = threading.Thread(target=Supervisor(mine).run, args=(solve, asked.set))
+    thread.start()
+    assert started.wait(60)
+    supervise.stop_running(other)
+    assert not asked.is_set()
+    supervise.stop_running(mine)
+    assert asked.is_set()
+    thread.join(60)
+    assert not thread.is_alive()
