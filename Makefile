@@ -38,6 +38,7 @@ bench-placement: $(READY)
 	$(BIN)/python results/reproductions/placement_g10.py
 	$(BIN)/python results/reproductions/placement_policies.py
 	$(BIN)/python results/reproductions/placement_latency.py
+	$(BIN)/python results/reproductions/placement_noise.py
 	$(BIN)/python results/reproductions/placement_timeline.py
 
 $(READY): pyproject.toml
