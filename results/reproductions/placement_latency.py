@@ -1,15 +1,13 @@
 """Carry out ``results/plans/placement_latency.toml``: the planner and published systems, 45 us per transfer.
 
-    python results/reproductions/placement_latency.py [--out DIR]
+    python results/reproductions/placement_latency.py [--out DIR | --table]
 
 Writes ``placement_latency.csv`` and ``placement_latency.md`` beside this script. A ratio is the sum of the
-durations over the period. The columns without latency are those of ``placement_policies.csv`` and
-``placement_g10.csv``.
+durations over the period. The column without latency is that of ``placement_g10.csv``; with ``--table`` the
+table is made again from the committed rows of both.
 """
 
 from __future__ import annotations
-
-import argparse
 
 from lowtide.results.reproductions.placement_g10 import PUBLISHED
 from lowtide.results.reproductions.placement_policies import (
@@ -22,8 +20,6 @@ from lowtide.results.reproductions.placement_policies import (
     short,
     write_table,
 )
-
-PLAN = "results/plans/placement_latency.toml"
 
 
 def markdown(table: list[Row], best: dict[str, Row]) -> str:
@@ -42,7 +38,7 @@ def markdown(table: list[Row], best: dict[str, Row]) -> str:
     ]
     for workload, published in PUBLISHED.items():
         cells = [workload, published[-1], cell(table, workload, "planner")]
-        cells += [short(float(best[workload]["ratio"]))]
+        cells += [short(best[workload]["ratio"])]
         cells += [cell(table, workload, method) for _, method in methods]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
@@ -50,9 +46,7 @@ def markdown(table: list[Row], best: dict[str, Row]) -> str:
 
 def main() -> None:
     """Carry out the experiment, then write the table's files."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--out", help="keep the experiment's folder there")
-    table = carry_out(PLAN, parser.parse_args().out)
+    table = carry_out("placement_latency", (__doc__ or "").splitlines()[0])
     best = {row["workload"]: row for row in read_table("placement_g10")}
     write_table("placement_latency", table, markdown(table, best))
 

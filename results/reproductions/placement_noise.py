@@ -1,10 +1,11 @@
 """Measure what whole tensors cost, and durations that are not those that were planned with.
 
-    python results/reproductions/placement_noise.py [--out DIR] [--seeds 5] [--time-limit 600]
+    python results/reproductions/placement_noise.py [--out DIR | --table] [--seeds 5] [--time-limit 600]
 
 Writes ``placement_noise.csv`` and ``placement_noise.md`` beside this script. On G10's reference machine, in
 steady state, every plan verified. Each cell, a workload with a size of chunks or a noise, runs in a process
-of its own; with ``--out``, an interrupted run goes on where it was.
+of its own; with ``--out``, an interrupted run goes on where it was. ``--table`` makes the table again from
+the committed rows.
 
 *Granularity*: the best plan of the planner's settings for chunks of some size and for whole tensors.
 
@@ -17,7 +18,6 @@ drawn; *known*, it has the drawn ones. Stalls are relative to the sum of the dra
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import statistics
 import subprocess
@@ -34,11 +34,10 @@ import lowtide as lt
 from lowtide.instances.load_placement import load_placement
 from lowtide.models.plan import Plan
 from lowtide.results.reproductions.placement_g10 import PUBLISHED
-from lowtide.results.reproductions.readme import into_readme
+from lowtide.results.reproductions.placement_policies import read_table, write_table
 from lowtide.results.sweeps.job import loadable
 from lowtide.solvers.algorithms.placement.planner import MIB, Setting, planned, portfolio
 
-HERE = Path(__file__).resolve().parent
 CHUNKS = (16, 64)
 """MiB."""
 NOISES = (10, 25)
@@ -193,6 +192,7 @@ def main() -> None:
     """Fill the cells that are missing, each in a process of its own, then write the table's files."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, help="keep the rows there, and go on with those that are there")
+    parser.add_argument("--table", action="store_true", help="make the table again from the committed rows")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--time-limit", type=float, default=600, help="seconds of a cell")
     parser.add_argument("--cell", nargs=2, help=argparse.SUPPRESS)
@@ -208,15 +208,12 @@ def main() -> None:
         )
         print(json.dumps(found))
         return
-    with tempfile.TemporaryDirectory() as scratch:
-        table = _filled(arguments.out or Path(scratch), arguments.seeds, arguments.time_limit)
-    with (HERE / "placement_noise.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        writer.writerows(table)
-    text = markdown(table)
-    (HERE / "placement_noise.md").write_text(text)
-    into_readme("placement_noise", text)
+    if arguments.table:
+        table = read_table("placement_noise")
+    else:
+        with tempfile.TemporaryDirectory() as scratch:
+            table = _filled(arguments.out or Path(scratch), arguments.seeds, arguments.time_limit)
+    write_table("placement_noise", table, markdown(table), COLUMNS)
 
 
 def _filled(folder: Path, seeds: int, time_limit: float) -> list[Row]:

@@ -1,9 +1,10 @@
 """Carry out ``results/plans/placement_policies.toml``: published systems on G10's workloads.
 
-    python results/reproductions/placement_policies.py [--out DIR]
+    python results/reproductions/placement_policies.py [--out DIR | --table]
 
 Writes ``placement_policies.csv`` and ``placement_policies.md`` beside this script. A ratio is the sum of the
-durations over the period. The columns of `auto` and of the bound are those of ``placement_g10.csv``.
+durations over the period. The columns of `auto` and of the bound are those of ``placement_g10.csv``; with
+``--table`` the table is made again from the committed rows of both.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ from lowtide.results.sweeps.job import loadable
 from lowtide.results.tables.store import read_records
 
 HERE = Path(__file__).resolve().parent
-PLAN = "results/plans/placement_policies.toml"
 COLUMNS = ("workload", "method", "ideal", "period", "ratio", "emergencies", "evictions", "seconds")
 PAIRS = (("LRU", "demand-lru"), ("FlashNeuron", "flashneuron"), ("DeepUM", "deepum"), ("G10", "g10"))
 """The systems of `PUBLISHED`, and the methods that follow them."""
@@ -97,24 +97,31 @@ def markdown(table: list[Row], best: dict[str, Row]) -> str:
             cells += [said, cell(table, workload, method)]
         cells += [cell(table, workload, method) for _, method in OTHERS]
         row = best[workload]
-        cells += [f"{float(row[key]):.4f}".removeprefix("0") for key in ("ratio", "bound_ratio")]
+        cells += [f"{row[key]:.4f}".removeprefix("0") for key in ("ratio", "bound_ratio")]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
 
-def carry_out(plan: str, out: str | None) -> list[Row]:
-    """Run an experiment, or go on with it if its folder is there; return its rows."""
+def carry_out(name: str, summary: str) -> list[Row]:
+    """Run an experiment as the command line says, or go on with one whose folder is there; return rows."""
+    parser = argparse.ArgumentParser(description=summary)
+    parser.add_argument("--out", help="keep the experiment's folder there")
+    parser.add_argument("--table", action="store_true", help="make the table again from the committed rows")
+    arguments = parser.parse_args()
+    if arguments.table:
+        return read_table(name)
     with tempfile.TemporaryDirectory() as scratch:
-        folder = out or f"{scratch}/runs"
+        folder = arguments.out or f"{scratch}/runs"
+        plan = f"results/plans/{name}.toml"
         begin = ("--resume", folder) if Path(folder).exists() else (plan, "--out", folder)
         lowtide("bench", *begin, "--jobs", "1")
         return rows(read_records(folder))
 
 
-def write_table(name: str, table: list[Row], text: str) -> None:
+def write_table(name: str, table: list[Row], text: str, columns: tuple[str, ...] = COLUMNS) -> None:
     """Write the table's files and the README's copy."""
     with (HERE / f"{name}.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
+        writer = csv.DictWriter(file, columns)
         writer.writeheader()
         writer.writerows(table)
     (HERE / f"{name}.md").write_text(text)
@@ -122,16 +129,23 @@ def write_table(name: str, table: list[Row], text: str) -> None:
 
 
 def read_table(name: str) -> list[Row]:
-    """Return the rows of a committed table."""
+    """Return the rows of a committed table: numbers, text, and None where there is nothing."""
     with (HERE / f"{name}.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
+        return [{key: _value(text) for key, text in row.items()} for row in csv.DictReader(file)]
+
+
+def _value(text: str) -> int | float | str | None:
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return text or None
 
 
 def main() -> None:
     """Carry out the experiment, then write the table's files."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--out", help="keep the experiment's folder there")
-    table = carry_out(PLAN, parser.parse_args().out)
+    table = carry_out("placement_policies", (__doc__ or "").splitlines()[0])
     best = {row["workload"]: row for row in read_table("placement_g10")}
     write_table("placement_policies", table, markdown(table, best))
 

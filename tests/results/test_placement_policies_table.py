@@ -1,0 +1,91 @@
+"""The tables of policies, latency, noise and simulations: cells by hand; committed files belong together."""
+
+from collections.abc import Callable
+
+import pytest
+
+from lowtide.results.reproductions import (
+    placement_latency,
+    placement_noise,
+    placement_policies,
+    placement_simulations,
+)
+from lowtide.results.reproductions.placement_g10 import PUBLISHED
+from lowtide.results.reproductions.placement_policies import HERE, Row, cell, read_table, rows, short
+from lowtide.results.sweeps.job import data_folder
+
+README = (HERE.parents[1] / "README.md").read_text()
+
+
+def best() -> dict[str, Row]:
+    return {row["workload"]: row for row in read_table("placement_g10")}
+
+
+@pytest.mark.skipif(data_folder() is None, reason="no data folder")
+def test_records_become_cells() -> None:
+    ideal = 3715951289
+    base = {"spec": "data:g10/vit-1280.json.gz?periodic=1", "verified": True, "seconds": {"solve": 1.23}}
+    records = [
+        {**base, "method": "vdnn", "objective": 2 * ideal, "detail": "conv, emergency evictions: 7"},
+        {**base, "method": "g10", "objective": ideal, "detail": "evictions at run time: 12"},
+        {**base, "method": "belady", "objective": None, "detail": "stuck", "verified": False},
+    ]
+    table = rows(records)
+    assert [row["ideal"] for row in table] == [ideal] * 3
+    assert cell(table, "vit-1280", "vdnn") == ".500 (7)"
+    assert cell(table, "vit-1280", "g10") == "1.000"
+    assert next(row["evictions"] for row in table if row["method"] == "g10") == 12
+    assert cell(table, "vit-1280", "belady") == "does not fit"
+    with pytest.raises(AssertionError):
+        rows([{**records[0], "verified": False}])
+
+
+def test_ratios_are_rounded_down() -> None:
+    assert (short(0.99999), short(1.0), short(0.0501)) == (".999", "1.000", ".050")
+
+
+@pytest.mark.parametrize(
+    ("name", "made"),
+    [
+        ("placement_policies", lambda table: placement_policies.markdown(table, best())),
+        ("placement_latency", lambda table: placement_latency.markdown(table, best())),
+        ("placement_noise", placement_noise.markdown),
+        ("placement_simulations", placement_simulations.markdown),
+    ],
+)
+def test_committed_tables_are_those_of_the_committed_rows(
+    name: str, made: Callable[[list[Row]], str]
+) -> None:
+    text = made(read_table(name))
+    assert text == (HERE / f"{name}.md").read_text()
+    assert name == "placement_simulations" or text in README
+
+
+@pytest.mark.parametrize("name", ["placement_policies", "placement_latency"])
+def test_policies_stay_below_the_bound_and_the_planner(name: str) -> None:
+    table = read_table(name)
+    assert len(table) == len(PUBLISHED) * (7 if name == "placement_policies" else 8)
+    for workload, known in best().items():
+        mine = {row["method"]: row for row in table if row["workload"] == workload}
+        assert max(row["ratio"] for row in mine.values()) <= known["bound_ratio"]
+        planner = mine.get("planner", known)
+        assert all(row["ratio"] <= planner["ratio"] for row in mine.values())
+        assert mine["g10"]["emergencies"] == mine["flashneuron"]["emergencies"] == 0
+
+
+def test_latency_costs_time() -> None:
+    free = {(row["workload"], row["method"]): row["ratio"] for row in read_table("placement_policies")}
+    for row in read_table("placement_latency"):
+        if row["method"] in ("demand-lru", "deepum"):
+            assert row["ratio"] <= free[row["workload"], row["method"]]
+
+
+def test_noise_is_never_faster_than_its_own_ideal() -> None:
+    table = read_table("placement_noise")
+    drawn = [row for row in table if row["noise"] is not None]
+    assert {(row["workload"], row["noise"]) for row in drawn} == {(w, a) for w in PUBLISHED for a in (10, 25)}
+    assert all(row["online"] >= row["ideal"] for row in drawn)
+    for row in drawn:
+        still = next(r for r in table if r["workload"] == row["workload"] and r["noise"] is None)
+        assert row["ideal"] != still["ideal"]
+        assert abs(row["ideal"] / still["ideal"] - 1) < row["noise"] / 100
