@@ -105,7 +105,8 @@ def _solve(
         return data.ideal
 
     outcome = solve_highs(model.model, own, decode=plan, to_objective=note, own_options=OWN_OPTIONS)
-    detail = f"{outcome.detail}, {_BOUND.format(best[0])}{_rounding(data)}"
+    known_bound = "there is no plan of this form" if outcome.infeasible else _BOUND.format(best[0])
+    detail = f"{outcome.detail}, {known_bound}{_rounding(data)}"
     solution = min(found, key=lambda one: one[0])[1] if found else known
     return solution, replace(outcome, infeasible=False, detail=detail)
 
