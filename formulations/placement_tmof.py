@@ -304,11 +304,11 @@ def decode(built: TmofModel, value: Value, g: int) -> list[Walk]:
         copied = life.nbytes if is_clean(life) else 0
         moved = 0.0
         for e in instants(data, life):
-            k, behind = (e - 1) // 2, e % 2 == 0
+            k, behind = max(e - 1, 0) // 2, e > 0 and e % 2 == 0  # time 0 is like the start of op 0
             away = 0
-            if e and behind and (g, number, k) in model.out and k > life.born:
+            if behind and (g, number, k) in model.out and k > life.born:
                 moved += value(model.out[g, number, k]) * built.unit
-            if e and k in inside[number]:
+            if k in inside[number]:
                 j = inside[number][k]
                 away = life.nbytes if value(model.left[g, j, k]) > 0.5 else 0
                 if away and gaps[j].returns:

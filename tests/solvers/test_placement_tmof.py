@@ -70,6 +70,16 @@ def test_swaps_beside_the_ops_around_take_3_967_ms() -> None:
     assert "Optimal" in result.detail
 
 
+def test_what_may_start_on_the_host_need_not_start_on_the_device() -> None:
+    sizes = [lt.Tensor(name=f"w{i}", nbytes=10, kind="weight", initial=True, final=True) for i in range(4)]
+    ops = tuple(lt.Op(name=f"op{i}", reads=(i,), duration_ns=100_000) for i in range(4))
+    graph = lt.Graph(name="weights", tensors=tuple(sizes), ops=ops)
+    problem = lt.Placement(graph, machine(25, None, ssd=False), start={"weight": ("gpu", "host")})
+    result = lt.solve(problem, "tmof", threads=1)
+    assert result.status is lt.Status.OPTIMAL, result.detail
+    assert result.objective == 400_000
+
+
 def test_enough_memory_takes_the_sum_of_durations() -> None:
     result = lt.solve(lt.Placement(spill(), machine(40_000, None, ssd=False)), "tmof", threads=1)
     assert result.status is lt.Status.OPTIMAL
