@@ -7,8 +7,8 @@ detail counts those of the best.
 
 **Granularity.** Copies move chunks, unless the problem wants whole tensors.
 
-**Start.** The best of the policies `belady`, `autoswap` (four scores) and `g10` (with and without its evictions
-at run time), and of *stay*, by which tensors leave only in emergencies.
+**Start.** The best of the policies `belady`, `autoswap` (four scores) and `g10` (as it is, and without
+its evictions at run time), and of *stay*, by which tensors leave only in emergencies.
 
 **Moves.** A gap is drawn, half of the time one that is away, or could be, at an op that waited in the current
 plan, and one of these changes it:
