@@ -32,6 +32,7 @@ from .models.result import Result, Status
 from .models.verify import verify
 from .models.verify_certificate import verify_certificate
 from .solvers.certify import certify
+from .solvers.certify_placement import certify_placement
 from .solvers.solve import solve
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ __all__ = [
     "VerificationError",
     "__version__",
     "certify",
+    "certify_placement",
     "load",
     "load_buffers",
     "load_machine",

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
     from ..models.certificate import Certificate
     from ..models.graph import Graph
+    from ..models.placement import Placement
     from ..models.plan import Plan
+    from ..models.problem import Judgement, Peak
     from ..models.result import Result
-    from ..models.verdict import Verification
 
 LIMIT = 200_000_000
 """Bytes of the largest certificate that is written if the user does not say."""
@@ -24,8 +25,11 @@ LIMIT = 200_000_000
 
 def with_certificate(
     result: Result,
+    problem: Peak | Placement,
     path: str,
     *,
+    threads: int | None = None,
+    seed: int = 0,
     limit: int = LIMIT,
     time_limit: float | None = 60.0,
     memory_limit: int | None = None,
@@ -42,7 +46,6 @@ def with_certificate(
     from ..models.files import compress
     from ..models.result import Status
     from ..models.verify_certificate import verify_certificate
-    from ..solvers.certify import certify
 
     def without(detail: str, kind: str | None = None, nbytes: int | None = None) -> Result:
         found = {"path": None, "kind": kind, "bytes": nbytes, "checked": False, "detail": detail}
@@ -50,18 +53,10 @@ def with_certificate(
 
     seconds = dict(result.seconds)
     started = time.perf_counter()
-    if result.bound is None or result.graph is None:
+    if result.bound is None:
         return without("there is no bound")
-    orders = [] if result.plan is None else [[run.op for run in result.plan.runs]]
     try:
-        certificate = certify(
-            result.graph,
-            result.bound,
-            orders=orders,
-            time_limit=time_limit,
-            memory_limit=memory_limit,
-            progress=progress,
-        )
+        certificate = _certified(problem, result, time_limit, memory_limit, threads, seed, progress)
         seconds["certify"] = time.perf_counter() - started
         if certificate is None:
             return without("none was found within the limits")
@@ -76,7 +71,7 @@ def with_certificate(
             )
         progress(f"certificate: {certificate.proof.kind}, {len(content):,} bytes, is checked")
         started = time.perf_counter()
-        verdict = verify_certificate(result.graph, decode_certificate(text, path))
+        verdict = verify_certificate(problem.graph, decode_certificate(text, path))
         seconds["check"] = time.perf_counter() - started
     except KeyboardInterrupt:
         return without("interrupted")
@@ -86,8 +81,46 @@ def with_certificate(
         fault = f"the certificate does not hold: {verdict.witness}"
         return replace(without(fault, verdict.kind, len(content)), status=Status.FAILED, detail=fault)
     write_whole(path, content)
-    found = {"path": path, "kind": verdict.kind, "bytes": len(content), "checked": True, "detail": ""}
+    less = certificate.bound < result.bound
+    detail = f"proves {certificate.bound:,} {problem.unit} of the bound {result.bound:,}" if less else ""
+    found = {"path": path, "kind": verdict.kind, "bytes": len(content), "checked": True, "detail": detail}
     return replace(result, certificate=found, seconds=seconds)
+
+
+def _certified(
+    problem: Peak | Placement,
+    result: Result,
+    time_limit: float | None,
+    memory_limit: int | None,
+    threads: int | None,
+    seed: int,
+    progress: Callable[[str], None],
+) -> Certificate | None:
+    """Prove the bound of the result once more."""
+    from ..models.placement import Placement
+    from ..solvers.certify import certify
+    from ..solvers.certify_placement import certify_placement
+    from ..solvers.context import available_cores
+
+    assert result.bound is not None
+    if isinstance(problem, Placement):
+        return certify_placement(
+            problem,
+            result.bound,
+            time_limit=time_limit,
+            threads=threads or available_cores(),
+            seed=seed,
+            progress=progress,
+        )
+    orders = [] if result.plan is None else [[run.op for run in result.plan.runs]]
+    return certify(
+        problem.graph,
+        result.bound,
+        orders=orders,
+        time_limit=time_limit,
+        memory_limit=memory_limit,
+        progress=progress,
+    )
 
 
 def certificate_line(result: Result) -> str:
@@ -96,11 +129,12 @@ def certificate_line(result: Result) -> str:
     assert found is not None
     if found["path"] is None:
         return f"not written: {found['detail']}"
-    return f"{found['path']} ({found['kind']}, {found['bytes']:,} bytes, checked)"
+    detail = f", {found['detail']}" if found["detail"] else ""
+    return f"{found['path']} ({found['kind']}, {found['bytes']:,} bytes, checked{detail})"
 
 
 def run_verify(args: argparse.Namespace) -> int:
-    """Confirm a certificate, and that the peak of a plan or an order is its bound; print the verdict."""
+    """Confirm a certificate, and that the peak or the time of a plan is its bound; print the verdict."""
     from ..instances import load, read_certificate
     from ..models.errors import InstanceError, UsageError
     from ..models.verify_certificate import verify_certificate
@@ -128,18 +162,24 @@ def run_verify(args: argparse.Namespace) -> int:
         "certificate": args.certificate,
         "graph": {"name": graph.name, "source": graph.source, "sha256": graph.sha256},
         **verdict.to_dict(),
+        "problem": certificate.problem,
+        "unit": "bytes" if certificate.setting is None else "ns",
         "seconds": round(time.perf_counter() - started, 6),
         "plan": args.item,
         "plan_valid": None,
         "peak": None,
+        "time": None,
+        "gap": None,
         "optimal": None,
     }
-    judged = _judged(graph, plan)
+    judged = _judged(graph, plan, certificate)
     if judged is not None:
-        peak = max(judged.peaks.values(), default=0) if judged.valid else None
-        found |= {"plan_valid": judged.valid, "peak": peak}
-        if judged.valid and verdict.valid:
-            found["optimal"] = peak == verdict.bound
+        value = judged.objective
+        found["plan_valid"] = value is not None
+        found["peak" if certificate.setting is None else "time"] = value
+        if value is not None and verdict.valid:
+            found["gap"] = (value - verdict.bound) / value if value else 0.0
+            found["optimal"] = value == verdict.bound
     if args.json:
         emit_json(found)
     else:
@@ -169,35 +209,52 @@ def _plan_and_graph(args: argparse.Namespace, certificate: Certificate) -> tuple
         raise InstanceError(f"{args.order}: {error}") from None
 
 
-def _judged(graph: Graph, plan: Plan | None) -> Verification | None:
-    """Return what the verifier says of a plan that runs each op once; other plans are beside the point."""
-    from ..models.errors import UsageError
+def _judged(graph: Graph, plan: Plan | None, certificate: Certificate) -> Judgement | None:
+    """Return what the verifier says of a plan that answers the question of the certificate."""
+    from ..models.errors import InstanceError, UsageError
+    from ..models.placement import Placement
+    from ..models.problem import Judgement
     from ..models.verify import verify
 
     if plan is None:
         return None
+    if certificate.setting is not None:
+        setting = certificate.setting
+        problem = Placement(graph, setting.machine, periodic=setting.periodic, start=setting.start)
+        try:
+            return problem.judge(problem.read(plan))
+        except InstanceError as error:
+            raise InstanceError(f"verify, plan beside the certificate: {error}") from None
     if len(plan.machine.tiers) > 1 or plan.period is not None:
         raise UsageError("verify: found a plan of several tiers or a period, expected one of problem peak")
-    return verify(graph, plan, rerun=False)
+    verdict = verify(graph, plan, rerun=False)
+    peak = max(verdict.peaks.values(), default=0) if verdict.valid else None
+    return Judgement(objective=peak, verification=verdict, plan=plan)
 
 
-def _rows(found: dict[str, Any], graph: Graph, judged: Verification | None) -> list[tuple[str, str]]:
-    from ..models.units import exact_bytes
+def _rows(found: dict[str, Any], graph: Graph, judged: Judgement | None) -> list[tuple[str, str]]:
+    from ..models.units import exact_value, format_gap
 
-    what = {"states": "states", "descents": "claims", "cut": "multipliers"}.get(found["kind"])
-    counted = f"{found['checked']:,} {what} in " if what and found["valid"] else ""
+    of_peak = found["unit"] == "bytes"
+    what = {"states": "states", "descents": "claims", "cut": "multipliers", "prices": "ways of bytes"}
+    word = what.get(found["kind"])
+    counted = f"{found['checked']:,} {word} in " if word and found["valid"] else ""
     rows = [
         ("graph", f"{graph.name} ({len(graph.ops):,} ops, sha256 {graph.sha256[:12]}…)"),
         ("certificate", found["certificate"]),
         ("kind", found["kind"]),
-        ("bound", exact_bytes(found["bound"])),
+        ("bound", exact_value(found["bound"], found["unit"])),
         ("verdict", "valid" if found["valid"] else f"invalid: {found['witness']}"),
         ("checked", f"{counted}{found['seconds']:.2f} s"),
     ]
     if judged is not None:
-        fault = "" if judged.valid else f"invalid: {judged.violations[0].message}"
-        rows.append(("plan", fault or f"valid, peak {exact_bytes(found['peak'])}"))
+        name, value = ("peak", found["peak"]) if of_peak else ("time", found["time"])
+        fault = f"invalid: {judged.violations[0].message}" if value is None else ""
+        rows.append(("plan", fault or f"valid, {name} {exact_value(value, found['unit'])}"))
         if found["optimal"] is not None:
-            gap = "" if found["optimal"] else "not confirmed: the peak is above the bound"
-            rows.append(("optimal", gap or "confirmed: no order has a lower peak"))
+            if not of_peak:
+                rows.append(("gap", format_gap(found["gap"])))
+            least = "no order has a lower peak" if of_peak else "no plan takes less time"
+            above = f"not confirmed: the {name} is above the bound"
+            rows.append(("optimal", f"confirmed: {least}" if found["optimal"] else above))
     return rows

@@ -39,6 +39,7 @@ def add_parser(subparsers: Subparsers) -> None:
             "lowtide solve offsets buffers.csv --capacity 1MiB --plan solution.csv",
             "lowtide solve offsets plan.json --plan allocated.json",
             "lowtide solve placement graph.json.gz --machine a100-40g-pcie3 --device 24GiB --periodic",
+            "lowtide solve placement graph.json.gz --machine m.toml --periodic --certificate proof.json.gz",
         ],
     )
     parser.add_argument("problem", help="see lowtide list problems")
@@ -81,7 +82,8 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--certificate",
         metavar="FILE",
-        help="peak: prove the bound once more, within the time limit again, and write the proof, .json(.gz)",
+        help="peak and placement: prove the bound once more, within the time limit again, and write the "
+        "proof, .json(.gz)",
     )
     parser.add_argument(
         "--certificate-limit",
@@ -116,8 +118,8 @@ def run(args: argparse.Namespace) -> int:
     for path in (args.plan, args.log, args.certificate):
         if path is not None:
             check_writable(path)
-    if args.problem != "peak" and (args.certificate, args.certificate_limit) != (None, None):
-        raise UsageError(f"solve: found --certificate with problem {args.problem}, expected it with peak")
+    if args.problem == "offsets" and (args.certificate, args.certificate_limit) != (None, None):
+        raise UsageError("solve: found --certificate with problem offsets, expected peak or placement")
     if args.certificate is None and args.certificate_limit is not None:
         raise UsageError("solve: found --certificate-limit without --certificate, expected both")
     if args.certificate is not None and not args.certificate.endswith((".json", ".json.gz")):
@@ -161,9 +163,13 @@ def run(args: argparse.Namespace) -> int:
             progress=progress,
         )
         if args.certificate is not None:
+            assert not isinstance(problem, Offsets)
             result = with_certificate(
                 result,
+                problem,
                 args.certificate,
+                threads=args.threads,
+                seed=args.seed,
                 limit=args.certificate_limit or LIMIT,
                 time_limit=args.time_limit,
                 memory_limit=args.memory_limit,

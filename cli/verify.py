@@ -42,7 +42,8 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--certificate",
         metavar="FILE",
-        help="confirm this proof of a bound on the peak of every order, and that the plan attains it",
+        help="confirm this proof of a bound on the peak of every order, or on the time of every placement, "
+        "and that the plan attains it",
     )
     parser.add_argument(
         "--order",

@@ -57,6 +57,10 @@ FAR = 2**61
 """Cost of what is impossible; prices are scaled so that all of them together stay below a half of it."""
 
 
+LARGEST = 2**50
+"""Sum of prices in ns per byte."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Prices:
     """Prices of memory and channels: integers, divided by 2**scale ns per byte.
@@ -92,6 +96,9 @@ def priced(
     """Return prices near some numbers (ns per byte): non-negative, and no epoch's stall above its worth."""
     tables = [[max(0.0, float(p)) for p in row] for row in (memory, *room, *carried)]
     total = sum(map(sum, tables))
+    if total > LARGEST:  # of a program without a solution, say: the same prices, but smaller
+        tables = [[p / total * LARGEST for p in row] for row in tables]
+        total = LARGEST
     scale = max(0, min(60, 58 - math.ceil(math.log2(total)))) if total > 0 else 0
     whole = [[int(p * 2**scale) for p in row] for row in tables]
     flows = whole[1 + len(room) :]

@@ -5,6 +5,8 @@
     {"format": "lowtide/certificate", "version": 1, "problem": "peak", "graph": {"name", "source", "sha256"},
      "bound": bytes, "proof": {"kind", …}}
 
+    {…, "problem": "placement", "setting": {"machine", "periodic", "start"}, "bound": ns, …}
+
 It is what `Certificate.to_dict` returns; the proofs are those of `lowtide.models.certificate`, with masks in
 hexadecimal digits, least significant last. Sources count from the folder of the file, as in plans. Here
 only the form is judged; whether the proof holds is the question of `lowtide.models.verify_certificate`.
@@ -27,12 +29,15 @@ from ..models.certificate import (
     DescentsProof,
     Level,
     Multipliers,
+    PricesProof,
     Proof,
+    Setting,
     StatesProof,
     Way,
     WorkingSetProof,
 )
 from ..models.errors import InstanceError
+from .native_machine import machine_from_dict
 from .spec import relative_spec, resolved_spec
 from .strict_json import (
     FLAG,
@@ -46,6 +51,7 @@ from .strict_json import (
     is_object,
     is_size,
     is_text,
+    is_text_list,
     nearest,
     optional,
     parse_json,
@@ -82,10 +88,16 @@ _TRIPLES = required(Field(_is_triples, "a list of [index, index, bytes]"))
 _CERTIFICATE = {
     "format": required(TEXT),
     "version": _INT,
-    "problem": required(Field(lambda value: value == "peak", '"peak"')),
+    "problem": required(Field(lambda value: value in ("peak", "placement"), '"peak" or "placement"')),
     "graph": _OBJECT,
-    "bound": required(Field(is_size, "an integer >= 0 (bytes)")),
+    "bound": required(Field(is_size, "an integer >= 0")),
     "proof": _OBJECT,
+}
+_OF_PLACEMENT = {**_CERTIFICATE, "setting": _OBJECT}
+_SETTING = {
+    "machine": _OBJECT,
+    "periodic": required(FLAG),
+    "start": required(Field(optional(is_object), "an object or null")),
 }
 _GRAPH = {
     "name": required(TEXT),
@@ -108,6 +120,12 @@ _LEVEL = {
     "free": required(Field(_is_sparse, "a list of integers and nulls")),
 }
 _DESCENTS = {**_KIND, "blocks": _LIST, "claims": _LIST}
+_PRICES = {
+    **_KIND,
+    **dict.fromkeys(("denominator", "least"), _INT),
+    **dict.fromkeys(("samples", "memory"), _INTS),
+    **dict.fromkeys(("capacities", "channels", "groups"), _LIST),
+}
 _BLOCK = {"backward": _FLAG, "ops": _INTS, "outside": _MASK, "multipliers": _OBJECT}
 _BRANCH = {"op": _INT, "moves": _INTS, "claims": _INTS}
 _ABOUT = {**_KIND, "backward": _FLAG, "ops": _MASK, "outside": _MASK, "height": _NULLABLE, "whole": _FLAG}
@@ -153,7 +171,8 @@ def decode_certificate(content: bytes, where: str) -> Certificate:
     """
     data = parse_json(content, where)
     check_header(data, "certificate", where)
-    check_object(data, _CERTIFICATE, where)
+    of_placement = data.get("problem") == "placement"
+    check_object(data, _OF_PLACEMENT if of_placement else _CERTIFICATE, where)
     graph, source = data["graph"], data["graph"].get("source")
     check_object(graph, _GRAPH, f"{where}, graph")
     return Certificate(
@@ -162,6 +181,7 @@ def decode_certificate(content: bytes, where: str) -> Certificate:
         graph_name=graph["name"],
         graph_source=None if source is None else resolved_spec(source, os.path.dirname(where)),
         graph_sha256=graph["sha256"],
+        setting=_setting(data["setting"], f"{where}, setting") if of_placement else None,
     )
 
 
@@ -175,7 +195,13 @@ def encode_certificate(certificate: Certificate, path: str | os.PathLike[str]) -
 
 
 def _proof(data: Mapping[str, Any], where: str) -> Proof:
-    kinds = {"working-set": _working_set, "cut": _cut, "states": _states, "descents": _descents}
+    kinds = {
+        "working-set": _working_set,
+        "cut": _cut,
+        "states": _states,
+        "descents": _descents,
+        "prices": _prices,
+    }
     kind = data.get("kind")
     if type(kind) is not str or kind not in kinds:
         expected = nearest(kind, kinds) if type(kind) is str else f"expected one of {', '.join(kinds)}"
@@ -214,6 +240,36 @@ def _descents(data: Mapping[str, Any], where: str) -> Proof:
     return DescentsProof(
         blocks=tuple(_block(x, f"{where}, block {k}") for k, x in enumerate(data["blocks"])),
         claims=tuple(_claim(x, f"{where}, claim {k}") for k, x in enumerate(data["claims"])),
+    )
+
+
+def _setting(data: Mapping[str, Any], where: str) -> Setting:
+    check_object(data, _SETTING, where)
+    for kind, tiers in (data["start"] or {}).items():
+        if not is_text_list(tiers):
+            raise InstanceError(f"{where}, start, {kind}: found {show(tiers)}, expected a list of tiers")
+    return Setting(
+        machine=machine_from_dict(data["machine"], f"{where}, machine"),
+        periodic=data["periodic"],
+        start=None if data["start"] is None else {kind: tuple(x) for kind, x in data["start"].items()},
+    )
+
+
+def _prices(data: Mapping[str, Any], where: str) -> Proof:
+    check_object(data, _PRICES, where)
+    for key, names in (("capacities", ("tier",)), ("channels", ("src", "dst")), ("groups", ("name",))):
+        for k, row in enumerate(data[key]):
+            check_object(
+                row, {**dict.fromkeys(names, required(TEXT)), "prices": _INTS}, f"{where}, {key} {k}"
+            )
+    return PricesProof(
+        denominator=data["denominator"],
+        least=data["least"],
+        samples=tuple(data["samples"]),
+        memory=tuple(data["memory"]),
+        capacities=tuple((row["tier"], tuple(row["prices"])) for row in data["capacities"]),
+        channels=tuple(((row["src"], row["dst"]), tuple(row["prices"])) for row in data["channels"]),
+        groups=tuple((row["name"], tuple(row["prices"])) for row in data["groups"]),
     )
 
 

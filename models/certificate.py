@@ -1,8 +1,9 @@
-"""Certificates: data from which anyone can confirm a lower bound on the peak of every order.
+"""Certificates: data from which anyone can confirm a lower bound.
 
-A certificate claims: every order of the ops of this graph that obeys its precedence has a peak of at least
-`bound` bytes. Its proof is of one of four kinds; what each one says, and why it proves the claim, is in the
-module that checks it:
+A certificate of `peak` claims: every order of the ops of this graph that obeys its precedence has a peak of
+at least `bound` bytes. One of `placement` claims: every plan of this graph in its setting, with the ops in
+reference order, takes at least `bound` ns. What each kind of proof says, and why it proves the claim, is in
+the module that checks it:
 
 ============  ========================  ==========================================
 kind          proof                     checked by
@@ -11,6 +12,7 @@ working-set   `WorkingSetProof`         `lowtide.models.proofs.working_set`
 cut           `CutProof`                `lowtide.models.proofs.cut`
 states        `StatesProof`             `lowtide.models.proofs.states`
 descents      `DescentsProof`           `lowtide.models.proofs.descents`
+prices        `PricesProof`             `lowtide.models.proofs.prices`
 ============  ========================  ==========================================
 
 Sets of ops are bit masks (bit v: op v); in files they are hexadecimal strings. *Forward* a walk executes
@@ -19,8 +21,11 @@ ops from nothing, *backward* it takes them back from everything.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
+
+from .machine import Machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,17 +289,81 @@ class DescentsProof:
         }
 
 
-Proof = WorkingSetProof | CutProof | StatesProof | DescentsProof
+Prices = tuple[int, ...]
+"""For each sample, or for the epoch that it begins: at least 0, in ns per byte over the denominator."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PricesProof:
+    """What a byte pays for memory and transfers.
+
+    Attributes
+    ----------
+    denominator
+        Of all prices.
+    least
+        Bytes; smaller tensors pay only where ops access them.
+    samples
+        Ascending: 2k is the start of op k, 2k + 1 its end; those of a single run begin with -1, time 0.
+    memory
+        Prices of the first tier.
+    capacities, channels, groups
+        Prices of outer tiers by name, of channels by (src, dst), of groups of channels by name.
+    """
+
+    kind: ClassVar[str] = "prices"
+    denominator: int
+    least: int
+    samples: tuple[int, ...]
+    memory: Prices
+    capacities: tuple[tuple[str, Prices], ...] = ()
+    channels: tuple[tuple[tuple[str, str], Prices], ...] = ()
+    groups: tuple[tuple[str, Prices], ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON object."""
+        return {
+            "kind": self.kind,
+            "denominator": self.denominator,
+            "least": self.least,
+            "samples": list(self.samples),
+            "memory": list(self.memory),
+            "capacities": [{"tier": name, "prices": list(x)} for name, x in self.capacities],
+            "channels": [{"src": a, "dst": b, "prices": list(x)} for (a, b), x in self.channels],
+            "groups": [{"name": name, "prices": list(x)} for name, x in self.groups],
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """The question of `placement` beside its graph: machine, whether periodic, tiers at time 0 by kind.
+
+    Where `start` is None inputs start in the outermost tier, and kinds that it does not name anywhere.
+    """
+
+    machine: Machine
+    periodic: bool
+    start: Mapping[str, tuple[str, ...]] | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON object."""
+        start = None if self.start is None else {k: list(v) for k, v in sorted(self.start.items())}
+        return {"machine": self.machine.to_dict(), "periodic": self.periodic, "start": start}
+
+
+Proof = WorkingSetProof | CutProof | StatesProof | DescentsProof | PricesProof
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
-    """A lower bound on the peak of every order of a graph, with its proof.
+    """A lower bound on the peak of every order of a graph, or on the time of every plan, with its proof.
 
     Attributes
     ----------
     bound
-        Bytes.
+        Bytes; ns if there is a setting.
+    setting
+        That of `placement`; None: the certificate is about `peak`.
     proof
         What `lowtide.models.verify_certificate.verify_certificate` confirms.
     graph_name, graph_source, graph_sha256
@@ -306,18 +375,25 @@ class Certificate:
     graph_name: str
     graph_source: str | None
     graph_sha256: str
+    setting: Setting | None = None
+
+    @property
+    def problem(self) -> str:
+        """The problem that the bound is one of."""
+        return "peak" if self.setting is None else "placement"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the native JSON object."""
         return {
             "format": "lowtide/certificate",
             "version": 1,
-            "problem": "peak",
+            "problem": self.problem,
             "graph": {
                 "name": self.graph_name,
                 "source": self.graph_source,
                 "sha256": self.graph_sha256,
             },
+            **({} if self.setting is None else {"setting": self.setting.to_dict()}),
             "bound": self.bound,
             "proof": self.proof.to_dict(),
         }

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .certificate import Certificate, CutProof, StatesProof, WorkingSetProof
+from .certificate import Certificate, CutProof, PricesProof, StatesProof, WorkingSetProof
 from .errors import VerificationError
 from .graph import Graph
 from .proofs.cut import check_cut
@@ -27,11 +27,13 @@ class CertificateVerdict:
     Attributes
     ----------
     valid
-        Whether the proof holds: no order of the graph has a peak below `bound`.
+        Whether the proof holds: no order of the graph has a peak, or no plan in the setting takes time, below
+        `bound`.
     kind, bound
-        Of the certificate; bytes.
+        Of the certificate; bytes or ns.
     checked
-        How many states (of ``states``), claims (``descents``) or multipliers (``cut``) were checked.
+        How many states (of ``states``), claims (``descents``), multipliers (``cut``) or ways of bytes
+        (``prices``) were checked.
     witness
         The first thing that does not hold; empty if valid.
     """
@@ -65,14 +67,15 @@ class CertificateVerdict:
 
 
 def verify_certificate(graph: Graph, certificate: Certificate) -> CertificateVerdict:
-    """Return whether a certificate proves its bound on the peak of every order of a graph.
+    """Return whether a certificate proves its bound on every order, or every plan, of a graph.
 
     Parameters
     ----------
     graph
         What the certificate is about; another one is refused by its sha256.
     certificate
-        As `lowtide.certify` or a file gives it; no wrong proof makes this function raise.
+        As `lowtide.certify`, `lowtide.certify_placement` or a file gives it; no wrong proof makes this
+        function raise.
 
     Examples
     --------
@@ -89,7 +92,14 @@ def verify_certificate(graph: Graph, certificate: Certificate) -> CertificateVer
                 f"graph {graph.name!r}: found sha256 {graph.sha256[:12]}…, "
                 f"expected {certificate.graph_sha256[:12]}…, that of the certificate"
             )
-        if isinstance(proof, WorkingSetProof):
+        if (certificate.setting is not None) != isinstance(proof, PricesProof):
+            raise Refused(f"found proof {proof.kind} of problem {certificate.problem}, expected another kind")
+        if isinstance(proof, PricesProof):
+            from .proofs.prices import check_prices  # needs numpy
+
+            assert certificate.setting is not None
+            checked = check_prices(graph, certificate.setting, bound, proof)
+        elif isinstance(proof, WorkingSetProof):
             check_working_set(graph, bound, proof)
         elif isinstance(proof, CutProof):
             check_cut(graph, bound, proof)

@@ -113,7 +113,7 @@ def sample_data(problem: Placement) -> SampleData:
     if fault:
         raise UsageError(f"bound by samples, machine {machine.name!r}: found {fault}")
     lives = _lives(problem)
-    least = SMALLEST if device.capacity is None else min(SMALLEST, device.capacity // 40_000)
+    least = least_bytes(problem)
     rates = {(c.src, c.dst): c.bytes_per_s for c in machine.channels}
     outer = tuple(
         Outer(
@@ -151,6 +151,12 @@ def sample_data(problem: Placement) -> SampleData:
         joint_in=joint.get("in"),
         periodic=problem.periodic,
     )
+
+
+def least_bytes(problem: Placement) -> int:
+    """Return the bytes below which tensors count only where ops access them."""
+    capacity = problem.machine.tiers[0].capacity
+    return SMALLEST if capacity is None else min(SMALLEST, capacity // 40_000)
 
 
 @dataclass(frozen=True, kw_only=True)

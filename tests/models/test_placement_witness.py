@@ -8,6 +8,7 @@ import pytest
 
 import lowtide as lt
 from lowtide.models.placement import LARGEST, Placement
+from lowtide.models.verdict import Verification
 from tests.placement_cases import machine, random_graph, working_set
 
 ANYWHERE = {"input": ("gpu", "host", "ssd")}
@@ -20,7 +21,7 @@ def two_tiers(device: int, host: int) -> lt.Machine:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_moment_needs_what_one_memory_holds_then(seed: int) -> None:
-    """Tensors of these graphs have content from their first write to their last access: the peak is needed."""
+    """Tensors of these graphs have content from first write to last access: the peak is needed."""
     graph = random_graph(seed)
     (peak,) = lt.verify(graph, lt.Plan.from_order(graph, range(len(graph.ops)))).peaks.values()
     for device in {peak, working_set(graph)}:
@@ -39,7 +40,7 @@ def test_what_has_a_plan_is_not_impossible(seed: int, periodic: bool) -> None:
     problem = Placement(graph, machine(working_set(graph), 20), periodic=periodic, start=ANYWHERE)
     result = lt.solve(problem, "belady", time_limit=20)
     assert result.status in ("feasible", "optimal")
-    assert result.verification is not None
+    assert isinstance(result.verification, Verification)
     host, ssd = (result.verification.peaks[tier] for tier in ("host", "ssd"))
     tiers = (problem.machine.tiers[0], lt.Tier(name="host", capacity=host), lt.Tier(name="ssd", capacity=ssd))
     assert replace(problem, machine=replace(problem.machine, tiers=tiers)).impossible() is None
