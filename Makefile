@@ -36,6 +36,7 @@ bench-offsets: $(READY)
 bench-placement: $(READY)
 	$(BIN)/python results/reproductions/placement_chains.py
 	$(BIN)/python results/reproductions/placement_g10.py
+	$(BIN)/python results/reproductions/placement_machines.py
 	$(BIN)/python results/reproductions/placement_policies.py
 	$(BIN)/python results/reproductions/placement_latency.py
 	$(BIN)/python results/reproductions/placement_noise.py
