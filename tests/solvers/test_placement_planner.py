@@ -34,6 +34,7 @@ def test_plans_on_random_graphs_verify(seed: int) -> None:
         Setting(chunk=3, slots=0),
         Setting(chunk=2, slots=seed % 2, gate=False),
         Setting(chunk=5, lead=0),
+        Setting(chunk=2, slots=0, eager=False),
     ):
         plan = planned(problem, setting)
         if isinstance(plan, str):
@@ -44,6 +45,31 @@ def test_plans_on_random_graphs_verify(seed: int) -> None:
         assert judgement.objective is not None
         assert judgement.objective >= sum(op.duration_ns for op in graph.ops)
     assert found or device < working_set(graph) + outputs + 6
+
+
+@pytest.mark.parametrize(("start", "copied"), [(("gpu", "host", "ssd"), 0), (("gpu",), 1)])
+def test_an_input_that_may_start_outside_is_not_copied_there(start: tuple[str, ...], copied: int) -> None:
+    graph = lt.Graph(
+        name="late again",
+        tensors=(
+            lt.Tensor(name="in", nbytes=6, kind="input", initial=True),
+            lt.Tensor(name="a", nbytes=1),
+            lt.Tensor(name="b", nbytes=8),
+            lt.Tensor(name="c", nbytes=1),
+        ),
+        ops=(
+            lt.Op(name="first", reads=(0,), writes=(1,), duration_ns=9000),
+            lt.Op(name="large", reads=(1,), writes=(2,), duration_ns=9000),
+            lt.Op(name="small", reads=(2,), writes=(3,), duration_ns=9000),
+            lt.Op(name="last", reads=(0, 3), writes=(), duration_ns=9000),
+        ),
+    )
+    problem = Placement(graph, machine(12, 100), periodic=True, start={"input": start})
+    plan = planned(problem, Setting(chunk=10, slots=0))
+    assert not isinstance(plan, str)
+    assert not problem.judge(plan).violations
+    assert len([copy for copy in plan.copies if copy.src == "gpu"]) == copied
+    assert len([copy for copy in plan.copies if copy.dst == "gpu"]) == 1
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -179,6 +205,24 @@ def test_a_real_workload_runs_without_a_stall() -> None:
     result = lt.solve(problem, "planner", time_limit=120)
     assert result.status == "optimal"
     assert result.objective == 7_285_465_834
+
+
+def test_a_host_that_is_not_eager_is_kept_for_what_slow_cannot_do() -> None:
+    if not FOLDER.is_dir():
+        pytest.skip("real graphs not at hand: set LOWTIDE_DATA to their folder")
+    graph = lt.load(FOLDER / "g10" / "inceptionv3-1536.json.gz")
+    bench = lt.load_machine("a100-40g-pcie3")
+    tiers = (bench.tiers[0], replace(bench.tiers[1], capacity=32 * 2**30), bench.tiers[2])
+    start = {"input": ("gpu", "host", "ssd")}
+    problem = Placement(graph, replace(bench, tiers=tiers), periodic=True, start=start)
+    ideal = sum(op.duration_ns for op in graph.ops)
+    stalls = []
+    for eager in (True, False):
+        plan = planned(problem, Setting(chunk=64 * 2**20, slots=0, gate=False, eager=eager))
+        assert not isinstance(plan, str)
+        stalls.append(problem.evaluate(plan) - ideal)
+    assert stalls[0] > 7_900_000_000
+    assert stalls[1] < 7_600_000_000
 
 
 @pytest.mark.parametrize(

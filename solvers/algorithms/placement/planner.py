@@ -23,7 +23,9 @@ The first op whose ``least`` exceeds the memory is the *deficit*. At every event
 2. While there is a deficit, each channel outwards copies the dirty chunk that could be away at the deficit
    and whose use behind it is furthest (Belady's rule seen from the deficit); reads before the deficit do
    not matter: copying is not releasing. Where nothing could be away at the first deficit, any other one
-   counts. A full host forgets copies of chunks that are also on the device, nearest use first.
+   counts. A full host forgets copies of chunks that are also on the device, nearest use first. A host channel
+   that is not *eager* waits until it would be late for a deficit, so that the host's room is left for what
+   the slow tier's channel cannot do.
 3. Each channel inwards fetches the absent chunk whose use is nearest, if the load stays within the memory
    until then, perhaps after dropping chunks with a later use; else it waits. The host looks a horizon
    ahead. While it waits, the channel to the host copies dirty chunks with a later use.
@@ -76,6 +78,9 @@ class Setting:
         Whether the tail cap binds copies to the slow tier.
     displace
         Whether a fetch may drop chunks with a later use.
+    eager
+        Whether the channel to the host copies as soon as it can; else only what the slow tier's channel would
+        be late with.
     """
 
     chunk: int = 16 * MIB
@@ -84,6 +89,7 @@ class Setting:
     slots: int = 1
     gate: bool = True
     displace: bool = True
+    eager: bool = True
 
 
 ENDLESS_HORIZON = 10**15
@@ -113,11 +119,11 @@ def portfolio(problem: Placement) -> list[Setting]:
     if capacity is not None:
         base = replace(base, chunk=min(base.chunk, max(1, capacity // PARTS)))
     return [
-        base,
         replace(base, gate=False),
         replace(base, slots=0, gate=False),
+        base,
+        replace(base, slots=0, gate=False, eager=False),
         replace(base, horizon=ENDLESS_HORIZON),
-        replace(base, lead=48),
         replace(base, lead=80),
     ]
 

@@ -41,6 +41,8 @@ NOTHING: Any = np.int64(-1)
 NO: Any = np.bool_(False)
 FREE_ITERATIONS = 3
 """After which the state at the boundary is held."""
+MARGIN_OF_HOST = 15
+"""Sixteenths of its rate that a host channel which is not eager counts on."""
 SCALE = 10**6
 """Rates are in kB/s, so that bytes * SCALE / rate are nanoseconds."""
 
@@ -65,7 +67,12 @@ ACCESS_ROWS = 5
 FIRST_ACCESS, FIRST_CHUNK, SIZE, MOVABLE, PERSISTENT, WRITTEN, ENTRY, PLACE = _numbers(8)
 ALIVE, NEXT_INDEX, NEXT_USE, IN_USE, HERE, DIRTY, CLEAN, CLEAN_HOST = _numbers(8, 16)
 AWAY_HOST, AWAY_SLOW, SLOW_BYTES, TARGET = _numbers(16, 20)
-TENSOR_ROWS = 20
+# The tensors with dirty chunks, with clean ones, with absent ones, with bytes that only slow holds: lists in
+# ascending order (not per tensor), and whether a tensor is in each.
+LISTS = 4
+DIRTY_LIST, CLEAN_LIST, AWAY_LIST, SLOW_LIST = _numbers(20, 24)
+IN_LIST = np.int64(24)
+TENSOR_ROWS = 28
 
 # Per chunk: tensor, bytes; its state on the device, in the host and in slow; whether it is being copied out;
 # the three states at the last boundary.
@@ -81,11 +88,13 @@ CHANNEL_COLUMNS = 8
 NOW, TIME, RUNNING, RUN_END, USED, HOST_USED, BOUNDARY, LOGGED, STAGING, FORCED = _numbers(10)
 # Joint caps out and in; capacities; the setting (`planner.Setting`); whether iterations follow each other.
 JOINT_OUT, JOINT_IN, MEMORY, HOST_ROOM, HORIZON, SLOTS, SLOT_BYTES, MARGIN = _numbers(10, 18)
-TAIL_SLACK, GATE_SLACK, GATE, DISPLACE, PERIODIC = _numbers(18, 23)
+TAIL_SLACK, GATE_SLACK, GATE, DISPLACE, PERIODIC, EAGER = _numbers(18, 24)
 # The use of the chunk for which there was no room last time, or -1, and where the load is greatest before it;
 # whether the state at the boundary is held.
-BLOCKED, CREST, HELD = _numbers(23, 26)
-SCALARS = 26
+BLOCKED, CREST, HELD = _numbers(24, 27)
+# Lengths of the lists.
+DIRTIES, CLEANS, AWAYS, SLOWS = _numbers(27, 31)
+SCALARS = 31
 
 
 class World(NamedTuple):
@@ -196,6 +205,38 @@ def set_chunks(w: World, row: int, i: int, state: int) -> int:
 
 
 @njit(nogil=True)  # type: ignore[untyped-decorator]
+def relist(w: World, i: int) -> None:
+    """Put tensor i into the lists where it belongs now, and take it out of the others."""
+    tensor, s = w.tensor, w.scalar
+    for kind in range(LISTS):
+        belongs = tensor[DIRTY, i]
+        if kind == 1:
+            belongs = tensor[CLEAN, i]
+        elif kind == 2:
+            belongs = tensor[AWAY_HOST, i] + tensor[AWAY_SLOW, i]
+        elif kind == 3:
+            belongs = tensor[SLOW_BYTES, i]
+        if (belongs > 0) == (tensor[IN_LIST + kind, i] > 0):
+            continue
+        row, count = DIRTY_LIST + kind, s[DIRTIES + kind]
+        tensor[IN_LIST + kind, i] = belongs > 0
+        if belongs > 0:
+            at = count
+            while at > 0 and tensor[row, at - 1] > i:
+                tensor[row, at] = tensor[row, at - 1]
+                at -= 1
+            tensor[row, at] = i
+            s[DIRTIES + kind] = count + 1
+            continue
+        at = np.int64(0)
+        while tensor[row, at] != i:
+            at += 1
+        for k in range(at, count - 1):
+            tensor[row, k] = tensor[row, k + 1]
+        s[DIRTIES + kind] = count - 1
+
+
+@njit(nogil=True)  # type: ignore[untyped-decorator]
 def place_first(w: World) -> None:
     """Put what exists before the first iteration where it is then."""
     s, tensor = w.scalar, w.tensor
@@ -213,6 +254,7 @@ def place_first(w: World) -> None:
         if place == DEVICE:
             tensor[HERE, i] = set_chunks(w, ON_DEVICE, i, PRESENT)
             tensor[DIRTY, i] = tensor[HERE, i]
+            relist(w, i)
             s[USED] += size
             continue
         if place == HOST:
@@ -221,6 +263,7 @@ def place_first(w: World) -> None:
         else:
             tensor[AWAY_SLOW, i] = set_chunks(w, ON_SLOW, i, VALID)
             tensor[SLOW_BYTES, i] = size
+        relist(w, i)
         add_range(w, LOAD, s[NOW], use, -size)
         shift_away(w, i, -size)
         add_range(w, LEAST, usable_end(w, i), use, -size)
@@ -257,6 +300,7 @@ def begin_iteration(w: World) -> bool:
             tensor[AWAY_SLOW, i] = count
         else:
             tensor[AWAY_HOST, i] = count
+        relist(w, i)
     excess = s[USED] - s[MEMORY]
     return bool(excess <= 0 or make_room(w, excess, s[NOW], NO))
 
@@ -363,11 +407,13 @@ def gap_at_deficit(w: World, i: int) -> int:
 def find_deficits(w: World) -> None:
     """Note at each op of the forecast the first deficit at it or behind."""
     n = w.op.shape[1] - 1
-    following = FAR
-    for op in range(last_forecast(w) - 1, w.scalar[NOW] - 1, -1):
-        if w.op[LEAST, op % n] > w.scalar[MEMORY]:
+    following, last = FAR, last_forecast(w)
+    k = last % n
+    for op in range(last - 1, w.scalar[NOW] - 1, -1):
+        k = k - 1 if k > 0 else n - 1
+        if w.op[LEAST, k] > w.scalar[MEMORY]:
             following = op
-        w.op[NEXT_DEFICIT, op % n] = following
+        w.op[NEXT_DEFICIT, k] = following
 
 
 @njit(nogil=True)  # type: ignore[untyped-decorator]
@@ -406,14 +452,15 @@ def make_room(w: World, needed: int, beyond: int, sparing_slow: bool) -> bool:
     mostly backed by the slow tier only.
     """
     tensor, chunk = w.tensor, w.chunk
-    count = tensor.shape[1] - 1
+    count = w.scalar[CLEANS]
     available = np.int64(0)
     candidate = np.empty(count, np.int64)
     candidates = 0
-    for i in range(count):
+    for k in range(count):
+        i = tensor[CLEAN_LIST, k]
         clean = tensor[CLEAN, i]
         use = tensor[NEXT_USE, i]
-        if clean == 0 or tensor[IN_USE, i] or use <= beyond or use == FAR:
+        if tensor[IN_USE, i] or use <= beyond or use == FAR:
             continue
         if sparing_slow and 2 * (clean - tensor[CLEAN_HOST, i]) > clean:
             continue
@@ -459,6 +506,7 @@ def drop(w: World, c: int) -> None:
     tensor[CLEAN, i] -= 1
     tensor[CLEAN_HOST, i] -= on_host
     tensor[AWAY_HOST if on_host else AWAY_SLOW, i] += 1
+    relist(w, i)
     release(w, c, DEVICE, nbytes)
     add_range(w, LOAD, w.scalar[NOW], tensor[NEXT_USE, i], -nbytes)
     add_range(w, LEAST, usable_end(w, i), tensor[NEXT_USE, i], -nbytes)
@@ -477,6 +525,8 @@ def decide(w: World) -> bool:
         if deficit >= 0:
             for out in range(SLOW_OUT, HOST_OUT - 1, -1):
                 if channel[out, CARRIED] >= 0 or channel[out, FULL_RATE] == 0:
+                    continue
+                if out == HOST_OUT and not s[EAGER] and not s[FORCED] and not host_is_due(w, deficit):
                     continue
                 if copy_out(w, out, deficit, NOTHING) or copy_out(w, out, NOTHING, NOTHING):
                     again = True
@@ -517,6 +567,28 @@ def first_deficit(w: World) -> int:
 
 
 @njit(nogil=True)  # type: ignore[untyped-decorator]
+def host_is_due(w: World, deficit: int) -> bool:
+    """Return whether the host's channel must work now lest it be late for a deficit, with a margin.
+
+    What the slow tier's channel does not bring out until a deficit is for the host, as far as that has room.
+    """
+    n = w.op.shape[1] - 1
+    s = w.scalar
+    slow = w.channel[SLOW_OUT, FULL_RATE]
+    host = min(w.channel[HOST_OUT, FULL_RATE], s[JOINT_OUT] - slow)
+    room = s[HOST_ROOM] - s[HOST_USED]
+    running = s[RUN_END] - s[TIME] if s[RUNNING] >= 0 else np.int64(0)
+    for op in range(deficit, last_forecast(w)):
+        excess = w.op[LEAST, op % n] - s[MEMORY]
+        if excess > 0:
+            ns = running + clock(w, op) - clock(w, s[NOW])
+            excess = min(excess - ns // 1000 * slow // 1000, room)
+            if excess > ns // 1000 * host // 1000 * MARGIN_OF_HOST // 16:
+                return True
+    return False
+
+
+@njit(nogil=True)  # type: ignore[untyped-decorator]
 def start_run(w: World) -> bool:
     """Start the next op if all it accesses is there and what it creates fits."""
     n = w.op.shape[1] - 1
@@ -549,6 +621,7 @@ def start_run(w: World) -> bool:
             tensor[NEXT_INDEX, i] = 0
             tensor[HERE, i] = set_chunks(w, ON_DEVICE, i, PRESENT)
             tensor[DIRTY, i] = tensor[HERE, i]
+            relist(w, i)
         elif w.access[BY_OP_WRITES, a]:
             forget_version(w, i)
         index, use = access_after(w, i, tensor[NEXT_INDEX, i], now)
@@ -593,6 +666,7 @@ def forget_version(w: World, i: int) -> None:
     tensor[SLOW_BYTES, i] = 0
     tensor[DIRTY, i] = tensor[FIRST_CHUNK, i + 1] - tensor[FIRST_CHUNK, i]
     tensor[TARGET, i] = 0
+    relist(w, i)
 
 
 @njit(nogil=True)  # type: ignore[untyped-decorator]
@@ -614,6 +688,7 @@ def end_run(w: World) -> None:
         tensor[ALIVE, i] = 0
         tensor[HERE, i] = 0
         tensor[DIRTY, i] = 0
+        relist(w, i)
 
 
 @njit(nogil=True)  # type: ignore[untyped-decorator]
@@ -684,6 +759,7 @@ def arrive(w: World, k: int) -> None:
         tensor[HERE, i] += 1
         tensor[CLEAN, i] += 1
         tensor[CLEAN_HOST, i] += chunk[ON_HOST, c] == VALID
+        relist(w, i)
         return
     chunk[LEAVING, c] = 0
     if staged:
@@ -695,12 +771,14 @@ def arrive(w: World, k: int) -> None:
         tensor[AWAY_HOST, i] -= 1
         tensor[AWAY_SLOW, i] += 1
         tensor[SLOW_BYTES, i] += nbytes
+        relist(w, i)
         s[STAGING] -= 1
         return
     chunk[ON_HOST if k == HOST_OUT else ON_SLOW, c] = VALID
     tensor[DIRTY, i] -= 1
     tensor[CLEAN, i] += 1
     tensor[CLEAN_HOST, i] += k == HOST_OUT
+    relist(w, i)
     shift_away(w, i, -nbytes)
 
 
@@ -713,7 +791,8 @@ def copy_out(w: World, k: int, deficit: int, beyond: int) -> bool:
     n = w.op.shape[1] - 1
     s, tensor, chunk = w.scalar, w.tensor, w.chunk
     if k == SLOW_OUT and s[STAGING] > 0:
-        for i in range(tensor.shape[1] - 1):
+        for a in range(s[AWAYS]):
+            i = tensor[AWAY_LIST, a]
             if tensor[AWAY_HOST, i] == 0:
                 continue
             for c in range(tensor[FIRST_CHUNK, i], tensor[FIRST_CHUNK, i + 1]):
@@ -730,8 +809,9 @@ def copy_out(w: World, k: int, deficit: int, beyond: int) -> bool:
     best, chosen = beyond, NOTHING
     if deficit < 0:
         find_deficits(w)
-    for i in range(tensor.shape[1] - 1):
-        if not tensor[DIRTY, i] or not tensor[ALIVE, i] or not tensor[MOVABLE, i]:
+    for a in range(s[DIRTIES]):
+        i = tensor[DIRTY_LIST, a]
+        if not tensor[MOVABLE, i]:
             continue
         use = gap_around(w, i, deficit, hurry) if deficit >= 0 else gap_at_deficit(w, i)
         if use <= best or (limit <= use < end):
@@ -757,6 +837,7 @@ def copy_out(w: World, k: int, deficit: int, beyond: int) -> bool:
     else:
         chunk[ON_SLOW, chosen] = COMING
         tensor[SLOW_BYTES, i] += nbytes
+        relist(w, i)
         tensor[TARGET, i] = max(best, tensor[TARGET, i])
     chunk[LEAVING, chosen] = 1
     set_off(w, k, chosen)
@@ -797,11 +878,11 @@ def tail_limit(w: World, slack: int, end: int) -> int:
     tensor = w.tensor
     now = w.scalar[NOW]
     only = np.zeros(n + 1, np.int64)
-    for i in range(tensor.shape[1] - 1):
-        if tensor[SLOW_BYTES, i] and tensor[ALIVE, i]:
-            use = max(tensor[NEXT_USE, i], tensor[TARGET, i])
-            if now <= use < end:
-                only[use % n] += tensor[SLOW_BYTES, i]
+    for a in range(w.scalar[SLOWS]):
+        i = tensor[SLOW_LIST, a]
+        use = max(tensor[NEXT_USE, i], tensor[TARGET, i])
+        if tensor[ALIVE, i] and now <= use < end:
+            only[use % n] += tensor[SLOW_BYTES, i]
     total = w.op[CLOCK, n]
     rate = w.channel[SLOW_IN, FULL_RATE]
     behind = w.scalar[SLOT_BYTES] - slack
@@ -820,7 +901,8 @@ def forget_host(w: World, needed: int, beyond: int) -> bool:
     tensor, chunk = w.tensor, w.chunk
     while needed > 0:
         best, i = beyond, NOTHING
-        for t in range(tensor.shape[1] - 1):
+        for a in range(w.scalar[CLEANS]):
+            t = tensor[CLEAN_LIST, a]
             if tensor[CLEAN_HOST, t] and tensor[NEXT_USE, t] < best and not tensor[ENTRY, t] & 4:
                 best, i = tensor[NEXT_USE, t], t
         if i < 0:
@@ -834,9 +916,11 @@ def forget_host(w: World, needed: int, beyond: int) -> bool:
         tensor[CLEAN_HOST, i] -= 1
         if chunk[ON_SLOW, c] == VALID:
             tensor[SLOW_BYTES, i] += nbytes
+            relist(w, i)
         else:
             tensor[CLEAN, i] -= 1
             tensor[DIRTY, i] += 1
+            relist(w, i)
             shift_away(w, i, nbytes)
         needed -= nbytes
     return True
@@ -850,7 +934,8 @@ def copy_in(w: World, k: int) -> bool:
     now = s[NOW]
     away = AWAY_HOST if k == HOST_IN else AWAY_SLOW
     best, i = FAR if s[PERIODIC] else np.int64(n), NOTHING
-    for t in range(tensor.shape[1] - 1):
+    for a in range(s[AWAYS]):
+        t = tensor[AWAY_LIST, a]
         if tensor[away, t] and tensor[NEXT_USE, t] < best:
             best, i = tensor[NEXT_USE, t], t
     if i < 0:
@@ -870,9 +955,13 @@ def copy_in(w: World, k: int) -> bool:
         return False
     nbytes = chunk[BYTES, chosen]
     most, crest = s[USED], now
+    j = now % n
     for op in range(now, best):
-        if w.op[LOAD, op % n] > most:
-            most, crest = w.op[LOAD, op % n], op
+        if w.op[LOAD, j] > most:
+            most, crest = w.op[LOAD, j], op
+        j += 1
+        if j == n:
+            j = 0
     excess = most + nbytes - s[MEMORY]
     if excess > 0:
         sparing = k == HOST_IN and not s[FORCED]
@@ -889,8 +978,10 @@ def copy_in(w: World, k: int) -> bool:
         tensor[HERE, i] += 1
         tensor[CLEAN, i] += 1
         tensor[CLEAN_HOST, i] += 1
+        relist(w, i)
         s[STAGING] -= 1
         return True
+    relist(w, i)
     chunk[ON_DEVICE, chosen] = ARRIVING
     set_off(w, k, chosen)
     return True
@@ -908,12 +999,14 @@ def stage(w: World, deficit: int) -> bool:
     end = s[NOW] - s[NOW] % n + n
     limit = tail_limit(w, s[TAIL_SLACK], end)
     best, chosen = NOTHING, NOTHING
-    for i in range(tensor.shape[1] - 1):
-        if tensor[DIRTY, i] and tensor[MOVABLE, i] and tensor[ALIVE, i]:
+    for a in range(s[DIRTIES]):
+        i = tensor[DIRTY_LIST, a]
+        if tensor[MOVABLE, i]:
             use = gap_around(w, i, deficit, NO)
             if use > best and not limit <= use < end:
                 best = use
-    for i in range(tensor.shape[1] - 1):
+    for a in range(s[AWAYS]):
+        i = tensor[AWAY_LIST, a]
         use = tensor[NEXT_USE, i]
         if tensor[AWAY_HOST, i] == 0 or tensor[ENTRY, i] & 4 or use <= best or (limit <= use < end):
             continue

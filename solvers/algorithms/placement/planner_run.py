@@ -95,6 +95,7 @@ def _scalars(problem: Placement, setting: Setting, slot: int, joint: tuple[int, 
     scalar[kernel.TAIL_SLACK] = 2 * GIB
     scalar[kernel.GATE] = setting.gate
     scalar[kernel.DISPLACE] = setting.displace
+    scalar[kernel.EAGER] = setting.eager
     scalar[kernel.PERIODIC] = problem.periodic
     return scalar
 
