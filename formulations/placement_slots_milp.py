@@ -11,34 +11,35 @@ between consecutive uses (birth, accesses; the end, if it is kept); :math:`E_g`:
 the use before to the start of the one behind, that one excluded (unless it is the end).
 
 Variables. :math:`f_{ge}, p_{ge} \in \{0,1\}, e \in E_g`: the life has been released, its return has begun.
-:math:`o_{lx}, i_{gx} \in [0,1]`: parts of it copied out and in during piece x. :math:`s_x \ge 0`: ns of a
-piece of a stall. :math:`y_x \in \{0,1\}`: the piece behind x in the same stall has a length.
+:math:`o_{le}, i_{ge} \in [0,1]`: the parts of it copied out, and back in the gap, by then, 0 at the birth and
+at the first instant of the gap. :math:`s_x \ge 0`: ns of a piece of a stall. :math:`y_x \in \{0,1\}`: the
+piece behind x in the same stall has a length.
 
 Objective. Minimize :math:`\sum_x s_x` subject to
 
-1. f and p do not decrease in e, :math:`p_{ge} \le f_{ge}`;
-2. :math:`f_{ge} \le \sum_{x < e} o_{lx}` unless the life may start outside; :math:`\sum_x o_{lx} \le 1`;
-   :math:`f_{g0} = 1` where it may not start in the fast memory, 0 where it may not start outside;
-3. :math:`\sum_{x < e} i_{gx} \le p_{ge}` (*lower*) or :math:`\sum_{x \le e} i_{gx} \le p_{ge}` (*upper*), and
-   in all of g as much as f at its last instant, unless g leads to the end;
+1. f, p, o and i do not decrease in e, :math:`p_{ge} \le f_{ge}`;
+2. :math:`f_{ge} \le o_{le}` unless the life may start outside; :math:`f_{g0} = 1` where it may not start in
+   the fast memory;
+3. :math:`i_{ge} \le p_{ge}` (*lower*) or :math:`i_{g,e+1} \le p_{ge}` (*upper*), and i at the start of the
+   use behind is as much as f at the last instant, unless g leads to the end;
 4. with :math:`V_x` the bytes by which what is needed or alive in piece x exceeds M, the sum of
    :math:`\min(z_l, V_x)(f_{gx} - p_{gx})` is at least :math:`V_x`; *lower*: also with f and p at instant x +
    1;
-5. :math:`\sum_l z_l o_{lx} \le B^o s_x`, :math:`\sum_g z_l i_{gx} \le B^i s_x`, and the same for joint caps
-   (for pieces of runs, their lengths);
+5. :math:`\sum_l z_l (o_{l,x+1} - o_{lx}) \le B^o s_x`, :math:`\sum_g z_l (i_{g,x+1} - i_{gx}) \le B^i s_x`,
+   and the same for joint caps (for pieces of runs, their lengths);
 6. :math:`s_{x+1} \le U y_x` and :math:`s_x \ge \delta_x y_x` for a piece x of a stall and the next one of the
    same stall, with :math:`U \ge` the whole stall of any plan of interest.
 
 *Lower is a bound.* Take any plan of the problem whose stall is at most U, and cut it: a stall fills its
 pieces one after the other (6). Read off at the instants: f = 1 if the life has been released by then, p = 1
-if the last copy in before the use behind began before it; o and i are parts of the last copy out that ended
-before the first release and of that copy in, at its constant rate. What was released by e had been copied out
-by e, and until then no byte had left (2). What arrived before e belongs to a copy that began before e (3). At
-the ends of a piece the memory holds what is needed, all that was not released, and all whose return has
-begun, whole (4; where the true sum is at most M, so is that with V_x for larger sizes, because f - p is 0 or
-1). Channels carry no more than 5. Latencies, the order on a channel and everything between instants are
-dropped. If the stall is more than U, it is at least U: the least of the two is reported. A life that comes
-and goes several times within a gap counts as away from the first release to the last return, which only
+if the last copy in before the use behind began before it; o and i are the parts of the last copy out that
+ended before the first release and of that copy in, at its constant rate. What was released by e had been
+copied out by e, and until then no byte had left (2). What arrived before e belongs to a copy that began
+before e (3). At the ends of a piece the memory holds what is needed, all that was not released, and all whose
+return has begun, whole (4; where the true sum is at most M, so is that with V_x for larger sizes, because f -
+p is 0 or 1). Channels carry no more than 5. Latencies, the order on a channel and everything between instants
+are dropped. If the stall is more than U, it is at least U: the least of the two is reported. A life that
+comes and goes several times within a gap counts as away from the first release to the last return, which only
 helps.
 
 *Upper gives orders.* Bytes that arrive in a piece have their room from its beginning on, so copies in parts
@@ -48,6 +49,7 @@ but what an uninterrupted copy costs.
 As pieces get shorter the two come together; `finer` cuts those in which a solution of the lower model has
 more in memory than fits. Sources: the slot model of this project's handbook, whose pieces had no binaries in
 stalls; 6 is what makes shorter pieces of stalls count, and gaps between adjacent ops what makes them valid.
+Sums up to an instant are variables: the rows stay short.
 """
 
 from __future__ import annotations
@@ -63,6 +65,9 @@ from .placement_data import PlacementData
 from .placement_whole import Gap, Order, gaps, is_clean
 
 Value = Callable[[Any], float]
+
+EPSILON = 1e-6
+"""Parts of a tensor that count as none."""
 
 
 @dataclass(frozen=True)
@@ -162,10 +167,8 @@ def build(cut: Cut, *, most: int, upper: bool, caps: bool = True) -> SlotMilp:
     model.back = pyo.Var([(g, e) for g, e in every if cut.gaps[g].behind < data.n], domain=pyo.Binary)
     last = {gap.life: cut.instants[g][-1] for g, gap in enumerate(cut.gaps)}
     first = {n: cut.end(data.lives[n].born) for n in last if not is_clean(data.lives[n])}
-    model.out = pyo.Var(
-        [(n, x) for n in first for x in range(first[n], last[n])], domain=pyo.NonNegativeReals
-    )
-    model.into = pyo.Var(list(model.back), domain=pyo.NonNegativeReals)
+    model.out = pyo.Var([(n, e) for n in first for e in range(first[n] + 1, last[n] + 1)], bounds=(0, 1))
+    model.into = pyo.Var([(g, e + 1) for g, e in model.back], bounds=(0, 1))
     stalls = [x for x, piece in enumerate(cut.pieces) if not piece.run]
     model.stall = pyo.Var(stalls, domain=pyo.NonNegativeReals, bounds=(0, most))
     model.more = pyo.Var([x for x in stalls if cut.pieces[x].length is not None], domain=pyo.Binary)
@@ -173,7 +176,7 @@ def build(cut: Cut, *, most: int, upper: bool, caps: bool = True) -> SlotMilp:
     model.objective = pyo.Objective(expr=sum(model.stall[x] for x in stalls))
     built = SlotMilp(model, cut, upper)
     _trips(built)
-    _copies_out(built, first, last)
+    _copies_out(built)
     _memory(built)
     _channels(built, caps)
     _stalls(built, most)
@@ -190,30 +193,35 @@ def _trips(built: SlotMilp) -> None:
             if e > some[0]:
                 add(model.left[g, e] >= model.left[g, e - 1])
             if returns:
+                add(model.back[g, e] <= model.left[g, e])
                 if e > some[0]:
                     add(model.back[g, e] >= model.back[g, e - 1])
-                add(model.back[g, e] <= model.left[g, e])
-                arrived = range(some[0], e + 1 if built.upper else e)
-                add(sum((model.into[g, x] for x in arrived), 0.0) <= model.back[g, e])
+                    add(model.into[g, e + 1] >= model.into[g, e])
+                if built.upper:
+                    add(model.into[g, e + 1] <= model.back[g, e])
+                elif e > some[0]:
+                    add(model.into[g, e] <= model.back[g, e])
         if returns:
-            add(sum(model.into[g, x] for x in some) == model.left[g, some[-1]])
+            add(model.into[g, some[-1] + 1] == model.left[g, some[-1]])
 
 
-def _copies_out(built: SlotMilp, first: dict[int, int], last: dict[int, int]) -> None:
-    """(2) What is released has a copy."""
+def _copies_out(built: SlotMilp) -> None:
+    """(1, 2) What is released has a copy."""
     model, cut = built.model, built.cut
+    for number, e in model.out:
+        if (number, e - 1) in model.out:
+            model.rows.add(model.out[number, e] >= model.out[number, e - 1])
     for g, some in enumerate(cut.instants):
         number = cut.gaps[g].life
         life = cut.data.lives[number]
-        for e in some:
-            if number in first:
-                moved = sum((model.out[number, x] for x in range(first[number], e)), 0.0)
-                model.rows.add(model.left[g, e] <= moved)
+        if not is_clean(life):
+            for e in some:
+                if (number, e) in model.out:
+                    model.rows.add(model.left[g, e] <= model.out[number, e])
+                else:
+                    model.left[g, e].setub(0)
         if cut.gaps[g].before < 0 and not life.device:
             model.left[g, 0].setlb(1)
-    for number in first:
-        if first[number] < last[number]:
-            model.rows.add(sum(model.out[number, x] for x in range(first[number], last[number])) <= 1)
 
 
 def _demands(cut: Cut) -> list[tuple[int, list[int]]]:
@@ -256,10 +264,10 @@ def _channels(built: SlotMilp, caps: bool) -> None:
     model, cut = built.model, built.cut
     data, unit = cut.data, cut.data.memory
     flows: list[tuple[list[Any], list[Any]]] = [([], []) for _ in cut.pieces]
-    for number, x in model.out:
-        flows[x][0].append(data.lives[number].nbytes / unit * model.out[number, x])
-    for g, x in model.into:
-        flows[x][1].append(data.lives[cut.gaps[g].life].nbytes / unit * model.into[g, x])
+    for number, e in model.out:
+        flows[e - 1][0].append(data.lives[number].nbytes / unit * _change(model.out, number, e))
+    for g, e in model.into:
+        flows[e - 1][1].append(data.lives[cut.gaps[g].life].nbytes / unit * _change(model.into, g, e))
     host = data.outer[0]
     for x, (out, into) in enumerate(flows):
         length = cut.pieces[x].length if cut.pieces[x].run else model.stall[x]
@@ -269,6 +277,13 @@ def _channels(built: SlotMilp, caps: bool) -> None:
         for moved, rate in shared:
             if moved:
                 model.rows.add(sum(moved) * (unit * SECOND / rate) <= length)
+
+
+def _change(table: Any, index: int, e: int) -> Any:
+    """Return what comes to a sum in the piece before an instant."""
+    if (index, e - 1) not in table:
+        return table[index, e]
+    return table[index, e] - table[index, e - 1]
 
 
 def _stalls(built: SlotMilp, most: int) -> None:
@@ -284,20 +299,27 @@ def _stalls(built: SlotMilp, most: int) -> None:
             model.more[x].setub(0)
 
 
+def _moved(table: Any, index: int, e: int, value: Value) -> float:
+    """Return the value of `_change`."""
+    before = value(table[index, e - 1]) if (index, e - 1) in table else 0.0
+    return value(table[index, e]) - before
+
+
 def order(built: SlotMilp, value: Value) -> Order:
     """Return the order of a solution: copies out by their ends, room by its beginning."""
     model, cut = built.model, built.cut
     away = [value(model.left[g, some[-1]]) > 0.5 for g, some in enumerate(cut.instants)]
     used = {gap.life for g, gap in enumerate(cut.gaps) if away[g]}
     done: dict[int, float] = {}
-    for n, x in model.out:
-        if n in used and value(model.out[n, x]) > 1e-6:
-            done[n] = x + value(model.out[n, x]) / 2
+    for n, e in model.out:
+        part = _moved(model.out, n, e, value)
+        if n in used and part > EPSILON:
+            done[n] = e + part / 2
     room = [((cut.start[k], -1.0, k), (k, -1)) for k in range(cut.data.n)]
     for g, some in enumerate(cut.instants):
         gap = cut.gaps[g]
         if away[g] and gap.behind < cut.data.n:
-            moving = [x for x in some if value(model.into[g, x]) > 1e-6]
+            moving = [x for x in some if _moved(model.into, g, x + 1, value) > EPSILON]
             begin = moving[0] if moving else some[-1]
             end = moving[-1] if moving else some[-1]
             room.append(((begin, float(end), gap.behind), (gap.behind, g)))
@@ -316,7 +338,7 @@ def crowded(built: SlotMilp, value: Value) -> dict[int, int]:
     for x, (fixed, some) in enumerate(_demands(cut)):
         held = fixed
         for g in some:
-            arriving = (g, x) in model.into and value(model.into[g, x]) > 1e-6
+            arriving = (g, x + 1) in model.into and _moved(model.into, g, x + 1, value) > EPSILON
             left = value(model.left[g, x]) > 0.5
             back = (g, x) in model.back and value(model.back[g, x]) > 0.5
             held += size[g] * (not left or back or arriving)

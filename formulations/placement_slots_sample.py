@@ -52,15 +52,14 @@ def set_values(built: SlotMilp, plan: Plan) -> None:
         if gap.behind < cut.data.n and back:
             for e in some:
                 model.back[g, e].set_value(int(back[-1].start < clock[e]))
-            for x, part in _parts(clock, some, back[-1], latency[host, device]):
-                model.into[g, x].set_value(part)
-    for number, life in enumerate(cut.data.lives):
+            for e in some:
+                model.into[g, e + 1].set_value(_copied(clock[e + 1], back[-1], latency[host, device]))
+    for number, e in model.out:
+        life = cut.data.lives[number]
         begin = clock[cut.end(life.born)]
-        pieces = [x for n, x in model.out if n == number]
         copies = [c for c in out.get(life.tensor, ()) if c.start >= begin]
-        if pieces and copies and copies[0].start < clock[pieces[-1] + 1]:
-            for x, part in _parts(clock, pieces, copies[0], latency[device, host]):
-                model.out[number, x].set_value(part)
+        if copies:
+            model.out[number, e].set_value(_copied(clock[e], copies[0], latency[device, host]))
 
 
 def instants(cut: Cut, plan: Plan) -> list[int]:
@@ -77,13 +76,7 @@ def instants(cut: Cut, plan: Plan) -> list[int]:
     return clock
 
 
-def _parts(clock: list[int], pieces: range | list[int], copy: Copy, latency: int) -> list[tuple[int, float]]:
-    """Return which part of a copy falls into each piece."""
-    begin, length = copy.start + latency, copy.end - copy.start - latency
-    found = []
-    for x in pieces:
-        if x + 1 < len(clock):
-            inside = min(copy.end, clock[x + 1]) - max(begin, clock[x])
-            if inside > 0:
-                found.append((x, inside / length))
-    return found
+def _copied(now: int, copy: Copy, latency: int) -> float:
+    """Return which part of a copy has passed."""
+    begin = copy.start + latency
+    return min(1.0, max(0.0, (now - begin) / (copy.end - begin)))

@@ -16,14 +16,15 @@ from dataclasses import replace
 from typing import Any
 
 from ..formulations.placement_data import PlacementData, placement_data
-from ..formulations.placement_slots import window_bound
-from ..formulations.placement_slots_milp import Cut, SlotMilp, build, coarse, finer, order
+from ..formulations.placement_slots import size, window_bound
+from ..formulations.placement_slots_milp import Cut, SlotMilp, build, coarse, crowded, finer, order
 from ..formulations.placement_slots_sample import set_values
 from ..formulations.placement_whole import check, longest_stall, plan, timing
 from ..models.errors import UsageError
 from ..models.placement import Placement
 from .context import Context, Outcome
 from .engines.highs import check_options, solve_highs
+from .engines.memory import refuse_if_too_large
 from .placement_local_search import solve_local_search
 from .placement_slots import raise_by_slots
 
@@ -36,7 +37,10 @@ CUTS = 12
 FIRST_PART = 0.1
 """Of the time, for the upper model; as much again for local search."""
 MANY = 40
-"""Gaps from which on local search is worth its compilation."""
+"""Gaps from which on local search comes first."""
+BYTES_PER_TERM = 2_000
+"""Of the slot model in bytes; measured at the peak of building and solving a model of 150 ops."""
+PARTS = "copies in parts reach the bound"
 
 Value = Callable[[Any], float]
 
@@ -60,6 +64,11 @@ def solve_slot_milp(problem: Placement, context: Context) -> Outcome:
     check(data, "slot-milp")
     context.raise_bound(data.ideal, kind="sum of durations")
     context.raise_bound(window_bound(data), kind="single ops")
+    refused = refuse_if_too_large(
+        size(data), bytes_per_term=BYTES_PER_TERM, context=context, what="the slot model for whole tensors"
+    )
+    if refused is not None:
+        return refused
     raise_by_slots(data, context)
     search = _Search(problem, context, data)
     cut = coarse(data)
@@ -74,8 +83,12 @@ def solve_slot_milp(problem: Placement, context: Context) -> Outcome:
         if outcome.infeasible and context.answer is None:
             return replace(outcome, detail=f"{outcome.detail}: whole tensors do not fit at every instant")
         if found is None or found == cut:
+            if found is not None and search.uncrowded:
+                outcome = replace(outcome, detail=f"{outcome.detail}; {PARTS}")
             break
         cut = found
+    if len(cut.gaps) < MANY and not context.closed and not context.expired:
+        search.improve()
     if context.closed:
         return Outcome(detail=outcome.detail)
     return replace(outcome, reason="time" if context.expired else None, infeasible=False)
@@ -86,6 +99,8 @@ class _Search:
 
     def __init__(self, problem: Placement, context: Context, data: PlacementData) -> None:
         self.problem, self.context, self.data = problem, context, data
+        self.uncrowded = False
+        """Whether the last solution of a lower model holds no more than fits."""
 
     @property
     def most(self) -> int:
@@ -131,6 +146,7 @@ class _Search:
         def look(value: Value) -> None:
             shortest = max(1, self.data.ideal // FINEST)
             last[:] = [finer(built, value, shortest=shortest, most=CUTS)]
+            self.uncrowded = not crowded(built, value)
 
         outcome = self._solve(built, seconds, note, look)
         return outcome, last[0] if last else None
