@@ -6,6 +6,8 @@
 
 Single runs: bounds by windows, settings of the planner for a quarter of the time, then `slot-lp`, whose
 programs grow with the square of the ops, or where there are too many for that, bounds by prices.
+
+Where the planner gets stuck, policies and local search make the plan.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 
+from ..models.errors import UsageError
 from ..models.placement import Placement
 from .algorithms.placement.planner import (
     check_machine,
@@ -23,6 +26,7 @@ from .algorithms.placement.planner import (
 )
 from .context import Context, Outcome
 from .engines.supervise import stop_running
+from .placement_local_search import solve_local_search
 from .placement_samples import raise_by_samples
 from .placement_slots import solve_slots
 
@@ -39,7 +43,7 @@ def solve_auto(problem: Placement, context: Context) -> Outcome:
         return _single_run(problem, context)
     found = first_plan(problem, context)
     if isinstance(found, str):
-        return Outcome(reason="time" if context.expired else None, detail=found)
+        return _without_planner(problem, context, found)
     context.offer(found)
     if context.closed:
         return Outcome()
@@ -76,4 +80,21 @@ def _single_run(problem: Placement, context: Context) -> Outcome:
         return Outcome()
     large = len(problem.graph.ops) > MOST_OPS
     outcome = raise_by_samples(problem, context) if large else solve_slots(problem, context)
+    if context.answer is None and not context.expired and not outcome.infeasible:
+        return _without_planner(problem, context, detail)
     return outcome if context.answer is not None or not detail else replace(outcome, detail=detail)
+
+
+def _without_planner(problem: Placement, context: Context, why: str) -> Outcome:
+    """Raise the bound by windows, then search from the policies on, then raise the bound further."""
+    raise_by_samples(problem, context, rounds=())
+    try:
+        outcome = solve_local_search(problem, context)
+    except UsageError as error:
+        return Outcome(detail=f"{why}; {error}")
+    if context.answer is None:
+        return replace(outcome, detail=f"{why}; {outcome.detail}")
+    if context.closed or context.expired:
+        return outcome
+    raised = raise_by_samples(problem, context)
+    return replace(raised, detail=outcome.detail)

@@ -53,6 +53,7 @@ from pathlib import Path
 
 from ....models.errors import UsageError
 from ....models.graph import Accounting
+from ....models.machine import Machine
 from ....models.placement import Placement
 from ....models.plan import Plan
 from ...context import Context, Outcome
@@ -191,7 +192,8 @@ def check_machine(problem: Placement) -> None:
     ------
     UsageError
         If it has several processors, reads operands in place elsewhere than in the first tier, or has more
-        than two outer tiers; if the accounting is ``replace``.
+        than two outer tiers or one without channels from and to the first tier; if the accounting is
+        ``replace``.
     """
     machine = problem.machine
     fault = None
@@ -203,12 +205,21 @@ def check_machine(problem: Placement) -> None:
         fault = "another use of tiers, expected one processor that reads and writes the first tier only"
     elif not 2 <= len(machine.tiers) <= 3:
         fault = f"{len(machine.tiers)} tiers, expected two or three"
+    elif apart := _without_channels(machine):
+        fault = f"no channels of tier {apart!r} from and to the first tier, expected both"
     elif any(len(op.all_modes) > 1 for op in problem.graph.ops):
         fault = "ops with several modes, expected one each"
     elif problem.periodic and (bound := _bound_kinds(problem)):
         fault = f"start tiers of kind {bound[0]!r}, expected none for what outlives a period"
     if fault:
         raise UsageError(f"placement by the planner, machine {machine.name!r}: found {fault}")
+
+
+def _without_channels(machine: Machine) -> str | None:
+    """Return an outer tier that is not joined to the first one in both directions."""
+    device, *outer = (tier.name for tier in machine.tiers)
+    pairs = {(c.src, c.dst) for c in machine.channels}
+    return next((x for x in outer if not {(device, x), (x, device)} <= pairs), None)
 
 
 def _bound_kinds(problem: Placement) -> list[str]:
