@@ -107,6 +107,7 @@ def _certified(
         return certify_placement(
             problem,
             result.bound,
+            prices=result.evidence,
             time_limit=time_limit,
             threads=threads or available_cores(),
             seed=seed,

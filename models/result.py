@@ -59,6 +59,8 @@ class Result:
         What proved the bound, such as "working set", "forced bytes", "cut", "descents", "exhaustive
         pass" (`peak`), "load", "branch and bound" (`offsets`), "CP-SAT", "HiGHS"; None if there is
         none, or if the method does not say.
+    evidence
+        What a certificate of the bound can be made from, if the method kept it; it is no part of the record.
     seconds
         Of building, solving and verifying; of proving the certificate and checking it.
     trace
@@ -80,6 +82,7 @@ class Result:
     reason: str | None = None
     proof: str | None = None
     bound_kind: str | None = None
+    evidence: Any = field(default=None, repr=False)
     plan: Plan | None = None
     allocation: Mapping[str, int] | None = field(default=None, repr=False)
     detail: str = ""

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from ..models.certificate import Certificate, PricesProof, Setting
 from ..models.errors import UsageError
 from ..models.placement import Placement
-from ..models.plan import Plan
 from ..models.proofs.refused import Refused
 from .context import Context
 
@@ -27,7 +26,7 @@ def certify_placement(
     problem: Placement,
     bound: int,
     *,
-    plan: Plan | None = None,
+    prices: Prices | None = None,
     time_limit: float | None = 60.0,
     threads: int = 1,
     seed: int = 0,
@@ -44,8 +43,8 @@ def certify_placement(
         On a machine with one processor, and channels at its memory only.
     bound
         ns, such as `Result.bound`.
-    plan
-        Not looked at once its time is proved.
+    prices
+        Those that proved the bound (`Result.evidence`), if they are known; else they are computed.
     time_limit
         Seconds; None for no limit.
     threads, seed
@@ -64,8 +63,6 @@ def certify_placement(
     from .placement_samples import price_rounds
 
     context = Context(problem=problem, time_limit=time_limit, threads=threads, seed=seed, progress=progress)
-    if plan is not None:
-        context.offer(plan)
     graph = problem.graph
     setting = Setting(machine=problem.machine, periodic=problem.periodic, start=problem.start)
     best = TRIVIAL
@@ -73,13 +70,17 @@ def certify_placement(
         ideal, _ = proven_time(graph, setting, best)
         proven = ideal
         context.raise_bound(proven)
-        if proven < bound:
-            for prices, _, _ in price_rounds(problem, context, lambda: _reached(context, bound)):
-                proof = prices_proof(problem, prices)
-                value, _ = proven_time(graph, setting, proof)
-                if value > proven:
-                    best, proven = proof, value
-                context.raise_bound(proven)
+        rounds = (found for found, _, _ in price_rounds(problem, context, lambda: _reached(context, bound)))
+        known = [] if prices is None else [prices]
+        while not _reached(context, bound):
+            found = known.pop() if known else next(rounds, None)
+            if found is None:
+                break
+            proof = prices_proof(problem, found)
+            value, _ = proven_time(graph, setting, proof)
+            if value > proven:
+                best, proven = proof, value
+            context.raise_bound(proven)
     except (Refused, UsageError):
         return None
     if proven <= ideal < bound:
@@ -95,8 +96,8 @@ def certify_placement(
 
 
 def _reached(context: Context, bound: int) -> bool:
-    """Return whether the bound, or the time of the plan, is proved."""
-    return context.closed or (context.bound is not None and context.bound >= bound)
+    """Return whether the bound is proved."""
+    return context.bound is not None and context.bound >= bound
 
 
 def prices_proof(problem: Placement, prices: Prices) -> PricesProof:

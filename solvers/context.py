@@ -61,8 +61,9 @@ class Context:
         Called with one line of text now and then.
     answer, incumbent
         The best answer, as `Problem.read` returns it, and its objective; None while there is none.
-    bound, proof, bound_kind
-        The best proved bound; "exact" or "floating"; what proved it, as `Result.bound_kind` says.
+    bound, proof, bound_kind, evidence
+        The best proved bound; "exact" or "floating"; what proved it, as `Result.bound_kind` says; what a
+        certificate of it can be made from, or None.
     build_seconds
         Of building solver models, written by the method; None if it builds none.
     """
@@ -81,6 +82,7 @@ class Context:
     bound: int | None = None
     proof: str | None = None
     bound_kind: str | None = None
+    evidence: Any = None
     build_seconds: float | None = None
     trace: list[TracePoint] = field(default_factory=list)
 
@@ -121,7 +123,9 @@ class Context:
             self._note()
         return value
 
-    def raise_bound(self, value: int, proof: str = "exact", *, kind: str | None = None) -> None:
+    def raise_bound(
+        self, value: int, proof: str = "exact", *, kind: str | None = None, evidence: Any = None
+    ) -> None:
         """Take a proved lower bound on the objective if it is the best so far.
 
         Parameters
@@ -132,9 +136,11 @@ class Context:
             "exact" for integer reasoning, "floating" for that of a MILP solver.
         kind
             What proved it, in a few words that people and tables show; None if the method does not say.
+        evidence
+            What a certificate can be made from without proving it once more, or None.
         """
         if self.bound is None or value > self.bound:
-            self.bound, self.proof, self.bound_kind = value, proof, kind
+            self.bound, self.proof, self.bound_kind, self.evidence = value, proof, kind, evidence
             self._note()
 
     def option(self, name: str, default: int) -> int:

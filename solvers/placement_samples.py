@@ -53,8 +53,8 @@ def raise_by_samples(
 ) -> Outcome:
     """Compute bounds, from quick ones to slow ones, until one meets the incumbent."""
     ideal = ideal_time(problem)
-    for _, kind, bound in price_rounds(problem, context, lambda: context.closed, rounds):
-        context.raise_bound(ideal + bound, kind=kind)
+    for prices, kind, bound in price_rounds(problem, context, lambda: context.closed, rounds):
+        context.raise_bound(ideal + bound, kind=kind, evidence=prices)
     return Outcome(reason="time" if context.expired and not context.closed else None)
 
 

@@ -156,6 +156,7 @@ def _judge(problem: Problem, method: Method, context: Context, outcome: Outcome)
         reason=None if status is Status.OPTIMAL else outcome.reason,
         proof=context.proof,
         bound_kind=context.bound_kind,
+        evidence=context.evidence,
         plan=None if judgement is None else judgement.plan,
         allocation=None if judgement is None else judgement.allocation,
         detail=detail,

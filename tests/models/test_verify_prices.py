@@ -203,6 +203,17 @@ def test_every_wrong_certificate_is_refused() -> None:
         assert not verify_certificate(graph, bad).valid
 
 
+def test_prices_of_a_result_need_no_second_proof() -> None:
+    problem = random_placement(1, periodic=True)
+    result = lt.solve(problem, "lp-bound", time_limit=20)
+    assert result.bound is not None
+    assert result.bound > ideal_of(problem)
+    certificate = certify_placement(problem, result.bound, prices=result.evidence, time_limit=1e-9)
+    assert certificate is not None
+    assert certificate.bound == result.bound
+    assert verify_certificate(problem.graph, certificate).valid
+
+
 def test_where_prices_do_not_apply_there_is_no_certificate() -> None:
     problem = random_placement(2, periodic=True)
     replaced = replace(problem, graph=replace(problem.graph, accounting=lt.Accounting.REPLACE))

@@ -47,7 +47,9 @@ class PartContext(Context):
         self.incumbent = self.part.height
         return -1 if self.incumbent is None else self.incumbent
 
-    def raise_bound(self, value: int, proof: str = "exact", *, kind: str | None = None) -> None:
+    def raise_bound(
+        self, value: int, proof: str = "exact", *, kind: str | None = None, evidence: Any = None
+    ) -> None:
         """Take a proved bound on the height of the part."""
         if value > self.floor:
             self.parts.raise_bound(self.part, value, proof, kind=kind)
