@@ -237,3 +237,14 @@ def test_what_the_planner_does_not_do(change, message) -> None:  # type: ignore[
     problem = Placement(random_graph(1), machine(60, 60), periodic=True)
     with pytest.raises(lt.UsageError, match=message):
         lt.solve(change(problem), "planner")
+
+
+@pytest.mark.parametrize(("seed", "ops", "spare", "host"), [(1036, 7, 6, 10), (1043, 11, 3, 3)])
+def test_moves_that_lead_nowhere_end(seed: int, ops: int, spare: int, host: int) -> None:
+    """Once copies went to and fro for ever before the next op."""
+    graph = random_graph(seed, ops=ops)
+    bench = machine(working_set(graph) + spare, host, ssd=False)
+    start = {"input": ("gpu", "host")} if seed % 2 == 0 else {"weight": ("gpu",), "input": ("gpu",)}
+    problem = Placement(graph, bench, periodic=seed % 2 == 0, start=start)
+    for chunk in (1, 2):
+        assert "stuck" in str(planned(problem, Setting(chunk=chunk, slots=0)))

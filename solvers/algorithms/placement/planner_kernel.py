@@ -43,6 +43,8 @@ FREE_ITERATIONS = 3
 """After which the state at the boundary is held."""
 MARGIN_OF_HOST = 15
 """Sixteenths of its rate that a host channel which is not eager counts on."""
+IDLE_MOVES = 64
+"""Entries of the log per chunk from the end of one op to that of the next: more of them lead nowhere."""
 SCALE = 10**6
 """Rates are in kB/s, so that bytes * SCALE / rate are nanoseconds."""
 
@@ -124,8 +126,14 @@ def simulate(w: World, iterations: int) -> tuple[int, int, int]:
     if not begin_iteration(w):
         return STUCK, 0, 0
     done = 0
+    op, before = s[NOW], s[LOGGED]
+    most = IDLE_MOVES * w.chunk.shape[1] + 1024
     while True:
         changed = decide(w)
+        if s[NOW] != op:
+            op, before = s[NOW], s[LOGGED]
+        elif s[LOGGED] - before > most:
+            return STUCK, s[NOW] % n, done
         if s[LOGGED] + 64 + 8 * w.tensor.shape[1] > len(w.log):
             return FULL_LOG, 0, done
         time = FAR
