@@ -65,14 +65,17 @@ def certify_placement(
     context = Context(problem=problem, time_limit=time_limit, threads=threads, seed=seed, progress=progress)
     graph = problem.graph
     setting = Setting(machine=problem.machine, periodic=problem.periodic, start=problem.start)
-    best = TRIVIAL
+    best, proven = TRIVIAL, 0
+
+    def reached() -> bool:
+        return proven >= bound
+
     try:
         ideal, _ = proven_time(graph, setting, best)
         proven = ideal
-        context.raise_bound(proven)
-        rounds = (found for found, _, _ in price_rounds(problem, context, lambda: _reached(context, bound)))
+        rounds = (found for found, _, _ in price_rounds(problem, context, reached))
         known = [] if prices is None else [prices]
-        while not _reached(context, bound):
+        while not reached():
             found = known.pop() if known else next(rounds, None)
             if found is None:
                 break
@@ -80,7 +83,6 @@ def certify_placement(
             value, _ = proven_time(graph, setting, proof)
             if value > proven:
                 best, proven = proof, value
-            context.raise_bound(proven)
     except (Refused, UsageError):
         return None
     if proven <= ideal < bound:
@@ -93,11 +95,6 @@ def certify_placement(
         graph_sha256=graph.sha256,
         setting=setting,
     )
-
-
-def _reached(context: Context, bound: int) -> bool:
-    """Return whether the bound is proved."""
-    return context.bound is not None and context.bound >= bound
 
 
 def prices_proof(problem: Placement, prices: Prices) -> PricesProof:
