@@ -14,6 +14,10 @@ from numpy.typing import NDArray
 
 Integers = NDArray[np.int64]
 
+inner = njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+"""Of functions that only the kernel calls: without ways in from elsewhere they compile in two thirds of the
+time."""
+
 
 def _numbers(*bounds: int) -> tuple[Any, ...]:
     """Return names' values that are no literals to numba: it compiles a function anew for each literal."""
@@ -173,7 +177,7 @@ def simulate(w: World, iterations: int) -> tuple[int, int, int]:
                     return STUCK, 0, done
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def remember(w: World, image: Integers) -> bool:
     """Note the physical state, channels in the image; return whether it is that at the last boundary.
 
@@ -203,7 +207,7 @@ def remember(w: World, image: Integers) -> bool:
     return same
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def set_chunks(w: World, row: int, i: int, state: int) -> int:
     """Give all chunks of tensor i a state; return how many there are."""
     low, high = w.tensor[FIRST_CHUNK, i], w.tensor[FIRST_CHUNK, i + 1]
@@ -212,7 +216,7 @@ def set_chunks(w: World, row: int, i: int, state: int) -> int:
     return int(high - low)
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def relist(w: World, i: int) -> None:
     """Put tensor i into the lists where it belongs now, and take it out of the others."""
     tensor, s = w.tensor, w.scalar
@@ -244,7 +248,7 @@ def relist(w: World, i: int) -> None:
         s[DIRTIES + kind] = count - 1
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def place_first(w: World) -> None:
     """Put what exists before the first iteration where it is then."""
     s, tensor = w.scalar, w.tensor
@@ -277,7 +281,7 @@ def place_first(w: World) -> None:
         add_range(w, LEAST, usable_end(w, i), use, -size)
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def begin_iteration(w: World) -> bool:
     """Let the inputs of the period appear where they start; return whether they fit."""
     s, tensor = w.scalar, w.tensor
@@ -313,14 +317,14 @@ def begin_iteration(w: World) -> bool:
     return bool(excess <= 0 or make_room(w, excess, s[NOW], NO))
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def last_forecast(w: World) -> int:
     """Return the op behind the last one of the forecast (absolute)."""
     n = w.op.shape[1] - 1
     return int(w.scalar[NOW] + n if w.scalar[PERIODIC] else n)
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def add_range(w: World, row: int, low: int, high: int, nbytes: int) -> None:
     """Add bytes to a forecast of ops low..high-1 (absolute), as far as it reaches."""
     n = w.op.shape[1] - 1
@@ -337,20 +341,20 @@ def add_range(w: World, row: int, low: int, high: int, nbytes: int) -> None:
         w.op[row, j] += nbytes
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def clock(w: World, op: int) -> int:
     """Return the ideal start time of an absolute op index."""
     n = w.op.shape[1] - 1
     return int((op // n) * w.op[CLOCK, n] + w.op[CLOCK, op % n])
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def usable_end(w: World, i: int) -> int:
     """Return the first op before the next use during which tensor i must not be away any more."""
     return int(w.tensor[NEXT_USE, i] - w.access[LEAD, w.tensor[FIRST_ACCESS, i] + w.tensor[NEXT_INDEX, i]])
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def access_after(w: World, i: int, index: int, base: int) -> tuple[int, int]:
     """Return the next access (index, absolute op) behind number `index` at `base`; FAR if it is dead then."""
     n = w.op.shape[1] - 1
@@ -362,7 +366,7 @@ def access_after(w: World, i: int, index: int, base: int) -> tuple[int, int]:
     return 0, FAR
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def shift_away(w: World, i: int, nbytes: int) -> None:
     """Add bytes to the least forecast wherever tensor i could be away: gaps before its next write."""
     end = last_forecast(w)
@@ -377,7 +381,7 @@ def shift_away(w: World, i: int, nbytes: int) -> None:
         index, use = access_after(w, i, index, use)
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def gap_around(w: World, i: int, op: int, hurry: bool) -> int:
     """Return the access that ends the usable gap of the current version of tensor i around `op`, else -1.
 
@@ -394,7 +398,7 @@ def gap_around(w: World, i: int, op: int, hurry: bool) -> int:
     return int(use)
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def gap_at_deficit(w: World, i: int) -> int:
     """Return the access that ends the first usable gap of the current version with a deficit, else -1."""
     n = w.op.shape[1] - 1
@@ -411,7 +415,7 @@ def gap_at_deficit(w: World, i: int) -> int:
     return -1
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def find_deficits(w: World) -> None:
     """Note at each op of the forecast the first deficit at it or behind."""
     n = w.op.shape[1] - 1
@@ -424,7 +428,7 @@ def find_deficits(w: World) -> None:
         w.op[NEXT_DEFICIT, k] = following
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def put_log(w: World, kind: int, what: int, where: int, low: int, high: int, start: int, end: int) -> None:
     """Append a row."""
     s = w.scalar
@@ -439,7 +443,7 @@ def put_log(w: World, kind: int, what: int, where: int, low: int, high: int, sta
     s[LOGGED] = row + 1
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def release(w: World, c: int, tier: int, high: int) -> None:
     """Free the first `high` bytes of a chunk in a tier."""
     s = w.scalar
@@ -452,7 +456,7 @@ def release(w: World, c: int, tier: int, high: int) -> None:
         s[HOST_USED] -= nbytes
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def make_room(w: World, needed: int, beyond: int, sparing_slow: bool) -> bool:
     """Drop clean chunks used after `beyond`, furthest first, of at least `needed` bytes; all or nothing.
 
@@ -503,7 +507,7 @@ def make_room(w: World, needed: int, beyond: int, sparing_slow: bool) -> bool:
     return True
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def drop(w: World, c: int) -> None:
     """Let a clean chunk leave the device."""
     tensor, nbytes = w.tensor, w.chunk[BYTES, c]
@@ -520,7 +524,7 @@ def drop(w: World, c: int) -> None:
     add_range(w, LEAST, usable_end(w, i), tensor[NEXT_USE, i], -nbytes)
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def decide(w: World) -> bool:
     """Start all that may start at this instant; return whether anything did."""
     s, channel = w.scalar, w.channel
@@ -556,7 +560,7 @@ def decide(w: World) -> bool:
         changed = True
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def first_deficit(w: World) -> int:
     """Return the first op at which memory will not do even if all that is clean is away, else -1."""
     n = w.op.shape[1] - 1
@@ -574,7 +578,7 @@ def first_deficit(w: World) -> int:
     return -1
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def host_is_due(w: World, deficit: int) -> bool:
     """Return whether the host's channel must work now lest it be late for a deficit, with a margin.
 
@@ -596,7 +600,7 @@ def host_is_due(w: World, deficit: int) -> bool:
     return False
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def start_run(w: World) -> bool:
     """Start the next op if all it accesses is there and what it creates fits."""
     n = w.op.shape[1] - 1
@@ -650,7 +654,7 @@ def start_run(w: World) -> bool:
     return True
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def forget_version(w: World, i: int) -> None:
     """Cancel copies in flight and release those made: a write begins."""
     chunk, tensor = w.chunk, w.tensor
@@ -677,7 +681,7 @@ def forget_version(w: World, i: int) -> None:
     relist(w, i)
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def end_run(w: World) -> None:
     """Release workspace and what nobody accesses any more: the op is over."""
     s, tensor = w.scalar, w.tensor
@@ -699,7 +703,7 @@ def end_run(w: World) -> None:
         relist(w, i)
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def set_off(w: World, k: int, c: int) -> None:
     """Begin to copy a chunk on channel k."""
     w.channel[k, CARRIED] = c
@@ -711,7 +715,7 @@ def set_off(w: World, k: int, c: int) -> None:
     refresh_rates(w)
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def refresh_rates(w: World) -> None:
     """Give the slow tier its rate, the host what is left; a copy whose rate changes is split."""
     channel, now = w.channel, w.scalar[TIME]
@@ -742,14 +746,14 @@ def refresh_rates(w: World) -> None:
                 channel[k, END] = now + channel[k, LATENCY] + (left * SCALE + rate - 1) // rate
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def log_copy(w: World, k: int, nbytes: int) -> None:
     """Log that channel k has copied bytes since the start of its segment."""
     low = w.channel[k, LOW]
     put_log(w, LOG_COPY, w.channel[k, CARRIED], k, low, low + nbytes, w.channel[k, START], w.scalar[TIME])
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def arrive(w: World, k: int) -> None:
     """Take in a chunk that channel k has copied."""
     s, tensor, chunk = w.scalar, w.tensor, w.chunk
@@ -790,7 +794,7 @@ def arrive(w: World, k: int) -> None:
     shift_away(w, i, -nbytes)
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def copy_out(w: World, k: int, deficit: int, beyond: int) -> bool:
     """Copy out the dirty chunk whose use behind the deficit is furthest; return whether there is one.
 
@@ -852,7 +856,7 @@ def copy_out(w: World, k: int, deficit: int, beyond: int) -> bool:
     return True
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def belongs_elsewhere(w: World, k: int, c: int) -> bool:
     """Return whether a chunk in its last version of the iteration had its copy elsewhere at the boundary."""
     n = w.op.shape[1] - 1
@@ -866,7 +870,7 @@ def belongs_elsewhere(w: World, k: int, c: int) -> bool:
     return bool(w.chunk[here, c] == NONE and w.chunk[there, c] != NONE)
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def writes(w: World, k: int, i: int) -> bool:
     """Return whether op k writes tensor i."""
     for a in range(w.op[FIRST_OF_OP, k], w.op[FIRST_OF_OP, k + 1]):
@@ -875,7 +879,7 @@ def writes(w: World, k: int, i: int) -> bool:
     return False
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def tail_limit(w: World, slack: int, end: int) -> int:
     """Return the first use of this iteration for which no more chunk can come back from slow in time.
 
@@ -903,7 +907,7 @@ def tail_limit(w: World, slack: int, end: int) -> int:
     return int(first)
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def forget_host(w: World, needed: int, beyond: int) -> bool:
     """Release host copies of chunks also on the device, nearest use first, all before `beyond`."""
     tensor, chunk = w.tensor, w.chunk
@@ -934,7 +938,7 @@ def forget_host(w: World, needed: int, beyond: int) -> bool:
     return True
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def copy_in(w: World, k: int) -> bool:
     """Fetch the absent chunk that is used next, if it does no harm; return whether there is one."""
     n = w.op.shape[1] - 1
@@ -995,7 +999,7 @@ def copy_in(w: World, k: int) -> bool:
     return True
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def stage(w: World, deficit: int) -> bool:
     """Fetch a chunk from a full host into a slot, to be passed on to the slow tier."""
     n = w.op.shape[1] - 1
