@@ -41,6 +41,7 @@ bench-placement: $(READY)
 	$(BIN)/python results/reproductions/placement_latency.py
 	$(BIN)/python results/reproductions/placement_noise.py
 	$(BIN)/python results/reproductions/placement_timeline.py
+	$(BIN)/python results/reproductions/placement_autotm.py
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(None if v >= (3, 11) else f"lowtide needs Python 3.11 or newer, found {v[0]}.{v[1]}; try: make PYTHON=python3.12")'
