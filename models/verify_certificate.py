@@ -15,6 +15,7 @@ from .errors import VerificationError
 from .graph import Graph
 from .proofs.cut import check_cut
 from .proofs.descents import check_descents
+from .proofs.prices import check_prices
 from .proofs.refused import Refused
 from .proofs.states import check_states
 from .proofs.working_set import check_working_set
@@ -95,8 +96,6 @@ def verify_certificate(graph: Graph, certificate: Certificate) -> CertificateVer
         if (certificate.setting is not None) != isinstance(proof, PricesProof):
             raise Refused(f"found proof {proof.kind} of problem {certificate.problem}, expected another kind")
         if isinstance(proof, PricesProof):
-            from .proofs.prices import check_prices  # needs numpy
-
             assert certificate.setting is not None
             checked = check_prices(graph, certificate.setting, bound, proof)
         elif isinstance(proof, WorkingSetProof):

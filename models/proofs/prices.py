@@ -46,22 +46,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, TypeAlias
 
 from ..certificate import PricesProof, Setting
 from ..graph import Accounting, Graph
 from ..machine import Machine
 from .refused import Refused
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Integers: TypeAlias = NDArray[np.int64]
+
 SECOND = 10**9
 TIERS = 3
 """Outer tiers at most: states of a byte double with each."""
 ROOM = 2**60
 """No byte may pay more, in units of the denominator: sums fit in 64 bits."""
-
-Integers = NDArray[np.int64]
 
 
 def check_prices(graph: Graph, setting: Setting, bound: int, proof: PricesProof) -> int:
@@ -179,6 +181,8 @@ def _rates(machine: Machine, proof: PricesProof) -> list[tuple[tuple[int, ...], 
 
 def _paid_by_bytes(graph: Graph, setting: Setting, proof: PricesProof, samples: list[int]) -> tuple[int, int]:
     """Return what all bytes and workspace pay at least, and how many kinds of ways were priced."""
+    import numpy as np
+
     reads: list[list[int]] = [[] for _ in graph.tensors]
     writes: list[list[int]] = [[] for _ in graph.tensors]
     for k, op in enumerate(graph.ops):
@@ -228,6 +232,8 @@ def _way(
     samples: list[int], reads: list[int], writes: list[int], *, cyclic: bool, kept: bool
 ) -> NDArray[np.int8]:
     """Return per sample what a byte is, per epoch whether it is accessed and whether it is made anew."""
+    import numpy as np
+
     c = np.array(samples)
     accesses = np.array(sorted({*reads, *writes}))
     is_read = np.isin(accesses, reads)
@@ -246,6 +252,8 @@ def _cheapest(setting: Setting, proof: PricesProof, ways: NDArray[np.int8], star
 
     States: present and held by the tiers of a set h, number h; absent and held by h, number sets + h.
     """
+    import numpy as np
+
     machine = setting.machine
     outer = [tier.name for tier in machine.tiers[1:]]
     count, sets = len(proof.samples), 1 << len(outer)
@@ -283,6 +291,8 @@ def _tolls(machine: Machine, proof: PricesProof, outer: list[str]) -> tuple[Inte
 
     Where there is no channel it cannot pass.
     """
+    import numpy as np
+
     device, count = machine.tiers[0].name, len(proof.samples)
     price_of = dict(proof.channels)
     pairs = {(c.src, c.dst) for c in machine.channels}
@@ -304,6 +314,8 @@ def _tolls(machine: Machine, proof: PricesProof, outer: list[str]) -> tuple[Inte
 
 def _steps(out: Integers, into: Integers, member: Integers) -> Integers:
     """Return what a byte pays in an epoch, shape (accessed, made anew, state before, state after)."""
+    import numpy as np
+
     sets = len(member)
     new = member[None, :, :] * (1 - member[:, None, :])  # held after, not before
     copied = np.minimum(new @ out, ROOM)
