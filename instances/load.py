@@ -16,7 +16,7 @@ from .options import Parameter, typed_options
 from .spec import Spec, parse_spec
 from .strict_json import nearest, show
 
-ENDINGS = (".json", ".json.gz", ".onnx", ".dot", ".gv", ".graphml", ".graphml.gz")
+ENDINGS = (".json", ".json.gz", ".onnx", ".dot", ".gv", ".graphml", ".graphml.gz", ".stg", ".tree", ".nf")
 """The file name endings that tell the format."""
 
 _ONNX_OPTIONS = {
@@ -41,6 +41,9 @@ def load(spec: str | os.PathLike[str], **options: object) -> Graph:
     ``onnx:NAME?batch=32&train=1``  a network that ships inside the onnx package; ``weights=1`` keeps
                                   the weights; any other option gives a symbolic dimension its size
     ``g10:FOLDER?clock_mhz=1200`` statistics that the public artifact of G10 (MICRO 2023) writes
+    ``wfcommons:PATH?memory=0``   workflow trace of WfCommons; without the memory of its tasks
+    ``tasks.stg?seed=1``          file of the Standard Task Graph Set, sizes drawn; also ``stg:PATH``
+    ``name.tree``, ``.tree.nf``   in-tree, lines ``id parent exec time out``; also ``tree:PATH``
     ``gen:FAMILY?n=32&seed=1``    generated; each family has its own options
     ``torch:NAME?train=1``        a network of ours traced with torch; each has its own options
     ``catalogue:NAME``            bundled
@@ -115,6 +118,8 @@ def _load(parsed: Spec, given: Mapping[str, object]) -> Graph:
         clock = Parameter(CLOCK_MHZ, "clock of the GPU", least=1)
         values = typed_options(given, {"clock_mhz": clock}, str(parsed))
         return read_g10(parsed.name, int(values["clock_mhz"]))
+    if (kind := _task_format(parsed)) is not None:
+        return _load_tasks(kind, parsed, given)
     typed_options(given, {}, str(parsed))
     if parsed.scheme == "catalogue":
         from .catalogue import load_entry
@@ -123,6 +128,43 @@ def _load(parsed: Spec, given: Mapping[str, object]) -> Graph:
     if parsed.scheme == "native":
         return read_graph(parsed.name)
     return _load_file(parsed.name)
+
+
+def _task_format(parsed: Spec) -> str | None:
+    """Return which format of tasks it is: by its scheme, or by how the path ends."""
+    if parsed.scheme in ("stg", "tree", "wfcommons"):
+        return parsed.scheme
+    if parsed.scheme != "path":
+        return None
+    lower = parsed.name.lower()
+    return "stg" if lower.endswith(".stg") else "tree" if lower.endswith((".tree", ".nf")) else None
+
+
+def _load_tasks(kind: str, parsed: Spec, given: Mapping[str, object]) -> Graph:
+    """Return the graph of a workflow trace, a file of the Standard Task Graph Set, or an in-tree."""
+    if kind == "wfcommons":
+        from .wfcommons import PARAMETERS, read_wfcommons
+
+        options = typed_options(given, PARAMETERS, str(parsed))
+        return read_wfcommons(parsed.name, memory=bool(options["memory"]))
+    if kind == "stg":
+        from . import stg
+
+        values = typed_options(given, stg.PARAMETERS, str(parsed))
+        return stg.read_stg(
+            parsed.name,
+            unit_ns=int(values["unit_ns"]),
+            seed=int(values["seed"]),
+            sizes=str(values["sizes"]),
+            largest=int(values["largest"]),
+            data=str(values["data"]),
+        )
+    from . import tree_file
+
+    values = typed_options(given, tree_file.PARAMETERS, str(parsed))
+    return tree_file.read_tree(
+        parsed.name, unit_bytes=int(values["unit_bytes"]), unit_ns=int(values["unit_ns"])
+    )
 
 
 def list_instances() -> list[tuple[str, str]]:

@@ -21,15 +21,15 @@ change optima: scale them first.
 
 from __future__ import annotations
 
-import heapq
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from ..models.errors import InstanceError
 from ..models.graph import Graph, Op, Tensor
-from .native import check_magnitude, find_cycle
+from .native import check_magnitude
 from .strict_json import show
+from .task_order import topological_order
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -212,20 +212,5 @@ def _to_integer(value: Any, least: int, where: str) -> int:
 def _topological_order(source: nx.DiGraph[Any], where: str) -> list[Any]:
     nodes = list(source.nodes)
     position = {v: i for i, v in enumerate(nodes)}
-    waiting = [len(set(source.predecessors(v))) for v in nodes]
-    ready = [i for i, count in enumerate(waiting) if count == 0]
-    order = []
-    while ready:
-        i = heapq.heappop(ready)
-        order.append(nodes[i])
-        for j in sorted({position[w] for w in source.successors(nodes[i])}):
-            waiting[j] -= 1
-            if waiting[j] == 0:
-                heapq.heappush(ready, j)
-    if len(order) < len(nodes):
-        before = [{position[u] for u in source.predecessors(v)} for v in nodes]
-        cycle = find_cycle(before)[::-1]
-        first = cycle.index(min(cycle))
-        path = " -> ".join(str(nodes[i]) for i in [*cycle[first:], *cycle[: first + 1]])
-        raise InstanceError(f"{where}: found the cycle {path}, expected an acyclic graph")
-    return order
+    before = [{position[u] for u in source.predecessors(v)} for v in nodes]
+    return [nodes[i] for i in topological_order(before, where, nodes.__getitem__)]

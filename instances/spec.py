@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ..models.errors import InstanceError
 from .strict_json import nearest
 
-SCHEMES = ("catalogue", "g10", "gen", "native", "onnx", "torch")
+SCHEMES = ("catalogue", "g10", "gen", "native", "onnx", "stg", "torch", "tree", "wfcommons")
 """The schemes; a specification without one is a path (scheme ``path``)."""
 
 
@@ -92,5 +92,5 @@ def _relative_file(spec: str) -> Spec | None:
         parsed = parse_spec(spec)
     except InstanceError:
         return None
-    is_file = parsed.scheme in ("path", "native", "g10")
+    is_file = parsed.scheme in ("path", "native", "g10", "stg", "tree", "wfcommons")
     return parsed if is_file and not os.path.isabs(parsed.name) else None

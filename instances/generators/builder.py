@@ -6,10 +6,19 @@ import random
 from collections.abc import Iterable, Sequence
 
 from ...models.graph import Graph, Op, Tensor
+from ..options import Parameter
 from ..roofline import duration_ns
 
 EQUAL_BYTES = 10
 """The size of every tensor of a family with ``sizes=equal``."""
+
+SEED = Parameter(0, "seed of everything random", least=0)
+SIZES = {
+    "sizes": Parameter("random", "sizes of the tensors", choices=("random", "equal")),
+    "largest": Parameter(20, "random sizes are 1 to this, in bytes", least=1),
+}
+DATA = Parameter("op", "one tensor for each op, or one for each edge", choices=("op", "edge"))
+"""The parameters of all whose sizes are drawn, `from_successors`."""
 
 
 class Builder:

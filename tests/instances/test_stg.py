@@ -1,0 +1,88 @@
+"""Files of the Standard Task Graph Set: dummies, order, drawn sizes, faults with their place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import lowtide as lt
+
+# Ten columns wide as in the set; task 3 before task 1, a dummy (4) in between, information below.
+TEXT = """\
+          5
+          0          0          0
+          1         20          1          3
+          2          5          1          0
+          3          7          1          0
+          4          0          2          2          3
+          5          9          2          4          1
+          6          0          1          5
+#  Standard Task Graph Set Project
+#  4 lines say nothing 7 x
+"""
+
+
+def write(folder: Path, text: str = TEXT) -> Path:
+    path = folder / "small.stg"
+    path.write_text(text)
+    return path
+
+
+def test_dummies_vanish_and_the_order_is_topological(tmp_path: Path) -> None:
+    graph = lt.load(write(tmp_path))
+    assert [(o.name, o.duration_ns, o.reads, o.writes, o.after) for o in graph.ops] == [
+        ("task 2", 5, (), (0,), ()),
+        ("task 3", 7, (), (1,), ()),
+        ("task 1", 20, (1,), (2,), ()),
+        # Behind the dummy 4 stand 2 and 3.
+        ("task 5", 9, (2,), (3,), (0, 1)),
+    ]
+    assert [t.final for t in graph.tensors] == [True, False, False, True]
+    assert all(1 <= t.nbytes <= 20 for t in graph.tensors)
+
+
+def test_options(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    graph = lt.load(f"{path}?unit_ns=1000&sizes=equal")
+    assert [o.duration_ns for o in graph.ops] == [5000, 7000, 20_000, 9000]
+    assert {t.nbytes for t in graph.tensors} == {10}
+    assert {t.nbytes for t in lt.load(f"stg:{path}?largest=1").tensors} == {1}
+    drawn = [lt.load(f"{path}?seed={seed}&largest=1000") for seed in range(4)]
+    assert len({tuple(t.nbytes for t in graph.tensors) for graph in drawn}) == 4
+    assert lt.load(f"{path}?seed=1") == lt.load(path, seed=1)
+    with pytest.raises(lt.InstanceError, match="did you mean seed"):
+        lt.load(f"{path}?sed=1")
+
+
+def test_data_on_edges_has_one_reader_each(tmp_path: Path) -> None:
+    text = "3\n1 4 0\n2 4 1 1\n3 4 2 1 2\n"
+    graph = lt.load(f"{write(tmp_path, text)}?data=edge")
+    assert [(o.reads, o.writes) for o in graph.ops] == [((), (0, 1)), ((0,), (2,)), ((1, 2), (3,))]
+    shared = lt.load(write(tmp_path, text))
+    assert [(o.reads, o.writes) for o in shared.ops] == [((), (0,)), ((0,), (1,)), ((0, 1), (2,))]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "small.stg: found no number"),
+        ("2 x\n", 'small.stg:1: found "x", expected an integer >= 0'),
+        ("1 2 3\n", 'small.stg:1: found "1 2 3", expected the number of tasks'),
+        (
+            "2\n1 4 0\n2 4 1\n",
+            "small.stg:3: found 3 numbers, expected number, time, count of tasks",
+        ),
+        ("2\n1 4\n", "small.stg:2: found 2 numbers"),
+        ("2\n1 4 0\n1 4 0\n", "small.stg:3: found task 1 twice"),
+        ("2\n1 4 0\n2 4 1 7\n", "task 2: found task 7 before it"),
+        ("3\n1 4 0\n2 4 1 1\n", "found 2 tasks, expected 3"),
+        ("1\n1 4 0\n2 4 0\n3 4 0\n4 4 0\n", "found 4 tasks, expected 1"),
+        ("2\n1 4 1 2\n2 4 1 1\n", "found the cycle task 1 -> task 2 -> task 1"),
+        ("1\n1 0 0\n", "found no task of positive time"),
+    ],
+)
+def test_faults_have_their_place(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(lt.InstanceError) as caught:
+        lt.load(write(tmp_path, text))
+    assert message in str(caught.value)
