@@ -248,3 +248,21 @@ def test_moves_that_lead_nowhere_end(seed: int, ops: int, spare: int, host: int)
     problem = Placement(graph, bench, periodic=seed % 2 == 0, start=start)
     for chunk in (1, 2):
         assert "stuck" in str(planned(problem, Setting(chunk=chunk, slots=0)))
+
+
+def test_what_no_op_accesses_takes_room_on_the_host() -> None:
+    graph = lt.Graph(
+        name="idle weight",
+        tensors=(
+            lt.Tensor(name="idle", nbytes=8, kind="weight", initial=True, final=True),
+            lt.Tensor(name="w", nbytes=6, kind="weight", initial=True, final=True),
+            lt.Tensor(name="x", nbytes=6),
+        ),
+        ops=(lt.Op(name="read", reads=(1,)), lt.Op(name="fill", writes=(2,))),
+    )
+    for host in (None, 14, 13, 8, 7):
+        problem = Placement(graph, machine(10, host, ssd=False), periodic=True)
+        plan = planned(problem, Setting(chunk=1))
+        if isinstance(plan, lt.Plan):
+            assert problem.judge(plan).objective is not None
+        assert isinstance(plan, lt.Plan) == (host is None or host >= 8 + 6)

@@ -53,6 +53,11 @@ def simulated_plan(problem: Placement, setting: Setting, believed: Sequence[int]
     scalar[kernel.HOST_ROOM] -= sum(
         t.nbytes for t, bits in zip(problem.graph.tensors, entry, strict=True) if bits & 4
     )
+    if problem.periodic and len(names) == 2:  # what no op accesses stays in the last tier
+        used = {t for op in problem.graph.ops for t in (*op.reads, *op.writes)}
+        scalar[kernel.HOST_ROOM] -= sum(
+            x.nbytes for t, x in enumerate(problem.graph.tensors) if x.initial and x.final and t not in used
+        )
     if (excess := _place(problem, work, scalar)) > 0:
         return f"what must start in {names[0]!r} or {names[1]!r} exceeds the capacity by {excess} bytes"
     rows = LOG_ROWS
