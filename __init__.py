@@ -25,6 +25,7 @@ from .models.errors import (
 )
 from .models.graph import Accounting, Graph, Mode, Op, Tensor
 from .models.machine import Access, Channel, ChannelGroup, Machine, Processor, Tier
+from .models.makespan import Makespan
 from .models.placement import Placement
 from .models.plan import Copy, Free, Plan, Resident, Run
 from .models.problem import Offsets, Peak
@@ -53,6 +54,7 @@ __all__ = [
     "InstanceError",
     "LowtideError",
     "Machine",
+    "Makespan",
     "Mode",
     "Offsets",
     "Op",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 OWN_FLAGS = {
     "offsets": ("capacity",),
     "placement": ("machine", "device", "host", "periodic", "whole"),
+    "makespan": ("processors", "memory"),
 }
 """Flags that only one problem has: options of its instances."""
 
@@ -39,6 +40,7 @@ def add_parser(subparsers: Subparsers) -> None:
             "lowtide solve offsets buffers.csv --capacity 1MiB --plan solution.csv",
             "lowtide solve offsets plan.json --plan allocated.json",
             "lowtide solve placement graph.json.gz --machine a100-40g-pcie3 --device 24GiB --periodic",
+            "lowtide solve makespan graph.json.gz --processors 4 --memory 12GiB --plan schedule.json",
             "lowtide solve placement graph.json.gz --machine m.toml --periodic --certificate proof.json.gz",
         ],
     )
@@ -61,6 +63,12 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     parser.add_argument(
         "--whole", action="store_true", help="placement: copies move whole tensors, without interruption"
+    )
+    parser.add_argument(
+        "--processors", type=whole_number(1), metavar="N", help="makespan: identical processors (default 1)"
+    )
+    parser.add_argument(
+        "--memory", type=size, metavar="SIZE", help="makespan: of all processors (default: no limit)"
     )
     parser.add_argument("--method", default="auto", help="see lowtide list methods (default auto)")
     parser.add_argument(
@@ -110,7 +118,8 @@ def run(args: argparse.Namespace) -> int:
     from ..instances import Allocation, check_writable, load_problem, read_answer, write_answer
     from ..instances.answers import check_ending
     from ..models.errors import UsageError
-    from ..models.problem import Offsets
+    from ..models.placement import Placement
+    from ..models.problem import Offsets, Peak
     from ..solvers.context import available_cores
     from ..solvers.registry import find_method
     from ..solvers.solve import solve
@@ -118,8 +127,11 @@ def run(args: argparse.Namespace) -> int:
     for path in (args.plan, args.log, args.certificate):
         if path is not None:
             check_writable(path)
-    if args.problem == "offsets" and (args.certificate, args.certificate_limit) != (None, None):
-        raise UsageError("solve: found --certificate with problem offsets, expected peak or placement")
+    certified = (args.certificate, args.certificate_limit) != (None, None)
+    if certified and args.problem not in ("peak", "placement"):
+        raise UsageError(
+            f"solve: found --certificate with problem {args.problem}, expected peak or placement"
+        )
     if args.certificate is None and args.certificate_limit is not None:
         raise UsageError("solve: found --certificate-limit without --certificate, expected both")
     if args.certificate is not None and not args.certificate.endswith((".json", ".json.gz")):
@@ -163,7 +175,7 @@ def run(args: argparse.Namespace) -> int:
             progress=progress,
         )
         if args.certificate is not None:
-            assert not isinstance(problem, Offsets)
+            assert isinstance(problem, Peak | Placement)
             result = with_certificate(
                 result,
                 problem,
@@ -234,6 +246,8 @@ def summary(result: Result, loaded: float, plan_path: str | None) -> list[tuple[
         rows.append(("stall", format_duration(verdict.stall)))
         rows += [(f"peak in {tier}", exact_bytes(peak)) for tier, peak in verdict.peaks.items()]
         rows += [(f"traffic {a}->{b}", exact_bytes(moved)) for (a, b), moved in verdict.traffic.items()]
+    if isinstance(verdict, Verification) and verdict.valid and result.problem == "makespan":
+        rows += [("peak", exact_bytes(peak)) for peak in verdict.peaks.values()]
     rows.append(("verified", "yes" if is_verified(result) else "no"))
     seconds = {"load": loaded, **result.seconds}
     rows.append(("seconds", ", ".join(f"{phase} {value:.2f}" for phase, value in seconds.items())))

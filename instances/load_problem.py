@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 
 from ..models.errors import UsageError
+from ..models.makespan import Makespan
 from ..models.placement import Placement
 from ..models.problem import Offsets, Origin, Peak
 from ..models.problems import PROBLEMS
 from .load import load
 from .load_buffers import load_buffers_and_plan
+from .load_makespan import load_makespan
 from .load_placement import load_placement
 from .strict_json import nearest
 
+AnyProblem = Peak | Offsets | Placement | Makespan
 
-def load_problem(name: str, spec: str | os.PathLike[str], **options: object) -> Peak | Offsets | Placement:
+
+def load_problem(name: str, spec: str | os.PathLike[str], **options: object) -> AnyProblem:
     """Return a problem of the suite about the instance that a specification names.
 
     Parameters
@@ -22,8 +26,9 @@ def load_problem(name: str, spec: str | os.PathLike[str], **options: object) -> 
     name
         As ``lowtide list problems`` shows it.
     spec, options
-        What `load` takes; for `offsets` and `placement`, what `lowtide.instances.load_buffers` and
-        `lowtide.instances.load_placement.load_placement` take.
+        What `load` takes; for other problems, what their loaders `lowtide.instances.load_buffers`,
+        `lowtide.instances.load_placement.load_placement` and
+        `lowtide.instances.load_makespan.load_makespan` take.
 
     Raises
     ------
@@ -47,4 +52,6 @@ def load_problem(name: str, spec: str | os.PathLike[str], **options: object) -> 
         return Offsets(found.buffers, origin=origin)
     if name == Placement.name:
         return load_placement(spec, **options)
+    if name == Makespan.name:
+        return load_makespan(spec, **options)
     raise UsageError(f"problem: found {name!r}, {nearest(name, PROBLEMS)}")

@@ -1,4 +1,4 @@
-"""Lowering: from an order of the ops to the plan that executes it on one memory."""
+"""Lowering: from an order of the ops, or their runs, to the plan that executes them on one memory."""
 
 from __future__ import annotations
 
@@ -58,9 +58,7 @@ def lower_order(graph: Graph, order: Sequence[int], machine: Machine | None = No
             f"machine {machine.name!r}: found {len(machine.tiers)} tiers, "
             "expected 1 (an order says nothing about movement between tiers)"
         )
-    tier = machine.tiers[0].name
     runs = []
-    last: dict[int, Run] = {}
     now = 0
     for i in order:
         number, mode = modes[i]
@@ -74,13 +72,36 @@ def lower_order(graph: Graph, order: Sequence[int], machine: Machine | None = No
         run = Run(i, number, now, now + mode.duration_ns, processor.name)
         runs.append(run)
         now = run.end
-        for t in (*graph.ops[i].reads, *graph.ops[i].writes):
+    return lower_runs(graph, runs, machine)
+
+
+def lower_runs(graph: Graph, runs: Sequence[Run], machine: Machine) -> Plan:
+    """Return the plan of a schedule on one memory: its runs, and what is live by the graph's accounting.
+
+    A tensor that is not final is freed at the end of its last access; under ``replace`` at the start of the
+    access that starts last, if that one only reads it. Initial tensors that are accessed or final are
+    resident from time 0. The runs are not checked.
+
+    Parameters
+    ----------
+    graph
+        Its accounting decides where frees stand.
+    runs
+        One of each op.
+    machine
+        With one tier.
+    """
+    tier = machine.tiers[0].name
+    replace = graph.accounting is Accounting.REPLACE
+    last: dict[int, Run] = {}
+    for run in sorted(runs, key=lambda r: (r.start if replace else r.end, r.op)):
+        for t in (*graph.ops[run.op].reads, *graph.ops[run.op].writes):
             last[t] = run
     frees = []
     for t in sorted(last):
         if not graph.tensors[t].final:
             run = last[t]
-            released = graph.accounting is Accounting.REPLACE and t not in graph.ops[run.op].writes
+            released = replace and t not in graph.ops[run.op].writes
             frees.append(Free(t, tier, run.start if released else run.end))
     start = tuple(
         Resident(t, tier)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from .makespan import Makespan
 from .placement import Placement
 from .problem import Offsets, Peak
 
-PROBLEMS: dict[str, type[Peak] | type[Offsets] | type[Placement]] = {
+PROBLEMS: dict[str, type[Peak] | type[Offsets] | type[Placement] | type[Makespan]] = {
     Peak.name: Peak,
     Offsets.name: Offsets,
     Placement.name: Placement,
+    Makespan.name: Makespan,
 }
 """CLI name of each problem."""

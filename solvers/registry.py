@@ -19,11 +19,12 @@ from functools import cache
 from ..models.errors import UsageError
 from ..models.problems import PROBLEMS
 from .method import Method
+from .methods_makespan import MAKESPAN_METHODS
 from .methods_offsets import OFFSETS_METHODS
 from .methods_peak import PEAK_METHODS
 from .methods_placement import PLACEMENT_METHODS
 
-METHODS = (*PEAK_METHODS, *OFFSETS_METHODS, *PLACEMENT_METHODS)
+METHODS = (*PEAK_METHODS, *OFFSETS_METHODS, *PLACEMENT_METHODS, *MAKESPAN_METHODS)
 """The methods of the suite."""
 
 

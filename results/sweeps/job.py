@@ -28,8 +28,7 @@ from .record import Usage, complete, load_average, now, unanswered
 from .runspec import RunSpec, option_texts, source_hash
 
 if TYPE_CHECKING:
-    from ...models.placement import Placement
-    from ...models.problem import Offsets, Peak
+    from ...instances.load_problem import AnyProblem
     from ...models.result import Result
 
 ADDRESS_SLACK = 4 << 30
@@ -62,7 +61,7 @@ def loadable(spec: str) -> str:
     return str(folder / spec.removeprefix("data:"))
 
 
-def load_question(problem: str, spec: str) -> Peak | Offsets | Placement:
+def load_question(problem: str, spec: str) -> AnyProblem:
     """Return a problem about an instance of an experiment: what `load_problem` takes, or ``data:PATH``.
 
     Raises
@@ -218,7 +217,7 @@ def main(descriptor: int) -> int:
     return 0
 
 
-def _solve(run: RunSpec, problem: Peak | Offsets | Placement, log: Path | None) -> Result:
+def _solve(run: RunSpec, problem: AnyProblem, log: Path | None) -> Result:
     from ...solvers.solve import solve
 
     begun = time.perf_counter()

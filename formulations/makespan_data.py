@@ -1,0 +1,102 @@
+r"""What the formulations and bounds of makespan under a memory bound share: data in small integers.
+
+Ops :math:`i \in I` of duration :math:`d_i`, in ticks of ``tick`` ns, the greatest common divisor of all
+durations; p processors; lifetimes, workspaces and precedence as in `lowtide.formulations.peak_data`, with
+bytes in its ``unit``. M is the capacity in units, rounded down; what is live throughout (``base``) is part
+of it.
+
+Ticks lose nothing: some fastest schedule starts every op at time 0 or at the end of another one
+(`shift` below), hence at multiples of the tick. Nor do units: all that can be live together is a multiple of
+``unit``.
+
+*Shift.* Take a fastest schedule whose starts have the least sum, and an instant s > 0 at which ops start and
+none ends. What precedes these ops has ended before s; no processor becomes idle at s; memory is released at s
+only by these starts themselves. So all of them could start a little earlier: a contradiction.
+
+``head`` and ``tail``: the longest chains of durations that end where op i starts, and that begin where it
+ends.
+
+Lifetime l begins at time 0 if it is initial, else with the start of its first writer. It ends with the last
+end among :math:`A_l` if it is ``held``, else with the last start (accounting ``replace``); if it is final,
+with the makespan.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ..models.makespan import Makespan
+from ..models.precedence import precedence
+from ..models.problem import Peak
+from .peak_data import PeakData, peak_data
+
+
+@dataclass(frozen=True, kw_only=True)
+class MakespanData:
+    """The data of the page of mathematics; times in multiples of `tick`, bytes in those of `bytes.unit`.
+
+    Attributes
+    ----------
+    bytes
+        Lifetimes, workspaces, precedence.
+    processors
+        How many.
+    memory
+        M; of unlimited memory, all bytes at once.
+    tick
+        Nanoseconds.
+    duration, head, tail
+        By op.
+    """
+
+    bytes: PeakData
+    processors: int
+    memory: int
+    tick: int
+    duration: tuple[int, ...]
+    head: tuple[int, ...]
+    tail: tuple[int, ...]
+
+    @property
+    def n(self) -> int:
+        """The number of ops."""
+        return self.bytes.n
+
+
+def makespan_data(problem: Makespan) -> MakespanData:
+    """Return the data of a problem.
+
+    Raises
+    ------
+    UsageError
+        If the sizes are too large for exact reasoning in a solver.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> from lowtide.formulations.makespan_data import makespan_data
+    >>> ops = (lt.Op(name="a", duration_ns=6), lt.Op(name="b", duration_ns=4, after=(0,)))
+    >>> data = makespan_data(lt.Makespan(lt.Graph(name="two", tensors=(), ops=ops), processors=2))
+    >>> data.tick, data.head, data.tail
+    (2, (0, 3), (2, 0))
+    """
+    size = peak_data(Peak(problem.graph))
+    tick = math.gcd(*problem.durations)
+    duration = tuple(d // tick for d in problem.durations)
+    order = precedence(problem.graph)
+    head, tail = [0] * size.n, [0] * size.n
+    for i, before in enumerate(order.predecessors):
+        head[i] = max((head[j] + duration[j] for j in before), default=0)
+    for i in range(size.n - 1, -1, -1):
+        tail[i] = max((tail[j] + duration[j] for j in order.successors[i]), default=0)
+    total = size.base + sum(x.nbytes for x in size.lifetimes) + sum(size.workspace)
+    return MakespanData(
+        bytes=size,
+        processors=problem.processors,
+        memory=total if problem.memory is None else min(total, problem.memory // size.unit),
+        tick=tick,
+        duration=duration,
+        head=tuple(head),
+        tail=tuple(tail),
+    )

@@ -1,0 +1,61 @@
+"""Fallback orders: sequential orders whose peak is within the memory, or the proof that there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ....models.makespan import Makespan
+from ....models.memory import sequential_memory
+from ....models.problem import Peak
+from ...context import Context
+from ..peak.widening import take_first_steps, widen
+
+
+@dataclass(frozen=True)
+class Fallback:
+    """An order within the memory, if one is known; the least peak is proved to be at least `bound` bytes."""
+
+    order: tuple[int, ...] | None
+    bound: int
+
+
+def find_fallback(problem: Makespan, context: Context, expired: Callable[[], bool]) -> Fallback:
+    """Search by the methods of `peak`, until an order fits or the bound is above the memory.
+
+    The order has the least peak that was met on the way: a lower one leaves the scheduler more freedom.
+
+    Parameters
+    ----------
+    problem
+        What is scheduled.
+    context
+        Its limits, seed and threads hold here too.
+    expired
+        Whether to give up.
+    """
+    graph = problem.graph
+    if problem.memory is None:
+        return Fallback(tuple(range(len(graph.ops))), 0)
+    peak = Peak(graph)
+    inner = Context(
+        problem=peak,
+        time_limit=None if context.time_limit is None else context.remaining(),
+        seed=context.seed,
+        threads=context.threads,
+        memory_limit=context.memory_limit,
+        progress=lambda line: context.progress(f"fallback order: {line}"),
+    )
+    limit = problem.memory
+
+    def enough() -> bool:
+        known = inner.incumbent is not None and inner.incumbent <= limit
+        return known or (inner.bound is not None and inner.bound > limit)
+
+    take_first_steps(peak, inner)
+    if not enough() and not inner.closed:
+        widen(peak, inner, lambda: enough() or expired())
+    order = None
+    if inner.answer is not None and sequential_memory(graph).peak(inner.answer) <= limit:
+        order = tuple(inner.answer)
+    return Fallback(order, inner.bound or 0)

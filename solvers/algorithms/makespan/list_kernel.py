@@ -1,0 +1,197 @@
+"""List scheduling under a memory bound that never gets stuck, compiled; without a compiler `py_func` runs it.
+
+A *fallback order* is a topological order whose sequential peak is within the memory. Whenever an op ends,
+and at time 0, the ready ops are looked at by rank. One starts if a processor is idle, if what it allocates
+fits now, and if the state stays *safe*: with all ops that have started taken as ended, the others still fit
+one by one in the fallback order. So it never gets stuck: the empty state is safe; and when nothing runs,
+safety says that the first op left of the fallback order fits, and starting it leaves the state safe.
+
+*The profile.* ``need[k]`` is the memory while the op at place k of the fallback order runs, after all
+started ops and all places before k. Starting op v, at place q, changes it at places before q only (later
+ones have v behind them either way): v adds what it is the first to write, takes away what it writes for
+nobody, and a tensor whose last accessor left was v now dies with the next to last one left. ``[first, q)``
+is scanned, where `first` is the first place left.
+
+Source: the safety test is that of this project's handbook, after the banker's algorithm (Dijkstra, 1965); the
+profile is the suite's own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from ....formulations.offsets_data import Integers
+from .layout import Shop
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def schedule(shop: Shop, fallback: Integers, rank: Integers) -> Integers:
+    """Return the start of each op in ns.
+
+    Parameters
+    ----------
+    shop
+        The problem.
+    fallback
+        A topological order whose sequential peak is within the memory.
+    rank
+        By op, all different: ready ops of a lower rank are tried first.
+    """
+    processors, memory, now, replace = shop.numbers[0], shop.numbers[1], shop.numbers[2], shop.numbers[3]
+    duration, alloc, at_end, gain = shop.duration, shop.alloc, shop.at_end, shop.gain
+    tensor_at, tensors, size, accessors = shop.tensor_at, shop.tensors, shop.size, shop.accessors
+    n = len(fallback)
+    place = np.empty(n, np.int64)
+    for k in range(n):
+        place[fallback[k]] = k
+    # Places of the accessors of each tensor, ascending; `left`: unstarted, `open`: unended ones.
+    row = np.zeros(len(size) + 1, np.int64)
+    for t in range(len(size)):
+        row[t + 1] = row[t] + accessors[t]
+    fill = row[:-1].copy()
+    places = np.empty(len(tensors), np.int64)
+    for k in range(n):
+        v = fallback[k]
+        for x in range(tensor_at[v], tensor_at[v + 1]):
+            places[fill[tensors[x]]] = k
+            fill[tensors[x]] += 1
+    last = fill  # one behind the last unstarted accessor
+    left, still = accessors.copy(), accessors.copy()
+    need = np.empty(n, np.int64)
+    level = now
+    for k in range(n):
+        v = fallback[k]
+        need[k] = level + alloc[v]
+        dying = np.int64(0)
+        for x in range(tensor_at[v], tensor_at[v + 1]):
+            if places[row[tensors[x] + 1] - 1] == k:
+                dying += size[tensors[x]]
+        if replace:
+            need[k] -= dying
+        level += gain[v] - dying
+    started = np.zeros(n, np.bool_)
+    waits = shop.waits.copy()
+    start = np.full(n, np.int64(-1))
+    change = np.zeros(n + 1, np.int64)
+    ready = np.empty(n, np.int64)
+    count = 0
+    for v in range(n):
+        if waits[v] == 0:
+            count = insert(ready, count, v, rank)
+    running, ends = np.empty(processors, np.int64), np.empty(processors, np.int64)
+    busy, first, done, time = 0, 0, 0, np.int64(0)
+    while done < n:
+        again = True
+        while again:
+            again = False
+            kept = 0
+            for r in range(count):
+                v = ready[r]
+                q = place[v]
+                go = busy < processors
+                if go:
+                    freed = np.int64(0)
+                    if replace:
+                        for x in range(tensor_at[v], tensor_at[v + 1]):
+                            if left[tensors[x]] == 1:
+                                freed += size[tensors[x]]
+                    go = now + alloc[v] - freed <= memory
+                if go and q > first:
+                    change[first] = gain[v]
+                    for x in range(tensor_at[v], tensor_at[v + 1]):
+                        t = tensors[x]
+                        if places[last[t] - 1] == q:
+                            y = last[t] - 2
+                            while y >= row[t] and started[fallback[places[y]]]:
+                                y -= 1
+                            dies = first
+                            if y >= row[t]:
+                                dies = places[y] if replace else places[y] + 1
+                            change[dies] -= size[t]
+                    more = np.int64(0)
+                    for k in range(first, q):
+                        more += change[k]
+                        if need[k] + more > memory and not started[fallback[k]]:
+                            go = False
+                            break
+                    more = np.int64(0)
+                    for k in range(first, q):
+                        more += change[k]
+                        change[k] = 0
+                        if go:
+                            need[k] += more
+                    change[q] = 0
+                if not go:
+                    ready[kept] = v
+                    kept += 1
+                    continue
+                started[v] = True
+                start[v] = time
+                running[busy], ends[busy] = v, time + duration[v]
+                busy += 1
+                now += alloc[v]
+                for x in range(tensor_at[v], tensor_at[v + 1]):
+                    t = tensors[x]
+                    left[t] -= 1
+                    if replace and left[t] == 0:
+                        now -= size[t]
+                        again = True
+                    while last[t] > row[t] and started[fallback[places[last[t] - 1]]]:
+                        last[t] -= 1
+                while first < n and started[fallback[first]]:
+                    first += 1
+            count = kept
+        time = ends[:busy].min()
+        b = 0
+        while b < busy:
+            if ends[b] > time:
+                b += 1
+                continue
+            v = running[b]
+            busy -= 1
+            running[b], ends[b] = running[busy], ends[busy]
+            done += 1
+            now -= at_end[v]
+            if not replace:
+                for x in range(tensor_at[v], tensor_at[v + 1]):
+                    t = tensors[x]
+                    still[t] -= 1
+                    if still[t] == 0:
+                        now -= size[t]
+            for x in range(shop.after_at[v], shop.after_at[v + 1]):
+                w = shop.after[x]
+                waits[w] -= 1
+                if waits[w] == 0:
+                    count = insert(ready, count, w, rank)
+    return start
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def insert(ready: Integers, count: int, v: int, rank: Integers) -> int:
+    """Insert an op by rank; return the new count."""
+    k = count
+    while k > 0 and rank[ready[k - 1]] > rank[v]:
+        ready[k] = ready[k - 1]
+        k -= 1
+    ready[k] = v
+    return count + 1
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def chain_lengths(
+    duration: Integers, after_at: Integers, after: Integers, source: int, until: int
+) -> Integers:
+    """Return, for ops `source` to `until`, the longest chain from the start of `source` to the op's start.
+
+    -1 where there is no chain. Edges lead to larger indices, so one sweep is enough.
+    """
+    length = np.full(until - source + 1, np.int64(-1))
+    length[0] = 0
+    for i in range(source, until + 1):
+        if length[i - source] >= 0:
+            end = length[i - source] + duration[i]
+            for x in range(after_at[i], after_at[i + 1]):
+                if after[x] <= until and length[after[x] - source] < end:
+                    length[after[x] - source] = end
+    return length

@@ -1,0 +1,120 @@
+"""Local search over rankings and fallback orders: each pair stands for its safe list schedule.
+
+A move takes a few ops out of the ranking, or one out of the fallback order, and puts them elsewhere; a
+fallback order must stay topological and within the memory. A schedule that is not slower than the current
+one replaces it, a slower one sometimes (simulated annealing with a temperature that is renewed). Each new
+best schedule gives the next fallback order, that of its starts, if that is within the memory: always so
+under ``coexist``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from random import Random
+
+import numpy as np
+
+from ....formulations.offsets_data import Integers
+from ....models.makespan import Makespan, Starts
+from ....models.memory import sequential_memory
+from ....models.precedence import precedence
+
+HOTTEST, COLDEST = 0.01, 0.0005
+"""Temperatures, as parts of the best makespan."""
+
+ROUND = 400
+"""Moves from the hottest to the coldest temperature, then again."""
+
+Decode = Callable[[Integers, Sequence[int]], Starts]
+
+
+def improve(
+    problem: Makespan,
+    *,
+    decode: Decode,
+    rank: Integers,
+    order: Sequence[int],
+    seed: int,
+    offer: Callable[[Starts], int],
+    stop: Callable[[], bool],
+    moves: int | None = None,
+) -> None:
+    """Search from a ranking and a fallback order.
+
+    Parameters
+    ----------
+    problem
+        Its memory bounds the fallback orders.
+    decode
+        Returns the list schedule of a ranking and a fallback order.
+    rank, order
+        To begin with.
+    seed
+        Of all choices.
+    offer
+        Takes each schedule that is better than all before; returns its makespan.
+    stop
+        Whether to end.
+    moves
+        After so many without a better schedule it ends by itself; None: never.
+    """
+    rng = Random(seed)
+    n = len(order)
+    ranking = [int(i) for i in np.argsort(rank)]
+    fallback = list(order)
+    current = problem.evaluate(decode(rank, fallback))
+    best, since, move = current, 0, 0
+    while not stop() and (moves is None or since < moves):
+        since += 1
+        heat = HOTTEST * (COLDEST / HOTTEST) ** (move % ROUND / ROUND) * best
+        move += 1
+        new_ranking, new_fallback = ranking, fallback
+        if problem.memory is not None and rng.random() < 0.3:
+            new_fallback = _moved(problem, fallback, rng)
+        else:
+            new_ranking = _shuffled(ranking, rng)
+        places = np.empty(n, dtype=np.int64)
+        places[new_ranking] = np.arange(n)
+        starts = decode(places, new_fallback)
+        value = problem.evaluate(starts)
+        if value <= current or rng.random() < math.exp((current - value) / heat):
+            ranking, fallback, current = new_ranking, new_fallback, value
+        if value < best:
+            best, since = offer(starts), 0
+            by_start = sorted(range(n), key=lambda i: (starts[i], i))
+            if _fits(problem, by_start):
+                fallback = by_start
+
+
+def _fits(problem: Makespan, order: Sequence[int]) -> bool:
+    return problem.memory is None or sequential_memory(problem.graph).peak(order) <= problem.memory
+
+
+def _shuffled(ranking: list[int], rng: Random) -> list[int]:
+    """Return the ranking with one to three ops elsewhere."""
+    new, n = ranking.copy(), len(ranking)
+    reach = max(2, int(n ** rng.random()))
+    for _ in range(rng.randint(1, 3)):
+        at = rng.randrange(n)
+        op = new.pop(at)
+        new.insert(min(max(0, at + rng.randint(-reach, reach)), n - 1), op)
+    return new
+
+
+def _moved(problem: Makespan, order: list[int], rng: Random) -> list[int]:
+    """Return the order with one op elsewhere between its neighbours in the precedence, if it fits there."""
+    n = len(order)
+    edges = precedence(problem.graph)
+    at = rng.randrange(n)
+    op = order[at]
+    low = high = at
+    before, after = set(edges.predecessors[op]), set(edges.successors[op])
+    while low > 0 and order[low - 1] not in before:
+        low -= 1
+    while high < n - 1 and order[high + 1] not in after:
+        high += 1
+    to = rng.randint(low, high)
+    new = order.copy()
+    new.insert(to, new.pop(at))
+    return new if to != at and _fits(problem, new) else order

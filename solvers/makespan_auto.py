@@ -1,0 +1,93 @@
+"""`auto` for `makespan`: bounds, list schedules, local search, then CP-SAT for the rest of the time.
+
+1. Bounds, and a fallback order within the memory (or the proof that there is no schedule).
+2. Safe list schedules by every priority.
+3. Local search over rankings and fallback orders for a part of the time, or until it stagnates.
+4. CP-SAT with the best schedule as hint and all bounds; where the model is too large, the local search goes
+   on.
+"""
+
+from __future__ import annotations
+
+from ..formulations.makespan_cpsat import LARGEST_AREA, RESERVOIR
+from ..formulations.makespan_data import makespan_data
+from ..models.makespan import Makespan
+from .algorithms.makespan.local_search import improve
+from .algorithms.makespan.priorities import PRIORITIES, ranks
+from .context import Context, Outcome
+from .engines.cpsat import check_options
+from .makespan_cpsat import solve_model
+from .makespan_list import Started, begin, offer_lists
+
+MOST_OPS = 1500
+"""Of graphs that CP-SAT is tried for."""
+
+STAGNATION = 1500
+"""Moves of the local search without a better schedule, before CP-SAT."""
+
+
+def solve_auto(problem: Makespan, context: Context) -> Outcome:
+    """Stop as soon as the bound meets the incumbent.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> problem = lt.Makespan(lt.load("gen:randwire?n=16&seed=1"), processors=2)
+    >>> lt.solve(problem, threads=1).status
+    <Status.OPTIMAL: 'optimal'>
+    """
+    check_options(context.options)
+    half = context.elapsed() + context.remaining() / 2
+    started = begin(problem, context, lambda: context.elapsed() >= half)
+    if isinstance(started, Outcome):
+        if started.infeasible:
+            return started
+        data = makespan_data(problem)
+        small = _is_small(data.n, data.memory, sum(data.duration))
+        return solve_model(data, context, RESERVOIR) if small else started
+    offer_lists(problem, context, started, PRIORITIES)
+    if context.closed or context.expired:
+        return Outcome(reason=None if context.closed else "time")
+    data = started.data
+    assert context.incumbent is not None
+    small = _is_small(data.n, data.memory, context.incumbent // data.tick)
+    search(problem, context, started, part=0.15 if small else 1.0, moves=STAGNATION if small else None)
+    if context.closed:
+        return Outcome()
+    if not small:
+        return Outcome(reason="time", detail="too large for CP-SAT")
+    return solve_model(data, context)
+
+
+def solve_local_search(problem: Makespan, context: Context) -> Outcome:
+    """Search until the time is up, or for so many moves in a row without a better schedule."""
+    moves = context.option("moves", 10_000)
+    started = begin(problem, context)
+    if isinstance(started, Outcome):
+        return started
+    offer_lists(problem, context, started, PRIORITIES)
+    if not context.closed:
+        search(problem, context, started, part=1.0, moves=moves)
+    return Outcome(reason="time" if context.expired and not context.closed else None)
+
+
+def search(problem: Makespan, context: Context, started: Started, *, part: float, moves: int | None) -> None:
+    """Run the local search for a part of the time that is left, from the best list schedule."""
+    until = context.elapsed() + part * context.remaining()
+    tried = [ranks(name, problem, started.data, started.order) for name in PRIORITIES]
+    rank = min(tried, key=lambda r: problem.evaluate(started.list_schedule(r)))
+    context.progress("local search")
+    improve(
+        problem,
+        decode=started.list_schedule,
+        rank=rank,
+        order=started.order,
+        seed=context.seed,
+        offer=context.offer,
+        stop=lambda: context.closed or context.elapsed() >= until,
+        moves=moves,
+    )
+
+
+def _is_small(n: int, memory: int, horizon: int) -> bool:
+    return n <= MOST_OPS and (memory + 1) * (horizon + 1) < LARGEST_AREA

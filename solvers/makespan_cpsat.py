@@ -1,0 +1,81 @@
+"""`cpsat` and `cpsat-reservoir` for `makespan`: the interval model through CP-SAT, from what lists find."""
+
+from __future__ import annotations
+
+import time
+
+from ..formulations.makespan_cpsat import CUMULATIVE, RESERVOIR, build, decode
+from ..formulations.makespan_data import MakespanData, makespan_data
+from ..models.errors import UsageError
+from ..models.makespan import Makespan
+from .algorithms.makespan.bounds import does_not_fit, raise_bounds
+from .algorithms.makespan.priorities import PRIORITIES
+from .context import Context, Outcome
+from .engines.cpsat import check_options, solve_cpsat
+from .makespan_list import Started, begin, offer_lists
+
+OPTIONS = ("start",)
+
+
+def solve_cumulative(problem: Makespan, context: Context) -> Outcome:
+    """Solve the model with cumulative memory.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> problem = lt.Makespan(lt.load("gen:randwire?n=12&seed=1"), processors=2)
+    >>> lt.solve(problem, "cpsat", threads=1).status
+    <Status.OPTIMAL: 'optimal'>
+    """
+    return _solve(problem, context, CUMULATIVE)
+
+
+def solve_reservoir(problem: Makespan, context: Context) -> Outcome:
+    """Solve the model with the memory as a reservoir; else as `solve_cumulative`."""
+    return _solve(problem, context, RESERVOIR)
+
+
+def _solve(problem: Makespan, context: Context, form: str) -> Outcome:
+    """Take bounds and list schedules first (option ``start=lists``), or nothing (``none``)."""
+    check_options(context.options, OPTIONS)
+    first = context.options.get("start", "lists")
+    if first not in ("lists", "none"):
+        raise UsageError(f"option start: found {first!r}, expected lists or none")
+    data = makespan_data(problem)
+    if (witness := does_not_fit(problem, data)) is not None:
+        return Outcome(infeasible=True, detail=witness)
+    if first == "none":
+        raise_bounds(problem, data, context)
+    else:
+        started = begin(problem, context)
+        if isinstance(started, Started):
+            offer_lists(problem, context, started, list(PRIORITIES))
+        elif started.infeasible:
+            return started
+    return Outcome() if context.closed else solve_model(data, context, form)
+
+
+def solve_model(data: MakespanData, context: Context, form: str = CUMULATIVE) -> Outcome:
+    """Run CP-SAT from the incumbent and bound of the context.
+
+    Without an incumbent the horizon is the sum of the durations: if there is a schedule, the fastest one is
+    no longer, because it is never idle (`lowtide.formulations.makespan_data`, shift).
+    """
+    began = time.perf_counter()
+    horizon = sum(data.duration) if context.incumbent is None else context.incumbent // data.tick
+    built = build(
+        data,
+        horizon=horizon,
+        lower=(context.bound or 0) // data.tick,
+        form=form,
+        hint=None if context.answer is None else [s // data.tick for s in context.answer],
+    )
+    context.build_seconds = time.perf_counter() - began
+    context.progress(f"CP-SAT, {form} memory: built in {context.build_seconds:.2f} s")
+    return solve_cpsat(
+        built.model,
+        context,
+        decode=lambda value: decode(built, value),
+        to_objective=lambda ticks: ticks * data.tick,
+        own_options=OPTIONS,
+    )

@@ -1,0 +1,106 @@
+"""`list` for `makespan`: bounds, the sequential schedule, and safe list schedules by several priorities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..formulations.makespan_data import MakespanData, makespan_data
+from ..models.errors import UsageError
+from ..models.makespan import Makespan, Starts
+from .algorithms.makespan.bounds import does_not_fit, raise_bounds, sequential_peak_counts
+from .algorithms.makespan.fallback import find_fallback
+from .algorithms.makespan.layout import Shop, shop_of
+from .algorithms.makespan.priorities import PRIORITIES, ranks
+from .context import Context, Outcome
+
+SMALL = 60
+"""Up to so many ops list schedules are made without a compiler."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Started:
+    """What every method begins with."""
+
+    data: MakespanData
+    shop: Shop
+    order: tuple[int, ...]
+    """The fallback order."""
+
+    def list_schedule(self, rank: np.ndarray, order: Sequence[int] | None = None) -> Starts:
+        """Return the safe list schedule of a ranking, in ns."""
+        from .algorithms.makespan.list_kernel import schedule
+
+        run = schedule.py_func if self.data.n <= SMALL else schedule
+        fallback = np.array(self.order if order is None else order, dtype=np.int64)
+        return tuple(run(self.shop, fallback, rank).tolist())
+
+
+def begin(
+    problem: Makespan, context: Context, expired: Callable[[], bool] | None = None
+) -> Started | Outcome:
+    """Leave the bounds and the sequential schedule in the context, or return why there is none (yet).
+
+    The search for a fallback order gives up when `expired` holds; None: when the time is up.
+    """
+    data = makespan_data(problem)
+    if (witness := does_not_fit(problem, data)) is not None:
+        return Outcome(infeasible=True, detail=witness)
+    raise_bounds(problem, data, context)
+    found = find_fallback(problem, context, expired or (lambda: context.expired))
+    if found.order is None:
+        assert problem.memory is not None
+        if found.bound > problem.memory and sequential_peak_counts(data):
+            return Outcome(
+                infeasible=True,
+                detail=f"every order of the ops has a peak of at least {found.bound} bytes, "
+                f"of {problem.memory}",
+            )
+        return Outcome(
+            reason="time" if context.expired else None,
+            detail=f"found no order of the ops within {problem.memory} bytes",
+        )
+    context.offer(in_sequence(problem, found.order))
+    return Started(data=data, shop=shop_of(problem), order=found.order)
+
+
+def in_sequence(problem: Makespan, order: Sequence[int]) -> Starts:
+    """Return the starts of the ops one after another."""
+    starts, now = [0] * len(order), 0
+    for i in order:
+        starts[i] = now
+        now += problem.durations[i]
+    return tuple(starts)
+
+
+def solve_list(problem: Makespan, context: Context) -> Outcome:
+    """Offer the safe list schedule of each priority.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> problem = lt.Makespan(lt.load("gen:randwire?n=16&seed=1"), processors=2)
+    >>> lt.solve(problem, "list").verification.valid
+    True
+    """
+    chosen = context.options.get("priority", "all")
+    if chosen not in (*PRIORITIES, "all"):
+        raise UsageError(f"option priority: found {chosen!r}, expected all or one of {', '.join(PRIORITIES)}")
+    started = begin(problem, context)
+    if isinstance(started, Outcome):
+        return started
+    return offer_lists(problem, context, started, PRIORITIES if chosen == "all" else [chosen])
+
+
+def offer_lists(problem: Makespan, context: Context, started: Started, names: Iterable[str]) -> Outcome:
+    """Offer the list schedules of some priorities."""
+    for name in names:
+        if context.closed:
+            return Outcome()
+        if context.expired:
+            return Outcome(reason="time")
+        context.progress(f"list schedule by {name}")
+        context.offer(started.list_schedule(ranks(name, problem, started.data, started.order)))
+    return Outcome()
