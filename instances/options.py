@@ -15,17 +15,20 @@ _TRUTH = {"0": False, "1": True, "false": False, "true": True, "no": False, "yes
 
 
 class Parameter(NamedTuple):
-    """What one option may be: its default (which gives the type), its range or its choices."""
+    """What one option may be: its default (which gives the type), its range, choices or pattern."""
 
     default: Value
     text: str
     least: float = 0
     most: float | None = None
     choices: tuple[str, ...] = ()
+    pattern: str = ""
 
     @property
     def expected(self) -> str:
         """Return the words for the values that it takes."""
+        if self.pattern:
+            return f"a text like {self.default}"
         if self.choices:
             return " or ".join(self.choices)
         if isinstance(self.default, bool):
@@ -75,6 +78,8 @@ def convert(value: object, parameter: Parameter) -> Value | None:
     default = parameter.default
     if isinstance(default, bool):
         return _TRUTH.get(str(value).lower()) if isinstance(value, str | int) else None
+    if parameter.pattern:
+        return value if isinstance(value, str) and re.fullmatch(parameter.pattern, value, re.ASCII) else None
     if isinstance(default, str):
         return str(value) if value in parameter.choices else None
     if isinstance(value, bool):

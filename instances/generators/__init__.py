@@ -15,12 +15,16 @@ from ..native import check_magnitude
 from ..options import Parameter, Value, typed_options
 from ..spec import Spec
 from ..strict_json import nearest
+from .assembly import assembly
 from .backward import training_graph
+from .builder import DATA, SEED, SIZES
 from .cells import cell_network
 from .layered import layered
+from .psplib import psplib
 from .randwire import randwire
 from .skip_chain import skip_chain
 from .sp import sp
+from .tasks import SHAPES, tasks
 from .transformer import transformer
 from .trees import chain, intree, outtree
 from .unet import unet
@@ -35,14 +39,8 @@ class Family:
     parameters: Mapping[str, Parameter]
 
 
-_SEED = Parameter(0, "seed of everything random", least=0)
 _MOST = 10**6
 _N = Parameter(32, "number of ops", least=1, most=_MOST)
-_SIZES = {
-    "sizes": Parameter("random", "sizes of the tensors", choices=("random", "equal")),
-    "largest": Parameter(20, "random sizes are 1 to this, in bytes", least=1),
-}
-_DATA = Parameter("op", "one tensor for each op, or one for each edge", choices=("op", "edge"))
 _BATCH = Parameter(1, "size of the batch", least=1, most=_MOST)
 _WEIGHTS = Parameter(False, "keep the bytes of the weights")
 _IMAGE = {
@@ -50,71 +48,106 @@ _IMAGE = {
     "batch": _BATCH,
     "weights": _WEIGHTS,
 }
-_COMMON = {
-    "accounting": Parameter("coexist", "how memory counts", choices=tuple(map(str, Accounting))),
-    "train": Parameter(False, "forward and backward"),
-}
+_ACCOUNTING = {"accounting": Parameter("coexist", "how memory counts", choices=tuple(map(str, Accounting)))}
+_COMMON = {**_ACCOUNTING, "train": Parameter(False, "forward and backward")}
 
 
 def _family(function: Callable[..., Graph], description: str, **parameters: Parameter) -> Family:
     return Family(function, description, {**parameters, **_COMMON})
 
 
+def _task_family(function: Callable[..., Graph], description: str, **parameters: Parameter) -> Family:
+    """Return a family whose ops are no network's, so that there is nothing to train."""
+    return Family(function, description, {**parameters, **_ACCOUNTING})
+
+
 FAMILIES: dict[str, Family] = {
-    "chain": _family(chain, "ops in a row", n=_N, seed=_SEED, **_SIZES),
+    "chain": _family(chain, "ops in a row", n=_N, seed=SEED, **SIZES),
     "intree": _family(
         intree,
         "random in-tree (reduction)",
         n=_N,
-        seed=_SEED,
+        seed=SEED,
         arity=Parameter(3, "most operands of an op", least=1),
-        **_SIZES,
+        **SIZES,
     ),
     "outtree": _family(
         outtree,
         "random out-tree (distribution)",
         n=_N,
-        seed=_SEED,
+        seed=SEED,
         arity=Parameter(3, "most children of an op", least=1),
-        data=_DATA,
+        data=DATA,
         keep=Parameter(False, "the leaves' tensors stay to the end"),
-        **_SIZES,
+        **SIZES,
     ),
     "sp": _family(
         sp,
         "random series-parallel graph",
         n=_N,
-        seed=_SEED,
+        seed=SEED,
         branches=Parameter(4, "most branches of a fork", least=2),
-        data=_DATA,
-        **_SIZES,
+        data=DATA,
+        **SIZES,
     ),
     "layered": _family(
         layered,
         "layers of ops, each of which reads random ones of the layer before",
         layers=Parameter(6, "number of layers", least=1, most=_MOST),
         width=Parameter(4, "ops in a layer", least=1, most=_MOST),
-        seed=_SEED,
+        seed=SEED,
         degree=Parameter(3, "most operands of an op", least=1),
-        data=_DATA,
+        data=DATA,
         keep=Parameter(True, "outputs stay to the end"),
-        **_SIZES,
+        **SIZES,
+    ),
+    "tasks": _task_family(
+        tasks,
+        "lognormal tasks, critical path between half and all of the average load of the processors",
+        shape=Parameter("layered", "how the tasks depend on each other", choices=tuple(SHAPES)),
+        n=Parameter(50, "number of tasks", least=12, most=10_000),
+        processors=Parameter(2, "processors of the average load", least=1, most=1000),
+        sigma=Parameter(0.5, "of the logarithms of the durations", most=5),
+        workspace=Parameter(0, "workspaces are 0 to this, in bytes", least=0),
+        seed=SEED,
+        data=DATA,
+        **SIZES,
+    ),
+    "psplib": _task_family(
+        psplib,
+        "project network like those of PSPLIB (ProGen)",
+        n=Parameter(30, "number of jobs", least=1, most=500),
+        complexity=Parameter(1.5, "arcs for each job", most=3),
+        factor=Parameter(0.5, "share of the jobs that hold a workspace", most=1),
+        demand=Parameter(10, "workspaces are 1 to this, in bytes", least=1),
+        seed=SEED,
+        data=DATA,
+        **SIZES,
+    ),
+    "assembly": _task_family(
+        assembly,
+        "assembly tree of a grid ordered by nested dissection (multifrontal method)",
+        grid=Parameter("50x50", "sides of the grid", pattern=r"\d{1,7}(x\d{1,7}){0,2}"),
+        leaf=Parameter(8, "points of the boxes that are not dissected further", least=1),
+        stencil=Parameter("star", "neighbours: across faces, or corners too", choices=("star", "box")),
+        factor=Parameter("lu", "the factorization", choices=("lu", "cholesky")),
+        gflops=Parameter(10, "10^9 operations per second", least=1),
     ),
     "randwire": _family(
         randwire,
         "randomly wired network (Watts-Strogatz)",
         n=Parameter(32, "nodes of a stage", least=3, most=_MOST),
-        seed=_SEED,
+        seed=SEED,
         k=Parameter(4, "neighbours on the ring, an even number below n", least=2),
         p=Parameter(0.75, "probability to rewire", most=1),
         stages=Parameter(1, "number of stages", least=1, most=16),
-        **_SIZES,
+        **SIZES,
     ),
     "nasnet": _family(
         cell_network,
         "image network of NASNet-A cells, or of random ones",
         cells=Parameter(6, "number of cells", least=1, most=1000),
-        seed=_SEED,
+        seed=SEED,
         channels=Parameter(32, "channels of the first cells", least=1, most=_MOST),
         cell=Parameter("nasnet-a", "the cell", choices=("nasnet-a", "random")),
         **_IMAGE,
@@ -123,7 +156,7 @@ FAMILIES: dict[str, Family] = {
         cell_network,
         "image network of DARTS cells with skip connections, or of random ones",
         cells=Parameter(8, "number of cells", least=1, most=1000),
-        seed=_SEED,
+        seed=SEED,
         channels=Parameter(16, "channels of the first cells", least=1, most=_MOST),
         cell=Parameter("darts-v2", "the cell", choices=("darts-v2", "random")),
         **_IMAGE,
@@ -139,7 +172,7 @@ FAMILIES: dict[str, Family] = {
         skip_chain,
         "training iteration of a chain with skip connections, in bytes and ns of a GPU",
         n=Parameter(50, "number of ops, forward and backward", least=2, most=_MOST),
-        seed=_SEED,
+        seed=SEED,
     ),
     "transformer": _family(
         transformer,
@@ -189,7 +222,7 @@ def generate(family: str, **options: object) -> Graph:
     _check_together(values, where)
     own = {k: v for k, v in values.items() if k not in ("train", "accounting", "weights")}
     graph = entry.function(**own)
-    if values["train"]:
+    if values.get("train"):
         graph = training_graph(graph)
     if values.get("weights") is False:
         graph = graph.drop({"weight"})

@@ -24,13 +24,18 @@ def intree(*, n: int, seed: int, arity: int, sizes: str, largest: int) -> Graph:
     The reference order is a postorder.
     """
     rng = random.Random(seed)
+    return from_successors(intree_arcs(n, arity, rng), rng, sizes=sizes, largest=largest)
+
+
+def intree_arcs(n: int, arity: int, rng: random.Random) -> list[list[int]]:
+    """Return the successor of each node of a random in-tree, the nodes in postorder."""
     children = _random_tree(n, arity, rng)
     number = {node: i for i, node in enumerate(_postorder(children))}
     successors: list[list[int]] = [[] for _ in range(n)]
     for node, below in enumerate(children):
         for child in below:
             successors[number[child]].append(number[node])
-    return from_successors(successors, rng, sizes=sizes, largest=largest)
+    return successors
 
 
 def outtree(*, n: int, seed: int, arity: int, data: str, sizes: str, largest: int, keep: bool) -> Graph:

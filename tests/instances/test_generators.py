@@ -51,6 +51,15 @@ HASHES = {
     "unet?depth=2&channels=8&image=30&batch=4&weights=1": "b2952a693d42fc28",
     "transformer?form=encoder&layers=1": "571da2dc82eefe7c",
     "transformer?form=seq2seq&train=1&weights=1": "35179ab5bd0e1b6c",
+    "tasks": "dd68d6aa082954cc",
+    "tasks?shape=inception&processors=4&n=60&seed=3": "8a94c1571055bbe0",
+    "tasks?shape=forkjoin&seed=1": "07767e6bf11601c6",
+    "tasks?shape=workflow&data=edge&workspace=9": "6aeab9c9bbd5e3ad",
+    "tasks?shape=tree&processors=4": "ef56fea174960521",
+    "psplib": "1163cfb0ff47077e",
+    "psplib?n=60&complexity=2.1&seed=4": "db40689b8d7d1f8e",
+    "assembly": "8b71221785eae1ee",
+    "assembly?grid=9x8x7&leaf=2&stencil=box&factor=cholesky": "798a8cf16661edd7",
 }
 
 
