@@ -93,8 +93,8 @@ class Setting:
     eager: bool = True
 
 
+SHORT_HORIZON = 2 * 10**9
 ENDLESS_HORIZON = 10**15
-
 
 PARTS = 512
 """Of a small device: larger chunks are too coarse for it."""
@@ -114,7 +114,7 @@ def portfolio(problem: Placement) -> list[Setting]:
             base,
             replace(base, gate=True),
             replace(base, displace=False),
-            replace(base, lead=24),
+            replace(base, horizon=SHORT_HORIZON),
             replace(base, lead=80, displace=False, gate=True),
         ]
     if capacity is not None:
