@@ -65,7 +65,7 @@ def markdown(table: list[dict[str, Any]]) -> str:
     """Return the rows as a Markdown table."""
     lines = [
         "Less memory than G10's reference machine has: stall of the verified periodic plan of `auto` and the "
-        "certified least one, two threads, at most 300 s and 4 GiB. Made by `make bench-placement`.",
+        "certified least one, two threads, at most 120 s and 4 GiB. Made by `make bench-placement`.",
         "",
         "| workload | device, GiB | host, GiB | ideal, s | stall, s | at least, s | gap of the periods "
         "| bound by | bound after, s | seconds |",
