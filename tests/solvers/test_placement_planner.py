@@ -266,3 +266,16 @@ def test_what_no_op_accesses_takes_room_on_the_host() -> None:
         if isinstance(plan, lt.Plan):
             assert problem.judge(plan).objective is not None
         assert isinstance(plan, lt.Plan) == (host is None or host >= 8 + 6)
+
+
+def test_a_rate_that_changes_at_the_boundary() -> None:
+    """An input appears there, and what the host has brought so far has just arrived."""
+    graph = random_graph(2661, ops=15)
+    last = replace(
+        graph.ops[14], reads=tuple(t for t in graph.ops[14].reads if t not in graph.ops[14].writes)
+    )
+    graph = replace(graph, ops=(*graph.ops[:14], last))
+    problem = Placement(graph, machine(38, None), periodic=True)
+    plan = planned(problem, Setting(chunk=2))
+    assert isinstance(plan, lt.Plan)
+    assert problem.judge(plan).objective is not None

@@ -56,7 +56,7 @@ def emitted_plan(
         if kind == kernel.LOG_COPY:
             src, dst = ends[where]
             if period is not None and begin < 0:  # in flight at the boundary
-                start.append(Resident(t, dst, part, valid=False))
+                start.append(Resident(t, dst, part, valid=end <= 0))
                 begin, end = begin + period, end + period
             copies.append(Copy(t, src, dst, begin, end, part))
         elif period is None or t not in last or begin < period:
