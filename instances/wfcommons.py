@@ -31,6 +31,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,18 @@ def read_wfcommons(path: str | os.PathLike[str], *, memory: bool = True) -> Grap
     InstanceError
         If the file is missing or no such trace, a size or runtime is missing, a name dangles, a file
         has two writers, or the tasks form a cycle; the message has file and element.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> from lowtide.instances.wfcommons import read_wfcommons
+    >>> tasks = '[{"name": "t", "parents": [], "runtime": 2, "files": []}]'
+    >>> text = f'{{"schemaVersion": "1.3", "workflow": {{"tasks": {tasks}}}}}'
+    >>> path = Path(mkdtemp(), "trace.json")
+    >>> _ = path.write_text(text)
+    >>> read_wfcommons(path).ops[0].duration_ns
+    2000000000
     """
     where = str(path)
     data = parse_json(read_bytes(path), where)
@@ -117,7 +130,10 @@ def _tasks_of_specification(
     if execution is not None:
         listed = _get(execution, "tasks", is_list, "a list", f"{where}.execution")
         for run, place in _rows(listed, f"{where}.execution, task", "id"):
-            runs[_get(run, "id", is_text, "a string", place)] = run
+            name = _get(run, "id", is_text, "a string", place)
+            if name in runs:
+                raise InstanceError(f"{place}: found a second run, expected one")
+            runs[name] = run
     listed = _get(specification, "tasks", is_list, "a list", f"{where}.specification")
     for task, place in _rows(listed, f"{where}.specification, task", "id"):
         name = _get(task, "id", is_text, "a string", place)
@@ -129,7 +145,7 @@ def _tasks_of_specification(
             name=name,
             kind=program if isinstance(program, str) else "",
             seconds=_number(runs[name], ("runtimeInSeconds",), place),
-            memory=int(_number(runs[name], ("memoryInBytes",), place, Fraction(0))),
+            memory=ceil(_number(runs[name], ("memoryInBytes",), place, Fraction(0))),
             parents=_texts(task, "parents", place),
             children=_texts(task, "children", place),
             reads=_texts(task, "inputFiles", place),
@@ -152,7 +168,7 @@ def _tasks_with_files(
             name=_get(row, "name", is_text, "a string", place),
             kind=category if isinstance(category, str) else "",
             seconds=_number(row, ("runtimeInSeconds", "runtime"), place),
-            memory=int(_number(row, ("memoryInBytes",), place, 1000 * kilobytes)),
+            memory=ceil(_number(row, ("memoryInBytes",), place, 1000 * kilobytes)),
             parents=_texts(row, "parents", place),
             children=_texts(row, "children", place),
         )
@@ -191,7 +207,9 @@ def _graph(
     for i, task in enumerate(tasks):
         for name in (*task.reads, *task.writes):
             if name not in sizes:
-                raise InstanceError(f"{where}, task {task.name!r}: found file {name!r} without a size")
+                raise InstanceError(
+                    f"{where}, task {task.name!r}: found file {name!r} without a size, expected one"
+                )
         if both := [name for name in task.reads if writer.get(name) == i]:
             raise InstanceError(
                 f"{where}, task {task.name!r}: found file {both[0]!r} read and written, expected one of both"
@@ -281,7 +299,7 @@ def _number(
             value = row[key]
             if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
                 raise InstanceError(f"{where}, {key}: found {show(value)}, expected a number >= 0")
-            return Fraction(value)
+            return Fraction(repr(value))  # the decimal as it is written, not the nearest binary one
     if default is None:
         raise InstanceError(f"{where}: found no key {keys[0]!r}, expected a number >= 0")
     return default

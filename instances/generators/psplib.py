@@ -50,7 +50,14 @@ def psplib(
     sizes: str,
     largest: int,
 ) -> Graph:
-    """Return a project of `n` jobs whose network has `complexity` arcs for each job."""
+    """Return a project of `n` jobs whose network has `complexity` arcs for each job.
+
+    Examples
+    --------
+    >>> from lowtide.instances import load
+    >>> sum(len(op.reads) for op in load("gen:psplib?n=60&complexity=2").ops) + 6  # of the dummies
+    124
+    """
     rng = random.Random(seed)
     successors = project_network(n, complexity, rng)
     graph = from_successors(successors, rng, data=data, sizes=sizes, largest=largest)

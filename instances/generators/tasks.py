@@ -61,6 +61,12 @@ def tasks(
     ------
     InstanceError
         If no draw has such a critical path: the shape has too little parallelism for its processors.
+
+    Examples
+    --------
+    >>> from lowtide.instances import load
+    >>> load("gen:tasks?shape=inception&processors=4")
+    Graph('tasks?shape=inception&processors=4', 50 ops, 50 tensors)
     """
     rng = random.Random(seed)
     for _ in range(DRAWS):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
@@ -86,3 +87,20 @@ def test_faults_have_their_place(text: str, message: str, tmp_path: Path) -> Non
     with pytest.raises(lt.InstanceError) as caught:
         lt.load(write(tmp_path, text))
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_character_changed_anywhere_is_read_or_refused(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    for _ in range(150):
+        at = rng.randrange(len(TEXT))
+        text = TEXT[:at] + rng.choice(["", "0", "7", "-", ".", "#", " ", "\n", "é"]) + TEXT[at + 1 :]
+        path = write(tmp_path, text)
+        try:
+            graph = lt.load(path)
+        except lt.InstanceError as error:
+            message = str(error)
+        else:
+            message = "expected"
+            assert 1 <= len(graph.ops) <= 7
+        assert "expected" in message

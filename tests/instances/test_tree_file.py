@@ -99,3 +99,20 @@ def test_faults_have_their_place(rows: tuple[str, ...], message: str, tmp_path: 
 def test_sums_stay_exact(tmp_path: Path) -> None:
     with pytest.raises(lt.InstanceError, match=r"small\.tree\.nf: nbytes: found the sum"):
         lt.load(f"{write(tmp_path, '1 0 0 3 999999999999999')}?unit_bytes=10000")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_character_changed_anywhere_is_read_or_refused(seed: int, tmp_path: Path) -> None:
+    rng, text = random.Random(seed), "\n".join(ROWS)
+    for _ in range(150):
+        at = rng.randrange(len(text))
+        changed = text[:at] + rng.choice(["", "0", "7", "-", ".", "#", " ", "\n", "e", "²"]) + text[at + 1 :]
+        path = write(tmp_path, changed)
+        try:
+            graph = lt.load(path)
+        except lt.InstanceError as error:
+            message = str(error)
+        else:
+            message = "expected"
+            assert 1 <= len(graph.ops) <= 5
+        assert "expected" in message

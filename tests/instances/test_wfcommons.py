@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -217,6 +218,44 @@ def test_faults_have_their_place(data: object, message: str, tmp_path: Path) -> 
         read_wfcommons(path)
     assert str(caught.value).startswith(str(path))
     assert message in str(caught.value)
+
+
+def test_a_second_run_of_a_task(tmp_path: Path) -> None:
+    data = deepcopy(NEW)
+    data["workflow"]["execution"]["tasks"].append({"id": "left_1", "runtimeInSeconds": 3})
+    with pytest.raises(lt.InstanceError, match="task 4 'left_1': found a second run, expected one"):
+        read_wfcommons(write(tmp_path, data))
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the way to every value inside of a JSON value."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        yield (*path, key)
+        yield from places(inner, (*path, key))
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.4", "1.5"])
+@pytest.mark.parametrize("value", [None, True, -1, 0.5, 1e300, "", "x", [], ["x"], [[]], {}, {"id": "x"}])
+def test_whatever_stands_anywhere_is_read_or_refused(version: str, value: Any, tmp_path: Path) -> None:
+    source = NEW if version == "1.5" else old(version)
+    read, messages = 0, list[str]()
+    for place in places(source):
+        data = deepcopy(source)
+        at = data
+        for key in place[:-1]:
+            at = at[key]
+        at[place[-1]] = value
+        path = write(tmp_path, data)
+        try:
+            read_wfcommons(path)
+        except lt.InstanceError as error:
+            messages.append(str(error))
+        else:
+            read += 1
+    assert read
+    assert messages
+    assert all("found" in message and "expected" in message for message in messages)
 
 
 def test_unknown_option_and_missing_file(tmp_path: Path) -> None:
