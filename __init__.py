@@ -26,6 +26,7 @@ from .models.errors import (
 from .models.graph import Accounting, Graph, Mode, Op, Tensor
 from .models.machine import Access, Channel, ChannelGroup, Machine, Processor, Tier
 from .models.makespan import Makespan
+from .models.parallel_memory import Moment, ParallelMemory
 from .models.placement import Placement
 from .models.plan import Copy, Free, Plan, Resident, Run
 from .models.problem import Offsets, Peak
@@ -56,8 +57,10 @@ __all__ = [
     "Machine",
     "Makespan",
     "Mode",
+    "Moment",
     "Offsets",
     "Op",
+    "ParallelMemory",
     "Peak",
     "Placement",
     "Plan",

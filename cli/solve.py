@@ -21,8 +21,12 @@ OWN_FLAGS = {
     "offsets": ("capacity",),
     "placement": ("machine", "device", "host", "periodic", "whole"),
     "makespan": ("processors", "memory"),
+    "parallel-memory": ("processors",),
 }
-"""Flags that only one problem has: options of its instances."""
+"""Flags that only some problems have: options of their instances."""
+
+SHOWN_OPS = 8
+"""How many ops that run at one time are named."""
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -65,7 +69,10 @@ def add_parser(subparsers: Subparsers) -> None:
         "--whole", action="store_true", help="placement: copies move whole tensors, without interruption"
     )
     parser.add_argument(
-        "--processors", type=whole_number(1), metavar="N", help="makespan: identical processors (default 1)"
+        "--processors",
+        type=whole_number(1),
+        metavar="N",
+        help="makespan: identical processors (default 1); parallel-memory: at most (default any number)",
     )
     parser.add_argument(
         "--memory", type=size, metavar="SIZE", help="makespan: of all processors (default: no limit)"
@@ -138,12 +145,12 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"{args.certificate}: found an unknown ending, expected .json or .json.gz")
     if args.plan is not None:
         check_ending(args.problem, args.plan)
-    for owner, flags in OWN_FLAGS.items():
-        for flag in flags:
-            if getattr(args, flag) not in (None, False) and args.problem != owner:
-                raise UsageError(
-                    f"solve: found --{flag} with problem {args.problem}, expected it with {owner}"
-                )
+    for flag in sorted({flag for flags in OWN_FLAGS.values() for flag in flags}):
+        owners = [owner for owner, flags in OWN_FLAGS.items() if flag in flags]
+        if getattr(args, flag) not in (None, False) and args.problem not in owners:
+            raise UsageError(
+                f"solve: found --{flag} with problem {args.problem}, expected it with {' or '.join(owners)}"
+            )
     options = unique(args.solver_option, "--solver-option")
     find_method(args.problem, args.method)
     cores = available_cores()
@@ -248,6 +255,8 @@ def summary(result: Result, loaded: float, plan_path: str | None) -> list[tuple[
         rows += [(f"traffic {a}->{b}", exact_bytes(moved)) for (a, b), moved in verdict.traffic.items()]
     if isinstance(verdict, Verification) and verdict.valid and result.problem == "makespan":
         rows += [("peak", exact_bytes(peak)) for peak in verdict.peaks.values()]
+    if result.problem == "parallel-memory" and is_verified(result):
+        rows += witness_of_memory(result)
     rows.append(("verified", "yes" if is_verified(result) else "no"))
     seconds = {"load": loaded, **result.seconds}
     rows.append(("seconds", ", ".join(f"{phase} {value:.2f}" for phase, value in seconds.items())))
@@ -271,3 +280,17 @@ def compared_with_reference(result: Result) -> str:
         return text
     change = 100 * (result.objective - reference) / reference
     return f"{text}, {abs(change):.1f} % {'less' if change < 0 else 'more'} here"
+
+
+def witness_of_memory(result: Result) -> list[tuple[str, str]]:
+    """Return what has finished and what runs when a parallel schedule needs the most memory."""
+    from ..models.parallel_memory import ParallelMemory
+
+    assert result.graph is not None
+    moment = ParallelMemory(result.graph).read(result.plan)
+    names = [result.graph.ops[i].name for i in moment.running]
+    shown = ", ".join(names[:SHOWN_OPS]) + (", …" if len(names) > SHOWN_OPS else "")
+    return [
+        ("finished", f"{len(moment.finished)} ops"),
+        ("running", f"{len(names)} ops{': ' if names else ''}{shown}"),
+    ]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from .makespan import Makespan
+from .parallel_memory import ParallelMemory
 from .placement import Placement
 from .problem import Offsets, Peak
 
-PROBLEMS: dict[str, type[Peak] | type[Offsets] | type[Placement] | type[Makespan]] = {
+PROBLEMS: dict[str, type[Peak] | type[Offsets] | type[Placement] | type[Makespan] | type[ParallelMemory]] = {
     Peak.name: Peak,
     Offsets.name: Offsets,
     Placement.name: Placement,
     Makespan.name: Makespan,
+    ParallelMemory.name: ParallelMemory,
 }
 """CLI name of each problem."""

@@ -49,7 +49,7 @@ class Result:
     objective
         Recomputed by the verifier from the plan; None without a plan.
     bound
-        Proved lower bound; None if there is none.
+        Proved lower bound (of `parallel-memory`, which is maximized, upper bound); None if there is none.
     reason
         Why it stopped before a proof: "time", "memory", "interrupted", "crash", or None.
     proof
@@ -96,12 +96,12 @@ class Result:
 
     @property
     def gap(self) -> float | None:
-        """(objective - bound) / objective; 0 if both are 0; None if one is absent."""
+        """|objective - bound| / objective; 0 if both are 0; None if one is absent."""
         if self.objective is None or self.bound is None:
             return None
         if self.objective == self.bound:
             return 0.0
-        return (self.objective - self.bound) / self.objective if self.objective else None
+        return abs(self.objective - self.bound) / self.objective if self.objective else None
 
     def _repr_html_(self) -> str:
         """Return what notebooks show."""

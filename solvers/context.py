@@ -118,7 +118,7 @@ class Context:
         """
         answer = self.problem.read(item)
         value = self.problem.evaluate(answer)
-        if self.incumbent is None or value < self.incumbent:
+        if self.incumbent is None or self._is_above(self.incumbent, value):
             self.answer, self.incumbent = answer, value
             self._note()
         return value
@@ -126,7 +126,7 @@ class Context:
     def raise_bound(
         self, value: int, proof: str = "exact", *, kind: str | None = None, evidence: Any = None
     ) -> None:
-        """Take a proved lower bound on the objective if it is the best so far.
+        """Take a proved lower bound (an upper one if the objective is maximized) if it is the best so far.
 
         Parameters
         ----------
@@ -139,7 +139,7 @@ class Context:
         evidence
             What a certificate can be made from without proving it once more, or None.
         """
-        if self.bound is None or value > self.bound:
+        if self.bound is None or self._is_above(value, self.bound):
             self.bound, self.proof, self.bound_kind, self.evidence = value, proof, kind, evidence
             self._note()
 
@@ -158,11 +158,20 @@ class Context:
             raise UsageError(f"option {name}: found {text!r}, expected a positive integer")
         return int(text)
 
+    def _is_above(self, a: int, b: int) -> bool:
+        """Return whether a is worse than b as an objective, and so better as a bound."""
+        return a < b if is_maximized(self.problem) else a > b
+
     def _note(self) -> None:
         self.trace.append(TracePoint(self.elapsed(), self.incumbent, self.bound, self.bound_kind))
         known = [f"incumbent {self.incumbent}"] if self.incumbent is not None else []
         known += [f"bound {self.bound}"] if self.bound is not None else []
         self.progress(", ".join(known))
+
+
+def is_maximized(problem: Problem) -> bool:
+    """Return whether larger objectives are better: the problem says ``maximize``; most say nothing."""
+    return bool(getattr(problem, "maximize", False))
 
 
 def available_cores() -> int:

@@ -21,10 +21,17 @@ from ..models.problems import PROBLEMS
 from .method import Method
 from .methods_makespan import MAKESPAN_METHODS
 from .methods_offsets import OFFSETS_METHODS
+from .methods_parallel import PARALLEL_METHODS
 from .methods_peak import PEAK_METHODS
 from .methods_placement import PLACEMENT_METHODS
 
-METHODS = (*PEAK_METHODS, *OFFSETS_METHODS, *PLACEMENT_METHODS, *MAKESPAN_METHODS)
+METHODS = (
+    *PEAK_METHODS,
+    *OFFSETS_METHODS,
+    *PLACEMENT_METHODS,
+    *MAKESPAN_METHODS,
+    *PARALLEL_METHODS,
+)
 """The methods of the suite."""
 
 

@@ -16,7 +16,7 @@ from ..models.buffers import Buffers
 from ..models.errors import InstanceError, LowtideError, UsageError
 from ..models.problem import Problem
 from ..models.result import Result, Status
-from .context import Context, Outcome, available_cores
+from .context import Context, Outcome, available_cores, is_maximized
 from .method import Method
 from .registry import find_method
 
@@ -136,9 +136,10 @@ def _judge(problem: Problem, method: Method, context: Context, outcome: Outcome)
         status, detail = Status.FAILED, f"the plan does not verify: {judgement.violations[0].message}"
     elif outcome.reason == "crash":
         status = Status.FAILED
-    elif context.bound is not None and objective is not None and context.bound > objective:
+    elif _is_beyond(context.bound, objective, is_maximized(problem)):
+        side = "below" if is_maximized(problem) else "above"
         status = Status.FAILED
-        detail = f"the method claims the bound {context.bound} above the verified objective {objective}"
+        detail = f"the method claims the bound {context.bound} {side} the verified objective {objective}"
     elif outcome.infeasible:
         status = Status.FAILED if judgement is not None else Status.INFEASIBLE
         detail = "claimed infeasible, but a plan verifies" if judgement is not None else detail
@@ -167,6 +168,13 @@ def _judge(problem: Problem, method: Method, context: Context, outcome: Outcome)
         graph=getattr(problem, "graph", None),
         buffers=instance if isinstance(instance, Buffers) else None,
     )
+
+
+def _is_beyond(bound: int | None, objective: int | None, maximize: bool) -> bool:
+    """Return whether a bound contradicts a verified objective."""
+    if bound is None or objective is None:
+        return False
+    return bound < objective if maximize else bound > objective
 
 
 def _seconds(context: Context, solved: float) -> dict[str, float]:

@@ -67,6 +67,30 @@ def primal_values(
     return [float(x) for x in np.array(values) * scaled.unit]
 
 
+def vertex_values(
+    program: LinearProgram, context: Context, seconds: float
+) -> tuple[list[float], list[float]] | None:
+    """Return the values of variables and rows in an optimal vertex; None if none was found in time.
+
+    Interior point with crossover; units as for `primal_values` and `dual_values`.
+
+    Parameters
+    ----------
+    program, context, seconds
+        As for `dual_values`.
+    """
+    from highspy import HighsModelStatus
+
+    scaled = _Scaled(program)
+    highs = _solved(scaled, context, seconds, crossover="on")
+    if highs is None or highs.getModelStatus() != HighsModelStatus.kOptimal:
+        return None
+    solution = highs.getSolution()
+    primal = np.array(solution.col_value) * scaled.unit
+    dual = np.array(solution.row_dual) * scaled.cost_unit / scaled.scale
+    return [float(x) for x in primal], [float(y) for y in dual]
+
+
 class _Scaled:
     """A program in its units: variables, rows and costs of moderate size."""
 

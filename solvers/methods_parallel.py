@@ -1,0 +1,42 @@
+"""The methods of problems `parallel-memory` and `memory-edges`, in the order in which they are listed."""
+
+from __future__ import annotations
+
+from .method import PYOMO_SOLVER, Method
+
+_MARCHAL = "Marchal, Nagy, Simon and Vivien, IPDPS 2018"
+
+PARALLEL_METHODS = (
+    Method(
+        name="auto",
+        problem="parallel-memory",
+        run=".parallel_milp:solve_auto",
+        summary="minimum flow; if that leaves a gap, MILP",
+        exact=True,
+        engine="highs",
+    ),
+    Method(
+        name="flow",
+        problem="parallel-memory",
+        run=".parallel_flow:solve_flow",
+        summary="minimum flow; an upper bound where a tensor has several last accesses",
+        source=_MARCHAL,
+    ),
+    Method(
+        name="lp",
+        problem="parallel-memory",
+        run=".parallel_lp:solve_lp",
+        summary="linear program of the maximum topological cut; bounds as flow",
+        source=_MARCHAL,
+    ),
+    Method(
+        name="milp",
+        problem="parallel-memory",
+        run=".parallel_milp:solve_milp",
+        summary="MILP: exact also for shared tensors and a number of processors",
+        exact=True,
+        source="Bathie, Marchal, Robert and Thibault, 2020 (processors)",
+        options=(PYOMO_SOLVER,),
+        engine="highs",
+    ),
+)
