@@ -7,9 +7,9 @@
 4. If plan and bound are apart, more rounds.
 5. Where a plan has a few ns of stall that come from rounding only, once more with a margin behind each run.
 
-Plans cut tensors into byte ranges, so a problem with whole tensors gets bounds only. Where at some moment
-what must be somewhere fits nowhere, the problem is infeasible (`placement_room`). Where everything fits at
-every moment, but so tightly that nothing can move in the given number of rounds, there is no answer.
+Plans cut tensors into byte ranges, so a problem with whole tensors gets bounds only. Where what must start in
+some tiers does not fit there, the problem is infeasible (`placement_room`). Where everything fits at every
+moment, but so tightly that nothing can move in the given number of rounds, there is no answer.
 """
 
 from __future__ import annotations
