@@ -56,6 +56,44 @@ def test_options(tmp_path: Path) -> None:
         lt.load(f"{path}?sed=1")
 
 
+def test_a_task_behind_dummies_in_a_row_and_behind_what_it_reads(tmp_path: Path) -> None:
+    graph = lt.load(write(tmp_path, "5\n1 4 0\n2 0 1 1\n3 0 1 2\n4 4 1 3\n5 4 2 1 3\n"))
+    # What is read needs no control beside it.
+    assert [(o.name, o.reads, o.after) for o in graph.ops] == [
+        ("task 1", (), ()),
+        ("task 4", (), (0,)),
+        ("task 5", (0,), ()),
+    ]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_precedence_of_random_files_stays(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    n = rng.randint(1, 14)
+    label = rng.sample(range(1, 100), n)
+    before = [rng.sample(range(i), rng.randint(0, min(i, 3))) for i in range(n)]
+    time = [rng.randint(0, 2) for _ in range(n)]
+    time[rng.randrange(n)] = 1
+    rows = [
+        " ".join(map(str, (label[i], time[i], len(before[i]), *(label[p] for p in before[i]))))
+        for i in range(n)
+    ]
+    rng.shuffle(rows)
+    graph = lt.load(write(tmp_path, "\n".join([str(n), *rows])), data=rng.choice(["op", "edge"]))
+    above: list[set[int]] = []
+    for sources in before:
+        above.append(set(sources).union(*(above[p] for p in sources)))
+    expected = {
+        f"task {label[i]}": {f"task {label[p]}" for p in above[i] if time[p]} for i in range(n) if time[i]
+    }
+    writer = {t: op.name for op in graph.ops for t in op.writes}
+    found: dict[str, set[str]] = {}
+    for op in graph.ops:
+        direct = {writer[t] for t in op.reads} | {graph.ops[i].name for i in op.after}
+        found[op.name] = direct.union(*(found[name] for name in direct))
+    assert found == expected
+
+
 def test_data_on_edges_has_one_reader_each(tmp_path: Path) -> None:
     text = "3\n1 4 0\n2 4 1 1\n3 4 2 1 2\n"
     graph = lt.load(f"{write(tmp_path, text)}?data=edge")

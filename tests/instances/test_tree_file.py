@@ -52,6 +52,11 @@ def test_rows_in_any_order_and_units(tmp_path: Path) -> None:
     assert sum(t.nbytes for t in wide.tensors) == 8 * sum(t.nbytes for t in graph.tensors)
 
 
+@pytest.mark.parametrize(("time", "duration"), [("0", 1), ("2.4e-6", 2), ("2.5e-6", 3), ("3", 3_000_000)])
+def test_times_are_rounded_half_up(time: str, duration: int, tmp_path: Path) -> None:
+    assert lt.load(write(tmp_path, f"1 0 0 {time} 0")).ops[0].duration_ns == duration
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_every_random_tree_comes_back(seed: int, tmp_path: Path) -> None:
     drawn = lt.load(f"gen:intree?n=200&seed={seed}")
