@@ -4,6 +4,8 @@
 2. Bounds by windows and by linear programs in a thread of their own (with two threads or more), while
    the planner tries its other settings; with one thread the settings first, for half of the time.
 
+Whole tensors: then the local search over decisions.
+
 Single runs: bounds by windows, settings of the planner for a quarter of the time, then `slot-lp`, whose
 programs grow with the square of the ops, or where there are too many for that, bounds by prices.
 
@@ -13,6 +15,7 @@ Where the planner gets stuck, policies and local search make the plan.
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from dataclasses import replace
 
 from ..models.errors import UsageError
@@ -51,6 +54,7 @@ def solve_auto(problem: Placement, context: Context) -> Outcome:
         half = context.elapsed() + context.remaining() / 2
         try_settings(problem, context, lambda: context.expired or context.elapsed() > half)
         raise_by_samples(problem, context)
+        _search_whole(problem, context)
     else:
         failed: list[BaseException] = []
 
@@ -63,6 +67,7 @@ def solve_auto(problem: Placement, context: Context) -> Outcome:
         thread = threading.Thread(target=work, name="lowtide bounds", daemon=True)
         thread.start()
         try_settings(problem, context, lambda: context.expired)
+        _search_whole(problem, context)
         while thread.is_alive() and not context.closed and not context.expired:
             thread.join(0.1)  # in slices: Ctrl-C comes through
         stop_running(context)
@@ -80,9 +85,18 @@ def _single_run(problem: Placement, context: Context) -> Outcome:
         return Outcome()
     large = len(problem.graph.ops) > MOST_OPS
     outcome = raise_by_samples(problem, context) if large else solve_slots(problem, context)
+    if context.answer is not None:
+        _search_whole(problem, context)
     if context.answer is None and not context.expired and not outcome.infeasible:
         return _without_planner(problem, context, detail)
     return outcome if context.answer is not None or not detail else replace(outcome, detail=detail)
+
+
+def _search_whole(problem: Placement, context: Context) -> None:
+    """Search decisions on whole tensors, which the planner's settings and the slot model are too coarse for."""
+    if problem.whole and not context.closed and not context.expired:
+        with suppress(UsageError):  # a machine that the simulator does not serve
+            solve_local_search(problem, context)
 
 
 def _without_planner(problem: Placement, context: Context, why: str) -> Outcome:
