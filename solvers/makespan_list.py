@@ -17,7 +17,7 @@ from .algorithms.makespan.priorities import PRIORITIES, ranks
 from .context import Context, Outcome
 
 SMALL = 60
-"""Up to so many ops list schedules are made without a compiler."""
+"""Up to so many ops the first list schedules are made without a compiler."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,11 +29,13 @@ class Started:
     order: tuple[int, ...]
     """The fallback order."""
 
-    def list_schedule(self, rank: np.ndarray, order: Sequence[int] | None = None) -> Starts:
+    def list_schedule(
+        self, rank: np.ndarray, order: Sequence[int] | None = None, *, compiled: bool = True
+    ) -> Starts:
         """Return the safe list schedule of a ranking, in ns."""
         from .algorithms.makespan.list_kernel import schedule
 
-        run = schedule.py_func if self.data.n <= SMALL else schedule
+        run = schedule if compiled else schedule.py_func
         fallback = np.array(self.order if order is None else order, dtype=np.int64)
         return tuple(run(self.shop, fallback, rank).tolist())
 
@@ -102,5 +104,6 @@ def offer_lists(problem: Makespan, context: Context, started: Started, names: It
         if context.expired:
             return Outcome(reason="time")
         context.progress(f"list schedule by {name}")
-        context.offer(started.list_schedule(ranks(name, problem, started.data, started.order)))
+        rank = ranks(name, problem, started.data, started.order)
+        context.offer(started.list_schedule(rank, compiled=started.data.n > SMALL))
     return Outcome()

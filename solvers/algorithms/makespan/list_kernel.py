@@ -74,6 +74,10 @@ def schedule(shop: Shop, fallback: Integers, rank: Integers) -> Integers:
     waits = shop.waits.copy()
     start = np.full(n, np.int64(-1))
     change = np.zeros(n + 1, np.int64)
+    longest = np.int64(0)
+    for v in range(n):
+        longest = max(longest, tensor_at[v + 1] - tensor_at[v])
+    changed = np.empty(longest, np.int64)
     ready = np.empty(n, np.int64)
     count = 0
     for v in range(n):
@@ -98,7 +102,8 @@ def schedule(shop: Shop, fallback: Integers, rank: Integers) -> Integers:
                                 freed += size[tensors[x]]
                     go = now + alloc[v] - freed <= memory
                 if go and q > first:
-                    change[first] = gain[v]
+                    change[first] += gain[v]
+                    changes = 0
                     for x in range(tensor_at[v], tensor_at[v + 1]):
                         t = tensors[x]
                         if places[last[t] - 1] == q:
@@ -109,19 +114,22 @@ def schedule(shop: Shop, fallback: Integers, rank: Integers) -> Integers:
                             if y >= row[t]:
                                 dies = places[y] if replace else places[y] + 1
                             change[dies] -= size[t]
+                            changed[changes] = dies
+                            changes += 1
                     more = np.int64(0)
                     for k in range(first, q):
                         more += change[k]
                         if need[k] + more > memory and not started[fallback[k]]:
                             go = False
                             break
-                    more = np.int64(0)
-                    for k in range(first, q):
-                        more += change[k]
-                        change[k] = 0
-                        if go:
+                    if go:
+                        more = np.int64(0)
+                        for k in range(first, q):
+                            more += change[k]
                             need[k] += more
-                    change[q] = 0
+                    change[first] = 0
+                    for c in range(changes):
+                        change[changed[c]] = 0
                 if not go:
                     ready[kept] = v
                     kept += 1
