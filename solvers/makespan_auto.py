@@ -13,7 +13,7 @@ from ..formulations.makespan_cpsat import LARGEST_AREA, RESERVOIR
 from ..formulations.makespan_data import makespan_data
 from ..models.makespan import Makespan
 from .algorithms.makespan.local_search import improve
-from .algorithms.makespan.priorities import PRIORITIES, ranks
+from .algorithms.makespan.priorities import MIXES, PRIORITIES, mixed, ranks
 from .context import Context, Outcome
 from .engines.cpsat import check_options
 from .makespan_cpsat import solve_model
@@ -75,8 +75,9 @@ def search(problem: Makespan, context: Context, started: Started, *, part: float
     """Run the local search for a part of the time that is left, from the best list schedule."""
     until = context.elapsed() + part * context.remaining()
     tried = [ranks(name, problem, started.data, started.order) for name in PRIORITIES]
-    rank = min(tried, key=lambda r: problem.evaluate(started.list_schedule(r)))
+    tried += [mixed(weight, started.data, started.order) for weight in MIXES]
     context.progress("local search")
+    rank = min(tried, key=lambda r: context.offer(started.list_schedule(r)))
     improve(
         problem,
         decode=started.list_schedule,

@@ -26,6 +26,9 @@ HOTTEST, COLDEST = 0.01, 0.0005
 ROUND = 400
 """Moves from the hottest to the coldest temperature, then again."""
 
+JITTER = 0.5
+"""Part of the moves of rankings that change many places a little; the others change few."""
+
 Decode = Callable[[Integers, Sequence[int]], Starts]
 
 
@@ -73,7 +76,7 @@ def improve(
         if problem.memory is not None and rng.random() < 0.3:
             new_fallback = _moved(problem, fallback, rng)
         else:
-            new_ranking = _shuffled(ranking, rng)
+            new_ranking = (_jittered if rng.random() < JITTER else _shuffled)(ranking, rng)
         places = np.empty(n, dtype=np.int64)
         places[new_ranking] = np.arange(n)
         starts = decode(places, new_fallback)
@@ -89,6 +92,18 @@ def improve(
 
 def _fits(problem: Makespan, order: Sequence[int]) -> bool:
     return problem.memory is None or sequential_memory(problem.graph).peak(order) <= problem.memory
+
+
+def _jittered(ranking: list[int], rng: Random) -> list[int]:
+    """Return the ranking with the ops of a window in another order, none far from its place."""
+    n = len(ranking)
+    width = max(2, int(n ** rng.random()))
+    low = rng.randrange(max(1, n - width + 1))
+    reach = max(2.0, width ** rng.random())
+    keys = [k + reach * rng.random() for k in range(width)]
+    window = ranking[low : low + width]
+    order = sorted(range(len(window)), key=keys.__getitem__)
+    return [*ranking[:low], *(window[k] for k in order), *ranking[low + width :]]
 
 
 def _shuffled(ranking: list[int], rng: Random) -> list[int]:

@@ -53,6 +53,21 @@ PRIORITIES: dict[str, tuple[Keys, str]] = {
 """Keys by name, smallest first; ties by the reference order."""
 
 
+MIXES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
+"""Weights of the fallback order, against the longest chain, among the first rankings of the local search."""
+
+
+def mixed(weight: float, data: MakespanData, order: Sequence[int]) -> Integers:
+    """Return a ranking between the longest chain (weight 0) and the fallback order (weight 1)."""
+    place = np.empty(data.n)
+    place[list(order)] = np.arange(data.n) / data.n
+    chain = np.array(data.duration) + np.array(data.tail)
+    rank = np.empty(data.n, dtype=np.int64)
+    keys = weight * place - (1 - weight) * chain / chain.max()
+    rank[np.argsort(keys, kind="stable")] = np.arange(data.n)
+    return rank
+
+
 def ranks(name: str, problem: Makespan, data: MakespanData, order: Sequence[int]) -> Integers:
     """Return the rank of each op, all different."""
     keys = PRIORITIES[name][0](problem, data, order)
