@@ -26,6 +26,7 @@ from .models.errors import (
 from .models.graph import Accounting, Graph, Mode, Op, Tensor
 from .models.machine import Access, Channel, ChannelGroup, Machine, Processor, Tier
 from .models.makespan import Makespan
+from .models.memory_edges import Edges, MemoryEdges
 from .models.parallel_memory import Moment, ParallelMemory
 from .models.placement import Placement
 from .models.plan import Copy, Free, Plan, Resident, Run
@@ -49,6 +50,7 @@ __all__ = [
     "Channel",
     "ChannelGroup",
     "Copy",
+    "Edges",
     "Free",
     "Gap",
     "Graph",
@@ -56,6 +58,7 @@ __all__ = [
     "LowtideError",
     "Machine",
     "Makespan",
+    "MemoryEdges",
     "Mode",
     "Moment",
     "Offsets",

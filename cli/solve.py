@@ -21,7 +21,8 @@ OWN_FLAGS = {
     "offsets": ("capacity",),
     "placement": ("machine", "device", "host", "periodic", "whole"),
     "makespan": ("processors", "memory"),
-    "parallel-memory": ("processors",),
+    "parallel-memory": ("processors", "bound", "apply"),
+    "memory-edges": ("bound", "apply"),
 }
 """Flags that only some problems have: options of their instances."""
 
@@ -77,6 +78,15 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--memory", type=size, metavar="SIZE", help="makespan: of all processors (default: no limit)"
     )
+    parser.add_argument(
+        "--bound",
+        type=size,
+        metavar="SIZE",
+        help="parallel-memory: edges to add so that no parallel schedule needs more (problem memory-edges)",
+    )
+    parser.add_argument(
+        "--apply", metavar="FILE", help="memory-edges: write the graph with its new edges, .json(.gz)"
+    )
     parser.add_argument("--method", default="auto", help="see lowtide list methods (default auto)")
     parser.add_argument(
         "--time-limit",
@@ -131,7 +141,7 @@ def run(args: argparse.Namespace) -> int:
     from ..solvers.registry import find_method
     from ..solvers.solve import solve
 
-    for path in (args.plan, args.log, args.certificate):
+    for path in (args.plan, args.log, args.certificate, args.apply):
         if path is not None:
             check_writable(path)
     certified = (args.certificate, args.certificate_limit) != (None, None)
@@ -151,6 +161,10 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError(
                 f"solve: found --{flag} with problem {args.problem}, expected it with {' or '.join(owners)}"
             )
+    if args.problem == "parallel-memory" and (args.bound, args.apply) != (None, None):
+        if args.processors is not None:
+            raise UsageError("solve: found --bound with --processors, expected one of them")
+        args.problem = "memory-edges"
     options = unique(args.solver_option, "--solver-option")
     find_method(args.problem, args.method)
     cores = available_cores()
@@ -160,7 +174,7 @@ def run(args: argparse.Namespace) -> int:
     given = {
         flag: value
         for flag in OWN_FLAGS.get(args.problem, ())
-        if (value := getattr(args, flag)) not in (None, False)
+        if flag != "apply" and (value := getattr(args, flag)) not in (None, False)
     }
     problem = load_problem(args.problem, args.spec, **given)
     if isinstance(problem, Offsets):
@@ -198,6 +212,8 @@ def run(args: argparse.Namespace) -> int:
     if args.plan is not None and is_verified(result):
         write_answer(result, args.plan)
         plan_path = args.plan
+    if args.apply is not None and is_verified(result):
+        write_with_edges(result, args.apply)
     if args.json:
         emit_json(run_record(result, loaded, plan_path))
     else:
@@ -257,6 +273,8 @@ def summary(result: Result, loaded: float, plan_path: str | None) -> list[tuple[
         rows += [("peak", exact_bytes(peak)) for peak in verdict.peaks.values()]
     if result.problem == "parallel-memory" and is_verified(result):
         rows += witness_of_memory(result)
+    if result.edges is not None and result.graph is not None:
+        rows.append(("edges", edges_shown(result)))
     rows.append(("verified", "yes" if is_verified(result) else "no"))
     seconds = {"load": loaded, **result.seconds}
     rows.append(("seconds", ", ".join(f"{phase} {value:.2f}" for phase, value in seconds.items())))
@@ -294,3 +312,23 @@ def witness_of_memory(result: Result) -> list[tuple[str, str]]:
         ("finished", f"{len(moment.finished)} ops"),
         ("running", f"{len(names)} ops{': ' if names else ''}{shown}"),
     ]
+
+
+def edges_shown(result: Result) -> str:
+    """Return how many edges were added, and the first ones by the names of their ops."""
+    assert result.graph is not None
+    assert result.edges is not None
+    ops = result.graph.ops
+    names = [f"{ops[i].name} -> {ops[j].name}" for i, j in result.edges[:SHOWN_OPS]]
+    shown = ", ".join(names) + (", …" if len(result.edges) > SHOWN_OPS else "")
+    return f"{len(result.edges)}{': ' if names else ''}{shown}"
+
+
+def write_with_edges(result: Result, path: str) -> None:
+    """Write the graph with the edges that were added."""
+    from ..instances import write_graph
+    from ..models.memory_edges import apply_edges
+
+    assert result.graph is not None
+    assert result.edges is not None
+    write_graph(apply_edges(result.graph, result.edges), path)

@@ -166,7 +166,7 @@ def build(graph: Graph, edges: Sequence[Arc] = (), descendants: Sequence[int] | 
         demand(2 * i, 2 * i + 1, most_workspace(graph, i)[0])
     orders += [(2 * i + 1, 2 * j) for i, some in enumerate(precedence(graph).successors) for j in some]  # (2)
     orders += [(2 * i + 1, 2 * j) for i, j in edges]
-    accessors, writers = _accesses(graph)
+    accessors, writers = accesses(graph)
     for t, tensor in enumerate(graph.tensors):
         if not tensor.nbytes or not (accessors[t] or (tensor.initial and tensor.final)):
             continue
@@ -196,7 +196,7 @@ def build(graph: Graph, edges: Sequence[Arc] = (), descendants: Sequence[int] | 
     )
 
 
-def _accesses(graph: Graph) -> tuple[list[list[int]], list[list[int]]]:
+def accesses(graph: Graph) -> tuple[list[list[int]], list[list[int]]]:
     """Return the ops that access each tensor, and those that write it, ascending."""
     accessors: list[list[int]] = [[] for _ in graph.tensors]
     writers: list[list[int]] = [[] for _ in graph.tensors]

@@ -5,19 +5,23 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from ..models.errors import InstanceError, UsageError
+from ..models.memory_edges import MemoryEdges
 from ..models.parallel_memory import ParallelMemory
+from ..models.units import parse_bytes
 from .load import load
 from .options import Parameter, typed_options
 from .spec import Spec, parse_spec
 
 _PROCESSORS = {"processors": Parameter(1, "ops that run at one time at most", least=1)}
+_BOUND = "bound"
 
 
 def load_parallel_memory(spec: str | os.PathLike[str], **options: object) -> ParallelMemory:
-    """Return the problem that a specification names.
+    """Return the problem of the largest parallel memory that a specification names.
 
-    Besides the options of the graph, in the specification or as keywords: ``processors=N``, how many ops
-    run at one time at most (default: any number).
+    Besides the options of the graph, in the specification or as keywords: ``processors=N``, how many ops run
+    at one time at most (default: any number).
 
     Raises
     ------
@@ -31,11 +35,45 @@ def load_parallel_memory(spec: str | os.PathLike[str], **options: object) -> Par
     """
     parsed = parse_spec(spec)
     given = {**parsed.options, **options}
-    where = str(Spec(parsed.scheme, parsed.name, {k: str(v) for k, v in given.items()}))
     own = {k: v for k, v in given.items() if k in _PROCESSORS}
-    values = typed_options(own, _PROCESSORS, where)
-    rest = {k: v for k, v in given.items() if k not in _PROCESSORS}
-    graph = load(
-        Path(parsed.name) if parsed.scheme == "path" else str(Spec(parsed.scheme, parsed.name)), **rest
-    )
+    values = typed_options(own, _PROCESSORS, _shown(parsed, given))
+    graph = load(_bare(parsed), **{k: v for k, v in given.items() if k not in _PROCESSORS})
     return ParallelMemory(graph, processors=int(values["processors"]) if own else None)
+
+
+def load_memory_edges(spec: str | os.PathLike[str], **options: object) -> MemoryEdges:
+    """Return the problem of edges that bound parallel memory that a specification names.
+
+    Besides the options of the graph, in the specification or as keywords: ``bound=SIZE``, such as ``12GiB``.
+
+    Raises
+    ------
+    InstanceError
+        If the graph cannot be loaded, an option is unknown or wrong, or there is no bound.
+
+    Examples
+    --------
+    >>> load_memory_edges("gen:chain?n=5&bound=1KiB").bound
+    1024
+    """
+    parsed = parse_spec(spec)
+    given = {**parsed.options, **options}
+    bound = given.pop(_BOUND, None)
+    if bound is None:
+        raise InstanceError(
+            f"instance {_shown(parsed, given)!r}, bound: found none, expected a size such as bound=12GiB"
+        )
+    if not isinstance(bound, int):
+        try:
+            bound = parse_bytes(str(bound))
+        except UsageError as error:
+            raise InstanceError(f"instance {_shown(parsed, given)!r}, bound: {error}") from None
+    return MemoryEdges(load(_bare(parsed), **given), bound=bound)
+
+
+def _bare(parsed: Spec) -> str | Path:
+    return Path(parsed.name) if parsed.scheme == "path" else str(Spec(parsed.scheme, parsed.name))
+
+
+def _shown(parsed: Spec, given: dict[str, object]) -> str:
+    return str(Spec(parsed.scheme, parsed.name, {k: str(v) for k, v in given.items()}))

@@ -6,6 +6,7 @@ import os
 
 from ..models.errors import UsageError
 from ..models.makespan import Makespan
+from ..models.memory_edges import MemoryEdges
 from ..models.parallel_memory import ParallelMemory
 from ..models.placement import Placement
 from ..models.problem import Offsets, Origin, Peak
@@ -13,11 +14,11 @@ from ..models.problems import PROBLEMS
 from .load import load
 from .load_buffers import load_buffers_and_plan
 from .load_makespan import load_makespan
-from .load_parallel_memory import load_parallel_memory
+from .load_parallel_memory import load_memory_edges, load_parallel_memory
 from .load_placement import load_placement
 from .strict_json import nearest
 
-AnyProblem = Peak | Offsets | Placement | Makespan | ParallelMemory
+AnyProblem = Peak | Offsets | Placement | Makespan | ParallelMemory | MemoryEdges
 
 
 def load_problem(name: str, spec: str | os.PathLike[str], **options: object) -> AnyProblem:
@@ -58,4 +59,6 @@ def load_problem(name: str, spec: str | os.PathLike[str], **options: object) -> 
         return load_makespan(spec, **options)
     if name == ParallelMemory.name:
         return load_parallel_memory(spec, **options)
+    if name == MemoryEdges.name:
+        return load_memory_edges(spec, **options)
     raise UsageError(f"problem: found {name!r}, {nearest(name, PROBLEMS)}")

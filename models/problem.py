@@ -37,6 +37,7 @@ class Judgement:
     verification: Verification | AllocationVerdict
     plan: Plan | None = None
     allocation: Mapping[str, int] | None = None
+    edges: tuple[tuple[int, int], ...] | None = None
 
     @property
     def violations(self) -> tuple[Violation, ...]:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from .makespan import Makespan
+from .memory_edges import MemoryEdges
 from .parallel_memory import ParallelMemory
 from .placement import Placement
 from .problem import Offsets, Peak
 
-PROBLEMS: dict[str, type[Peak] | type[Offsets] | type[Placement] | type[Makespan] | type[ParallelMemory]] = {
+PROBLEMS: dict[
+    str,
+    type[Peak] | type[Offsets] | type[Placement] | type[Makespan] | type[ParallelMemory] | type[MemoryEdges],
+] = {
     Peak.name: Peak,
     Offsets.name: Offsets,
     Placement.name: Placement,
     Makespan.name: Makespan,
     ParallelMemory.name: ParallelMemory,
+    MemoryEdges.name: MemoryEdges,
 }
 """CLI name of each problem."""

@@ -67,6 +67,8 @@ class Result:
         Incumbent, bound and its kind over time.
     allocation
         Offset by buffer id, of problem `offsets`.
+    edges
+        Pairs of ops, of problem `memory-edges`: the first must end before the second starts.
     certificate
         What became of the certificate of the bound, if one was asked for: ``path`` (None if none was
         written), ``kind``, ``bytes``, ``checked``, ``detail``; or None.
@@ -85,6 +87,7 @@ class Result:
     evidence: Any = field(default=None, repr=False)
     plan: Plan | None = None
     allocation: Mapping[str, int] | None = field(default=None, repr=False)
+    edges: tuple[tuple[int, int], ...] | None = field(default=None, repr=False)
     detail: str = ""
     seconds: Mapping[str, float] = field(default_factory=dict)
     trace: tuple[TracePoint, ...] = ()
@@ -126,6 +129,7 @@ class Result:
             "detail": self.detail,
             "seconds": {k: round(v, 6) for k, v in self.seconds.items()},
             "trace": [[round(p.seconds, 6), p.incumbent, p.bound, p.bound_kind] for p in self.trace],
+            **({} if self.edges is None else {"edges": [list(edge) for edge in self.edges]}),
             "certificate": None if self.certificate is None else dict(self.certificate),
             "versions": dict(self.versions),
             "plan": plan,

@@ -39,4 +39,36 @@ PARALLEL_METHODS = (
         options=(PYOMO_SOLVER,),
         engine="highs",
     ),
+    Method(
+        name="auto",
+        problem="memory-edges",
+        run=".memory_edges_milp:solve_auto",
+        summary="best of the four heuristics; on small graphs the MILP",
+        engine="highs",
+    ),
+    Method(
+        name="milp",
+        problem="memory-edges",
+        run=".memory_edges_milp:solve_milp",
+        summary="MILP with the flow that proves the bound inside; small graphs",
+        exact=True,
+        source=_MARCHAL,
+        options=(PYOMO_SOLVER,),
+        engine="highs",
+    ),
+    *(
+        Method(
+            name=name,
+            problem="memory-edges",
+            run=f".memory_edges:solve_{name.replace('-', '_')}",
+            summary=summary,
+            source=_MARCHAL,
+        )
+        for name, summary in (
+            ("min-levels", "edges that make the shortest path through them, against each too large moment"),
+            ("respect-order", "edges that agree with an order of small peak; fails only if there is none"),
+            ("max-size", "edges between the ops that hold and allocate the most bytes together"),
+            ("max-min-size", "edges between the ops that hold and allocate the most bytes each"),
+        )
+    ),
 )

@@ -160,6 +160,7 @@ def _judge(problem: Problem, method: Method, context: Context, outcome: Outcome)
         evidence=context.evidence,
         plan=None if judgement is None else judgement.plan,
         allocation=None if judgement is None else judgement.allocation,
+        edges=None if judgement is None else judgement.edges,
         detail=detail,
         seconds=_seconds(context, solved),
         trace=tuple(context.trace),

@@ -32,7 +32,14 @@ RECORD = {
 
 def test_list_has_problems_methods_and_instances(tmp_path: Path) -> None:
     found = answer("list", cwd=tmp_path)
-    assert [row["name"] for row in found["problems"]] == ["peak", "offsets", "placement", "makespan"]
+    assert [row["name"] for row in found["problems"]] == [
+        "peak",
+        "offsets",
+        "placement",
+        "makespan",
+        "parallel-memory",
+        "memory-edges",
+    ]
     assert {"auto", "reference", "greedy"} <= {row["name"] for row in found["methods"]}
     assert "catalogue:diamond" in {row["instance"] for row in found["instances"]}
 

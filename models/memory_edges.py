@@ -1,0 +1,197 @@
+"""The problem of bounding parallel memory: precedence edges after which no parallel schedule exceeds a bound.
+
+A runtime that schedules dynamically obeys the precedence and nothing else. Edges between ops take away the
+schedules that need too much memory; the price is a longer critical path, the least time in which the graph
+runs on any number of processors. Deciding whether edges exist is NP-complete (Marchal, Nagy, Simon and
+Vivien, IPDPS 2018).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from .errors import InstanceError
+from .graph import Graph
+from .parallel_lowering import lower_starts
+from .parallel_memory import Moment, check_modes, moment_bytes
+from .precedence import precedence
+from .problem import Judgement
+from .verdict import Violation, sorted_violations
+from .verify import verify
+from .verify_flow import FlowCertificate, verify_flow
+
+Edge = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edges:
+    """Further precedence (i must end before j starts), and the flow that proves what it is good for."""
+
+    edges: tuple[Edge, ...]
+    flow: FlowCertificate
+
+
+@dataclass(frozen=True)
+class MemoryEdges:
+    """Shortest critical path with edges added so that no parallel schedule exceeds a memory bound.
+
+    An answer proves with a flow (`lowtide.models.verify_flow`) that no schedule exceeds the bound; where
+    tensors have several last accesses there may be edges that suffice and that no flow proves.
+
+    Parameters
+    ----------
+    graph
+        Every op may run on any processor.
+    bound
+        Bytes, at least 0.
+
+    Raises
+    ------
+    InstanceError
+        If `bound` is negative, or a mode names processors or tiers.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> result = lt.solve(lt.MemoryEdges(lt.load("catalogue:harpoon"), bound=20), "respect-order")
+    >>> result.status, result.objective, len(result.edges)
+    (<Status.FEASIBLE: 'feasible'>, 9, 4)
+    """
+
+    graph: Graph
+    bound: int
+    name: ClassVar[str] = "memory-edges"
+    unit: ClassVar[str] = "ns"
+
+    def __post_init__(self) -> None:
+        if self.bound < 0:
+            raise InstanceError(f"{self.name}, bound: found {self.bound}, expected at least 0 bytes")
+        check_modes(self.graph, self.name)
+
+    @property
+    def instance(self) -> Graph:
+        """The graph."""
+        return self.graph
+
+    def read(self, item: object) -> Edges:
+        """Return edges with their flow; the verifier looks at them in `judge`.
+
+        Raises
+        ------
+        InstanceError
+            If it is something else, or the edges dangle or close a cycle.
+        """
+        if not isinstance(item, Edges):
+            raise InstanceError(f"found {type(item).__name__}, expected Edges")
+        earliest_starts(self.graph, item.edges)
+        return item
+
+    def evaluate(self, answer: Edges) -> int:
+        """Return the critical path in ns."""
+        starts = earliest_starts(self.graph, answer.edges)
+        return max((s + shortest_mode(self.graph, i)[0] for i, s in enumerate(starts)), default=0)
+
+    def satisfied(self, objective: int) -> bool:
+        """Return False: a shorter critical path is always welcome."""
+        return False
+
+    def impossible(self) -> str | None:
+        """Return that the initial tensors exceed the bound before any op runs, if they do."""
+        first = moment_bytes(self.graph, Moment(finished=(), running=()))
+        if first <= self.bound:
+            return None
+        return f"before any op runs the initial tensors need {first} bytes, above the bound {self.bound}"
+
+    def judge(self, answer: Edges) -> Judgement:
+        """Verify the schedule that starts each op as early as the edges let it, and the flow."""
+        starts = earliest_starts(self.graph, answer.edges)
+        modes = [shortest_mode(self.graph, i)[1] for i in range(len(starts))]
+        plan = lower_starts(self.graph, starts, modes, self.bound)
+        verdict = verify(self.graph, plan, rerun=False)
+        wrong = [*verify_flow(self.graph, answer.edges, answer.flow)]
+        if answer.flow.value > self.bound:
+            said = f"the flow proves {answer.flow.value} bytes, expected at most the bound {self.bound}"
+            wrong.append(Violation(kind="flow", message=said))
+        if wrong:
+            verdict = replace(verdict, violations=sorted_violations([*verdict.violations, *wrong]))
+        objective = verdict.makespan if verdict.valid else None
+        return Judgement(objective=objective, verification=verdict, plan=plan, edges=answer.edges)
+
+
+def shortest_mode(graph: Graph, i: int) -> tuple[int, int]:
+    """Return ns and number of the shortest mode of op i."""
+    return min((mode.duration_ns, k) for k, mode in enumerate(graph.ops[i].all_modes))
+
+
+def order_with(graph: Graph, edges: Sequence[Edge]) -> list[int]:
+    """Return an order of the ops that obeys the precedence and further edges, lowest index first.
+
+    Raises
+    ------
+    InstanceError
+        If an edge dangles, or they close a cycle.
+    """
+    from heapq import heapify, heappop, heappush
+
+    n = len(graph.ops)
+    later: list[set[int]] = [set(some) for some in precedence(graph).successors]
+    for i, j in edges:
+        if not (0 <= i < n and 0 <= j < n):
+            raise InstanceError(f"edge [{i}, {j}]: found an unknown op, expected ops in [0, {n})")
+        later[i].add(j)
+    waits = [0] * n
+    for some in later:
+        for j in some:
+            waits[j] += 1
+    ready = [i for i in range(n) if not waits[i]]
+    heapify(ready)
+    order = []
+    while ready:
+        i = heappop(ready)
+        order.append(i)
+        for j in later[i]:
+            waits[j] -= 1
+            if not waits[j]:
+                heappush(ready, j)
+    if len(order) < n:
+        raise InstanceError(f"edges: found a cycle through op {waits.index(max(waits))}, expected none")
+    return order
+
+
+def earliest_starts(graph: Graph, edges: Sequence[Edge]) -> list[int]:
+    """Return when each op starts at the earliest on any number of processors, in ns."""
+    starts = [0] * len(graph.ops)
+    later: list[list[int]] = [list(some) for some in precedence(graph).successors]
+    for i, j in edges:
+        if 0 <= i < len(later):
+            later[i].append(j)
+    for i in order_with(graph, edges):
+        for j in later[i]:
+            starts[j] = max(starts[j], starts[i] + shortest_mode(graph, i)[0])
+    return starts
+
+
+def apply_edges(graph: Graph, edges: Sequence[Edge]) -> Graph:
+    """Return the graph with the edges among its ``after``, its ops in an order that obeys them.
+
+    Raises
+    ------
+    InstanceError
+        If an edge dangles, or they close a cycle.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> graph = lt.load("gen:chain?n=3&seed=1")
+    >>> apply_edges(graph, [(0, 2)]).ops[2].after
+    (0,)
+    """
+    order = order_with(graph, edges)
+    place = {i: k for k, i in enumerate(order)}
+    before: dict[int, set[int]] = {i: set(graph.ops[i].after) for i in order}
+    for i, j in edges:
+        before[j].add(i)
+    ops = tuple(replace(graph.ops[i], after=tuple(sorted(place[j] for j in before[i]))) for i in order)
+    return replace(graph, ops=ops, source=None, provenance={**graph.provenance, "memory_edges": len(edges)})

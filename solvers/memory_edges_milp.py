@@ -1,0 +1,94 @@
+"""Edges that bound parallel memory: the MILP, and the method that takes heuristics first."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ..formulations import memory_edges_milp, parallel_cut
+from ..models.memory_edges import Edges, MemoryEdges
+from .context import Context, Outcome
+from .engines import highs, pyomo_solver
+from .engines.memory import refuse_if_too_large
+from .memory_edges import RULES, offer_rule, order_within, raise_path_bound
+from .parallel_flow import largest_cut
+
+_OWN_OPTIONS = ("solver",)
+
+_BYTES_PER_TERM = 1500
+
+_LARGEST_MILP = 14
+"""Ops up to which `auto` takes the MILP: beyond, it rarely improves on the heuristics within a minute."""
+
+
+def solve_milp(problem: MemoryEdges, context: Context) -> Outcome:
+    """Solve the MILP; option ``solver`` names another solver that Pyomo finds.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> result = lt.solve(lt.MemoryEdges(lt.load("catalogue:diamond"), bound=10**9), "milp", threads=1)
+    >>> result.status, result.edges
+    (<Status.OPTIMAL: 'optimal'>, ())
+    """
+    name = context.options.get("solver", "highs")
+    if name == "highs":
+        highs.check_options(context.options, _OWN_OPTIONS)
+    else:
+        pyomo_solver.check_available(name)
+    what = "the MILP of edges"
+    refused = refuse_if_too_large(
+        memory_edges_milp.size(problem.graph), bytes_per_term=_BYTES_PER_TERM, context=context, what=what
+    )
+    if refused is not None:
+        return refused
+    raise_path_bound(problem, context)
+    began = time.perf_counter()
+    built = memory_edges_milp.build(problem.graph, problem.bound)
+    context.build_seconds = (context.build_seconds or 0.0) + time.perf_counter() - began
+    context.progress(f"{what}: built in {context.build_seconds:.2f} s")
+
+    def decode(value: Callable[[Any], float]) -> Edges | None:
+        edges = memory_edges_milp.decode(built, problem.graph, value)
+        flow = largest_cut(parallel_cut.build(problem.graph, edges)).flow
+        return Edges(edges=tuple(edges), flow=flow) if flow.value <= problem.bound else None
+
+    solve: Callable[..., Outcome] = highs.solve_highs if name == "highs" else pyomo_solver.solve_pyomo
+    outcome = solve(built.model, context, decode=decode, to_objective=lambda ns: ns, own_options=_OWN_OPTIONS)
+    if outcome.infeasible and parallel_cut.build(problem.graph).shared:
+        return Outcome(detail="no edges let a flow prove the bound; others may suffice (shared tensors)")
+    return outcome
+
+
+def solve_auto(problem: MemoryEdges, context: Context) -> Outcome:
+    """Take the best of the four heuristics and, on small graphs, the MILP.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> lt.solve(lt.MemoryEdges(lt.load("catalogue:harpoon"), bound=2), threads=1).status
+    <Status.INFEASIBLE: 'infeasible'>
+    """
+    raise_path_bound(problem, context)
+    edges: tuple[tuple[int, int], ...] = ()
+    flow = largest_cut(parallel_cut.build(problem.graph)).flow
+    if flow.value <= problem.bound:
+        context.offer(Edges(edges=edges, flow=flow))
+        return Outcome(detail="no edges are needed")
+    found = order_within(problem, context)
+    if isinstance(found, Outcome) and found.infeasible:
+        return found
+    outcome = Outcome()
+    for rule in RULES:
+        if context.closed:
+            return Outcome()
+        if rule == "respect-order" and isinstance(found, Outcome):
+            continue
+        outcome = offer_rule(problem, context, rule, () if isinstance(found, Outcome) else found)
+        context.progress(f"{rule}: {outcome.detail or 'within the bound'}")
+    if context.closed or context.expired:
+        return outcome
+    if len(problem.graph.ops) <= _LARGEST_MILP:
+        return solve_milp(problem, context)
+    return Outcome(reason="time" if context.expired else None)
