@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .certificates import LIMIT, certificate_line, with_certificate
 from .output import emit_json, emit_pairs, note
+from .parallel import PARALLEL, parallel_rows, simulated, write_with_edges
 from .parser import SPEC_HELP, add_verb, key_value, seconds_or_none, size, unique, whole_number
 from .progress import Progress
 
@@ -21,13 +22,10 @@ OWN_FLAGS = {
     "offsets": ("capacity",),
     "placement": ("machine", "device", "host", "periodic", "whole"),
     "makespan": ("processors", "memory"),
-    "parallel-memory": ("processors", "bound", "apply"),
-    "memory-edges": ("bound", "apply"),
+    "parallel-memory": ("processors", "bound", "apply", "simulate"),
+    "memory-edges": ("bound", "apply", "simulate"),
 }
 """Flags that only some problems have: options of their instances."""
-
-SHOWN_OPS = 8
-"""How many ops that run at one time are named."""
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -46,6 +44,7 @@ def add_parser(subparsers: Subparsers) -> None:
             "lowtide solve offsets plan.json --plan allocated.json",
             "lowtide solve placement graph.json.gz --machine a100-40g-pcie3 --device 24GiB --periodic",
             "lowtide solve makespan graph.json.gz --processors 4 --memory 12GiB --plan schedule.json",
+            "lowtide solve parallel-memory graph.json.gz --bound 12GiB --apply new.json.gz --simulate 1000",
             "lowtide solve placement graph.json.gz --machine m.toml --periodic --certificate proof.json.gz",
         ],
     )
@@ -86,6 +85,12 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     parser.add_argument(
         "--apply", metavar="FILE", help="memory-edges: write the graph with its new edges, .json(.gz)"
+    )
+    parser.add_argument(
+        "--simulate",
+        type=whole_number(1),
+        metavar="RUNS",
+        help="parallel-memory: also run the graph as often with random durations, and show the memory",
     )
     parser.add_argument("--method", default="auto", help="see lowtide list methods (default auto)")
     parser.add_argument(
@@ -174,7 +179,7 @@ def run(args: argparse.Namespace) -> int:
     given = {
         flag: value
         for flag in OWN_FLAGS.get(args.problem, ())
-        if flag != "apply" and (value := getattr(args, flag)) not in (None, False)
+        if flag not in ("apply", "simulate") and (value := getattr(args, flag)) not in (None, False)
     }
     problem = load_problem(args.problem, args.spec, **given)
     if isinstance(problem, Offsets):
@@ -208,6 +213,7 @@ def run(args: argparse.Namespace) -> int:
                 memory_limit=args.memory_limit,
                 progress=progress,
             )
+        found = None if args.simulate is None else simulated(result, args, progress)
     plan_path = None
     if args.plan is not None and is_verified(result):
         write_answer(result, args.plan)
@@ -215,9 +221,10 @@ def run(args: argparse.Namespace) -> int:
     if args.apply is not None and is_verified(result):
         write_with_edges(result, args.apply)
     if args.json:
-        emit_json(run_record(result, loaded, plan_path))
+        record = run_record(result, loaded, plan_path)
+        emit_json(record if found is None else {**record, "simulated": found.record()})
     else:
-        emit_pairs(summary(result, loaded, plan_path))
+        emit_pairs([*summary(result, loaded, plan_path), *([] if found is None else found.rows())])
     return exit_status(result)
 
 
@@ -271,10 +278,8 @@ def summary(result: Result, loaded: float, plan_path: str | None) -> list[tuple[
         rows += [(f"traffic {a}->{b}", exact_bytes(moved)) for (a, b), moved in verdict.traffic.items()]
     if isinstance(verdict, Verification) and verdict.valid and result.problem == "makespan":
         rows += [("peak", exact_bytes(peak)) for peak in verdict.peaks.values()]
-    if result.problem == "parallel-memory" and is_verified(result):
-        rows += witness_of_memory(result)
-    if result.edges is not None and result.graph is not None:
-        rows.append(("edges", edges_shown(result)))
+    if result.problem in PARALLEL and is_verified(result):
+        rows += parallel_rows(result)
     rows.append(("verified", "yes" if is_verified(result) else "no"))
     seconds = {"load": loaded, **result.seconds}
     rows.append(("seconds", ", ".join(f"{phase} {value:.2f}" for phase, value in seconds.items())))
@@ -298,37 +303,3 @@ def compared_with_reference(result: Result) -> str:
         return text
     change = 100 * (result.objective - reference) / reference
     return f"{text}, {abs(change):.1f} % {'less' if change < 0 else 'more'} here"
-
-
-def witness_of_memory(result: Result) -> list[tuple[str, str]]:
-    """Return what has finished and what runs when a parallel schedule needs the most memory."""
-    from ..models.parallel_memory import ParallelMemory
-
-    assert result.graph is not None
-    moment = ParallelMemory(result.graph).read(result.plan)
-    names = [result.graph.ops[i].name for i in moment.running]
-    shown = ", ".join(names[:SHOWN_OPS]) + (", …" if len(names) > SHOWN_OPS else "")
-    return [
-        ("finished", f"{len(moment.finished)} ops"),
-        ("running", f"{len(names)} ops{': ' if names else ''}{shown}"),
-    ]
-
-
-def edges_shown(result: Result) -> str:
-    """Return how many edges were added, and the first ones by the names of their ops."""
-    assert result.graph is not None
-    assert result.edges is not None
-    ops = result.graph.ops
-    names = [f"{ops[i].name} -> {ops[j].name}" for i, j in result.edges[:SHOWN_OPS]]
-    shown = ", ".join(names) + (", …" if len(result.edges) > SHOWN_OPS else "")
-    return f"{len(result.edges)}{': ' if names else ''}{shown}"
-
-
-def write_with_edges(result: Result, path: str) -> None:
-    """Write the graph with the edges that were added."""
-    from ..instances import write_graph
-    from ..models.memory_edges import apply_edges
-
-    assert result.graph is not None
-    assert result.edges is not None
-    write_graph(apply_edges(result.graph, result.edges), path)

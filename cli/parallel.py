@@ -1,0 +1,92 @@
+"""What ``lowtide solve`` shows and writes for the problems of parallel memory."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..models.result import Result
+
+PARALLEL = ("parallel-memory", "memory-edges")
+"""The problems."""
+
+SHOWN = 8
+"""How many ops, or edges, are named."""
+
+
+def parallel_rows(result: Result) -> list[tuple[str, str]]:
+    """Return the witness of the largest memory, or the edges that were added, for people."""
+    from ..models.parallel_memory import ParallelMemory
+
+    assert result.graph is not None
+    ops = result.graph.ops
+    if result.edges is not None:
+        return [("edges", _counted([f"{ops[i].name} -> {ops[j].name}" for i, j in result.edges]))]
+    moment = ParallelMemory(result.graph).read(result.plan)
+    return [
+        ("finished", f"{len(moment.finished)} ops"),
+        ("running", _counted([ops[i].name for i in moment.running])),
+    ]
+
+
+def write_with_edges(result: Result, path: str) -> None:
+    """Write the graph with the edges that were added."""
+    from ..instances import write_graph
+    from ..models.memory_edges import apply_edges
+
+    assert result.graph is not None
+    assert result.edges is not None
+    write_graph(apply_edges(result.graph, result.edges), path)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Simulated:
+    """Peak memory of each simulated run in bytes, before and with the edges; None if there are none."""
+
+    before: list[int]
+    after: list[int] | None
+    bound: int | None
+
+    def record(self) -> dict[str, Any]:
+        """Return JSON values."""
+        found: dict[str, Any] = {"runs": len(self.before), "before": self._one(self.before)}
+        return found if self.after is None else {**found, "after": self._one(self.after)}
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Return names and values for people."""
+        from ..models.units import exact_bytes
+
+        found = []
+        for when, peaks in (("before", self.before), ("after", self.after)):
+            if peaks is not None:
+                above = "" if self.bound is None else f", {self._above(peaks)} above the bound"
+                name = "simulated" if self.after is None else f"simulated {when}"
+                found.append((name, f"{len(peaks)} runs, at most {exact_bytes(max(peaks))}{above}"))
+        return found
+
+    def _one(self, peaks: list[int]) -> dict[str, int]:
+        most = {"most": max(peaks)}
+        return most if self.bound is None else {**most, "above_bound": self._above(peaks)}
+
+    def _above(self, peaks: list[int]) -> int:
+        return sum(self.bound is not None and peak > self.bound for peak in peaks)
+
+
+def simulated(result: Result, args: argparse.Namespace, progress: Callable[[str], None]) -> Simulated:
+    """Run the graph many times with random durations, without and with the edges that were found."""
+    from ..solvers.dynamic_runtime import simulate
+
+    assert result.graph is not None
+    common: dict[str, Any] = {"runs": args.simulate, "seed": args.seed, "progress": progress}
+    before = simulate(result.graph, processors=args.processors, **common)
+    after = None if result.edges is None else simulate(result.graph, result.edges, **common)
+    return Simulated(before=before, after=after, bound=args.bound)
+
+
+def _counted(names: list[str]) -> str:
+    """Return how many names there are, and the first ones."""
+    shown = ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
+    return f"{len(names)}{': ' if names else ''}{shown}"

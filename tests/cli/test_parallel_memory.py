@@ -1,0 +1,49 @@
+"""``lowtide solve parallel-memory``: the largest memory, edges that bound it, the graph with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.commands import answer, lowtide
+
+SPEC = "gen:randwire?n=16&seed=1"
+
+
+def test_edges_are_applied_and_the_new_graph_needs_no_more(tmp_path: Path) -> None:
+    before = answer("solve", "parallel-memory", SPEC, "--simulate", "50", cwd=tmp_path)
+    peak = answer("solve", "peak", SPEC, cwd=tmp_path)["objective"]
+    assert before["status"] == "optimal"
+    assert before["simulated"]["before"]["most"] <= before["objective"]
+    bound = (peak + before["objective"]) // 2
+    arguments = ("--bound", f"{bound}B", "--apply", "new.json.gz", "--simulate", "50", "--plan", "plan.json")
+    found = answer("solve", "parallel-memory", SPEC, *arguments, cwd=tmp_path)
+    assert (found["problem"], found["verified"]) == ("memory-edges", True)
+    assert found["edges"]
+    assert found["simulated"]["after"]["above_bound"] == 0
+    assert answer("solve", "parallel-memory", "new.json.gz", cwd=tmp_path)["objective"] <= bound
+    assert lowtide("verify", "plan.json", cwd=tmp_path).returncode == 0
+
+
+def test_people_see_what_runs_and_which_edges(tmp_path: Path) -> None:
+    shown = lowtide("solve", "parallel-memory", SPEC, "--processors", "2", cwd=tmp_path).stdout
+    assert "running" in shown
+    shown = lowtide("solve", "parallel-memory", f"{SPEC}&bound=1", "--bound", "1GiB", cwd=tmp_path).stdout
+    assert "no edges are needed" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("peak", SPEC, "--bound", "3"), "found --bound with problem peak"),
+        (("memory-edges", SPEC), "bound: found none"),
+        (("parallel-memory", SPEC, "--bound", "3", "--processors", "2"), "--bound with --processors"),
+        (("parallel-memory", f"{SPEC}&processors=0"), "processors"),
+    ],
+)
+def test_wrong_questions_exit_with_two(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+    done = lowtide("solve", *arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
