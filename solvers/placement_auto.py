@@ -93,7 +93,7 @@ def _single_run(problem: Placement, context: Context) -> Outcome:
 
 
 def _search_whole(problem: Placement, context: Context) -> None:
-    """Search decisions on whole tensors, which the planner's settings and the slot model are too coarse for."""
+    """Search decisions on whole tensors: the planner is made for chunks, the slot model for bytes."""
     if problem.whole and not context.closed and not context.expired:
         with suppress(UsageError):  # a machine that the simulator does not serve
             solve_local_search(problem, context)
