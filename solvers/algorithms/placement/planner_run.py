@@ -23,7 +23,7 @@ ITERATIONS = 10
 """After which a state that does not repeat is given up."""
 SHARE = 40_000
 """Of the device: tensors below it, and below 1 MiB, stay there."""
-LOG_ROWS = 2**16
+LOG_ROWS = 2**19
 """Rows of the first log; there are four times as many as often as needed."""
 HOST_PART = 16
 """Of the host: the most that inputs may take there which could start in the slow tier as well."""
