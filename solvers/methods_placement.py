@@ -141,7 +141,7 @@ PLACEMENT_METHODS = (
         options=(
             (
                 "share",
-                "how GPUs share the host link: joint, disjoint, bidirectional, both, oblivious (default joint)",
+                "how GPUs share a host link: joint, disjoint, bidirectional, both, oblivious (default joint)",
             ),
         ),
         source="Lin et al., TMOF, HPCA 2023, as inferred",

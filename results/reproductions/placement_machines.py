@@ -58,7 +58,8 @@ def rows(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def bound_seconds(record: dict[str, Any]) -> float:
     """Return the seconds after which the bound was within a millionth of the last one."""
     last = record["trace"][-1][2]
-    return next(round(t, 1) for t, _, bound, *_ in record["trace"] if (last - bound) * 10**6 <= last)
+    reached = (t for t, _, bound, *_ in record["trace"] if (last - bound) * 10**6 <= last)
+    return round(float(next(reached)), 1)
 
 
 def markdown(table: list[dict[str, Any]]) -> str:
