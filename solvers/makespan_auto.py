@@ -22,8 +22,11 @@ from .makespan_list import Started, begin, offer_lists
 MOST_OPS = 1500
 """Of graphs that CP-SAT is tried for."""
 
-STAGNATION = 1500
-"""Moves of the local search without a better schedule, before CP-SAT."""
+STAGNATION = 300
+"""Moves per op of the local search without a better schedule, before CP-SAT."""
+
+SEARCHED = 0.4
+"""Part of the time for the local search before CP-SAT: with little memory it finds the better schedules."""
 
 
 def solve_auto(problem: Makespan, context: Context) -> Outcome:
@@ -51,7 +54,8 @@ def solve_auto(problem: Makespan, context: Context) -> Outcome:
     data = started.data
     assert context.incumbent is not None
     small = _is_small(data.n, data.memory, context.incumbent // data.tick)
-    search(problem, context, started, part=0.15 if small else 1.0, moves=STAGNATION if small else None)
+    moves = STAGNATION * data.n if small else None
+    search(problem, context, started, part=SEARCHED if small else 1.0, moves=moves)
     if context.closed:
         return Outcome()
     if not small:
