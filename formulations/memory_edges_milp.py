@@ -107,7 +107,10 @@ def _flow(model: Any, graph: Graph, bound: int) -> None:
     least, needs = _arcs(graph)
     model.f = pyo.Var(sorted({*least, *needs}), bounds=(0, bound))
     for arc, nbytes in least.items():
-        model.rows.add(model.f[arc] >= nbytes)  # (4)
+        if (
+            nbytes
+        ):  # (4); not as bounds of variables, of which an infeasible pair would be an error of Pyomo's
+            model.rows.add(model.f[arc] >= nbytes)
     leaves: dict[int, list[Any]] = {v: [] for v in (SOURCE, *range(2 * n + len(graph.tensors)))}
     arrives: dict[int, list[Any]] = {v: [] for v in (SINK, *range(2 * n + len(graph.tensors)))}
     for u, v in model.f:
@@ -130,11 +133,11 @@ def _arcs(graph: Graph) -> tuple[dict[Arc, int], dict[Arc, list[Arc]]]:
     least: dict[Arc, int] = {(2 * i, 2 * i + 1): most_workspace(graph, i)[0] for i in range(n)}
     needs: dict[Arc, list[Arc]] = {(2 * i + 1, 2 * j): [(i, j)] for i in range(n) for j in range(n) if i != j}
     for v in range(2 * n + len(graph.tensors)):
-        if v < 2 * n or (accessors[v - 2 * n] and not graph.tensors[v - 2 * n].final):
+        if v < 2 * n or _has_death(graph, accessors, v - 2 * n):
             needs[SOURCE, v] = []
             needs[v, SINK] = []
     for t, tensor in enumerate(graph.tensors):
-        if not accessors[t] and not (tensor.initial and tensor.final):
+        if not tensor.nbytes or not (accessors[t] or (tensor.initial and tensor.final)):
             continue
         birth = SOURCE if tensor.initial else 2 * writers[t][0]
         arc = (birth, SINK if tensor.final else 2 * n + t)
@@ -146,3 +149,8 @@ def _arcs(graph: Graph) -> tuple[dict[Arc, int], dict[Arc, list[Arc]]]:
             held = c in accessors[t] and (coexist or c in writers[t])
             needs[2 * n + t, 2 * c + held] = others
     return least, needs
+
+
+def _has_death(graph: Graph, accessors: list[list[int]], t: int) -> bool:
+    """Return whether tensor t has bytes, is accessed and not final."""
+    return bool(graph.tensors[t].nbytes and accessors[t] and not graph.tensors[t].final)

@@ -55,7 +55,17 @@ def solve_milp(problem: MemoryEdges, context: Context) -> Outcome:
         return Edges(edges=tuple(edges), flow=flow) if flow.value <= problem.bound else None
 
     solve: Callable[..., Outcome] = highs.solve_highs if name == "highs" else pyomo_solver.solve_pyomo
-    outcome = solve(built.model, context, decode=decode, to_objective=lambda ns: ns, own_options=_OWN_OPTIONS)
+
+    def run() -> Outcome:
+        return solve(
+            built.model, context, decode=decode, to_objective=lambda ns: ns, own_options=_OWN_OPTIONS
+        )
+
+    outcome = run()
+    if name == "highs" and outcome.reason == "crash" and "presolve" not in context.options:
+        # HiGHS 1.12 ends a few small models with "Solve error" after presolve, and solves them without.
+        context.options = {**context.options, "presolve": "off"}
+        outcome = run()
     if outcome.infeasible and parallel_cut.build(problem.graph).shared:
         return Outcome(detail="no edges let a flow prove the bound; others may suffice (shared tensors)")
     return outcome
@@ -90,5 +100,6 @@ def solve_auto(problem: MemoryEdges, context: Context) -> Outcome:
     if context.closed or context.expired:
         return outcome
     if len(problem.graph.ops) <= _LARGEST_MILP:
-        return solve_milp(problem, context)
+        outcome = solve_milp(problem, context)
+        return Outcome(detail=outcome.detail) if outcome.reason == "crash" else outcome
     return Outcome(reason="time" if context.expired else None)
