@@ -17,7 +17,9 @@ access away.
 
 **``respect-order`` does not fail.** Edges agree with the order. Were no head before the last tail v in the
 order at a moment above the bound, then, when v runs in that order, all tails have started and no head has
-finished, so all that is live at the moment is live then: the order's peak were above the bound.
+finished, so all that is live at the moment is live then: the order's peak were above the bound. Without a
+tail only initial tensors are live, which they are before the first op: `MemoryEdges.impossible` has looked
+at that.
 
 Source: Marchal, Nagy, Simon and Vivien, "Parallel scheduling of DAGs under memory constraints", IPDPS 2018,
 as public code of its authors (memDAG) and later accounts describe it; we did not read the paper. Ours:
