@@ -72,7 +72,8 @@ def markdown(table: list[dict[str, Any]]) -> str:
         "Ideal time over period (1 is no stall) on the reference machine of G10: plans of `auto`, verified, "
         "against certified bounds, two threads, at most 300 s and 4 GiB. Published: LRU, FlashNeuron, DeepUM "
         "and G10 in the simulator of that work, which charges 45 us for each transfer, page batches and "
-        "allocation; these plans pay for bytes and durations only, in chunks of megabytes. Made by `make bench-placement`.",
+        "allocation; these plans pay for bytes and durations only, in chunks of megabytes. Made by "
+        "`make bench-placement`.",
         "",
         "| workload | ops | ideal, s | LRU | FlashNeuron | DeepUM | G10 "
         "| lowtide | bound | gap | status | bound after, s | seconds |",

@@ -99,7 +99,7 @@ BAD: dict[str, tuple[str, tuple[Any, ...], Any, str]] = {
     "version": ("cut", ("version",), 2, "version: found 2, expected 1"),
     "problem": ("cut", ("problem",), "offsets", 'problem: found "offsets", expected "peak"'),
     "unknown key": ("cut", ("bounds",), 3, "found unknown key 'bounds', did you mean bound?"),
-    "bound": ("cut", ("bound",), -1, "bound: found -1, expected an integer >= 0 (bytes)"),
+    "bound": ("cut", ("bound",), -1, "bound: found -1, expected an integer >= 0"),
     "bound true": ("cut", ("bound",), True, "bound: found true, expected an integer"),
     "sha": ("cut", ("graph", "sha256"), "12", 'graph: sha256: found "12", expected 64 hexadecimal digits'),
     "kind": ("cut", ("proof", "kind"), "cuts", 'proof, kind: found "cuts", did you mean cut or'),

@@ -33,12 +33,16 @@ class Site:
 
 
 def verifier_sources() -> dict[str, Path]:
-    """Return the files of the verifier, the entrance and its parts, by module name within `PACKAGE`."""
+    """Return the files of the verifier, the entrance and its parts, by module name within `PACKAGE`.
+
+    Without `verify_flow`, which judges flows and not plans, and has tests of its own.
+    """
     spec = importlib.util.find_spec(ENTRY)
     assert spec is not None
     assert spec.origin is not None
     folder = Path(spec.origin).parent
     paths = [*folder.glob("verify*.py"), *folder.glob("verifier/*.py")]
+    paths.remove(folder / "verify_flow.py")
     return {".".join(path.relative_to(folder).with_suffix("").parts): path for path in sorted(paths)}
 
 
