@@ -100,6 +100,8 @@ PARTS = 512
 """Of a small device: larger chunks are too coarse for it."""
 FINER = (0.5, 0.25, 2.0)
 """Chunks at which the best settings are tried again, in those of the first round."""
+COARSE = 4
+"""Chunks of the first plan, in those of the first round."""
 AGAIN = 2
 """Settings that are tried again."""
 
@@ -134,7 +136,10 @@ def solve_planner(problem: Placement, context: Context) -> Outcome:
     check_machine(problem)
     context.raise_bound(ideal_time(problem), kind="sum of durations")
     tell_first_steps(context)
-    detail = try_settings(problem, context, lambda: context.expired)
+    found = first_plan(problem, context)
+    if isinstance(found, Plan):
+        context.offer(found)
+    detail = "" if context.closed else try_settings(problem, context, lambda: context.expired)
     if context.closed:
         return Outcome()
     return Outcome(reason="time" if context.expired else None, detail=detail)
@@ -174,9 +179,15 @@ def try_settings(problem: Placement, context: Context, expired: Callable[[], boo
 
 
 def first_plan(problem: Placement, context: Context) -> Plan | str:
-    """Return the plan of the first setting that has one, else why the last one has none."""
+    """Return the plan of the first setting that has one, else why the last one has none.
+
+    The very first setting is that of the portfolio with larger chunks, for an answer in seconds.
+    """
     plan: Plan | str = "no time"
-    for setting in portfolio(problem):
+    settings = portfolio(problem)
+    if not problem.whole:
+        settings.insert(0, replace(settings[0], chunk=COARSE * settings[0].chunk))
+    for setting in settings:
         if context.expired:
             break
         plan = planned(problem, setting)
