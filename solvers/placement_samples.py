@@ -97,8 +97,9 @@ def sample_data(problem: Placement) -> SampleData:
     Raises
     ------
     UsageError
-        If the accounting is ``replace``, or the machine has several processors, reads in place outside its
-        first tier, or has channels between outer tiers.
+        If the accounting is ``replace``, ops have several modes, or the machine has several processors,
+        reads in place outside its first tier or slowly in it, or has channels between outer tiers: an op
+        might last longer than the bound thinks, or a byte take another way.
     """
     graph, machine = problem.graph, problem.machine
     device = machine.tiers[0]
@@ -108,6 +109,10 @@ def sample_data(problem: Placement) -> SampleData:
         fault = f"accounting {graph.accounting}, expected coexist"
     elif len(machine.processors) != 1 or [a.tier for a in machine.processors[0].tiers] != [device.name]:
         fault = "another use of tiers, expected one processor that uses the first tier only"
+    elif machine.processors[0].tiers[0].bytes_per_s is not None:
+        fault = "a processor slowed down by its tier, expected none"
+    elif any(len(op.all_modes) > 1 or op.all_modes[0].operands for op in graph.ops):
+        fault = "ops with several modes or fixed tiers, expected one free mode each"
     elif any(device.name not in (c.src, c.dst) for c in machine.channels):
         fault = "a channel between outer tiers, expected all of them at the first tier"
     if fault:
@@ -132,11 +137,11 @@ def sample_data(problem: Placement) -> SampleData:
             if {pair for pair in pairs if pair in rates} <= set(group.channels):
                 joint[side] = min(joint.get(side, group.bytes_per_s), group.bytes_per_s)
     total = sum(t.nbytes for t in graph.tensors) + max(
-        (m.workspace for o in graph.ops for m in o.all_modes), default=0
+        (op.all_modes[0].workspace for op in graph.ops), default=0
     )
     return SampleData(
-        duration=tuple(min(m.duration_ns for m in op.all_modes) for op in graph.ops),
-        workspace=tuple(min(m.workspace for m in op.all_modes) for op in graph.ops),
+        duration=tuple(op.all_modes[0].duration_ns for op in graph.ops),
+        workspace=tuple(op.all_modes[0].workspace for op in graph.ops),
         size=tuple(life.nbytes for life in lives),
         accesses=tuple(life.accesses for life in lives),
         writes=tuple(life.writes for life in lives),

@@ -208,3 +208,10 @@ def test_what_the_bound_does_not_cover_is_refused() -> None:
     path = (*problem.machine.channels, lt.Channel(src="host", dst="ssd", bytes_per_s=1000))
     with pytest.raises(lt.UsageError, match="a channel between outer tiers"):
         sample_data(replace(problem, machine=replace(problem.machine, channels=path)))
+    longer = replace(problem.graph.ops[0], modes=(lt.Mode(duration_ns=1), lt.Mode(duration_ns=9)))
+    graph = replace(problem.graph, ops=(longer, problem.graph.ops[1]))
+    with pytest.raises(lt.UsageError, match="several modes"):
+        sample_data(replace(problem, graph=graph))
+    slow = lt.Processor(name="gpu0", tiers=(lt.Access(tier="gpu", bytes_per_s=1000),))
+    with pytest.raises(lt.UsageError, match="slowed down"):
+        sample_data(replace(problem, machine=replace(problem.machine, processors=(slow,))))

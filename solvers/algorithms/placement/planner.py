@@ -202,7 +202,7 @@ def check_machine(problem: Placement) -> None:
     Raises
     ------
     UsageError
-        If it has several processors, reads operands in place elsewhere than in the first tier, or has more
+        If it has several processors, reads operands in place slowly or outside the first tier, or has more
         than two outer tiers or one without channels from and to the first tier; if the accounting is
         ``replace``.
     """
@@ -214,6 +214,8 @@ def check_machine(problem: Placement) -> None:
         machine.tiers[0].name
     ]:
         fault = "another use of tiers, expected one processor that reads and writes the first tier only"
+    elif machine.processors[0].tiers[0].bytes_per_s is not None:
+        fault = "a processor slowed down by its tier, expected none"
     elif not 2 <= len(machine.tiers) <= 3:
         fault = f"{len(machine.tiers)} tiers, expected two or three"
     elif apart := _without_channels(machine):
