@@ -6,6 +6,9 @@ from .method import Method
 
 _START = (("start", "lists (default): from bounds and list schedules; none: from bounds alone"),)
 
+_TREES = "Eyraud-Dubois, Marchal, Sinnen, Vivien 2015"
+_LEAVES = (("leaves", "free (default), or limited: a leaf starts only if it fits or nothing else can go on"),)
+
 MAKESPAN_METHODS = (
     Method(
         name="auto",
@@ -46,5 +49,57 @@ MAKESPAN_METHODS = (
         run=".makespan_auto:solve_local_search",
         summary="annealing over priorities and fallback orders, each decoded by the list scheduler",
         options=(("moves", "without a better schedule, after which it ends (default 10000)"),),
+    ),
+    Method(
+        name="mem-booking",
+        problem="makespan",
+        run=".makespan_trees:solve_booking",
+        summary="trees: nodes activated in a sequential order, each books the memory that it will need",
+        source="Aupy, Brasseur, Marchal 2017",
+    ),
+    Method(
+        name="par-subtrees",
+        problem="makespan",
+        run=".makespan_trees:solve_subtrees",
+        summary="trees: subtrees side by side, each on one processor, then the rest (may exceed the memory)",
+        source=_TREES,
+        options=(("parallel", "heaviest (default): as many as processors; all: those left over too"),),
+    ),
+    Method(
+        name="par-inner-first",
+        problem="makespan",
+        run=".makespan_trees:solve_inner_first",
+        summary="trees: list schedule, inner nodes before leaves (may exceed the memory)",
+        source=_TREES,
+        options=_LEAVES,
+    ),
+    Method(
+        name="par-deepest-first",
+        problem="makespan",
+        run=".makespan_trees:solve_deepest_first",
+        summary="trees: list schedule, longest chain to the end first (may exceed the memory)",
+        source=_TREES,
+        options=_LEAVES,
+    ),
+    Method(
+        name="proportional-mapping",
+        problem="makespan",
+        run=".makespan_trees:solve_proportional",
+        summary="trees: subtrees share the processors by their work (may exceed the memory)",
+        source="Pothen, Sun 1993",
+    ),
+    Method(
+        name="memory-aware-mapping",
+        problem="makespan",
+        run=".makespan_trees:solve_memory_aware",
+        summary="trees: the same in batches of subtrees that fit together",
+        source="Agullo, Amestoy, Buttari, Guermouche, L'Excellent, Rouet 2016",
+    ),
+    Method(
+        name="all-to-all",
+        problem="makespan",
+        run=".makespan_trees:solve_all_to_all",
+        summary="trees: best post-order, each node on all processors (one of them: ops are sequential)",
+        source="Liu 1986",
     ),
 )

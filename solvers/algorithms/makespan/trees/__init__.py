@@ -1,0 +1,1 @@
+"""Published schedules of task trees on processors that share a memory."""
