@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ._version import __version__
 from .cli import audit, bench, convert, demo, explain, export, job, plot, report, show, solve, table, verify
 from .cli import list as list_verb
-from .cli.output import drop_output
+from .cli.output import drop_output, reserve_output
 from .cli.parser import Parser, option_names
 from .models.errors import LowtideError, UsageError, VerificationError
 
@@ -54,12 +54,19 @@ def build_parser() -> tuple[Parser, Subparsers]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status.
 
+    Parameters
+    ----------
+    argv
+        The words behind ``lowtide``; None for those of this process, whose standard output is then reserved.
+
     Examples
     --------
     >>> main(["list", "problems", "--json"])  # doctest: +ELLIPSIS
     {"problems": [{"name": "peak", ...}]}
     0
     """
+    if argv is None:
+        reserve_output()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a name that the terminal cannot show must not stop the work
             stream.reconfigure(errors="replace")

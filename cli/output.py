@@ -29,8 +29,10 @@ def emit(text: str) -> None:
     """Write a line to standard output."""
     try:
         print(text, flush=True)
-    except BrokenPipeError:
-        drop_output()
+    except OSError as error:
+        drop_output()  # else what is left fails once more when the process ends
+        if not isinstance(error, BrokenPipeError):
+            raise
 
 
 def emit_json(value: dict[str, Any]) -> None:
@@ -38,8 +40,23 @@ def emit_json(value: dict[str, Any]) -> None:
     emit(json.dumps(value, ensure_ascii=False))
 
 
+def reserve_output() -> None:
+    """Keep standard output for what this program says: what libraries write to it goes to standard error.
+
+    HiGHS 1.12 has a line (``HighsMipSolverData::transformNewIntegerFeasibleSolution tmpSolver.run();``) that it
+    prints whatever its options are; beside the object of ``--json`` no program could read that. The descriptor
+    is moved for good, because the C library may hold such a line back until the process ends.
+    """
+    if sys.stdout is None or sys.stderr is None:  # closed by whoever started the program
+        return
+    theirs = sys.stdout.fileno()
+    ours = os.fdopen(os.dup(theirs), "w", encoding=sys.stdout.encoding, errors="replace")
+    os.dup2(sys.stderr.fileno(), theirs)
+    sys.stdout = ours
+
+
 def drop_output() -> None:
-    """Send what else goes to standard output nowhere: its reader has gone."""
+    """Send what else goes to standard output nowhere: its reader has gone, or takes no more."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -51,6 +51,12 @@ def test_infeasible_exits_1_and_nothing_to_show_0(tmp_path: Path, installed: dic
     assert not (tmp_path / "p.json").exists()
 
 
+def test_what_a_library_prints_stays_out_of_the_answer(tmp_path: Path, installed: dict[str, str]) -> None:
+    done = lowtide(*SOLVE, "--method", "user-chatty", "--json", cwd=tmp_path, env=installed)
+    assert json.loads(done.stdout)["status"] == "feasible"
+    assert set(done.stderr.splitlines()) == {"at once", "held back until the process ends"}
+
+
 def interrupted(folder: Path, env: dict[str, str], method: str) -> subprocess.CompletedProcess[str]:
     """Run a method that waits, and press Ctrl-C once it does."""
     process = subprocess.Popen(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import subprocess
@@ -65,6 +66,15 @@ def test_import_and_help_load_no_heavy_package(tmp_path: Path, code: str) -> Non
         [sys.executable, "-c", f"{code}\n{check}"], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert done.stderr == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("problem", "method"), [("peak", "cpsat"), ("peak", "milp"), ("parallel-memory", "lp")]
+)
+def test_answer_of_each_engine_is_one_object(tmp_path: Path, problem: str, method: str) -> None:
+    done = lowtide("solve", problem, "catalogue:two-branches", "--method", method, "--json", cwd=tmp_path)
+    assert json.loads(done.stdout)["verified"], done.stderr
+    assert done.stdout.count("\n") == 1
 
 
 def on_a_terminal(*words: str) -> tuple[int, str]:
