@@ -43,9 +43,9 @@ def emit_json(value: dict[str, Any]) -> None:
 def reserve_output() -> None:
     """Keep standard output for what this program says: what libraries write to it goes to standard error.
 
-    HiGHS 1.12 has a line (``HighsMipSolverData::transformNewIntegerFeasibleSolution tmpSolver.run();``) that it
-    prints whatever its options are; beside the object of ``--json`` no program could read that. The descriptor
-    is moved for good, because the C library may hold such a line back until the process ends.
+    HiGHS 1.12 prints ``HighsMipSolverData::transformNewIntegerFeasibleSolution tmpSolver.run();`` whatever
+    its options are; beside the object of ``--json`` no program could read that. The descriptor is moved for
+    good, because the C library may hold such a line back until the process ends.
     """
     if sys.stdout is None or sys.stderr is None:  # closed by whoever started the program
         return
