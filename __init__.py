@@ -31,6 +31,7 @@ from .models.parallel_memory import Moment, ParallelMemory
 from .models.placement import Placement
 from .models.plan import Copy, Free, Plan, Resident, Run
 from .models.problem import Offsets, Peak
+from .models.recompute import Compute, Discard, Recompute, Transfer
 from .models.result import Result, Status
 from .models.verify import verify
 from .models.verify_certificate import verify_certificate
@@ -49,7 +50,9 @@ __all__ = [
     "Buffers",
     "Channel",
     "ChannelGroup",
+    "Compute",
     "Copy",
+    "Discard",
     "Edges",
     "Free",
     "Gap",
@@ -68,12 +71,14 @@ __all__ = [
     "Placement",
     "Plan",
     "Processor",
+    "Recompute",
     "Resident",
     "Result",
     "Run",
     "Status",
     "Tensor",
     "Tier",
+    "Transfer",
     "UsageError",
     "VerificationError",
     "__version__",

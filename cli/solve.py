@@ -12,6 +12,7 @@ from .output import emit_json, emit_pairs, note
 from .parallel import PARALLEL, parallel_rows, simulated, write_with_edges
 from .parser import SPEC_HELP, add_verb, key_value, seconds_or_none, size, unique, whole_number
 from .progress import Progress
+from .recompute import recompute_rows
 
 if TYPE_CHECKING:
     from ..models.result import Result
@@ -24,6 +25,7 @@ OWN_FLAGS = {
     "makespan": ("processors", "memory"),
     "parallel-memory": ("processors", "bound", "apply", "simulate"),
     "memory-edges": ("bound", "apply", "simulate"),
+    "recompute": ("memory", "slots", "machine"),
 }
 """Flags that only some problems have: options of their instances."""
 
@@ -44,6 +46,7 @@ def add_parser(subparsers: Subparsers) -> None:
             "lowtide solve offsets plan.json --plan allocated.json",
             "lowtide solve placement graph.json.gz --machine a100-40g-pcie3 --device 24GiB --periodic",
             "lowtide solve makespan graph.json.gz --processors 4 --memory 12GiB --plan schedule.json",
+            "lowtide solve recompute 'gen:backprop-chain?l=5&accounting=replace' --memory 4 --plan plan.json",
             "lowtide solve parallel-memory graph.json.gz --bound 12GiB --apply new.json.gz --simulate 1000",
             "lowtide solve placement graph.json.gz --machine m.toml --periodic --certificate proof.json.gz",
         ],
@@ -54,7 +57,9 @@ def add_parser(subparsers: Subparsers) -> None:
         "--capacity", type=size, metavar="SIZE", help="offsets: any allocation within it will do"
     )
     parser.add_argument(
-        "--machine", metavar="NAME", help="placement: a bundled machine, or a .toml or .json file"
+        "--machine",
+        metavar="NAME",
+        help="placement, recompute: a bundled machine, or a .toml or .json file",
     )
     parser.add_argument(
         "--device", type=size, metavar="SIZE", help="placement: capacity of the machine's first tier"
@@ -75,7 +80,16 @@ def add_parser(subparsers: Subparsers) -> None:
         help="makespan: identical processors (default 1); parallel-memory: at most (default any number)",
     )
     parser.add_argument(
-        "--memory", type=size, metavar="SIZE", help="makespan: of all processors (default: no limit)"
+        "--memory",
+        type=size,
+        metavar="SIZE",
+        help="makespan: of all processors (default: no limit); recompute: the fast memory",
+    )
+    parser.add_argument(
+        "--slots",
+        type=whole_number(0),
+        metavar="N",
+        help="recompute: as much fast memory as the largest op needs, and N tensors, all of one size",
     )
     parser.add_argument(
         "--bound",
@@ -278,6 +292,8 @@ def summary(result: Result, loaded: float, plan_path: str | None) -> list[tuple[
         rows += [(f"traffic {a}->{b}", exact_bytes(moved)) for (a, b), moved in verdict.traffic.items()]
     if isinstance(verdict, Verification) and verdict.valid and result.problem == "makespan":
         rows += [("peak", exact_bytes(peak)) for peak in verdict.peaks.values()]
+    if isinstance(verdict, Verification) and verdict.valid and result.problem == "recompute":
+        rows += recompute_rows(result, verdict)
     if result.problem in PARALLEL and is_verified(result):
         rows += parallel_rows(result)
     rows.append(("verified", "yes" if is_verified(result) else "no"))

@@ -11,14 +11,16 @@ from ..models.parallel_memory import ParallelMemory
 from ..models.placement import Placement
 from ..models.problem import Offsets, Origin, Peak
 from ..models.problems import PROBLEMS
+from ..models.recompute import Recompute
 from .load import load
 from .load_buffers import load_buffers_and_plan
 from .load_makespan import load_makespan
 from .load_parallel_memory import load_memory_edges, load_parallel_memory
 from .load_placement import load_placement
+from .load_recompute import load_recompute
 from .strict_json import nearest
 
-AnyProblem = Peak | Offsets | Placement | Makespan | ParallelMemory | MemoryEdges
+AnyProblem = Peak | Offsets | Placement | Makespan | ParallelMemory | MemoryEdges | Recompute
 
 
 def load_problem(name: str, spec: str | os.PathLike[str], **options: object) -> AnyProblem:
@@ -61,4 +63,6 @@ def load_problem(name: str, spec: str | os.PathLike[str], **options: object) -> 
         return load_parallel_memory(spec, **options)
     if name == MemoryEdges.name:
         return load_memory_edges(spec, **options)
+    if name == Recompute.name:
+        return load_recompute(spec, **options)
     raise UsageError(f"problem: found {name!r}, {nearest(name, PROBLEMS)}")

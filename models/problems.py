@@ -7,10 +7,17 @@ from .memory_edges import MemoryEdges
 from .parallel_memory import ParallelMemory
 from .placement import Placement
 from .problem import Offsets, Peak
+from .recompute import Recompute
 
 PROBLEMS: dict[
     str,
-    type[Peak] | type[Offsets] | type[Placement] | type[Makespan] | type[ParallelMemory] | type[MemoryEdges],
+    type[Peak]
+    | type[Offsets]
+    | type[Placement]
+    | type[Makespan]
+    | type[ParallelMemory]
+    | type[MemoryEdges]
+    | type[Recompute],
 ] = {
     Peak.name: Peak,
     Offsets.name: Offsets,
@@ -18,5 +25,6 @@ PROBLEMS: dict[
     Makespan.name: Makespan,
     ParallelMemory.name: ParallelMemory,
     MemoryEdges.name: MemoryEdges,
+    Recompute.name: Recompute,
 }
 """CLI name of each problem."""

@@ -24,6 +24,7 @@ from .methods_offsets import OFFSETS_METHODS
 from .methods_parallel import PARALLEL_METHODS
 from .methods_peak import PEAK_METHODS
 from .methods_placement import PLACEMENT_METHODS
+from .methods_recompute import RECOMPUTE_METHODS
 
 METHODS = (
     *PEAK_METHODS,
@@ -31,6 +32,7 @@ METHODS = (
     *PLACEMENT_METHODS,
     *MAKESPAN_METHODS,
     *PARALLEL_METHODS,
+    *RECOMPUTE_METHODS,
 )
 """The methods of the suite."""
 

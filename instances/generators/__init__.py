@@ -16,6 +16,7 @@ from ..options import Parameter, Value, typed_options
 from ..spec import Spec
 from ..strict_json import nearest
 from .assembly import assembly
+from .backprop_chain import backprop_chain
 from .backward import training_graph
 from .builder import DATA, SEED, SIZES
 from .cells import cell_network
@@ -132,6 +133,16 @@ FAMILIES: dict[str, Family] = {
         stencil=Parameter("star", "neighbours: across faces, or corners too", choices=("star", "box")),
         factor=Parameter("lu", "the factorization", choices=("lu", "cholesky")),
         gflops=Parameter(10, "10^9 operations per second", least=1),
+    ),
+    "backprop-chain": _task_family(
+        backprop_chain,
+        "backpropagation through a chain of l forwards, for checkpointing",
+        l=Parameter(5, "number of forwards", least=0, most=_MOST),
+        seed=SEED,
+        largest=Parameter(1, "sizes are 1 to this, in bytes", least=1),
+        forward=Parameter(1, "ns of a forward", least=1),
+        backward=Parameter(1, "ns of a backward", least=1),
+        spread=Parameter(1, "durations are 1 to this times longer", least=1),
     ),
     "randwire": _family(
         randwire,

@@ -1,0 +1,281 @@
+"""The recomputation problem: within a memory, what to compute again, and what to write to slower tiers.
+
+*Versions make it exact.* Every run must find exactly the versions that the reference order gives it; there is
+no other precedence (`after` wants ops to have completed once). `rerunnable` says which ops of a graph can run
+again whenever that is wanted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import ClassVar
+
+from .errors import InstanceError
+from .graph import KINDS, Accounting, Graph, Mode, Op
+from .machine import Machine
+from .placement import Question
+from .plan import Plan
+from .problem import Judgement
+from .recompute_lowering import Action, Compute, Discard, Transfer, actions_of, lower_actions, transfer_ns
+from .recompute_releases import with_discards
+from .units import exact_bytes
+from .verify import verify
+
+__all__ = ["Action", "Compute", "Discard", "Recompute", "Transfer", "rerunnable"]
+
+Answer = tuple[Action, ...]
+"""Runs, transfers and discards, one after another."""
+
+
+@dataclass(frozen=True)
+class Recompute:
+    """Recomputation under a memory bound: the fastest sequence of runs that never needs more than there is.
+
+    Every op runs, as often as wanted, one run or transfer at a time; each run finds the versions that the
+    reference order gives it. Tensors are discarded whenever that is wanted, and recomputed by running ops
+    again. Slower tiers take copies of tensors; a transfer blocks the runs. The objective is the time of all
+    runs and transfers in ns.
+
+    Everything that is initial starts in the first tier of the machine, the fast memory.
+
+    Parameters
+    ----------
+    graph
+        With one mode for each op, or several, among which each run chooses.
+    memory
+        Capacity of the fast memory in bytes; None: that of the machine, or no limit.
+    machine
+        Tiers behind the fast memory, and the channels that lead there and back; one processor, which accesses
+        no tier at extra cost. Default: no slower tier.
+    source
+        What the problem was loaded from.
+
+    Raises
+    ------
+    InstanceError
+        If there are no ops, the memory is negative, or the machine has several processors or one that is
+        slowed down by a tier.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> problem = lt.Recompute(lt.load("gen:chain?n=4&seed=1"), memory=40)
+    >>> problem.name, problem.unit, problem.machine.tiers[0].capacity
+    ('recompute', 'ns', 40)
+    """
+
+    graph: Graph
+    memory: int | None = None
+    machine: Machine = field(default_factory=Machine.single)
+    source: str | None = None
+    name: ClassVar[str] = "recompute"
+    unit: ClassVar[str] = "ns"
+
+    def __post_init__(self) -> None:
+        if not self.graph.ops:
+            raise InstanceError(f"recompute, graph {self.graph.name!r}: found no ops, expected at least one")
+        if self.memory is not None and (type(self.memory) is not int or self.memory < 0):
+            raise InstanceError(f"recompute, memory: found {self.memory!r}, expected an integer >= 0")
+        _check_processor(self.machine)
+        if self.memory is None:
+            object.__setattr__(self, "memory", self.machine.tiers[0].capacity)
+        else:
+            fast, *slower = self.machine.tiers
+            tiers = (replace(fast, capacity=self.memory), *slower)
+            object.__setattr__(self, "machine", replace(self.machine, tiers=tiers))
+
+    @cached_property
+    def instance(self) -> Question:
+        """Name, source and hash of graph and machine together."""
+        machine = {key: value for key, value in self.machine.to_dict().items() if key != "name"}
+        text = json.dumps(
+            {"graph": self.graph.sha256, "machine": machine}, sort_keys=True, separators=(",", ":")
+        )
+        room = "unlimited memory" if self.memory is None else f"{self.memory} bytes"
+        slower = "".join(f" and {tier.name}" for tier in self.machine.tiers[1:])
+        return Question(
+            name=f"{self.graph.name} in {room}{slower}",
+            source=self.source,
+            sha256=hashlib.sha256(text.encode()).hexdigest(),
+        )
+
+    @property
+    def fast(self) -> str:
+        """Name of the fast memory."""
+        return self.machine.tiers[0].name
+
+    @cached_property
+    def least_time(self) -> int:
+        """Nanoseconds of all ops, each once in its shortest mode: a bound on the objective.
+
+        Every op runs at least once, and one at a time.
+        """
+        return sum(min(mode.duration_ns for mode in op.all_modes) for op in self.graph.ops)
+
+    def read(self, item: object) -> Answer:
+        """Return the actions of a plan, or of a sequence of actions or of ops; `judge` looks at them.
+
+        Of a sequence of op indices each op runs in its first mode, and every tensor is discarded as soon as
+        nothing reads it any more before it is made again.
+
+        Raises
+        ------
+        InstanceError
+            If it is none of them, an index is out of range, or the plan is for another graph or not one
+            action at a time.
+        """
+        if isinstance(item, Plan):
+            if item.graph_sha256 not in (None, self.graph.sha256):
+                raise InstanceError(f"found a plan for another graph than {self.graph.name!r}")
+            if [t.name for t in item.machine.tiers] != [t.name for t in self.machine.tiers]:
+                raise InstanceError(f"found a plan for other tiers than those of {self.machine.name!r}")
+            return actions_of(item, self.graph)
+        if not isinstance(item, Sequence) or isinstance(item, str | bytes):
+            raise InstanceError(
+                f"found {type(item).__name__}, expected a Plan, or a sequence of actions or ops"
+            )
+        if all(isinstance(a, Compute | Transfer | Discard) for a in item):
+            _check_actions(self, item)
+            return tuple(item)
+        ops = [int(i) for i in item]
+        for i in ops:
+            if not 0 <= i < len(self.graph.ops):
+                raise InstanceError(f"found op {i}, expected an index in [0, {len(self.graph.ops)})")
+        return with_discards(self.graph, [Compute(i) for i in ops], self.fast)
+
+    def evaluate(self, answer: Answer) -> int:
+        """Return the nanoseconds of all runs and transfers."""
+        total = 0
+        for action in answer:
+            if isinstance(action, Compute):
+                total += self.graph.ops[action.op].all_modes[action.mode].duration_ns
+            elif isinstance(action, Transfer):
+                total += self.transfer_ns(action)
+        return total
+
+    def transfer_ns(self, transfer: Transfer) -> int:
+        """Return the nanoseconds of a transfer, alone on its channel."""
+        nbytes = self.graph.tensors[transfer.tensor].nbytes
+        return transfer_ns(self.machine, transfer.src, transfer.dst, nbytes)
+
+    def satisfied(self, objective: int) -> bool:
+        """Return False: faster is always welcome."""
+        return False
+
+    def impossible(self) -> str | None:
+        """Return why there is no plan at all, if the beginning or one op needs more bytes than there are.
+
+        With `coexist` an op's operands are all in the fast memory while it runs, but for those that every one
+        of its modes has elsewhere. With `replace` what it reads is there when it starts, and what it writes
+        just after.
+        """
+        if self.memory is None:
+            return None
+        graph, memory = self.graph, self.memory
+        used = {t for op in graph.ops for t in (*op.reads, *op.writes)}
+        first = sum(t.nbytes for k, t in enumerate(graph.tensors) if t.initial and (k in used or t.final))
+        if first > memory:
+            return f"at the start {exact_bytes(first)} are in the fast memory, of {exact_bytes(memory)}"
+        for i, op in enumerate(graph.ops):
+            needed = self.least_bytes(i)
+            if needed > memory:
+                return f"op {i} {op.name!r} needs {exact_bytes(needed)}, of {exact_bytes(memory)}"
+        return None
+
+    def least_bytes(self, i: int) -> int:
+        """Return the bytes that a run of op i takes in the fast memory, at least."""
+        return min(self._mode_bytes(self.graph.ops[i], mode) for mode in self.graph.ops[i].all_modes)
+
+    def _mode_bytes(self, op: Op, mode: Mode) -> int:
+        tiers = dict(mode.operands)
+        elsewhere = "" if len(self.machine.processors[0].tiers) > 1 else self.fast
+        nbytes = [tensor.nbytes for tensor in self.graph.tensors]
+        written = {t for t in op.writes if tiers.get(t, self.fast) == self.fast}
+        read = {t for t in op.reads if tiers.get(t, elsewhere) == self.fast}
+        if self.graph.accounting is Accounting.COEXIST:
+            return sum(nbytes[t] for t in read | written) + mode.workspace
+        return max(sum(nbytes[t] for t in written) + mode.workspace, sum(nbytes[t] for t in read))
+
+    def judge(self, answer: Answer) -> Judgement:
+        """Lower the actions to a plan and verify it."""
+        plan = self.lower(answer)
+        starts = dict.fromkeys(KINDS, (self.fast,))
+        verdict = verify(self.graph, plan, rerun=True, start_tiers=starts)
+        objective = verdict.makespan if verdict.valid else None
+        return Judgement(objective=objective, verification=verdict, plan=plan)
+
+    def lower(self, answer: Answer) -> Plan:
+        """Return the plan of the actions, back to back."""
+        return lower_actions(self.graph, answer, self.machine)
+
+
+def rerunnable(graph: Graph) -> tuple[bool, ...]:
+    """Return of each op whether it can run again at any time, once everything has run.
+
+    It can, if the versions that it reads are contents of tensors that no op ever writes, or are written by
+    ops that can: its ancestors, run once more in the reference order, find and leave the versions that they
+    did before. An op with an ancestor that reads the initial content of a tensor which is written later
+    runs again only while what it reads lasts.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> from lowtide.models.recompute import rerunnable
+    >>> weight, x = lt.Tensor(name="w", nbytes=4, initial=True, final=True), lt.Tensor(name="x", nbytes=4)
+    >>> forward = lt.Op(name="forward", reads=(0,), writes=(1,))
+    >>> update = lt.Op(name="update", reads=(0, 1), writes=(0,))
+    >>> rerunnable(lt.Graph(name="step", tensors=(weight, x), ops=(forward, update)))
+    (False, False)
+    >>> rerunnable(lt.Graph(name="inference", tensors=(weight, x), ops=(forward,)))
+    (True,)
+    """
+    written = {t for op in graph.ops for t in op.writes}
+    good = [tensor.initial and t not in written for t, tensor in enumerate(graph.tensors)]
+    found = []
+    for op in graph.ops:
+        again = all(good[t] for t in op.reads)
+        found.append(again)
+        for t in op.writes:
+            good[t] = again
+    return tuple(found)
+
+
+def _check_processor(machine: Machine) -> None:
+    where = f"recompute, machine {machine.name!r}"
+    if len(machine.processors) != 1:
+        raise InstanceError(f"{where}: found {len(machine.processors)} processors, expected one")
+    processor = machine.processors[0]
+    if processor.tiers[0].tier != machine.tiers[0].name:
+        raise InstanceError(
+            f"{where}: found a processor that writes to tier {processor.tiers[0].tier!r}, expected the first "
+            f"tier, {machine.tiers[0].name!r}"
+        )
+    for access in processor.tiers:
+        if access.bytes_per_s is not None:
+            raise InstanceError(
+                f"{where}: found tier {access.tier!r} accessed at {access.bytes_per_s} bytes per second, "
+                "expected access at no extra cost"
+            )
+
+
+def _check_actions(problem: Recompute, actions: Iterable[Action]) -> None:
+    """Raise if an action refers to what is not there."""
+    ops, tensors = problem.graph.ops, problem.graph.tensors
+    tiers = {tier.name for tier in problem.machine.tiers}
+    channels = {(c.src, c.dst) for c in problem.machine.channels}
+    for k, action in enumerate(actions):
+        if isinstance(action, Compute):
+            right = 0 <= action.op < len(ops) and 0 <= action.mode < len(ops[action.op].all_modes)
+            expected = "the index of an op and of one of its modes"
+        elif isinstance(action, Transfer):
+            right = 0 <= action.tensor < len(tensors) and (action.src, action.dst) in channels
+            expected = "the index of a tensor, and a channel"
+        else:
+            right = 0 <= action.tensor < len(tensors) and action.tier in tiers
+            expected = "the index of a tensor, and a tier"
+        if not right:
+            raise InstanceError(f"action {k}: found {action}, expected {expected}")

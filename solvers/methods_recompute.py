@@ -1,0 +1,20 @@
+"""The methods of problem `recompute`, in the order in which they are listed."""
+
+from __future__ import annotations
+
+from .method import Method
+
+RECOMPUTE_METHODS = (
+    Method(
+        name="auto",
+        problem="recompute",
+        run=".recompute_auto:solve_auto",
+        summary="everything kept, if that fits",
+    ),
+    Method(
+        name="store-all",
+        problem="recompute",
+        run=".recompute_auto:solve_store_all",
+        summary="each op once, in the reference order, nothing computed again",
+    ),
+)
