@@ -8,7 +8,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
-from ..models.errors import UsageError
+from ..models.errors import InstanceError, UsageError
+from ..models.processors import parse_processors, processors_text
 from ..models.units import parse_bytes
 
 if TYPE_CHECKING:
@@ -86,6 +87,15 @@ def whole_number(least: int) -> Callable[[str], int]:
         return int(text)
 
     return convert
+
+
+def processors(text: str) -> int | str:
+    """Convert a count of processors, or kinds with counts such as ``cpu=4,gpu=1``, which stay text."""
+    try:
+        found = parse_processors(text)
+    except InstanceError as error:
+        raise argparse.ArgumentTypeError(str(error).removeprefix("processors: ")) from None
+    return found if isinstance(found, int) else processors_text(found)
 
 
 def key_value(text: str) -> tuple[str, str]:

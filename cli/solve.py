@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .certificates import LIMIT, certificate_line, with_certificate
 from .output import emit_json, emit_pairs, note
 from .parallel import PARALLEL, parallel_rows, simulated, write_with_edges
-from .parser import SPEC_HELP, add_verb, key_value, seconds_or_none, size, unique, whole_number
+from .parser import SPEC_HELP, add_verb, key_value, processors, seconds_or_none, size, unique, whole_number
 from .progress import Progress
 from .recompute import recompute_rows
 
@@ -75,9 +75,10 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     parser.add_argument(
         "--processors",
-        type=whole_number(1),
+        type=processors,
         metavar="N",
-        help="makespan: identical processors (default 1); parallel-memory: at most (default any number)",
+        help="makespan: identical processors (default 1), or kinds with counts as in cpu=4,gpu=1; "
+        "parallel-memory: at most (default any number)",
     )
     parser.add_argument(
         "--memory",

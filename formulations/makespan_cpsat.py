@@ -3,24 +3,29 @@ r"""Makespan under a memory bound as intervals in CP-SAT, in two forms of the me
 Data: see `makespan_data`.
 
 Variables, in ticks. :math:`S_i \in [head_i, H - tail_i - d_i]`: start of op i, H the makespan of a known
-schedule or a horizon. C: the makespan. For a lifetime l with several ops in :math:`A_l`, :math:`D_l`: its
-end, not before it really ends (an earlier one is never worse).
+schedule or a horizon. :math:`E_i`: its end. :math:`z_{ia} \in \{0, 1\}`: op i takes alternative a; of an op
+without a choice it is no variable, and :math:`E_i` stands for :math:`S_i + d_i`. C: the makespan. For a
+lifetime l with several ops in :math:`A_l`, :math:`D_l`: its end, not before it really ends (an earlier one
+is never worse).
 
 Objective. Minimize C subject to
 
-1. :math:`S_i + d_i \le S_j` for each direct edge of the precedence; :math:`S_i + d_i + tail_i \le C`;
-2. at any time at most p ops run;
-3. :math:`D_l \ge S_i + d_i` (``held``) or :math:`D_l \ge S_i` (else) for :math:`i \in A_l`; where
-   :math:`A_l` has one op, this is the end itself; a lifetime that is kept ends with C;
-4. at any time the lifetimes and workspaces that are live have at most M - base bytes: either *cumulative*,
+1. :math:`\sum_a z_{ia} = 1` and :math:`E_i = S_i + \sum_a d_{ia} z_{ia}` for each op with a choice;
+2. :math:`E_i \le S_j` for each direct edge of the precedence; :math:`E_i \le C` for each op without a
+   successor;
+3. at any time at most :math:`p_k` ops run in alternatives on kind k;
+4. :math:`D_l \ge E_i` (``held``) or :math:`D_l \ge S_i` (else) for :math:`i \in A_l`; where :math:`A_l` has
+   one op, this is the end itself; a lifetime that is kept ends with C;
+5. at any time the lifetimes and workspaces that are live have at most M - base bytes: either *cumulative*,
    with an interval for each, or *reservoir*, with a change of the level at each begin and end. Changes at
-   one time are added up before the level counts.
+   one time are added up before the level counts. The least workspace of an op is live while it runs, in
+   whichever alternative; what an alternative has beyond that, only with it.
 
 The cumulative form propagates energy and time tables; the reservoir form is slower to find schedules and
 sometimes refutes a memory that the other one does not.
 
-Source: the interval model of this project's handbook; an instance of the resource-constrained project
-scheduling problem with resources whose use outlasts the activity.
+Source: the interval model of this project's handbook; an instance of the multi-mode resource-constrained
+project scheduling problem with resources whose use outlasts the activity.
 """
 
 from __future__ import annotations
@@ -39,13 +44,19 @@ LARGEST_AREA = 2**61
 """Bytes times ticks, in units: CP-SAT adds up the areas of intervals in 64 bits."""
 
 
-@dataclass
+@dataclass(kw_only=True)
 class MakespanModel:
     """The CP-SAT model and what its variables mean."""
 
     model: Any
     data: MakespanData
+    horizon: int
+    form: str
     start: list[Any] = field(default_factory=list)
+    end: list[Any] = field(default_factory=list)
+    """By op: a variable, or of an op without a choice an expression."""
+    takes: list[list[Any]] = field(default_factory=list)
+    """By op: z of its alternatives; none of an op without a choice."""
     makespan: Any = None
     died: list[tuple[Lifetime, Any]] = field(default_factory=list)
     """The lifetimes with a variable of their own for their end."""
@@ -82,100 +93,181 @@ def build(
     form
         Of the memory: `CUMULATIVE` or `RESERVOIR`.
     hint
-        Starts in ticks, of a schedule within the horizon.
+        Starts in ticks, of a schedule within the horizon; where ops have a choice, then their alternatives.
     """
     from ortools.sat.python import cp_model
 
     check(data, horizon)
-    built = MakespanModel(cp_model.CpModel(), data)
-    model, n = built.model, data.n
-    slack = [horizon - data.tail[i] - data.duration[i] for i in range(n)]
-    built.start = [model.new_int_var(data.head[i], max(slack[i], data.head[i]), f"S{i}") for i in range(n)]
+    model = cp_model.CpModel()
+    model.name = model_name(data)
+    built = MakespanModel(model=model, data=data, horizon=horizon, form=form)
+    for i, some in enumerate(data.alternatives):
+        latest = max(horizon - data.tail[i] - data.duration[i], data.head[i])
+        built.start.append(model.new_int_var(data.head[i], latest, f"S{i}"))
+        if len(some) == 1:
+            built.takes.append([])
+            built.end.append(built.start[i] + data.duration[i])
+        else:
+            built.takes.append([model.new_bool_var(f"z{i}_{k}") for k in range(len(some))])
+            built.end.append(model.new_int_var(0, max(horizon - data.tail[i], latest), f"E{i}"))
     built.makespan = model.new_int_var(lower, max(horizon, lower), "C")
-    inner = {j for before in data.bytes.predecessors for j in before}
-    for i in range(n):  # (1)
-        for j in data.bytes.predecessors[i]:
-            model.add(built.start[j] + data.duration[j] <= built.start[i])
-        if i not in inner:
-            model.add(built.start[i] + data.duration[i] <= built.makespan)
-    if data.processors < n:
-        _processors(built)
-    begins, ends, demands = _lives(built, horizon)
-    if form == RESERVOIR:
-        _reservoir(built, begins, ends, demands)
-    else:
-        _cumulative(built, begins, ends, demands, horizon)
+    for x in data.bytes.lifetimes:
+        if len(x.last) > 1:
+            built.died.append((x, model.new_int_var(0, horizon, f"D{len(built.died)}")))
+    for constrain in CONSTRAINTS:
+        constrain(built)
     model.minimize(built.makespan)
     if hint is not None:
         _hint(built, hint)
     return built
 
 
+def model_name(data: MakespanData) -> str:
+    """Return the name that models carry into exported files; it says what their objective counts."""
+    return f"makespan_in_ticks_of_{data.tick}_ns"
+
+
+def _one_alternative(built: MakespanModel) -> None:
+    """Constraint 1: each op takes one alternative, and its time."""
+    for i, takes in enumerate(built.takes):
+        if takes:
+            built.model.add_exactly_one(takes)
+            times = [a.duration for a in built.data.alternatives[i]]
+            taken = sum(time * z for time, z in zip(times, takes, strict=True))
+            built.model.add(built.end[i] == built.start[i] + taken)
+
+
+def _precedence(built: MakespanModel) -> None:
+    """Constraint 2: what precedes an op has ended before it starts; C is not before the last end."""
+    inner = {j for before in built.data.bytes.predecessors for j in before}
+    for i, before in enumerate(built.data.bytes.predecessors):
+        for j in before:
+            built.model.add(built.end[j] <= built.start[i])
+        if i not in inner:
+            built.model.add(built.end[i] <= built.makespan)
+
+
 def _processors(built: MakespanModel) -> None:
-    """(2) At any time at most p ops run."""
-    model, data = built.model, built.data
-    runs = [
-        model.new_fixed_size_interval_var(built.start[i], data.duration[i], f"run {i}") for i in range(data.n)
-    ]
-    model.add_cumulative(runs, [1] * data.n, data.processors)
+    """Constraint 3: at any time at most p_k ops run on kind k."""
+    model = built.model
+    for kind, count in enumerate(built.data.counts):
+        runs = []
+        for i, some in enumerate(built.data.alternatives):
+            for k, a in enumerate(some):
+                if a.kind == kind and built.takes[i]:
+                    name = f"run {i} as {k}"
+                    runs.append(
+                        model.new_optional_fixed_size_interval_var(
+                            built.start[i], a.duration, built.takes[i][k], name
+                        )
+                    )
+                elif a.kind == kind:
+                    runs.append(model.new_fixed_size_interval_var(built.start[i], a.duration, f"run {i}"))
+        if count < len(runs):
+            model.add_cumulative(runs, [1] * len(runs), count)
 
 
-def _lives(built: MakespanModel, horizon: int) -> tuple[list[Any], list[Any], list[int]]:
-    """(3) Begins, ends and bytes of lifetimes and workspaces."""
-    model, data = built.model, built.data
-    begins, ends, demands = list[Any](), list[Any](), list[int]()
-    for x in data.bytes.lifetimes:
-        last = [built.start[i] + (data.duration[i] if x.held else 0) for i in x.last]
-        if not last:
+def _deaths(built: MakespanModel) -> None:
+    """Constraint 4: a lifetime ends with the last of its ops."""
+    for x, died in built.died:
+        for i in x.last:
+            built.model.add(died >= (built.end[i] if x.held else built.start[i]))
+
+
+def _memory(built: MakespanModel) -> None:
+    """Constraint 5: what is live fits into the memory."""
+    lives = _lives(built)
+    room = built.data.memory - built.data.bytes.base
+    (_reservoir if built.form == RESERVOIR else _cumulative)(built, lives, room)
+
+
+CONSTRAINTS: tuple[Callable[[MakespanModel], None], ...] = (
+    _one_alternative,
+    _precedence,
+    _processors,
+    _deaths,
+    _memory,
+)
+"""As numbered on the page of mathematics."""
+
+
+@dataclass(frozen=True)
+class _Life:
+    """Bytes that are live from `begin` to `end`; if `present` is a literal, only if it holds."""
+
+    begin: Any
+    end: Any
+    nbytes: int
+    present: Any = None
+
+
+def _lives(built: MakespanModel) -> list[_Life]:
+    """Return lifetimes and workspaces."""
+    lives, died = [], iter(built.died)
+    for x in built.data.bytes.lifetimes:
+        if not x.last:
             end = built.makespan
-        elif len(last) == 1:
-            end = last[0]
+        elif len(x.last) == 1:
+            end = (built.end if x.held else built.start)[x.last[0]]
         else:
-            end = model.new_int_var(0, horizon, f"D{len(built.died)}")
-            for one in last:
-                model.add(end >= one)
-            built.died.append((x, end))
-        begins.append(0 if x.born is None else built.start[x.born])
-        ends.append(end)
-        demands.append(x.nbytes)
-    for i, nbytes in enumerate(data.bytes.workspace):
-        if nbytes:
-            begins.append(built.start[i])
-            ends.append(built.start[i] + data.duration[i])
-            demands.append(nbytes)
-    return begins, ends, demands
+            _, end = next(died)
+        lives.append(_Life(0 if x.born is None else built.start[x.born], end, x.nbytes))
+    for i, some in enumerate(built.data.alternatives):
+        least = min(a.workspace for a in some)
+        if least:
+            lives.append(_Life(built.start[i], built.end[i], least))
+        for k, a in enumerate(some):
+            if a.workspace > least:
+                end = built.start[i] + a.duration
+                lives.append(_Life(built.start[i], end, a.workspace - least, built.takes[i][k]))
+    return lives
 
 
-def _cumulative(
-    built: MakespanModel, begins: list[Any], ends: list[Any], demands: list[int], horizon: int
-) -> None:
-    """(4) As intervals."""
+def _cumulative(built: MakespanModel, lives: Sequence[_Life], room: int) -> None:
+    """State the memory with an interval for each life."""
     model = built.model
     intervals = []
-    for k, (begin, end) in enumerate(zip(begins, ends, strict=True)):
-        size = model.new_int_var(0, horizon, f"L{k}")
-        model.add(size == end - begin)
-        intervals.append(model.new_interval_var(begin, size, end, f"life {k}"))
-    model.add_cumulative(intervals, demands, built.data.memory - built.data.bytes.base)
+    for k, x in enumerate(lives):
+        size = model.new_int_var(0, built.horizon, f"L{k}")
+        if x.present is None:
+            model.add(size == x.end - x.begin)
+            intervals.append(model.new_interval_var(x.begin, size, x.end, f"life {k}"))
+        else:
+            intervals.append(model.new_optional_interval_var(x.begin, size, x.end, x.present, f"life {k}"))
+    model.add_cumulative(intervals, [x.nbytes for x in lives], room)
 
 
-def _reservoir(built: MakespanModel, begins: list[Any], ends: list[Any], demands: list[int]) -> None:
-    """(4) As changes of a level."""
-    times = [*begins, *ends]
-    changes = [*demands, *(-nbytes for nbytes in demands)]
-    built.model.add_reservoir_constraint(times, changes, 0, built.data.memory - built.data.bytes.base)
+def _reservoir(built: MakespanModel, lives: Sequence[_Life], room: int) -> None:
+    """State the memory as changes of a level."""
+    if not lives:
+        return
+    times = [*(x.begin for x in lives), *(x.end for x in lives)]
+    changes = [*(x.nbytes for x in lives), *(-x.nbytes for x in lives)]
+    present = [True if x.present is None else x.present for x in lives] * 2
+    built.model.add_reservoir_constraint_with_active(times, changes, present, 0, room)
 
 
-def _hint(built: MakespanModel, starts: Sequence[int]) -> None:
-    """Hint the variables that the starts determine; presolve derives the lengths."""
-    data = built.data
-    for i, start in enumerate(starts):
-        built.model.add_hint(built.start[i], start)
-    built.model.add_hint(built.makespan, max(s + d for s, d in zip(starts, data.duration, strict=True)))
-    for x, end in built.died:
-        built.model.add_hint(end, max(starts[i] + (data.duration[i] if x.held else 0) for i in x.last))
+def _hint(built: MakespanModel, hint: Sequence[int]) -> None:
+    """Hint the variables that the answer determines; presolve derives the lengths."""
+    data, model = built.data, built.model
+    chosen = [0] * data.n if len(hint) == data.n else hint[data.n :]
+    end = []
+    for i, (start, k) in enumerate(zip(hint[: data.n], chosen, strict=True)):
+        end.append(start + data.alternatives[i][k].duration)
+        model.add_hint(built.start[i], start)
+        for number, z in enumerate(built.takes[i]):
+            model.add_hint(z, number == k)
+        if built.takes[i]:
+            model.add_hint(built.end[i], end[i])
+    model.add_hint(built.makespan, max(end))
+    for x, died in built.died:
+        model.add_hint(died, max(end[i] if x.held else hint[i] for i in x.last))
 
 
 def decode(built: MakespanModel, value: Callable[[Any], int]) -> tuple[int, ...]:
-    """Return the start of each op of a solution, in ns."""
-    return tuple(value(s) * built.data.tick for s in built.start)
+    """Return the start of each op of a solution, in ns; where ops have a choice, then their alternatives."""
+    starts = tuple(value(s) * built.data.tick for s in built.start)
+    if not any(built.takes):
+        return starts
+    chosen = (max(range(len(z)), key=lambda k: value(z[k]), default=0) for z in built.takes)
+    return (*starts, *chosen)

@@ -1,20 +1,26 @@
 r"""What the formulations and bounds of makespan under a memory bound share: data in small integers.
 
-Ops :math:`i \in I` of duration :math:`d_i`, in ticks of ``tick`` ns, the greatest common divisor of all
-durations; p processors; lifetimes, workspaces and precedence as in `lowtide.formulations.peak_data`, with
-bytes in its ``unit``. M is the capacity in units, rounded down; what is live throughout (``base``) is part
-of it.
+Ops :math:`i \in I`; kinds :math:`k \in K` of processors, :math:`p_k` of each, p together; alternatives
+:math:`a \in R_i` of an op: on kind :math:`k_a`, of duration :math:`d_{ia}` and workspace :math:`w_{ia}`;
+the least of them are :math:`d_i` and :math:`w_i`. Times are in ticks of ``tick`` ns, the greatest common
+divisor of all durations. Lifetimes and precedence as in `lowtide.formulations.peak_data`, bytes in
+multiples of ``unit``, the greatest common divisor of its own and of all workspaces. M is the capacity in
+units, rounded down; what is live throughout (``base``) is part of it.
 
 Ticks lose nothing: some fastest schedule starts every op at time 0 or at the end of another one
 (`shift` below), hence at multiples of the tick. Nor do units: all that can be live together is a multiple of
 ``unit``.
 
-*Shift.* Take a fastest schedule whose starts have the least sum, and an instant s > 0 at which ops start and
-none ends. What precedes these ops has ended before s; no processor becomes idle at s; memory is released at s
-only by these starts themselves. So all of them could start a little earlier: a contradiction.
+*Shift.* Let every op keep its alternative. Take a fastest schedule whose starts have the least sum, and an
+instant s > 0 at which ops start and none ends. What precedes these ops has ended before s; no processor
+becomes idle at s; memory is released at s only by these starts themselves. So all of them could start a
+little earlier: a contradiction.
 
-``head`` and ``tail``: the longest chains of durations that end where op i starts, and that begin where it
-ends.
+So some fastest schedule is never idle either, and takes no longer than all ops one after another, each in its
+longest alternative: ``horizon``.
+
+``head`` and ``tail``: the longest chains of durations :math:`d_i` that end where op i starts, and that begin
+where it ends.
 
 Lifetime l begins at time 0 if it is initial, else with the start of its first writer. It ends with the last
 end among :math:`A_l` if it is ``held``, else with the last start (accounting ``replace``); if it is final,
@@ -24,11 +30,12 @@ with the makespan.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..models.makespan import Makespan
 from ..models.precedence import precedence
 from ..models.problem import Peak
+from ..models.processors import Alternative
 from .peak_data import PeakData, peak_data
 
 
@@ -39,19 +46,25 @@ class MakespanData:
     Attributes
     ----------
     bytes
-        Lifetimes, workspaces, precedence.
+        Lifetimes, least workspaces, precedence.
     processors
-        How many.
+        How many in all.
+    counts
+        How many of each kind.
+    alternatives
+        By op.
     memory
         M; of unlimited memory, all bytes at once.
     tick
         Nanoseconds.
     duration, head, tail
-        By op.
+        By op; of several alternatives, the least duration.
     """
 
     bytes: PeakData
     processors: int
+    counts: tuple[int, ...]
+    alternatives: tuple[tuple[Alternative, ...], ...]
     memory: int
     tick: int
     duration: tuple[int, ...]
@@ -62,6 +75,11 @@ class MakespanData:
     def n(self) -> int:
         """The number of ops."""
         return self.bytes.n
+
+    @property
+    def horizon(self) -> int:
+        """Ticks that some fastest schedule does not exceed."""
+        return sum(max(a.duration for a in some) for some in self.alternatives)
 
 
 def makespan_data(problem: Makespan) -> MakespanData:
@@ -81,8 +99,14 @@ def makespan_data(problem: Makespan) -> MakespanData:
     >>> data.tick, data.head, data.tail
     (2, (0, 3), (2, 0))
     """
-    size = peak_data(Peak(problem.graph))
-    tick = math.gcd(*problem.durations)
+    size = peak_data(Peak(problem.relaxed))
+    every = [a for some in problem.alternatives for a in some]
+    tick = math.gcd(*(a.duration for a in every))
+    size = _in_units(size, math.gcd(size.unit, *(a.workspace for a in every)))
+    alternatives = tuple(
+        tuple(replace(a, duration=a.duration // tick, workspace=a.workspace // size.unit) for a in some)
+        for some in problem.alternatives
+    )
     duration = tuple(d // tick for d in problem.durations)
     order = precedence(problem.graph)
     head, tail = [0] * size.n, [0] * size.n
@@ -90,13 +114,30 @@ def makespan_data(problem: Makespan) -> MakespanData:
         head[i] = max((head[j] + duration[j] for j in before), default=0)
     for i in range(size.n - 1, -1, -1):
         tail[i] = max((tail[j] + duration[j] for j in order.successors[i]), default=0)
-    total = size.base + sum(x.nbytes for x in size.lifetimes) + sum(size.workspace)
+    total = size.base + sum(x.nbytes for x in size.lifetimes)
+    total += sum(max(a.workspace for a in some) for some in alternatives)
     return MakespanData(
         bytes=size,
-        processors=problem.processors,
+        processors=problem.count,
+        counts=tuple(count for _, count in problem.kinds),
+        alternatives=alternatives,
         memory=total if problem.memory is None else min(total, problem.memory // size.unit),
         tick=tick,
         duration=duration,
         head=tuple(head),
         tail=tuple(tail),
+    )
+
+
+def _in_units(size: PeakData, unit: int) -> PeakData:
+    """Return the same data in multiples of a divisor of its unit."""
+    factor = size.unit // unit
+    if factor == 1:
+        return size
+    return replace(
+        size,
+        unit=unit,
+        base=size.base * factor,
+        lifetimes=tuple(replace(x, nbytes=x.nbytes * factor) for x in size.lifetimes),
+        workspace=tuple(w * factor for w in size.workspace),
     )

@@ -7,13 +7,12 @@ from pathlib import Path
 
 from ..models.errors import InstanceError, UsageError
 from ..models.makespan import Makespan
+from ..models.processors import parse_processors, processors_text
 from ..models.units import parse_bytes
 from .load import load
-from .options import Parameter, typed_options
 from .spec import Spec, parse_spec
 
-_PROCESSORS = {"processors": Parameter(1, "identical processors", least=1)}
-_MEMORY = "memory"
+_OWN = ("processors", "memory")
 
 
 def load_makespan(spec: str | os.PathLike[str], **options: object) -> Makespan:
@@ -21,10 +20,11 @@ def load_makespan(spec: str | os.PathLike[str], **options: object) -> Makespan:
 
     Besides the options of the graph, in the specification or as keywords:
 
-    ==================  ==========================================================
-    ``processors=N``    identical processors (default 1)
-    ``memory=SIZE``     capacity of the memory that they share (default: no limit)
-    ==================  ==========================================================
+    ============================  ==========================================================
+    ``processors=N``              identical processors (default 1)
+    ``processors=cpu=4+gpu=1``    so many of each kind
+    ``memory=SIZE``               capacity of the memory that they share (default: no limit)
+    ============================  ==========================================================
 
     Raises
     ------
@@ -40,16 +40,21 @@ def load_makespan(spec: str | os.PathLike[str], **options: object) -> Makespan:
     """
     parsed = parse_spec(spec)
     given = {**parsed.options, **options}
+    text = processors_text(given["processors"]) if "processors" in given else "1"
+    given |= {"processors": text} if "processors" in given else {}
     where = str(Spec(parsed.scheme, parsed.name, {k: str(v) for k, v in given.items()}))
-    counts = typed_options({k: v for k, v in given.items() if k in _PROCESSORS}, _PROCESSORS, where)
-    memory = given.get(_MEMORY)
+    try:
+        processors = parse_processors(text)
+    except InstanceError as error:
+        raise InstanceError(f"instance {where!r}, {error}") from None
+    memory = given.get("memory")
     if memory is not None and not isinstance(memory, int):
         try:
             memory = parse_bytes(str(memory))
         except UsageError as error:
             raise InstanceError(f"instance {where!r}, memory: {error}") from None
-    rest = {k: v for k, v in given.items() if k not in _PROCESSORS and k != _MEMORY}
+    rest = {k: v for k, v in given.items() if k not in _OWN}
     graph = load(
         Path(parsed.name) if parsed.scheme == "path" else str(Spec(parsed.scheme, parsed.name)), **rest
     )
-    return Makespan(graph, processors=int(counts["processors"]), memory=memory, source=where)
+    return Makespan(graph, processors=processors, memory=memory, source=where)

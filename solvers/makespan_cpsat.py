@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from ..formulations.makespan_cpsat import CUMULATIVE, RESERVOIR, build, decode
 from ..formulations.makespan_data import MakespanData, makespan_data
@@ -58,17 +59,17 @@ def _solve(problem: Makespan, context: Context, form: str) -> Outcome:
 def solve_model(data: MakespanData, context: Context, form: str = CUMULATIVE) -> Outcome:
     """Run CP-SAT from the incumbent and bound of the context.
 
-    Without an incumbent the horizon is the sum of the durations: if there is a schedule, the fastest one is
-    no longer, because it is never idle (`lowtide.formulations.makespan_data`, shift).
+    Without an incumbent the horizon is that of `lowtide.formulations.makespan_data`: if there is a schedule,
+    the fastest one is no longer.
     """
     began = time.perf_counter()
-    horizon = sum(data.duration) if context.incumbent is None else context.incumbent // data.tick
+    horizon = data.horizon if context.incumbent is None else context.incumbent // data.tick
     built = build(
         data,
         horizon=horizon,
         lower=(context.bound or 0) // data.tick,
         form=form,
-        hint=None if context.answer is None else [s // data.tick for s in context.answer],
+        hint=None if context.answer is None else in_ticks(data, context.answer),
     )
     context.build_seconds = time.perf_counter() - began
     context.progress(f"CP-SAT, {form} memory: built in {context.build_seconds:.2f} s")
@@ -79,3 +80,8 @@ def solve_model(data: MakespanData, context: Context, form: str = CUMULATIVE) ->
         to_objective=lambda ticks: ticks * data.tick,
         own_options=OPTIONS,
     )
+
+
+def in_ticks(data: MakespanData, answer: Sequence[int]) -> list[int]:
+    """Return an answer with its starts in ticks."""
+    return [*(s // data.tick for s in answer[: data.n]), *answer[data.n :]]

@@ -32,7 +32,7 @@ class Started:
     def list_schedule(
         self, rank: np.ndarray, order: Sequence[int] | None = None, *, compiled: bool = True
     ) -> Starts:
-        """Return the safe list schedule of a ranking, in ns."""
+        """Return the answer that is the safe list schedule of a ranking."""
         from .algorithms.makespan.list_kernel import schedule
 
         run = schedule if compiled else schedule.py_func
@@ -69,12 +69,16 @@ def begin(
 
 
 def in_sequence(problem: Makespan, order: Sequence[int]) -> Starts:
-    """Return the starts of the ops one after another."""
+    """Return the answer that runs the ops one after another, each with the least workspace."""
     starts, now = [0] * len(order), 0
+    chosen = [
+        min(range(len(some)), key=lambda k: (some[k].workspace, some[k].duration))
+        for some in problem.alternatives
+    ]
     for i in order:
         starts[i] = now
-        now += problem.durations[i]
-    return tuple(starts)
+        now += problem.alternatives[i][chosen[i]].duration
+    return (*starts, *chosen) if problem.has_choice else tuple(starts)
 
 
 def solve_list(problem: Makespan, context: Context) -> Outcome:

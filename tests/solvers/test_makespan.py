@@ -122,7 +122,7 @@ def naive_list_schedule(problem: lt.Makespan, rank: list[int]) -> int | None:
     while len(ended) < n:
         for i in sorted(set(range(n)) - started, key=lambda i: rank[i]):
             fits = live_bytes(graph, frozenset(started | {i}), frozenset(ended)) <= problem.memory
-            if len(running) < problem.processors and set(before[i]) <= ended and fits:
+            if len(running) < problem.count and set(before[i]) <= ended and fits:
                 started.add(i)
                 heapq.heappush(running, (now + problem.durations[i], i))
         if not running:

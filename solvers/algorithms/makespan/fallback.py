@@ -34,7 +34,7 @@ def find_fallback(problem: Makespan, context: Context, expired: Callable[[], boo
     expired
         Whether to give up.
     """
-    graph = problem.graph
+    graph = problem.relaxed
     if problem.memory is None:
         return Fallback(tuple(range(len(graph.ops))), 0)
     peak = Peak(graph)

@@ -91,7 +91,7 @@ def improve(
 
 
 def _fits(problem: Makespan, order: Sequence[int]) -> bool:
-    return problem.memory is None or sequential_memory(problem.graph).peak(order) <= problem.memory
+    return problem.memory is None or sequential_memory(problem.relaxed).peak(order) <= problem.memory
 
 
 def _jittered(ranking: list[int], rng: Random) -> list[int]:

@@ -35,8 +35,8 @@ def _longest(problem: Makespan, data: MakespanData, order: Sequence[int]) -> lis
 
 def _bytes(problem: Makespan, data: MakespanData, order: Sequence[int]) -> list[tuple[int, ...]]:
     """Allocated bytes less those of tensors that die with the op in the fallback order."""
-    _, after = sequential_memory(problem.graph).profile(order)
-    before = sequential_memory(problem.graph).initial_bytes
+    _, after = sequential_memory(problem.relaxed).profile(order)
+    before = sequential_memory(problem.relaxed).initial_bytes
     change = [0] * data.n
     for i, level in zip(order, after, strict=True):
         change[i], before = level - before, level
