@@ -33,11 +33,13 @@ from .models.plan import Copy, Free, Plan, Resident, Run
 from .models.problem import Offsets, Peak
 from .models.recompute import Compute, Discard, Recompute, Transfer
 from .models.result import Result, Status
+from .models.trade_off import TradeOff, TradeOffPoint
 from .models.verify import verify
 from .models.verify_certificate import verify_certificate
 from .solvers.certify import certify
 from .solvers.certify_placement import certify_placement
 from .solvers.solve import solve
+from .solvers.sweep_memory import sweep_memory
 
 if TYPE_CHECKING:
     from .results import plot
@@ -78,6 +80,8 @@ __all__ = [
     "Status",
     "Tensor",
     "Tier",
+    "TradeOff",
+    "TradeOffPoint",
     "Transfer",
     "UsageError",
     "VerificationError",
@@ -89,6 +93,7 @@ __all__ = [
     "load_machine",
     "plot",
     "solve",
+    "sweep_memory",
     "verify",
     "verify_certificate",
 ]

@@ -19,14 +19,16 @@ if TYPE_CHECKING:
     from ..models.graph import Graph
     from ..models.plan import Plan
     from ..models.result import Result
+    from ..models.trade_off import TradeOff
     from .parser import Subparsers
 
 PLAN_KINDS = ("profile", "gantt", "residency", "timeline", "allocation")
 RUN_KINDS = ("cactus", "performance-profile", "trace", "scatter")
+CURVE_KIND = "trade-off"
 
 _OF_PLANS = ("order", "graph", "buffers", "tier", "bound", "start")
 _WITHOUT = {
-    "tier": ("gantt", "residency", "timeline"),
+    "tier": ("residency", "timeline"),
     "bound": ("gantt", "residency", "timeline", "allocation"),
     "start": ("profile", "gantt", "residency", "allocation"),
 }
@@ -48,6 +50,7 @@ def add_parser(subparsers: Subparsers) -> None:
             "lowtide plot plan.json --kind gantt -o gantt.pdf",
             "lowtide plot plan.json.gz --start input=anywhere -o timeline.png     # of a placement",
             "lowtide plot solution.csv -o allocation.svg",
+            "lowtide plot curve.json -o curve.svg          # what solve --sweep-memory N --json printed",
             "lowtide plot runs/peak --kind cactus -o cactus.pdf",
             "lowtide plot runs/peak --kind scatter --x auto --y cpsat -o scatter.svg",
             "lowtide plot runs/peak --kind trace --where instance=onnx:resnet50 -o incumbents.svg",
@@ -56,16 +59,16 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "items",
         nargs="+",
-        metavar="PLAN|ALLOCATION|RECORD|GRAPH|DIR",
-        help="a plan, an allocation or a run record; with --order, a graph; or experiments",
+        metavar="PLAN|ALLOCATION|RECORD|CURVE|GRAPH|DIR",
+        help="a plan, an allocation, a run record, a trade-off curve; with --order, a graph; or experiments",
     )
     parser.add_argument("-o", "--out", required=True, metavar="FILE", help=".svg, .png or .pdf")
     parser.add_argument(
         "--kind",
-        choices=PLAN_KINDS + RUN_KINDS,
+        choices=(*PLAN_KINDS, *RUN_KINDS, CURVE_KIND),
         metavar="KIND",
         help=f"of plans: {', '.join(PLAN_KINDS)} (default {PLAN_KINDS[0]}, for several tiers timeline); "
-        f"of experiments: {', '.join(RUN_KINDS)} (default {RUN_KINDS[0]})",
+        f"of experiments: {', '.join(RUN_KINDS)} (default {RUN_KINDS[0]}); of curves: {CURVE_KIND}",
     )
     parser.add_argument("--title", metavar="TEXT", help="title (default: the name of the graph)")
     plans = parser.add_argument_group("plans")
@@ -99,6 +102,8 @@ def run(args: argparse.Namespace) -> int:
 
     check_writable(args.out)
     plot.file_kind(args.out)
+    if (curve := _curve(args)) is not None:
+        return _tell(args, *_draw_curve(args, curve))
     of_runs = args.order is None and all(_holds_runs(item, args.kind) for item in args.items)
     if not of_runs and args.order is None and len(args.items) == 1:
         record = read_record(args.items[0]) if args.items[0].endswith(".json") else None
@@ -124,6 +129,50 @@ def run(args: argparse.Namespace) -> int:
             f"plot: found --{unused[0].replace('_', '-')} with --kind {kind}, which has no use for it"
         )
     return _tell(args, *(_draw_runs(kind, args) if of_runs else _draw_plan(kind, args)))
+
+
+def _curve(args: argparse.Namespace) -> TradeOff | None:
+    """Return the trade-off curve of the one item; None if it is something else.
+
+    Raises
+    ------
+    UsageError
+        If that kind of picture is asked for, but the item is no curve.
+    """
+    from ..instances.native_trade_off import trade_off_from_dict
+    from ..instances.strict_json import parse_json, read_bytes
+    from ..models.errors import UsageError
+
+    (path, *others) = args.items
+    if (
+        not others
+        and path.endswith((".json", ".json.gz"))
+        and (args.kind == CURVE_KIND or os.path.exists(path))
+    ):
+        data = parse_json(read_bytes(path), path)
+        if isinstance(data, dict) and data.get("format") == "lowtide/trade-off":
+            return trade_off_from_dict(data, path)
+    if args.kind == CURVE_KIND:
+        raise UsageError(
+            f"plot: found --kind {CURVE_KIND} with {path}, expected what solve --sweep-memory --json printed"
+        )
+    return None
+
+
+def _draw_curve(args: argparse.Namespace, curve: TradeOff) -> tuple[Axes, dict[str, Any]]:
+    """Return the axes of the figure of a trade-off curve, and what is told about it."""
+    from ..models.errors import UsageError
+    from ..results import plot
+
+    if args.kind not in (None, CURVE_KIND):
+        raise UsageError(f"plot: found --kind {args.kind} with a trade-off curve, expected {CURVE_KIND}")
+    for key in _OF_PLANS + _OF_RUNS:
+        if getattr(args, key):
+            raise UsageError(
+                f"plot: found --{key.replace('_', '-')} with a trade-off curve, which has no use for it"
+            )
+    ax = plot.trade_off(curve, plot.new_axes(), title=args.title)
+    return ax, {"instance": curve.instance, "memories": len(curve.points), "schedules": len(curve.front)}
 
 
 def _has_tiers(args: argparse.Namespace) -> bool:
@@ -182,8 +231,10 @@ def _draw_plan(kind: str, args: argparse.Namespace) -> tuple[Axes, dict[str, Any
         ax = plot.allocation(item, graph, plot.new_axes(), pool=args.tier, title=args.title)
         return ax, {"graph": graph.name, "buffers": len(plan.allocation or ())}
     if kind == "gantt":
-        ax = plot.gantt(item, graph, plot.new_axes(plot.gantt_inches(plan)), title=args.title)
-        return ax, {"graph": graph.name, "runs": len(plan.runs), "copies": len(plan.copies)}
+        figure = plot.new_figure(plot.gantt_inches(plan))
+        (ax, *_) = plot.gantt(item, graph, figure, tier=args.tier, title=args.title)
+        counted = {"runs": len(plan.runs), "copies": len(plan.copies)}
+        return ax, {"graph": graph.name, **counted, "peak": memory_profile(graph, plan, args.tier).peak}
     if kind == "timeline":
         figure = plot.new_figure(plot.timeline_inches(plan))
         with Progress() as progress:

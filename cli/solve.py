@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from . import sweep_memory
 from .certificates import LIMIT, certificate_line, with_certificate
 from .output import emit_json, emit_pairs, note
 from .parallel import PARALLEL, parallel_rows, simulated, write_with_edges
@@ -22,12 +23,15 @@ if TYPE_CHECKING:
 OWN_FLAGS = {
     "offsets": ("capacity",),
     "placement": ("machine", "device", "host", "periodic", "whole"),
-    "makespan": ("processors", "memory"),
+    "makespan": ("processors", "memory", "sweep_memory", "plot"),
     "parallel-memory": ("processors", "bound", "apply", "simulate"),
     "memory-edges": ("bound", "apply", "simulate"),
     "recompute": ("memory", "slots", "machine"),
 }
-"""Flags that only some problems have: options of their instances."""
+"""Flags that only some problems have."""
+
+NO_OPTIONS = ("apply", "simulate", "sweep_memory", "plot")
+"""Those of them that are no options of their instances."""
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -46,6 +50,7 @@ def add_parser(subparsers: Subparsers) -> None:
             "lowtide solve offsets plan.json --plan allocated.json",
             "lowtide solve placement graph.json.gz --machine a100-40g-pcie3 --device 24GiB --periodic",
             "lowtide solve makespan graph.json.gz --processors 4 --memory 12GiB --plan schedule.json",
+            "lowtide solve makespan graph.json.gz --processors 4 --sweep-memory 8 --plot curve.svg",
             "lowtide solve recompute 'gen:backprop-chain?l=5&accounting=replace' --memory 4 --plan plan.json",
             "lowtide solve parallel-memory graph.json.gz --bound 12GiB --apply new.json.gz --simulate 1000",
             "lowtide solve placement graph.json.gz --machine m.toml --periodic --certificate proof.json.gz",
@@ -92,6 +97,14 @@ def add_parser(subparsers: Subparsers) -> None:
         metavar="N",
         help="recompute: as much fast memory as the largest op needs, and N tensors, all of one size",
     )
+    parser.add_argument(
+        "--sweep-memory",
+        type=whole_number(2),
+        metavar="N",
+        help="makespan: the fastest schedule within each of N memories, from a sequential one's to the "
+        "fastest one's (--time-limit is for all together; --plan FOLDER takes a plan for each)",
+    )
+    parser.add_argument("--plot", metavar="FILE", help="with --sweep-memory: a picture, .svg, .png or .pdf")
     parser.add_argument(
         "--bound",
         type=size,
@@ -155,13 +168,15 @@ def run(args: argparse.Namespace) -> int:
     from ..instances import Allocation, check_writable, load_problem, read_answer, write_answer
     from ..instances.answers import check_ending
     from ..models.errors import UsageError
+    from ..models.makespan import Makespan
     from ..models.placement import Placement
     from ..models.problem import Offsets, Peak
     from ..solvers.context import available_cores
     from ..solvers.registry import find_method
     from ..solvers.solve import solve
 
-    for path in (args.plan, args.log, args.certificate, args.apply):
+    sweeps = args.sweep_memory is not None
+    for path in (None if sweeps else args.plan, args.log, args.certificate, args.apply):
         if path is not None:
             check_writable(path)
     certified = (args.certificate, args.certificate_limit) != (None, None)
@@ -173,18 +188,20 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("solve: found --certificate-limit without --certificate, expected both")
     if args.certificate is not None and not args.certificate.endswith((".json", ".json.gz")):
         raise UsageError(f"{args.certificate}: found an unknown ending, expected .json or .json.gz")
-    if args.plan is not None:
+    if args.plan is not None and not sweeps:
         check_ending(args.problem, args.plan)
     for flag in sorted({flag for flags in OWN_FLAGS.values() for flag in flags}):
         owners = [owner for owner, flags in OWN_FLAGS.items() if flag in flags]
         if getattr(args, flag) not in (None, False) and args.problem not in owners:
             raise UsageError(
-                f"solve: found --{flag} with problem {args.problem}, expected it with {' or '.join(owners)}"
+                f"solve: found --{flag.replace('_', '-')} with problem {args.problem}, "
+                f"expected it with {' or '.join(owners)}"
             )
     if args.problem == "parallel-memory" and (args.bound, args.apply) != (None, None):
         if args.processors is not None:
             raise UsageError("solve: found --bound with --processors, expected one of them")
         args.problem = "memory-edges"
+    sweep_memory.check_flags(args)
     options = unique(args.solver_option, "--solver-option")
     find_method(args.problem, args.method)
     cores = available_cores()
@@ -194,11 +211,14 @@ def run(args: argparse.Namespace) -> int:
     given = {
         flag: value
         for flag in OWN_FLAGS.get(args.problem, ())
-        if flag not in ("apply", "simulate") and (value := getattr(args, flag)) not in (None, False)
+        if flag not in NO_OPTIONS and (value := getattr(args, flag)) not in (None, False)
     }
     problem = load_problem(args.problem, args.spec, **given)
     if isinstance(problem, Offsets):
         problem = replace(problem, satisfy=args.capacity is not None)
+    if sweeps:
+        assert isinstance(problem, Makespan)
+        return sweep_memory.run(args, problem, options)
     known = None if args.hint is None else read_answer(args.hint)
     hint = known.offsets if isinstance(known, Allocation) else known
     loaded = time.perf_counter() - started

@@ -101,14 +101,16 @@ class Record(NamedTuple):
 
     def result(self, plan: Plan, graph: Graph) -> Result:
         """Return the result that the record tells of, with its plan."""
+        from ..models.problems import PROBLEMS
         from ..models.result import Result, Status
 
         values = self.values
+        problem = PROBLEMS.get(values["problem"])
         return Result(
             problem=values["problem"],
             method=values["method"],
             instance=values["instance"],
-            unit="bytes",
+            unit="bytes" if problem is None else problem.unit,
             status=Status(values["status"]),
             objective=values["objective"],
             bound=values["bound"],

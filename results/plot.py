@@ -3,6 +3,7 @@
 Of a plan: `profile` (memory over time), `gantt` (runs and copies), `residency` (memory of every tier),
 `timeline` (both, and stalls).
 Of an allocation: `allocation` (time x address, one pool), `allocations` (every pool).
+Of a sweep of memories: `trade_off` (makespan over memory, with bounds).
 Of experiments (`lowtide.results.tables.measured.measured`): `cactus`, `performance_profile`, `trace`,
 `incumbents`, `scatter`. All of them take the axes or figure to draw on, return axes to go on with, and
 leave the file to `save`.
@@ -17,6 +18,7 @@ from .figures.plot_profile import profile
 from .figures.plot_runs import SCATTER_INCHES, cactus, performance_profile, scatter
 from .figures.plot_timeline import timeline, timeline_inches
 from .figures.plot_trace import incumbents, trace
+from .figures.plot_trade_off import trade_off
 
 __all__ = [
     "FILE_KINDS",
@@ -40,4 +42,5 @@ __all__ = [
     "timeline",
     "timeline_inches",
     "trace",
+    "trade_off",
 ]

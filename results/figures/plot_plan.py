@@ -1,18 +1,18 @@
-"""Pictures of a plan: Gantt chart of runs and copies, memory of every tier."""
+"""Pictures of a plan: Gantt chart of runs and copies with the memory under it, memory of every tier."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from ...models.plan import Plan
-from ...models.profile import MemoryProfile, memory_profiles
+from ...models.profile import MemoryProfile, memory_profile, memory_profiles
 from ...models.result import Result
 from ...models.units import format_bytes, format_duration
 from ...models.verify import verify
 from . import plan_drawing as drawing
 from .figure import INCHES, pyplot_figure
 from .plan_drawing import Bar, Lane
-from .plot_profile import plan_and_graph
+from .plot_profile import counts_ops_of, plan_and_graph, tier_of
 from .profile_drawing import COLOURS, Scale, draw_areas, label_levels, scale_for, style_axes, write_head
 
 if TYPE_CHECKING:
@@ -25,20 +25,24 @@ if TYPE_CHECKING:
     from ...models.machine import Channel, Tier
     from ...models.verdict import Verification
 
+_LANE, _TIER = 0.45, 1.7  # inches
+
 
 def gantt(
     item: Result | Plan,
     graph: Graph | None = None,
-    ax: Axes | None = None,
+    figure: Figure | None = None,
     *,
+    tier: str | None = None,
     title: str | None = None,
     subtitle: str | None = None,
-) -> Axes:
-    """Draw what each processor runs and what each channel copies, over time.
+) -> list[Axes]:
+    """Draw what each processor runs and what each channel copies, and the memory of a tier under it.
 
     One lane per processor, then one per channel; copies at the same time lie in rows of their lane.
-    Runs are coloured by kind of op, copies by kind of tensor. At the right stands how busy each is.
-    What is too narrow to be seen is joined, so that thousands of runs are a small file.
+    Runs are coloured by kind of op, copies and memory by kind of tensor. At the right stands how busy each
+    is. What is too narrow to be seen is joined, so that thousands of runs are a small file. Below, on the
+    same axis of time, the bytes in the tier, stacked, with their peak and its capacity as lines.
 
     Parameters
     ----------
@@ -46,20 +50,22 @@ def gantt(
         A result with a plan, or a plan.
     graph
         The graph of a plan; a result has its own.
-    ax
+    figure
         Where to draw; default: a new pyplot figure of `gantt_inches`.
+    tier
+        Default: the innermost of the plan's machine.
     title, subtitle
         Default: the instance; makespan, stall and counts.
 
     Returns
     -------
-    matplotlib.axes.Axes
-        The axes, to go on with.
+    list of matplotlib.axes.Axes
+        The axes of the lanes, then those of the memory.
 
     Raises
     ------
     UsageError
-        If there is no plan or no graph.
+        If there is no plan, no graph, or no tier of that name.
     VerificationError
         If the plan does not verify: nothing is drawn of such a plan.
     BackendUnavailable
@@ -69,39 +75,46 @@ def gantt(
     --------
     >>> import lowtide as lt
     >>> result = lt.solve(lt.Peak(lt.load("gen:chain?n=5&seed=1")), method="greedy")
-    >>> lt.plot.gantt(result, ax=lt.plot.new_axes()).get_xlabel()
-    'ops executed'
+    >>> lanes, memory = lt.plot.gantt(result, figure=lt.plot.new_figure())
+    >>> memory.get_xlabel(), memory.get_ylabel()
+    ('ops executed', 'memory [B]')
     """
     from matplotlib.patches import Patch
 
     plan, graph = plan_and_graph(item, graph, "gantt")
+    shown = tier_of(plan, tier)
     verdict = verify(graph, plan)
     verdict.raise_if_invalid()
-    ax = pyplot_figure(gantt_inches(plan)).subplots() if ax is None else ax
+    figure = pyplot_figure(gantt_inches(plan)) if figure is None else figure
     span = max(verdict.makespan, 1)
     scale = scale_for(span, 1, counts_ops=counts_ops_of(plan))
     ops, copies = drawing.op_kinds(graph, plan), drawing.copy_kinds(graph, plan)
     lanes = [(lane, ops) for lane in processor_lanes(graph, plan, span)]
     lanes += [(lane, copies) for lane in channel_lanes(graph, plan, span)]
 
-    draw_lanes(ax, lanes, scale, span)
-    legends = [
-        {kind: Patch(facecolor=colour) for kind, colour in ops.items()},
-        {f"copies of {kind}": Patch(facecolor=colour) for kind, colour in copies.items()},
-    ]
+    top, below = figure.subplots(
+        2, 1, sharex=True, gridspec_kw={"height_ratios": [_LANE * len(lanes), _TIER]}
+    )
+    draw_tier(below, plan, shown, memory_profile(graph, plan, shown.name))
+    draw_lanes(top, lanes, scale, span)
+    top.set_xlabel("")
+    top.tick_params(bottom=False, labelbottom=False)
+    top.spines["bottom"].set_visible(False)
+    kinds = {*copies, *below.get_legend_handles_labels()[1]}
     write_head(
-        ax,
+        top,
         plan_title(item, graph) if title is None else title,
         plan_subtitle(item, plan, verdict) if subtitle is None else subtitle,
-        *legends,
+        {kind: Patch(facecolor=colour) for kind, colour in ops.items()},
+        {kind: Patch(facecolor=colour) for kind, colour in COLOURS.items() if kind in kinds},
     )
-    return ax
+    return [top, below]
 
 
 def gantt_inches(plan: Plan) -> tuple[float, float]:
-    """Return width and height of a figure in which every lane of the plan has the same good height."""
+    """Return width and height of a figure in which lanes and memory have good heights."""
     lanes = len(plan.machine.processors) + len(plan.machine.channels)
-    return INCHES[0], 1.8 + 0.45 * lanes
+    return INCHES[0], 1.8 + _LANE * lanes + _TIER
 
 
 def residency(
@@ -261,11 +274,6 @@ def _busy(bars: Sequence[Bar], span: int) -> str:
         busy += max(bar.end - max(bar.start, reached), 0)
         reached = max(reached, bar.end)
     return f"{100 * busy / span:.3g} % busy"
-
-
-def counts_ops_of(plan: Plan) -> bool:
-    """Return whether time counts ops: every run lasts one unit."""
-    return all(run.end - run.start == 1 for run in plan.runs)
 
 
 def plan_title(item: Result | Plan, graph: Graph) -> str:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ...models.graph import Graph
+    from ...models.machine import Tier
 
 
 def profile(
@@ -33,8 +34,8 @@ def profile(
 ) -> Axes:
     """Draw the memory of a plan over time, stacked by kind of tensor.
 
-    A thin line shows the reference order; horizontal lines show the peak and the bound; a dot marks
-    the op that runs at the peak. Where every op takes 1 ns the axis counts ops.
+    A thin line shows the reference order, if ops run one at a time; horizontal lines show the peak and the
+    bound; a dot marks the op that runs at the peak. Where time counts ops, so does the axis.
 
     Parameters
     ----------
@@ -47,7 +48,7 @@ def profile(
     tier
         Default: the innermost of the plan's machine.
     bound
-        Proved lower bound in bytes; default: the result's.
+        Proved lower bound of the peak in bytes; default: that of a result for `peak`.
     title, subtitle
         Default: the instance; method, status and gap.
 
@@ -73,22 +74,21 @@ def profile(
     'memory [B]'
     """
     plan, graph = plan_and_graph(item, graph, "profile")
-    names = [t.name for t in plan.machine.tiers]
-    if tier is not None and tier not in names:
-        raise UsageError(f"tier: found {tier!r}, expected one of {', '.join(names)}")
+    tier = tier_of(plan, tier).name
     verify(graph, plan).raise_if_invalid()
     ax = pyplot_figure().subplots() if ax is None else ax
-    if bound is None and isinstance(item, Result):
+    if bound is None and isinstance(item, Result) and item.problem == "peak":
         bound = item.bound
 
     memory = memory_profile(graph, plan, tier)
     if bound is not None and bound > memory.peak:
         raise UsageError(f"bound: found {bound} bytes, expected at most the peak, {memory.peak} bytes")
-    reference = reference_profile(graph, plan)
+    several = len({run.processor for run in plan.runs}) > 1
+    reference = None if several else reference_profile(graph, plan)
     levels = _levels(plan, memory, reference, bound)
     end, most = int(memory.times[-1]), max(levels.values())
-    scale = drawing.scale_for(end, most, counts_ops=all(r.end - r.start == 1 for r in plan.runs))
-    if len(names) > 1:
+    scale = drawing.scale_for(end, most, counts_ops=counts_ops_of(plan))
+    if len(plan.machine.tiers) > 1:
         scale = scale._replace(y_name=f"{memory.tier} {scale.y_name}")
 
     drawing.style_axes(ax, scale, end, most)
@@ -96,8 +96,9 @@ def profile(
     same = reference is not None and _same(reference, memory)
     if reference is not None and not same:
         drawing.draw_reference(ax, reference, scale)
-    run = next((r for r in plan.runs if r.start <= memory.peak_time < r.end), None)
-    if run is not None and memory.peak:
+    running = [r for r in plan.runs if r.start <= memory.peak_time < r.end]
+    if running and memory.peak:
+        run = max(running, key=lambda r: r.start)
         op = graph.ops[run.op]
         drawing.mark_peak(ax, memory, scale, op.name or op.kind, run.op)
     drawing.label_levels(ax, levels, scale)
@@ -126,6 +127,25 @@ def plan_and_graph(item: Result | Plan, graph: Graph | None, picture: str) -> tu
     if graph is None:
         raise UsageError(f"{picture}: found a plan without its graph, expected {picture}(plan, graph)")
     return plan, graph
+
+
+def tier_of(plan: Plan, name: str | None) -> Tier:
+    """Return the tier of that name of the plan's machine; None: the innermost.
+
+    Raises
+    ------
+    UsageError
+        If it has no such tier.
+    """
+    tiers = {tier.name: tier for tier in plan.machine.tiers}
+    if name is not None and name not in tiers:
+        raise UsageError(f"tier: found {name!r}, expected one of {', '.join(tiers)}")
+    return plan.machine.tiers[0] if name is None else tiers[name]
+
+
+def counts_ops_of(plan: Plan) -> bool:
+    """Return whether time counts ops: one after another, without a pause, each for one unit."""
+    return sorted((run.start, run.end) for run in plan.runs) == [(k, k + 1) for k in range(len(plan.runs))]
 
 
 def _levels(

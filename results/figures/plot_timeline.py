@@ -21,14 +21,13 @@ from .figure import INCHES, pyplot_figure
 from .plan_drawing import Bar, Lane
 from .plot_plan import (
     channel_lane,
-    counts_ops_of,
     draw_tier,
     plan_subtitle,
     plan_title,
     processor_lanes,
     style_lanes,
 )
-from .plot_profile import plan_and_graph
+from .plot_profile import counts_ops_of, plan_and_graph
 from .profile_drawing import COLOURS, scale_for, write_head
 
 if TYPE_CHECKING:

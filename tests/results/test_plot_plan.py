@@ -100,7 +100,7 @@ def texts(ax: Any) -> list[str]:
 
 def test_gantt_has_a_lane_per_processor_and_channel(swapped: tuple[Graph, Plan]) -> None:
     graph, plan = swapped
-    ax: Any = plot.gantt(plan, graph, plot.new_axes(plot.gantt_inches(plan)))
+    ax, memory = plot.gantt(plan, graph, plot.new_figure(plot.gantt_inches(plan)))
     assert [t for t in texts(ax) if t in ("gpu0", "host → gpu", "gpu → host")] == [
         "gpu0",
         "host → gpu",
@@ -108,12 +108,41 @@ def test_gantt_has_a_lane_per_processor_and_channel(swapped: tuple[Graph, Plan])
     ]
     assert {"90 % busy", "40 % busy\n3 MiB", "unused"} <= {*texts(ax)}
     assert "verified plan · 2 runs · 2 copies · makespan 10 ms · stall 1 ms" in texts(ax)
-    assert (ax.get_xlabel(), ax.get_xlim()) == ("time [ms]", (0, 10))
+    assert (memory.get_xlabel(), memory.get_xlim(), ax.get_xlim()) == ("time [ms]", (0, 10), (0, 10))
+
+
+def test_gantt_has_the_memory_of_one_tier_under_it(swapped: tuple[Graph, Plan]) -> None:
+    graph, plan = swapped
+    _, gpu = plot.gantt(plan, graph, plot.new_figure())
+    assert {"peak\n10 MiB", "capacity\n16 MiB"} <= {*texts(gpu)}
+    heights = [np.unique(line.get_ydata()) for line in gpu.lines]
+    assert {10.0, 16.0} <= {float(h[0]) for h in heights if h.size == 1}
+    _, host = plot.gantt(plan, graph, plot.new_figure(), tier="host")
+    assert host.get_ylabel() == "host [MiB]"
+    with pytest.raises(UsageError, match="found 'disk', expected one of gpu, host, ssd"):
+        plot.gantt(plan, graph, plot.new_figure(), tier="disk")
+
+
+def test_time_counts_ops_only_where_they_run_one_after_another() -> None:
+    graph = Graph(name="two", tensors=(), ops=(Op(name="a"), Op(name="b"), Op(name="c")))
+    machine = Machine(
+        tiers=(Tier(name="memory"),),
+        processors=tuple(Processor(name=f"p{k}", tiers=(Access(tier="memory"),)) for k in (0, 1)),
+    )
+    for runs, name in (
+        ([(0, "p0"), (1, "p0"), (2, "p1")], "ops executed"),
+        ([(0, "p0"), (0, "p1"), (1, "p0")], "time [ns]"),
+        ([(0, "p0"), (1, "p0"), (3, "p0")], "time [ns]"),
+    ):
+        plan = Plan(machine=machine, runs=tuple(Run(i, 0, s, s + 1, p) for i, (s, p) in enumerate(runs)))
+        assert plot.gantt(plan, graph, plot.new_figure())[1].get_xlabel() == name
+        assert plot.profile(plan, graph, plot.new_axes()).get_xlabel() == name
 
 
 def test_bars_lie_where_runs_and_copies_do(swapped: tuple[Graph, Plan]) -> None:
     graph, plan = swapped
-    load_bar, mul_bar, v, w = sorted(bars(plot.gantt(plan, graph, plot.new_axes())), key=lambda b: b[2][0])
+    lanes = plot.gantt(plan, graph, plot.new_figure())[0]
+    load_bar, mul_bar, v, w = sorted(bars(lanes), key=lambda b: b[2][0])
     assert load_bar[1] == pytest.approx((0, 4), abs=0.01)
     assert mul_bar[1] == pytest.approx((5, 10), abs=0.01)
     assert v[1] == pytest.approx((0, 2), abs=0.01)
@@ -126,7 +155,7 @@ def test_bars_lie_where_runs_and_copies_do(swapped: tuple[Graph, Plan]) -> None:
 
 def test_names_are_written_into_bars_with_room(swapped: tuple[Graph, Plan]) -> None:
     graph, plan = swapped
-    assert {"load", "mul", "v", "w"} <= {*texts(plot.gantt(plan, graph, plot.new_axes()))}
+    assert {"load", "mul", "v", "w"} <= {*texts(plot.gantt(plan, graph, plot.new_figure())[0])}
 
 
 def test_residency_has_axes_per_tier(swapped: tuple[Graph, Plan]) -> None:
@@ -146,10 +175,10 @@ def test_residency_has_axes_per_tier(swapped: tuple[Graph, Plan]) -> None:
 def test_pictures_of_results_name_method_and_status() -> None:
     result = solve(Peak(load("catalogue:diamond")), "reference")
     assert result.plan is not None
-    ax = plot.gantt(result, ax=plot.new_axes())
+    ax, memory = plot.gantt(result, figure=plot.new_figure())
     runs = len(result.plan.runs)
     assert f"reference · feasible · {runs} runs" in texts(ax)
-    assert ax.get_xlabel() == "ops executed"
+    assert memory.get_xlabel() == "ops executed"
     (only,) = plot.residency(result, figure=plot.new_figure())
     assert only.get_ylabel() == "memory [B]"
 
@@ -170,7 +199,7 @@ def test_same_picture_same_bytes(swapped: tuple[Graph, Plan], name: str) -> None
     hashes = set()
     for _ in range(2):
         if name == "gantt":
-            ax = plot.gantt(plan, graph, plot.new_axes())
+            ax = plot.gantt(plan, graph, plot.new_figure())[0]
         else:
             ax = plot.residency(plan, graph, plot.new_figure())[0]
         hashes.add(hashlib.sha256(plot.rendered(ax, "svg")).hexdigest())
@@ -179,7 +208,7 @@ def test_same_picture_same_bytes(swapped: tuple[Graph, Plan], name: str) -> None
 
 def test_thousands_of_runs_are_few_shapes() -> None:
     graph = load("gen:chain?n=8000&seed=1")
-    ax = plot.gantt(Plan.from_order(graph, range(8000)), graph, plot.new_axes())
+    ax = plot.gantt(Plan.from_order(graph, range(8000)), graph, plot.new_figure())[0]
     assert len(bars(ax)) < 2 * 2400
     assert len(ax.collections) + len(ax.patches) + len(ax.texts) < 20
 
@@ -194,7 +223,7 @@ def test_plans_of_every_flavour_are_drawn(seed: int, flavour: str) -> None:
         verdict = verify(case.graph, case.plan)
         if verdict.valid and case.plan.runs:
             break
-    ax = plot.gantt(case.plan, case.graph, plot.new_axes())
+    ax = plot.gantt(case.plan, case.graph, plot.new_figure())[0]
     assert all(0 <= x0 <= x1 for _, (x0, x1), _ in bars(ax))
     assert len(plot.residency(case.plan, case.graph, plot.new_figure())) == len(case.plan.machine.tiers)
 

@@ -23,7 +23,9 @@ class Fallback:
 def find_fallback(problem: Makespan, context: Context, expired: Callable[[], bool]) -> Fallback:
     """Search by the methods of `peak`, until an order fits or the bound is above the memory.
 
-    The order has the least peak that was met on the way: a lower one leaves the scheduler more freedom.
+    First comes the order in which a schedule that the context knows starts the ops: with no more live at any
+    time, it fits at once where that peak counts. The order has the least peak that was met on the way: a
+    lower one leaves the scheduler more freedom.
 
     Parameters
     ----------
@@ -52,7 +54,11 @@ def find_fallback(problem: Makespan, context: Context, expired: Callable[[], boo
         known = inner.incumbent is not None and inner.incumbent <= limit
         return known or (inner.bound is not None and inner.bound > limit)
 
-    take_first_steps(peak, inner)
+    if context.answer is not None:
+        starts = context.answer
+        inner.offer(sorted(range(len(graph.ops)), key=lambda i: (starts[i], i)))
+    if not enough():
+        take_first_steps(peak, inner)
     if not enough() and not inner.closed:
         widen(peak, inner, lambda: enough() or expired())
     order = None

@@ -1,0 +1,144 @@
+"""The trade-off curve against exhaustive search, and what it keeps when it is stopped."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+import lowtide as lt
+from lowtide.solvers import sweep_memory as module
+from lowtide.solvers.solve import solve
+from tests.oracles.brute_makespan import fastest_schedule
+from tests.strategies import random_graph
+
+
+def check_against_exhaustive_search(curve: lt.TradeOff, problem: lt.Makespan) -> None:
+    """At each memory: the curve's schedules above the fastest one, its bounds below."""
+    looked = {p.memory + k for p in curve.points for k in (-1, 0, 1)} | {curve.least_memory - 1}
+    for memory in sorted(m for m in looked if m >= 0):
+        best = fastest_schedule(problem.graph, problem.processors, memory)
+        if memory < curve.least_memory:
+            assert best is None
+        known = [makespan for peak, makespan in curve.front if peak <= memory]
+        if known:
+            assert best is not None
+            assert min(known) >= best
+        bound = curve.bound_within(memory)
+        if best is not None and bound is not None:
+            assert bound <= best
+    for point in curve.points:
+        assert point.plan is not None
+        assert point.plan.machine.tiers[0].capacity == point.memory
+        verdict = lt.verify(problem.graph, point.plan)
+        assert (verdict.makespan, max(verdict.peaks.values())) == (point.makespan, point.peak)
+
+
+def small_problem(seed: int) -> lt.Makespan:
+    rng = Random(seed)
+    return lt.Makespan(random_graph(rng, min_ops=4, max_ops=6), processors=rng.randint(1, 3))
+
+
+@pytest.mark.parametrize(("method", "seeds"), [("list", range(20)), ("auto", range(20, 28))])
+def test_curves_enclose_the_fastest_schedules(method: str, seeds: range) -> None:
+    for seed in seeds:
+        problem = small_problem(seed)
+        curve = lt.sweep_memory(problem, 4, method=method, threads=1)
+        assert curve.reason is None
+        assert 1 <= len(curve.points) <= 4
+        check_against_exhaustive_search(curve, problem)
+        if method == "auto":
+            assert all(point.optimal for point in curve.points)
+
+
+def test_every_memory_is_settled_if_there_are_enough_points() -> None:
+    problem = lt.Makespan(lt.load("gen:sp?n=8&seed=1&largest=9"), processors=2)
+    curve = lt.sweep_memory(problem, 40, threads=1)
+    for memory in range(curve.least_memory, curve.points[-1].memory + 1):
+        best = fastest_schedule(problem.graph, 2, memory)
+        assert min(makespan for peak, makespan in curve.front if peak <= memory) == best
+        assert curve.bound_within(memory) == best
+    assert len(curve.front) > 1
+    assert len(curve.points) < 40
+
+
+def test_neighbours_help(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A solve starts from the schedule of less memory and needs no better one than the bound of more."""
+    seen: list[tuple[int | None, int | None, Any]] = []
+
+    def watched(problem: Any, *arguments: Any, **named: Any) -> lt.Result:
+        if problem.name == "makespan":
+            hint = named["hint"]
+            within = None if hint is None else problem.evaluate(problem.read(hint))
+            seen.append((problem.memory, problem.target, within))
+        return solve(problem, *arguments, **named)
+
+    monkeypatch.setattr(module, "solve", watched)
+    problem = lt.Makespan(lt.load("gen:sp?n=8&seed=1"), processors=2)
+    curve = lt.sweep_memory(problem, 3, threads=1)
+    assert [p.memory for p in curve.points] == [36, 43, 51]
+    assert seen == [(None, None, 8), (36, 5, 8), (43, 5, 7)]
+
+
+@pytest.mark.parametrize(("calls", "memories"), [(0, 0), (1, 1), (2, 2), (3, 3)])
+def test_interrupt_keeps_what_was_found(monkeypatch: pytest.MonkeyPatch, calls: int, memories: int) -> None:
+    done: list[str] = []
+
+    def stopped(problem: Any, *arguments: Any, **named: Any) -> lt.Result:
+        if len(done) == calls:
+            raise KeyboardInterrupt
+        done.append(problem.name)
+        return solve(problem, *arguments, **named)
+
+    monkeypatch.setattr(module, "solve", stopped)
+    problem = lt.Makespan(lt.load("gen:sp?n=8&seed=1"), processors=2)
+    curve = lt.sweep_memory(problem, 4, threads=1, method="list")
+    assert curve.reason == "interrupted"
+    assert len(curve.points) == memories
+    check_against_exhaustive_search(curve, problem)
+
+
+def test_no_time_is_no_curve() -> None:
+    curve = lt.sweep_memory(small_problem(1), time_limit=1e-9)
+    assert (curve.reason, curve.points, curve.runs) == ("time", (), ())
+
+
+def test_method_that_fails_ends_the_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+    def crash(*arguments: Any) -> None:
+        raise ValueError("no such luck")
+
+    monkeypatch.setattr("lowtide.solvers.makespan_list.offer_lists", crash)
+    curve = lt.sweep_memory(lt.Makespan(lt.load("gen:sp?n=8&seed=1"), processors=2), method="list")
+    assert curve.reason == "crash"
+    assert "no such luck" in curve.runs[-1].detail
+    assert [p.makespan for p in curve.points] == [8]
+
+
+def test_memory_below_the_sequential_peak_is_not_refuted_where_readers_replace() -> None:
+    """Two ops that read 10 bytes and write 5 each need 15 one after the other, 10 side by side."""
+    sizes = {"x": 10, "y": 5, "z": 5}
+    graph = lt.Graph(
+        name="readers",
+        tensors=tuple(lt.Tensor(name=k, nbytes=v, final=k != "x") for k, v in sizes.items()),
+        ops=(
+            lt.Op(name="load", writes=(0,)),
+            lt.Op(name="left", reads=(0,), writes=(1,)),
+            lt.Op(name="right", reads=(0,), writes=(2,)),
+        ),
+        accounting=lt.Accounting.REPLACE,
+    )
+    curve = lt.sweep_memory(lt.Makespan(graph, processors=2), threads=1)
+    assert curve.least_memory == 10
+    assert curve.front == ((10, 2),)
+    assert lt.sweep_memory(lt.Makespan(graph, processors=1), threads=1).least_memory == 15
+
+
+def test_wrong_questions_are_refused() -> None:
+    graph = lt.load("gen:sp?n=8&seed=1")
+    with pytest.raises(lt.UsageError, match="found memory 40, expected a problem without one"):
+        lt.sweep_memory(lt.Makespan(graph, memory=40))
+    with pytest.raises(lt.UsageError, match="found 1 points, expected an integer >= 2"):
+        lt.sweep_memory(lt.Makespan(graph), 1)
+    with pytest.raises(lt.UsageError, match="method"):
+        lt.sweep_memory(lt.Makespan(graph), method="magic")
