@@ -10,10 +10,7 @@ With ``--out`` the folder is kept, and an interrupted experiment is gone on with
 from __future__ import annotations
 
 import argparse
-import csv
 import re
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -21,20 +18,11 @@ from typing import Any
 from lowtide.instances import load_buffers
 from lowtide.models.units import format_gap
 from lowtide.results.reproductions.readme import into_readme
+from lowtide.results.reproductions.table_files import HERE, ROOT, lowtide, records_of, write_table
 from lowtide.results.sweeps.job import data_folder, loadable
-from lowtide.results.tables.store import read_records
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
 PLAN = ROOT / "results/plans/offsets.toml"
 COLUMNS = ("buffers of", "count", "max load", "height", "bound", "gap", "status", "first", "seconds", "rss")
-
-
-def lowtide(*arguments: str | Path) -> None:
-    """Carry out one call of the command line; its failure ends the script."""
-    done = subprocess.run([sys.executable, "-m", "lowtide", *map(str, arguments)], cwd=ROOT, check=False)
-    if done.returncode:
-        raise SystemExit(done.returncode)
 
 
 def optimal_plans(folder: Path) -> list[Path]:
@@ -152,20 +140,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(arguments.out or scratch)
         (folder / "plans").mkdir(parents=True, exist_ok=True)
-        runs = folder / "runs"
-        if runs.exists():
-            lowtide("bench", "--resume", runs, "--jobs", "1")
-        else:
-            lowtide(
-                "bench", experiment(optimal_plans(folder / "plans"), folder), "--out", runs, "--jobs", "1"
-            )
-        table = rows(read_records(runs))
-    with (HERE / "offsets_heights.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore")
-        writer.writeheader()
-        writer.writerows(table)
+        plan = experiment(optimal_plans(folder / "plans"), folder)
+        table = rows(records_of(plan, str(folder / "runs")))
     text = markdown(table)
-    (HERE / "offsets_heights.md").write_text(text)
+    write_table("offsets_heights", COLUMNS, table, text)
     into_readme("offsets_heights", text)
     draw()
 

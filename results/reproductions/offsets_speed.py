@@ -13,7 +13,6 @@ Writes ``offsets_speed.csv`` and ``offsets_speed.md`` beside this script, and th
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import os
 import re
@@ -29,9 +28,9 @@ import lowtide as lt
 from lowtide.instances import load_buffers, read_answer
 from lowtide.models.verify_allocation import verify_allocation
 from lowtide.results.reproductions.readme import into_readme
+from lowtide.results.reproductions.table_files import write_table
 from lowtide.results.sweeps.job import data_folder
 
-HERE = Path(__file__).resolve().parent
 CAPACITY = 1048576
 OMNIMALLOC = """
 import csv, sys, time
@@ -187,12 +186,8 @@ def main() -> None:
         raise SystemExit("found no data folder, expected LOWTIDE_DATA to name it")
     paths = sorted(folder.glob(f"minimalloc/?.{CAPACITY}.csv"))
     rows = measure(args, paths)
-    with (HERE / "offsets_speed.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
     text = markdown(rows, args)
-    (HERE / "offsets_speed.md").write_text(text)
+    write_table("offsets_speed", list(rows[0]), rows, text)
     into_readme("offsets_speed", text)
 
 

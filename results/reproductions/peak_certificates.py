@@ -11,7 +11,6 @@ and the rows are kept, and an interrupted run is gone on with.
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import re
 import subprocess
@@ -21,10 +20,10 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from lowtide.results.reproductions.table_files import HERE, Row, write_table
 from lowtide.results.sweeps.job import loadable
 from lowtide.results.sweeps.sweep_instances import expand
 
-HERE = Path(__file__).resolve().parent
 PLANS = [HERE.parent / "plans" / name for name in ("peak_optimal.toml", "peak_scale.toml")]
 COLUMNS = (
     "instance",
@@ -39,8 +38,6 @@ COLUMNS = (
     "certify",
     "check",
 )
-
-Row = dict[str, Any]
 
 
 def instances() -> list[str]:
@@ -146,11 +143,7 @@ def main() -> None:
     text = markdown(table, arguments.time_limit)
     target = HERE if not arguments.specs else arguments.out
     if target is not None:
-        with (target / "peak_certificates.csv").open("w", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS)
-            writer.writeheader()
-            writer.writerows(table)
-        (target / "peak_certificates.md").write_text(text)
+        write_table("peak_certificates", COLUMNS, table, text, folder=target)
     print(text)
 
 

@@ -11,17 +11,13 @@ The *excess* of an order over the least peak known is peak / least - 1. Means ar
 from __future__ import annotations
 
 import argparse
-import csv
-import tempfile
-from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
-from lowtide.results.reproductions.peak_networks import lowtide, title
+from lowtide.results.reproductions.peak_networks import title
 from lowtide.results.reproductions.readme import into_readme
-from lowtide.results.tables.store import read_records
+from lowtide.results.reproductions.table_files import records_of, write_table
 
-HERE = Path(__file__).resolve().parent
 PLAN = "results/plans/peak_compilers.toml"
 METHODS = (
     "reference",
@@ -143,19 +139,10 @@ def main() -> None:
     parser.add_argument("--out", help="keep the experiment's folder there")
     parser.add_argument("--jobs", default="2")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as scratch:
-        out = arguments.out or f"{scratch}/runs"
-        begin = ("--resume", out) if Path(out).exists() else (PLAN, "--out", out)
-        lowtide("bench", *begin, "--jobs", arguments.jobs)
-        table = rows(read_records(out))
-    with (HERE / "peak_compilers.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(
-            file, ("graph", "ops", "least", "proven", *METHODS), extrasaction="ignore", lineterminator="\n"
-        )
-        writer.writeheader()
-        writer.writerows(table)
+    table = rows(records_of(PLAN, arguments.out, jobs=arguments.jobs))
     text = summary(table)
-    (HERE / "peak_compilers.md").write_text(text + "\n" + details(table))
+    columns = ("graph", "ops", "least", "proven", *METHODS)
+    write_table("peak_compilers", columns, table, text + "\n" + details(table))
     into_readme("peak_compilers", text)
 
 

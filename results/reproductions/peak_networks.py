@@ -10,27 +10,15 @@ gone on with.
 from __future__ import annotations
 
 import argparse
-import csv
 import re
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from lowtide.results.reproductions.readme import into_readme
-from lowtide.results.tables.store import read_records
+from lowtide.results.reproductions.table_files import HERE, lowtide, records_of, write_table
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
+PLAN = "results/plans/peak_optimal.toml"
 COLUMNS = ("graph", "ops", "reference", "greedy", "peak", "bound", "gap", "status", "seconds")
-
-
-def lowtide(*arguments: str) -> None:
-    """Carry out one call of the command line; its failure ends the script."""
-    done = subprocess.run([sys.executable, "-m", "lowtide", *arguments], cwd=ROOT, check=False)
-    if done.returncode:
-        raise SystemExit(done.returncode)
 
 
 def rows(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -92,8 +80,8 @@ def markdown(table: list[dict[str, Any]]) -> str:
 def draw() -> None:
     """Draw the README's picture: the optimal order's profile beside the reference order's."""
     plan = HERE / "inception_v1_training.json"
-    lowtide("solve", "peak", "onnx:inception_v1?train=1", "--plan", str(plan), "--quiet")
-    lowtide("plot", str(plan), "-o", str(HERE / "inception_v1_training.svg"))
+    lowtide("solve", "peak", "onnx:inception_v1?train=1", "--plan", plan, "--quiet")
+    lowtide("plot", plan, "-o", HERE / "inception_v1_training.svg")
     plan.unlink()
 
 
@@ -103,17 +91,9 @@ def main() -> None:
     parser.add_argument("--out", help="keep the experiment's folder there")
     parser.add_argument("--jobs", default="2")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as scratch:
-        out = arguments.out or f"{scratch}/runs"
-        begin = ("--resume", out) if Path(out).exists() else ("results/plans/peak_optimal.toml", "--out", out)
-        lowtide("bench", *begin, "--jobs", arguments.jobs)
-        table = rows(read_records(out))
-    with (HERE / "peak_networks.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore")
-        writer.writeheader()
-        writer.writerows(table)
+    table = rows(records_of(PLAN, arguments.out, jobs=arguments.jobs))
     text = markdown(table)
-    (HERE / "peak_networks.md").write_text(text)
+    write_table("peak_networks", COLUMNS, table, text)
     into_readme("peak_networks", text)
     draw()
 

@@ -10,17 +10,13 @@ Below the table each aim of `AIMS` stands with what was found.
 from __future__ import annotations
 
 import argparse
-import csv
 import re
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lowtide.results.reproductions.peak_networks import lowtide
-from lowtide.results.tables.store import read_records
+from lowtide.results.reproductions.table_files import HERE, lowtide, records_of, write_table
 
-HERE = Path(__file__).resolve().parent
 PLAN = Path("results/plans/peak_scale.toml")
 COLUMNS = (
     "instance",
@@ -140,18 +136,10 @@ def main() -> None:
     arguments = parser.parse_args()
     # a user's first answer does not wait for compiled kernels to be compiled again, nor do these runs
     lowtide("solve", "peak", "catalogue:randwire-40-1", "--threads", "1", "--quiet")
-    with tempfile.TemporaryDirectory() as scratch:
-        out = arguments.out or f"{scratch}/runs"
-        begin = ("--resume", out) if Path(out).exists() else (str(arguments.plan), "--out", out)
-        lowtide("bench", *begin, "--jobs", arguments.jobs)
-        table = rows(read_records(out))
+    table = rows(records_of(arguments.plan, arguments.out, jobs=arguments.jobs))
     folder = HERE if arguments.plan == PLAN else Path(arguments.out or ".")
-    with (folder / "peak_scale.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        writer.writerows(table)
     text = markdown(table)
-    (folder / "peak_scale.md").write_text(text)
+    write_table("peak_scale", COLUMNS, table, text, folder=folder)
     print(text)
 
 

@@ -13,17 +13,13 @@ script with exit status 1, after the tables.
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
-import tempfile
 from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
-from lowtide.results.reproductions.peak_networks import lowtide
-from lowtide.results.tables.store import read_records
+from lowtide.results.reproductions.table_files import HERE, lowtide, records_of, write_table
 
-HERE = Path(__file__).resolve().parent
 PLAN = Path("results/plans/peak_versus.toml")
 FLOOR = 0.1
 """Seconds that any run counts at least."""
@@ -123,21 +119,13 @@ def main() -> None:
     arguments = parser.parse_args()
     # a user's first answer does not wait for compiled kernels to be compiled again, nor do these runs
     lowtide("solve", "peak", "catalogue:randwire-40-1", "--threads", "1", "--quiet")
-    with tempfile.TemporaryDirectory() as scratch:
-        out = arguments.out or f"{scratch}/runs"
-        begin = ("--resume", out) if Path(out).exists() else (str(arguments.plan), "--out", out)
-        lowtide("bench", *begin, "--jobs", arguments.jobs)
-        runs = by_instance(read_records(out))
+    runs = by_instance(records_of(arguments.plan, arguments.out, jobs=arguments.jobs))
     searched = {spec: of for spec, of in runs.items() if needs_search(of)}
     rows = sorted((row(spec, of) for spec, of in searched.items()), key=lambda x: (x["ops"], x["instance"]))
     limit = max(record["limits"]["seconds"] for of in runs.values() for record in of.values())
     folder = HERE if arguments.plan == PLAN else Path(arguments.out or ".")
-    with (folder / "peak_versus.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        writer.writerows(rows)
     text = markdown(rows, len(runs) - len(searched), limit)
-    (folder / "peak_versus.md").write_text(text)
+    write_table("peak_versus", COLUMNS, rows, text, folder=folder)
     print(text)
     wrong = [f"{spec}: {words}" for spec, of in runs.items() for words in contradictions(of)]
     if wrong:

@@ -16,15 +16,14 @@ import math
 import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Any
 
 import lowtide as lt
 from lowtide.instances.load_placement import load_placement
 from lowtide.results.reproductions.readme import into_readme
+from lowtide.results.reproductions.table_files import HERE, write_rows, write_table
 from lowtide.solvers.placement_autotm import form_bound
 
-HERE = Path(__file__).resolve().parent
 BATCH = {"vgg19": 2048, "inception_v2": 1024, "resnet50": 512, "densenet121": 512}
 """Batches of AutoTM's conventional workloads (VGG19, Inception-v4, ResNet200, DenseNet264)."""
 
@@ -143,13 +142,10 @@ def main() -> None:
             with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
                 rows[key] = pool.submit(solved, *key, arguments.time_limit).result()
             print(rows[key], flush=True)
-            with path.open("w", newline="") as file:
-                writer = csv.DictWriter(file, COLUMNS)
-                writer.writeheader()
-                writer.writerows(rows[key] for key in keys if key in rows)
+            write_rows(path, COLUMNS, (rows[key] for key in keys if key in rows))
     table = [rows[key] for key in keys if key in rows]
     text = markdown(table)
-    (HERE / "placement_autotm.md").write_text(text)
+    write_table("placement_autotm", COLUMNS, table, text)
     into_readme("placement_autotm", text)
     print(text)
 

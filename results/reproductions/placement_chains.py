@@ -23,8 +23,8 @@ from typing import Any
 
 import lowtide as lt
 from lowtide.instances import load_machine
+from lowtide.results.reproductions.table_files import HERE, write_table
 
-HERE = Path(__file__).resolve().parent
 PARTS = (70, 50, 35)
 """Percent of the peak."""
 NETWORKS = (
@@ -172,12 +172,8 @@ def main() -> None:
         rows.values(),
         key=lambda r: (known.index(r["graph"]), r["ops"], -int(r["budget"][:-1]), r["seed"] or 0),
     )
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        writer.writerows(table)
     text = markdown(table)
-    (arguments.out / "placement_chains.md").write_text(text)
+    write_table("placement_chains", COLUMNS, table, text, folder=arguments.out)
     print(text)
 
 

@@ -10,19 +10,15 @@ overall performance), ideal time over each system's.
 from __future__ import annotations
 
 import argparse
-import csv
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from lowtide.instances.load import load
-from lowtide.results.reproductions.peak_networks import lowtide
 from lowtide.results.reproductions.placement_machines import bound_seconds
 from lowtide.results.reproductions.readme import into_readme
+from lowtide.results.reproductions.table_files import records_of, write_table
 from lowtide.results.sweeps.job import loadable
-from lowtide.results.tables.store import read_records
 
-HERE = Path(__file__).resolve().parent
 PLAN = "results/plans/placement_g10.toml"
 COLUMNS = (
     "workload", "ops", "ideal", "period", "ratio", "bound", "bound_ratio", "gap", "status", "bound_kind",
@@ -92,17 +88,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", help="keep the experiment's folder there")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as scratch:
-        out = arguments.out or f"{scratch}/runs"
-        begin = ("--resume", out) if Path(out).exists() else (PLAN, "--out", out)
-        lowtide("bench", *begin, "--jobs", "1")
-        table = rows(read_records(out))
-    with (HERE / "placement_g10.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        writer.writerows(table)
+    table = rows(records_of(PLAN, arguments.out))
     text = markdown(table)
-    (HERE / "placement_g10.md").write_text(text)
+    write_table("placement_g10", COLUMNS, table, text)
     into_readme("placement_g10", text)
 
 

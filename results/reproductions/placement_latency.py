@@ -10,16 +10,9 @@ table is made again from the committed rows of both.
 from __future__ import annotations
 
 from lowtide.results.reproductions.placement_g10 import PUBLISHED
-from lowtide.results.reproductions.placement_policies import (
-    OTHERS,
-    PAIRS,
-    Row,
-    carry_out,
-    cell,
-    read_table,
-    short,
-    write_table,
-)
+from lowtide.results.reproductions.placement_policies import COLUMNS, OTHERS, PAIRS, carry_out, cell, short
+from lowtide.results.reproductions.readme import into_readme
+from lowtide.results.reproductions.table_files import Row, read_table, write_table
 
 
 def markdown(table: list[Row], best: dict[str, Row]) -> str:
@@ -48,7 +41,9 @@ def main() -> None:
     """Carry out the experiment, then write the table's files."""
     table = carry_out("placement_latency", (__doc__ or "").splitlines()[0])
     best = {row["workload"]: row for row in read_table("placement_g10")}
-    write_table("placement_latency", table, markdown(table, best))
+    text = markdown(table, best)
+    write_table("placement_latency", COLUMNS, table, text)
+    into_readme("placement_latency", text)
 
 
 if __name__ == "__main__":

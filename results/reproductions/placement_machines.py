@@ -9,18 +9,13 @@ the sum of the durations; the gap is that of the periods.
 from __future__ import annotations
 
 import argparse
-import csv
-import tempfile
-from pathlib import Path
 from typing import Any
 
 from lowtide.instances.load_placement import load_placement
-from lowtide.results.reproductions.peak_networks import lowtide
 from lowtide.results.reproductions.readme import into_readme
+from lowtide.results.reproductions.table_files import records_of, write_table
 from lowtide.results.sweeps.job import loadable
-from lowtide.results.tables.store import read_records
 
-HERE = Path(__file__).resolve().parent
 PLAN = "results/plans/placement_machines.toml"
 COLUMNS = (
     "workload", "device", "host", "ideal", "period", "stall", "bound_stall", "gap", "bound_kind",
@@ -86,17 +81,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", help="keep the experiment's folder there")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as scratch:
-        out = arguments.out or f"{scratch}/runs"
-        begin = ("--resume", out) if Path(out).exists() else (PLAN, "--out", out)
-        lowtide("bench", *begin, "--jobs", "1")
-        table = rows(read_records(out))
-    with (HERE / "placement_machines.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        writer.writerows(table)
+    table = rows(records_of(PLAN, arguments.out))
     text = markdown(table)
-    (HERE / "placement_machines.md").write_text(text)
+    write_table("placement_machines", COLUMNS, table, text)
     into_readme("placement_machines", text)
 
 

@@ -10,26 +10,20 @@ durations over the period. The columns of `auto` and of the bound are those of `
 from __future__ import annotations
 
 import argparse
-import csv
 import re
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from lowtide.instances.load import load
-from lowtide.results.reproductions.peak_networks import lowtide
 from lowtide.results.reproductions.placement_g10 import PUBLISHED
 from lowtide.results.reproductions.readme import into_readme
+from lowtide.results.reproductions.table_files import Row, read_table, records_of, write_table
 from lowtide.results.sweeps.job import loadable
-from lowtide.results.tables.store import read_records
 
-HERE = Path(__file__).resolve().parent
 COLUMNS = ("workload", "method", "ideal", "period", "ratio", "emergencies", "evictions", "seconds")
 PAIRS = (("LRU", "demand-lru"), ("FlashNeuron", "flashneuron"), ("DeepUM", "deepum"), ("G10", "g10"))
 """The systems of `PUBLISHED`, and the methods that follow them."""
 OTHERS = (("vDNN", "vdnn"), ("Belady", "belady"), ("AutoSwap", "autoswap"))
-
-Row = dict[str, Any]
 
 
 def rows(records: list[dict[str, Any]]) -> list[Row]:
@@ -110,44 +104,16 @@ def carry_out(name: str, summary: str) -> list[Row]:
     arguments = parser.parse_args()
     if arguments.table:
         return read_table(name)
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = arguments.out or f"{scratch}/runs"
-        plan = f"results/plans/{name}.toml"
-        begin = ("--resume", folder) if Path(folder).exists() else (plan, "--out", folder)
-        lowtide("bench", *begin, "--jobs", "1")
-        return rows(read_records(folder))
-
-
-def write_table(name: str, table: list[Row], text: str, columns: tuple[str, ...] = COLUMNS) -> None:
-    """Write the table's files and the README's copy."""
-    with (HERE / f"{name}.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, columns)
-        writer.writeheader()
-        writer.writerows(table)
-    (HERE / f"{name}.md").write_text(text)
-    into_readme(name, text)
-
-
-def read_table(name: str) -> list[Row]:
-    """Return the rows of a committed table: numbers, text, and None where there is nothing."""
-    with (HERE / f"{name}.csv").open(newline="") as file:
-        return [{key: _value(text) for key, text in row.items()} for row in csv.DictReader(file)]
-
-
-def _value(text: str) -> int | float | str | None:
-    for read in (int, float):
-        try:
-            return read(text)
-        except ValueError:
-            continue
-    return text or None
+    return rows(records_of(f"results/plans/{name}.toml", arguments.out))
 
 
 def main() -> None:
     """Carry out the experiment, then write the table's files."""
     table = carry_out("placement_policies", (__doc__ or "").splitlines()[0])
     best = {row["workload"]: row for row in read_table("placement_g10")}
-    write_table("placement_policies", table, markdown(table, best))
+    text = markdown(table, best)
+    write_table("placement_policies", COLUMNS, table, text)
+    into_readme("placement_policies", text)
 
 
 if __name__ == "__main__":

@@ -12,22 +12,20 @@ by the seconds of the processor; *alone* is one simulation again and again, of t
 from __future__ import annotations
 
 import argparse
-import csv
 import re
 import time
-from pathlib import Path
 from typing import Any
 
 import lowtide as lt
 from lowtide.instances.load_placement import load_placement
 from lowtide.results.reproductions.placement_g10 import PUBLISHED
+from lowtide.results.reproductions.table_files import write_table
 from lowtide.results.sweeps.job import loadable
 from lowtide.solvers.algorithms.placement.simulator import simulate
 from lowtide.solvers.algorithms.placement.simulator_case import make_case
 from lowtide.solvers.placement_local_search import CHUNKS, FINEST
 from lowtide.solvers.policies import belady
 
-HERE = Path(__file__).resolve().parent
 COLUMNS = ("instance", "ops", "copies", "ideal", "policy", "best", "simulations", "seconds", "alone")
 MIB = 2**20
 CHAINS = (50, 200)
@@ -118,11 +116,7 @@ def main() -> None:
     for name, problem in questions():
         table.append(searched(name, problem, arguments.time_limit))
         print(table[-1], flush=True)
-    with (HERE / "placement_simulations.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        writer.writerows(table)
-    (HERE / "placement_simulations.md").write_text(markdown(table))
+    write_table("placement_simulations", COLUMNS, table, markdown(table))
 
 
 if __name__ == "__main__":

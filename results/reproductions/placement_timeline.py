@@ -8,12 +8,10 @@ Writes ``placement_timeline.svg`` beside this script. The kernels are those of G
 from __future__ import annotations
 
 import tempfile
-from pathlib import Path
 
-from lowtide.results.reproductions.peak_networks import lowtide
+from lowtide.results.reproductions.table_files import HERE, lowtide
 from lowtide.results.sweeps.job import loadable
 
-HERE = Path(__file__).resolve().parent
 SPEC = "data:g10/vit-1280.json.gz?start.input=anywhere"
 SETTING = ("--machine", "a100-40g-pcie3", "--device", "24GiB", "--periodic")
 
@@ -24,7 +22,7 @@ def main() -> None:
         plan = f"{scratch}/plan.json.gz"
         lowtide("solve", "placement", loadable(SPEC), *SETTING, "--method", "planner", "--plan", plan)
         title = "ViT, batch 1,280: a training iteration on 24 GiB, steady state"
-        picture = str(HERE / "placement_timeline.svg")
+        picture = HERE / "placement_timeline.svg"
         lowtide("plot", plan, "--start", "input=anywhere", "--title", title, "-o", picture)
 
 

@@ -11,7 +11,8 @@ from lowtide.results.reproductions import (
     placement_simulations,
 )
 from lowtide.results.reproductions.placement_g10 import PUBLISHED
-from lowtide.results.reproductions.placement_policies import HERE, Row, cell, read_table, rows, short
+from lowtide.results.reproductions.placement_policies import cell, rows, short
+from lowtide.results.reproductions.table_files import HERE, Row, read_table
 from lowtide.results.sweeps.job import data_folder
 
 README = (HERE.parents[1] / "README.md").read_text()
