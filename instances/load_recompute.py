@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 
 from ..models.errors import InstanceError, UsageError
-from ..models.machine import Machine
-from ..models.recompute import Recompute
+from ..models.recompute import ONE_MEMORY, Recompute
 from ..models.units import parse_bytes
 from .load import load
 from .machines import load_machine
@@ -51,7 +50,7 @@ def load_recompute(spec: str | os.PathLike[str], **options: object) -> Recompute
             memory = parse_bytes(str(memory))
         except UsageError as error:
             raise InstanceError(f"instance {where!r}, memory: {error}") from None
-    machine = load_machine(str(given.pop(_MACHINE))) if _MACHINE in given else Machine.single()
+    machine = load_machine(str(given.pop(_MACHINE))) if _MACHINE in given else ONE_MEMORY
     slots = given.pop("slots", None)
     path = Path(parsed.name) if parsed.scheme == "path" else str(Spec(parsed.scheme, parsed.name))
     problem = Recompute(load(path, **given), memory=memory, machine=machine, source=where)

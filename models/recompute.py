@@ -10,13 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
 from .errors import InstanceError
 from .graph import KINDS, Accounting, Graph, Mode, Op
-from .machine import Machine
+from .machine import Access, Machine, Tier
 from .placement import Question
 from .plan import Plan
 from .problem import Judgement
@@ -29,6 +29,9 @@ __all__ = ["Action", "Compute", "Discard", "Recompute", "Transfer", "rerunnable"
 
 Answer = tuple[Action, ...]
 """Runs, transfers and discards, one after another."""
+
+ONE_MEMORY = Machine.single()
+"""The machine where none is given, with the tiers besides that modes of the graph name."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,9 @@ class Recompute:
         Capacity of the fast memory in bytes; None: that of the machine, or no limit.
     machine
         Tiers behind the fast memory, and the channels that lead there and back; one processor, which accesses
-        no tier at extra cost. Default: no slower tier.
+        no tier at extra cost. Default: one memory, and an unlimited tier for every other one that a mode
+        names, which runs access and nothing is copied from: what a run writes there is lost to all ops that
+        must find it in the memory (forwards that save nothing for their backwards are such modes).
     source
         What the problem was loaded from.
 
@@ -70,7 +75,7 @@ class Recompute:
 
     graph: Graph
     memory: int | None = None
-    machine: Machine = field(default_factory=Machine.single)
+    machine: Machine = ONE_MEMORY
     source: str | None = None
     name: ClassVar[str] = "recompute"
     unit: ClassVar[str] = "ns"
@@ -80,6 +85,8 @@ class Recompute:
             raise InstanceError(f"recompute, graph {self.graph.name!r}: found no ops, expected at least one")
         if self.memory is not None and (type(self.memory) is not int or self.memory < 0):
             raise InstanceError(f"recompute, memory: found {self.memory!r}, expected an integer >= 0")
+        if self.machine is ONE_MEMORY:
+            object.__setattr__(self, "machine", _machine_of(self.graph))
         _check_processor(self.machine)
         if self.memory is None:
             object.__setattr__(self, "memory", self.machine.tiers[0].capacity)
@@ -147,6 +154,10 @@ class Recompute:
                 raise InstanceError(f"found op {i}, expected an index in [0, {len(self.graph.ops)})")
         return with_discards(self.graph, [Compute(i) for i in ops], self.fast)
 
+    def with_discards(self, steps: Iterable[Compute | Transfer]) -> Answer:
+        """Return runs and transfers with discards as early as they can be (`with_discards`)."""
+        return with_discards(self.graph, steps, self.fast)
+
     def evaluate(self, answer: Answer) -> int:
         """Return the nanoseconds of all runs and transfers."""
         total = 0
@@ -190,12 +201,20 @@ class Recompute:
         """Return the bytes that a run of op i takes in the fast memory, at least."""
         return min(self._mode_bytes(self.graph.ops[i], mode) for mode in self.graph.ops[i].all_modes)
 
+    @cached_property
+    def _elsewhere(self) -> frozenset[int]:
+        """The tensors that a run may find outside the fast memory."""
+        reach = {access.tier for access in self.machine.processors[0].tiers} - {self.fast}
+        if any(channel.dst in reach for channel in self.machine.channels):
+            return frozenset(range(len(self.graph.tensors)))
+        modes = [mode for op in self.graph.ops for mode in op.all_modes]
+        return frozenset(t for mode in modes for t, tier in mode.operands if tier in reach)
+
     def _mode_bytes(self, op: Op, mode: Mode) -> int:
         tiers = dict(mode.operands)
-        elsewhere = "" if len(self.machine.processors[0].tiers) > 1 else self.fast
         nbytes = [tensor.nbytes for tensor in self.graph.tensors]
         written = {t for t in op.writes if tiers.get(t, self.fast) == self.fast}
-        read = {t for t in op.reads if tiers.get(t, elsewhere) == self.fast}
+        read = {t for t in op.reads if tiers.get(t, "" if t in self._elsewhere else self.fast) == self.fast}
         if self.graph.accounting is Accounting.COEXIST:
             return sum(nbytes[t] for t in read | written) + mode.workspace
         return max(sum(nbytes[t] for t in written) + mode.workspace, sum(nbytes[t] for t in read))
@@ -242,6 +261,19 @@ def rerunnable(graph: Graph) -> tuple[bool, ...]:
         for t in op.writes:
             good[t] = again
     return tuple(found)
+
+
+def _machine_of(graph: Graph) -> Machine:
+    """Return one memory, and an unlimited tier for every other one that a mode names."""
+    fast = ONE_MEMORY.tiers[0].name
+    named = {tier for op in graph.ops for mode in op.modes for _, tier in mode.operands} - {fast}
+    kinds = sorted({kind for op in graph.ops for mode in op.modes for kind in mode.processors[:1]})
+    (processor,) = Machine.single(kinds=kinds[:1] or ("any",)).processors
+    return Machine(
+        name=ONE_MEMORY.name,
+        tiers=(*ONE_MEMORY.tiers, *(Tier(name=tier) for tier in sorted(named))),
+        processors=(replace(processor, tiers=(*processor.tiers, *(Access(tier=t) for t in sorted(named)))),),
+    )
 
 
 def _check_processor(machine: Machine) -> None:

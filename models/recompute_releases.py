@@ -1,7 +1,7 @@
-"""Discards as early as they can be, for runs in a given sequence.
+"""Discards as early as they can be, for runs and transfers in a given sequence.
 
-In one memory this is best: between two writes of a tensor, what the first one left must stay until the last
-read before the second one, and nothing is gained by keeping it longer.
+This is best: between two actions that put a tensor into a tier, what the first one left must stay until the
+last read or copy from there before the second one, and nothing is gained by keeping it longer.
 """
 
 from __future__ import annotations
@@ -9,44 +9,60 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .graph import Graph
-from .recompute_lowering import Action, Compute, Discard
+from .recompute_lowering import Action, Compute, Discard, Transfer
 
 
-def with_discards(graph: Graph, runs: Iterable[Compute], tier: str) -> tuple[Action, ...]:
-    """Return the runs, each followed by a discard of what nothing reads before it is written afresh.
+def with_discards(graph: Graph, steps: Iterable[Compute | Transfer], fast: str) -> tuple[Action, ...]:
+    """Return runs and transfers, each followed by a discard of what nothing uses before it is there afresh.
 
-    Final tensors keep what the last run that writes them left.
+    Final tensors keep what the last step leaves in the fast memory.
 
     Parameters
     ----------
     graph
         Its ops are what runs.
-    runs
-        In their sequence; operands are in one memory.
-    tier
-        The name of that memory.
+    steps
+        In their sequence.
+    fast
+        The name of the memory where operands are unless the mode of a run names another tier.
 
     Examples
     --------
     >>> import lowtide as lt
-    >>> from lowtide.models.recompute_lowering import Compute
     >>> from lowtide.models.recompute_releases import with_discards
-    >>> with_discards(lt.load("gen:chain?n=2"), [Compute(0), Compute(1)], "memory")[1:]
+    >>> with_discards(lt.load("gen:chain?n=2"), [lt.Compute(0), lt.Compute(1)], "memory")[1:]
     (Compute(op=1, mode=0), Discard(tensor=0, tier='memory'))
     """
-    runs = list(runs)
-    needed = [tensor.final for tensor in graph.tensors]
-    dying: list[list[int]] = []
-    for run in reversed(runs):
-        op = graph.ops[run.op]
-        touched = sorted({*op.reads, *op.writes})
-        dying.append([t for t in touched if not needed[t]])
-        for t in op.writes:
-            needed[t] = False
-        for t in op.reads:
-            needed[t] = True
-    actions: list[Action] = []
-    for run, ends in zip(runs, reversed(dying), strict=True):
-        actions.append(run)
-        actions += [Discard(t, tier) for t in ends]
-    return tuple(actions)
+    steps = list(steps)
+    reads, writes = _places(graph, fast)
+    needed = {(t, fast) for t, tensor in enumerate(graph.tensors) if tensor.final}
+    discards: dict[tuple[int, str], Discard] = {}
+    backwards: list[Action] = []
+    for step in reversed(steps):
+        if isinstance(step, Compute):
+            used, made = reads[step.op][step.mode], writes[step.op][step.mode]
+        else:
+            used, made = ((step.tensor, step.src),), ((step.tensor, step.dst),)
+        for place in sorted({*used, *made} - needed, reverse=True):
+            if place not in discards:
+                discards[place] = Discard(*place)
+            backwards.append(discards[place])
+        backwards.append(step)
+        needed.difference_update(made)
+        needed.update(used)
+    return tuple(reversed(backwards))
+
+
+Places = list[list[tuple[tuple[int, str], ...]]]
+"""By op and mode: tensors and the tiers where they are."""
+
+
+def _places(graph: Graph, fast: str) -> tuple[Places, Places]:
+    """Return where the ops read and write, in each of their modes."""
+    reads: Places = []
+    writes: Places = []
+    for op in graph.ops:
+        named = [dict(mode.operands) for mode in op.all_modes]
+        reads.append([tuple((t, tiers.get(t, fast)) for t in op.reads) for tiers in named])
+        writes.append([tuple((t, tiers.get(t, fast)) for t in op.writes) for tiers in named])
+    return reads, writes

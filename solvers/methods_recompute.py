@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .method import Method
+from .methods_recompute_chains import CHAIN_METHODS
 
 RECOMPUTE_METHODS = (
     Method(
@@ -17,4 +18,5 @@ RECOMPUTE_METHODS = (
         run=".recompute_auto:solve_store_all",
         summary="each op once, in the reference order, nothing computed again",
     ),
+    *CHAIN_METHODS,
 )

@@ -25,6 +25,7 @@ from .psplib import psplib
 from .randwire import randwire
 from .skip_chain import skip_chain
 from .sp import sp
+from .taped_chain import taped_chain
 from .tasks import SHAPES, tasks
 from .transformer import transformer
 from .trees import chain, intree, outtree
@@ -143,6 +144,19 @@ FAMILIES: dict[str, Family] = {
         forward=Parameter(1, "ns of a forward", least=1),
         backward=Parameter(1, "ns of a backward", least=1),
         spread=Parameter(1, "durations are 1 to this times longer", least=1),
+    ),
+    "taped-chain": _task_family(
+        taped_chain,
+        "chain of l stages whose forwards save what their backwards need, or not",
+        l=Parameter(5, "number of stages", least=1, most=_MOST),
+        seed=SEED,
+        largest=Parameter(20, "sizes of activations are 1 to this, in bytes", least=1),
+        saved=Parameter(60, "sizes of what forwards save are 1 to this, in bytes, or 0", least=0),
+        gradients=Parameter(True, "gradients are as large as activations, or nothing"),
+        workspace=Parameter(0, "workspaces are 0 to this, in bytes", least=0),
+        forward=Parameter(1, "ns of a forward", least=1),
+        backward=Parameter(2, "ns of a backward", least=1),
+        spread=Parameter(5, "durations are 1 to this times longer", least=1),
     ),
     "randwire": _family(
         randwire,

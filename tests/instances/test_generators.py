@@ -60,6 +60,7 @@ HASHES = {
     "psplib?n=60&complexity=2.1&seed=4": "db40689b8d7d1f8e",
     "backprop-chain": "bb1277909c0a8c4f",
     "backprop-chain?l=9&largest=8&spread=3&seed=4": "02f0b255929cb1a2",
+    "taped-chain?l=7&seed=2": "c2f46be14cf94fc8",
     "assembly": "8b71221785eae1ee",
     "assembly?grid=9x8x7&leaf=2&stencil=box&factor=cholesky": "798a8cf16661edd7",
 }

@@ -1,0 +1,1 @@
+"""Algorithms for `recompute`: on graphs, and (`chains`) checkpointing schedules of chains."""

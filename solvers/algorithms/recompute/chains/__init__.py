@@ -1,0 +1,1 @@
+"""Checkpointing schedules of chains: closed forms, dynamic programs, strategies."""
