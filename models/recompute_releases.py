@@ -15,7 +15,8 @@ from .recompute_lowering import Action, Compute, Discard, Transfer
 def with_discards(graph: Graph, steps: Iterable[Compute | Transfer], fast: str) -> tuple[Action, ...]:
     """Return runs and transfers, each followed by a discard of what nothing uses before it is there afresh.
 
-    Final tensors keep what the last step leaves in the fast memory.
+    Final tensors keep what the last step leaves in the fast memory. Initial contents that nothing uses go
+    first.
 
     Parameters
     ----------
@@ -50,6 +51,10 @@ def with_discards(graph: Graph, steps: Iterable[Compute | Transfer], fast: str) 
         backwards.append(step)
         needed.difference_update(made)
         needed.update(used)
+    accessed = {t for op in graph.ops for t in (*op.reads, *op.writes)}
+    for t in sorted(accessed, reverse=True):
+        if graph.tensors[t].initial and (t, fast) not in needed:
+            backwards.append(Discard(t, fast))
     return tuple(reversed(backwards))
 
 
