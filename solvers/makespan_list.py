@@ -30,14 +30,34 @@ class Started:
     """The fallback order."""
 
     def list_schedule(
-        self, rank: np.ndarray, order: Sequence[int] | None = None, *, compiled: bool = True
+        self,
+        rank: np.ndarray,
+        order: Sequence[int] | None = None,
+        prefer: Sequence[int] | None = None,
+        *,
+        compiled: bool = True,
     ) -> Starts:
-        """Return the answer that is the safe list schedule of a ranking."""
+        """Return the answer that is the safe list schedule of a ranking.
+
+        Parameters
+        ----------
+        rank
+            By op, all different; the lowest goes first.
+        order
+            A fallback order; None: `self.order`.
+        prefer
+            By op, the alternative that it prefers; -1, or None for all: whichever would end first.
+        compiled
+            Whether to run the compiled kernel.
+        """
         from .algorithms.makespan.list_kernel import schedule
 
         run = schedule if compiled else schedule.py_func
         fallback = np.array(self.order if order is None else order, dtype=np.int64)
-        return tuple(run(self.shop, fallback, rank).tolist())
+        shop = self.shop
+        if prefer is not None:
+            shop = shop._replace(prefer=np.array(prefer, dtype=np.int64))
+        return tuple(run(shop, fallback, rank).tolist())
 
 
 def begin(

@@ -1,10 +1,11 @@
-"""Local search over rankings and fallback orders: each pair stands for its safe list schedule.
+"""Local search over rankings, fallback orders and preferences: together they stand for a safe list schedule.
 
 A move takes a few ops out of the ranking, or one out of the fallback order, and puts them elsewhere; a
-fallback order must stay topological and within the memory. A schedule that is not slower than the current
-one replaces it, a slower one sometimes (simulated annealing with a temperature that is renewed). Each new
-best schedule gives the next fallback order, that of its starts, if that is within the memory: always so
-under ``coexist``.
+fallback order must stay topological and within the memory. Where ops have a choice, a move may also have a
+few of them prefer one alternative, or again whichever would end first, as all do in the beginning. A
+schedule that is not slower than the current one replaces it, a slower one sometimes (simulated annealing
+with a temperature that is renewed). Each new best schedule gives the next fallback order, that of its
+starts, if that is within the memory: always so under ``coexist``.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ ROUND = 400
 JITTER = 0.5
 """Part of the moves of rankings that change many places a little; the others change few."""
 
-Decode = Callable[[Integers, Sequence[int]], Starts]
+PREFERENCES = 0.3
+"""Part of the moves that change preferences, where ops have a choice."""
+
+Decode = Callable[[Integers, Sequence[int], Sequence[int] | None], Starts]
 
 
 def improve(
@@ -50,7 +54,8 @@ def improve(
     problem
         Its memory bounds the fallback orders.
     decode
-        Returns the list schedule of a ranking and a fallback order.
+        Returns the list schedule of a ranking, a fallback order and the preferred alternatives (-1: whichever
+        ends first; None: of all ops).
     rank, order
         To begin with.
     seed
@@ -66,23 +71,26 @@ def improve(
     n = len(order)
     ranking = [int(i) for i in np.argsort(rank)]
     fallback = list(order)
-    current = problem.evaluate(decode(rank, fallback))
+    prefer = [-1] * n if problem.has_choice else None
+    current = problem.evaluate(decode(rank, fallback, prefer))
     best, since, move = current, 0, 0
     while not stop() and (moves is None or since < moves):
         since += 1
         heat = HOTTEST * (COLDEST / HOTTEST) ** (move % ROUND / ROUND) * best
         move += 1
-        new_ranking, new_fallback = ranking, fallback
-        if problem.memory is not None and rng.random() < 0.3:
+        new_ranking, new_fallback, new_prefer = ranking, fallback, prefer
+        if prefer is not None and rng.random() < PREFERENCES:
+            new_prefer = _preferring(problem, prefer, rng)
+        elif problem.memory is not None and rng.random() < 0.3:
             new_fallback = _moved(problem, fallback, rng)
         else:
             new_ranking = (_jittered if rng.random() < JITTER else _shuffled)(ranking, rng)
         places = np.empty(n, dtype=np.int64)
         places[new_ranking] = np.arange(n)
-        starts = decode(places, new_fallback)
+        starts = decode(places, new_fallback, new_prefer)
         value = problem.evaluate(starts)
         if value <= current or rng.random() < math.exp((current - value) / heat):
-            ranking, fallback, current = new_ranking, new_fallback, value
+            ranking, fallback, prefer, current = new_ranking, new_fallback, new_prefer, value
         if value < best:
             best, since = offer(starts), 0
             by_start = sorted(range(n), key=lambda i: (starts[i], i))
@@ -114,6 +122,15 @@ def _shuffled(ranking: list[int], rng: Random) -> list[int]:
         at = rng.randrange(n)
         op = new.pop(at)
         new.insert(min(max(0, at + rng.randint(-reach, reach)), n - 1), op)
+    return new
+
+
+def _preferring(problem: Makespan, prefer: list[int], rng: Random) -> list[int]:
+    """Return the preferences with those of one to three ops drawn anew."""
+    new = prefer.copy()
+    free = [i for i, some in enumerate(problem.alternatives) if len(some) > 1]
+    for i in rng.sample(free, min(len(free), rng.randint(1, 3))):
+        new[i] = rng.randrange(-1, len(problem.alternatives[i]))
     return new
 
 
