@@ -34,7 +34,6 @@ import lowtide as lt
 from lowtide.instances.load_placement import load_placement
 from lowtide.models.plan import Plan
 from lowtide.results.reproductions.placement_g10 import PUBLISHED
-from lowtide.results.reproductions.readme import into_readme
 from lowtide.results.reproductions.table_files import read_table, write_table
 from lowtide.results.sweeps.job import loadable
 from lowtide.solvers.algorithms.placement.planner import MIB, Setting, planned, portfolio
@@ -214,9 +213,7 @@ def main() -> None:
     else:
         with tempfile.TemporaryDirectory() as scratch:
             table = _filled(arguments.out or Path(scratch), arguments.seeds, arguments.time_limit)
-    text = markdown(table)
-    write_table("placement_noise", COLUMNS, table, text)
-    into_readme("placement_noise", text)
+    write_table("placement_noise", COLUMNS, table, markdown(table))
 
 
 def _filled(folder: Path, seeds: int, time_limit: float) -> list[Row]:
