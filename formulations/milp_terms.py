@@ -15,6 +15,24 @@ def linear(variables: list[Any], weights: Sequence[float], constant: float = 0) 
     return LinearExpression(constant=constant, linear_coefs=weights, linear_vars=variables)
 
 
+def at_most(rows: Any, terms: Sequence[tuple[float, Any]], most: float) -> None:
+    """Add to a `ConstraintList` that the weighted sum of variables and numbers is at most `most`.
+
+    Numbers are taken to the other side; a row without variables that does not hold makes the model
+    infeasible.
+    """
+    weights: dict[int, float] = {}
+    variables: dict[int, Any] = {}
+    for weight, item in terms:
+        if isinstance(item, int | float):
+            most -= weight * item
+        elif weight:
+            variables[id(item)] = item
+            weights[id(item)] = weights.get(id(item), 0) + weight
+    if variables or most < -1e-9:
+        rows.add((None, linear(list(variables.values()), list(weights.values())), most))
+
+
 @contextlib.contextmanager
 def silent_pyomo() -> Iterator[None]:
     """Keep Pyomo from printing about exceptions, which it raises as well."""

@@ -25,6 +25,7 @@ from .methods_parallel import PARALLEL_METHODS
 from .methods_peak import PEAK_METHODS
 from .methods_placement import PLACEMENT_METHODS
 from .methods_recompute import RECOMPUTE_METHODS
+from .methods_recompute_graphs import RECOMPUTE_GRAPH_METHODS
 
 METHODS = (
     *PEAK_METHODS,
@@ -33,6 +34,7 @@ METHODS = (
     *MAKESPAN_METHODS,
     *PARALLEL_METHODS,
     *RECOMPUTE_METHODS,
+    *RECOMPUTE_GRAPH_METHODS,
 )
 """The methods of the suite."""
 

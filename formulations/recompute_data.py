@@ -1,0 +1,296 @@
+r"""What the formulations of recomputation on general graphs share: values, and data in small integers.
+
+Ops :math:`i = 0, \dots, n-1` in the reference order, of duration :math:`d_i` in ticks of ``tick`` ns, the
+greatest common divisor of all durations; workspace :math:`w_i` and memory M in units of ``unit`` bytes, the
+greatest common divisor of all sizes (M is rounded down, which loses nothing: all that can be there at once
+is a multiple of the unit).
+
+A **value** :math:`u \in U` is a version of a tensor: the initial content, or what op :math:`W_u` leaves,
+of :math:`m_u` units. :math:`In_i` are the values that op i finds, :math:`Out_i` those that it leaves, in the
+reference order. **Rivals** are the versions of one tensor: of them there is one at a time, and a run that
+leaves a value destroys its rivals.
+
+*Bundles.* Tensors whose versions have the same writers and readers, and are initial and final alike, are one
+tensor here. Some fastest schedule keeps and discards them together: where one of them is missing, the next
+op that reads them all cannot run before their writer has run again, which leaves all of them again; what is
+left of them until then is of no use. (Of initial contents none comes back, and of final ones all must be
+there.) This holds in one memory; where slower tiers return tensors one by one, it need not.
+
+Tensors that no op accesses are never live unless they are both initial and final; then they take their bytes
+off M.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..models.errors import UsageError
+from ..models.graph import Accounting, Graph
+from ..models.recompute import Recompute
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """A version of a bundle of tensors.
+
+    Attributes
+    ----------
+    tensor
+        Number of the bundle.
+    nbytes
+        In units.
+    writer
+        The op that leaves it; None if it is there at the start.
+    readers
+        The ops that find it, ascending.
+    final
+        It must be there at the end.
+    rivals
+        The other versions of the bundle.
+    """
+
+    tensor: int
+    nbytes: int
+    writer: int | None
+    readers: tuple[int, ...]
+    final: bool
+    rivals: tuple[int, ...]
+
+    @property
+    def at_start(self) -> bool:
+        """Whether it is there when the first op runs; initial contents that nothing reads go before."""
+        return self.writer is None and (self.final or bool(self.readers))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecomputeData:
+    """The data of the page of mathematics; times in multiples of `tick`, bytes in those of `unit`.
+
+    Attributes
+    ----------
+    memory
+        M, less what is never accessed but stays; of unlimited memory, all bytes at once.
+    reads, writes
+        By op, the values that it finds and leaves.
+    after
+        By op, the ops that must have run once before.
+    tensors
+        By bundle, its tensors in the graph.
+    in_place
+        Accounting ``replace``: what an op only reads may go when it starts.
+    """
+
+    tick: int
+    unit: int
+    memory: int
+    duration: tuple[int, ...]
+    workspace: tuple[int, ...]
+    values: tuple[Value, ...]
+    reads: tuple[tuple[int, ...], ...]
+    writes: tuple[tuple[int, ...], ...]
+    after: tuple[tuple[int, ...], ...]
+    tensors: tuple[tuple[int, ...], ...]
+    in_place: bool
+
+    @property
+    def n(self) -> int:
+        """The number of ops."""
+        return len(self.duration)
+
+    @cached_property
+    def inputs(self) -> tuple[tuple[int, ...], ...]:
+        """By op, the ops that leave what it finds, ascending."""
+        writer = [x.writer for x in self.values]
+        found = ({w for u in reads if (w := writer[u]) is not None} for reads in self.reads)
+        return tuple(tuple(sorted(before)) for before in found)
+
+    @cached_property
+    def ancestors(self) -> tuple[int, ...]:
+        """By op, a bit set of the ops that run before it runs first, itself among them."""
+        found: list[int] = []
+        for i in range(self.n):
+            bits = 1 << i
+            for j in (*self.inputs[i], *self.after[i]):
+                bits |= found[j]
+            found.append(bits)
+        return tuple(found)
+
+    @cached_property
+    def useful(self) -> tuple[int, ...]:
+        """By op, the last op for which another run of it can be of use; n if for the end.
+
+        A run serves the readers of what it leaves, and what these serve, and the end if that is final.
+        """
+        found = [-1] * self.n
+        for i in range(self.n - 1, -1, -1):
+            for u in self.writes[i]:
+                if self.values[u].final:
+                    found[i] = self.n
+                for j in self.values[u].readers:
+                    found[i] = max(found[i], j, found[j])
+        return tuple(found)
+
+    @cached_property
+    def footprint(self) -> tuple[int, ...]:
+        """By op, the units that a run of it takes: operands and workspace, as the accounting has them."""
+        found = []
+        for i in range(self.n):
+            read = {self.values[u].tensor: self.values[u].nbytes for u in self.reads[i]}
+            written = {self.values[u].tensor: self.values[u].nbytes for u in self.writes[i]}
+            if self.in_place:
+                found.append(max(sum(read.values()), sum(written.values()) + self.workspace[i]))
+            else:
+                found.append(sum({**read, **written}.values()) + self.workspace[i])
+        return tuple(found)
+
+    def ns(self, ticks: int) -> int:
+        """Return the nanoseconds of ticks."""
+        return ticks * self.tick
+
+
+def recompute_data(problem: Recompute, *, bundled: bool = True) -> RecomputeData:
+    """Return the data of a problem; with `bundled`, tensors with one fate are one.
+
+    Raises
+    ------
+    UsageError
+        If an op has several modes, or one that says in which tier its operands are.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> from lowtide.formulations.recompute_data import recompute_data
+    >>> data = recompute_data(lt.Recompute(lt.load("catalogue:accumulate")))
+    >>> [(x.writer, x.readers, x.final) for x in data.values if x.rivals]
+    [(0, (4,), False), (4, (5,), False), (5, (6,), False), (6, (), True)]
+    """
+    graph = problem.graph
+    for i, op in enumerate(graph.ops):
+        if len(op.all_modes) > 1 or op.all_modes[0].operands:
+            raise UsageError(
+                f"recompute, op {i} {op.name!r}: found several modes or operands in given tiers, expected "
+                "one mode with its operands in the fast memory"
+            )
+    histories = _histories(graph)
+    bundles: dict[object, list[int]] = {}
+    kept = 0
+    for t, tensor in enumerate(graph.tensors):
+        if any(readers or writer is not None for writer, readers in histories[t]):
+            fate = (histories[t], tensor.initial, tensor.final)
+            bundles.setdefault(fate if bundled else t, []).append(t)
+        elif tensor.initial and tensor.final:
+            kept += tensor.nbytes
+    tensors = tuple(tuple(bundle) for bundle in bundles.values())
+    sizes = [sum(graph.tensors[t].nbytes for t in bundle) for bundle in tensors]
+    workspace = [op.all_modes[0].workspace for op in graph.ops]
+    unit = math.gcd(*sizes, *workspace) or 1
+    values: list[Value] = []
+    for k, bundle in enumerate(tensors):
+        history, size = histories[bundle[0]], sizes[k] // unit
+        first = len(values)
+        for version, (writer, readers) in enumerate(history):
+            rivals = tuple(first + v for v in range(len(history)) if v != version)
+            final = graph.tensors[bundle[0]].final and version == len(history) - 1
+            values.append(
+                Value(tensor=k, nbytes=size, writer=writer, readers=readers, final=final, rivals=rivals)
+            )
+    durations = [op.all_modes[0].duration_ns for op in graph.ops]
+    tick = math.gcd(*durations)
+    total = sum(sizes) + sum(workspace)
+    room = total if problem.memory is None else min(total, problem.memory - kept)
+    ops = range(len(graph.ops))
+    return RecomputeData(
+        tick=tick,
+        unit=unit,
+        memory=room // unit,
+        duration=tuple(d // tick for d in durations),
+        workspace=tuple(w // unit for w in workspace),
+        values=tuple(values),
+        reads=tuple(tuple(u for u, x in enumerate(values) if i in x.readers) for i in ops),
+        writes=tuple(tuple(u for u, x in enumerate(values) if x.writer == i) for i in ops),
+        after=tuple(tuple(op.after) for op in graph.ops),
+        tensors=tensors,
+        in_place=graph.accounting is Accounting.REPLACE,
+    )
+
+
+def _histories(graph: Graph) -> list[tuple[tuple[int | None, tuple[int, ...]], ...]]:
+    """Return of each tensor its versions: the writer of each, and its readers."""
+    found: list[list[tuple[int | None, list[int]]]] = [
+        [(None, [])] if tensor.initial else [] for tensor in graph.tensors
+    ]
+    for i, op in enumerate(graph.ops):
+        for t in op.reads:
+            found[t][-1][1].append(i)
+        for t in op.writes:
+            found[t].append((i, []))
+    return [tuple((writer, tuple(readers)) for writer, readers in versions) for versions in found]
+
+
+def levels(data: RecomputeData, runs: Sequence[int]) -> list[int]:
+    """Return the units that are needed during each run of a sequence, with discards as early as can be.
+
+    In one memory such discards are best: between two writes of a tensor, what the first one left must stay
+    until the last read before the second one, and nothing is gained by keeping it longer.
+
+    Raises
+    ------
+    ValueError
+        If a run would not find a value that it reads, or comes before an op that must have run.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> from lowtide.formulations.recompute_data import levels, recompute_data
+    >>> levels(recompute_data(lt.Recompute(lt.load("catalogue:chain"))), [0, 1, 2])
+    [3, 8, 7]
+    """
+    values, done = data.values, set[int]()
+    for i in runs:
+        if not done.issuperset(data.after[i]):
+            raise ValueError(f"op {i} runs before an op that must have run")
+        done.add(i)
+    needed = [x.final for x in values]
+    stays: list[tuple[list[int], list[int]]] = []  # by run, backwards: operands needed after, needed before
+    for i in reversed(runs):
+        touched = {*data.reads[i], *data.writes[i], *(r for u in data.writes[i] for r in values[u].rivals)}
+        later = [u for u in touched if needed[u]]
+        for u in data.writes[i]:
+            if any(needed[r] for r in values[u].rivals):
+                raise ValueError(f"op {i} destroys a value that is read later")
+            needed[u] = False
+        for u in data.reads[i]:
+            needed[u] = True
+        stays.append((later, [u for u in touched if needed[u]]))
+    if any(needed[u] and x.writer is not None for u, x in enumerate(values)):
+        raise ValueError("a run reads a value that was not written before")
+    now = sum(x.nbytes for u, x in enumerate(values) if needed[u])
+    found = []
+    for i, (later, before) in zip(runs, reversed(stays), strict=True):
+        after = now + sum(values[u].nbytes for u in later) - sum(values[u].nbytes for u in before)
+        written = {values[u].tensor: values[u].nbytes for u in data.writes[i]}
+        if data.in_place:
+            there = {values[u].tensor for u in later}
+            most = after + sum(size for t, size in written.items() if t not in there)
+        else:
+            there = {values[u].tensor for u in before}
+            most = now + sum(size for t, size in written.items() if t not in there)
+        found.append(max(now, most + data.workspace[i]))
+        now = after
+    return found
+
+
+def fits(data: RecomputeData, runs: Sequence[int]) -> bool:
+    """Return whether every op runs, finds what it reads, and all is within the memory."""
+    try:
+        return len(set(runs)) == data.n and max(levels(data, runs)) <= data.memory
+    except ValueError:
+        return False
+
+
+def time_of(data: RecomputeData, runs: Sequence[int]) -> int:
+    """Return the ticks of a sequence of runs."""
+    return sum(data.duration[i] for i in runs)

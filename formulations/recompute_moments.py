@@ -1,0 +1,203 @@
+r"""A lower bound on recomputation from what must be in memory at a few moments, as a MILP in Pyomo.
+
+Unlike the models in stages this one is a relaxation of the problem itself: it assumes nothing about the
+order of runs, nor how often an op runs between two moments.
+
+Data: see `recompute_data` (ops :math:`i`, values :math:`u`, :math:`d_i, w_i, m_u, M`); :math:`f_i` the units
+that a run of op i takes; :math:`T_i` the bundles that it accesses.
+
+Sets. **Moments** :math:`k = 1, \dots, K`: ops :math:`p_1, \dots, p_K`, each an ancestor of the next one;
+moment k is the start of the first run of :math:`p_k`. An op cannot run before all of its ancestors have, so
+moments follow each other in every schedule. Interval k is the time from moment k (0: the beginning) to
+moment k + 1 (K + 1: the end), its first run that of :math:`p_k`.
+
+Variables, read off any schedule. :math:`R_{ki} \in \{0, 1\}`: op i starts in interval k, once or more.
+:math:`S_{ku}`: value u is there at moment k. :math:`H_{ku}`: it is there all through interval k.
+
+Objective. Minimize :math:`\sum_{ki} d_i R_{ki}`, at most the time of the schedule, subject to
+
+1. :math:`\sum_k R_{ki} \ge 1`; :math:`R_{k p_k} = 1`; :math:`R_{ji} = 0` for :math:`j < k` if i is
+   :math:`p_k` or has it as an ancestor; :math:`\sum_{j < k} R_{ji} \ge 1` for each other ancestor i of
+   :math:`p_k`;
+2. :math:`S_{0u} = 1` for initial values, else 0; :math:`S_{k+1,u} \le S_{ku} + R_{k W_u}` (initial:
+   :math:`\le S_{ku}`): what is there was there before or was left meanwhile; final values are there at K + 1;
+3. :math:`R_{ki} \le S_{ku} + R_{k W_u}` for :math:`u \in In_i`: likewise for what a run finds; and
+   :math:`S_{ku} = 1` for :math:`u \in In_{p_k}`, since that run is the first one of the interval;
+4. :math:`H_{ku} \ge S_{ku} + S_{k+1,u} - 1 - R_{k W_u}`: between two moments at which a value is there it is
+   discarded only to be left again by its writer;
+5. :math:`\sum_u m_u S_{ku} \le M`, and :math:`\sum m_u S_{ku} + f_{p_k} \le M` over the u whose bundle is
+   not in :math:`T_{p_k}`;
+6. for each k and i: :math:`\sum m_u H_{ku} + f_i R_{ki} \le M` over the u whose bundle is not in
+   :math:`T_i`: what stays all through the interval is there while i runs.
+
+(1) to (6) hold for what is read off a schedule of action after action, so the optimum is a bound on the
+problem. Bundles change nothing (see `recompute_data`). In (2) and (3) the rivals of versions are left out,
+which only relaxes. Where a machine has slower tiers a value can also come back from there: then this is no
+bound, and not to be used.
+
+With K = 1 the model says: what the descendants of an op need of what precedes it is kept while the op runs,
+or computed again. More moments see what is computed again repeatedly.
+
+S and H are integral where R is, at their least; only R is integer. Source: ours; for chains (1) to (5) with
+all moments are Checkmate's (2020) rows for what is stored between stages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .milp_terms import at_most, linear, silent_pyomo
+from .peak_data import ModelSize
+from .recompute_data import RecomputeData
+from .recompute_stages import EXACT_UNITS, SCALED_MEMORY
+
+
+@dataclass
+class MomentsModel:
+    """The Pyomo model; ``runs[k][i]`` is R, a number where it is fixed."""
+
+    model: Any
+    moments: tuple[int, ...]
+    runs: list[list[Any]]
+
+
+def longest_path(data: RecomputeData) -> list[int]:
+    """Return ops, each an ancestor of the next one, as many as can be.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> from lowtide.formulations.recompute_data import recompute_data
+    >>> longest_path(recompute_data(lt.Recompute(lt.load("catalogue:diamond"))))
+    [0, 1, 3]
+    """
+    length, back = [1] * data.n, [-1] * data.n
+    for i in range(data.n):
+        for j in (*data.inputs[i], *data.after[i]):
+            if length[j] + 1 > length[i]:
+                length[i], back[i] = length[j] + 1, j
+    i = max(range(data.n), key=lambda j: length[j])
+    found = []
+    while i >= 0:
+        found.append(i)
+        i = back[i]
+    return found[::-1]
+
+
+def size(data: RecomputeData, moments: int) -> ModelSize:
+    """Return counts that those of the model do not exceed by much."""
+    edges = sum(len(reads) for reads in data.reads)
+    values, intervals = len(data.values), moments + 1
+    return ModelSize(
+        variables=intervals * (data.n + 2 * values),
+        constraints=intervals * (2 * data.n + 2 * values + edges),
+        terms=intervals * (data.n * values + 3 * edges + 7 * values),
+    )
+
+
+def build(
+    data: RecomputeData, moments: Sequence[int], *, expired: Callable[[], bool] = lambda: False
+) -> MomentsModel | None:
+    """Return the model, or None if `expired` held while it was built.
+
+    Parameters
+    ----------
+    data
+        See `recompute_data`.
+    moments
+        Ops, each an ancestor of the next one.
+    """
+    import pyomo.environ as pyo
+
+    last, values = len(moments), data.values
+    scale = 1.0 if data.memory <= EXACT_UNITS else SCALED_MEMORY / data.memory
+    limit = data.memory * scale
+    with silent_pyomo():
+        model = pyo.ConcreteModel()
+        model.R = pyo.VarList(domain=pyo.Binary)
+        model.S = pyo.VarList(domain=pyo.UnitInterval)
+        model.H = pyo.VarList(domain=pyo.UnitInterval)
+        model.rows = pyo.ConstraintList()
+        runs = _runs(model, data, moments)
+        there = _there(model, data, moments)
+        for k in range(last + 1):
+            if expired():
+                return None
+            _finds(model, data, runs[k], there[k], there[k + 1])
+            at_most(
+                model.rows, [(x.nbytes * scale, s) for x, s in zip(values, there[k + 1], strict=True)], limit
+            )
+            through = _through(model, data, runs[k], there[k], there[k + 1])
+            for i in range(data.n):  # (5), (6)
+                if isinstance(runs[k][i], int) and not runs[k][i]:
+                    continue
+                own = {values[u].tensor for u in (*data.reads[i], *data.writes[i])}
+                stays = there[k] if k > 0 and i == moments[k - 1] else through
+                terms = [
+                    (x.nbytes * scale, s) for x, s in zip(values, stays, strict=True) if x.tensor not in own
+                ]
+                at_most(model.rows, [*terms, (data.footprint[i] * scale, runs[k][i])], limit)
+        for i in range(data.n):  # (1)
+            at_most(model.rows, [(-1, runs[k][i]) for k in range(last + 1)], -1)
+            for k in range(1, last + 1):
+                if i != moments[k - 1] and data.ancestors[moments[k - 1]] >> i & 1:
+                    at_most(model.rows, [(-1, runs[j][i]) for j in range(k)], -1)
+        everything = [(data.duration[i], row[i]) for row in runs for i in range(data.n)]
+        sure = sum(weight * item for weight, item in everything if isinstance(item, int))
+        free = [(weight, item) for weight, item in everything if not isinstance(item, int)]
+        model.objective = pyo.Objective(expr=linear([x for _, x in free], [w for w, _ in free], sure))
+    return MomentsModel(model, tuple(moments), runs)
+
+
+def _runs(model: Any, data: RecomputeData, moments: Sequence[int]) -> list[list[Any]]:
+    """Return R by interval and op, a number where (1) fixes it."""
+    found: list[list[Any]] = []
+    for k in range(len(moments) + 1):
+        row: list[Any] = []
+        for i in range(data.n):
+            early = k < len(moments) and data.ancestors[i] >> moments[k] & 1
+            first = k > 0 and i == moments[k - 1]
+            row.append(0 if early else 1 if first else model.R.add())
+        found.append(row)
+    return found
+
+
+def _there(model: Any, data: RecomputeData, moments: Sequence[int]) -> list[list[Any]]:
+    """Return S by moment (from 0 to K + 1) and value, a number where (1) to (3) fix it."""
+    found: list[list[Any]] = [[int(x.writer is None) for x in data.values]]
+    for p in moments:
+        row: list[Any] = []
+        for u, x in enumerate(data.values):
+            never = x.writer is not None and data.ancestors[x.writer] >> p & 1
+            row.append(0 if never else 1 if u in data.reads[p] else model.S.add())
+        found.append(row)
+    found.append([int(x.final) for x in data.values])
+    return found
+
+
+def _finds(model: Any, data: RecomputeData, runs: list[Any], there: list[Any], later: list[Any]) -> None:
+    """(2), (3) for one interval."""
+    for u, x in enumerate(data.values):
+        source = [(-1, there[u])] if x.writer is None else [(-1, there[u]), (-1, runs[x.writer])]
+        at_most(model.rows, [(1, later[u]), *source], 0)
+        for i in x.readers:
+            at_most(model.rows, [(1, runs[i]), *source], 0)
+
+
+def _through(
+    model: Any, data: RecomputeData, runs: list[Any], there: list[Any], later: list[Any]
+) -> list[Any]:
+    """(4) for one interval: return H by value, 0 where the value cannot be there all through."""
+    found: list[Any] = []
+    for u, x in enumerate(data.values):
+        ends = (there[u], later[u])
+        if not x.nbytes or any(isinstance(s, int) and not s for s in ends):
+            found.append(0)
+            continue
+        through = model.H.add()
+        again = [] if x.writer is None else [(-1, runs[x.writer])]
+        at_most(model.rows, [(1, there[u]), (1, later[u]), *again, (-1, through)], 1)
+        found.append(through)
+    return found

@@ -1,0 +1,215 @@
+"""Run the ops in the reference order; where memory is short evict values, and compute them again when needed.
+
+An op that does not find what it reads waits until the writers of that have run again, and these likewise.
+When a run does not fit, values are evicted that no waiting op reads: first the one with the least
+
+    cost^a / (bytes^b * gap^c),
+
+cost: the time of the ops that would have to run to have the value again, gap: the time of the ops in the
+reference order until its next reader. a = b = c = 1 is the rule of dynamic tensor rematerialization (DTR),
+with the time to the next use, which is known here, in place of that since the last one; a = 0 with
+c > 0 evicts like Belady's rule.
+
+`pruned` leaves out what need not run again after all.
+
+Source: Kirisame et al., "Dynamic Tensor Rematerialization" (ICLR 2021), section 3; exponents, the time ahead
+and the pruning are ours.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+
+from ....formulations.recompute_data import RecomputeData, fits
+
+RULES = ((1, 1, 1), (1, 1, 0), (1, 0, 1), (0, 1, 1), (0, 0, 1), (2, 1, 1), (1, 2, 1), (1, 1, 2))
+"""Exponents a, b, c."""
+
+
+class _Run:
+    """One pass through the ops."""
+
+    def __init__(self, data: RecomputeData, rule: Sequence[float], noise: Callable[[], float]) -> None:
+        self.data, self.rule, self.noise = data, rule, noise
+        values = data.values
+        self.there = {u for u, x in enumerate(values) if x.at_start}
+        self.level = sum(values[u].nbytes for u in self.there)
+        self.clock = [0, *accumulate(data.duration)]
+        self.now = 0
+        """The op in the reference order that is wanted."""
+        self.runs: list[int] = []
+
+    def all(self) -> list[int] | None:
+        """Return the ops as they run, None where nothing could be evicted."""
+        data = self.data
+        for self.now in range(data.n):
+            if not self._have(self.now):
+                return None
+        self.now = data.n
+        for u, x in enumerate(data.values):
+            if x.final and u not in self.there and (x.writer is None or not self._have(x.writer)):
+                return None
+        return self.runs
+
+    def _have(self, wanted: int) -> bool:
+        """Run an op after all that it waits for."""
+        data, values = self.data, self.data.values
+        stack = [wanted]
+        while stack:
+            i = stack[-1]
+            missing = next((u for u in data.reads[i] if u not in self.there), None)
+            if missing is None:
+                pinned = {u for j in stack[:-1] for u in data.reads[j] if u in self.there}
+                if self.now == data.n:
+                    pinned |= {u for u in self.there if values[u].final}
+                if not self._run(i, pinned):
+                    return False
+                stack.pop()
+                continue
+            writer = values[missing].writer
+            if writer is None or writer in stack or len(self.runs) > 20 * data.n:
+                return False
+            stack.append(writer)
+        return True
+
+    def _run(self, i: int, pinned: set[int]) -> bool:
+        """Run an op that finds what it reads, after evictions; False if they do not suffice."""
+        data, values = self.data, self.data.values
+        reads, writes = set(data.reads[i]), set(data.writes[i])
+        rivals = {r for u in writes for r in values[u].rivals}
+        if rivals & pinned:
+            return False
+        if not data.in_place:
+            pinned = pinned | reads
+        clean = False
+        while True:
+            present = {values[u].tensor for u in self.there if u in writes or u in rivals}
+            new = sum(values[u].nbytes for u in writes if values[u].tensor not in present)
+            excess = self.level + new + data.workspace[i] - data.memory
+            if excess <= 0:
+                break
+            if not clean:
+                self._forget(pinned | writes | rivals)
+                clean = True
+                continue
+            victim = self._victim(self.there - pinned - writes - rivals)
+            if victim is None:
+                return False
+            self.there.discard(victim)
+            self.level -= values[victim].nbytes
+        for u in rivals & self.there:
+            self.there.discard(u)
+            self.level -= values[u].nbytes
+        for u in writes - self.there:
+            self.there.add(u)
+            self.level += values[u].nbytes
+        self.runs.append(i)
+        return True
+
+    def _forget(self, pinned: set[int]) -> None:
+        """Discard what no op can need any more, neither one to come nor one that can run again."""
+        data = self.data
+        recoverable = set(self.there)
+        again = []
+        for j in range(min(self.now + 1, data.n)):
+            again.append(recoverable.issuperset(data.reads[j]))
+            if again[j]:
+                recoverable.update(data.writes[j])
+        needed = {u for u, x in enumerate(data.values) if x.final}
+        for j in range(data.n - 1, -1, -1):
+            if j >= self.now or (again[j] and not needed.isdisjoint(data.writes[j])):
+                needed.update(data.reads[j])
+        for u in self.there - needed - pinned:
+            self.level -= data.values[u].nbytes
+        self.there &= needed | pinned
+
+    def _victim(self, loose: set[int]) -> int | None:
+        """Return the value that is evicted next."""
+        best: tuple[float, int] | None = None
+        a, b, c = self.rule
+        for u in sorted(loose):
+            nbytes = self.data.values[u].nbytes
+            if not nbytes:
+                continue
+            cost = self._cost(u)
+            if cost is None:
+                continue
+            score = a * math.log(cost) - b * math.log(nbytes) - c * math.log(self._gap(u)) + self.noise()
+            if best is None or score < best[0]:
+                best = score, u
+        return None if best is None else best[1]
+
+    def _gap(self, u: int) -> int:
+        """Return the ticks until the next reader in the reference order."""
+        x = self.data.values[u]
+        k = bisect_left(x.readers, self.now) if self.now < self.data.n else len(x.readers)
+        after = x.readers[k] if k < len(x.readers) else (self.data.n if x.final else 2 * self.data.n)
+        if after >= len(self.clock):
+            return 2 * self.clock[-1] + 1
+        return self.clock[after] - self.clock[min(self.now, self.data.n)] + 1
+
+    def _cost(self, u: int) -> int | None:
+        """Return the ticks to have a value again, None if that cannot be."""
+        data = self.data
+        seen, stack, total = {u}, [u], 0
+        again = set[int]()
+        while stack:
+            writer = data.values[stack.pop()].writer
+            if writer is None:
+                return None
+            if writer not in again:
+                again.add(writer)
+                total += data.duration[writer]
+                for v in data.reads[writer]:
+                    if v not in self.there and v not in seen:
+                        seen.add(v)
+                        stack.append(v)
+        return total
+
+
+def evicting(data: RecomputeData, rule: Sequence[float], *, seed: int | None = None) -> list[int] | None:
+    """Return the ops as they run, or None if the rule finds no way.
+
+    Parameters
+    ----------
+    data
+        See `lowtide.formulations.recompute_data`.
+    rule
+        Exponents a, b, c.
+    seed
+        Of random factors on the scores; None for none.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> from lowtide.formulations.recompute_data import recompute_data
+    >>> data = recompute_data(lt.Recompute(lt.load("gen:backprop-chain?l=5"), memory=5))
+    >>> evicting(data, (1, 1, 1))
+    [0, 1, 2, 3, 4, 5, 6, 2, 7, 8, 0, 9, 10]
+    """
+    rng = random.Random(seed)
+    return _Run(data, rule, (lambda: 0.0) if seed is None else lambda: rng.gauss(0.0, 1.0)).all()
+
+
+def pruned(data: RecomputeData, runs: Sequence[int]) -> list[int]:
+    """Return the runs without those that can be left out, one by one, the longest first.
+
+    The runs must fit.
+    """
+    found = list(runs)
+    while True:
+        many = [0] * data.n
+        for i in found:
+            many[i] += 1
+        again = [k for k, i in enumerate(found) if many[i] > 1]
+        for k in sorted(again, key=lambda k: (-data.duration[found[k]], k)):
+            rest = found[:k] + found[k + 1 :]
+            if fits(data, rest):
+                found = rest
+                break
+        else:
+            return found

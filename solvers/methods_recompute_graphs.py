@@ -1,0 +1,73 @@
+"""The methods of problem `recompute` for general graphs, in the order in which they are listed."""
+
+from __future__ import annotations
+
+from .method import PYOMO_SOLVER, Method
+
+_START = ("start", "lists (default): after heuristics; none: from nothing")
+_POINTS = ("points", "linearized (default): checkpoints anywhere; articulation: where one value crosses")
+_CHEN = "Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016"
+_CHECKMATE = "Jain et al., Checkmate, MLSys 2020"
+
+RECOMPUTE_GRAPH_METHODS = (
+    Method(
+        name="checkmate",
+        problem="recompute",
+        run=".recompute_stages:solve_checkmate",
+        summary="MILP in stages, then bounds on the problem by moments",
+        exact=True,
+        source=f"{_CHECKMATE}, eqs. 1 to 8",
+        options=(
+            ("stages", "partitioned (default), free (as many as can be needed), or a number of free stages"),
+            _START,
+            PYOMO_SOLVER,
+        ),
+        engine="highs",
+    ),
+    Method(
+        name="checkmate-rounding",
+        problem="recompute",
+        run=".recompute_stages:solve_rounding",
+        summary="its linear relaxation, rounded in two phases for several shares of the memory",
+        source=f"{_CHECKMATE}, Algorithm 2",
+    ),
+    Method(
+        name="moccasin",
+        problem="recompute",
+        run=".recompute_moccasin:solve_moccasin",
+        summary="CP-SAT, retention intervals on the grid of stages, then bounds on the problem by moments",
+        exact=True,
+        source="Bartan et al., Moccasin, ICML 2023",
+        options=(("copies", "most runs of each op (default 3)"), _START),
+        engine="cpsat",
+    ),
+    Method(
+        name="moments",
+        problem="recompute",
+        run=".recompute_moments:solve_moments",
+        summary="only a bound: what must be in memory at the first runs of some ops (MILP)",
+    ),
+    Method(
+        name="eviction",
+        problem="recompute",
+        run=".recompute_graphs:solve_heuristics",
+        summary="segments, and evictions by cost, size and next use; pruned, repeated with random factors",
+        source="Kirisame et al., Dynamic Tensor Rematerialization, ICLR 2021, section 3",
+    ),
+    Method(
+        name="chen-greedy",
+        problem="recompute",
+        run=".recompute_graphs:solve_chen_greedy",
+        summary="checkpoints where segments exceed a size; the best size that fits",
+        source=f"{_CHEN}, Algorithm 3",
+        options=(_POINTS,),
+    ),
+    Method(
+        name="chen-sqrt",
+        problem="recompute",
+        run=".recompute_graphs:solve_chen_sqrt",
+        summary="a checkpoint at every sqrt(n)-th gap of the forward pass",
+        source=_CHEN,
+        options=(_POINTS,),
+    ),
+)

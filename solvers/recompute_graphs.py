@@ -1,0 +1,155 @@
+"""Recomputation on general graphs: what every method begins with, and the heuristics.
+
+What proves something about the problem is told from what proves something about a statement of it: bounds of
+models in stages are none on the problem (`lowtide.formulations.recompute_stages`), bounds of moments are
+(`lowtide.formulations.recompute_moments`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+from ..formulations.recompute_data import RecomputeData, fits, levels, recompute_data
+from ..models.errors import UsageError
+from ..models.recompute import Compute, Recompute
+from ..models.units import exact_bytes
+from .algorithms.recompute.graph_eviction import RULES, evicting, pruned
+from .algorithms.recompute.graph_segments import (
+    ARTICULATION,
+    LINEARIZED,
+    every_root,
+    gaps,
+    greedy_boundaries,
+    with_boundaries,
+)
+from .context import Context, Outcome
+
+PRUNED_OPS = 400
+"""Graphs up to so many ops have the runs of heuristics pruned."""
+
+STALE = 60
+"""Random starts of the eviction rules without a better schedule, after which they end."""
+
+
+def begin(problem: Recompute, context: Context) -> RecomputeData:
+    """Return the data; leave each op once as a bound, and as an answer if that fits."""
+    data = recompute_data(problem)
+    context.raise_bound(problem.least_time, kind="each op once")
+    offer(context, data, range(data.n))
+    return data
+
+
+def offer(context: Context, data: RecomputeData, runs: Sequence[int]) -> bool:
+    """Offer a sequence of runs if it fits; return whether it does."""
+    if not fits(data, runs):
+        return False
+    context.offer([int(i) for i in runs])
+    return True
+
+
+def known_runs(context: Context) -> list[int] | None:
+    """Return the runs of the best answer, None if there is none."""
+    if context.answer is None:
+        return None
+    return [action.op for action in context.answer if isinstance(action, Compute)]
+
+
+def offer_heuristics(context: Context, data: RecomputeData, until: Callable[[], bool]) -> None:
+    """Offer what segments and eviction rules find, pruned, then with random factors until they stagnate."""
+    for name, found in _candidates(context, data):
+        if context.closed or until():
+            return
+        if found is None or not fits(data, found):
+            continue
+        value = context.offer(pruned(data, found) if data.n <= PRUNED_OPS else found)
+        context.progress(f"{name}: {value} ns")
+
+
+def _candidates(context: Context, data: RecomputeData) -> Iterator[tuple[str, list[int] | None]]:
+    for rule in RULES:
+        yield f"eviction by cost^{rule[0]} / (bytes^{rule[1]} gap^{rule[2]})", evicting(data, rule)
+    for kind in (LINEARIZED, ARTICULATION):
+        for boundaries in greedy_boundaries(data, gaps(data, kind)):
+            yield f"{len(boundaries)} checkpoints, {kind}", with_boundaries(data, boundaries)
+    stale, k = 0, 0
+    while stale < STALE:
+        best = context.incumbent
+        yield "eviction with random factors", evicting(data, RULES[k % len(RULES)], seed=context.seed + k)
+        k += 1
+        stale = stale + 1 if best == context.incumbent else 0
+
+
+def solve_heuristics(problem: Recompute, context: Context) -> Outcome:
+    """Offer what segments and eviction rules find.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> problem = lt.Recompute(lt.load("gen:backprop-chain?l=5"), memory=5)
+    >>> lt.solve(problem, "eviction").objective
+    13
+    """
+    data = begin(problem, context)
+    if not context.closed:
+        offer_heuristics(context, data, lambda: context.expired)
+    return Outcome(reason="time" if context.expired and not context.closed else None)
+
+
+def solve_chen_sqrt(problem: Recompute, context: Context) -> Outcome:
+    """Offer the schedule with a boundary at about every sqrt(n)-th gap; option ``points`` as for greedy.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> problem = lt.Recompute(lt.load("gen:backprop-chain?l=8"), memory=8)
+    >>> lt.solve(problem, "chen-sqrt").objective
+    21
+    """
+    data = begin(problem, context)
+    if context.closed:
+        return Outcome()
+    runs = with_boundaries(data, every_root(gaps(data, _points(context))))
+    try:
+        peak = max(levels(data, runs)) * data.unit
+    except ValueError as error:
+        return Outcome(detail=f"no schedule: {error}")
+    if offer(context, data, runs):
+        return Outcome()
+    return Outcome(detail=f"the schedule needs {exact_bytes(peak)}, of {exact_bytes(problem.memory or 0)}")
+
+
+def solve_chen_greedy(problem: Recompute, context: Context) -> Outcome:
+    """Offer the schedules of growing segments; ``points``: ``linearized`` (default) or ``articulation``."""
+    data = begin(problem, context)
+    if context.closed:
+        return Outcome()
+    found = False
+    for boundaries in greedy_boundaries(data, gaps(data, _points(context))):
+        if context.expired:
+            return Outcome(reason="time")
+        found = offer(context, data, with_boundaries(data, boundaries)) or found
+    return Outcome(detail="" if found else "no choice of segments fits")
+
+
+def _points(context: Context) -> str:
+    points = context.options.get("points", LINEARIZED)
+    if points not in (LINEARIZED, ARTICULATION):
+        raise UsageError(f"option points: found {points!r}, expected {LINEARIZED} or {ARTICULATION}")
+    return points
+
+
+def part_of(context: Context, seconds: float = math.inf) -> Context:
+    """Return a context for one run of a solver, of so many seconds at most, that knows the incumbent."""
+    limit = min(seconds, context.remaining())
+    return Context(
+        problem=context.problem,
+        time_limit=limit if math.isfinite(limit) else None,
+        seed=context.seed,
+        threads=context.threads,
+        memory_limit=context.memory_limit,
+        options=context.options,
+        log=context.log,
+        answer=context.answer,
+        incumbent=context.incumbent,
+    )

@@ -1,0 +1,69 @@
+"""`moccasin`: retention intervals through CP-SAT."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ..formulations.recompute_data import RecomputeData, fits
+from ..formulations.recompute_moccasin import build, decode
+from ..models.recompute import Recompute
+from .context import Context, Outcome
+from .engines.cpsat import check_options, solve_cpsat
+from .recompute_graphs import begin, known_runs
+from .recompute_stages import finish, prepare, told
+
+OPTIONS = ("copies", "start")
+
+COPIES = 3
+"""Runs of each op unless option ``copies`` says otherwise."""
+
+
+def solve_moccasin(problem: Recompute, context: Context) -> Outcome:
+    """Solve the CP-SAT model, after heuristics and bounds; then bounds for the rest of the time.
+
+    Option ``copies``: most runs of each op (default 3); with as many as there are ops, no schedule in
+    partitioned stages is left out. Option ``start``: ``lists`` (default: heuristics first) or ``none``.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> problem = lt.Recompute(lt.load("gen:backprop-chain?l=5"), memory=4)
+    >>> few = lt.solve(problem, "moccasin", threads=1, options={"start": "none"})
+    >>> print(few.status, few.detail)
+    unknown no schedule in partitioned stages with at most 3 copies; CP-SAT: INFEASIBLE
+    >>> lt.solve(problem, "moccasin", threads=1, options={"copies": "6"}).objective
+    17
+    """
+    check_options(context.options, OPTIONS)
+    copies = context.option("copies", COPIES)
+    data = begin(problem, context)
+    if context.closed:
+        return Outcome()
+    prepared = prepare(problem, data, context)
+    if prepared.infeasible or context.closed:
+        return prepared
+    return finish(problem, data, context, solve_intervals(problem, data, context, copies))
+
+
+def solve_intervals(problem: Recompute, data: RecomputeData, context: Context, copies: int) -> Outcome:
+    """Solve the model from the best schedule that is known; its bound is none on the problem."""
+    began = time.perf_counter()
+    built = build(data, copies=copies, hint=known_runs(context))
+    context.build_seconds = (context.build_seconds or 0.0) + time.perf_counter() - began
+    context.progress(f"CP-SAT, retention intervals: built in {context.build_seconds:.2f} s")
+    statement = [sum(data.duration)]
+
+    def to_objective(ticks: int) -> int:
+        statement[0] = max(statement[0], ticks)
+        return problem.least_time
+
+    def read(value: Callable[[Any], int]) -> Any:
+        runs = decode(built, value)
+        assert fits(data, runs)
+        return runs
+
+    outcome = solve_cpsat(built.model, context, decode=read, to_objective=to_objective, own_options=OPTIONS)
+    form = "partitioned stages" if built.complete else f"partitioned stages with at most {copies} copies"
+    return told(data, context, outcome, statement[0], form)

@@ -1,0 +1,108 @@
+"""Proved bounds on recomputation: the MILP of moments, with one moment and with many."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ..formulations import recompute_moments as moments_model
+from ..formulations.recompute_data import RecomputeData, levels
+from ..models.recompute import Recompute
+from .context import Context, Outcome
+from .engines.highs import solve_highs
+from .engines.memory import refuse_if_too_large
+from .recompute_graphs import begin, part_of
+
+BYTES_PER_TERM = 1500
+"""Measured for models that Pyomo builds and HiGHS solves."""
+
+KIND = "moments"
+
+
+def raise_moments(
+    problem: Recompute, data: RecomputeData, context: Context, moments: Sequence[int], seconds: float
+) -> Outcome:
+    """Solve the relaxation with these moments for at most so many seconds, and raise the bound.
+
+    Returns
+    -------
+    Outcome
+        ``infeasible`` if it has no solution: then the problem has none either.
+    """
+    what = f"the MILP of {len(moments)} moments"
+    own = part_of(context, seconds)
+    refused = refuse_if_too_large(
+        moments_model.size(data, len(moments)), bytes_per_term=BYTES_PER_TERM, context=own, what=what
+    )
+    if refused is not None:
+        return refused
+    built = moments_model.build(data, moments, expired=lambda: own.expired)
+    if built is None:
+        return Outcome(reason="time")
+
+    def note(ticks: int) -> int:
+        value = data.ns(ticks)
+        if context.incumbent is not None:
+            value = min(value, context.incumbent)
+        context.raise_bound(value, "floating", kind=KIND)
+        return value
+
+    own.options = {}
+    outcome = solve_highs(built.model, own, decode=lambda value: None, to_objective=note)
+    if outcome.infeasible:
+        return Outcome(infeasible=True, detail=f"{what} has no solution")
+    return outcome
+
+
+def with_one_slower_tier(problem: Recompute) -> bool:
+    """Return whether values can come back from another tier."""
+    return len(problem.machine.tiers) > 1
+
+
+def raise_bounds(problem: Recompute, data: RecomputeData, context: Context, seconds: float) -> Outcome:
+    """Raise the bound by one moment, the tightest ones of the reference order first, then by more and more.
+
+    Nothing is done where a machine has slower tiers, from which values come back.
+    """
+    if with_one_slower_tier(problem):
+        return Outcome()
+    until = context.elapsed() + min(seconds, context.remaining())
+    needed = levels(data, range(data.n))
+    path = moments_model.longest_path(data)
+    tight = sorted(range(data.n), key=lambda i: (-needed[i], i))
+    sets = [[i] for i in tight if needed[i] > data.memory][:SINGLE]
+    count = 2
+    while count < len(path):
+        sets.append([path[(2 * k + 1) * len(path) // (2 * count)] for k in range(count)])
+        count *= 2
+    sets.append(path)
+    for moments in sets:
+        left = until - context.elapsed()
+        if context.closed or left <= 0:
+            break
+        share = left if moments is path or math.isinf(left) else left / 3
+        context.progress(f"bound by {len(moments)} moments")
+        outcome = raise_moments(problem, data, context, moments, share)
+        if outcome.infeasible:
+            return outcome
+    return Outcome(reason="time" if context.expired and not context.closed else None)
+
+
+SINGLE = 6
+"""Ops whose first run is tried as the only moment."""
+
+
+def solve_moments(problem: Recompute, context: Context) -> Outcome:
+    """Prove a bound; offer only the reference order, if it fits.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> problem = lt.Recompute(lt.load("gen:backprop-chain?l=5"), memory=5)
+    >>> lt.solve(problem, "moments", threads=1).bound
+    13
+    """
+    data = begin(problem, context)
+    if context.closed:
+        return Outcome()
+    return raise_bounds(problem, data, context, math.inf)

@@ -1,0 +1,305 @@
+"""Recomputation on general graphs: models in stages, retention intervals, moments and heuristics.
+
+Against two exhaustive searches: of all schedules, and of those in partitioned stages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+import pytest
+
+import lowtide as lt
+from lowtide.formulations import recompute_moccasin, recompute_moments, recompute_stages
+from lowtide.formulations.recompute_data import RecomputeData, fits, levels, recompute_data, time_of
+from lowtide.models.errors import UsageError
+from lowtide.solvers.algorithms.recompute.graph_eviction import RULES, evicting, pruned
+from lowtide.solvers.algorithms.recompute.graph_segments import (
+    ARTICULATION,
+    LINEARIZED,
+    gaps,
+    greedy_boundaries,
+    with_boundaries,
+)
+from lowtide.solvers.context import Context
+from lowtide.solvers.engines.cpsat import solve_cpsat
+from lowtide.solvers.engines.highs import solve_highs
+from tests.oracles.brute_recompute import fastest_recomputation
+from tests.oracles.brute_stages import fastest_in_stages
+from tests.strategies import random_graph
+
+
+def needed(graph: lt.Graph) -> int:
+    """Bytes of the reference order, each op once, as the verifier has them."""
+    verification: Any = lt.solve(lt.Recompute(graph), "store-all").verification
+    return int(verification.peaks["memory"])
+
+
+def tight_problem(seed: int) -> lt.Recompute | None:
+    """A random graph in less memory than the reference order needs; None where nothing is to be decided."""
+    rng = Random(seed)
+    graph = random_graph(rng, min_ops=3, max_ops=6, max_tensors=7, max_duration=5)
+    least = max(lt.Recompute(graph).least_bytes(i) for i in range(len(graph.ops)))
+    most = needed(graph)
+    if most <= least:
+        return None
+    problem = lt.Recompute(graph, memory=rng.randrange(least, most))
+    return None if problem.impossible() else problem
+
+
+def chained(sizes: Sequence[int], reads: Sequence[tuple[int, ...]]) -> lt.Graph:
+    """Ops that must run first in this sequence; op i writes a tensor of so many bytes."""
+    last = len(sizes) - 1
+    tensors = [lt.Tensor(name=f"t{i}", nbytes=size, final=i == last) for i, size in enumerate(sizes)]
+    ops = [
+        lt.Op(name=f"o{i}", reads=read, writes=(i,), after=(i - 1,) if i else ())
+        for i, read in enumerate(reads)
+    ]
+    return lt.Graph(name="chained", tensors=tuple(tensors), ops=tuple(ops))
+
+
+def milp(problem: lt.Recompute, model: Any, read: Callable[[Any], Any]) -> Context:
+    """Solve a model and return what it found, and its bound."""
+    data = recompute_data(problem)
+    context = Context(problem=problem, time_limit=120)
+    outcome = solve_highs(model, context, decode=read, to_objective=data.ns)
+    assert outcome.reason is None
+    if outcome.infeasible:
+        context.bound = None
+    return context
+
+
+def in_stages(
+    problem: lt.Recompute, stages: int | None = None, hint: list[int] | None = None
+) -> list[int] | None:
+    """Return the runs of a fastest schedule in stages."""
+    built = recompute_stages.build(recompute_data(problem), stages=stages, hint=hint)
+    assert built is not None
+    if hint is not None:
+        check_values(built.model)
+    context = milp(problem, built.model, lambda value: recompute_stages.decode(built, value))
+    return None if context.answer is None else [a.op for a in context.answer if hasattr(a, "op")]
+
+
+def check_values(model: Any) -> None:
+    """The values of all variables satisfy the model."""
+    import pyomo.environ as pyo
+
+    for variable in model.component_data_objects(pyo.Var):
+        assert variable.lb is None or variable.value >= variable.lb
+        assert variable.ub is None or variable.value <= variable.ub
+    for row in model.component_data_objects(pyo.Constraint):
+        assert pyo.value(row.body) <= pyo.value(row.upper) + 1e-9
+
+
+def with_copies(problem: lt.Recompute, copies: int, hint: list[int] | None = None) -> int | None:
+    """Return the time of a fastest schedule with so many copies; the hint must be one."""
+    data = recompute_data(problem)
+    built = recompute_moccasin.build(data, copies=copies, hint=hint)
+    fixed = {} if hint is None else {"fix_variables_to_their_hinted_value": "true"}
+    context = Context(problem=problem, time_limit=120, options=fixed)
+    outcome = solve_cpsat(
+        built.model,
+        context,
+        decode=lambda value: recompute_moccasin.decode(built, value),
+        to_objective=data.ns,
+    )
+    assert outcome.reason is None
+    assert built.complete == all(copies >= len(recompute_moccasin.slots_of(data, i)) for i in range(data.n))
+    return context.incumbent
+
+
+def check(seed: int) -> tuple[bool, bool]:
+    """All models on one graph; return whether there was one, and whether stages cost time in it."""
+    problem = tight_problem(seed)
+    if problem is None:
+        return False, False
+    assert problem.memory is not None
+    data = recompute_data(problem)
+    best = fastest_recomputation(problem.graph, problem.machine)
+    staged = fastest_in_stages(problem.graph, problem.memory)
+    runs = in_stages(problem)
+    assert (None if runs is None else data.ns(time_of(data, runs))) == staged
+    assert with_copies(problem, data.n) == staged
+    if runs is not None:
+        assert problem.judge(problem.read(runs)).objective == staged
+        assert in_stages(problem, hint=runs) is not None
+        assert with_copies(problem, data.n, hint=runs) == staged
+        many = recompute_stages.enough_stages(data, time_of(data, runs))
+        free = in_stages(problem, many, hint=runs)
+        assert free is not None
+        assert data.ns(time_of(data, free)) == best
+    path = recompute_moments.longest_path(data)
+    for moments in ([], path[:1], path[-1:], path):
+        built = recompute_moments.build(data, moments)
+        assert built is not None
+        bound = milp(problem, built.model, lambda value: None).bound
+        assert best is None or (bound is not None and bound <= best)
+    for rule in RULES:
+        found = evicting(data, rule)
+        if found is not None:
+            assert fits(data, found)
+            assert best is not None
+            assert best <= data.ns(time_of(data, pruned(data, found))) <= data.ns(time_of(data, found))
+    return True, best != staged
+
+
+def test_models_find_what_exhaustive_searches_find() -> None:
+    told = [check(seed) for seed in range(40)]
+    assert sum(looked for looked, _ in told) >= 15
+    assert any(costly for _, costly in told)
+
+
+@pytest.mark.slow
+def test_models_find_what_exhaustive_searches_find_on_two_hundred_graphs() -> None:
+    seed, count = 1000, 0
+    while count < 200:
+        count += check(seed)[0]
+        seed += 1
+
+
+def test_levels_are_those_of_the_verifier() -> None:
+    for seed in range(60):
+        graph = random_graph(Random(seed), min_ops=2, max_ops=7)
+        data = recompute_data(lt.Recompute(graph))
+        used = {t for op in graph.ops for t in (*op.reads, *op.writes)}
+        apart = sum(
+            tensor.nbytes
+            for t, tensor in enumerate(graph.tensors)
+            if tensor.initial and tensor.final and t not in used
+        )
+        begin = sum(x.nbytes for x in data.values if x.at_start)  # under ``replace``, for no time at all
+        peak = max(levels(data, range(data.n))) * data.unit + apart
+        assert peak == max(needed(graph), begin * data.unit + apart)
+        assert fits(recompute_data(lt.Recompute(graph, memory=peak)), range(data.n))
+        if data.unit <= peak - apart:
+            assert not fits(recompute_data(lt.Recompute(graph, memory=peak - 1)), range(data.n))
+
+
+def test_stages_can_cost_time_even_where_ops_run_first_in_one_sequence_only() -> None:
+    graph = chained([3, 2, 4, 1, 4, 1, 3], [(), (0,), (1,), (2,), (2,), (1, 3), (1,)])
+    problem = lt.Recompute(graph, memory=8)
+    assert fastest_recomputation(graph, problem.machine) == 10
+    assert fastest_in_stages(graph, 8) == 11
+    staged = lt.solve(problem, "checkmate", threads=1, options={"start": "none"})
+    assert staged.objective == 11
+    assert staged.status != "optimal"
+    assert staged.bound is not None
+    assert staged.bound <= 10
+    free = lt.solve(problem, "checkmate", threads=1, options={"stages": "free"})
+    assert (free.objective, free.status) == (10, "optimal")
+
+
+def test_stages_can_have_no_schedule_where_there_is_one() -> None:
+    graph = chained([1, 4, 2, 1, 3, 2, 1], [(), (0,), (1,), (0, 2), (1,), (1, 3), (4,)])
+    problem = lt.Recompute(graph, memory=7)
+    assert fastest_recomputation(graph, problem.machine) == 13
+    result = lt.solve(problem, "checkmate", threads=1, options={"start": "none"})
+    assert result.status == "unknown"
+    assert result.detail.startswith("no schedule in partitioned stages")
+    assert lt.solve(problem, "moccasin", threads=1, options={"start": "none"}).status == "unknown"
+
+
+@pytest.mark.parametrize(("memory", "forwards"), [(4, 11), (5, 7), (6, 6), (7, 5)])
+def test_backprop_chain_of_five_forwards(memory: int, forwards: int) -> None:
+    problem = lt.Recompute(lt.load("gen:backprop-chain?l=5"), memory=memory)
+    for method, options in (("checkmate", {}), ("moccasin", {"copies": "6"})):
+        assert lt.solve(problem, method, threads=1, options=options).objective == forwards + 6
+
+
+def test_three_copies_are_too_few_for_four_cells() -> None:
+    problem = lt.Recompute(lt.load("gen:backprop-chain?l=5"), memory=4)
+    assert with_copies(problem, 3) is None
+    assert with_copies(problem, 5) == 17
+
+
+def test_no_chain_fits_in_less_than_one_op_needs() -> None:
+    problem = lt.Recompute(lt.load("gen:backprop-chain?l=5"), memory=2)
+    assert lt.solve(problem, "checkmate").status == "infeasible"
+
+
+def test_moments_prove_what_revolve_needs() -> None:
+    for memory, forwards in ((5, 7), (6, 6)):
+        problem = lt.Recompute(lt.load("gen:backprop-chain?l=5"), memory=memory)
+        assert lt.solve(problem, "moments", threads=1).bound == forwards + 6
+
+
+def test_tensors_with_one_fate_are_one_value() -> None:
+    tensors = [lt.Tensor(name=f"t{i}", nbytes=size) for i, size in enumerate((3, 6, 9))]
+    ops = (lt.Op(name="a", writes=(0, 1)), lt.Op(name="b", reads=(0, 1), writes=(2,)))
+    problem = lt.Recompute(lt.Graph(name="pair", tensors=tuple(tensors), ops=ops))
+    together, apart = recompute_data(problem), recompute_data(problem, bundled=False)
+    assert [x.nbytes * together.unit for x in together.values] == [9, 9]
+    assert [x.nbytes * apart.unit for x in apart.values] == [3, 6, 9]
+
+
+def data_of(spec: str, percent: int) -> RecomputeData:
+    """A graph in so many percent of what the reference order needs beyond its largest op."""
+    graph = lt.load(spec)
+    problem = lt.Recompute(graph)
+    least = max(problem.least_bytes(i) for i in range(len(graph.ops)))
+    memory = least + (needed(graph) - least) * percent // 100
+    return recompute_data(lt.Recompute(graph, memory=memory))
+
+
+@pytest.mark.parametrize("kind", [LINEARIZED, ARTICULATION])
+def test_segments_are_schedules(kind: str) -> None:
+    data = data_of("gen:unet?depth=3&train=1", 50)
+    whole = max(levels(data, range(data.n)))
+    peaks = []
+    for boundaries in greedy_boundaries(data, gaps(data, kind)):
+        runs = with_boundaries(data, boundaries)
+        peaks.append(max(levels(data, runs)))
+        assert set(runs) == set(range(data.n))
+        assert (len(runs) == data.n) == (peaks[-1] == whole) or boundaries
+    assert min(peaks) < whole
+
+
+def test_rules_of_eviction_fit_and_pruning_loses_nothing() -> None:
+    data = data_of("gen:unet?depth=3&train=1", 50)
+    found = [runs for rule in RULES if (runs := evicting(data, rule)) is not None]
+    assert found
+    for runs in found:
+        fewer = pruned(data, runs)
+        assert fits(data, runs)
+        assert fits(data, fewer)
+        assert time_of(data, fewer) <= time_of(data, runs)
+        assert evicting(data, RULES[0], seed=1) == evicting(data, RULES[0], seed=1)
+
+
+@pytest.mark.parametrize("method", ["eviction", "chen-sqrt", "chen-greedy", "checkmate-rounding"])
+def test_heuristics_verify(method: str) -> None:
+    graph = lt.load("gen:backprop-chain?l=9")
+    problem = lt.Recompute(graph, memory=8)
+    best = lt.solve(problem, "checkmate", threads=1)
+    result = lt.solve(problem, method, threads=1)
+    assert best.status == "optimal"
+    assert result.verification is not None
+    assert result.verification.valid
+    assert result.objective is not None
+    assert best.objective is not None
+    assert result.objective >= best.objective
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "fault"),
+    [
+        ("checkmate", {"stages": "some"}, "expected partitioned, free, or a number"),
+        ("checkmate", {"start": "some"}, "expected lists or none"),
+        ("moccasin", {"copies": "0"}, "expected a positive integer"),
+        ("chen-sqrt", {"points": "some"}, "expected linearized or articulation"),
+    ],
+)
+def test_wrong_options(method: str, options: dict[str, str], fault: str) -> None:
+    problem = lt.Recompute(lt.load("gen:backprop-chain?l=5"), memory=5)
+    with pytest.raises(UsageError, match=fault):
+        lt.solve(problem, method, options=options)
+
+
+def test_several_modes_are_refused() -> None:
+    modes = (lt.Mode(duration_ns=1), lt.Mode(duration_ns=2))
+    graph = lt.Graph(name="modes", tensors=(), ops=(lt.Op(name="a", modes=modes),))
+    with pytest.raises(UsageError, match="expected one mode"):
+        lt.solve(lt.Recompute(graph), "checkmate")
