@@ -5,6 +5,8 @@
 3. Local search over rankings and fallback orders for a part of the time, or until it stagnates.
 4. CP-SAT with the best schedule as hint and all bounds; where the model is too large, the local search goes
    on.
+
+Large graphs have list schedules and a search in windows of time instead of 2 and 3 (`makespan_lns`).
 """
 
 from __future__ import annotations
@@ -18,9 +20,13 @@ from .context import Context, Outcome
 from .engines.cpsat import check_options
 from .makespan_cpsat import solve_model
 from .makespan_list import Started, begin, offer_lists
+from .makespan_lns import improve_large
 
 MOST_OPS = 1500
 """Of graphs that CP-SAT is tried for."""
+
+LARGE = 300
+"""From so many ops on windows of time are searched, on identical processors."""
 
 STAGNATION = 300
 """Moves per op of the local search without a better schedule, before CP-SAT."""
@@ -54,12 +60,15 @@ def solve_auto(problem: Makespan, context: Context) -> Outcome:
     data = started.data
     assert context.incumbent is not None
     small = _is_small(data.n, data.memory, context.incumbent // data.tick)
-    moves = STAGNATION * data.n if small else None
-    search(problem, context, started, part=SEARCHED if small else 1.0, moves=moves)
+    if data.n >= LARGE and problem.identical:
+        improve_large(problem, context, started)
+    else:
+        moves = STAGNATION * data.n if small else None
+        search(problem, context, started, part=SEARCHED if small else 1.0, moves=moves)
     if context.closed:
         return Outcome()
     if not small:
-        return Outcome(reason="time", detail="too large for CP-SAT")
+        return Outcome(reason="time" if context.expired else None, detail="too large for CP-SAT")
     return solve_model(data, context)
 
 

@@ -51,6 +51,13 @@ MAKESPAN_METHODS = (
         options=(("moves", "without a better schedule, after which it ends (default 10000)"),),
     ),
     Method(
+        name="lns",
+        problem="makespan",
+        run=".makespan_lns:solve_lns",
+        summary="large graphs: list schedules, then windows of time scheduled anew",
+        options=(("windows", "without a faster schedule, after which it ends (default 20000)"),),
+    ),
+    Method(
         name="mem-booking",
         problem="makespan",
         run=".makespan_trees:solve_booking",

@@ -23,7 +23,8 @@ class Shop(NamedTuple):
     ----------
     numbers
         Processors, bytes of memory, bytes live before the first op, 1 if the accounting is ``replace``, 1 if
-        all processors are of one kind and no op has a choice.
+        all processors are of one kind and no op has a choice, the reach: how many places of the fallback
+        order may be looked at, from the first one left.
     kind_at
         By kind: its processors, as they are numbered.
     way_at
@@ -92,6 +93,7 @@ def shop_of(problem: Makespan) -> Shop:
                 memory.initial_bytes,
                 int(replace),
                 int(problem.identical),
+                len(graph.ops),
             ],
             dtype=np.int64,
         ),

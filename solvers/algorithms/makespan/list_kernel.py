@@ -6,6 +6,9 @@ fits now, and if the state stays *safe*: with all ops that have started taken as
 one by one in the fallback order. So it never gets stuck: the empty state is safe; and when nothing runs,
 safety says that the first op left of the fallback order fits, and starting it leaves the state safe.
 
+*Reach.* Only ops at the next so many places of the fallback order, from the first one left, may start: a
+small reach keeps memory for what the fallback order has next. The argument above holds for every reach.
+
 *Kinds.* Where ops have a choice, an op takes, of its alternatives that fit now, the one that would end
 first, or the one that it prefers; if that one's kind has no idle processor, the op waits, and the processor
 that it waits for is taken as booked by those behind it. When nothing runs no op waits and no preference
@@ -45,7 +48,7 @@ def schedule(shop: Shop, fallback: Integers, rank: Integers) -> Integers:
         By op, all different: ready ops of a lower rank are tried first.
     """
     processors, memory, now, replace = shop.numbers[0], shop.numbers[1], shop.numbers[2], shop.numbers[3]
-    single, way_at, extra = shop.numbers[4], shop.way_at, shop.extra
+    single, reach, way_at, extra = shop.numbers[4], shop.numbers[5], shop.way_at, shop.extra
     duration, alloc, at_end, gain = shop.duration, shop.alloc, shop.at_end, shop.gain
     tensor_at, tensors, size, accessors = shop.tensor_at, shop.tensors, shop.size, shop.accessors
     n = len(fallback)
@@ -105,7 +108,7 @@ def schedule(shop: Shop, fallback: Integers, rank: Integers) -> Integers:
             for r in range(count):
                 v = ready[r]
                 q = place[v]
-                go = busy < processors
+                go = busy < processors and q < first + reach
                 if go:
                     freed = np.int64(0)
                     if replace:

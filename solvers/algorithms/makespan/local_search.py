@@ -20,6 +20,7 @@ from ....formulations.offsets_data import Integers
 from ....models.makespan import Makespan, Starts
 from ....models.memory import sequential_memory
 from ....models.precedence import precedence
+from .ranking_moves import jittered, shuffled
 
 HOTTEST, COLDEST = 0.01, 0.0005
 """Temperatures, as parts of the best makespan."""
@@ -84,7 +85,7 @@ def improve(
         elif problem.memory is not None and rng.random() < 0.3:
             new_fallback = _moved(problem, fallback, rng)
         else:
-            new_ranking = (_jittered if rng.random() < JITTER else _shuffled)(ranking, rng)
+            new_ranking = (jittered if rng.random() < JITTER else shuffled)(ranking, rng)
         places = np.empty(n, dtype=np.int64)
         places[new_ranking] = np.arange(n)
         starts = decode(places, new_fallback, new_prefer)
@@ -100,29 +101,6 @@ def improve(
 
 def _fits(problem: Makespan, order: Sequence[int]) -> bool:
     return problem.memory is None or sequential_memory(problem.relaxed).peak(order) <= problem.memory
-
-
-def _jittered(ranking: list[int], rng: Random) -> list[int]:
-    """Return the ranking with the ops of a window in another order, none far from its place."""
-    n = len(ranking)
-    width = max(2, int(n ** rng.random()))
-    low = rng.randrange(max(1, n - width + 1))
-    reach = max(2.0, width ** rng.random())
-    keys = [k + reach * rng.random() for k in range(width)]
-    window = ranking[low : low + width]
-    order = sorted(range(len(window)), key=keys.__getitem__)
-    return [*ranking[:low], *(window[k] for k in order), *ranking[low + width :]]
-
-
-def _shuffled(ranking: list[int], rng: Random) -> list[int]:
-    """Return the ranking with one to three ops elsewhere."""
-    new, n = ranking.copy(), len(ranking)
-    reach = max(2, int(n ** rng.random()))
-    for _ in range(rng.randint(1, 3)):
-        at = rng.randrange(n)
-        op = new.pop(at)
-        new.insert(min(max(0, at + rng.randint(-reach, reach)), n - 1), op)
-    return new
 
 
 def _preferring(problem: Makespan, prefer: list[int], rng: Random) -> list[int]:

@@ -1,0 +1,104 @@
+"""`lns` for `makespan`: many list schedules, then windows of time scheduled anew, for large graphs.
+
+1. Bounds, and a fallback order within the memory (or the proof that there is no schedule).
+2. Safe list schedules: rankings between the longest chain and the fallback order, each with several reaches
+   of the fallback order; on trees also MemBooking, in two activation orders.
+3. Large-neighbourhood search in windows of time from the best of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..models.errors import UsageError
+from ..models.makespan import Makespan, Starts
+from .algorithms.makespan.priorities import MIXES, PRIORITIES, mixed, ranks
+from .algorithms.makespan.trees.booking import booking_schedule
+from .algorithms.makespan.trees.list_schedules import deepest_first, inner_first
+from .algorithms.makespan.trees.task_tree import task_tree
+from .algorithms.makespan.windows import improve_by_windows
+from .context import Context, Outcome
+from .makespan_list import Started, begin
+
+REACHES = (4, 6, 8, 12, 16, 24, 32, 64, 128, 256, 512)
+"""Places of the fallback order that may be looked at; and all."""
+
+STAGNATION = 20_000
+"""Windows without a faster schedule, after which the search ends."""
+
+FIRST = 0.2
+"""Part of the time for list schedules."""
+
+
+def solve_lns(problem: Makespan, context: Context) -> Outcome:
+    """Search until the time is up, or for so many windows in a row without a faster schedule."""
+    if not problem.identical:
+        raise UsageError(
+            "method lns: found processors of several kinds or ops with a choice, expected neither"
+        )
+    windows = context.option("windows", STAGNATION)
+    started = begin(problem, context)
+    if isinstance(started, Outcome):
+        return started
+    improve_large(problem, context, started, windows=windows)
+    return Outcome(reason="time" if context.expired and not context.closed else None)
+
+
+def improve_large(
+    problem: Makespan, context: Context, started: Started, *, windows: int = STAGNATION
+) -> None:
+    """Offer list schedules, then search in windows, until the time is up or `windows` brought nothing."""
+    from .algorithms.makespan.list_kernel import schedule
+
+    enough = context.elapsed() + FIRST * context.remaining()
+    for starts in first_schedules(problem, context, started):
+        context.offer(starts)
+        if context.closed or context.elapsed() >= enough:
+            break
+    if context.closed or context.expired:
+        return
+    context.progress("windows of time")
+    improve_by_windows(
+        started.shop,
+        np.array(context.answer, dtype=np.int64),
+        decode=schedule,
+        seed=context.seed,
+        offer=lambda starts: context.offer(tuple(starts.tolist())),
+        stop=lambda: context.closed or context.expired,
+        windows=windows,
+    )
+
+
+def first_schedules(problem: Makespan, context: Context, started: Started) -> Iterator[Starts]:
+    """Yield the list schedules to begin with, those first that take little time or are often good."""
+    from .algorithms.makespan.list_kernel import schedule
+
+    data, fallback = started.data, np.array(started.order, dtype=np.int64)
+    context.progress("list schedules")
+    yield from _booked(problem, started)
+    rankings = [ranks(name, problem, data, started.order) for name in PRIORITIES]
+    rankings += [mixed(weight, data, started.order) for weight in MIXES]
+    for reach in (data.n, *REACHES):
+        if reach > data.n:
+            continue
+        shop = started.shop._replace(numbers=started.shop.numbers.copy())
+        shop.numbers[5] = reach
+        for rank in rankings:
+            yield tuple(schedule(shop, fallback, rank).tolist())
+
+
+def _booked(problem: Makespan, started: Started) -> Iterator[Starts]:
+    """Yield the schedules of MemBooking, if the graph is a tree."""
+    try:
+        tree = task_tree(problem, "mem-booking")
+    except UsageError:
+        return
+    memory = sum(tree.needed) if problem.memory is None else problem.memory
+    activations = [started.order]
+    if tree.peak[tree.root] <= memory:
+        activations.append(tree.post_order())
+    for activation in activations:
+        for keys in (deepest_first(tree), inner_first(tree)):
+            yield booking_schedule(tree, problem.count, memory, activation, keys)
