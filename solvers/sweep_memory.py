@@ -7,8 +7,9 @@ r"""The memory/time trade-off of `makespan`: one solve for each of a few memorie
 3. The next memory halves the widest open step: of neighbours :math:`M < M'` with schedules of makespans C
    and C', the latter of peak :math:`q' \le M'`, it is :math:`(M + q') / 2` where :math:`(q' - M)(C - C')` is
    largest, the area of the step; where all are equally fast, :math:`(q' - M)(C - L')`, the area that the
-   bound L' of the larger one leaves open. The sweep ends early where no area is left: then the whole curve
-   is known.
+   bound L' of the larger one leaves open. All that can be live together is a multiple of one unit of bytes
+   (`lowtide.formulations.makespan_data`), so only its multiples matter. The sweep ends early where no area is
+   left: then the whole curve is known.
 
 Each solve starts from the fastest schedule that is known within its memory, and ends as soon as it meets the
 bound of the next larger memory. Afterwards every schedule and every bound counts wherever it holds
@@ -142,6 +143,7 @@ class _Sweep:
     options: Mapping[str, str]
     reason: str | None = None
     least_memory: int = 0
+    unit: int = 1
     memories: list[int] = field(default_factory=list)
     schedules: list[KnownSchedule] = field(default_factory=list)
     bounds: list[KnownBound] = field(default_factory=list)
@@ -149,9 +151,11 @@ class _Sweep:
 
     def run(self) -> None:
         """Carry out the steps of the page above, until the time is up."""
+        from ..formulations.makespan_data import makespan_data
         from .makespan_list import in_sequence
 
-        least = self._solve(Peak(self.problem.graph), "auto", self.points + 1, "least sequential peak")  # 1
+        self.unit = makespan_data(self.problem).bytes.unit
+        least = self._solve(Peak(self.problem.relaxed), "auto", self.points + 1, "least sequential peak")  # 1
         if least is None:
             return
         if least.bound is not None:
@@ -174,7 +178,7 @@ class _Sweep:
             point = self._at(memory)
             if not point.optimal and not self._solve_within(memory, f"{number} ({format_bytes(memory)})"):
                 return
-            memory = _next_memory(self.curve()) if len(self.memories) < self.points else None  # 3
+            memory = _next_memory(self.curve(), self.unit) if len(self.memories) < self.points else None  # 3
 
     def _solve_within(self, memory: int | None, title: str) -> bool:
         """Look for the fastest schedule within a memory; return whether the sweep goes on."""
@@ -242,14 +246,14 @@ class _Sweep:
         return replace(point, plan=verdict.plan)
 
 
-def _next_memory(curve: list[TradeOffPoint]) -> int | None:
-    """Return the middle of the open step with the largest area; None if no step is open."""
+def _next_memory(curve: list[TradeOffPoint], unit: int) -> int | None:
+    """Return the middle, in units, of the open step with the largest area; None if no step is open."""
     best, found = (0, 0), None
     for low, high in pairwise(curve):
-        width = high.peak - low.memory
+        width = high.peak // unit - low.memory // unit
         area = width * (low.makespan - high.makespan), width * (low.makespan - (high.bound or 0))
         if width >= 2 and area > best:
-            best, found = area, low.memory + width // 2
+            best, found = area, (low.memory // unit + width // 2) * unit
     return found
 
 

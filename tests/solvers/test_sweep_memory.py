@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -35,15 +36,20 @@ def check_against_exhaustive_search(curve: lt.TradeOff, problem: lt.Makespan) ->
         assert (verdict.makespan, max(verdict.peaks.values())) == (point.makespan, point.peak)
 
 
-def small_problem(seed: int) -> lt.Makespan:
+def small_problem(seed: int, kinds: tuple[str, ...] = ()) -> lt.Makespan:
+    """Return a problem of 4 to 6 ops on 1 to 3 processors, or two of the first kind and one of each other."""
     rng = Random(seed)
-    return lt.Makespan(random_graph(rng, min_ops=4, max_ops=6), processors=rng.randint(1, 3))
+    graph = random_graph(rng, min_ops=4, max_ops=6, mode_kinds=kinds)
+    return lt.Makespan(graph, {k: 1 + (k == kinds[0]) for k in kinds} if kinds else rng.randint(1, 3))
 
 
-@pytest.mark.parametrize(("method", "seeds"), [("list", range(20)), ("auto", range(20, 28))])
-def test_curves_enclose_the_fastest_schedules(method: str, seeds: range) -> None:
+@pytest.mark.parametrize(
+    ("method", "seeds", "kinds"),
+    [("list", range(20), ()), ("list", range(40, 52), ("cpu", "gpu")), ("auto", range(20, 28), ())],
+)
+def test_curves_enclose_the_fastest_schedules(method: str, seeds: range, kinds: tuple[str, ...]) -> None:
     for seed in seeds:
-        problem = small_problem(seed)
+        problem = small_problem(seed, kinds)
         curve = lt.sweep_memory(problem, 4, method=method, threads=1)
         assert curve.reason is None
         assert 1 <= len(curve.points) <= 4
@@ -61,6 +67,14 @@ def test_every_memory_is_settled_if_there_are_enough_points() -> None:
         assert curve.bound_within(memory) == best
     assert len(curve.front) > 1
     assert len(curve.points) < 40
+
+
+def test_memories_are_multiples_of_what_can_be_live() -> None:
+    graph = lt.load("gen:sp?n=8&seed=1")
+    coarse = replace(graph, tensors=tuple(replace(t, nbytes=1000 * t.nbytes) for t in graph.tensors))
+    fine, scaled = (lt.sweep_memory(lt.Makespan(g, 2), 12, threads=1) for g in (graph, coarse))
+    assert [p.memory for p in scaled.points] == [1000 * p.memory for p in fine.points]
+    assert scaled.least_memory == 1000 * fine.least_memory
 
 
 def test_neighbours_help(monkeypatch: pytest.MonkeyPatch) -> None:

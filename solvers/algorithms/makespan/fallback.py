@@ -9,6 +9,7 @@ from ....models.makespan import Makespan
 from ....models.memory import sequential_memory
 from ....models.problem import Peak
 from ...context import Context
+from ..peak.greedy import greedy_orders
 from ..peak.widening import take_first_steps, widen
 
 
@@ -23,9 +24,9 @@ class Fallback:
 def find_fallback(problem: Makespan, context: Context, expired: Callable[[], bool]) -> Fallback:
     """Search by the methods of `peak`, until an order fits or the bound is above the memory.
 
-    First comes the order in which a schedule that the context knows starts the ops: with no more live at any
-    time, it fits at once where that peak counts. The order has the least peak that was met on the way: a
-    lower one leaves the scheduler more freedom.
+    Greedy orders come first, then the order in which a schedule that the context knows starts the ops: where
+    the sequential peak counts, that one fits. The order returned has the least peak that was met on the way:
+    a lower one leaves the scheduler more freedom.
 
     Parameters
     ----------
@@ -54,7 +55,11 @@ def find_fallback(problem: Makespan, context: Context, expired: Callable[[], boo
         known = inner.incumbent is not None and inner.incumbent <= limit
         return known or (inner.bound is not None and inner.bound > limit)
 
-    if context.answer is not None:
+    for first in greedy_orders(graph):
+        inner.offer(first)
+        if expired():
+            break
+    if context.answer is not None and not enough():
         starts = context.answer
         inner.offer(sorted(range(len(graph.ops)), key=lambda i: (starts[i], i)))
     if not enough():
