@@ -24,11 +24,11 @@ from .layered import layered
 from .psplib import psplib
 from .randwire import randwire
 from .skip_chain import skip_chain
-from .sp import sp
+from .sp import pumpkin, sp
 from .taped_chain import taped_chain
 from .tasks import SHAPES, tasks
 from .transformer import transformer
-from .trees import chain, intree, outtree
+from .trees import chain, harpoon, intree, outtree
 from .unet import unet
 
 
@@ -81,6 +81,23 @@ FAMILIES: dict[str, Family] = {
         arity=Parameter(3, "most children of an op", least=1),
         data=DATA,
         keep=Parameter(False, "the leaves' tensors stay to the end"),
+        **SIZES,
+    ),
+    "harpoon": _family(
+        harpoon,
+        "tree whose best post-order needs far more than its best order",
+        levels=Parameter(2, "copies inside each other", least=1, most=18),
+        branches=Parameter(3, "branches at each root", least=2, most=_MOST),
+        memory=Parameter(900, "bytes of a leaf, a multiple of branches", least=1),
+        eps=Parameter(1, "bytes of the smallest tensors", least=0),
+    ),
+    "pumpkin": _family(
+        pumpkin,
+        "disjoint paths between a source and a sink",
+        paths=Parameter(4, "number of paths", least=1, most=_MOST),
+        length=Parameter(5, "most ops of a path", least=1, most=_MOST),
+        seed=SEED,
+        data=DATA,
         **SIZES,
     ),
     "sp": _family(

@@ -24,6 +24,23 @@ def sp(*, n: int, seed: int, branches: int, data: str, sizes: str, largest: int)
     return from_successors([sorted(s) for s in successors], rng, data=data, sizes=sizes, largest=largest)
 
 
+def pumpkin(*, paths: int, length: int, seed: int, data: str, sizes: str, largest: int) -> Graph:
+    """Return a source, so many disjoint paths of one to `length` ops, and a sink.
+
+    With ``data=op`` least memory is strongly NP-hard (R. Jin, M. Purohit, Z. Svitkina, E. Vee, J. Wang,
+    "Dominant schedules...", arXiv 2312.13526).
+    """
+    rng = random.Random(seed)
+    lengths = [rng.randint(1, length) for _ in range(paths)]
+    sink = sum(lengths) + 1
+    successors: list[list[int]] = [[]]
+    for count in lengths:
+        successors[0].append(len(successors))
+        for k in range(count):
+            successors.append([len(successors) + 1 if k < count - 1 else sink])
+    return from_successors([*successors, []], rng, data=data, sizes=sizes, largest=largest)
+
+
 def _block(first: int, n: int, rng: random.Random, branches: int, arcs: list[list[int]]) -> None:
     """Join the ops ``first .. first + n - 1`` to one block, whose source and sink are its ends."""
     last = first + n - 1

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import random
 
+from ...models.errors import InstanceError
 from ...models.graph import Graph
-from .builder import from_successors
+from .builder import Builder, from_successors
+
+MOST_NODES = 10**6
 
 
 def chain(*, n: int, seed: int, sizes: str, largest: int) -> Graph:
@@ -49,6 +52,60 @@ def outtree(*, n: int, seed: int, arity: int, data: str, sizes: str, largest: in
     number = {node: i for i, node in enumerate(order)}
     successors = [sorted(number[child] for child in children[node]) for node in order]
     return from_successors(successors, rng, data=data, sizes=sizes, largest=largest, keep=keep)
+
+
+def harpoon(*, levels: int, branches: int, memory: int, eps: int) -> Graph:
+    """Return the tree of Jacquelin et al. on which post-orders are arbitrarily bad.
+
+    Of one level: a root without output and so many branches, each a chain of a leaf that writes `memory`
+    bytes, an op that writes `eps` and one that writes `memory` / `branches`. Of more levels: in place of the
+    leaf and the op after it stand trees of one level less, whose roots write `eps`.
+
+    With `memory` at least `branches` times `eps`, the best post-order needs
+    ``memory + eps + levels * (branches - 1) * memory / branches`` bytes, the best order
+    ``memory + eps + levels * (branches - 1) * eps`` (M. Jacquelin, L. Marchal, Y. Robert, B. Uçar, "On
+    optimal tree traversals for sparse matrix factorization", IPDPS 2011).
+
+    Raises
+    ------
+    InstanceError
+        If `memory` is no multiple of `branches`, or there would be more than a million ops.
+
+    Examples
+    --------
+    >>> from lowtide.instances import load
+    >>> [len(load(f"gen:harpoon?levels={k}&branches=3").ops) for k in (1, 2, 3)]
+    [10, 34, 106]
+    """
+    if memory % branches:
+        raise InstanceError(
+            f"instance 'gen:harpoon', memory: found {memory}, expected a multiple of branches = {branches}"
+        )
+    nodes = 1
+    for _ in range(levels):
+        nodes = 1 + branches * (1 + max(2, nodes))
+    if nodes > MOST_NODES:
+        raise InstanceError(
+            f"instance 'gen:harpoon', levels: found {levels}, a tree of {nodes} ops, "
+            f"expected at most {MOST_NODES}"
+        )
+    builder = Builder()
+
+    def node(reads: list[int], nbytes: int) -> int:
+        name = f"op{len(builder.ops)}"
+        builder.op(name, "", reads, [out := builder.tensor(name, nbytes)])
+        return out
+
+    def tree(level: int) -> list[int]:
+        """Append a tree without its root; return the tensors that the root reads."""
+        below = []
+        for _ in range(branches):
+            inner = tree(level - 1) if level > 1 else [node([], memory)]
+            below.append(node([node(inner, eps)], memory // branches))
+        return below
+
+    builder.op("root", "", tree(levels), ())
+    return builder.graph()
 
 
 def _random_tree(n: int, arity: int, rng: random.Random) -> list[list[int]]:

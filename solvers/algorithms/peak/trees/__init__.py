@@ -1,0 +1,1 @@
+"""Least memory on trees with a datum for each edge: published algorithms."""
