@@ -37,6 +37,7 @@ from .models.trade_off import TradeOff, TradeOffPoint
 from .models.verify import verify
 from .models.verify_certificate import verify_certificate
 from .solvers.certify import certify
+from .solvers.certify_parallel import certify_parallel
 from .solvers.certify_placement import certify_placement
 from .solvers.solve import solve
 from .solvers.sweep_memory import sweep_memory
@@ -87,6 +88,7 @@ __all__ = [
     "VerificationError",
     "__version__",
     "certify",
+    "certify_parallel",
     "certify_placement",
     "load",
     "load_buffers",

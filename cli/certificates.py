@@ -8,12 +8,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .output import emit_json, emit_pairs
+from .parallel import PARALLEL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..models.certificate import Certificate
     from ..models.graph import Graph
+    from ..models.memory_edges import MemoryEdges
+    from ..models.parallel_memory import ParallelMemory
     from ..models.placement import Placement
     from ..models.plan import Plan
     from ..models.problem import Judgement, Peak
@@ -25,7 +28,7 @@ LIMIT = 200_000_000
 
 def with_certificate(
     result: Result,
-    problem: Peak | Placement,
+    problem: Peak | Placement | ParallelMemory | MemoryEdges,
     path: str,
     *,
     threads: int | None = None,
@@ -37,10 +40,11 @@ def with_certificate(
 ) -> Result:
     """Return the result with what became of its certificate, which is at `path` if all went well.
 
-    The bound is proved once more, which may take as long again as the time limit; what is written has been
-    read back and confirmed by the checker. `Result.certificate` then has ``path`` (None if nothing was
-    written), ``kind``, ``bytes``, ``checked`` and ``detail``, `Result.seconds` also ``certify`` and
-    ``check``; a proof that does not hold makes the result ``FAILED``.
+    The bound (of `memory-edges` that on the memory, with the edges that were found) is proved once more,
+    which may take as long again as the time limit; what is written has been read back and confirmed by the
+    checker. `Result.certificate` then has ``path`` (None if nothing was written),
+    ``kind``, ``bytes``, ``checked`` and ``detail``, `Result.seconds` also ``certify`` and ``check``; a proof
+    that does not hold makes the result ``FAILED``.
     """
     from ..instances import decode_certificate, encode_certificate, write_whole
     from ..models.files import compress
@@ -53,10 +57,11 @@ def with_certificate(
 
     seconds = dict(result.seconds)
     started = time.perf_counter()
-    if result.bound is None:
-        return without("there is no bound")
+    claim = result.bound if result.problem != "memory-edges" else _edges_claim(problem, result)
+    if claim is None:
+        return without("there is no bound" if result.problem != "memory-edges" else "there are no edges")
     try:
-        certificate = _certified(problem, result, time_limit, memory_limit, threads, seed, progress)
+        certificate = _certified(problem, result, claim, time_limit, memory_limit, threads, seed, progress)
         seconds["certify"] = time.perf_counter() - started
         if certificate is None:
             return without("none was found within the limits")
@@ -81,15 +86,25 @@ def with_certificate(
         fault = f"the certificate does not hold: {verdict.witness}"
         return replace(without(fault, verdict.kind, len(content)), status=Status.FAILED, detail=fault)
     write_whole(path, content)
-    less = certificate.bound < result.bound
-    detail = f"proves {certificate.bound:,} {problem.unit} of the bound {result.bound:,}" if less else ""
+    upper = result.problem in PARALLEL
+    less = certificate.bound > claim if upper else certificate.bound < claim
+    detail = f"proves {certificate.bound:,} {certificate.unit} of the bound {claim:,}" if less else ""
     found = {"path": path, "kind": verdict.kind, "bytes": len(content), "checked": True, "detail": detail}
     return replace(result, certificate=found, seconds=seconds)
 
 
+def _edges_claim(problem: object, result: Result) -> int | None:
+    """Return the bound on the memory, if there are edges that keep it."""
+    from ..models.memory_edges import MemoryEdges
+
+    assert isinstance(problem, MemoryEdges)
+    return None if result.edges is None else problem.bound
+
+
 def _certified(
-    problem: Peak | Placement,
+    problem: Peak | Placement | ParallelMemory | MemoryEdges,
     result: Result,
+    claim: int,
     time_limit: float | None,
     memory_limit: int | None,
     threads: int | None,
@@ -98,25 +113,35 @@ def _certified(
 ) -> Certificate | None:
     """Prove the bound of the result once more."""
     from ..models.placement import Placement
+    from ..models.problem import Peak
     from ..solvers.certify import certify
+    from ..solvers.certify_parallel import certify_parallel
     from ..solvers.certify_placement import certify_placement
     from ..solvers.context import available_cores
 
-    assert result.bound is not None
     if isinstance(problem, Placement):
         return certify_placement(
             problem,
-            result.bound,
+            claim,
             prices=result.evidence,
             time_limit=time_limit,
             threads=threads or available_cores(),
             seed=seed,
             progress=progress,
         )
+    if not isinstance(problem, Peak):
+        return certify_parallel(
+            problem.graph,
+            claim,
+            processors=problem.processors,
+            edges=result.edges or (),
+            time_limit=time_limit,
+            progress=progress,
+        )
     orders = [] if result.plan is None else [[run.op for run in result.plan.runs]]
     return certify(
         problem.graph,
-        result.bound,
+        claim,
         orders=orders,
         time_limit=time_limit,
         memory_limit=memory_limit,
@@ -137,6 +162,7 @@ def certificate_line(result: Result) -> str:
 def run_verify(args: argparse.Namespace) -> int:
     """Confirm a certificate, and that the peak or the time of a plan is its bound; print the verdict."""
     from ..instances import load, read_certificate
+    from ..models.certificate import Setting
     from ..models.errors import InstanceError, UsageError
     from ..models.verify_certificate import verify_certificate
 
@@ -164,7 +190,7 @@ def run_verify(args: argparse.Namespace) -> int:
         "graph": {"name": graph.name, "source": graph.source, "sha256": graph.sha256},
         **verdict.to_dict(),
         "problem": certificate.problem,
-        "unit": "bytes" if certificate.setting is None else "ns",
+        "unit": certificate.unit,
         "seconds": round(time.perf_counter() - started, 6),
         "plan": args.item,
         "plan_valid": None,
@@ -177,9 +203,9 @@ def run_verify(args: argparse.Namespace) -> int:
     if judged is not None:
         value = judged.objective
         found["plan_valid"] = value is not None
-        found["peak" if certificate.setting is None else "time"] = value
+        found["time" if isinstance(certificate.setting, Setting) else "peak"] = value
         if value is not None and verdict.valid:
-            found["gap"] = (value - verdict.bound) / value if value else 0.0
+            found["gap"] = abs(value - verdict.bound) / value if value else None if verdict.bound else 0.0
             found["optimal"] = value == verdict.bound
     if args.json:
         emit_json(found)
@@ -212,15 +238,17 @@ def _plan_and_graph(args: argparse.Namespace, certificate: Certificate) -> tuple
 
 def _judged(graph: Graph, plan: Plan | None, certificate: Certificate) -> Judgement | None:
     """Return what the verifier says of a plan that answers the question of the certificate."""
+    from ..models.certificate import Setting
     from ..models.errors import InstanceError, UsageError
     from ..models.placement import Placement
     from ..models.problem import Judgement
+    from ..models.proofs.flow import outside
     from ..models.verify import verify
 
     if plan is None:
         return None
-    if certificate.setting is not None:
-        setting = certificate.setting
+    setting = certificate.setting
+    if isinstance(setting, Setting):
         problem = Placement(graph, setting.machine, periodic=setting.periodic, start=setting.start)
         try:
             return problem.judge(problem.read(plan))
@@ -228,6 +256,8 @@ def _judged(graph: Graph, plan: Plan | None, certificate: Certificate) -> Judgem
             raise InstanceError(f"verify, plan beside the certificate: {error}") from None
     if len(plan.machine.tiers) > 1 or plan.period is not None:
         raise UsageError("verify: found a plan of several tiers or a period, expected one of problem peak")
+    if setting is not None and (fault := outside(setting, plan)):
+        raise InstanceError(f"verify, plan beside the certificate: {fault}")
     verdict = verify(graph, plan, rerun=False)
     peak = max(verdict.peaks.values(), default=0) if verdict.valid else None
     return Judgement(objective=peak, verification=verdict, plan=plan)
@@ -237,8 +267,8 @@ def _rows(found: dict[str, Any], graph: Graph, judged: Judgement | None) -> list
     from ..models.units import exact_value, format_gap
 
     of_peak = found["unit"] == "bytes"
-    what = {"states": "states", "descents": "claims", "cut": "multipliers", "prices": "ways of bytes"}
-    word = what.get(found["kind"])
+    words = {"states": "states", "descents": "claims", "cut": "multipliers"}
+    word = {**words, "prices": "ways of bytes", "flow": "arcs"}.get(found["kind"])
     counted = f"{found['checked']:,} {word} in " if word and found["valid"] else ""
     rows = [
         ("graph", f"{graph.name} ({len(graph.ops):,} ops, sha256 {graph.sha256[:12]}…)"),
@@ -255,7 +285,9 @@ def _rows(found: dict[str, Any], graph: Graph, judged: Judgement | None) -> list
         if found["optimal"] is not None:
             if not of_peak:
                 rows.append(("gap", format_gap(found["gap"])))
+            upper = found["problem"] in PARALLEL
             least = "no order has a lower peak" if of_peak else "no plan takes less time"
-            above = f"not confirmed: the {name} is above the bound"
+            least = "no parallel schedule needs more" if upper else least
+            above = f"not confirmed: the {name} is {'below' if upper else 'above'} the bound"
             rows.append(("optimal", f"confirmed: {least}" if found["optimal"] else above))
     return rows

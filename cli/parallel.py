@@ -75,15 +75,20 @@ class Simulated:
         return sum(self.bound is not None and peak > self.bound for peak in peaks)
 
 
-def simulated(result: Result, args: argparse.Namespace, progress: Callable[[str], None]) -> Simulated:
+def simulated(
+    result: Result, problem: object, args: argparse.Namespace, progress: Callable[[str], None]
+) -> Simulated:
     """Run the graph many times with random durations, without and with the edges that were found."""
+    from ..models.memory_edges import MemoryEdges
+    from ..models.parallel_memory import ParallelMemory
     from ..solvers.dynamic_runtime import simulate
 
-    assert result.graph is not None
+    assert isinstance(problem, MemoryEdges | ParallelMemory)
     common: dict[str, Any] = {"runs": args.simulate, "seed": args.seed, "progress": progress}
-    before = simulate(result.graph, processors=args.processors, **common)
-    after = None if result.edges is None else simulate(result.graph, result.edges, **common)
-    return Simulated(before=before, after=after, bound=args.bound)
+    common["processors"] = problem.processors
+    before = simulate(problem.graph, **common)
+    after = None if result.edges is None else simulate(problem.graph, result.edges, **common)
+    return Simulated(before=before, after=after, bound=getattr(problem, "bound", None))
 
 
 def _counted(names: list[str]) -> str:

@@ -25,13 +25,16 @@ OWN_FLAGS = {
     "placement": ("machine", "device", "host", "periodic", "whole"),
     "makespan": ("processors", "memory", "sweep_memory", "plot"),
     "parallel-memory": ("processors", "bound", "apply", "simulate"),
-    "memory-edges": ("bound", "apply", "simulate"),
+    "memory-edges": ("processors", "bound", "apply", "simulate"),
     "recompute": ("memory", "slots", "machine"),
 }
 """Flags that only some problems have."""
 
 NO_OPTIONS = ("apply", "simulate", "sweep_memory", "plot")
 """Those of them that are no options of their instances."""
+
+CERTIFIED = ("peak", "placement", *PARALLEL)
+"""Problems whose bounds have certificates."""
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -140,8 +143,8 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--certificate",
         metavar="FILE",
-        help="peak and placement: prove the bound once more, within the time limit again, and write the "
-        "proof, .json(.gz)",
+        help="peak, placement, parallel-memory: prove the bound once more, within the time limit again, and "
+        "write the proof, .json(.gz)",
     )
     parser.add_argument(
         "--certificate-limit",
@@ -169,6 +172,8 @@ def run(args: argparse.Namespace) -> int:
     from ..instances.answers import check_ending
     from ..models.errors import UsageError
     from ..models.makespan import Makespan
+    from ..models.memory_edges import MemoryEdges
+    from ..models.parallel_memory import ParallelMemory
     from ..models.placement import Placement
     from ..models.problem import Offsets, Peak
     from ..solvers.context import available_cores
@@ -180,9 +185,9 @@ def run(args: argparse.Namespace) -> int:
         if path is not None:
             check_writable(path)
     certified = (args.certificate, args.certificate_limit) != (None, None)
-    if certified and args.problem not in ("peak", "placement"):
+    if certified and args.problem not in CERTIFIED:
         raise UsageError(
-            f"solve: found --certificate with problem {args.problem}, expected peak or placement"
+            f"solve: found --certificate with problem {args.problem}, expected one of {', '.join(CERTIFIED)}"
         )
     if args.certificate is None and args.certificate_limit is not None:
         raise UsageError("solve: found --certificate-limit without --certificate, expected both")
@@ -198,8 +203,6 @@ def run(args: argparse.Namespace) -> int:
                 f"expected it with {' or '.join(owners)}"
             )
     if args.problem == "parallel-memory" and (args.bound, args.apply) != (None, None):
-        if args.processors is not None:
-            raise UsageError("solve: found --bound with --processors, expected one of them")
         args.problem = "memory-edges"
     sweep_memory.check_flags(args)
     options = unique(args.solver_option, "--solver-option")
@@ -236,7 +239,7 @@ def run(args: argparse.Namespace) -> int:
             progress=progress,
         )
         if args.certificate is not None:
-            assert isinstance(problem, Peak | Placement)
+            assert isinstance(problem, Peak | Placement | ParallelMemory | MemoryEdges)
             result = with_certificate(
                 result,
                 problem,
@@ -248,7 +251,7 @@ def run(args: argparse.Namespace) -> int:
                 memory_limit=args.memory_limit,
                 progress=progress,
             )
-        found = None if args.simulate is None else simulated(result, args, progress)
+        found = None if args.simulate is None else simulated(result, problem, args, progress)
     plan_path = None
     if args.plan is not None and is_verified(result):
         write_answer(result, args.plan)

@@ -32,12 +32,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ..models.flow_proof import SINK, SOURCE
 from ..models.graph import Accounting, Graph
 from ..models.memory_edges import shortest_mode
 from ..models.parallel_memory import most_workspace
 from ..models.precedence import precedence
 from .milp_terms import silent_pyomo
-from .parallel_cut import SINK, SOURCE, Arc, accesses
+from .parallel_cut import Arc, accesses
 from .peak_data import ModelSize
 
 

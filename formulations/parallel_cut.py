@@ -42,21 +42,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from ..models.flow_proof import SINK, SOURCE
 from ..models.graph import Accounting, Graph
 from ..models.parallel_memory import Moment, most_workspace
 from ..models.precedence import precedence
-
-SOURCE, SINK = -1, -2
-"""Events that every other one follows, and precedes."""
 
 Arc = tuple[int, int]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shared:
-    """A tensor with several last accesses: where they let go of it, for (5)."""
+    """A tensor with several last accesses: its bytes, and where they let go of it, for (5)."""
 
     tensor: int
+    nbytes: int
     lets_go: tuple[int, ...]
     accessors: tuple[int, ...]
 
@@ -184,8 +183,10 @@ def build(graph: Graph, edges: Sequence[Arc] = (), descendants: Sequence[int] | 
             direct.append((birth, death, lets_go[0], tensor.nbytes))
         else:
             demand(birth, death, tensor.nbytes)
-            orders += [(death, 2 * c) for c in _earliest_common(after, last)]  # (4)
-            shared.append(Shared(tensor=t, lets_go=tuple(lets_go), accessors=tuple(last)))
+            orders += [(death, 2 * c) for c in earliest_common(after, last)]  # (4)
+            shared.append(
+                Shared(tensor=t, nbytes=tensor.nbytes, lets_go=tuple(lets_go), accessors=tuple(last))
+            )
     return CutNetwork(
         n_ops=n,
         n_events=2 * n + len(graph.tensors),
@@ -208,7 +209,7 @@ def accesses(graph: Graph) -> tuple[list[list[int]], list[list[int]]]:
     return accessors, writers
 
 
-def _earliest_common(descendants: Sequence[int], ops: Sequence[int]) -> list[int]:
+def earliest_common(descendants: Sequence[int], ops: Sequence[int]) -> list[int]:
     """Return the ops that must follow all of the given ones, less those that must follow another such op."""
     common = descendants[ops[0]]
     for a in ops[1:]:

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from ..models.errors import InstanceError, UsageError
+from ..models.graph import Graph
 from ..models.memory_edges import MemoryEdges
 from ..models.parallel_memory import ParallelMemory
 from ..models.units import parse_bytes
@@ -35,16 +36,15 @@ def load_parallel_memory(spec: str | os.PathLike[str], **options: object) -> Par
     """
     parsed = parse_spec(spec)
     given = {**parsed.options, **options}
-    own = {k: v for k, v in given.items() if k in _PROCESSORS}
-    values = typed_options(own, _PROCESSORS, _shown(parsed, given))
-    graph = load(_bare(parsed), **{k: v for k, v in given.items() if k not in _PROCESSORS})
-    return ParallelMemory(graph, processors=int(values["processors"]) if own else None)
+    graph, processors = _graph_and_processors(parsed, given)
+    return ParallelMemory(graph, processors=processors)
 
 
 def load_memory_edges(spec: str | os.PathLike[str], **options: object) -> MemoryEdges:
     """Return the problem of edges that bound parallel memory that a specification names.
 
-    Besides the options of the graph, in the specification or as keywords: ``bound=SIZE``, such as ``12GiB``.
+    Besides the options of the graph, in the specification or as keywords: ``bound=SIZE``, such as ``12GiB``,
+    and ``processors=N``, how many ops run at one time at most (default: any number).
 
     Raises
     ------
@@ -68,7 +68,15 @@ def load_memory_edges(spec: str | os.PathLike[str], **options: object) -> Memory
             bound = parse_bytes(str(bound))
         except UsageError as error:
             raise InstanceError(f"instance {_shown(parsed, given)!r}, bound: {error}") from None
-    return MemoryEdges(load(_bare(parsed), **given), bound=bound)
+    graph, processors = _graph_and_processors(parsed, given)
+    return MemoryEdges(graph, bound=bound, processors=processors)
+
+
+def _graph_and_processors(parsed: Spec, given: dict[str, object]) -> tuple[Graph, int | None]:
+    own = {k: v for k, v in given.items() if k in _PROCESSORS}
+    values = typed_options(own, _PROCESSORS, _shown(parsed, given))
+    graph = load(_bare(parsed), **{k: v for k, v in given.items() if k not in _PROCESSORS})
+    return graph, int(values["processors"]) if own else None
 
 
 def _bare(parsed: Spec) -> str | Path:

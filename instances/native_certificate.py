@@ -7,6 +7,8 @@
 
     {…, "problem": "placement", "setting": {"machine", "periodic", "start"}, "bound": ns, …}
 
+    {…, "problem": "parallel-memory", "setting": {"processors", "edges"}, "bound": bytes, …}
+
 It is what `Certificate.to_dict` returns; the proofs are those of `lowtide.models.certificate`, with masks in
 hexadecimal digits, least significant last. Sources count from the folder of the file, as in plans. Here
 only the form is judged; whether the proof holds is the question of `lowtide.models.verify_certificate`.
@@ -37,6 +39,7 @@ from ..models.certificate import (
     WorkingSetProof,
 )
 from ..models.errors import InstanceError
+from ..models.flow_proof import FlowCase, FlowProof, ParallelSetting
 from .native_machine import machine_from_dict
 from .spec import relative_spec, resolved_spec
 from .strict_json import (
@@ -49,6 +52,8 @@ from .strict_json import (
     is_int_list,
     is_list,
     is_object,
+    is_pair_list,
+    is_positive,
     is_size,
     is_text,
     is_text_list,
@@ -84,20 +89,30 @@ _LIST = required(Field(is_list, "a list"))
 _MASK = required(Field(_is_mask, "a set of ops in hexadecimal digits"))
 _FLAG = required(FLAG)
 _OBJECT = required(Field(is_object, "an object"))
+_PAIRS = required(Field(is_pair_list, "a list of pairs of integers"))
 _TRIPLES = required(Field(_is_triples, "a list of [index, index, bytes]"))
 _CERTIFICATE = {
     "format": required(TEXT),
     "version": _INT,
-    "problem": required(Field(lambda value: value in ("peak", "placement"), '"peak" or "placement"')),
+    "problem": required(
+        Field(
+            lambda value: value in ("peak", "placement", "parallel-memory"),
+            '"peak", "placement" or "parallel-memory"',
+        )
+    ),
     "graph": _OBJECT,
     "bound": required(Field(is_size, "an integer >= 0")),
     "proof": _OBJECT,
 }
-_OF_PLACEMENT = {**_CERTIFICATE, "setting": _OBJECT}
+_WITH_SETTING = {**_CERTIFICATE, "setting": _OBJECT}
 _SETTING = {
     "machine": _OBJECT,
     "periodic": required(FLAG),
     "start": required(Field(optional(is_object), "an object or null")),
+}
+_PARALLEL = {
+    "processors": required(Field(optional(is_positive), "an integer >= 1 or null")),
+    "edges": _PAIRS,
 }
 _GRAPH = {
     "name": required(TEXT),
@@ -126,6 +141,8 @@ _PRICES = {
     **dict.fromkeys(("samples", "memory"), _INTS),
     **dict.fromkeys(("capacities", "channels", "groups"), _LIST),
 }
+_FLOW = {**_KIND, "cases": _LIST}
+_CASE = {"decisions": _PAIRS, "price": _INT, "scale": _INT, "arcs": _TRIPLES}
 _BLOCK = {"backward": _FLAG, "ops": _INTS, "outside": _MASK, "multipliers": _OBJECT}
 _BRANCH = {"op": _INT, "moves": _INTS, "claims": _INTS}
 _ABOUT = {**_KIND, "backward": _FLAG, "ops": _MASK, "outside": _MASK, "height": _NULLABLE, "whole": _FLAG}
@@ -171,8 +188,9 @@ def decode_certificate(content: bytes, where: str) -> Certificate:
     """
     data = parse_json(content, where)
     check_header(data, "certificate", where)
-    of_placement = data.get("problem") == "placement"
-    check_object(data, _OF_PLACEMENT if of_placement else _CERTIFICATE, where)
+    problem = data.get("problem")
+    with_setting = problem in ("placement", "parallel-memory")
+    check_object(data, _WITH_SETTING if with_setting else _CERTIFICATE, where)
     graph, source = data["graph"], data["graph"].get("source")
     check_object(graph, _GRAPH, f"{where}, graph")
     return Certificate(
@@ -181,7 +199,7 @@ def decode_certificate(content: bytes, where: str) -> Certificate:
         graph_name=graph["name"],
         graph_source=None if source is None else resolved_spec(source, os.path.dirname(where)),
         graph_sha256=graph["sha256"],
-        setting=_setting(data["setting"], f"{where}, setting") if of_placement else None,
+        setting=_setting_of(problem, data["setting"], f"{where}, setting") if with_setting else None,
     )
 
 
@@ -201,6 +219,7 @@ def _proof(data: Mapping[str, Any], where: str) -> Proof:
         "states": _states,
         "descents": _descents,
         "prices": _prices,
+        "flow": _flow,
     }
     kind = data.get("kind")
     if type(kind) is not str or kind not in kinds:
@@ -243,6 +262,10 @@ def _descents(data: Mapping[str, Any], where: str) -> Proof:
     )
 
 
+def _setting_of(problem: str, data: Mapping[str, Any], where: str) -> Setting | ParallelSetting:
+    return _setting(data, where) if problem == "placement" else _parallel(data, where)
+
+
 def _setting(data: Mapping[str, Any], where: str) -> Setting:
     check_object(data, _SETTING, where)
     for kind, tiers in (data["start"] or {}).items():
@@ -270,6 +293,31 @@ def _prices(data: Mapping[str, Any], where: str) -> Proof:
         capacities=tuple((row["tier"], tuple(row["prices"])) for row in data["capacities"]),
         channels=tuple(((row["src"], row["dst"]), tuple(row["prices"])) for row in data["channels"]),
         groups=tuple((row["name"], tuple(row["prices"])) for row in data["groups"]),
+    )
+
+
+def _parallel(data: Mapping[str, Any], where: str) -> ParallelSetting:
+    check_object(data, _PARALLEL, where)
+    return ParallelSetting(
+        processors=data["processors"], edges=tuple((int(i), int(j)) for i, j in data["edges"])
+    )
+
+
+def _flow(data: Mapping[str, Any], where: str) -> Proof:
+    check_object(data, _FLOW, where)
+    return FlowProof(cases=tuple(_case(x, f"{where}, case {k}") for k, x in enumerate(data["cases"])))
+
+
+def _case(data: Any, where: str) -> FlowCase:
+    check_object(data, _CASE, where)
+    for event, happened in data["decisions"]:
+        if happened not in (0, 1):
+            raise InstanceError(f"{where}, decisions: found [{event}, {happened}], expected 0 or 1 second")
+    return FlowCase(
+        arcs=tuple((u, v, flow) for u, v, flow in data["arcs"]),
+        decisions=tuple((event, happened == 1) for event, happened in data["decisions"]),
+        price=data["price"],
+        scale=data["scale"],
     )
 
 

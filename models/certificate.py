@@ -1,9 +1,10 @@
-"""Certificates: data from which anyone can confirm a lower bound.
+"""Certificates: data from which anyone can confirm a bound.
 
 A certificate of `peak` claims: every order of the ops of this graph that obeys its precedence has a peak of
 at least `bound` bytes. One of `placement` claims: every plan of this graph in its setting, with the ops in
-reference order, takes at least `bound` ns. What each kind of proof says, and why it proves the claim, is in
-the module that checks it:
+reference order, takes at least `bound` ns. One of `parallel-memory` claims: no parallel schedule of this
+graph in its setting needs more than `bound` bytes. What each kind of proof says, and why it proves the
+claim, is in the module that checks it:
 
 ============  ========================  ==========================================
 kind          proof                     checked by
@@ -13,6 +14,7 @@ cut           `CutProof`                `lowtide.models.proofs.cut`
 states        `StatesProof`             `lowtide.models.proofs.states`
 descents      `DescentsProof`           `lowtide.models.proofs.descents`
 prices        `PricesProof`             `lowtide.models.proofs.prices`
+flow          `FlowProof`               `lowtide.models.verify_flow`
 ============  ========================  ==========================================
 
 Sets of ops are bit masks (bit v: op v); in files they are hexadecimal strings. *Forward* a walk executes
@@ -25,6 +27,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from .flow_proof import FlowProof, ParallelSetting
 from .machine import Machine
 
 
@@ -341,6 +344,8 @@ class Setting:
     Where `start` is None inputs start in the outermost tier, and kinds that it does not name anywhere.
     """
 
+    problem: ClassVar[str] = "placement"
+    unit: ClassVar[str] = "ns"
     machine: Machine
     periodic: bool
     start: Mapping[str, tuple[str, ...]] | None
@@ -351,19 +356,19 @@ class Setting:
         return {"machine": self.machine.to_dict(), "periodic": self.periodic, "start": start}
 
 
-Proof = WorkingSetProof | CutProof | StatesProof | DescentsProof | PricesProof
+Proof = WorkingSetProof | CutProof | StatesProof | DescentsProof | PricesProof | FlowProof
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
-    """A lower bound on the peak of every order of a graph, or on the time of every plan, with its proof.
+    """A bound on the peak of every order of a graph, or as the setting says, with its proof.
 
     Attributes
     ----------
     bound
-        Bytes; ns if there is a setting.
+        In `unit`.
     setting
-        That of `placement`; None: the certificate is about `peak`.
+        That of `placement` or `parallel-memory`; None: the certificate is about `peak`.
     proof
         What `lowtide.models.verify_certificate.verify_certificate` confirms.
     graph_name, graph_source, graph_sha256
@@ -375,12 +380,17 @@ class Certificate:
     graph_name: str
     graph_source: str | None
     graph_sha256: str
-    setting: Setting | None = None
+    setting: Setting | ParallelSetting | None = None
 
     @property
     def problem(self) -> str:
         """The problem that the bound is one of."""
-        return "peak" if self.setting is None else "placement"
+        return "peak" if self.setting is None else self.setting.problem
+
+    @property
+    def unit(self) -> str:
+        """Bytes or ns."""
+        return "bytes" if self.setting is None else self.setting.unit
 
     def to_dict(self) -> dict[str, Any]:
         """Return the native JSON object."""

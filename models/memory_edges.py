@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from .errors import InstanceError
+from .flow_proof import FlowProof
 from .graph import Graph
 from .parallel_lowering import lower_starts
 from .parallel_memory import Moment, check_modes, moment_bytes
@@ -20,7 +21,7 @@ from .precedence import precedence
 from .problem import Judgement
 from .verdict import Violation, sorted_violations
 from .verify import verify
-from .verify_flow import FlowCertificate, verify_flow
+from .verify_flow import verify_flow
 
 Edge = tuple[int, int]
 
@@ -30,15 +31,15 @@ class Edges:
     """Further precedence (i must end before j starts), and the flow that proves what it is good for."""
 
     edges: tuple[Edge, ...]
-    flow: FlowCertificate
+    flow: FlowProof
 
 
 @dataclass(frozen=True)
 class MemoryEdges:
     """Shortest critical path with edges added so that no parallel schedule exceeds a memory bound.
 
-    An answer proves with a flow (`lowtide.models.verify_flow`) that no schedule exceeds the bound; where
-    tensors have several last accesses there may be edges that suffice and that no flow proves.
+    An answer proves with flows (`lowtide.models.verify_flow`) that no schedule exceeds the bound. The
+    objective is the critical path also where `processors` are given.
 
     Parameters
     ----------
@@ -46,11 +47,13 @@ class MemoryEdges:
         Every op may run on any processor.
     bound
         Bytes, at least 0.
+    processors
+        How many ops run at one time at most; None: any number.
 
     Raises
     ------
     InstanceError
-        If `bound` is negative, or a mode names processors or tiers.
+        If `bound` is negative, `processors` is below 1, or a mode names processors or tiers.
 
     Examples
     --------
@@ -62,12 +65,15 @@ class MemoryEdges:
 
     graph: Graph
     bound: int
+    processors: int | None = None
     name: ClassVar[str] = "memory-edges"
     unit: ClassVar[str] = "ns"
 
     def __post_init__(self) -> None:
         if self.bound < 0:
             raise InstanceError(f"{self.name}, bound: found {self.bound}, expected at least 0 bytes")
+        if self.processors is not None and self.processors < 1:
+            raise InstanceError(f"{self.name}, processors: found {self.processors}, expected at least 1")
         check_modes(self.graph, self.name)
 
     @property
@@ -105,18 +111,29 @@ class MemoryEdges:
         return f"before any op runs the initial tensors need {first} bytes, above the bound {self.bound}"
 
     def judge(self, answer: Edges) -> Judgement:
-        """Verify the schedule that starts each op as early as the edges let it, and the flow."""
+        """Verify the schedule that starts each op as early as edges and processors let it, and the flow.
+
+        With processors the critical path is that of a second plan, on any number of them.
+        """
         starts = earliest_starts(self.graph, answer.edges)
         modes = [shortest_mode(self.graph, i)[1] for i in range(len(starts))]
-        plan = lower_starts(self.graph, starts, modes, self.bound)
-        verdict = verify(self.graph, plan, rerun=False)
-        wrong = [*verify_flow(self.graph, answer.edges, answer.flow)]
-        if answer.flow.value > self.bound:
-            said = f"the flow proves {answer.flow.value} bytes, expected at most the bound {self.bound}"
+        if self.processors is None:
+            plan = lower_starts(self.graph, starts, modes, self.bound)
+            verdict = longest = verify(self.graph, plan, rerun=False)
+        else:
+            listed = list_starts(self.graph, answer.edges, self.processors)
+            plan = lower_starts(self.graph, listed, modes, self.bound)
+            verdict = verify(self.graph, plan, rerun=False)
+            longest = verify(self.graph, lower_starts(self.graph, starts, modes), rerun=False)
+        wrong = [*longest.violations] if longest is not verdict else []
+        wrong += verify_flow(self.graph, answer.edges, answer.flow, self.processors)
+        value = answer.flow.value(self.processors)
+        if value > self.bound:
+            said = f"the flow proves {value} bytes, expected at most the bound {self.bound}"
             wrong.append(Violation(kind="flow", message=said))
         if wrong:
             verdict = replace(verdict, violations=sorted_violations([*verdict.violations, *wrong]))
-        objective = verdict.makespan if verdict.valid else None
+        objective = longest.makespan if verdict.valid else None
         return Judgement(objective=objective, verification=verdict, plan=plan, edges=answer.edges)
 
 
@@ -170,6 +187,36 @@ def earliest_starts(graph: Graph, edges: Sequence[Edge]) -> list[int]:
     for i in order_with(graph, edges):
         for j in later[i]:
             starts[j] = max(starts[j], starts[i] + shortest_mode(graph, i)[0])
+    return starts
+
+
+def list_starts(graph: Graph, edges: Sequence[Edge], processors: int) -> list[int]:
+    """Return when each op starts if an idle processor always takes the first ready op of `order_with`."""
+    from heapq import heappop, heappush
+
+    order = order_with(graph, edges)
+    rank = {i: k for k, i in enumerate(order)}
+    later: list[set[int]] = [set(some) for some in precedence(graph).successors]
+    for i, j in edges:
+        later[i].add(j)
+    waits = [0] * len(order)
+    for some in later:
+        for j in some:
+            waits[j] += 1
+    ready = [rank[i] for i in order if not waits[i]]
+    running: list[tuple[int, int]] = []
+    starts, now = [0] * len(order), 0
+    while ready or running:
+        while ready and len(running) < processors:
+            i = order[heappop(ready)]
+            starts[i] = now
+            heappush(running, (now + shortest_mode(graph, i)[0], i))
+        now = running[0][0]
+        while running and running[0][0] == now:
+            for j in later[heappop(running)[1]]:
+                waits[j] -= 1
+                if not waits[j]:
+                    heappush(ready, rank[j])
     return starts
 
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .certificate import Certificate, CutProof, PricesProof, StatesProof, WorkingSetProof
+from .certificate import Certificate, CutProof, PricesProof, Setting, StatesProof, WorkingSetProof
 from .errors import VerificationError
+from .flow_proof import FlowProof, ParallelSetting
 from .graph import Graph
 from .proofs.cut import check_cut
 from .proofs.descents import check_descents
+from .proofs.flow import check_flow
 from .proofs.prices import check_prices
 from .proofs.refused import Refused
 from .proofs.states import check_states
@@ -29,12 +31,12 @@ class CertificateVerdict:
     ----------
     valid
         Whether the proof holds: no order of the graph has a peak, or no plan in the setting takes time, below
-        `bound`.
+        `bound`; or no parallel schedule in the setting needs more.
     kind, bound
         Of the certificate; bytes or ns.
     checked
-        How many states (of ``states``), claims (``descents``), multipliers (``cut``) or ways of bytes
-        (``prices``) were checked.
+        How many states (of ``states``), claims (``descents``), multipliers (``cut``), ways of bytes
+        (``prices``) or arcs (``flow``) were checked.
     witness
         The first thing that does not hold; empty if valid.
     """
@@ -75,8 +77,8 @@ def verify_certificate(graph: Graph, certificate: Certificate) -> CertificateVer
     graph
         What the certificate is about; another one is refused by its sha256.
     certificate
-        As `lowtide.certify`, `lowtide.certify_placement` or a file gives it; no wrong proof makes this
-        function raise.
+        As `lowtide.certify`, `lowtide.certify_placement`, `lowtide.certify_parallel` or a file gives it; no
+        wrong proof makes this function raise.
 
     Examples
     --------
@@ -93,11 +95,16 @@ def verify_certificate(graph: Graph, certificate: Certificate) -> CertificateVer
                 f"graph {graph.name!r}: found sha256 {graph.sha256[:12]}…, "
                 f"expected {certificate.graph_sha256[:12]}…, that of the certificate"
             )
-        if (certificate.setting is not None) != isinstance(proof, PricesProof):
+        setting = certificate.setting
+        expected = {PricesProof: Setting, FlowProof: ParallelSetting}.get(type(proof), type(None))
+        if not isinstance(setting, expected):
             raise Refused(f"found proof {proof.kind} of problem {certificate.problem}, expected another kind")
         if isinstance(proof, PricesProof):
-            assert certificate.setting is not None
-            checked = check_prices(graph, certificate.setting, bound, proof)
+            assert isinstance(setting, Setting)
+            checked = check_prices(graph, setting, bound, proof)
+        elif isinstance(proof, FlowProof):
+            assert isinstance(setting, ParallelSetting)
+            checked = check_flow(graph, setting, bound, proof)
         elif isinstance(proof, WorkingSetProof):
             check_working_set(graph, bound, proof)
         elif isinstance(proof, CutProof):

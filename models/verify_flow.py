@@ -15,10 +15,26 @@ Rules: every arc is sound and carries at least 0; at every event as much arrives
 birth to death of each tensor carries at least its bytes (those of final tensors end at the sink), that from
 2i to 2i + 1 at least the most workspace of op i, where arcs of several demands carry their sum.
 
-**Then no moment needs more than the flow's value.** Let p(v) be 1 if event v has happened at the moment,
-else 0. On a sound arc p(u) - p(v) is at least 0. The memory is the sum over the demands of bytes (p(u) -
-p(v)), so at most the sum over all arcs of flow (p(u) - p(v)), which by conservation is the value times
-p(source) - p(sink) = 1.
+**Then no moment needs more than the flow's value**, what leaves the source less what arrives there. Let
+p(v) be 1 if event v has happened at the moment, else 0. On a sound arc p(u) - p(v) is at least 0. The memory
+is the sum over the demands of bytes (p(u) - p(v)), so at most the sum over all arcs of flow (p(u) - p(v)),
+which by conservation is the value times p(source) - p(sink) = 1.
+
+**At most P ops at one time.** With a price q >= 0 the arc from 2i to 2i + 1 may carry q less than it
+demands, also less than 0. As p(2i) - p(2i + 1) is 1 for running ops, the memory is at most the value and q
+for each of them: at most value + q P. Flow and price may be multiples of a byte over a *scale*; the memory
+is an integer, so the sum is rounded down.
+
+**Cases.** A proof may have several flows, each for the moments at which some events have happened and
+others have not (decisions about starts and ends). Such moments make further arcs sound: from an event that
+has *surely* happened then to the source, since p is 1 at both, and from the sink to one that surely has
+not. Surely started is an op if that is decided, or if an op that follows it has surely started; surely
+ended if that is decided, or if a follower has surely started; surely not ended if that is decided, or it
+has surely not started; surely not started if that is decided, or an op before it has surely not ended. A
+tensor is surely dead if every access has surely let go of it, surely not dead if one surely has not. The
+cases leave no moment out if they are the leaves of a binary tree, in which every branching decides one
+event, written from left to right: "has happened" first. So from one leaf to the next the decisions "has not"
+at the end fall away, the last "has" becomes "has not", and what follows is "has" again.
 """
 
 from __future__ import annotations
@@ -26,28 +42,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from .flow_proof import SINK, SOURCE, FlowCase, FlowProof
 from .graph import Accounting, Graph
 from .verdict import Violation
 
-SOURCE, SINK = -1, -2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlowCertificate:
-    """A flow: ``(tail, head, bytes)`` of each arc, no arc twice."""
-
-    arcs: tuple[tuple[int, int, int], ...]
-
-    @property
-    def value(self) -> int:
-        """What leaves the source, in bytes: the bound that it proves."""
-        return sum(nbytes for u, _, nbytes in self.arcs if u == SOURCE)
-
 
 def verify_flow(
-    graph: Graph, edges: Sequence[tuple[int, int]], flow: FlowCertificate
+    graph: Graph, edges: Sequence[tuple[int, int]], proof: FlowProof, processors: int | None = None
 ) -> tuple[Violation, ...]:
-    """Return what is wrong with a flow that is to bound the memory of every parallel schedule.
+    """Return what is wrong with flows that are to bound the memory of every parallel schedule.
 
     Parameters
     ----------
@@ -55,13 +58,15 @@ def verify_flow(
         What is executed, under its precedence.
     edges
         Further pairs (i, j): op i must end before op j starts.
-    flow
+    proof
         Its value is the bound.
+    processors
+        How many ops run at one time at most; None: any number.
 
     Returns
     -------
     tuple of Violation
-        Kinds ``edge`` and ``flow``; empty if the flow proves its value.
+        Kinds ``edge`` and ``flow``; empty if the proof holds for its value.
 
     Examples
     --------
@@ -71,10 +76,11 @@ def verify_flow(
     ...     tensors=(Tensor(name="x", nbytes=4),),
     ...     ops=(Op(name="make", writes=(0,)),),
     ... )
-    >>> verify_flow(graph, (), FlowCertificate(arcs=((-1, 0, 4), (0, 2, 4), (2, 1, 4), (1, -2, 4))))
+    >>> case = FlowCase(arcs=((-1, 0, 4), (0, 2, 4), (2, 1, 4), (1, -2, 4)))
+    >>> verify_flow(graph, (), FlowProof(cases=(case,)))
     ()
-    >>> print(verify_flow(graph, (), FlowCertificate(arcs=()))[0])
-    flow: arc from 0 to 2 carries 0 bytes, expected at least 4
+    >>> print(verify_flow(graph, (), FlowProof(cases=(FlowCase(arcs=()),)))[0])
+    flow: arc from 0 to 2 carries 0, expected at least 4
     """
     n = len(graph.ops)
     found = [
@@ -90,31 +96,100 @@ def verify_flow(
     if after is None:
         return (Violation(kind="edge", message="the edges close a cycle, expected none"),)
     users, writers = _uses(graph)
-    carried: dict[tuple[int, int], int] = {}
-    net: dict[int, int] = {}
-    for u, v, nbytes in flow.arcs:
-        if (u, v) in carried:
-            found.append(_wrong(f"arc from {u} to {v} is listed twice, expected once"))
-        if type(nbytes) is not int or nbytes < 0:
-            found.append(_wrong(f"arc from {u} to {v} carries {nbytes!r}, expected an integer >= 0"))
-            continue
-        if not _sound(graph, u, v, after, users, writers):
-            found.append(_wrong(f"arc from {u} to {v}: nothing makes {v} happen after {u}"))
-        carried[u, v] = carried.get((u, v), 0) + nbytes
-        net[u] = net.get(u, 0) - nbytes
-        net[v] = net.get(v, 0) + nbytes
-    for v, surplus in sorted(net.items()):
-        if surplus and v not in (SOURCE, SINK):
-            found.append(_wrong(f"event {v}: {surplus} bytes more arrive than leave, expected as many"))
-    for (u, v), least in sorted(_demands(graph, users, writers).items()):
-        if carried.get((u, v), 0) < least:
-            held = carried.get((u, v), 0)
-            found.append(_wrong(f"arc from {u} to {v} carries {held} bytes, expected at least {least}"))
+    facts = _Facts(graph=graph, after=after, users=users, writers=writers)
+    fault = _gap(proof, n)
+    if fault:
+        return (_wrong(fault),)
+    for number, case in enumerate(proof.cases):
+        where = f"case {number}: " if len(proof.cases) > 1 else ""
+        found += [_wrong(where + text) for text in _faults(facts, case, processors)]
     return tuple(found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Facts:
+    """The graph, bit masks of the ops after each op, users and writers of each tensor."""
+
+    graph: Graph
+    after: list[int]
+    users: list[list[int]]
+    writers: list[list[int]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Sure:
+    """Bit masks of the ops that have surely started, ended, and surely not."""
+
+    started: int = 0
+    ended: int = 0
+    unstarted: int = 0
+    unended: int = 0
 
 
 def _wrong(message: str) -> Violation:
     return Violation(kind="flow", message=message)
+
+
+def _gap(proof: FlowProof, n: int) -> str:
+    """Return why the cases might leave a moment out; empty if they do not."""
+    if not proof.cases:
+        return "found no case, expected one at least"
+    before: list[tuple[int, bool]] = []
+    for number, case in enumerate(proof.cases):
+        path = list(case.decisions)
+        if any(not (0 <= v < 2 * n and type(yes) is bool) for v, yes in path):
+            return f"case {number}: found a decision about no start or end of an op"
+        if len({v for v, _ in path}) < len(path):
+            return f"case {number}: found an event decided twice, expected once"
+        if number:
+            while before and not before[-1][1]:
+                before.pop()
+            if not before:
+                return f"case {number}: found a case behind the last one, expected none"
+            turned = [*before[:-1], (before[-1][0], False)]
+            if path[: len(turned)] != turned:
+                return f"case {number}: found decisions {path}, expected them to begin with {turned}"
+            fresh = path[len(turned) :]
+        else:
+            fresh = path
+        if not all(yes for _, yes in fresh):
+            return f"case {number}: found an event that has not happened without the case that it has"
+        before = path
+    if any(yes for _, yes in before):
+        return "the last case: found an event that has happened, expected the case that it has not"
+    return ""
+
+
+def _faults(facts: _Facts, case: FlowCase, processors: int | None) -> list[str]:
+    """Return what is wrong with the flow of a case."""
+    graph, price, scale = facts.graph, case.price, case.scale
+    if type(price) is not int or type(scale) is not int or price < 0 or scale < 1:
+        return [f"found price {price!r} and scale {scale!r}, expected integers >= 0 and >= 1"]
+    if price and processors is None:
+        return [f"found price {price} for any number of processors, expected none"]
+    sure = _surely(facts, case)
+    found = []
+    carried: dict[tuple[int, int], int] = {}
+    net: dict[int, int] = {}
+    for u, v, flow in case.arcs:
+        if (u, v) in carried:
+            found.append(f"arc from {u} to {v} is listed twice, expected once")
+        least = -price if u >= 0 and u % 2 == 0 and u < 2 * len(graph.ops) and v == u + 1 else 0
+        if type(flow) is not int or flow < least:
+            found.append(f"arc from {u} to {v} carries {flow!r}, expected an integer >= {least}")
+            continue
+        if not (_sound(facts, u, v) or _settled(facts, sure, u, v)):
+            found.append(f"arc from {u} to {v}: nothing makes {v} happen after {u}")
+        carried[u, v] = carried.get((u, v), 0) + flow
+        net[u] = net.get(u, 0) - flow
+        net[v] = net.get(v, 0) + flow
+    for v, surplus in sorted(net.items()):
+        if surplus and v not in (SOURCE, SINK):
+            found.append(f"event {v}: {surplus} more arrives than leaves, expected as much")
+    for (u, v), least in sorted(_demands(facts, price, scale).items()):
+        if carried.get((u, v), 0) < least:
+            found.append(f"arc from {u} to {v} carries {carried.get((u, v), 0)}, expected at least {least}")
+    return found
 
 
 def _uses(graph: Graph) -> tuple[list[list[int]], list[list[int]]]:
@@ -129,23 +204,23 @@ def _uses(graph: Graph) -> tuple[list[list[int]], list[list[int]]]:
     return users, writers
 
 
-def _demands(graph: Graph, users: list[list[int]], writers: list[list[int]]) -> dict[tuple[int, int], int]:
-    n = len(graph.ops)
+def _demands(facts: _Facts, price: int, scale: int) -> dict[tuple[int, int], int]:
+    graph, n = facts.graph, len(facts.graph.ops)
     found: dict[tuple[int, int], int] = {}
     for i, op in enumerate(graph.ops):
-        found[2 * i, 2 * i + 1] = max(mode.workspace for mode in op.all_modes)
+        found[2 * i, 2 * i + 1] = scale * max(mode.workspace for mode in op.all_modes) - price
     for t, tensor in enumerate(graph.tensors):
-        if not users[t] and not (tensor.initial and tensor.final):
+        if not facts.users[t] and not (tensor.initial and tensor.final):
             continue
-        birth = SOURCE if tensor.initial else 2 * writers[t][0]
+        birth = SOURCE if tensor.initial else 2 * facts.writers[t][0]
         arc = (birth, SINK if tensor.final else 2 * n + t)
-        found[arc] = found.get(arc, 0) + tensor.nbytes
+        found[arc] = found.get(arc, 0) + scale * tensor.nbytes
     return found
 
 
-def _sound(
-    graph: Graph, u: int, v: int, after: list[int], users: list[list[int]], writers: list[list[int]]
-) -> bool:
+def _sound(facts: _Facts, u: int, v: int) -> bool:
+    """Return whether no execution has v happen before u."""
+    graph, after, users, writers = facts.graph, facts.after, facts.users, facts.writers
     n, events = len(graph.ops), 2 * len(graph.ops) + len(graph.tensors)
     if not (SINK < u < events and SINK <= v < events and v != SOURCE):
         return False
@@ -164,8 +239,53 @@ def _sound(
         return False
     if op not in users[t]:
         return not is_end
-    held = graph.accounting is Accounting.COEXIST or op in writers[t]
-    return is_end == held
+    return is_end == _holds_to_end(facts, op, t)
+
+
+def _holds_to_end(facts: _Facts, op: int, t: int) -> bool:
+    """Return whether an access of tensor t lets go of it at the end of the op."""
+    return facts.graph.accounting is Accounting.COEXIST or op in facts.writers[t]
+
+
+def _surely(facts: _Facts, case: FlowCase) -> _Sure:
+    """Return which ops have surely started and ended at every moment of a case, and which have not."""
+    started = ended = unstarted = unended = 0
+    for v, yes in case.decisions:
+        op = 1 << v // 2
+        if yes:
+            started |= op
+            ended |= op * (v % 2)
+        else:
+            unended |= op
+            unstarted |= op * (1 - v % 2)
+    for i, after in enumerate(facts.after):
+        if after & started:
+            ended |= 1 << i
+    started |= ended
+    for i, after in enumerate(facts.after):
+        if unended >> i & 1:
+            unstarted |= after
+    return _Sure(started=started, ended=ended, unstarted=unstarted, unended=unended | unstarted)
+
+
+def _settled(facts: _Facts, sure: _Sure, u: int, v: int) -> bool:
+    """Return whether u surely has happened and v is the source, or v surely has not and u is the sink."""
+    n = len(facts.graph.ops)
+    if v == SOURCE:
+        event, at_start, at_end = u, sure.started, sure.ended
+    elif u == SINK:
+        event, at_start, at_end = v, sure.unstarted, sure.unended
+    else:
+        return False
+    if not 0 <= event < 2 * n + len(facts.graph.tensors):
+        return False
+    if event < 2 * n:
+        return (at_end if event % 2 else at_start) >> event // 2 & 1 == 1
+    t = event - 2 * n
+    if facts.graph.tensors[t].final or not facts.users[t]:
+        return False
+    let_go = [(at_end if _holds_to_end(facts, a, t) else at_start) >> a & 1 for a in facts.users[t]]
+    return all(let_go) if v == SOURCE else any(let_go)
 
 
 def _followers(graph: Graph, edges: Sequence[tuple[int, int]]) -> list[int] | None:

@@ -7,11 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 from ..formulations import memory_edges_milp, parallel_cut
+from ..models.errors import UsageError
 from ..models.memory_edges import Edges, MemoryEdges
+from .algorithms.parallel.adding import RULES, nodes_for
+from .algorithms.parallel.cases import search
 from .context import Context, Outcome
 from .engines import highs, pyomo_solver
 from .engines.memory import refuse_if_too_large
-from .memory_edges import RULES, offer_rule, order_within, raise_path_bound
+from .memory_edges import offer_rule, order_within, raise_path_bound
 from .parallel_flow import largest_cut
 
 _OWN_OPTIONS = ("solver",)
@@ -37,6 +40,11 @@ def solve_milp(problem: MemoryEdges, context: Context) -> Outcome:
         highs.check_options(context.options, _OWN_OPTIONS)
     else:
         pyomo_solver.check_available(name)
+    if problem.processors is not None:
+        raise UsageError(
+            f"method milp of memory-edges: found processors {problem.processors}, expected any number: "
+            "its flow knows no number of processors; min-levels, respect-order and auto do"
+        )
     what = "the MILP of edges"
     refused = refuse_if_too_large(
         memory_edges_milp.size(problem.graph), bytes_per_term=_BYTES_PER_TERM, context=context, what=what
@@ -52,7 +60,7 @@ def solve_milp(problem: MemoryEdges, context: Context) -> Outcome:
     def decode(value: Callable[[Any], float]) -> Edges | None:
         edges = memory_edges_milp.decode(built, problem.graph, value)
         flow = largest_cut(parallel_cut.build(problem.graph, edges)).flow
-        return Edges(edges=tuple(edges), flow=flow) if flow.value <= problem.bound else None
+        return Edges(edges=tuple(edges), flow=flow) if flow.value() <= problem.bound else None
 
     solve: Callable[..., Outcome] = highs.solve_highs if name == "highs" else pyomo_solver.solve_pyomo
 
@@ -81,10 +89,7 @@ def solve_auto(problem: MemoryEdges, context: Context) -> Outcome:
     <Status.INFEASIBLE: 'infeasible'>
     """
     raise_path_bound(problem, context)
-    edges: tuple[tuple[int, int], ...] = ()
-    flow = largest_cut(parallel_cut.build(problem.graph)).flow
-    if flow.value <= problem.bound:
-        context.offer(Edges(edges=edges, flow=flow))
+    if _none_needed(problem, context):
         return Outcome(detail="no edges are needed")
     found = order_within(problem, context)
     if isinstance(found, Outcome) and found.infeasible:
@@ -99,7 +104,23 @@ def solve_auto(problem: MemoryEdges, context: Context) -> Outcome:
         context.progress(f"{rule}: {outcome.detail or 'within the bound'}")
     if context.closed or context.expired:
         return outcome
-    if len(problem.graph.ops) <= _LARGEST_MILP:
+    if problem.processors is None and len(problem.graph.ops) <= _LARGEST_MILP:
         outcome = solve_milp(problem, context)
         return Outcome(detail=outcome.detail) if outcome.reason == "crash" else outcome
     return Outcome(reason="time" if context.expired else None)
+
+
+def _none_needed(problem: MemoryEdges, context: Context) -> bool:
+    """Offer no edges if no schedule exceeds the bound; return whether that was proved."""
+    network = parallel_cut.build(problem.graph)
+    result = search(
+        network,
+        problem.processors,
+        target=problem.bound,
+        most_nodes=nodes_for(len(problem.graph.ops)),
+        expired=lambda: context.expired,
+    )
+    if result.bound > problem.bound:
+        return False
+    context.offer(Edges(edges=(), flow=result.proof()))
+    return True

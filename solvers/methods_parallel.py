@@ -11,7 +11,7 @@ PARALLEL_METHODS = (
         name="auto",
         problem="parallel-memory",
         run=".parallel_milp:solve_auto",
-        summary="minimum flow; if that leaves a gap, MILP",
+        summary="minimum flow; if that leaves a gap, branch, then milp",
         exact=True,
         engine="highs",
     ),
@@ -28,6 +28,13 @@ PARALLEL_METHODS = (
         run=".parallel_lp:solve_lp",
         summary="linear program of the maximum topological cut; bounds as flow",
         source=_MARCHAL,
+    ),
+    Method(
+        name="branch",
+        problem="parallel-memory",
+        run=".parallel_flow:solve_branch",
+        summary="branch and bound on flows: exact also for shared tensors and a number of processors",
+        exact=True,
     ),
     Method(
         name="milp",

@@ -1,24 +1,16 @@
-"""Largest parallel memory by minimum flow, computed as one maximum flow.
-
-The network problem of `lowtide.formulations.parallel_cut` selects events, each with those before it, of the
-largest total gain: a maximum-weight closure (Picard, "Maximal closure of a graph and applications to
-combinatorial problems", Management Science 1976), found by a maximum flow from a source through the events
-of positive gain to those of negative gain and a sink. The minimum cut is the moment. The flow, turned round
-and put on top of the bytes that each arc must carry, is a flow of least value under those lower bounds:
-`lowtide.models.verify_flow` checks it and so proves the bound in integers, whatever the library that found
-it.
-"""
+"""Largest parallel memory by minimum flow: `lowtide.solvers.algorithms.parallel.closure` finds both."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from ..formulations import parallel_cut
-from ..formulations.parallel_cut import SINK, SOURCE, CutNetwork
+from ..formulations.parallel_cut import CutNetwork
+from ..models.flow_proof import FlowProof
 from ..models.parallel_memory import Moment, ParallelMemory
-from ..models.verify_flow import FlowCertificate, verify_flow
+from ..models.verify_flow import verify_flow
+from .algorithms.parallel.cases import search
+from .algorithms.parallel.closure import cut_arrays, flow_case, largest_closure
 from .context import Context, Outcome
 
 
@@ -28,7 +20,7 @@ class LargestCut:
 
     value: int
     moment: Moment
-    flow: FlowCertificate
+    flow: FlowProof
 
 
 def solve_flow(problem: ParallelMemory, context: Context) -> Outcome:
@@ -49,7 +41,7 @@ def solve_flow(problem: ParallelMemory, context: Context) -> Outcome:
     wrong = verify_flow(problem.graph, (), cut.flow)
     if wrong:
         return Outcome(reason="crash", detail=f"the flow proves nothing: {wrong[0].message}")
-    context.raise_bound(cut.flow.value, "exact", kind="flow")
+    context.raise_bound(cut.value, "exact", kind="flow")
     shared = len(network.shared)
     if problem.processors is None or len(cut.moment.running) <= problem.processors:
         context.offer(cut.moment)
@@ -63,67 +55,49 @@ def solve_flow(problem: ParallelMemory, context: Context) -> Outcome:
     )
 
 
+def solve_branch(problem: ParallelMemory, context: Context) -> Outcome:
+    """Branch on the events of ops, with flows as bounds: exact for shared tensors and processors.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> problem = lt.ParallelMemory(lt.load("gen:randwire?n=12&seed=1"), processors=2)
+    >>> result = lt.solve(problem, "branch", threads=1)
+    >>> result.status, result.proof, result.bound_kind
+    (<Status.OPTIMAL: 'optimal'>, 'exact', 'flow, in cases')
+    """
+    nodes = offer_cases(problem, context)
+    return Outcome(reason="time" if context.expired and not context.closed else None, detail=f"{nodes} nodes")
+
+
+def offer_cases(problem: ParallelMemory, context: Context, most_nodes: int | None = None) -> int:
+    """Offer what a branch and bound finds, and raise the bound; return its nodes."""
+    found = search(
+        parallel_cut.build(problem.graph),
+        problem.processors,
+        most_nodes=most_nodes,
+        expired=lambda: context.expired,
+        found=lambda moment, nbytes: context.offer(moment),
+        proved=lambda bound: context.progress(f"flow, in cases: {bound} bytes"),
+    )
+    context.raise_bound(found.bound, "exact", kind="flow, in cases")
+    return found.nodes
+
+
 def largest_cut(network: CutNetwork) -> LargestCut:
-    """Return the largest cut of a network, by the maximum flow of OR-tools.
+    """Return the largest cut of a network.
 
     Raises
     ------
     OverflowError
         If the bytes together leave 62 bits.
     RuntimeError
-        If the library fails.
+        If the library of flows fails.
     """
-    from ortools.graph.python import max_flow
-
-    gains, constant = network.gains()
-    gain = np.array(gains, dtype=np.int64)
-    total = sum(g for g in gains if g > 0)
-    if total >= 2**62:
-        raise OverflowError(f"parallel memory: found {total} bytes in all, expected fewer than 2**62")
-    sink, source = network.n_events, network.n_events + 1  # OR-tools fails if no arc names the last node
-    positive, negative = np.flatnonzero(gain > 0), np.flatnonzero(gain < 0)
-    orders = np.array(network.orders, dtype=np.int64).reshape(-1, 2)
-    first = len(orders)
-    if not total:
-        return _nothing_gained(network, constant)
-    solver = max_flow.SimpleMaxFlow()
-    solver.add_arcs_with_capacity(
-        np.concatenate([orders[:, 1], np.full(len(positive), source), negative]),
-        np.concatenate([orders[:, 0], positive, np.full(len(negative), sink)]),
-        np.concatenate([np.full(first, total), gain[positive], -gain[negative]]),
-    )
-    status = solver.solve(source, sink)
-    if status != solver.OPTIMAL:
-        raise RuntimeError(f"OR-tools: found maximum flow status {status}, expected optimal")
-    happened = [False] * network.n_events
-    for v in solver.get_source_side_min_cut():
-        if v < network.n_events:
-            happened[v] = True
-    carried = solver.flows(np.arange(solver.num_arcs())).tolist()
-    arcs = network.least_flow()
-
-    def put(u: int, v: int, nbytes: int) -> None:
-        if nbytes:
-            arcs[u, v] = arcs.get((u, v), 0) + nbytes
-
-    for (u, v), nbytes in zip(network.orders, carried, strict=False):
-        put(u, v, nbytes)
-    for v, nbytes in zip(positive.tolist(), carried[first:], strict=False):
-        put(SOURCE, v, gains[v] - nbytes)
-    for v, nbytes in zip(negative.tolist(), carried[first + len(positive) :], strict=False):
-        put(v, SINK, -gains[v] - nbytes)
-    flow = FlowCertificate(arcs=tuple((u, v, nbytes) for (u, v), nbytes in sorted(arcs.items())))
+    cut = cut_arrays(network)
+    closure = largest_closure(cut)
     return LargestCut(
-        value=constant + total - solver.optimal_flow(), moment=network.moment(happened), flow=flow
+        value=closure.gain,
+        moment=network.moment(closure.happened.tolist()),
+        flow=FlowProof(cases=(flow_case(cut, closure),)),
     )
-
-
-def _nothing_gained(network: CutNetwork, constant: int) -> LargestCut:
-    """Return the cut at the first moment: no event has a positive gain, arcs carry just their bytes."""
-    gains, _ = network.gains()
-    arcs = network.least_flow()
-    for v, gain in enumerate(gains):
-        if gain:
-            arcs[v, SINK] = arcs.get((v, SINK), 0) - gain
-    flow = FlowCertificate(arcs=tuple((u, v, nbytes) for (u, v), nbytes in sorted(arcs.items())))
-    return LargestCut(value=constant, moment=network.moment([False] * network.n_events), flow=flow)

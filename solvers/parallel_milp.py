@@ -10,11 +10,14 @@ from ..models.parallel_memory import Moment, ParallelMemory
 from .context import Context, Outcome
 from .engines import highs, pyomo_solver
 from .engines.memory import refuse_if_too_large
-from .parallel_flow import solve_flow
+from .parallel_flow import offer_cases, solve_flow
 
 _OWN_OPTIONS = ("solver",)
 
 _BYTES_PER_TERM = 1500
+
+_MOST_NODES = 500
+"""Of the branch and bound before the MILP: what it does not prove by then it rarely does soon."""
 
 
 def solve_milp(problem: ParallelMemory, context: Context) -> Outcome:
@@ -57,7 +60,7 @@ def solve_milp(problem: ParallelMemory, context: Context) -> Outcome:
 
 
 def solve_auto(problem: ParallelMemory, context: Context) -> Outcome:
-    """Solve by flow, and what it leaves open (shared tensors, a number of processors) by MILP.
+    """Solve by flow, and what it leaves open (shared tensors, a number of processors) by cases, then by MILP.
 
     Examples
     --------
@@ -68,4 +71,7 @@ def solve_auto(problem: ParallelMemory, context: Context) -> Outcome:
     outcome = solve_flow(problem, context)
     if context.closed or outcome.reason is not None or context.expired:
         return outcome
+    offer_cases(problem, context, _MOST_NODES)
+    if context.closed or context.expired:
+        return Outcome(reason="time" if context.expired else None)
     return solve_milp(problem, context)

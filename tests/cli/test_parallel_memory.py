@@ -26,6 +26,35 @@ def test_edges_are_applied_and_the_new_graph_needs_no_more(tmp_path: Path) -> No
     assert lowtide("verify", "plan.json", cwd=tmp_path).returncode == 0
 
 
+def test_edges_for_some_processors_and_their_certificate(tmp_path: Path) -> None:
+    most = answer(
+        "solve", "parallel-memory", SPEC, "--processors", "2", "--certificate", "most.json", cwd=tmp_path
+    )
+    assert (most["proof"], most["certificate"]["checked"]) == ("exact", True)
+    bound = most["objective"] - 5
+    arguments = (
+        "--bound",
+        f"{bound}B",
+        "--processors",
+        "2",
+        "--simulate",
+        "30",
+        "--certificate",
+        "edges.json",
+    )
+    found = answer("solve", "parallel-memory", SPEC, *arguments, "--plan", "plan.json", cwd=tmp_path)
+    assert found["edges"]
+    assert found["simulated"]["after"]["above_bound"] == 0
+    judged = answer("verify", "plan.json", "--certificate", "edges.json", cwd=tmp_path)
+    assert (judged["valid"], judged["kind"], judged["plan_valid"]) == (True, "flow", True)
+    assert judged["peak"] <= judged["bound"] <= bound
+    # a plan on any number of processors is no schedule of the certificate for two
+    answer("solve", "parallel-memory", SPEC, "--plan", "wide.json", cwd=tmp_path)
+    refused = lowtide("verify", "wide.json", "--certificate", "most.json", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "expected at most 2" in refused.stderr
+
+
 def test_people_see_what_runs_and_which_edges(tmp_path: Path) -> None:
     shown = lowtide("solve", "parallel-memory", SPEC, "--processors", "2", cwd=tmp_path).stdout
     assert "running" in shown
@@ -38,7 +67,7 @@ def test_people_see_what_runs_and_which_edges(tmp_path: Path) -> None:
     [
         (("peak", SPEC, "--bound", "3"), "found --bound with problem peak"),
         (("memory-edges", SPEC), "bound: found none"),
-        (("parallel-memory", SPEC, "--bound", "3", "--processors", "2"), "--bound with --processors"),
+        (("memory-edges", f"{SPEC}&bound=150&processors=2", "--method", "milp"), "knows no number"),
         (("parallel-memory", f"{SPEC}&processors=0"), "processors"),
     ],
 )

@@ -8,14 +8,19 @@ import pytest
 
 import lowtide as lt
 from lowtide.formulations import parallel_cut
+from lowtide.models.flow_proof import FlowCase, FlowProof
 from lowtide.models.memory_edges import apply_edges
 from lowtide.models.parallel_memory import Moment, moment_bytes
-from lowtide.models.verify_flow import FlowCertificate
-from lowtide.solvers.memory_edges import RULES
+from lowtide.solvers.algorithms.parallel.adding import RULES
 from lowtide.solvers.parallel_flow import largest_cut
 from tests.oracles.brute_force import brute_force_peak, must_precede
 from tests.oracles.brute_parallel import critical_path, least_critical_path, most_memory
 from tests.strategies import random_graph
+
+
+def proof_of(arcs: tuple[tuple[int, int, int], ...]) -> FlowProof:
+    """A flow without cases."""
+    return FlowProof(cases=(FlowCase(arcs=arcs),))
 
 
 def least_bound(graph: lt.Graph) -> int:
@@ -91,6 +96,37 @@ def test_milp_is_the_optimum_of_enumeration_on_two_hundred_graphs() -> None:
     assert sum(check_optimum(seed) for seed in range(1000, 1200)) > 80
 
 
+def check_processors(seed: int) -> None:
+    """Edges for some processors keep the bound on them; `respect-order` finds some."""
+    rng = Random(seed)
+    graph = random_graph(rng, min_ops=4, max_ops=7, max_duration=4)
+    for processors in (1, 2):
+        most = most_memory(graph, processors=processors)
+        bound = rng.randint(least_bound(graph), max(most, least_bound(graph)))
+        for rule in ("respect-order", "min-levels"):
+            problem = lt.MemoryEdges(graph, bound, processors)
+            result = lt.solve(problem, rule, threads=1)
+            assert result.edges is not None or rule != "respect-order"
+            if result.edges is None:
+                continue
+            assert most_memory(graph, set(result.edges), processors) <= bound
+            assert critical_path(graph, must_precede(graph) | set(result.edges)) == result.objective
+            assert bound < most or not result.edges
+            assert result.plan is not None
+            assert len(result.plan.machine.processors) <= processors
+
+
+def test_edges_for_some_processors_keep_the_bound_on_them() -> None:
+    for seed in range(40):
+        check_processors(seed)
+
+
+@pytest.mark.slow
+def test_edges_for_some_processors_on_five_hundred_graphs() -> None:
+    for seed in range(1000, 1500):
+        check_processors(seed)
+
+
 def two_branches() -> lt.Graph:
     """Two ops of 4 and 6 bytes of workspace side by side."""
     return lt.Graph(
@@ -116,7 +152,7 @@ def test_what_the_flow_does_not_prove_is_no_answer() -> None:
     problem = lt.MemoryEdges(two_branches(), 9)
     good = largest_cut(parallel_cut.build(two_branches(), [(0, 1)])).flow
     assert not problem.judge(lt.Edges(edges=((0, 1),), flow=good)).violations
-    for edges, flow in (((), good), (((0, 1),), FlowCertificate(arcs=()))):
+    for edges, flow in (((), good), (((0, 1),), proof_of(()))):
         assert problem.judge(lt.Edges(edges=edges, flow=flow)).violations
     much = largest_cut(parallel_cut.build(two_branches())).flow
     assert "at most the bound 9" in problem.judge(lt.Edges(edges=(), flow=much)).violations[0].message
@@ -124,9 +160,7 @@ def test_what_the_flow_does_not_prove_is_no_answer() -> None:
 
 def test_edges_that_close_a_cycle_are_refused() -> None:
     with pytest.raises(lt.InstanceError, match="cycle"):
-        lt.MemoryEdges(two_branches(), 9).read(
-            lt.Edges(edges=((0, 1), (1, 0)), flow=FlowCertificate(arcs=()))
-        )
+        lt.MemoryEdges(two_branches(), 9).read(lt.Edges(edges=((0, 1), (1, 0)), flow=proof_of(())))
     with pytest.raises(lt.InstanceError, match=r"\[0, 2\): found|found an unknown op"):
         apply_edges(two_branches(), [(0, 2)])
     with pytest.raises(lt.InstanceError, match="found -1, expected at least 0"):

@@ -9,14 +9,20 @@ import pytest
 
 import lowtide as lt
 from lowtide.formulations import parallel_cut
+from lowtide.models.flow_proof import FlowCase, FlowProof
 from lowtide.models.parallel_memory import moment_plan
-from lowtide.models.verify_flow import FlowCertificate, verify_flow
+from lowtide.models.verify_flow import verify_flow
 from lowtide.solvers.context import Context, Outcome
 from lowtide.solvers.method import Method
 from lowtide.solvers.parallel_flow import largest_cut
 from tests.oracles.brute_force import must_precede
 from tests.oracles.brute_parallel import memory_at, most_memory, states
 from tests.strategies import random_graph
+
+
+def proof_of(arcs: tuple[tuple[int, int, int], ...]) -> FlowProof:
+    """A flow without cases."""
+    return FlowProof(cases=(FlowCase(arcs=arcs),))
 
 
 def per_edge(sizes: dict[tuple[int, int], int], n: int, accounting: str) -> lt.Graph:
@@ -113,10 +119,11 @@ def test_flow_of_another_kind_proves_nothing() -> None:
         graph = random_graph(Random(seed), min_ops=3, max_ops=6)
         flow = largest_cut(parallel_cut.build(graph)).flow
         assert verify_flow(graph, (), flow) == ()
-        for k, (u, v, nbytes) in enumerate(flow.arcs):
-            rest = flow.arcs[:k] + flow.arcs[k + 1 :]
-            for arcs in (rest, (*rest, (u, v, nbytes - 1)), (*rest, (v, u, nbytes)), (*flow.arcs, (u, v, 0))):
-                assert verify_flow(graph, (), FlowCertificate(arcs=arcs)), (seed, arcs)
+        for k, (u, v, nbytes) in enumerate(flow.cases[0].arcs):
+            arcs_ = flow.cases[0].arcs
+            rest = arcs_[:k] + arcs_[k + 1 :]
+            for arcs in (rest, (*rest, (u, v, nbytes - 1)), (*rest, (v, u, nbytes)), (*arcs_, (u, v, 0))):
+                assert verify_flow(graph, (), proof_of(arcs)), (seed, arcs)
                 broken += 1
     assert broken > 500
 
@@ -127,7 +134,7 @@ def test_no_flow_is_accepted_below_the_largest_memory() -> None:
         rng = Random(seed)
         graph = random_graph(rng, max_ops=5)
         n, arcs = len(graph.ops), dict[tuple[int, int], int]()
-        for u, v, nbytes in largest_cut(parallel_cut.build(graph)).flow.arcs:
+        for u, v, nbytes in largest_cut(parallel_cut.build(graph)).flow.cases[0].arcs:
             arcs[u, v] = nbytes
         for _ in range(min(rng.randint(1, 3), len(arcs))):  # cut a path short, or send some of it another way
             u, v = rng.choice(sorted(arcs))
@@ -137,16 +144,16 @@ def test_no_flow_is_accepted_below_the_largest_memory() -> None:
             if rng.random() < 0.7:
                 arcs[u, w] = arcs.get((u, w), 0) + moved
                 arcs[w, v] = arcs.get((w, v), 0) + moved
-        flow = FlowCertificate(arcs=tuple((u, v, nbytes) for (u, v), nbytes in arcs.items()))
+        flow = proof_of(tuple((u, v, nbytes) for (u, v), nbytes in arcs.items()))
         if not verify_flow(graph, (), flow):
             accepted += 1
-            assert flow.value >= most_memory(graph)
+            assert flow.value() >= most_memory(graph)
     assert accepted > 4
 
 
 def test_edges_out_of_range_and_cycles_are_violations() -> None:
     graph = per_edge({(0, 1): 1, (0, 2): 1}, 3, "coexist")
-    flow = FlowCertificate(arcs=())
+    flow = proof_of(())
     assert verify_flow(graph, [(1, 3)], flow)[0].kind == "edge"
     assert "cycle" in verify_flow(graph, [(1, 2), (2, 1)], flow)[0].message
 

@@ -1,0 +1,69 @@
+"""A graph that gets edges: what is kept current is what would be computed from scratch."""
+
+from __future__ import annotations
+
+from random import Random
+
+import lowtide as lt
+from lowtide.formulations import parallel_cut
+from lowtide.models.memory_edges import earliest_starts
+from lowtide.models.parallel_memory import moment_bytes
+from lowtide.solvers.algorithms.parallel.closure import cut_arrays, largest_closure
+from lowtide.solvers.algorithms.parallel.growing import Growing
+from lowtide.solvers.algorithms.parallel.growing_flow import GrowingFlow
+from lowtide.solvers.algorithms.parallel.growing_kernel import augment
+from tests.strategies import random_graph
+
+
+def check(graph: lt.Graph, rng: Random, plain: bool, edges: int) -> int:
+    """Add random edges; return how many tensors lost their last but one last access."""
+    growing, n = Growing(graph), len(graph.ops)
+    flow = GrowingFlow(growing, 1, augment.py_func if plain else augment)
+    shared = len(growing.network.shared)
+    for _ in range(edges):
+        found = flow.largest()
+        scratch = largest_closure(cut_arrays(parallel_cut.build(graph, growing.edges)))
+        assert found.gain == scratch.gain
+        same = largest_closure(growing.cut())
+        assert (found.happened == same.happened).all()
+        moment = growing.network.moment(found.happened.tolist())
+        assert growing.ends(found.happened).nbytes == moment_bytes(graph, moment)
+        assert growing.after == parallel_cut.descendants_with(graph, growing.edges)
+        assert all(
+            growing.before[j] >> i & 1 == growing.after[i] >> j & 1 for i in range(n) for j in range(n)
+        )
+        assert growing.start == earliest_starts(graph, growing.edges)
+        assert max(growing.bottom) == max(s + d for s, d in zip(growing.start, growing.duration, strict=True))
+        pairs = [(u, v) for u in range(n) for v in range(n) if u != v and not growing.after[v] >> u & 1]
+        if not pairs:
+            break
+        growing.add(*rng.choice(pairs))
+    return shared - len(growing.network.shared)
+
+
+def test_what_is_kept_current_is_what_scratch_gives() -> None:
+    closed = 0
+    for seed in range(60):
+        rng = Random(seed)
+        closed += check(random_graph(rng, min_ops=3, max_ops=8, max_duration=5), rng, True, 10)
+    assert closed > 5
+
+
+def test_compiled_is_plain() -> None:
+    for seed in range(2):
+        check(lt.load(f"gen:randwire?n=30&seed={seed}"), Random(seed), False, 12)
+
+
+def test_many_edges_need_the_kernel_and_room() -> None:
+    graph = lt.load("gen:randwire?n=60&seed=1")
+    growing = Growing(graph)
+    flow = GrowingFlow(growing)
+    order = range(len(graph.ops))
+    chain = [(i, i + 1) for i in order[:-1]] * 2
+    gains = []
+    for u, v in chain:
+        gains.append(flow.largest().gain)
+        growing.add(u, v)
+    assert gains == sorted(gains, reverse=True)
+    sequential = lt.verify(graph, lt.Plan.from_order(graph, order)).peaks
+    assert flow.largest().gain == max(sequential.values())
