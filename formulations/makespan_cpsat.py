@@ -178,7 +178,10 @@ def _memory(built: MakespanModel) -> None:
     """Constraint 5: what is live fits into the memory."""
     lives = _lives(built)
     room = built.data.memory - built.data.bytes.base
-    (_reservoir if built.form == RESERVOIR else _cumulative)(built, lives, room)
+    if room < 0:
+        built.model.add_bool_or([])  # false; a reservoir takes no negative level
+    elif lives:
+        (_reservoir if built.form == RESERVOIR else _cumulative)(built, lives, room)
 
 
 CONSTRAINTS: tuple[Callable[[MakespanModel], None], ...] = (
@@ -239,8 +242,6 @@ def _cumulative(built: MakespanModel, lives: Sequence[_Life], room: int) -> None
 
 def _reservoir(built: MakespanModel, lives: Sequence[_Life], room: int) -> None:
     """State the memory as changes of a level."""
-    if not lives:
-        return
     times = [*(x.begin for x in lives), *(x.end for x in lives)]
     changes = [*(x.nbytes for x in lives), *(-x.nbytes for x in lives)]
     present = [True if x.present is None else x.present for x in lives] * 2

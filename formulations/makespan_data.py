@@ -30,6 +30,7 @@ with the makespan.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..models.makespan import Makespan
@@ -80,6 +81,11 @@ class MakespanData:
     def horizon(self) -> int:
         """Ticks that some fastest schedule does not exceed."""
         return sum(max(a.duration for a in some) for some in self.alternatives)
+
+
+def in_ticks(data: MakespanData, answer: Sequence[int]) -> list[int]:
+    """Return an answer to the problem with its starts in ticks."""
+    return [*(s // data.tick for s in answer[: data.n]), *answer[data.n :]]
 
 
 def makespan_data(problem: Makespan) -> MakespanData:

@@ -6,9 +6,11 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from ..formulations import (
+    makespan_cpsat,
+    makespan_milp,
     offsets_cpsat,
     offsets_cpsat_sections,
     offsets_milp,
@@ -18,11 +20,14 @@ from ..formulations import (
     peak_milp_olla_tensors,
     peak_milp_steps,
 )
+from ..formulations.makespan_data import MakespanData, makespan_data
 from ..formulations.offsets_data import OffsetsData, offsets_data
 from ..formulations.peak_data import PeakData, peak_data
 from ..models.errors import UsageError
 from ..models.files import check_writable, write_whole
+from ..models.makespan import Makespan
 from ..models.problem import Offsets, Peak, Problem
+from .solve import solve
 
 MILP_SUFFIXES = (".mps", ".lp")
 """Formats of MILP models, by Pyomo, with the names of the formulation."""
@@ -30,14 +35,26 @@ MILP_SUFFIXES = (".mps", ".lp")
 CPSAT_SUFFIXES = (".pb.txt", ".pbtxt", ".pb")
 """Formats of CP-SAT models: protocol buffers as text, or binary."""
 
+HORIZON_SECONDS = 60.0
+"""For the list schedules whose makespan is the horizon of models of `makespan`."""
+
+
+class MakespanWithin(NamedTuple):
+    """The data of `makespan`, and the ticks within which a model looks for schedules."""
+
+    data: MakespanData
+    horizon: int
+
 
 def export_model(
     problem: Problem, method: str, path: str | os.PathLike[str], *, part: int | None = None
 ) -> None:
     """Write the model of a method to a file, whole or not at all.
 
-    All values in it are in the greatest common divisor of the sizes, see `lowtide.formulations.peak_data`
-    and `lowtide.formulations.offsets_data`. It has no hint and no bounds but those of the formulation.
+    All values in it are in the greatest common divisor of the sizes (and of the durations), see
+    `lowtide.formulations.peak_data`, `lowtide.formulations.offsets_data` and
+    `lowtide.formulations.makespan_data`. It has no hint and no bounds but those of the formulation; models of
+    `makespan` end with the best list schedule that is found within `HORIZON_SECONDS`.
 
     Parameters
     ----------
@@ -45,7 +62,8 @@ def export_model(
         What the model states.
     method
         One that builds a model: for `peak` "milp", "milp-tensors", "milp-steps", "cpsat" or
-        "cpsat-positions", for `offsets` "milp", "cpsat" or "cpsat-sections".
+        "cpsat-positions", for `offsets` "milp", "cpsat" or "cpsat-sections", for `makespan` "milp", "cpsat"
+        or "cpsat-reservoir".
     path
         Its suffix is the format: ``.mps`` or ``.lp`` for a MILP, ``.pb.txt`` (or ``.pbtxt``) or the
         binary ``.pb`` for CP-SAT.
@@ -56,8 +74,8 @@ def export_model(
     Raises
     ------
     UsageError
-        If the method builds no model, the suffix is of another kind, the file cannot be written, or there
-        is no such part, or none is named and there are several.
+        If the problem or the method has no model, the model is too large, the suffix is of another kind, the
+        file cannot be written, or there is no such part, or none is named and there are several.
 
     Examples
     --------
@@ -68,6 +86,8 @@ def export_model(
     ...     Path(folder, "chain.mps").read_text().splitlines()[3]
     'NAME peak_in_units_of_1_bytes'
     """
+    if problem.name not in _WRITERS:
+        raise UsageError(f"export: found problem {problem.name}, expected one of {', '.join(_WRITERS)}")
     writers = _WRITERS[problem.name]
     if method not in writers:
         raise UsageError(
@@ -79,13 +99,15 @@ def export_model(
     if suffix is None:
         raise UsageError(f"{path}: found another suffix, expected {', '.join(suffixes)} for method {method}")
     check_writable(path)
-    data: PeakData | OffsetsData
+    data: PeakData | OffsetsData | MakespanWithin
     if problem.name == Offsets.name:
         data = _chosen_part(cast(Offsets, problem), part)
-    elif part is None:
-        data = peak_data(cast(Peak, problem))
-    else:
+    elif part is not None:
         raise UsageError(f"export: found part {part} of problem {problem.name}, expected none")
+    elif problem.name == Makespan.name:
+        data = _with_horizon(cast(Makespan, problem))
+    else:
+        data = peak_data(cast(Peak, problem))
     with tempfile.TemporaryDirectory(prefix="lowtide-") as folder:
         # CP-SAT writes text if and only if the name ends in "txt".
         draft = Path(folder) / ("model.pb.txt" if suffix == ".pbtxt" else f"model{suffix}")
@@ -115,6 +137,25 @@ def _described(problem: Offsets, data: OffsetsData) -> str:
     times = f"times {min(b.lower for b in own)} to {max(b.upper for b in own)}"
     pool = f", pool {data.pool!r}" if data.pool else ""
     return f"{data.count} buffer{'s' * (data.count > 1)}, {times}{pool}"
+
+
+def _with_horizon(problem: Makespan) -> MakespanWithin:
+    data = makespan_data(problem)
+    known = solve(problem, "list", time_limit=HORIZON_SECONDS, threads=1).objective
+    return MakespanWithin(data, data.horizon if known is None else known // data.tick)
+
+
+def _write_cumulative(item: MakespanWithin, path: Path) -> None:
+    _write_cpsat(makespan_cpsat.build(item.data, horizon=item.horizon).model, path)
+
+
+def _write_reservoir(item: MakespanWithin, path: Path) -> None:
+    form = makespan_cpsat.RESERVOIR
+    _write_cpsat(makespan_cpsat.build(item.data, horizon=item.horizon, form=form).model, path)
+
+
+def _write_ticks(item: MakespanWithin, path: Path) -> None:
+    _write_milp(makespan_milp.build(item.data, horizon=item.horizon).model, path)
 
 
 def _write_steps(data: PeakData, path: Path) -> None:
@@ -172,5 +213,10 @@ _WRITERS: Mapping[str, Mapping[str, Writer]] = {
         "cpsat": (CPSAT_SUFFIXES, _write_rectangles),
         "cpsat-sections": (CPSAT_SUFFIXES, _write_sections),
         "milp": (MILP_SUFFIXES, _write_orders),
+    },
+    Makespan.name: {
+        "cpsat": (CPSAT_SUFFIXES, _write_cumulative),
+        "cpsat-reservoir": (CPSAT_SUFFIXES, _write_reservoir),
+        "milp": (MILP_SUFFIXES, _write_ticks),
     },
 }

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 
 from ..formulations.makespan_cpsat import CUMULATIVE, RESERVOIR, build, decode
-from ..formulations.makespan_data import MakespanData, makespan_data
-from ..models.errors import UsageError
+from ..formulations.makespan_data import MakespanData, in_ticks, makespan_data
 from ..models.makespan import Makespan
-from .algorithms.makespan.bounds import does_not_fit, raise_bounds
-from .algorithms.makespan.priorities import PRIORITIES
 from .context import Context, Outcome
 from .engines.cpsat import check_options, solve_cpsat
-from .makespan_list import Started, begin, offer_lists
+from .makespan_list import take_first_steps
 
 OPTIONS = ("start",)
 
@@ -39,21 +35,9 @@ def solve_reservoir(problem: Makespan, context: Context) -> Outcome:
 def _solve(problem: Makespan, context: Context, form: str) -> Outcome:
     """Take bounds and list schedules first (option ``start=lists``), or nothing (``none``)."""
     check_options(context.options, OPTIONS)
-    first = context.options.get("start", "lists")
-    if first not in ("lists", "none"):
-        raise UsageError(f"option start: found {first!r}, expected lists or none")
     data = makespan_data(problem)
-    if (witness := does_not_fit(problem, data)) is not None:
-        return Outcome(infeasible=True, detail=witness)
-    if first == "none":
-        raise_bounds(problem, data, context)
-    else:
-        started = begin(problem, context)
-        if isinstance(started, Started):
-            offer_lists(problem, context, started, list(PRIORITIES))
-        elif started.infeasible:
-            return started
-    return Outcome() if context.closed else solve_model(data, context, form)
+    outcome = take_first_steps(problem, context, data)
+    return outcome or solve_model(data, context, form)
 
 
 def solve_model(data: MakespanData, context: Context, form: str = CUMULATIVE) -> Outcome:
@@ -80,8 +64,3 @@ def solve_model(data: MakespanData, context: Context, form: str = CUMULATIVE) ->
         to_objective=lambda ticks: ticks * data.tick,
         own_options=OPTIONS,
     )
-
-
-def in_ticks(data: MakespanData, answer: Sequence[int]) -> list[int]:
-    """Return an answer with its starts in ticks."""
-    return [*(s // data.tick for s in answer[: data.n]), *answer[data.n :]]

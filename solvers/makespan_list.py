@@ -88,6 +88,35 @@ def begin(
     return Started(data=data, shop=shop_of(problem), order=found.order)
 
 
+def take_first_steps(problem: Makespan, context: Context, data: MakespanData) -> Outcome | None:
+    """Take bounds and list schedules, or with option ``start=none`` bounds alone.
+
+    Returns
+    -------
+    Outcome | None
+        How the solve ends, if that is enough; else None.
+
+    Raises
+    ------
+    UsageError
+        If the option says something else.
+    """
+    first = context.options.get("start", "lists")
+    if first not in ("lists", "none"):
+        raise UsageError(f"option start: found {first!r}, expected lists or none")
+    if (witness := does_not_fit(problem, data)) is not None:
+        return Outcome(infeasible=True, detail=witness)
+    if first == "none":
+        raise_bounds(problem, data, context)
+    else:
+        started = begin(problem, context)
+        if isinstance(started, Started):
+            offer_lists(problem, context, started, list(PRIORITIES))
+        elif started.infeasible:
+            return started
+    return Outcome() if context.closed else None
+
+
 def in_sequence(problem: Makespan, order: Sequence[int]) -> Starts:
     """Return the answer that runs the ops one after another, each with the least workspace."""
     starts, now = [0] * len(order), 0

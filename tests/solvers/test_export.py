@@ -21,6 +21,16 @@ ROW = (
 OFFSETS = lt.Offsets(Buffers(buffers=ROW))
 HEIGHT = 70
 
+MAKESPAN = lt.Makespan(lt.load("gen:sp?n=8&seed=1"), processors=2, memory=45)
+FASTEST = 6
+
+VALUES = {
+    "peak": (OPTIMUM, "peak_in_units_of_1_bytes"),
+    "offsets": (HEIGHT // 10, "height_in_units_of_10_bytes"),
+    "makespan": (FASTEST, "makespan_in_ticks_of_1_ns"),
+}
+"""By problem: the optimum, and the name of its models."""
+
 
 @pytest.mark.parametrize(
     ("problem", "method", "row"),
@@ -28,11 +38,12 @@ HEIGHT = 70
         (PROBLEM, "milp", "preserved_since_created"),
         (PROBLEM, "milp-steps", "done_stays_done"),
         (OFFSETS, "milp", "ends_below_height"),
+        (MAKESPAN, "milp", "memory_suffices"),
     ],
 )
 @pytest.mark.parametrize("suffix", [".mps", ".lp"])
 def test_milp_file_solved_by_highs_alone_has_the_optimum(
-    problem: lt.Peak | lt.Offsets, method: str, row: str, suffix: str, tmp_path: Path
+    problem: lt.Peak | lt.Offsets | lt.Makespan, method: str, row: str, suffix: str, tmp_path: Path
 ) -> None:
     import highspy
 
@@ -44,10 +55,10 @@ def test_milp_file_solved_by_highs_alone_has_the_optimum(
     highs.resetGlobalScheduler(True)
     assert highs.readModel(str(path)) == highspy.HighsStatus.kOk
     highs.run()
-    peak = isinstance(problem, lt.Peak)
-    assert highs.getObjectiveValue() == pytest.approx(OPTIMUM if peak else HEIGHT // 10)
+    optimum, name = VALUES[problem.name]
+    assert highs.getObjectiveValue() == pytest.approx(optimum)
     text = path.read_text()
-    assert ("peak_in_units_of_1_bytes" if peak else "height_in_units_of_10_bytes") in text
+    assert name in text
     assert row in text
 
 
@@ -58,11 +69,13 @@ def test_milp_file_solved_by_highs_alone_has_the_optimum(
         (PROBLEM, "cpsat-positions"),
         (OFFSETS, "cpsat"),
         (OFFSETS, "cpsat-sections"),
+        (MAKESPAN, "cpsat"),
+        (MAKESPAN, "cpsat-reservoir"),
     ],
 )
 @pytest.mark.parametrize("suffix", [".pb.txt", ".pbtxt", ".pb"])
 def test_cpsat_file_solved_by_cpsat_alone_has_the_optimum(
-    problem: lt.Peak | lt.Offsets, method: str, suffix: str, tmp_path: Path
+    problem: lt.Peak | lt.Offsets | lt.Makespan, method: str, suffix: str, tmp_path: Path
 ) -> None:
     from google.protobuf import text_format
     from ortools.sat import cp_model_pb2
@@ -75,16 +88,16 @@ def test_cpsat_file_solved_by_cpsat_alone_has_the_optimum(
         proto.ParseFromString(path.read_bytes())
     else:
         text_format.Parse(path.read_text(), proto)
-    peak = isinstance(problem, lt.Peak)
-    assert proto.name == ("peak_in_units_of_1_bytes" if peak else "height_in_units_of_10_bytes")
-    assert {"peak" if peak else "height"} < {v.name for v in proto.variables}
+    optimum, name = VALUES[problem.name]
+    assert proto.name == name
+    assert {"makespan": "C"}.get(problem.name, name.split("_")[0]) in {v.name for v in proto.variables}
     model = CpModel()
     assert model.proto.parse_text_format(text_format.MessageToString(proto))
     solver = CpSolver()
     solver.parameters.catch_sigint_signal = False
     solver.parameters.num_workers = 1
     assert solver.solve(model) == OPTIMAL
-    assert solver.objective_value == (OPTIMUM if peak else HEIGHT // 10)
+    assert solver.objective_value == optimum
 
 
 @pytest.mark.parametrize(
@@ -122,6 +135,11 @@ def test_one_of_several_parts_is_named(tmp_path: Path) -> None:
     assert not path.exists()
     export_model(apart, "milp", path, part=1)
     assert "height_in_units_of_9_bytes" in path.read_text()
+
+
+def test_problem_without_models() -> None:
+    with pytest.raises(lt.UsageError, match="found problem parallel-memory, expected one of peak, offsets"):
+        export_model(lt.ParallelMemory(PROBLEM.graph), "milp", "model.mps")
 
 
 def test_method_without_a_model_of_offsets() -> None:

@@ -14,18 +14,8 @@ from lowtide.models.precedence import precedence
 from lowtide.solvers.algorithms.makespan.bounds import critical_path, load, memory_area
 from lowtide.solvers.algorithms.makespan.layout import shop_of
 from lowtide.solvers.algorithms.makespan.list_kernel import schedule
-from tests.oracles.brute_force import brute_force_peak
-from tests.oracles.brute_makespan import fastest_schedule, live_bytes
-from tests.strategies import random_graph
-
-
-def small_problem(seed: int) -> lt.Makespan:
-    """Return a problem of 4 to 6 ops; its memory is one byte too small to just enough and a few more."""
-    rng = Random(seed)
-    graph = random_graph(rng, min_ops=4, max_ops=6)
-    peak = brute_force_peak(graph)[0]
-    memory = rng.choice([max(0, peak - 1), peak, peak + 1, peak + 3, None])
-    return lt.Makespan(graph, processors=rng.randint(1, 3), memory=memory)
+from tests.makespan_problems import optimum, problem_of_identical
+from tests.oracles.brute_makespan import live_bytes
 
 
 def tight_problem(seed: int) -> tuple[lt.Makespan, tuple[int, ...]]:
@@ -57,8 +47,8 @@ def chunks(start: int) -> range:
 @pytest.mark.parametrize(("method", "options"), [("cpsat", {"start": "none"}), ("auto", {})])
 def test_exact_methods_equal_exhaustive_search(method: str, options: dict[str, str], start: int) -> None:
     for seed in chunks(start):
-        problem = small_problem(seed)
-        best = fastest_schedule(problem.graph, problem.processors, problem.memory)
+        problem = problem_of_identical(seed)
+        best = optimum(problem)
         result = lt.solve(problem, method, threads=1, options=options)
         expected = ("infeasible", None) if best is None else ("optimal", best)
         assert (result.status, result.objective) == expected, f"seed {seed}: {result.detail}"
@@ -67,8 +57,8 @@ def test_exact_methods_equal_exhaustive_search(method: str, options: dict[str, s
 @pytest.mark.parametrize("start", range(1000, 1060, 20))
 def test_reservoir_equals_exhaustive_search(start: int) -> None:
     for seed in chunks(start):
-        problem = small_problem(seed)
-        best = fastest_schedule(problem.graph, problem.processors, problem.memory)
+        problem = problem_of_identical(seed)
+        best = optimum(problem)
         result = lt.solve(problem, "cpsat-reservoir", threads=1, options={"start": "none"})
         expected = ("infeasible", None) if best is None else ("optimal", best)
         assert (result.status, result.objective) == expected, f"seed {seed}: {result.detail}"
@@ -78,8 +68,8 @@ def test_reservoir_equals_exhaustive_search(start: int) -> None:
 def test_heuristics_are_valid_and_never_below_the_optimum(method: str) -> None:
     options = {"moves": "30"} if method == "local-search" else {}
     for seed in range(200, 260):
-        problem = small_problem(seed)
-        best = fastest_schedule(problem.graph, problem.processors, problem.memory)
+        problem = problem_of_identical(seed)
+        best = optimum(problem)
         result = lt.solve(problem, method, threads=1, options=options)
         if best is None:
             assert result.status in ("infeasible", "unknown")
@@ -94,8 +84,8 @@ def test_heuristics_are_valid_and_never_below_the_optimum(method: str) -> None:
 def test_bounds_are_valid_and_each_is_best_somewhere() -> None:
     best_one = set()
     for seed in range(300, 700):
-        problem = small_problem(seed)
-        best = fastest_schedule(problem.graph, problem.processors, problem.memory)
+        problem = problem_of_identical(seed)
+        best = optimum(problem)
         if best is None:
             continue
         data = makespan_data(problem)

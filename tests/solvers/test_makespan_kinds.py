@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
 from random import Random
 
 import numpy as np
@@ -14,46 +14,8 @@ from lowtide.solvers.algorithms.makespan.bounds import critical_path, load, memo
 from lowtide.solvers.algorithms.makespan.layout import shop_of
 from lowtide.solvers.algorithms.makespan.list_kernel import schedule
 from lowtide.solvers.makespan_list import in_sequence
+from tests.makespan_problems import optimum, problem_of_identical, problem_with_kinds
 from tests.oracles.brute_force import brute_force_peak
-from tests.oracles.brute_makespan import fastest_schedule
-from tests.strategies import random_graph
-
-KINDS = ("cpu", "gpu", "npu")
-
-
-def random_modes(rng: Random, kinds: tuple[str, ...]) -> tuple[lt.Mode, ...]:
-    """Return one to three modes, at least one of them for a kind that there is."""
-    modes = []
-    for k in range(rng.choice((1, 1, 2, 2, 3))):
-        allowed = rng.sample(KINDS, rng.randint(0, 2)) if k else rng.sample(kinds, rng.randint(0, 1))
-        modes.append(
-            lt.Mode(
-                duration_ns=rng.randint(1, 6),
-                workspace=rng.choice((0, 0, rng.randint(0, 5))),
-                processors=tuple(sorted(allowed)),
-            )
-        )
-    return tuple(modes)
-
-
-def problem_with_kinds(seed: int) -> lt.Makespan:
-    """Return 3 to 5 ops on one to three kinds; the memory is a byte too small to a few too large, or none."""
-    rng = Random(seed)
-    kinds = tuple(sorted(rng.sample(KINDS, rng.choice((1, 2, 2, 3)))))
-    graph = random_graph(rng, min_ops=3, max_ops=5)
-    graph = replace(graph, ops=tuple(replace(op, modes=random_modes(rng, kinds)) for op in graph.ops))
-    counts = {kind: rng.choice((1, 1, 2)) for kind in kinds}
-    try:
-        problem = lt.Makespan(graph, processors=counts)
-    except lt.InstanceError:  # a kind on which no op can run
-        return problem_with_kinds(seed + 1_000_000)
-    peak = brute_force_peak(problem.relaxed)[0]
-    memory = rng.choice([max(0, peak - 1), peak, peak + 1, peak + 3, None])
-    return replace(problem, memory=memory)
-
-
-def optimum(problem: lt.Makespan) -> int | None:
-    return fastest_schedule(problem.graph, problem.kinds, problem.memory)
 
 
 def chunks(start: int) -> range:
@@ -72,6 +34,24 @@ def test_exact_methods_equal_exhaustive_search(method: str, start: int) -> None:
         result = lt.solve(problem, method, threads=1, options=options)
         expected = ("infeasible", None) if best is None else ("optimal", best)
         assert (result.status, result.objective) == expected, f"seed {seed}: {result.detail}"
+
+
+@pytest.mark.parametrize("start", ["none", "lists"])
+@pytest.mark.parametrize("problem_of", [problem_with_kinds, problem_of_identical])
+def test_milp_equals_exhaustive_search(problem_of: Callable[[int], lt.Makespan], start: str) -> None:
+    for seed in range(700, 730):
+        problem = problem_of(seed)
+        best = optimum(problem)
+        result = lt.solve(problem, "milp", threads=1, options={"start": start})
+        expected = ("infeasible", None) if best is None else ("optimal", best)
+        assert (result.status, result.objective) == expected, f"seed {seed}: {result.detail}"
+
+
+def test_milp_refuses_too_many_ticks() -> None:
+    ops = (lt.Op(name="a", duration_ns=999_983), lt.Op(name="b", duration_ns=999_979))
+    problem = lt.Makespan(lt.Graph(name="two", tensors=(), ops=ops))
+    with pytest.raises(lt.UsageError, match=r"found 2 ops and 1999962 ticks of 1 ns, .* expected at most"):
+        lt.solve(problem, "milp", threads=1, options={"start": "none"})
 
 
 @pytest.mark.parametrize("method", ["list", "local-search"])

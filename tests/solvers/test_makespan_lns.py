@@ -13,8 +13,8 @@ from lowtide.models.errors import UsageError
 from lowtide.solvers.algorithms.makespan.layout import shop_of
 from lowtide.solvers.algorithms.makespan.list_kernel import schedule
 from lowtide.solvers.algorithms.makespan.windows import Rows, cut, improve_by_windows, reschedule
+from tests.makespan_problems import problem_of_identical
 from tests.oracles.brute_makespan import fastest_schedule, live_bytes
-from tests.solvers.test_makespan import small_problem
 from tests.strategies import random_graph
 
 
@@ -85,7 +85,7 @@ def test_search_only_offers_faster_schedules_and_ends_with_the_last() -> None:
 
 def test_never_below_exhaustive_search() -> None:
     for seed in range(40):
-        problem = small_problem(seed)
+        problem = problem_of_identical(seed)
         best = fastest_schedule(problem.graph, problem.count, problem.memory)
         result = lt.solve(problem, "lns", threads=1, options={"windows": "20"})
         if best is None:
