@@ -36,6 +36,7 @@ from .models.result import Result, Status
 from .models.trade_off import TradeOff, TradeOffPoint
 from .models.verify import verify
 from .models.verify_certificate import verify_certificate
+from .solvers.algorithms.peak.series_parallel.dominance import dominant_order
 from .solvers.certify import certify
 from .solvers.certify_parallel import certify_parallel
 from .solvers.certify_placement import certify_placement
@@ -90,6 +91,7 @@ __all__ = [
     "certify",
     "certify_parallel",
     "certify_placement",
+    "dominant_order",
     "load",
     "load_buffers",
     "load_machine",
