@@ -23,8 +23,8 @@ off M.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..models.errors import UsageError
@@ -99,6 +99,27 @@ class RecomputeData:
     def n(self) -> int:
         """The number of ops."""
         return len(self.duration)
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """By value, its units."""
+        return tuple(x.nbytes for x in self.values)
+
+    @cached_property
+    def destroys(self) -> tuple[tuple[int, ...], ...]:
+        """By op, the values that a run of it destroys: the rivals of what it leaves."""
+        return tuple(
+            tuple(sorted({r for u in writes for r in self.values[u].rivals})) for writes in self.writes
+        )
+
+    @cached_property
+    def fresh(self) -> tuple[int, ...]:
+        """By op, the units of a run beyond those of what it reads: what it leaves elsewhere, workspace."""
+        found = []
+        for i in range(self.n):
+            own = {self.values[u].tensor for u in self.reads[i]}
+            found.append(sum(self.sizes[u] for u in self.writes[i] if self.values[u].tensor not in own))
+        return tuple(a + b for a, b in zip(found, self.workspace, strict=True))
 
     @cached_property
     def inputs(self) -> tuple[tuple[int, ...], ...]:
@@ -248,45 +269,81 @@ def levels(data: RecomputeData, runs: Sequence[int]) -> list[int]:
     >>> levels(recompute_data(lt.Recompute(lt.load("catalogue:chain"))), [0, 1, 2])
     [3, 8, 7]
     """
-    values, done = data.values, set[int]()
+    return list(_levels_backwards(data, runs))[::-1]
+
+
+def _levels_backwards(data: RecomputeData, runs: Sequence[int]) -> Iterator[int]:
+    """Yield the units that are needed during each run, the last one first; see `levels`."""
+    done = set[int]()
     for i in runs:
-        if not done.issuperset(data.after[i]):
+        if data.after[i] and not done.issuperset(data.after[i]):
             raise ValueError(f"op {i} runs before an op that must have run")
         done.add(i)
+    values, nbytes = data.values, data.sizes
     needed = [x.final for x in values]
-    stays: list[tuple[list[int], list[int]]] = []  # by run, backwards: operands needed after, needed before
+    level = sum(x.nbytes for x in values if x.final)
     for i in reversed(runs):
-        touched = {*data.reads[i], *data.writes[i], *(r for u in data.writes[i] for r in values[u].rivals)}
-        later = [u for u in touched if needed[u]]
+        during = level + data.workspace[i]
         for u in data.writes[i]:
-            if any(needed[r] for r in values[u].rivals):
+            if needed[u]:
+                needed[u] = False
+                level -= nbytes[u]
+            else:
+                during += nbytes[u]
+        for u in data.destroys[i]:
+            if needed[u]:
                 raise ValueError(f"op {i} destroys a value that is read later")
-            needed[u] = False
         for u in data.reads[i]:
-            needed[u] = True
-        stays.append((later, [u for u in touched if needed[u]]))
+            if not needed[u]:
+                needed[u] = True
+                level += nbytes[u]
+        yield max(level, during) if data.in_place else level + data.fresh[i]
     if any(needed[u] and x.writer is not None for u, x in enumerate(values)):
         raise ValueError("a run reads a value that was not written before")
-    now = sum(x.nbytes for u, x in enumerate(values) if needed[u])
-    found = []
-    for i, (later, before) in zip(runs, reversed(stays), strict=True):
-        after = now + sum(values[u].nbytes for u in later) - sum(values[u].nbytes for u in before)
-        written = {values[u].tensor: values[u].nbytes for u in data.writes[i]}
-        if data.in_place:
-            there = {values[u].tensor for u in later}
-            most = after + sum(size for t, size in written.items() if t not in there)
-        else:
-            there = {values[u].tensor for u in before}
-            most = now + sum(size for t, size in written.items() if t not in there)
-        found.append(max(now, most + data.workspace[i]))
-        now = after
-    return found
+
+
+def reordered(data: RecomputeData, order: Sequence[int]) -> RecomputeData:
+    """Return the data with op `order[k]` as op k; of the problem nothing changes.
+
+    Parameters
+    ----------
+    data
+        See above.
+    order
+        All ops, each after those of which it finds something and those in its `after`.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> from lowtide.formulations.recompute_data import recompute_data, reordered
+    >>> data = recompute_data(lt.Recompute(lt.load("catalogue:diamond")))
+    >>> data.inputs, reordered(data, [0, 2, 1, 3]).duration == data.duration
+    (((), (0,), (0,), (1, 2)), True)
+    """
+    place = {i: k for k, i in enumerate(order)}
+    values = tuple(
+        replace(
+            x,
+            writer=None if x.writer is None else place[x.writer],
+            readers=tuple(sorted(place[i] for i in x.readers)),
+        )
+        for x in data.values
+    )
+    return replace(
+        data,
+        duration=tuple(data.duration[i] for i in order),
+        workspace=tuple(data.workspace[i] for i in order),
+        values=values,
+        reads=tuple(data.reads[i] for i in order),
+        writes=tuple(data.writes[i] for i in order),
+        after=tuple(tuple(sorted(place[a] for a in data.after[i])) for i in order),
+    )
 
 
 def fits(data: RecomputeData, runs: Sequence[int]) -> bool:
     """Return whether every op runs, finds what it reads, and all is within the memory."""
     try:
-        return len(set(runs)) == data.n and max(levels(data, runs)) <= data.memory
+        return len(set(runs)) == data.n and all(x <= data.memory for x in _levels_backwards(data, runs))
     except ValueError:
         return False
 

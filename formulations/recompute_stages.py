@@ -159,8 +159,7 @@ def _sequence(data: RecomputeData, stages: int | None) -> list[tuple[int, int]]:
 
 def _touched(data: RecomputeData, i: int) -> list[int]:
     """Return the values that a run of op i finds, leaves or destroys."""
-    rivals = {r for u in data.writes[i] for r in data.values[u].rivals}
-    return sorted({*data.reads[i], *data.writes[i], *rivals})
+    return sorted({*data.reads[i], *data.writes[i], *data.destroys[i]})
 
 
 class _State:
@@ -194,7 +193,7 @@ class _State:
         for u in data.reads[i]:  # (2)
             self.row([(1, run), (-1, self.there[u])], 0)
         before = {u: self.there[u] for u in _touched(data, i)}
-        destroyed = {r for u in data.writes[i] for r in values[u].rivals}
+        destroyed = data.destroys[i]
         kept = []
         for u, was in before.items():  # (3)
             writes = u in data.writes[i]

@@ -51,8 +51,9 @@ RECOMPUTE_GRAPH_METHODS = (
         name="eviction",
         problem="recompute",
         run=".recompute_graphs:solve_heuristics",
-        summary="segments, and evictions by cost, size and next use; pruned, repeated with random factors",
+        summary="segments, then a search over rules that evict by cost, size and next use",
         source="Kirisame et al., Dynamic Tensor Rematerialization, ICLR 2021, section 3",
+        options=(("moves", "without a better schedule, after which it ends (default 200)"),),
     ),
     Method(
         name="chen-greedy",

@@ -8,13 +8,13 @@ models in stages are none on the problem (`lowtide.formulations.recompute_stages
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from ..formulations.recompute_data import RecomputeData, fits, levels, recompute_data
 from ..models.errors import UsageError
 from ..models.recompute import Compute, Recompute
 from ..models.units import exact_bytes
-from .algorithms.recompute.graph_eviction import RULES, evicting, pruned
+from .algorithms.recompute.graph_eviction import pruned, search
 from .algorithms.recompute.graph_segments import (
     ARTICULATION,
     LINEARIZED,
@@ -28,8 +28,8 @@ from .context import Context, Outcome
 PRUNED_OPS = 400
 """Graphs up to so many ops have the runs of heuristics pruned."""
 
-STALE = 60
-"""Random starts of the eviction rules without a better schedule, after which they end."""
+MOVES = 200
+"""Of the search over rules of eviction without a better schedule, after which it ends."""
 
 
 def begin(problem: Recompute, context: Context) -> RecomputeData:
@@ -56,32 +56,24 @@ def known_runs(context: Context) -> list[int] | None:
 
 
 def offer_heuristics(context: Context, data: RecomputeData, until: Callable[[], bool]) -> None:
-    """Offer what segments and eviction rules find, pruned, then with random factors until they stagnate."""
-    for name, found in _candidates(context, data):
-        if context.closed or until():
-            return
-        if found is None or not fits(data, found):
-            continue
-        value = context.offer(pruned(data, found) if data.n <= PRUNED_OPS else found)
-        context.progress(f"{name}: {value} ns")
+    """Offer what segments, and the search over rules of eviction, find."""
 
+    def stop() -> bool:
+        return context.closed or context.expired or until()
 
-def _candidates(context: Context, data: RecomputeData) -> Iterator[tuple[str, list[int] | None]]:
-    for rule in RULES:
-        yield f"eviction by cost^{rule[0]} / (bytes^{rule[1]} gap^{rule[2]})", evicting(data, rule)
     for kind in (LINEARIZED, ARTICULATION):
         for boundaries in greedy_boundaries(data, gaps(data, kind)):
-            yield f"{len(boundaries)} checkpoints, {kind}", with_boundaries(data, boundaries)
-    stale, k = 0, 0
-    while stale < STALE:
-        best = context.incumbent
-        yield "eviction with random factors", evicting(data, RULES[k % len(RULES)], seed=context.seed + k)
-        k += 1
-        stale = stale + 1 if best == context.incumbent else 0
+            if stop():
+                return
+            runs = with_boundaries(data, boundaries)
+            if fits(data, runs):
+                offer(context, data, pruned(data, runs) if data.n <= PRUNED_OPS else runs)
+    moves = context.option("moves", MOVES)
+    search(data, seed=context.seed, moves=moves, offer=lambda runs: offer(context, data, runs), stop=stop)
 
 
 def solve_heuristics(problem: Recompute, context: Context) -> Outcome:
-    """Offer what segments and eviction rules find.
+    """Offer what segments and the search over rules of eviction find; option ``moves`` as `MOVES`.
 
     Examples
     --------

@@ -10,10 +10,11 @@ reference order until its next reader. a = b = c = 1 is the rule of dynamic tens
 with the time to the next use, which is known here, in place of that since the last one; a = 0 with
 c > 0 evicts like Belady's rule.
 
-`pruned` leaves out what need not run again after all.
+`pruned` leaves out what need not run again after all. `search` multiplies the scores by a factor for each
+value, and changes factors as long as the pruned schedule does not get longer.
 
-Source: Kirisame et al., "Dynamic Tensor Rematerialization" (ICLR 2021), section 3; exponents, the time ahead
-and the pruning are ours.
+Source: Kirisame et al., "Dynamic Tensor Rematerialization" (ICLR 2021), section 3; exponents, the time ahead,
+the pruning and the search are ours.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 
-from ....formulations.recompute_data import RecomputeData, fits
+from ....formulations.recompute_data import RecomputeData, fits, time_of
 
 RULES = ((1, 1, 1), (1, 1, 0), (1, 0, 1), (0, 1, 1), (0, 0, 1), (2, 1, 1), (1, 2, 1), (1, 1, 2))
 """Exponents a, b, c."""
@@ -33,8 +34,8 @@ RULES = ((1, 1, 1), (1, 1, 0), (1, 0, 1), (0, 1, 1), (0, 0, 1), (2, 1, 1), (1, 2
 class _Run:
     """One pass through the ops."""
 
-    def __init__(self, data: RecomputeData, rule: Sequence[float], noise: Callable[[], float]) -> None:
-        self.data, self.rule, self.noise = data, rule, noise
+    def __init__(self, data: RecomputeData, rule: Sequence[float], factors: Sequence[float]) -> None:
+        self.data, self.rule, self.factors = data, rule, factors
         values = data.values
         self.there = {u for u, x in enumerate(values) if x.at_start}
         self.level = sum(values[u].nbytes for u in self.there)
@@ -80,7 +81,7 @@ class _Run:
         """Run an op that finds what it reads, after evictions; False if they do not suffice."""
         data, values = self.data, self.data.values
         reads, writes = set(data.reads[i]), set(data.writes[i])
-        rivals = {r for u in writes for r in values[u].rivals}
+        rivals = set(data.destroys[i])
         if rivals & pinned:
             return False
         if not data.in_place:
@@ -138,7 +139,8 @@ class _Run:
             cost = self._cost(u)
             if cost is None:
                 continue
-            score = a * math.log(cost) - b * math.log(nbytes) - c * math.log(self._gap(u)) + self.noise()
+            score = a * math.log(cost) - b * math.log(nbytes) - c * math.log(self._gap(u))
+            score += self.factors[u]
             if best is None or score < best[0]:
                 best = score, u
         return None if best is None else best[1]
@@ -171,7 +173,9 @@ class _Run:
         return total
 
 
-def evicting(data: RecomputeData, rule: Sequence[float], *, seed: int | None = None) -> list[int] | None:
+def evicting(
+    data: RecomputeData, rule: Sequence[float], factors: Sequence[float] | None = None
+) -> list[int] | None:
     """Return the ops as they run, or None if the rule finds no way.
 
     Parameters
@@ -180,8 +184,8 @@ def evicting(data: RecomputeData, rule: Sequence[float], *, seed: int | None = N
         See `lowtide.formulations.recompute_data`.
     rule
         Exponents a, b, c.
-    seed
-        Of random factors on the scores; None for none.
+    factors
+        By value, the logarithm of a factor on its scores; None for none.
 
     Examples
     --------
@@ -191,8 +195,67 @@ def evicting(data: RecomputeData, rule: Sequence[float], *, seed: int | None = N
     >>> evicting(data, (1, 1, 1))
     [0, 1, 2, 3, 4, 5, 6, 2, 7, 8, 0, 9, 10]
     """
+    return _Run(data, rule, [0.0] * len(data.values) if factors is None else factors).all()
+
+
+def search(
+    data: RecomputeData,
+    *,
+    seed: int,
+    moves: int,
+    offer: Callable[[list[int]], object],
+    stop: Callable[[], bool],
+) -> None:
+    """Offer schedules of ever better factors until `stop`, or so many moves without a better one.
+
+    A move changes the factors of one to four values, or the rule; it stays unless the pruned schedule takes
+    longer.
+
+    Parameters
+    ----------
+    data
+        See `lowtide.formulations.recompute_data`.
+    seed
+        Of the moves.
+    moves
+        Without a better schedule, after which it ends.
+    offer
+        Called with each schedule that is better than all before.
+    stop
+        Asked before each move.
+    """
     rng = random.Random(seed)
-    return _Run(data, rule, (lambda: 0.0) if seed is None else lambda: rng.gauss(0.0, 1.0)).all()
+    movable = [u for u, x in enumerate(data.values) if x.nbytes and x.writer is not None]
+    now: tuple[int, tuple[int, int, int], list[float]] | None = None
+    best, stale, k = math.inf, 0, 0
+    while movable and stale < moves and not stop():
+        if k < len(RULES):
+            rule, factors = RULES[k], [0.0] * len(data.values)
+        elif now is None:
+            rule, factors = rng.choice(RULES), [rng.gauss(0.0, 1.0) for _ in data.values]
+        else:
+            _, rule, last = now
+            factors = list(last)
+            if rng.random() < RULE_CHANGES:
+                rule = rng.choice(RULES)
+            for u in rng.sample(movable, min(rng.randint(1, 4), len(movable))):
+                factors[u] = rng.gauss(0.0, 3.0)
+        k += 1
+        stale += 1
+        runs = evicting(data, rule, factors)
+        if runs is None or not fits(data, runs):
+            continue
+        runs = pruned(data, runs)
+        time = time_of(data, runs)
+        if now is None or time <= now[0]:
+            now = time, rule, factors
+        if time < best:
+            best, stale = time, 0
+            offer(runs)
+
+
+RULE_CHANGES = 0.05
+"""Share of the moves that change the rule."""
 
 
 def pruned(data: RecomputeData, runs: Sequence[int]) -> list[int]:
@@ -200,16 +263,19 @@ def pruned(data: RecomputeData, runs: Sequence[int]) -> list[int]:
 
     The runs must fit.
     """
-    found = list(runs)
-    while True:
-        many = [0] * data.n
-        for i in found:
-            many[i] += 1
-        again = [k for k, i in enumerate(found) if many[i] > 1]
-        for k in sorted(again, key=lambda k: (-data.duration[found[k]], k)):
-            rest = found[:k] + found[k + 1 :]
-            if fits(data, rest):
-                found = rest
-                break
-        else:
-            return found
+    found, many = list(runs), [0] * data.n
+    for i in found:
+        many[i] += 1
+    shorter = True
+    while shorter:
+        shorter = False
+        repeated = [k for k, i in enumerate(found) if many[i] > 1]
+        gone = set[int]()
+        for k in sorted(repeated, key=lambda k: (-data.duration[found[k]], k)):
+            rest = [i for j, i in enumerate(found) if j != k and j not in gone]
+            if many[found[k]] > 1 and fits(data, rest):
+                gone.add(k)
+                many[found[k]] -= 1
+        shorter = bool(gone)
+        found = [i for j, i in enumerate(found) if j not in gone]
+    return found
