@@ -86,6 +86,19 @@ class Context:
     build_seconds: float | None = None
     trace: list[TracePoint] = field(default_factory=list)
 
+    def inner(self, problem: Problem, seconds: float, prefix: str) -> Context:
+        """Return the context of a part of the work: another problem, at most so many seconds, same limits."""
+        return Context(
+            problem=problem,
+            time_limit=None if math.isinf(seconds) else min(seconds, self.remaining()),
+            seed=self.seed,
+            threads=self.threads,
+            memory_limit=self.memory_limit,
+            options=self.options,
+            log=self.log,
+            progress=lambda line: self.progress(f"{prefix}{line}"),
+        )
+
     def elapsed(self) -> float:
         """Return the seconds since the start."""
         return time.perf_counter() - self.started

@@ -1,9 +1,13 @@
-"""`auto` for `makespan`: bounds, list schedules, local search, then CP-SAT for the rest of the time.
+"""`auto` for `makespan`: bounds, list schedules, local search, labels, then CP-SAT for the rest of the time.
+
+A graph is cut where everything meets in one op, into parts that are solved one by one, small ones first; if
+there is one part only, or memory and time for the parts were not enough, the whole:
 
 1. Bounds, and a fallback order within the memory (or the proof that there is no schedule).
 2. Safe list schedules by every priority.
 3. Local search over rankings and fallback orders for a part of the time, or until it stagnates.
-4. CP-SAT with the best schedule as hint and all bounds; where the model is too large, the local search goes
+4. Labels on the sets of started ops (`makespan_labels`), if there are few ops.
+5. CP-SAT with the best schedule as hint and all bounds; where the model is too large, the local search goes
    on.
 
 Large graphs have list schedules and a search in windows of time instead of 2 and 3 (`makespan_lns`).
@@ -11,14 +15,18 @@ Large graphs have list schedules and a search in windows of time instead of 2 an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..formulations.makespan_cpsat import LARGEST_AREA, RESERVOIR
 from ..formulations.makespan_data import makespan_data
 from ..models.makespan import Makespan
 from .algorithms.makespan.local_search import improve
 from .algorithms.makespan.priorities import MIXES, PRIORITIES, mixed, ranks
+from .algorithms.makespan.series import Part, in_series, joined
 from .context import Context, Outcome
 from .engines.cpsat import check_options
 from .makespan_cpsat import solve_model
+from .makespan_labels import has_labels, set_labels
 from .makespan_list import Started, begin, offer_lists
 from .makespan_lns import improve_large
 
@@ -34,6 +42,12 @@ STAGNATION = 300
 SEARCHED = 0.4
 """Part of the time for the local search before CP-SAT: with little memory it finds the better schedules."""
 
+GLANCE = 0.03
+"""The same before the labels, which find better ones."""
+
+LABELLED = 0.7
+"""Part of the time that is left for the labels."""
+
 
 def solve_auto(problem: Makespan, context: Context) -> Outcome:
     """Stop as soon as the bound meets the incumbent.
@@ -46,6 +60,49 @@ def solve_auto(problem: Makespan, context: Context) -> Outcome:
     <Status.OPTIMAL: 'optimal'>
     """
     check_options(context.options)
+    parts = in_series(problem)
+    return _solve_whole(problem, context) if len(parts) == 1 else _solve_parts(problem, parts, context)
+
+
+def _solve_parts(problem: Makespan, parts: Sequence[Part], context: Context) -> Outcome:
+    """Solve the parts, small ones first, each in its share of the time that is left; join them."""
+    started = begin(problem, context)
+    if isinstance(started, Outcome):
+        return started
+    offer_lists(problem, context, started, PRIORITIES)
+    if context.closed or context.expired:
+        return Outcome(reason=None if context.closed else "time")
+    answers = [_restricted(part, context.answer) for part in parts]
+    bounds = [0] * len(parts)
+    order = sorted(range(len(parts)), key=lambda k: (len(parts[k].problem.graph.ops), k))
+    outcome = Outcome()
+    for place, k in enumerate(order):
+        left = sum(len(parts[x].problem.graph.ops) for x in order[place:])
+        share = len(parts[k].problem.graph.ops) / left
+        inner = context.inner(
+            parts[k].problem, share * context.remaining(), f"part {place + 1} of {len(parts)}: "
+        )
+        inner.offer(answers[k])
+        last = _solve_whole(parts[k].problem, inner)
+        assert inner.answer is not None
+        answers[k], bounds[k] = inner.answer, inner.bound or 0
+        context.offer(joined(parts, answers))
+        if last.infeasible or last.reason in ("interrupted", "memory"):
+            return last
+        if not inner.closed:
+            outcome = last
+    context.raise_bound(sum(bounds), kind="parts in series")
+    return Outcome() if context.closed else outcome
+
+
+def _restricted(part: Part, answer: Sequence[int]) -> tuple[int, ...]:
+    """Return the starts of the ops of a part, from when the part before has ended."""
+    some = answer[part.first : part.end]
+    begin = min(some)
+    return tuple(s - begin for s in some)
+
+
+def _solve_whole(problem: Makespan, context: Context) -> Outcome:
     half = context.elapsed() + context.remaining() / 2
     started = begin(problem, context, lambda: context.elapsed() >= half)
     if isinstance(started, Outcome):
@@ -63,8 +120,14 @@ def solve_auto(problem: Makespan, context: Context) -> Outcome:
     if data.n >= LARGE and problem.identical:
         improve_large(problem, context, started)
     else:
+        labels = has_labels(problem, data)
         moves = STAGNATION * data.n if small else None
-        search(problem, context, started, part=SEARCHED if small else 1.0, moves=moves)
+        part = GLANCE if labels else SEARCHED if small else 1.0
+        search(problem, context, started, part=part, moves=moves)
+        if labels and not context.closed:
+            ended = set_labels(data, context, LABELLED * context.remaining())
+            if ended.reason in ("interrupted", "memory"):
+                return ended
     if context.closed:
         return Outcome()
     if not small:

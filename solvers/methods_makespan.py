@@ -14,7 +14,7 @@ MAKESPAN_METHODS = (
         name="auto",
         problem="makespan",
         run=".makespan_auto:solve_auto",
-        summary="bounds, list schedules, local search, then CP-SAT with the best schedule as hint",
+        summary="bounds, list schedules, local search, label setting, then CP-SAT with what they find",
         exact=True,
         engine="cpsat",
     ),
@@ -45,6 +45,13 @@ MAKESPAN_METHODS = (
         source="Pritsker, Watters 1968; Christofides, Alvarez-Valdes, Tamarit 1987",
         options=(*_START, PYOMO_SOLVER),
         engine="highs",
+    ),
+    Method(
+        name="label-setting",
+        problem="makespan",
+        run=".makespan_labels:solve_labels",
+        summary="labels on the sets of started ops, dominance, bounds, beams that widen (up to 62 ops)",
+        exact=True,
     ),
     Method(
         name="list",

@@ -41,14 +41,7 @@ def find_fallback(problem: Makespan, context: Context, expired: Callable[[], boo
     if problem.memory is None:
         return Fallback(tuple(range(len(graph.ops))), 0)
     peak = Peak(graph)
-    inner = Context(
-        problem=peak,
-        time_limit=None if context.time_limit is None else context.remaining(),
-        seed=context.seed,
-        threads=context.threads,
-        memory_limit=context.memory_limit,
-        progress=lambda line: context.progress(f"fallback order: {line}"),
-    )
+    inner = context.inner(peak, context.remaining(), "fallback order: ")
     limit = problem.memory
 
     def enough() -> bool:

@@ -1,0 +1,234 @@
+"""Compiled kernels of `search`: what each label leads to, and which labels others dominate.
+
+A label is a row of arrays: its ideal, its time, the bytes live then, the ops that run and their ends (by
+rising end; -1 and 0 in places that are not used), the label before it and the op that it started.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+COMPARISONS = 400
+"""With so many labels of the same ideal each label is compared at most."""
+
+
+@njit(nogil=True)
+def _areas(shape, prices, started, area, best_behind):  # type: ignore[no-untyped-def]
+    """Write the prices of unstarted ops, and the best bounds from them, by vector and rank of tails.
+
+    ``area[z, r]`` is the price of the unstarted ops among the first r + 1 by falling tail, and
+    ``best_behind[z, r]`` the most of ``area[z, q] + scale * tail`` over the unstarted ops of rank q >= r.
+    """
+    vectors, n = prices.shape
+    scale = shape.numbers[0] << 20
+    for z in range(vectors):
+        total = np.int64(0)
+        for r in range(n):
+            i = shape.by_tail[r]
+            if not started >> i & 1:
+                total += prices[z, i] * shape.duration[i]
+            area[z, r] = total
+        best = np.int64(0)
+        for r in range(n - 1, -1, -1):
+            i = shape.by_tail[r]
+            if not started >> i & 1:
+                best = max(best, area[z, r] + scale * shape.tail[i])
+            best_behind[z, r] = best
+
+
+@njit(cache=True, nogil=True)
+def expand(shape, prices, rank, ideals, labels, below, stop):  # type: ignore[no-untyped-def]
+    """Return the labels that start one op more, apart from those that cannot end before `below`.
+
+    Parameters
+    ----------
+    shape
+        The problem.
+    prices
+        Vectors of prices by row.
+    rank
+        By op: its place by falling tail.
+    ideals
+        Sets, and steps as ``at, by, target``.
+    labels
+        ``ideal, time, live, ops, ends`` of the labels, sorted by ideal.
+    below
+        Makespans of interest are smaller.
+    stop
+        One number: the kernel gives up when it is not 0.
+
+    Returns
+    -------
+    tuple
+        ``ideal, time, live, ops, ends, parent, op, bound, waste`` of the new labels; of these `bound` is the
+        least makespan of any schedule through it, and `waste` the time that processors have been idle.
+    """
+    sets, at, by, target = ideals
+    ideal, time, live, ops, ends = labels
+    n = len(shape.duration)
+    processors, capacity = shape.numbers[0], shape.numbers[1]
+    scale = processors << 20
+    room = np.int64(0)
+    for a in range(len(ideal)):
+        room += at[ideal[a] + 1] - at[ideal[a]]
+    to = np.empty(room, np.int32)
+    new_time, new_live = np.empty(room, np.int64), np.empty(room, np.int64)
+    new_ops, new_ends = np.empty((room, processors), np.int8), np.empty((room, processors), np.int64)
+    parent, started_op = np.empty(room, np.int32), np.empty(room, np.int8)
+    bound, waste = np.empty(room, np.int64), np.empty(room, np.int64)
+    vectors = len(prices)
+    area, best_behind = np.empty((vectors, n), np.int64), np.empty((vectors, n), np.int64)
+    ranks = np.empty(processors, np.int64)
+    count = 0
+    low = 0
+    while low < len(ideal):
+        if stop[0]:
+            break
+        g = ideal[low]
+        high = low
+        while high < len(ideal) and ideal[high] == g:
+            high += 1
+        for step in range(at[g], at[g + 1]):
+            j = by[step]
+            wider = sets[target[step]]
+            _areas(shape, prices, wider, area, best_behind)
+            left, least = np.int64(0), np.int64(0)
+            for i in range(n):
+                if not wider >> i & 1:
+                    left += shape.duration[i]
+                    least = max(least, shape.duration[i] + shape.tail[i])
+            for a in range(low, high):
+                ended = sets[g]
+                running = 0
+                while running < processors and ops[a, running] >= 0:
+                    ended &= ~(np.int64(1) << ops[a, running])
+                    running += 1
+                now, bytes_now, x = time[a], live[a], 0
+                while (
+                    running - x >= processors
+                    or shape.before[j] & ~ended
+                    or (bytes_now + shape.alloc[j] > capacity)
+                ):
+                    if x == running:
+                        break
+                    now = ends[a, x]
+                    while x < running and ends[a, x] == now:
+                        i = ops[a, x]
+                        ended |= np.int64(1) << i
+                        bytes_now -= shape.workspace[i]
+                        for y in range(shape.life_at[i], shape.life_at[i + 1]):
+                            if not shape.life_last[y] & ~ended:
+                                bytes_now -= shape.life_bytes[y]
+                        x += 1
+                if (
+                    running - x >= processors
+                    or shape.before[j] & ~ended
+                    or (bytes_now + shape.alloc[j] > capacity)
+                ):
+                    continue
+                # The ops that still run, and j, by rising end.
+                finish = now + shape.duration[j]
+                k = 0
+                placed = False
+                reach = now + least
+                work = left
+                for y in range(x, running + 1):
+                    if not placed and (y == running or ends[a, y] > finish):
+                        new_ops[count, k], new_ends[count, k] = j, finish
+                        placed = True
+                        k += 1
+                    if y < running:
+                        new_ops[count, k], new_ends[count, k] = ops[a, y], ends[a, y]
+                        k += 1
+                for y in range(k):
+                    i = new_ops[count, y]
+                    reach = max(reach, new_ends[count, y] + shape.tail[i])
+                    work += new_ends[count, y] - now
+                    # by falling tail
+                    z = y
+                    while z > 0 and ranks[z - 1] > rank[i]:
+                        ranks[z] = ranks[z - 1]
+                        z -= 1
+                    ranks[z] = rank[i]
+                for y in range(k, processors):
+                    new_ops[count, y], new_ends[count, y] = -1, 0
+                if reach >= below:
+                    continue
+                for z in range(vectors):
+                    best = best_behind[z, 0]
+                    cost = np.int64(0)
+                    for y in range(k):
+                        i = shape.by_tail[ranks[y]]
+                        rest = np.int64(0)
+                        for q in range(k):
+                            if new_ops[count, q] == i:
+                                rest = new_ends[count, q] - now
+                        cost += prices[z, i] * rest
+                        # It counts for itself and for all thresholds from its rank on.
+                        best = max(best, cost + area[z, ranks[y]] + scale * shape.tail[i])
+                        best = max(best, cost + best_behind[z, ranks[y]])
+                    reach = max(reach, now + -(-best // scale))
+                    if reach >= below:
+                        break
+                if reach >= below:
+                    continue
+                to[count], new_time[count] = target[step], now
+                new_live[count] = bytes_now + shape.alloc[j]
+                parent[count], started_op[count] = a, j
+                bound[count] = reach
+                waste[count] = now * processors + work
+                count += 1
+        low = high
+    return (
+        to[:count], new_time[:count], new_live[:count], new_ops[:count], new_ends[:count],
+        parent[:count], started_op[:count], bound[:count], waste[:count],
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def undominated(order, ideal, time, ops, ends, stop):  # type: ignore[no-untyped-def]
+    """Return which labels no other one dominates.
+
+    Parameters
+    ----------
+    order
+        The labels by ideal, and by rising time in each.
+    ideal, time, ops, ends
+        Of the labels.
+    stop
+        As for `expand`.
+    """
+    count, processors = ops.shape
+    keep = np.zeros(count, np.bool_)
+    kept = np.empty(count, np.int64)
+    top, begin = 0, 0
+    for p in range(count):
+        b = order[p]
+        if p == 0 or ideal[order[p - 1]] != ideal[b]:
+            begin = top
+            if stop[0]:
+                break
+        dominated = False
+        c = top - 1
+        while c >= begin and c >= top - COMPARISONS and not dominated:
+            a = kept[c]
+            dominated = True
+            for x in range(processors):
+                if ops[a, x] < 0:
+                    break
+                if ends[a, x] <= time[b]:
+                    continue
+                later = time[b]
+                for y in range(processors):
+                    if ops[b, y] == ops[a, x]:
+                        later = ends[b, y]
+                if ends[a, x] > later:
+                    dominated = False
+                    break
+            c -= 1
+        if not dominated:
+            kept[top] = b
+            top += 1
+            keep[b] = True
+    return keep

@@ -1,0 +1,221 @@
+"""`label-setting` for `makespan`: exact by labels on the sets of started ops, in beams that widen.
+
+Of up to 62 ops that share identical processors, in the accounting ``coexist``; `auto` cuts larger graphs into
+parts of this size where it can. The mathematics: `.algorithms.makespan.labels`.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..formulations.makespan_data import MakespanData
+from ..models.errors import UsageError
+from ..models.makespan import Makespan
+from .algorithms.makespan.labels.shape import MOST_OPS, Shape, shape_of
+from .algorithms.makespan.priorities import PRIORITIES
+from .context import Context, Outcome
+from .engines.supervise import Supervisor
+from .makespan_list import begin, offer_lists
+
+if TYPE_CHECKING:
+    from ..formulations.offsets_data import Integers
+    from .algorithms.makespan.labels.ideals import Ideals
+
+MOST_IDEALS = 3_000_000
+"""Of the sets of started ops."""
+
+PASSES = (
+    (1000, False),
+    (30_000, True),
+    (10_000, False),
+    (300_000, True),
+    (100_000, False),
+    (1_000_000, False),
+    (3_000_000, False),
+)
+"""Width of each beam, and whether it is a cone."""
+
+COARSE = 10_000
+"""After the beam of this width come passes in coarser time, for bounds."""
+
+COARSE_WIDTH = 200_000
+"""Of their beams."""
+
+STEPS = (5, 10, 20, 40)
+"""Parts of the mean duration that a step is, one pass after the other."""
+
+LABEL_BYTES = 1200
+"""Memory per label of the width, with those that it leads to."""
+
+
+def solve_labels(problem: Makespan, context: Context) -> Outcome:
+    """Solve by labels alone.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> problem = lt.Makespan(lt.load("gen:tasks?n=20&seed=1"), processors=2, memory=80)
+    >>> lt.solve(problem, "label-setting").status
+    <Status.OPTIMAL: 'optimal'>
+    """
+    started = begin(problem, context)
+    if isinstance(started, Outcome):
+        return started
+    offer_lists(problem, context, started, PRIORITIES)
+    if context.closed:
+        return Outcome()
+    if not has_labels(problem, started.data):
+        raise UsageError(
+            f"method label-setting: found {started.data.n} ops, accounting "
+            f"{problem.graph.accounting.value!r}, {len(problem.kinds)} kinds of processors; expected at most "
+            f"{MOST_OPS} ops, 'coexist', identical processors (method auto takes others)"
+        )
+    return set_labels(started.data, context)
+
+
+def has_labels(problem: Makespan, data: MakespanData) -> bool:
+    """Return whether labels are for this problem."""
+    return problem.identical and shape_of(data) is not None
+
+
+def set_labels(data: MakespanData, context: Context, seconds: float | None = None) -> Outcome:
+    """Search from the incumbent, for `seconds` at most; offer what is found, raise the bound."""
+    shape = shape_of(data)
+    assert shape is not None
+    assert context.incumbent is not None
+    limit = context.remaining() if seconds is None else min(seconds, context.remaining())
+    stop = np.zeros(1, dtype=np.int64)
+    run = _Run(data=data, shape=shape, context=context, until=context.elapsed() + limit, stop=stop)
+
+    def end() -> None:
+        stop[0] = 1
+
+    timer = threading.Timer(limit, end) if np.isfinite(limit) else None
+    if timer is not None:
+        timer.daemon = True
+        timer.start()
+    supervisor = Supervisor(context)
+    try:
+        supervisor.run(run.go, end)
+    finally:
+        if timer is not None:
+            timer.cancel()
+    if context.closed:
+        return Outcome()
+    return Outcome(reason=supervisor.reason or ("time" if run.expired() else None), detail=run.detail)
+
+
+@dataclass(kw_only=True)
+class _Run:
+    """One search; `detail` says why it ended without a proof."""
+
+    data: MakespanData
+    shape: Shape
+    context: Context
+    until: float
+    stop: Integers
+    detail: str = ""
+
+    def expired(self) -> bool:
+        return bool(self.stop[0]) or self.context.elapsed() >= self.until
+
+    def go(self) -> None:
+        """Prices, then passes; coarser time in between."""
+        from .algorithms.makespan.labels.ideals import find_ideals
+
+        context = self.context
+        context.progress("sets of started ops")
+        ideals = find_ideals(self.shape, MOST_IDEALS, self.expired)
+        if ideals is None:
+            self.detail = "" if self.expired() else f"more than {MOST_IDEALS} sets of started ops"
+            return
+        context.progress(f"{len(ideals.sets)} sets of started ops")
+        prices = self.prices(ideals)
+        for width, cone in PASSES:
+            if context.closed or self.expired():
+                return
+            if context.memory_limit is not None and width * LABEL_BYTES > context.memory_limit:
+                break
+            context.progress(f"labels, {'cone' if cone else 'beam'} of {width}")
+            if self.one_pass(ideals, prices, width, cone) or context.closed or self.expired():
+                return
+            if width == COARSE and not cone:
+                self.coarse_passes(ideals, prices)
+        self.detail = "wider beams take too much memory"
+
+    def prices(self, ideals: Ideals) -> Integers:
+        """Return vectors of prices; leave their bound."""
+        from .algorithms.makespan.labels.together import find_prices, find_sets, price_bound, uniform_prices
+
+        sets = find_sets(self.shape, ideals, self.expired)
+        if sets is None:
+            return uniform_prices(self.shape)
+        self.context.progress(f"{len(sets)} sets of ops that can run together")
+        prices = find_prices(
+            self.shape, sets, self.context, max(0.1, 0.2 * (self.until - self.context.elapsed()))
+        )
+        bound = price_bound(self.shape, prices) * self.data.tick
+        self.context.raise_bound(bound, kind="ops that can run together")
+        return prices
+
+    def one_pass(self, ideals: Ideals, prices: Integers, width: int, cone: bool) -> bool:
+        """Return whether nothing is faster than the incumbent now."""
+        from .algorithms.makespan.labels.search import search
+
+        context, tick = self.context, self.data.tick
+        assert context.incumbent is not None
+        beam = search(
+            self.shape,
+            ideals,
+            prices,
+            below=-(-context.incumbent // tick),
+            width=width,
+            cone=cone,
+            stop=self.stop,
+            expired=self.expired,
+        )
+        if beam is None:
+            return False
+        if beam.starts is not None:
+            context.offer([s * tick for s in beam.starts])
+        known = context.incumbent
+        least = known if beam.dropped is None else min(known, beam.dropped * tick)
+        context.raise_bound(least, kind="labels")
+        return beam.dropped is None
+
+    def coarse_passes(self, ideals: Ideals, prices: Integers) -> None:
+        """Raise the bound by passes in coarser time, as long as they are complete."""
+        from .algorithms.makespan.labels.search import coarser, search
+
+        context, tick = self.context, self.data.tick
+        mean = int(self.shape.duration.mean())
+        before = self.data.bytes.predecessors
+        for part in STEPS:
+            step = max(1, mean // part)
+            assert context.incumbent is not None
+            limit = -(-context.incumbent // (tick * step))
+            context.progress(f"labels in steps of {step * tick} ns")
+            rough = coarser(self.shape, before, step)
+            beam = search(
+                rough,
+                ideals,
+                prices,
+                below=limit,
+                width=COARSE_WIDTH,
+                stop=self.stop,
+                expired=self.expired,
+            )
+            if beam is None:
+                return
+            least = limit
+            if beam.starts is not None:
+                least = max(s + int(d) for s, d in zip(beam.starts, rough.duration, strict=True))
+            if beam.dropped is not None:
+                least = min(least, beam.dropped)
+            context.raise_bound(min(context.incumbent, least * step * tick), kind="labels in coarser time")
+            if context.closed or beam.dropped is not None:
+                return

@@ -1,0 +1,224 @@
+"""Label setting for makespan: against exhaustive search, its bounds, its beams; parts in series."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import numpy as np
+import pytest
+
+import lowtide as lt
+from lowtide.formulations.makespan_data import MakespanData, makespan_data
+from lowtide.solvers.algorithms.makespan.labels.ideals import Ideals, find_ideals
+from lowtide.solvers.algorithms.makespan.labels.search import Beam, coarser, search
+from lowtide.solvers.algorithms.makespan.labels.shape import Shape, shape_of
+from lowtide.solvers.algorithms.makespan.labels.together import (
+    SCALE,
+    find_prices,
+    find_sets,
+    price_bound,
+    uniform_prices,
+)
+from lowtide.solvers.algorithms.makespan.series import in_series, joined
+from lowtide.solvers.context import Context
+from tests.oracles.brute_force import brute_force_peak
+from tests.oracles.brute_makespan import fastest_schedule, live_bytes
+from tests.strategies import random_graph
+
+
+def small_problem(seed: int, most_ops: int = 6) -> lt.Makespan:
+    """Return a problem with memory from just too little to a few bytes more than the sequential peak."""
+    rng = Random(seed)
+    graph = replace(random_graph(rng, min_ops=4, max_ops=most_ops), accounting=lt.Accounting.COEXIST)
+    peak = brute_force_peak(graph)[0]
+    memory = rng.choice([max(0, peak - 1), peak, peak + 1, peak + 3, None])
+    return lt.Makespan(graph, processors=rng.randint(1, 3), memory=memory)
+
+
+def prepared(problem: lt.Makespan) -> tuple[MakespanData, Shape, Ideals]:
+    data = makespan_data(problem)
+    shape = shape_of(data)
+    assert shape is not None
+    ideals = find_ideals(shape, 10**6, lambda: False)
+    assert ideals is not None
+    return data, shape, ideals
+
+
+def one_pass(shape: Shape, ideals: Ideals, prices: np.ndarray, below: int, width: int, **more: bool) -> Beam:
+    beam = search(
+        shape,
+        ideals,
+        prices,
+        below=below,
+        width=width,
+        stop=np.zeros(1, dtype=np.int64),
+        expired=lambda: False,
+        **more,
+    )
+    assert beam is not None
+    return beam
+
+
+def makespan_of(beam: Beam, shape: Shape) -> int | None:
+    if beam.starts is None:
+        return None
+    return max(s + int(d) for s, d in zip(beam.starts, shape.duration, strict=True))
+
+
+@pytest.mark.parametrize("start", range(0, 80, 20))
+def test_labels_equal_exhaustive_search(start: int) -> None:
+    for seed in range(start, start + 20):
+        problem = small_problem(seed)
+        best = fastest_schedule(problem.graph, problem.count, problem.memory)
+        result = lt.solve(problem, "label-setting", threads=1)
+        expected = ("infeasible", None) if best is None else ("optimal", best)
+        assert (result.status, result.objective) == expected, f"seed {seed}: {result.detail}"
+
+
+def test_passes_without_a_limit_find_the_optimum_and_prune_nothing_that_is_needed() -> None:
+    for seed in range(100, 180):
+        problem = small_problem(seed)
+        best = fastest_schedule(problem.graph, problem.count, problem.memory)
+        if best is None:
+            continue
+        data, shape, ideals = prepared(problem)
+        sets = find_sets(shape, ideals, lambda: False)
+        assert sets is not None
+        prices = find_prices(shape, sets, Context(problem=problem), 10.0)
+        everything = 1 + sum(data.duration)
+        for some in (0 * prices[:1], prices):
+            for below in (everything, best // data.tick + 1):
+                beam = one_pass(shape, ideals, some, below, 10**6)
+                assert makespan_of(beam, shape) == best // data.tick, f"seed {seed}, below {below}"
+                assert beam.dropped is None
+        assert one_pass(shape, ideals, prices, best // data.tick, 10**6) == Beam(starts=None, dropped=None)
+
+
+def test_narrow_beams_and_cones_bound_from_below_and_their_schedules_are_valid() -> None:
+    narrow = 0
+    for seed in range(200, 280):
+        problem = small_problem(seed)
+        best = fastest_schedule(problem.graph, problem.count, problem.memory)
+        if best is None:
+            continue
+        data, shape, ideals = prepared(problem)
+        for cone in (False, True):
+            beam = one_pass(shape, ideals, uniform_prices(shape), 1 + sum(data.duration), 1, cone=cone)
+            assert beam.starts is not None
+            judged = problem.judge([s * data.tick for s in beam.starts])
+            assert judged.objective is not None
+            assert judged.objective >= best
+            assert beam.dropped is None or min(judged.objective, beam.dropped * data.tick) <= best
+            narrow += beam.dropped is not None
+    assert narrow > 40
+
+
+def test_the_price_bound_is_one_and_above_the_load_bound_somewhere() -> None:
+    above = 0
+    for seed in range(300, 380):
+        problem = small_problem(seed)
+        best = fastest_schedule(problem.graph, problem.count, problem.memory)
+        if best is None:
+            continue
+        data, shape, ideals = prepared(problem)
+        sets = find_sets(shape, ideals, lambda: False)
+        assert sets is not None
+        prices = find_prices(shape, sets, Context(problem=problem), 10.0)
+        member = (sets[:, None] >> np.arange(data.n)) & 1
+        assert (member @ prices.T).max() <= SCALE * problem.count
+        assert price_bound(shape, prices) * data.tick <= best, f"seed {seed}"
+        above += price_bound(shape, prices) > price_bound(shape, uniform_prices(shape))
+    assert above > 5
+
+
+def test_whatever_runs_together_in_an_optimal_schedule_lies_in_one_of_the_sets() -> None:
+    """The started ops of a schedule are among the ideals, and the running ones in a set."""
+    for seed in range(400, 440):
+        problem = small_problem(seed)
+        result = lt.solve(problem, "cpsat", threads=1)
+        if result.plan is None:
+            continue
+        _, shape, ideals = prepared(problem)
+        sets = find_sets(shape, ideals, lambda: False)
+        assert sets is not None
+        ideal_sets = set(ideals.sets.tolist())
+        for now in sorted({run.start for run in result.plan.runs}):
+            running = sum(1 << run.op for run in result.plan.runs if run.start <= now < run.end)
+            started = sum(1 << run.op for run in result.plan.runs if run.start <= now)
+            assert started in ideal_sets
+            assert any(running & ~s == 0 for s in sets.tolist()), f"seed {seed}, at {now}"
+
+
+def test_ideals_are_those_within_the_memory_that_can_be_completed() -> None:
+    for seed in range(500, 530):
+        problem = small_problem(seed, most_ops=5)
+        if problem.memory is None:
+            continue
+        data, _shape, ideals = prepared(problem)
+        edges = data.bytes.predecessors
+
+        def paths(done: frozenset[int], n: int = data.n, edges=edges, problem=problem) -> set[frozenset[int]]:  # type: ignore[no-untyped-def]
+            if len(done) == n:
+                return {done}
+            found = set[frozenset[int]]()
+            for i in set(range(n)) - done:
+                more = done | {i}
+                if set(edges[i]) <= done and live_bytes(problem.graph, more, done) <= problem.memory:
+                    found |= paths(more)
+            return found | {done} if found else set()
+
+        expected = {sum(1 << i for i in some) for some in paths(frozenset())}
+        assert set(ideals.sets.tolist()) == expected
+
+
+def test_coarser_time_is_a_bound() -> None:
+    for seed in range(600, 660):
+        rng = Random(seed)
+        problem = small_problem(seed)
+        slow = tuple(replace(op, duration_ns=rng.randint(1, 40)) for op in problem.graph.ops)
+        problem = replace(problem, graph=replace(problem.graph, ops=slow))
+        best = fastest_schedule(problem.graph, problem.count, problem.memory)
+        if best is None:
+            continue
+        data, shape, ideals = prepared(problem)
+        step = rng.randint(2, 9)
+        rough = coarser(shape, data.bytes.predecessors, step)
+        found = makespan_of(one_pass(rough, ideals, uniform_prices(rough), 10**6, 10**6), rough)
+        assert found is not None
+        assert found * step * data.tick <= best
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_parts_in_series_have_the_optimum_of_the_whole(seed: int) -> None:
+    shape = ["inception", "forkjoin"][seed % 2]
+    graph = lt.load(f"gen:tasks?shape={shape}&n=16&processors=2&seed={seed}")
+    least = lt.solve(lt.Peak(graph), threads=1).objective
+    assert least is not None
+    problem = lt.Makespan(graph, processors=2, memory=least + seed)
+    parts = in_series(problem)
+    assert [part.first for part in parts[1:]] == [part.end for part in parts[:-1]]
+    answers = []
+    for part in parts:
+        result = lt.solve(part.problem, "label-setting", threads=1)
+        assert result.plan is not None
+        answers.append(part.problem.read(result.plan))
+    whole = lt.solve(problem, "label-setting", threads=1)
+    assert whole.status == "optimal"
+    together = problem.judge(joined(parts, answers))
+    assert together.objective == whole.objective
+    assert together.verification.valid
+    assert lt.solve(problem, threads=1).bound == whole.objective
+
+
+def test_graphs_that_meet_in_no_op_and_replace_are_not_cut() -> None:
+    graph = lt.load("gen:tasks?shape=inception&n=40&processors=2&seed=3")
+    assert len(in_series(lt.Makespan(graph, 2))) == 3
+    assert len(in_series(lt.Makespan(replace(graph, accounting=lt.Accounting.REPLACE), 2))) == 1
+    assert len(in_series(lt.Makespan(lt.load("gen:tasks?shape=layered&n=20"), 2))) == 1
+
+
+def test_label_setting_refuses_what_it_is_not_for() -> None:
+    graph = lt.load("gen:tasks?shape=layered&n=80")
+    with pytest.raises(lt.UsageError, match="at most 62 ops"):
+        lt.solve(lt.Makespan(graph, 2), "label-setting", threads=1)
