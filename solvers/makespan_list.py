@@ -11,6 +11,7 @@ from ..formulations.makespan_data import MakespanData, makespan_data
 from ..models.errors import UsageError
 from ..models.makespan import Makespan, Starts
 from .algorithms.makespan.bounds import does_not_fit, raise_bounds, sequential_peak_counts
+from .algorithms.makespan.chained_efforts import chained_efforts
 from .algorithms.makespan.fallback import find_fallback
 from .algorithms.makespan.layout import Shop, shop_of
 from .algorithms.makespan.priorities import PRIORITIES, ranks
@@ -71,6 +72,8 @@ def begin(
     if (witness := does_not_fit(problem, data)) is not None:
         return Outcome(infeasible=True, detail=witness)
     raise_bounds(problem, data, context)
+    if not context.closed:
+        context.raise_bound(chained_efforts(data) * data.tick, kind="chained efforts")
     found = find_fallback(problem, context, expired or (lambda: context.expired))
     if found.order is None:
         assert problem.memory is not None
