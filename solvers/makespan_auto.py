@@ -109,7 +109,7 @@ def _solve_whole(problem: Makespan, context: Context) -> Outcome:
         if started.infeasible:
             return started
         data = makespan_data(problem)
-        small = _is_small(data.n, data.memory, sum(data.duration))
+        small = _is_small(data.n, data.memory, data.horizon)
         return solve_model(data, context, RESERVOIR) if small else started
     offer_lists(problem, context, started, PRIORITIES)
     if context.closed or context.expired:

@@ -128,6 +128,8 @@ FAMILIES: dict[str, Family] = {
         processors=Parameter(2, "processors of the average load", least=1, most=1000),
         sigma=Parameter(0.5, "of the logarithms of the durations", most=5),
         workspace=Parameter(0, "workspaces are 0 to this, in bytes", least=0),
+        gpu=Parameter(0, "percent of the tasks that also run on kind gpu, not on cpu alone", most=100),
+        speedup=Parameter(4.0, "median factor by which it is faster", least=0.01, most=1000),
         seed=SEED,
         data=DATA,
         **SIZES,

@@ -16,6 +16,11 @@ Durations are ``1000 * exp(sigma * Z)`` ns, Z standard normal, rounded, at least
   differences fitted together, a background model made and taken off each projection, then a table,
   the sum and further steps in a row.
 * ``tree``: random in-trees of at most four operands.
+
+With ``gpu`` the tasks are for processors of two kinds: each has a mode for kind ``cpu``, of its duration
+and workspace, and so many percent of them also one for kind ``gpu``, in which they are faster by a factor
+of median ``speedup`` (some are slower), with workspaces drawn anew. Durations for the critical path are
+those of ``cpu``.
 """
 
 from __future__ import annotations
@@ -26,7 +31,7 @@ from dataclasses import replace
 from itertools import combinations, pairwise
 
 from ...models.errors import InstanceError
-from ...models.graph import Graph
+from ...models.graph import Graph, Mode
 from .builder import from_successors
 from .layered import layer_arcs
 from .trees import intree_arcs
@@ -52,10 +57,12 @@ def tasks(
     data: str,
     sizes: str,
     largest: int,
+    gpu: int = 0,
+    speedup: float = 4.0,
 ) -> Graph:
     """Return `n` ops whose critical path is between half and all of the average load of `processors`.
 
-    Workspaces are uniform on ``0..workspace`` bytes.
+    Workspaces are uniform on ``0..workspace`` bytes; factors are lognormal, of the same `sigma` as durations.
 
     Raises
     ------
@@ -67,6 +74,8 @@ def tasks(
     >>> from lowtide.instances import load
     >>> load("gen:tasks?shape=inception&processors=4")
     Graph('tasks?shape=inception&processors=4', 50 ops, 50 tensors)
+    >>> [mode.processors for mode in load("gen:tasks?gpu=100").ops[0].modes]
+    [('cpu',), ('gpu',)]
     """
     rng = random.Random(seed)
     for _ in range(DRAWS):
@@ -82,13 +91,25 @@ def tasks(
             "more ops or other processors"
         )
     graph = from_successors(successors, rng, data=data, sizes=sizes, largest=largest)
-    return replace(
+    graph = replace(
         graph,
         ops=tuple(
             replace(op, duration_ns=duration, workspace=rng.randint(0, workspace) if workspace else 0)
             for op, duration in zip(graph.ops, durations, strict=True)
         ),
     )
+    if not gpu:
+        return graph
+    fast = set(rng.sample(range(n), max(1, n * gpu // 100)))
+    ops = []
+    for i, op in enumerate(graph.ops):
+        modes = [Mode(duration_ns=op.duration_ns, workspace=op.workspace, processors=("cpu",))]
+        if i in fast:
+            shorter = max(1, round(op.duration_ns / (speedup * rng.lognormvariate(0, sigma))))
+            held = rng.randint(0, workspace) if workspace else 0
+            modes.append(Mode(duration_ns=shorter, workspace=held, processors=("gpu",)))
+        ops.append(replace(op, modes=tuple(modes)))
+    return replace(graph, ops=tuple(ops))
 
 
 def critical_path(successors: Sequence[Sequence[int]], durations: Sequence[int]) -> int:

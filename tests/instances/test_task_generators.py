@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from random import Random
-from statistics import fmean, stdev
+from statistics import fmean, median, stdev
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +13,7 @@ from lowtide.instances import load
 from lowtide.instances.generators.psplib import project_network
 from lowtide.instances.generators.tasks import SHAPES, tasks
 from lowtide.models.errors import InstanceError
-from lowtide.models.graph import Graph
+from lowtide.models.graph import Graph, Mode
 
 MANY = settings(max_examples=60, deadline=None, derandomize=True)
 SEEDS = st.integers(0, 10**6)
@@ -98,6 +98,21 @@ def test_durations_are_lognormal_about_their_median() -> None:
 def test_workspaces() -> None:
     assert {op.workspace for op in load("gen:tasks").ops} == {0}
     assert {op.workspace for op in load("gen:tasks?workspace=2&n=100").ops} == {0, 1, 2}
+
+
+def test_some_tasks_also_run_on_a_gpu() -> None:
+    plain, both = load("gen:tasks?workspace=9&seed=3"), load("gen:tasks?workspace=9&seed=3&gpu=60&speedup=3")
+    assert [op.modes for op in plain.ops] == [()] * 50
+    assert [(op.reads, op.writes) for op in both.ops] == [(op.reads, op.writes) for op in plain.ops]
+    assert [op.modes[0] for op in both.ops] == [
+        Mode(duration_ns=op.duration_ns, workspace=op.workspace, processors=("cpu",)) for op in plain.ops
+    ]
+    fast = [op.modes for op in both.ops if len(op.modes) == 2]
+    assert len(fast) == 30
+    assert all(mode.processors == ("gpu",) and mode.workspace <= 9 for _, mode in fast)
+    factors = [cpu.duration_ns / gpu.duration_ns for cpu, gpu in fast]
+    assert 2 < median(factors) < 4.5
+    assert load("gen:tasks?workspace=9&seed=3&gpu=60&speedup=3") == both
 
 
 def test_too_little_parallelism_is_said() -> None:
