@@ -42,6 +42,36 @@ def write_with_edges(result: Result, path: str) -> None:
     write_graph(apply_edges(result.graph, result.edges), path)
 
 
+def read_edges(path: str) -> object:
+    """Return what a file says of edges: a plan, a graph, or the pairs of a certificate or run record.
+
+    Raises
+    ------
+    InstanceError
+        If it is something else, or not exactly of its format.
+    """
+    from ..instances import decode_certificate, load, read_plan
+    from ..instances.strict_json import is_pair_list, parse_json, read_bytes, show
+    from ..models.errors import InstanceError
+    from ..models.flow_proof import ParallelSetting
+
+    content = read_bytes(path)
+    data = parse_json(content, path)
+    kind = data.get("format") if isinstance(data, dict) else None
+    if kind == "lowtide/graph":
+        return load(path)
+    if kind == "lowtide/plan":
+        return read_plan(path)
+    if kind == "lowtide/certificate":
+        setting = decode_certificate(content, path).setting
+        if isinstance(setting, ParallelSetting):
+            return setting.edges
+    elif kind is None and isinstance(data, dict) and is_pair_list(data.get("edges")):
+        return data["edges"]
+    expected = "a plan, a graph, a certificate of parallel-memory or a run record with edges"
+    raise InstanceError(f"{path}: found format {show(kind)}, expected {expected}")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Simulated:
     """Peak memory of each simulated run in bytes, before and with the edges; None if there are none."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from . import sweep_memory
 from .certificates import LIMIT, certificate_line, with_certificate
 from .output import emit_json, emit_pairs, note
-from .parallel import PARALLEL, parallel_rows, simulated, write_with_edges
+from .parallel import PARALLEL, parallel_rows, read_edges, simulated, write_with_edges
 from .parser import SPEC_HELP, add_verb, key_value, processors, seconds_or_none, size, unique, whole_number
 from .progress import Progress
 from .recompute import recompute_rows
@@ -136,7 +136,12 @@ def add_parser(subparsers: Subparsers) -> None:
         "--threads", type=whole_number(1), metavar="N", help="default: the cores this process may use"
     )
     parser.add_argument("--memory-limit", type=size, metavar="SIZE", help="for the solver, such as 4GiB")
-    parser.add_argument("--hint", metavar="PLAN", help="start from this plan (verified first)")
+    parser.add_argument(
+        "--hint",
+        metavar="PLAN",
+        help="start from this plan (verified first); memory-edges: a plan, a graph with edges, a certificate "
+        "or a run record",
+    )
     parser.add_argument(
         "--plan", metavar="FILE", help="write the plan or the allocation, .json(.gz); allocations also .csv"
     )
@@ -222,8 +227,12 @@ def run(args: argparse.Namespace) -> int:
     if sweeps:
         assert isinstance(problem, Makespan)
         return sweep_memory.run(args, problem, options)
-    known = None if args.hint is None else read_answer(args.hint)
-    hint = known.offsets if isinstance(known, Allocation) else known
+    hint: object = None
+    if args.hint is not None and args.problem == "memory-edges":
+        hint = read_edges(args.hint)
+    elif args.hint is not None:
+        known = read_answer(args.hint)
+        hint = known.offsets if isinstance(known, Allocation) else known
     loaded = time.perf_counter() - started
     with Progress(quiet=args.quiet, always=args.progress, unit=problem.unit) as progress:
         result = solve(

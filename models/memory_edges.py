@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from .edges_of import edges_of
 from .errors import InstanceError
 from .flow_proof import FlowProof
 from .graph import Graph
@@ -84,13 +85,15 @@ class MemoryEdges:
     def read(self, item: object) -> Edges:
         """Return edges with their flow; the verifier looks at them in `judge`.
 
+        What `lowtide.models.edges_of.edges_of` takes has no flow: then the proof has no case.
+
         Raises
         ------
         InstanceError
             If it is something else, or the edges dangle or close a cycle.
         """
         if not isinstance(item, Edges):
-            raise InstanceError(f"found {type(item).__name__}, expected Edges")
+            item = Edges(edges=edges_of(self.graph, item), flow=FlowProof(cases=()))
         earliest_starts(self.graph, item.edges)
         return item
 

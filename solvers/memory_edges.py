@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from ..models.memory_edges import MemoryEdges, earliest_starts, shortest_mode
+from ..formulations import parallel_cut
+from ..models.memory_edges import Edges, MemoryEdges, earliest_starts, shortest_mode
 from ..models.parallel_memory import most_workspace
-from .algorithms.parallel.adding import edges_by_rule
+from .algorithms.parallel.adding import edges_by_rule, nodes_for
+from .algorithms.parallel.cases import search
 from .context import Context, Outcome
 
 
@@ -51,10 +54,9 @@ def raise_path_bound(problem: MemoryEdges, context: Context) -> None:
 def order_within(problem: MemoryEdges, context: Context) -> tuple[int, ...] | Outcome:
     """Return an order whose sequential peak is within the bound, or that there is none, or none was found.
 
-    The modes with the most workspace count, since a runtime may take any.
+    Quick methods are asked first: any such order will do. The modes with the most workspace count, since a
+    runtime may take any.
     """
-    from dataclasses import replace
-
     from ..models.problem import Peak
     from .solve import solve
 
@@ -62,18 +64,35 @@ def order_within(problem: MemoryEdges, context: Context) -> tuple[int, ...] | Ou
     heaviest = tuple(
         replace(op, workspace=most_workspace(graph, i)[0], modes=()) for i, op in enumerate(graph.ops)
     )
+    heavy = Peak(replace(graph, ops=heaviest))
+    for quick in ("reference", "greedy"):
+        found = solve(heavy, quick, seed=context.seed, threads=1)
+        if found.objective is not None and found.plan is not None and found.objective <= problem.bound:
+            return found.plan.order
     peak = solve(
-        Peak(replace(graph, ops=heaviest)),
+        heavy,
         time_limit=None if context.time_limit is None else max(0.1, context.remaining() / 2),
         seed=context.seed,
         threads=context.threads,
     )
+    if peak.reason == "interrupted":
+        raise KeyboardInterrupt
     if peak.objective is not None and peak.plan is not None and peak.objective <= problem.bound:
         return peak.plan.order
     if peak.bound is not None and peak.bound > problem.bound:
         said = f"one op at a time needs at least {peak.bound} bytes, above the bound {problem.bound}"
         return Outcome(infeasible=True, detail=said)
     return Outcome(reason="time", detail="problem peak found no order within the bound")
+
+
+def with_flow(problem: MemoryEdges, answer: Edges) -> Edges:
+    """Return edges with a flow, if they came without one: the best that a short search finds."""
+    if answer.flow.cases:
+        return answer
+    network = parallel_cut.build(problem.graph, answer.edges)
+    effort = nodes_for(len(problem.graph.ops))
+    found = search(network, problem.processors, target=problem.bound, most_nodes=effort)
+    return replace(answer, flow=found.proof())
 
 
 def offer_rule(problem: MemoryEdges, context: Context, rule: str, order: Sequence[int]) -> Outcome:

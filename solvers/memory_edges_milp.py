@@ -8,13 +8,13 @@ from typing import Any
 
 from ..formulations import memory_edges_milp, parallel_cut
 from ..models.errors import UsageError
+from ..models.flow_proof import FlowProof
 from ..models.memory_edges import Edges, MemoryEdges
-from .algorithms.parallel.adding import RULES, nodes_for
-from .algorithms.parallel.cases import search
+from .algorithms.parallel.adding import RULES
 from .context import Context, Outcome
 from .engines import highs, pyomo_solver
 from .engines.memory import refuse_if_too_large
-from .memory_edges import offer_rule, order_within, raise_path_bound
+from .memory_edges import offer_rule, order_within, raise_path_bound, with_flow
 from .parallel_flow import largest_cut
 
 _OWN_OPTIONS = ("solver",)
@@ -112,15 +112,8 @@ def solve_auto(problem: MemoryEdges, context: Context) -> Outcome:
 
 def _none_needed(problem: MemoryEdges, context: Context) -> bool:
     """Offer no edges if no schedule exceeds the bound; return whether that was proved."""
-    network = parallel_cut.build(problem.graph)
-    result = search(
-        network,
-        problem.processors,
-        target=problem.bound,
-        most_nodes=nodes_for(len(problem.graph.ops)),
-        expired=lambda: context.expired,
-    )
-    if result.bound > problem.bound:
+    found = with_flow(problem, Edges(edges=(), flow=FlowProof(cases=())))
+    if found.flow.value(problem.processors) > problem.bound:
         return False
-    context.offer(Edges(edges=(), flow=result.proof()))
+    context.offer(found)
     return True

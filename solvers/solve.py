@@ -14,6 +14,7 @@ from typing import Any
 from .._version import __version__
 from ..models.buffers import Buffers
 from ..models.errors import InstanceError, LowtideError, UsageError
+from ..models.memory_edges import MemoryEdges
 from ..models.problem import Problem
 from ..models.result import Result, Status
 from .context import Context, Outcome, available_cores, is_maximized
@@ -51,7 +52,7 @@ def solve(
     memory_limit
         Bytes that a solver may use, as far as the solver obeys.
     hint
-        A known answer (plan, order, offsets): verified, then the first incumbent.
+        A known answer (plan, order, offsets, edges): verified, then the first incumbent.
     options
         Options of the method, or of the solver under it.
     log
@@ -202,6 +203,10 @@ def _check_hint(problem: Problem, hint: object) -> Any:
     """Return the answer that a hint gives, if it verifies."""
     try:
         answer = problem.read(hint)
+        if isinstance(problem, MemoryEdges):
+            from .memory_edges import with_flow
+
+            answer = with_flow(problem, answer)
     except InstanceError as error:
         raise InstanceError(f"hint: {error}") from None
     violations = problem.judge(answer).violations

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+import lowtide as lt
 from tests.commands import answer, lowtide
 
 SPEC = "gen:randwire?n=16&seed=1"
@@ -53,6 +55,30 @@ def test_edges_for_some_processors_and_their_certificate(tmp_path: Path) -> None
     refused = lowtide("verify", "wide.json", "--certificate", "most.json", cwd=tmp_path)
     assert refused.returncode == 2
     assert "expected at most 2" in refused.stderr
+
+
+def test_hints_are_verified_and_kept(tmp_path: Path) -> None:
+    memory = answer("solve", "peak", SPEC, "--plan", "order.json", cwd=tmp_path)["objective"]
+    asked = ("solve", "parallel-memory", SPEC, "--bound", f"{memory + 10}B")
+    files = ("--apply", "new.json", "--certificate", "proof.json", "--plan", "plan.json")
+    done = lowtide(*asked, *files, "--json", cwd=tmp_path)
+    (tmp_path / "record.json").write_text(done.stdout)
+    first = json.loads(done.stdout)
+    for hint in ("new.json", "proof.json", "record.json"):
+        again = answer(*asked, "--method", "max-size", "--hint", hint, cwd=tmp_path)
+        assert again["objective"] <= first["objective"], hint
+        assert again["trace"][0][1] == first["objective"]
+    chain = answer(*asked, "--method", "max-size", "--hint", "order.json", cwd=tmp_path)
+    assert chain["trace"][0][1] == sum(op.duration_ns for op in lt.load(SPEC).ops)
+    for hint in ("new.json", "plan.json", "order.json"):
+        refused = lowtide(
+            "solve", "memory-edges", f"{SPEC}&bound={memory - 1}B", "--hint", hint, cwd=tmp_path
+        )
+        assert refused.returncode == 2
+        assert "the flow proves" in refused.stderr
+    (tmp_path / "other.json").write_text('{"format": "lowtide/buffers"}')
+    refused = lowtide(*asked, "--hint", "other.json", cwd=tmp_path)
+    assert "expected a plan, a graph, a certificate" in refused.stderr
 
 
 def test_people_see_what_runs_and_which_edges(tmp_path: Path) -> None:
