@@ -22,7 +22,7 @@ from fractions import Fraction
 from ..models.errors import UsageError
 from ..models.graph import Accounting, Mode, Op
 from ..models.placement import Placement
-from .placement_data import Link, may_start
+from .placement_data import Link
 
 SECOND = 10**9
 
@@ -307,7 +307,7 @@ def _items(problem: Placement, form: Form, window: int) -> tuple[Item, ...]:
             if role is Role.MADE:
                 contents.append([])
             contents[-1].append((k, role))
-        allowed = may_start(problem, tensor.kind)
+        allowed = problem.may_start(tensor.kind)
         for number, points in enumerate(contents):
             kept = tensor.final and number == len(contents) - 1
             users = tuple(k for k, _ in points if k >= 0)

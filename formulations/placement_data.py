@@ -13,7 +13,6 @@ only, and channels between that tier and outer ones.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..models.errors import UsageError
@@ -177,7 +176,7 @@ def _lives(problem: Placement) -> tuple[Life, ...]:
             accesses = tuple(k for k in reads[t] if born < k and (following is None or k <= following))
             kept = tensor.final and following is None
             if tensor.nbytes and (accesses or kept):
-                allowed = may_start(problem, tensor.kind)
+                allowed = problem.may_start(tensor.kind)
                 lives.append(
                     Life(
                         tensor=t,
@@ -190,14 +189,6 @@ def _lives(problem: Placement) -> tuple[Life, ...]:
                     )
                 )
     return tuple(lives)
-
-
-def may_start(problem: Placement, kind: str) -> Sequence[str]:
-    """Return the tiers where tensors of a kind may be at time 0."""
-    tiers = [t.name for t in problem.machine.tiers]
-    if problem.start is None:
-        return tiers[-1:] if kind == "input" else tiers
-    return problem.start.get(kind, tiers)
 
 
 def _outer(machine: Machine) -> tuple[Outer, ...]:

@@ -21,7 +21,7 @@ from fractions import Fraction
 from ..models.placement import Placement
 from ..models.plan import ByteRange, Copy, Free, Plan, Resident, Run
 from .linear_program import SECOND
-from .placement_data import Life, PlacementData, may_start
+from .placement_data import Life, PlacementData
 from .placement_lanes import Lane
 
 MOST_ROUNDS = 2**12
@@ -203,7 +203,7 @@ def _start(out: _Emission, g: int, part: Part) -> None:
     latency = {c.src: c.latency_ns for c in own.machine.channels if c.dst == device}
     for t, tensor in enumerate(own.graph.tensors):
         if tensor.initial and not tensor.nbytes:
-            allowed = may_start(own, tensor.kind)
+            allowed = own.may_start(tensor.kind)
             tier = device if device in allowed else allowed[0]
             out.start.append(Resident(out.tensor(g, t), tier))
             if tier != device:

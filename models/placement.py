@@ -12,7 +12,7 @@ from typing import ClassVar
 from .errors import InstanceError
 from .graph import KINDS, Graph
 from .machine import Machine
-from .placement_witness import impossible_moment, impossible_op
+from .placement_witness import impossible_moment, impossible_op, impossible_start
 from .plan import Plan
 from .problem import Judgement
 from .verdict import Violation, sorted_violations
@@ -149,8 +149,19 @@ class Placement:
         return False
 
     def impossible(self) -> str | None:
-        """Return why there is no plan at all, if one op or one moment needs more bytes than there are."""
-        return impossible_op(self.graph, self.machine) or impossible_moment(self.graph, self.machine)
+        """Return why there is no plan, if an op, a moment or the start needs more bytes than there are."""
+        return (
+            impossible_op(self.graph, self.machine)
+            or impossible_moment(self.graph, self.machine)
+            or impossible_start(self.graph, self.machine, self.may_start)
+        )
+
+    def may_start(self, kind: str) -> Tiers:
+        """Return the tiers where tensors of a kind may be at time 0."""
+        tiers = tuple(tier.name for tier in self.machine.tiers)
+        if self.start is None:
+            return tiers[-1:] if kind == "input" else tiers
+        return tuple(self.start.get(kind, tiers))
 
     def judge(self, answer: Plan) -> Judgement:
         """Verify the plan, and that it keeps to the reference order and to whole tensors if it must."""

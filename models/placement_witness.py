@@ -1,4 +1,4 @@
-"""Why a placement has no plan at all: one op, or one moment, that needs more bytes than there are.
+"""Why a placement has no plan at all: one op, one moment or the start needs more bytes than there are.
 
 Under the accounting ``coexist`` what an op reads and writes is resident with its workspace while it runs, in
 tiers that its processor uses; under ``replace`` what it reads is there when it starts, what it writes and the
@@ -9,11 +9,16 @@ accesses it, k or a later one, reads it, or if there is none and it is final: th
 in some tier, because nothing makes it anew. So the tensors with content before k, and under ``coexist`` what
 k only writes and its workspace beside them, are in the tiers of the machine at once, and together they need
 no more than all capacities. The same holds at the end. In a periodic plan every iteration is such a run.
+
+At time 0, on any number of processors, an initial tensor has content if the first op in the reference order
+that accesses it reads it, or if there is none and it is final. Each of its bytes is then in a tier where its
+kind may start. So for each set of tiers, the tensors with content that may start in these only fit into them.
 """
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Callable, Collection
+from itertools import combinations, pairwise
 
 from .graph import Accounting, Graph
 from .machine import Machine
@@ -53,6 +58,31 @@ def impossible_moment(graph: Graph, machine: Machine) -> str | None:
                 f"at {where} {needed} bytes are needed then or later, expected at most {most}, the capacity "
                 f"of all tiers of machine {machine.name!r}"
             )
+    return None
+
+
+def impossible_start(
+    graph: Graph, machine: Machine, may_start: Callable[[str], Collection[str]]
+) -> str | None:
+    """Return tiers with more than they hold among what may start in them only."""
+    first: dict[int, int] = {}
+    for k, op in enumerate(graph.ops):
+        for t in (*op.reads, *op.writes):
+            first.setdefault(t, k)
+    bound = []
+    for t, tensor in enumerate(graph.tensors):
+        needed = t in graph.ops[first[t]].reads if t in first else tensor.final
+        if tensor.initial and needed:
+            bound.append((tensor.nbytes, set(may_start(tensor.kind))))
+    for many in range(len(machine.tiers) + 1):
+        for some in combinations(machine.tiers, many):
+            names = [tier.name for tier in some]
+            capacities = [tier.capacity for tier in some]
+            total = sum(nbytes for nbytes, allowed in bound if allowed.issubset(names))
+            most = sum(c for c in capacities if c is not None)
+            if None not in capacities and total > most:
+                where = " or ".join(f"tier {name!r}" for name in names) or "no tier at all"
+                return f"at time 0, {total} bytes must be in {where}, expected at most {most}"
     return None
 
 

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ..formulations.placement_data import may_start
 from ..formulations.placement_prices import Prices, price_bound, window_prices
 from ..formulations.placement_sample_data import Outer, SampleData
 from ..formulations.placement_samples import build, sampled_prices
@@ -219,7 +218,7 @@ def _lives(problem: Placement) -> list[_Life]:
             last = high == len(graph.ops) and tensor.final and not problem.periodic
             if not some:
                 continue
-            tiers = may_start(problem, tensor.kind)
+            tiers = problem.may_start(tensor.kind)
             lives.append(
                 _Life(
                     nbytes=tensor.nbytes,

@@ -7,16 +7,14 @@
 4. If plan and bound are apart, more rounds.
 5. Where a plan has a few ns of stall that come from rounding only, once more with a margin behind each run.
 
-Plans cut tensors into byte ranges, so a problem with whole tensors gets bounds only. Where what must start in
-some tiers does not fit there, the problem is infeasible (`placement_room`). Where everything fits at every
-moment, but so tightly that nothing can move in the given number of rounds, there is no answer.
+Plans cut tensors into byte ranges, so a problem with whole tensors gets bounds only. Where everything fits at
+every moment, but so tightly that nothing can move in the given number of rounds, there is no answer.
 """
 
 from __future__ import annotations
 
 from ..formulations.linear_program import dual_bound
 from ..formulations.placement_data import PlacementData, placement_data
-from ..formulations.placement_room import overfull
 from ..formulations.placement_slots import build, size, window_bound
 from ..formulations.placement_slots_plan import decode
 from ..models.placement import Placement
@@ -53,9 +51,6 @@ def solve_slots(problem: Placement, context: Context) -> Outcome:
     data = placement_data(problem)
     context.raise_bound(data.ideal, kind="sum of durations")
     context.raise_bound(window_bound(data), kind="single ops")
-    witness = overfull(data)
-    if witness is not None:
-        return Outcome(infeasible=True, detail=witness)
     refused = refuse_if_too_large(
         size(data), bytes_per_term=BYTES_PER_TERM, context=context, what="the slot model"
     )

@@ -12,6 +12,7 @@ from lowtide.models.verdict import Verification
 from tests.placement_cases import machine, random_graph, working_set
 
 ANYWHERE = {"input": ("gpu", "host", "ssd")}
+EITHER = {"input": ("gpu", "host")}
 
 
 def two_tiers(device: int, host: int) -> lt.Machine:
@@ -25,7 +26,7 @@ def test_a_moment_needs_what_one_memory_holds_then(seed: int) -> None:
     graph = random_graph(seed)
     (peak,) = lt.verify(graph, lt.Plan.from_order(graph, range(len(graph.ops)))).peaks.values()
     for device in {peak, working_set(graph)}:
-        assert Placement(graph, two_tiers(device, peak - device)).impossible() is None
+        assert Placement(graph, two_tiers(device, peak - device), start=EITHER).impossible() is None
         if device < peak:
             witness = Placement(graph, two_tiers(device, peak - device - 1), periodic=True).impossible()
             assert witness is not None
@@ -88,6 +89,34 @@ def test_replaced_reads_leave_room_for_writes() -> None:
     assert fits.judge(lt.Plan.from_order(graph, (0, 1), fits.machine)).objective == 2
     witness = Placement(graph, lt.Machine.single(capacity=6)).impossible()
     assert "op 1 'b' needs 7 bytes at once, expected at most 6" in str(witness)
+
+
+def test_what_must_start_together_needs_room_together() -> None:
+    """x and y need content at time 0; z is overwritten unread, u is never accessed and not kept."""
+    sizes = {"x": 4, "y": 3, "z": 9, "u": 9}
+    graph = lt.Graph(
+        name="starts",
+        tensors=tuple(
+            lt.Tensor(name=name, nbytes=nbytes, kind="weight" if name == "x" else "state", initial=True)
+            for name, nbytes in sizes.items()
+        ),
+        ops=(lt.Op(name="a", reads=(0, 1)), lt.Op(name="b", writes=(2,))),
+    )
+    anywhere = Placement(graph, two_tiers(9, 3))
+    assert anywhere.impossible() is None
+    weights = replace(anywhere, start={"weight": ("host",)})
+    assert weights.impossible() == "at time 0, 4 bytes must be in tier 'host', expected at most 3"
+    assert replace(weights, machine=two_tiers(9, 4)).impossible() is None
+    both = replace(weights, machine=two_tiers(9, 6), start={"weight": ("host",), "state": ("host",)})
+    assert both.impossible() == "at time 0, 7 bytes must be in tier 'host', expected at most 6"
+    nowhere = replace(anywhere, start={"state": ()})
+    assert nowhere.impossible() == "at time 0, 3 bytes must be in no tier at all, expected at most 0"
+    kept = replace(graph, tensors=(*graph.tensors[:3], replace(graph.tensors[3], final=True)))
+    states = Placement(kept, two_tiers(9, 9), start={"state": ("gpu",)})
+    assert states.impossible() == "at time 0, 12 bytes must be in tier 'gpu', expected at most 9"
+    for method in ("auto", "planner", "belady", "slot-lp"):
+        result = lt.solve(weights, method, threads=1)
+        assert (result.status, result.objective) == ("infeasible", None)
 
 
 def test_the_result_is_infeasible_with_the_witness() -> None:
