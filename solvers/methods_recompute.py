@@ -10,7 +10,8 @@ RECOMPUTE_METHODS = (
         name="auto",
         problem="recompute",
         run=".recompute_auto:solve_auto",
-        summary="everything kept, if that fits",
+        summary="each op once, if that fits; else heuristics, bounds by moments, retention intervals",
+        exact=True,
     ),
     Method(
         name="store-all",

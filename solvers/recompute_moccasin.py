@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import Any
 
-from ..formulations.recompute_data import RecomputeData, fits
+from ..formulations.recompute_data import RecomputeData, reordered
 from ..formulations.recompute_moccasin import build, decode
 from ..models.recompute import Recompute
 from .context import Context, Outcome
 from .engines.cpsat import check_options, solve_cpsat
-from .recompute_graphs import begin, known_runs
+from .recompute_graphs import begin, known_runs, part_of
 from .recompute_stages import finish, prepare, told
 
 OPTIONS = ("copies", "start")
@@ -47,10 +48,32 @@ def solve_moccasin(problem: Recompute, context: Context) -> Outcome:
     return finish(problem, data, context, solve_intervals(problem, data, context, copies))
 
 
-def solve_intervals(problem: Recompute, data: RecomputeData, context: Context, copies: int) -> Outcome:
-    """Solve the model from the best schedule that is known; its bound is none on the problem."""
+def solve_intervals(
+    problem: Recompute,
+    data: RecomputeData,
+    context: Context,
+    copies: int,
+    *,
+    by_first_runs: bool = False,
+    seconds: float = math.inf,
+) -> Outcome:
+    """Solve the model from the best schedule that is known; its bound is none on the problem.
+
+    Parameters
+    ----------
+    copies
+        Most runs of each op.
+    by_first_runs
+        Stages follow the order of the first runs of that schedule instead of the reference order.
+    seconds
+        Time limit.
+    """
     began = time.perf_counter()
-    built = build(data, copies=copies, hint=known_runs(context))
+    known = known_runs(context)
+    order = list(dict.fromkeys(known)) if by_first_runs and known else list(range(data.n))
+    place = {i: k for k, i in enumerate(order)}
+    hint = None if known is None else [place[i] for i in known]
+    built = build(reordered(data, order), copies=copies, hint=hint)
     context.build_seconds = (context.build_seconds or 0.0) + time.perf_counter() - began
     context.progress(f"CP-SAT, retention intervals: built in {context.build_seconds:.2f} s")
     statement = [sum(data.duration)]
@@ -59,11 +82,15 @@ def solve_intervals(problem: Recompute, data: RecomputeData, context: Context, c
         statement[0] = max(statement[0], ticks)
         return problem.least_time
 
-    def read(value: Callable[[Any], int]) -> Any:
-        runs = decode(built, value)
-        assert fits(data, runs)
+    def read(value: Callable[[Any], int]) -> list[int]:
+        runs = [order[k] for k in decode(built, value)]
+        context.offer(runs)
         return runs
 
-    outcome = solve_cpsat(built.model, context, decode=read, to_objective=to_objective, own_options=OPTIONS)
+    own = part_of(context, seconds)
+    own.options = {name: text for name, text in context.options.items() if name not in OPTIONS}
+    outcome = solve_cpsat(built.model, own, decode=read, to_objective=to_objective)
     form = "partitioned stages" if built.complete else f"partitioned stages with at most {copies} copies"
+    if by_first_runs:
+        form += ", by the first runs of a known schedule"
     return told(data, context, outcome, statement[0], form)

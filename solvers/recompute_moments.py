@@ -59,10 +59,19 @@ def with_one_slower_tier(problem: Recompute) -> bool:
     return len(problem.machine.tiers) > 1
 
 
-def raise_bounds(problem: Recompute, data: RecomputeData, context: Context, seconds: float) -> Outcome:
+def raise_bounds(
+    problem: Recompute, data: RecomputeData, context: Context, seconds: float, *, first: int = 0
+) -> Outcome:
     """Raise the bound by one moment, the tightest ones of the reference order first, then by more and more.
 
     Nothing is done where a machine has slower tiers, from which values come back.
+
+    Parameters
+    ----------
+    seconds
+        Time limit.
+    first
+        The least number of moments.
     """
     if with_one_slower_tier(problem):
         return Outcome()
@@ -76,7 +85,7 @@ def raise_bounds(problem: Recompute, data: RecomputeData, context: Context, seco
         sets.append([path[(2 * k + 1) * len(path) // (2 * count)] for k in range(count)])
         count *= 2
     sets.append(path)
-    for moments in sets:
+    for moments in [some for some in sets if len(some) >= first or some is path]:
         left = until - context.elapsed()
         if context.closed or left <= 0:
             break

@@ -1,0 +1,60 @@
+"""`auto` for general graphs: heuristics, bounds, exact models, bounds again.
+
+1. Each op once, if that fits.
+2. Segments, and the search over rules of eviction.
+3. Bounds by moments, from one to as many as the longest path has ops.
+4. Retention intervals (MOCCASIN) in the order of the first runs of the best schedule, from it as hint.
+5. Bounds by all moments for the rest of the time.
+
+It ends as soon as the bound meets the best schedule.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..models.recompute import Recompute
+from .context import Context, Outcome
+from .recompute_graphs import begin, offer_heuristics
+from .recompute_moccasin import COPIES, solve_intervals
+from .recompute_moments import raise_bounds
+
+MOST_OPS = 200
+"""Of graphs that retention intervals are tried for: their model grows with the square of the ops."""
+
+SEARCHED, BOUNDED, MODELLED = 0.2, 0.5, 0.7
+"""Parts of the time until which steps 2, 3 and 4 may take."""
+
+
+def solve_graph(problem: Recompute, context: Context) -> Outcome:
+    """Solve a problem whose ops have one mode each.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> lt.solve(lt.Recompute(lt.load("gen:backprop-chain?l=7"), memory=6), threads=1).status
+    <Status.OPTIMAL: 'optimal'>
+    """
+    data = begin(problem, context)
+    if context.closed:
+        return Outcome()
+    began, whole = context.elapsed(), context.remaining()
+
+    def left(part: float) -> float:
+        return began + part * whole - context.elapsed()
+
+    offer_heuristics(context, data, lambda: left(SEARCHED) <= 0)
+    if context.closed:
+        return Outcome()
+    outcome = raise_bounds(problem, data, context, left(BOUNDED))
+    if outcome.infeasible or context.closed:
+        return outcome
+    if context.expired:
+        return Outcome(reason="time")
+    if data.n <= MOST_OPS:
+        seconds = left(MODELLED)
+        outcome = solve_intervals(problem, data, context, COPIES, by_first_runs=True, seconds=seconds)
+        if context.closed:
+            return outcome
+    bounds = raise_bounds(problem, data, context, math.inf, first=data.n)
+    return bounds if bounds.infeasible else Outcome(reason=bounds.reason, detail=outcome.detail)
