@@ -10,7 +10,8 @@ there is one part only, or memory and time for the parts were not enough, the wh
 5. CP-SAT with the best schedule as hint and all bounds; where the model is too large, the local search goes
    on.
 
-Large graphs have list schedules and a search in windows of time instead of 2 and 3 (`makespan_lns`).
+Large graphs have list schedules and a search in windows of time instead of 2 and 3 (`makespan_lns`), and are
+bounded by their heaviest ops alone (`algorithms.makespan.core`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from collections.abc import Sequence
 
 from ..formulations.makespan_cpsat import LARGEST_AREA, RESERVOIR
 from ..formulations.makespan_data import makespan_data
+from ..models.graph import Accounting
 from ..models.makespan import Makespan
+from .algorithms.makespan.core import core_problem
 from .algorithms.makespan.local_search import improve
 from .algorithms.makespan.priorities import MIXES, PRIORITIES, mixed, ranks
 from .algorithms.makespan.series import Part, in_series, joined
@@ -35,6 +38,12 @@ MOST_OPS = 1500
 
 LARGE = 300
 """From so many ops on windows of time are searched, on identical processors."""
+
+CORE = 0.2
+"""Part of the time for the bounds by cores."""
+
+CORES = (12, 16, 20, 24, 28, 32, 40)
+"""Ops of the cores of large graphs."""
 
 STAGNATION = 300
 """Moves per op of the local search without a better schedule, before CP-SAT."""
@@ -118,6 +127,7 @@ def _solve_whole(problem: Makespan, context: Context) -> Outcome:
     assert context.incumbent is not None
     small = _is_small(data.n, data.memory, context.incumbent // data.tick)
     if data.n >= LARGE and problem.identical:
+        _raise_core_bounds(problem, context)
         improve_large(problem, context, started)
     else:
         labels = has_labels(problem, data)
@@ -133,6 +143,24 @@ def _solve_whole(problem: Makespan, context: Context) -> Outcome:
     if not small:
         return Outcome(reason="time" if context.expired else None, detail="too large for CP-SAT")
     return solve_model(data, context)
+
+
+def _raise_core_bounds(problem: Makespan, context: Context) -> None:
+    """Bound the makespan by those of larger and larger cores, for a part of the time."""
+    if problem.memory is None or problem.graph.accounting is not Accounting.COEXIST:
+        return
+    until = context.elapsed() + CORE * context.remaining()
+    for count in CORES:
+        left = until - context.elapsed()
+        if context.closed or left <= 0:
+            return
+        core = core_problem(problem, count)
+        inner = context.inner(core, left, f"core of {count} ops: ")
+        _solve_whole(core, inner)
+        if inner.bound is not None:
+            context.raise_bound(inner.bound, inner.proof or "exact", kind="core")
+        if not inner.closed:
+            return
 
 
 def solve_local_search(problem: Makespan, context: Context) -> Outcome:
