@@ -13,7 +13,8 @@ Objective. Minimize C subject to
 1. :math:`\sum_a z_{ia} = 1` and :math:`E_i = S_i + \sum_a d_{ia} z_{ia}` for each op with a choice;
 2. :math:`E_i \le S_j` for each direct edge of the precedence; :math:`E_i \le C` for each op without a
    successor;
-3. at any time at most :math:`p_k` ops run in alternatives on kind k;
+3. at any time at most :math:`p_k` ops run in alternatives on kind k, so at most p in all, which helps while
+   kinds are undecided;
 4. :math:`D_l \ge E_i` (``held``) or :math:`D_l \ge S_i` (else) for :math:`i \in A_l`; where :math:`A_l` has
    one op, this is the end itself; a lifetime that is kept ends with C;
 5. at any time the lifetimes and workspaces that are live have at most M - base bytes: either *cumulative*,
@@ -148,8 +149,14 @@ def _precedence(built: MakespanModel) -> None:
 
 
 def _processors(built: MakespanModel) -> None:
-    """Constraint 3: at any time at most p_k ops run on kind k."""
+    """Constraint 3: at any time at most p_k ops run on kind k, and p in all."""
     model = built.model
+    if len(built.data.counts) > 1 and built.data.processors < built.data.n:
+        runs = []
+        for i, some in enumerate(built.data.alternatives):
+            size = model.new_int_var(built.data.duration[i], max(a.duration for a in some), f"W{i}")
+            runs.append(model.new_interval_var(built.start[i], size, built.end[i], f"run {i}"))
+        model.add_cumulative(runs, [1] * len(runs), built.data.processors)
     for kind, count in enumerate(built.data.counts):
         runs = []
         for i, some in enumerate(built.data.alternatives):
