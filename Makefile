@@ -3,18 +3,24 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+JOBS   ?= 2
+# Tests of one file stay in one process, in order: they share fixtures, one of them a Slurm of its own.
+TESTS  := $(BIN)/pytest -q --numprocesses $(JOBS) --dist loadfile
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-all lint bench bench-compilers bench-offsets bench-placement clean
+.PHONY: demo test test-slow test-all lint bench bench-compilers bench-offsets bench-placement clean
 
 demo: $(READY)
 	$(BIN)/lowtide demo
 
 test: $(READY)
-	$(BIN)/pytest -q -m "not slow"
+	$(TESTS) -m "not slow"
+
+test-slow: $(READY)
+	$(TESTS) -m slow
 
 test-all: $(READY)
-	$(BIN)/pytest -q
+	$(TESTS)
 
 lint: $(READY)
 	$(BIN)/ruff check .

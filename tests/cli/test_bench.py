@@ -30,6 +30,8 @@ instances = ["catalogue:diamond", "catalogue:two-branches"]
 methods = ["greedy", "beam"]
 """
 PLANS = Path(__file__).parents[2] / "results" / "plans"
+LARGE = {"offsets", "peak_compilers"}
+"""Plans whose instances take seconds to load."""
 
 
 @pytest.fixture
@@ -235,7 +237,13 @@ def test_terminal_shows_bar_runs_and_time_left(experiment: Path) -> None:
     assert "feasible 2  optimal 2" in text
 
 
-@pytest.mark.parametrize("path", sorted(PLANS.glob("*.toml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if path.stem in LARGE else [])
+        for path in sorted(PLANS.glob("*.toml"))
+    ],
+)
 def test_committed_experiments_can_be_read(path: Path) -> None:
     pytest.importorskip("onnx")
     default = Path(__file__).resolve().parents[3] / "shared" / "data"

@@ -16,7 +16,7 @@ from lowtide.models.graph import Graph
 from tests.oracles.brute_force import brute_force_peak, topological_orders
 from tests.strategies import graphs, random_graph
 
-EXAMPLES = settings(max_examples=150, deadline=None, derandomize=True)
+EXAMPLES = settings(max_examples=100, deadline=None, derandomize=True)
 
 
 @cache

@@ -89,7 +89,7 @@ def test_bad_text_is_one_line_with_its_place(text: str, found: str) -> None:
     assert "\n" not in str(error.value)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_quoting_is_undone_by_parsing(text: str) -> None:
     graph = parse_dot(f"digraph {{ n [k={quoted(text)}] }}", "t.dot")

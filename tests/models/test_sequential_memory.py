@@ -14,7 +14,7 @@ from lowtide.models.precedence import check_order, precedence
 from tests.oracles.brute_force import memory_profile, must_precede, order_peak, topological_orders
 from tests.strategies import graphs
 
-EXAMPLES = settings(max_examples=150, deadline=None, derandomize=True)
+EXAMPLES = settings(max_examples=100, deadline=None, derandomize=True)
 
 
 @EXAMPLES

@@ -95,7 +95,7 @@ def written(value: Any, breaks: list[bool]) -> str:
 
 
 @given(TABLES, st.lists(TABLES, max_size=3), st.lists(st.booleans(), max_size=20))
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 def test_places_are_those_of_the_reader(
     head: dict[str, Any], rows: list[dict[str, Any]], breaks: list[bool]
 ) -> None:

@@ -20,7 +20,7 @@ from lowtide.solvers.algorithms.peak.greedy import greedy_orders
 from tests.oracles.brute_force import brute_force_peak, must_precede
 from tests.strategies import graphs, random_graph
 
-CHECKED = settings(max_examples=120, deadline=None, derandomize=True)
+CHECKED = settings(max_examples=100, deadline=None, derandomize=True)
 
 
 def live_bytes(graph: Graph, done: frozenset[int]) -> int:

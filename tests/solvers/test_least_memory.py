@@ -66,7 +66,7 @@ def is_downset(space: StateSpace, members: np.ndarray) -> bool:
     return all(members[u] for v in range(space.n) if members[v] for u in space.before[v])
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(graphs(max_ops=7))
 def test_minimum_is_that_of_enumeration_and_its_set_is_the_largest(graph: Graph) -> None:
     least, rng = LeastMemory(state_space(graph)), Random(len(graph.ops))

@@ -23,7 +23,7 @@ from lowtide.solvers.algorithms.offsets.placing_kernel import place
 from lowtide.solvers.context import Context
 from tests.oracles.brute_offsets import brute_heights, random_set
 
-SETS = settings(max_examples=150, deadline=None, derandomize=True)
+SETS = settings(max_examples=100, deadline=None, derandomize=True)
 
 
 def faults(buffers: Buffers, data: OffsetsData, offsets: Integers) -> list[str]:

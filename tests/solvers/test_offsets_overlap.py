@@ -17,7 +17,7 @@ from lowtide.solvers.algorithms.offsets.overlap_search import OverlapSearch, des
 from lowtide.solvers.context import Context
 from tests.oracles.brute_offsets import brute_heights, random_set
 
-SETS = settings(max_examples=150, deadline=None, derandomize=True)
+SETS = settings(max_examples=100, deadline=None, derandomize=True)
 
 
 def whole(rng: Random, most: int = 5) -> tuple[Buffers, OffsetsData, int] | None:

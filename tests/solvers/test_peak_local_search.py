@@ -23,7 +23,7 @@ from lowtide.solvers.context import Context
 from tests.oracles.brute_force import brute_force_peak, order_peak
 from tests.strategies import graphs, random_graph
 
-CHECKED = settings(max_examples=150, deadline=None, derandomize=True)
+CHECKED = settings(max_examples=100, deadline=None, derandomize=True)
 
 
 def improved(graph: Graph, runs: int = 4, seed: int = 0) -> Context:

@@ -18,7 +18,7 @@ from lowtide.solvers.context import Context
 from tests.oracles.brute_force import brute_force_peak, memory_profile, order_peak
 from tests.strategies import graphs, random_graph
 
-CHECKED = settings(max_examples=120, deadline=None, derandomize=True)
+CHECKED = settings(max_examples=100, deadline=None, derandomize=True)
 
 
 def in_tree(arity: int, depth: int, rng: Random) -> Graph:

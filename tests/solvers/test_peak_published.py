@@ -19,7 +19,7 @@ from lowtide.solvers.registry import METHODS
 from tests.oracles.brute_force import brute_force_peak, order_peak
 from tests.strategies import graphs, random_graph
 
-CHECKED = settings(max_examples=150, deadline=None, derandomize=True)
+CHECKED = settings(max_examples=100, deadline=None, derandomize=True)
 RULES: dict[str, Callable[[Graph], tuple[int, ...]]] = {
     "inductor-lpmf": inductor.least_peak_first,
     "inductor-dfs": inductor.depth_first,

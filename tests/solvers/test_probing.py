@@ -38,7 +38,7 @@ def obeys(space: StateSpace, order: tuple[int, ...]) -> bool:
     return all(place[u] < place[v] for v in range(space.n) for u in space.before[v])
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(graphs(max_ops=6))
 def test_no_good_order_breaks_a_forced_pair_and_every_refuted_limit_has_no_order(graph: Graph) -> None:
     memory, space = sequential_memory(graph), state_space(graph)
