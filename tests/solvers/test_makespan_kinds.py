@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -160,3 +161,26 @@ def test_hint_is_the_first_incumbent() -> None:
     assert known.objective is not None
     assert again.trace[0].incumbent == known.objective
     assert again.objective == optimum(problem)
+
+
+def test_processors_of_one_kind_are_identical_ones() -> None:
+    for seed in range(800, 820):
+        plain = problem_of_identical(seed)
+        ops = tuple(
+            replace(op, modes=(replace(op.all_modes[0], processors=("cpu",)),)) for op in plain.graph.ops
+        )
+        named = lt.Makespan(replace(plain.graph, ops=ops), {"cpu": plain.count}, plain.memory)
+        assert named.identical
+        found = [lt.solve(problem, "list", threads=1) for problem in (plain, named)]
+        assert found[0].status == found[1].status
+        if found[0].plan is not None:
+            assert plain.read(found[0].plan) == named.read(found[1].plan)
+
+
+def test_kinds_that_all_ops_may_take_are_as_good_as_identical_ones() -> None:
+    for seed in range(800, 830):
+        plain = problem_of_identical(seed)
+        if plain.count > 1:
+            split = replace(plain, processors={"left": 1, "right": plain.count - 1})
+            assert optimum(split) == optimum(plain)
+            assert lt.solve(split, threads=1).objective == optimum(plain)
