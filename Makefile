@@ -8,7 +8,7 @@ JOBS   ?= 2
 TESTS  := $(BIN)/pytest -q --numprocesses $(JOBS) --dist loadfile
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-slow test-all lint bench bench-compilers bench-offsets bench-placement clean
+.PHONY: demo test test-slow test-all lint bench bench-compilers bench-makespan bench-offsets bench-placement clean
 
 demo: $(READY)
 	$(BIN)/lowtide demo
@@ -33,6 +33,9 @@ bench: $(READY)
 
 bench-compilers: $(READY)
 	$(BIN)/python results/reproductions/peak_compilers.py
+
+bench-makespan: $(READY)
+	$(BIN)/python results/reproductions/makespan_tradeoff.py
 
 # MINIMALLOC: the binary, built with -O3 from github.com/google/minimalloc; OMNIMALLOC: a Python that has it.
 bench-offsets: $(READY)

@@ -167,11 +167,10 @@ class _Sweep:
         self.memories.append(smallest)
         if self.reason is not None:
             return
-        if not self._solve_within(None, "fastest without limit"):  # 2
-            return
+        goes_on = self._solve_within(None, "fastest without limit")  # 2
         largest = min(self.schedules, key=lambda s: (s.makespan, s.peak)).peak
         self.memories = sorted({min(smallest, largest), largest})
-        memory: int | None = self.memories[0]
+        memory = self.memories[0] if goes_on else None
         while memory is not None:
             self.memories = sorted({*self.memories, memory})
             number = f"memory {len(self.memories)} of {self.points}"
@@ -186,7 +185,7 @@ class _Sweep:
         given = {f.name: getattr(self.problem, f.name) for f in fields(self.problem)}
         question = _WithTarget(**{**given, "memory": memory}, target=None if known is None else known.bound)
         hint = self.schedules[0].plan if known is None else known.plan
-        left = self.points - len(self.memories) + (memory is None) + 1
+        left = self.points if memory is None else self.points - len(self.memories) + 1
         result = self._solve(question, self.method, left, title, hint=hint, options=self.options)
         if result is None:
             return False

@@ -113,6 +113,21 @@ def test_interrupt_keeps_what_was_found(monkeypatch: pytest.MonkeyPatch, calls: 
     check_against_exhaustive_search(curve, problem)
 
 
+def test_interrupted_solve_leaves_its_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C while the schedule without limit is improved: it is the largest memory of the curve."""
+
+    def interrupt(*arguments: Any, **named: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("lowtide.solvers.makespan_auto.search", interrupt)
+    problem = lt.Makespan(lt.load("gen:tasks?shape=layered&n=30&seed=1"), processors=2)
+    curve = lt.sweep_memory(problem, 4, threads=1, method="local-search")
+    assert curve.reason == "interrupted"
+    assert [result.reason for result in curve.runs] == [None, "interrupted"]
+    assert len(curve.points) == 2
+    assert curve.points[1].makespan < curve.points[0].makespan
+
+
 def test_no_time_is_no_curve() -> None:
     curve = lt.sweep_memory(small_problem(1), time_limit=1e-9)
     assert (curve.reason, curve.points, curve.runs) == ("time", (), ())
