@@ -36,7 +36,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..models.errors import UsageError
-from .makespan_data import MakespanData
+from .makespan_data import MakespanData, model_name
 from .peak_data import Lifetime
 
 CUMULATIVE, RESERVOIR = "cumulative", "reservoir"
@@ -121,11 +121,6 @@ def build(
     if hint is not None:
         _hint(built, hint)
     return built
-
-
-def model_name(data: MakespanData) -> str:
-    """Return the name that models carry into exported files; it says what their objective counts."""
-    return f"makespan_in_ticks_of_{data.tick}_ns"
 
 
 def _one_alternative(built: MakespanModel) -> None:

@@ -83,6 +83,11 @@ class MakespanData:
         return sum(max(a.duration for a in some) for some in self.alternatives)
 
 
+def model_name(data: MakespanData) -> str:
+    """Return the name that models carry into exported files; it says what their objective counts."""
+    return f"makespan_in_ticks_of_{data.tick}_ns"
+
+
 def in_ticks(data: MakespanData, answer: Sequence[int]) -> list[int]:
     """Return an answer to the problem with its starts in ticks."""
     return [*(s // data.tick for s in answer[: data.n]), *answer[data.n :]]

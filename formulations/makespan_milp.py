@@ -45,8 +45,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..models.errors import UsageError
-from .makespan_cpsat import model_name
-from .makespan_data import MakespanData
+from .makespan_data import MakespanData, model_name
 from .milp_terms import linear, silent_pyomo
 from .peak_data import ModelSize
 
