@@ -7,10 +7,7 @@ from hypothesis import given, settings
 
 import lowtide as lt
 from lowtide.models.graph import Graph
-from lowtide.models.memory import sequential_memory
 from lowtide.solvers.algorithms.peak import widening
-from lowtide.solvers.algorithms.peak.beam import beam_pass
-from lowtide.solvers.algorithms.peak.state_space import state_space
 from lowtide.solvers.algorithms.peak.widening import widen
 from lowtide.solvers.context import Context
 from tests.oracles.brute_force import brute_force_peak
@@ -26,25 +23,6 @@ def test_exact_methods_find_the_brute_force_optimum(method: str, graph: Graph) -
     result = lt.solve(lt.Peak(graph), method, threads=1)
     assert result.status is lt.Status.OPTIMAL
     assert result.objective == result.bound == brute_force_peak(graph)[0]
-
-
-@EXAMPLES
-@given(graphs(max_ops=7, min_ops=2))
-def test_exhaustive_passes_settle_every_limit(graph: Graph) -> None:
-    """Within a limit there is an order iff brute force has one; the bound of a failure is proved."""
-    optimum, _ = brute_force_peak(graph)
-    memory = sequential_memory(graph)
-    for backward in (False, True):
-        space = state_space(graph, backward=backward)
-        for limit in range(max(optimum - 3, 0), optimum + 2):
-            found = beam_pass(space, limit, 10**6, exhaustive=True)
-            if limit >= optimum:
-                assert found.order is not None
-                assert memory.peak(found.order) <= limit
-            else:
-                assert found.order is None
-                assert found.bound is not None
-                assert limit < found.bound <= optimum
 
 
 @EXAMPLES
