@@ -5,19 +5,19 @@ of the reasoning. Its size grows with ops times ticks.
 
 Data: see `makespan_data`; H, a number of ticks that some fastest schedule does not exceed.
 
-Sets. Ticks :math:`\tau = 0, \dots, H - 1`. Deaths :math:`k \in K`: the different pairs of a set
-:math:`A_k = A_l` of two or more ops and ``held``, with :math:`b_k` the sum of their :math:`b_l`.
-Alternative a of op i may start from :math:`head_i` to :math:`late_{ia} = H - tail_i - d_{ia}`.
+Sets. Ticks :math:`\tau = 0, \dots, H - 1`. Deaths h: the different pairs of a set :math:`A_h = A_l` of
+two or more ops and ``held``. Alternative a of op i may start from :math:`head_i` to
+:math:`late_{ia} = H - tail_i - d_{ia}`.
 
 Variables. :math:`x_{ia\tau} \in \{0, 1\}`: op i has started in alternative a, at tick :math:`\tau` or
-before; 0 before :math:`head_i`, from :math:`late_{ia}` on as then. :math:`y_{k\tau} \in [0, 1]`: death k
+before; 0 before :math:`head_i`, from :math:`late_{ia}` on as then. :math:`y_{h\tau} \in [0, 1]`: death h
 has happened. :math:`q_\tau \in [0, 1]`: at the beginning of tick :math:`\tau`, all ops have ended. Written
 with them:
 
 * :math:`s_{i\tau} = \sum_a x_{ia\tau}`: op i has started; :math:`f_{i\tau} = \sum_a x_{ia,\tau - d_{ia}}`:
   it has ended;
 * :math:`r_{ia\tau} = x_{ia\tau} - x_{ia,\tau-d_{ia}}`: it runs in alternative a;
-* :math:`g_{l\tau}`: lifetime l is over: :math:`y_{k\tau}`, or of a single op in :math:`A_l` :math:`f_{i\tau}`
+* :math:`g_{l\tau}`: lifetime l is over: :math:`y_{h\tau}`, or of a single op in :math:`A_l` :math:`f_{i\tau}`
   (``held``) or :math:`s_{i\tau}` (else), 0 if it is kept; :math:`s_{F_l \tau}`: it has begun (1 if initial).
 
 Objective. Minimize :math:`H - \sum_\tau q_\tau`, the makespan, subject to
@@ -26,7 +26,7 @@ Objective. Minimize :math:`H - \sum_\tau q_\tau`, the makespan, subject to
 2. :math:`\sum_a x_{ia,late_{ia}} = 1`: each op starts, in one alternative;
 3. :math:`s_{j\tau} \le f_{i\tau}` for each direct edge from i to j: precedence;
 4. :math:`\sum_{i, a : k_a = k} r_{ia\tau} \le p_k`: processors of kind k;
-5. :math:`y_{k\tau} \le f_{i\tau}` (``held``) or :math:`\le s_{i\tau}` (else) for :math:`i \in A_k`;
+5. :math:`y_{h\tau} \le f_{i\tau}` (``held``) or :math:`\le s_{i\tau}` (else) for :math:`i \in A_h`;
 6. :math:`base + \sum_l b_l (s_{F_l \tau} - g_{l\tau}) + \sum_{i,a} w_{ia} r_{ia\tau} \le M`;
 7. :math:`q_\tau \le f_{i\tau}` for each op without a successor.
 
@@ -72,7 +72,7 @@ class Sum:
 
 
 Death = tuple[tuple[int, ...], bool]
-"""A_k and ``held``."""
+"""A_h and ``held``."""
 
 
 @dataclass(frozen=True)
