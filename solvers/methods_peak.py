@@ -138,7 +138,8 @@ PEAK_METHODS = (
         name="sp-ization",
         problem="peak",
         run=".algorithms.peak.series_parallel.spization:solve_sp_ization",
-        summary="any graph, made series-parallel along the reference order and greedy ones",
+        summary="any graph, made series-parallel along good orders; then a walk over such precedences",
+        options=(("rounds", "divisions of the walk (default 100)"),),
     ),
     Method(
         name="pumpkin",

@@ -12,11 +12,12 @@ from lowtide.models.graph import Accounting, Graph, Op, Tensor
 from lowtide.models.memory import sequential_memory
 from lowtide.models.problem import Peak
 from lowtide.solvers.algorithms.peak.series_parallel import dominance
-from lowtide.solvers.algorithms.peak.series_parallel.blocks import height_of, ops_of
+from lowtide.solvers.algorithms.peak.series_parallel.blocks import block, height_of, in_parallel, ops_of
 from lowtide.solvers.algorithms.peak.series_parallel.division import divided_blocks
 from lowtide.solvers.algorithms.peak.series_parallel.dominance import Profile, dominates, profile_of
 from lowtide.solvers.algorithms.peak.series_parallel.dominant import dominant_blocks, series_parallel_order
 from lowtide.solvers.algorithms.peak.series_parallel.networks import Irreducible, compose
+from lowtide.solvers.algorithms.peak.series_parallel.spization import walk_over_divisions
 from lowtide.solvers.algorithms.peak.series_parallel.synchronization import synchronized_blocks
 from lowtide.solvers.algorithms.peak.state_space import StateSpace, state_space
 from lowtide.solvers.context import Context
@@ -213,6 +214,19 @@ def test_other_graphs_are_refused(spec: str, words: str) -> None:
         lt.solve(lt.Peak(lt.load(spec)), "series-parallel")
 
 
+def test_few_blocks_are_merged_into_many_as_if_all_were_sorted() -> None:
+    rng = Random(1)
+    for count in (0, 1, 3):
+        parts = []
+        for size in (count, 100, count):
+            drawn = [block(rng.randint(0, 60), rng.randint(-50, 50), v) for v in range(size)]
+            parts.append(sorted(drawn, key=lambda one: one.key))
+        expected = sorted(one.key for part in parts for one in part)
+        merged = in_parallel(parts)
+        assert [one.key for one in merged] == expected
+        assert len(merged) == 100 + 2 * count
+
+
 def test_no_ops() -> None:
     graph = Graph(name="", tensors=(Tensor(name="w", nbytes=3, initial=True, final=True),), ops=())
     for method in ("liu", "minmem", "series-parallel", "auto"):
@@ -243,6 +257,22 @@ def test_division_never_raises_the_peak() -> None:
         assert problem.evaluate(order) <= problem.evaluate(range(15))
         better += problem.evaluate(order) < problem.evaluate(range(15))
     assert better > 10
+
+
+def test_the_walk_improves_and_depends_on_the_seed_alone() -> None:
+    problem = Peak(lt.load("gen:outtree?n=200"))
+    contexts = [Context(problem=problem, seed=seed) for seed in (0, 0, 1)]
+    for context in contexts:
+        context.offer(range(200))
+        walk_over_divisions(problem, context, 20, lambda: False)
+    first, again, other = ([point.incumbent for point in context.trace] for context in contexts)
+    assert first == again != other
+    assert len(first) > 1
+
+
+def test_the_walk_reaches_the_optimum_of_a_tree_with_shared_data() -> None:
+    graph = lt.load("gen:outtree?n=200")
+    assert claims("sp-ization", graph)[0] == lt.solve(lt.Peak(graph), threads=1).bound == 56
 
 
 def pumpkin(source: int, paths: list[list[int]], sink: int) -> Graph:
@@ -282,6 +312,7 @@ def test_pumpkins_of_every_kind_have_the_least_peak() -> None:
         graph = lt.load(f"{spec}&accounting={ACCOUNTINGS[seed // 3 % 2]}")
         least = least_peak(graph)
         assert claims("pumpkin", graph) == (least, least), seed
+        assert (series_parallel_order(graph) is None) == bool(state_space(graph).groups), seed
 
 
 def test_paths_without_source_or_sink_that_share_data() -> None:

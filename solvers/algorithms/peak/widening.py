@@ -17,8 +17,9 @@ the proof that there is none and the least cost that was cut off, which bounds e
 First there is a short search by descents. A round then is a beam that looks for better orders, exhaustive
 passes, and a longer search by descents. Efforts grow from round to round, those of the passes faster,
 because these are compiled from the second round on; the first round is in plain Python: a graph that it
-settles does not wait for the compiled passes to load. Before the second round a local search over orders
-(`lowtide.solvers.algorithms.peak.local_search`) improves the incumbent; before the third, pairs of ops are
+settles does not wait for the compiled passes to load. Before the second round a walk over series-parallel
+precedences (`lowtide.solvers.algorithms.peak.series_parallel.spization`) and a local search over orders
+(`lowtide.solvers.algorithms.peak.local_search`) improve the incumbent; before the third, pairs of ops are
 probed (`lowtide.solvers.algorithms.peak.probing`) on graphs where that takes seconds. Where the passes of the
 first round get somewhere on a small graph, the compiled ones have their turn before a longer search by
 descents.
@@ -36,6 +37,7 @@ from .descents import DescentSearch
 from .greedy import greedy_orders
 from .local_search import improve_by_local_search
 from .probing import probing_bound
+from .series_parallel.spization import ROUNDS, walk_over_divisions
 from .state_space import MASK_LIMIT, state_space
 
 EFFORT = 40_000
@@ -119,6 +121,7 @@ def widen(problem: Peak, context: Context, expired: Callable[[], bool]) -> Outco
     more = search is not None and _descend(context, search, descents, passes.nbytes, expired)
     while not context.closed and not expired():
         if effort == SECOND_EFFORT:
+            _walk(problem, context, expired)
             _search_locally(problem, context, expired)
         elif effort == GROWTH * SECOND_EFFORT and len(graph.ops) <= PROBED:
             _probe(problem, context, expired)
@@ -136,6 +139,15 @@ def widen(problem: Peak, context: Context, expired: Callable[[], bool]) -> Outco
             return Outcome(reason="memory", detail=f"{effort} steps a pass")
         effort = SECOND_EFFORT if effort == first else GROWTH * effort
     return Outcome() if context.closed else Outcome(reason="time")
+
+
+def _walk(problem: Peak, context: Context, expired: Callable[[], bool]) -> None:
+    """Improve the incumbent by a walk over divisions, for a tenth of what is left of the time at most."""
+    if len(problem.graph.ops) > MASK_LIMIT:
+        return
+    context.progress("walk over series-parallel precedences")
+    enough = context.elapsed() + context.remaining() / 10
+    walk_over_divisions(problem, context, ROUNDS, lambda: expired() or context.elapsed() >= enough)
 
 
 def _search_locally(problem: Peak, context: Context, expired: Callable[[], bool]) -> None:

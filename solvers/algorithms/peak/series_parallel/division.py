@@ -9,19 +9,36 @@ Given a graph and an order of its ops:
    end apart: all ops before the cut are made to precede all after it.
 3. The composition is series-parallel, and adds to the precedence of the graph only what the order obeys. So
    its dominant order (`blocks`) has at most the peak of the given one.
+
+Step 3 holds wherever the cuts are. So a *walk* draws them from places where the memory is low, not only
+least, and goes on from the order found, whose peak is never larger: over plateaus, to orders that one
+division does not reach.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from random import Random
 
 from ..state_space import StateSpace
 from .additive import attributed_changes, op_block
 from .blocks import Blocks, in_parallel, in_series
 
+LOW = 0.3
+"""The cuts of a walk are drawn from this part of the memory's range at most, mostly from less."""
 
-def divided_blocks(space: StateSpace, order: Sequence[int]) -> Blocks:
+
+def divided_blocks(space: StateSpace, order: Sequence[int], rng: Random | None = None) -> Blocks:
     """Return the blocks of an order whose peak is at most that of the given valid one.
+
+    Parameters
+    ----------
+    space
+        Of any graph.
+    order
+        Of its ops.
+    rng
+        Draws the cuts of a walk; None for the places where the memory is least.
 
     Examples
     --------
@@ -35,7 +52,7 @@ def divided_blocks(space: StateSpace, order: Sequence[int]) -> Blocks:
     """
     change = attributed_changes(space, order)
     done: list[Blocks] = []
-    for step in reversed(_division(order, _links(space, order), change)):
+    for step in reversed(_division(order, _links(space, order), change, rng)):
         if step >= 0:
             done.append([op_block(space, step, change[step])])
         elif step == SERIES:
@@ -61,7 +78,9 @@ def _links(space: StateSpace, order: Sequence[int]) -> list[list[int]]:
     return links
 
 
-def _division(order: Sequence[int], links: list[list[int]], change: list[int]) -> list[int]:
+def _division(
+    order: Sequence[int], links: list[list[int]], change: list[int], rng: Random | None
+) -> list[int]:
     """Return the steps of the division of step 2, each before its parts."""
     steps = []
     inside = [0] * len(links)  # the number of the set that an op is in
@@ -80,7 +99,7 @@ def _division(order: Sequence[int], links: list[list[int]], change: list[int]) -
             steps.append(-len(parts))
         else:
             steps.append(SERIES)
-            cut = _valley(ops, change)
+            cut = _cut(ops, change, rng)
             parts = [ops[:cut], ops[cut:]]
         sets += reversed(parts)
     return steps
@@ -107,12 +126,14 @@ def _components(ops: list[int], links: list[list[int]], inside: list[int], mark:
     return parts
 
 
-def _valley(ops: list[int], change: list[int]) -> int:
-    """Return after how many ops the memory is least, but not none and not all."""
-    memory = least = change[ops[0]]
-    cut = 1
-    for k in range(1, len(ops) - 1):
-        memory += change[ops[k]]
-        if memory <= least:
-            least, cut = memory, k + 1
-    return cut
+def _cut(ops: list[int], change: list[int], rng: Random | None) -> int:
+    """Return after how many ops, not none and not all, the memory is least (the last such place), or low."""
+    memory, memories = 0, []
+    for v in ops[:-1]:
+        memory += change[v]
+        memories.append(memory)
+    least = min(memories)
+    if rng is None:
+        return len(memories) - memories[::-1].index(least)
+    low = least + LOW * rng.random() ** 2 * (max(memories) - least)
+    return 1 + rng.choice([k for k, memory in enumerate(memories) if memory <= low])

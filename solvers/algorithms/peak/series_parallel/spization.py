@@ -6,6 +6,8 @@ From the reference order and from each of the greedy orders:
 2. As long as that helps, the order is improved within a series-parallel precedence that contains it
    (`division`); so is the order that was the guide.
 
+From the best of these orders a walk over random divisions goes on (`division`).
+
 The peaks are upper bounds, for any graph. On a series-parallel graph with additive memory step 1 adds
 nothing, and its order is optimal, but `series-parallel` says so.
 
@@ -18,6 +20,7 @@ parallelism", VECPAR 2002, who aim at time, and of the public code memDAG, which
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from random import Random
 
 from .....models.problem import Peak
 from ....context import Context, Outcome
@@ -30,6 +33,9 @@ from .synchronization import synchronized_blocks
 PATIENCE = 3
 """Repetitions of step 2 without a better order."""
 
+ROUNDS = 100
+"""Divisions of the walk: with no time limit they end it."""
+
 
 def solve_sp_ization(problem: Peak, context: Context) -> Outcome:
     """Offer the orders of all guides until the time is up."""
@@ -41,7 +47,32 @@ def solve_sp_ization(problem: Peak, context: Context) -> Outcome:
             return Outcome(reason="time")
         for order in (ops_of(synchronized_blocks(space, guide)), guide):
             context.offer(improved_by_division(problem, order, lambda: context.expired))
-    return Outcome()
+    walk_over_divisions(problem, context, context.option("rounds", ROUNDS), lambda: context.expired)
+    return Outcome(reason="time") if context.expired else Outcome()
+
+
+def walk_over_divisions(problem: Peak, context: Context, rounds: int, expired: Callable[[], bool]) -> None:
+    """Go on from the incumbent by random divisions, and offer what is better.
+
+    Parameters
+    ----------
+    problem
+        Of any graph.
+    context
+        Has an incumbent, and the seed.
+    rounds
+        How many divisions.
+    expired
+        Asked after each; when it holds, the walk ends.
+    """
+    space, rng = state_space(problem.graph), Random(context.seed)
+    order = context.answer
+    assert order is not None
+    for _ in range(rounds):
+        if context.closed or expired():
+            return
+        order = ops_of(divided_blocks(space, order, rng))
+        context.offer(order)
 
 
 def improved_by_division(
