@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from ..models.trade_off import TradeOff
     from .parser import Subparsers
 
-PLAN_KINDS = ("profile", "gantt", "residency", "timeline", "allocation")
+PLAN_KINDS = ("profile", "gantt", "residency", "timeline", "cells", "allocation")
 RUN_KINDS = ("cactus", "performance-profile", "trace", "scatter")
 CURVE_KIND = "trade-off"
 
 _OF_PLANS = ("order", "graph", "buffers", "tier", "bound", "start")
 _WITHOUT = {
-    "tier": ("residency", "timeline"),
-    "bound": ("gantt", "residency", "timeline", "allocation"),
-    "start": ("profile", "gantt", "residency", "allocation"),
+    "tier": ("cells", "residency", "timeline"),
+    "bound": ("cells", "gantt", "residency", "timeline", "allocation"),
+    "start": ("cells", "profile", "gantt", "residency", "allocation"),
 }
 _OF_RUNS = ("value", "by", "x", "y", "where", "virtual_best", "best_known")
 
@@ -48,6 +48,7 @@ def add_parser(subparsers: Subparsers) -> None:
             "lowtide plot record.json -o profile.pdf      # what solve --plan … --json printed",
             "lowtide plot graph.json.gz --order order.txt -o profile.png",
             "lowtide plot plan.json --kind gantt -o gantt.pdf",
+            "lowtide plot plan.json --kind cells -o cells.png      # of recompute",
             "lowtide plot plan.json.gz --start input=anywhere -o timeline.png     # of a placement",
             "lowtide plot solution.csv -o allocation.svg",
             "lowtide plot curve.json -o curve.svg          # what solve --sweep-memory N --json printed",
@@ -243,6 +244,10 @@ def _draw_plan(kind: str, args: argparse.Namespace) -> tuple[Axes, dict[str, Any
             progress("drawing")
             (ax, *_) = plot.timeline(item, graph, figure, verdict=verdict, title=args.title)
         return ax, {"graph": graph.name, "peaks": dict(verdict.peaks)}
+    if kind == "cells":
+        figure = plot.new_figure(plot.cells_inches(graph, plan))
+        (ax, *_) = plot.cells(item, graph, figure, title=args.title)
+        return ax, {"graph": graph.name, "runs": len(plan.runs), "ops": len(graph.ops)}
     figure = plot.new_figure(plot.residency_inches(plan))
     (ax, *_) = plot.residency(item, graph, figure, title=args.title)
     peaks = {tier: memory.peak for tier, memory in memory_profiles(graph, plan).items()}

@@ -1,7 +1,7 @@
 """Pictures for papers and notebooks, drawn with matplotlib.
 
 Of a plan: `profile` (memory over time), `gantt` (runs and copies), `residency` (memory of every tier),
-`timeline` (both, and stalls).
+`timeline` (both, and stalls), `cells` (runs and runs again, and what memory cells hold).
 Of an allocation: `allocation` (time x address, one pool), `allocations` (every pool).
 Of a sweep of memories: `trade_off` (makespan over memory, with bounds).
 Of experiments (`lowtide.results.tables.measured.measured`): `cactus`, `performance_profile`, `trace`,
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from .figures.figure import FILE_KINDS, file_kind, new_axes, new_figure, rendered, save
 from .figures.plot_allocation import allocation, allocations
+from .figures.plot_cells import cells, cells_inches
 from .figures.plot_plan import gantt, gantt_inches, residency, residency_inches
 from .figures.plot_profile import profile
 from .figures.plot_runs import SCATTER_INCHES, cactus, performance_profile, scatter
@@ -26,6 +27,8 @@ __all__ = [
     "allocation",
     "allocations",
     "cactus",
+    "cells",
+    "cells_inches",
     "file_kind",
     "gantt",
     "gantt_inches",

@@ -37,6 +37,7 @@ CHAIN_METHODS = (
         run=".recompute_chains:solve_disk_revolve",
         summary="uniform plain chains: slots in memory, and any number on the second tier",
         source="Aupy et al., SIAM J. Sci. Comput. 38, 2016",
+        options=(("reads", "of what the second tier keeps: many (default), or once as published"),),
     ),
     Method(
         name="periodic-disk-revolve",

@@ -93,7 +93,11 @@ def solve_disk_revolve(problem: Recompute, context: Context) -> Outcome:
     chain, slots, write, read = _with_disk(problem, "disk-revolve")
     if slots < 1:
         return _no_slot(problem)
-    _, codes = disk_revolve(chain.forwards, slots, write, read, *_times(chain))
+    reads = context.options.get("reads", "many")
+    if reads not in ("once", "many"):
+        raise UsageError(f"option reads: found {reads!r}, expected once or many")
+    times = _times(chain)
+    _, codes = disk_revolve(chain.forwards, slots, write, read, *times, read_once=reads == "once")
     tiers = [tier.name for tier in problem.machine.tiers[:2]]
     return _offer(problem, context, _steps(chain, codes.tolist(), tiers))
 

@@ -8,6 +8,10 @@ disk in w and read in r, and nothing else happens meanwhile. With Opt_0(l) = (l 
 (1)  Opt_inf(l) = min of Opt_0(l) and over j of  w + j uf + Opt_inf(l - j) + r + Opt_1(j - 1)
 (2)  Opt_1(l) = min of Opt_0(l) and over j of  j uf + Opt_0(l - j) + r + Opt_1(j - 1)
 
+In the paper, and in the package checkpoint_schedules 1.0.4, what is on the disk is read once: Opt_1 = Opt_0
+(`read_once`). To read it again is cheaper for few slots and slow disks (n = 50, c = 1, w = r = 5: 279 instead
+of 285), and (1) and (2) are then H-Revolve's programs with slots enough.
+
 *Periodic* (after Aupy and Herrmann, "Periodicity in optimal hierarchical checkpointing schemes for adjoint
 computations", Optim. Methods Softw. 32, 2017). k checkpoints on the disk, p places apart, and what is behind
 them from memory: k (w + p uf + r + Opt_1(p - 1)) + Opt_0(l - k p). The paper states the period that is best
@@ -22,7 +26,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from .revolve import least_forwards, revolve
+from .revolve import revolve
 from .segments import Codes
 
 Times = NDArray[np.int64]
@@ -35,31 +39,36 @@ def disk_revolve(
     read: int,
     forward: int = 1,
     backward: int = 1,
+    *,
+    read_once: bool = False,
 ) -> tuple[int, Codes]:
-    """Return the least time in ns and a schedule that takes it.
+    """Return the least time in ns and a schedule that takes it, if wanted of those that read nothing twice.
 
     Examples
     --------
     >>> from lowtide.solvers.algorithms.recompute.chains.disk_revolve import disk_revolve
     >>> disk_revolve(9, 1, 1, 1)[0], disk_revolve(49, 5, 5, 5)[0]
     (31, 172)
+    >>> disk_revolve(49, 1, 5, 5)[0], disk_revolve(49, 1, 5, 5, read_once=True)[0]
+    (279, 285)
     """
     memory = _memory_times(l, slots, forward, backward)
-    once, many = _tables(l, memory, write, read, forward)
-    parts: list[Codes] = []
+    once = memory if read_once else _from_disk_times(l, memory, read, forward)
+    many = _with_disk_times(l, memory, once, write, read, forward)
+    sweep: list[Codes] = []
     pending: list[tuple[int, int]] = []  # (start, forwards) of what is reversed from the disk
     start = 0
     while many[l - start] != memory[l - start]:
         n = l - start
-        split = next(
-            j for j in range(1, n + 1) if many[n] == write + j * forward + many[n - j] + read + once[j - 1]
-        )
-        parts += [_transfer(l, start, read=False), np.arange(start, start + split)]
+        j = np.arange(1, n + 1)
+        costs = write + j * forward + many[n - j] + read + once[j - 1]
+        split = int(costs.argmin()) + 1
+        sweep += [_transfer(l, start, read=False), np.arange(start, start + split)]
         pending.append((start, split - 1))
         start += split
-    parts.append(_from_memory(l, start, l - start, slots))
-    for start, n in reversed(pending):
-        parts += _from_disk(l, start, n, slots, memory, once, read, forward)
+    parts = [*sweep, _from_memory(l, start, l - start, slots)]
+    segments = {n: _from_disk(l, n, slots, memory, once, read, forward) for _, n in pending}
+    parts += [_shifted(l, segments[n], start) for start, n in reversed(pending)]
     return int(many[l]), np.concatenate(parts)
 
 
@@ -83,34 +92,39 @@ def periodic_disk_revolve(
     (171, 2)
     """
     memory = _memory_times(l, slots, forward, backward)
-    once, _ = _tables(l, memory, write, read, forward)
-    best = (int(memory[l]), 0, 0)
-    for period in range(1, l + 1):
-        counts = np.arange(1, l // period + 1)
-        each = write + period * forward + read + once[period - 1]
-        costs = counts * each + memory[l - counts * period]
-        k = int(costs.argmin())
-        best = min(best, (int(costs[k]), period, k + 1))
-    cost, period, count = best
+    once = _from_disk_times(l, memory, read, forward)
+    cost, period, count = (int(v) for v in _best_period(l, memory, once, write + read, forward))
     parts: list[Codes] = []
-    for k in range(count):
-        start = k * period
-        parts += [_transfer(l, start, read=False), np.arange(start, start + period)]
+    if count:
+        sweep = np.concatenate([_transfer(l, 0, read=False), np.arange(period)])
+        segment = _from_disk(l, period - 1, slots, memory, once, read, forward)
+        parts = [_shifted(l, sweep, k * period) for k in range(count)]
     parts.append(_from_memory(l, count * period, l - count * period, slots))
-    for k in reversed(range(count)):
-        parts += _from_disk(l, k * period, period - 1, slots, memory, once, read, forward)
+    parts += [_shifted(l, segment, k * period) for k in reversed(range(count))]
     return cost, np.concatenate(parts), period
 
 
 def _memory_times(l: int, slots: int, forward: int, backward: int) -> Times:  # noqa: E741
-    """Return Opt_0 by forwards."""
-    return np.array(
-        [(n + 1) * backward + least_forwards(n + 1, slots) * forward for n in range(l + 1)], dtype=np.int64
-    )
+    """Return Opt_0 by forwards: t(n, s) - t(n - 1, s) is the least r with beta(s, r) >= n."""
+    times = np.empty(l + 1, np.int64)
+    total, r, beta = 0, 0, 1
+    for n in range(1, l + 2):
+        if beta < n:
+            r += 1
+            beta = beta * (slots + r) // r
+        total += backward + r * forward
+        times[n - 1] = total
+    return times
 
 
 def _transfer(l: int, i: int, *, read: bool) -> Codes:  # noqa: E741
     return np.array([2 * l + 1 + 2 * (2 * i + 1) + read], dtype=np.int64)
+
+
+def _shifted(l: int, codes: Codes, start: int) -> Codes:  # noqa: E741
+    """Return the schedule of a part of the chain of l, moved so many places."""
+    forwards, backwards = codes < l, (codes >= l) & (codes <= 2 * l)
+    return codes + np.where(forwards, start, np.where(backwards, -start, 4 * start))
 
 
 def _from_memory(l: int, start: int, n: int, slots: int) -> Codes:  # noqa: E741
@@ -121,34 +135,53 @@ def _from_memory(l: int, start: int, n: int, slots: int) -> Codes:  # noqa: E741
 
 def _from_disk(
     l: int,  # noqa: E741
-    start: int,
     n: int,
     slots: int,
     memory: Times,
     once: Times,
     read: int,
     forward: int,
-) -> list[Codes]:
-    """Return the schedule of (2) for n forwards from `start`, whose x is read from the disk first."""
+) -> Codes:
+    """Return the schedule of (2) for the first n forwards of the chain of l, x_0 read from the disk first."""
     parts = []
     while True:
-        parts.append(_transfer(l, start, read=True))
+        parts.append(_transfer(l, 0, read=True))
         if once[n] == memory[n]:
-            return [*parts, _from_memory(l, start, n, slots)]
-        split = next(
-            j for j in range(1, n + 1) if once[n] == j * forward + memory[n - j] + read + once[j - 1]
-        )
-        parts += [np.arange(start, start + split), _from_memory(l, start + split, n - split, slots)]
+            return np.concatenate([*parts, _from_memory(l, 0, n, slots)])
+        j = np.arange(1, n + 1)
+        split = int((j * forward + memory[n - j] + read + once[j - 1]).argmin()) + 1
+        parts += [np.arange(split), _from_memory(l, split, n - split, slots)]
         n = split - 1
 
 
 @njit(cache=True, nogil=True)
-def _tables(l, memory, write, read, forward):  # type: ignore[no-untyped-def]  # noqa: E741
-    """Return Opt_1 and Opt_inf by forwards."""
-    once, many = memory.copy(), memory.copy()
+def _from_disk_times(l, memory, read, forward):  # type: ignore[no-untyped-def]  # noqa: E741
+    """Return Opt_1 by forwards."""
+    once = memory.copy()
     for n in range(1, l + 1):
         for j in range(1, n + 1):
             once[n] = min(once[n], j * forward + memory[n - j] + read + once[j - 1])
+    return once
+
+
+@njit(cache=True, nogil=True)
+def _with_disk_times(l, memory, once, write, read, forward):  # type: ignore[no-untyped-def]  # noqa: E741
+    """Return Opt_inf by forwards."""
+    many = memory.copy()
+    for n in range(1, l + 1):
         for j in range(1, n + 1):
             many[n] = min(many[n], write + j * forward + many[n - j] + read + once[j - 1])
-    return once, many
+    return many
+
+
+@njit(cache=True, nogil=True)
+def _best_period(l, memory, once, transfers, forward):  # type: ignore[no-untyped-def]  # noqa: E741
+    """Return the least time, its period and how many checkpoints on the disk it has."""
+    best, best_period, best_count = memory[l], 0, 0
+    for period in range(1, l + 1):
+        each = transfers + period * forward + once[period - 1]
+        for count in range(1, l // period + 1):
+            cost = count * each + memory[l - count * period]
+            if cost < best:
+                best, best_period, best_count = cost, period, count
+    return best, best_period, best_count

@@ -15,8 +15,10 @@ and all of those below; O'_k(l, m) if x_0 is in one of the m slots of tier k alr
 (5)  O'_k(l, m) = min of O_{k-1}(l, c_{k-1}) and over j of  j uf + O_k(l - j, m - 1) + r_k + O'_k(j - 1, m).
 (6)  O_k(l, m) = min of O_{k-1}(l, c_{k-1}) and w_k + O'_k(l, m) (m > 0).
 
-The answer is O_{K-1}(l, c_{K-1}), in O(l^2 sum c_k) steps. (The paper has r_0 and w_0 as well.) Slots that
-are not read any more are free again: the schedule's discards follow from its reads.
+The answer is O_{K-1}(l, c_{K-1}), in O(l^2 sum c_k) steps. (The paper has r_0 and w_0 as well.) O and O' grow
+with l (a schedule for l forwards has one for fewer), so that a block of values of j is passed over if its
+least j and its fewest forwards behind are no better than what is known. Slots that are not read any more are
+free again: the schedule's discards follow from its reads.
 
 *Codes.* F_i is op i, B_i op 2 l - i; 2 l + 1 + 2 (i K + k) writes x_i from memory to tier k, the next one
 reads it back.
@@ -30,6 +32,12 @@ import numpy as np
 from numba import njit
 
 from .segments import Codes
+
+BELOW = -1
+"""In place of j: nothing more in this tier."""
+
+BLOCK = 32
+"""Values of j that are looked at together."""
 
 NEVER = 2**60
 """More than any time; the sum of two is no overflow."""
@@ -65,23 +73,24 @@ def h_revolve(
     """
     counts = np.array([min(c, l + 1) for c in slots], dtype=np.int64)
     costs = np.array([write, read], dtype=np.int64)
-    free, stored = _tables(l, counts, costs, forward, backward)
+    free, splits = _tables(l, counts, costs, forward, backward)
     cost = int(free[len(slots) - 1, l, counts[-1]])
     if cost >= NEVER:
         return None
     # Forwards and backwards, and at most one transfer for each subproblem: at most l of each tier, and reads.
     most = cost // min(forward, backward) + 2 * (l + 1) * (len(slots) + 1)
     codes = np.empty(most, np.int64)
-    end = _emit(l, counts, costs, forward, backward, free, stored, codes)
+    end = _emit(l, counts, free, splits, codes)
     return cost, codes[:end]
 
 
 @njit(cache=True, nogil=True)
 def _tables(l, counts, costs, forward, backward):  # type: ignore[no-untyped-def]  # noqa: E741
-    """Return O and O' by tier, forwards and slots."""
+    """Return O by tier, forwards and slots, and the j that O' takes; 0 for (2), BELOW for the tier below."""
     tiers, most = len(counts), counts.max()
     free = np.full((tiers, l + 1, most + 1), NEVER)
     stored = np.full((tiers, l + 1, most + 1), NEVER)
+    splits = np.zeros((tiers, l + 1, most + 1), np.int32)
     for k in range(tiers):
         for m in range(counts[k] + 1):
             free[k, 0, m] = stored[k, 0, m] = backward  # (1)
@@ -91,22 +100,28 @@ def _tables(l, counts, costs, forward, backward):  # type: ignore[no-untyped-def
             if k:
                 free[k, n, 0] = below
             for m in range(1, counts[k] + 1):
-                best = below
+                best, split = below, BELOW
                 if k == 0:
                     best = (n + 1) * backward + n * (n + 1) // 2 * forward  # (2)
+                    split = 0
                 again = costs[1, k]
                 if k or m > 1:
-                    for j in range(1, n + 1):  # (3), (5)
-                        value = j * forward + free[k, n - j, m - 1] + again + stored[k, j - 1, m]
-                        if value < best:
-                            best = value
-                stored[k, n, m] = best
+                    for low in range(1, n + 1, BLOCK):  # (3), (5)
+                        high = min(low + BLOCK, n + 1)
+                        least = low * forward + free[k, n - high + 1, m - 1] + again + stored[k, low - 1, m]
+                        if least >= best:
+                            continue
+                        for j in range(low, high):
+                            value = j * forward + free[k, n - j, m - 1] + again + stored[k, j - 1, m]
+                            if value < best:
+                                best, split = value, j
+                stored[k, n, m], splits[k, n, m] = best, split
                 free[k, n, m] = min(below, costs[0, k] + best) if k else best  # (4), (6)
-    return free, stored
+    return free, splits
 
 
 @njit(cache=True, nogil=True)
-def _emit(l, counts, costs, forward, backward, free, stored, codes):  # type: ignore[no-untyped-def]  # noqa: E741
+def _emit(l, counts, free, splits, codes):  # type: ignore[no-untyped-def]  # noqa: E741
     """Write the schedule; return its length."""
     tiers = len(counts)
     in_work, in_tier, to_read = 0, 1, 2
@@ -136,17 +151,11 @@ def _emit(l, counts, costs, forward, backward, free, stored, codes):  # type: ig
             if k:
                 codes[at] = transfer
                 at += 1
-        best = stored[k, n, m]
-        if k and best == free[k - 1, n, counts[k - 1]]:
+        split = splits[k, n, m]
+        if split == BELOW:
             stack[top] = np.array([in_work, k - 1, start, n, counts[k - 1]])
             top += 1
             continue
-        split = 0
-        if k or m > 1:
-            for j in range(1, n + 1):
-                if best == j * forward + free[k, n - j, m - 1] + costs[1, k] + stored[k, j - 1, m]:
-                    split = j
-                    break
         if split == 0:
             for j in range(n, -1, -1):
                 for i in range(start, start + j):

@@ -26,7 +26,7 @@ from numba import njit
 from .segments import Codes
 
 COMPILED = 20_000
-"""Schedules of fewer ops are not worth a compiler."""
+"""Schedules of fewer ops do not wait for a compiler that has not run yet."""
 
 
 def least_forwards(n: int, s: int) -> int:
@@ -57,7 +57,7 @@ def revolve(l: int, s: int) -> Codes:  # noqa: E741
     """
     n, s = l + 1, min(s, l + 1)
     ops = np.empty(n + least_forwards(n, s), np.int64)
-    run = _emit if len(ops) >= COMPILED else _emit.py_func
+    run = _emit if len(ops) >= COMPILED or _emit.signatures else _emit.py_func
     run(0, n, s, l, ops, 0)
     return ops
 

@@ -1,0 +1,426 @@
+"""Checkpointing schedules of chains: published values, plans that attain them, checkpoint_schedules beside.
+
+    pip install checkpoint_schedules==1.0.4
+    python results/reproductions/recompute_chains.py [--table] [--no-speed]
+
+Every value of `PUBLISHED` is the objective of a plan that the verifier replayed, and the cost of the schedule
+of the public package checkpoint_schedules is counted beside it, action by action, in the same run. Writes
+``recompute_chains.csv`` (values), ``recompute_chains_speed.csv`` (seconds) and ``recompute_chains.md`` beside
+this script; with ``--table`` the text is made again from the committed rows, with ``--no-speed`` only the
+values are new.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from lowtide import Access, Channel, Machine, Processor, Recompute, Tier, load, solve
+from lowtide.results.reproductions.table_files import HERE, Row, read_table, write_rows, write_table
+from lowtide.solvers.algorithms.recompute.chains.disk_revolve import disk_revolve, periodic_disk_revolve
+from lowtide.solvers.algorithms.recompute.chains.h_revolve import h_revolve
+from lowtide.solvers.algorithms.recompute.chains.mixed import mixed
+from lowtide.solvers.algorithms.recompute.chains.revolve import revolve
+
+NAME = "recompute_chains"
+COLUMNS = ("algorithm", "n", "slots", "disk", "x", "published", "ours", "peer", "peak", "actions")
+SPEED_COLUMNS = ("algorithm", "n", "slots", "disk", "ops", "ours", "peer", "solve")
+
+REVOLVE = {
+    5: (15, 11, 10, 9),
+    6: (21, 14, 13, 12, 11),
+    10: (55, 30, 25, 24, 23, 22, 21, 20, 19),
+    50: (1275, 335, 230, 194, 172, 164, 155, 145, 139, 138),
+    51: (1326, 345, 236, 199, 176, 168, 159, 149, 142, 141),
+    100: (5050, 945, 590, 474, 416, 380, 355, 345, 334, 322),
+    101: (5151, 959, 598, 480, 421, 385, 359, 349, 338, 326),
+}
+MIXED = {
+    5: (14, 8, 7, 5),
+    6: (20, 11, 9, 8, 6),
+    10: (54, 26, 19, 17, 15, 14, 13, 12, 10),
+    50: (1274, 325, 209, 164, 138, 126, 116, 105, 97, 94),
+    100: (5049, 931, 554, 421, 352, 311, 278, 263, 250, 237),
+}
+"""Forwards by n and slots 1, 2, ..., those included that the reversals of the steps take."""
+
+DISK_X = (1, 2, 5)
+DISK = {
+    (10, 1): (31, 36, 45),
+    (10, 2): (28, 30, 30),
+    (50, 1): (171, 210, 285),
+    (50, 2): (161, 190, 230),
+    (50, 3): (155, 175, 200),
+    (50, 5): (148, 158, 172),
+    (100, 1): (346, 426, 585),
+    (100, 2): (328, 390, 480),
+    (100, 3): (318, 363, 425),
+    (100, 5): (307, 333, 380),
+}
+"""Costs by n and slots in memory, and x: forwards, and x for each write and each read."""
+
+H_X = (0.1, 1, 2, 5)
+H = {
+    (10, 2, 2): (24.4, 28, 30, 30),
+    (10, 1, 3): (24.7, 31, 36, 45),
+    (50, 2, 2): (195.3, 206, 214, 235),
+    (50, 2, 5): (158.5, 180, 194, 230),
+    (50, 3, 3): (165.5, 176, 182, 200),
+    (50, 5, 5): (139, 148, 158, 172),
+    (100, 2, 2): (475.9, 492, 505, 539),
+    (100, 2, 5): (360, 405, 440, 490),
+    (100, 3, 3): (382.9, 405, 420, 450),
+    (100, 5, 5): (325.5, 347, 357, 380),
+    (100, 1, 3): (478.9, 521, 562, 658),
+}
+"""Costs by n, slots in memory and on disk, and x."""
+
+IN_PLACE = {
+    3: {3: 1, 4: 0},
+    5: {3: 6, 4: 2, 5: 1, 6: 0},
+    6: {3: 10, 4: 3, 5: 2, 6: 1, 7: 0},
+    8: {3: 21, 4: 7, 5: 4, 6: 3, 7: 2, 8: 1, 9: 0},
+    10: {3: 36, 4: 11, 5: 6, 6: 5, 7: 4, 8: 3, 9: 2, 10: 1, 11: 0},
+}
+"""Least forwards run again by l and cells, by exhaustive search; an op may take its operand's cell."""
+
+SLIDE = (
+    ("store-all", 6, 0),
+    ("recompute-all", 3, 10),
+    ("hybrid", 4, 4),
+    ("revolve", 4, 3),
+)
+"""Strategies for l = 5: cells in memory, forwards run again."""
+
+SPEED = ((1000, 10), (2000, 10), (10_000, 10), (100_000, 10))
+"""Chains that schedules are timed on: n, slots (half of them on disk where there is one)."""
+
+PATIENCE = 4
+"""Seconds: where the peer took longer, it is not asked for larger n."""
+
+
+def with_disk(slots: int, disk: int | None, time_ns: int) -> Machine:
+    """Return a machine with cells for slots and two buffers, and a disk whose transfers take that time."""
+    channels = [
+        Channel(src=a, dst=b, bytes_per_s=10**9, latency_ns=time_ns - 1)
+        for a, b in (("memory", "disk"), ("disk", "memory"))
+    ]
+    return Machine(
+        name="memory and disk",
+        tiers=(Tier(name="memory", capacity=slots + 2), Tier(name="disk", capacity=disk)),
+        processors=(Processor(name="p", tiers=(Access(tier="memory"),)),),
+        channels=tuple(channels),
+    )
+
+
+def plain(n: int, *, unit: int = 1, memory: int | None = None, machine: Machine | None = None) -> Recompute:
+    """Return the problem of a chain of n steps, each of `unit` ns, cells counted after each op."""
+    graph = load(f"gen:backprop-chain?l={n - 1}&forward={unit}&backward={unit}&accounting=replace")
+    return Recompute(graph, memory) if machine is None else Recompute(graph, memory, machine)
+
+
+def taped(n: int, memory: int) -> Recompute:
+    """Return the problem of a chain of n steps whose states and data for backwards have one size."""
+    spec = f"gen:taped-chain?l={n}&largest=1&saved=0&gradients=0&backward=1&spread=1"
+    return Recompute(load(spec), memory)
+
+
+def solved(problem: Recompute, method: str, **options: str) -> tuple[int, Row]:
+    """Return the verified objective in ns, and what a row says of the plan."""
+    result = solve(problem, method, threads=1, options=options)
+    if result.objective is None or result.plan is None:
+        raise SystemExit(f"{problem.instance.name}, {method}: {result.status}, {result.detail}")
+    verdict: Any = result.verification
+    plan = result.plan
+    return result.objective, {
+        "peak": verdict.peaks["memory"],
+        "actions": len(plan.runs) + len(plan.copies) + len(plan.frees),
+    }
+
+
+def cost_of_peer(schedule: Any, x: float) -> float:
+    """Return forwards, and x for each write and each read of the disk, in the peer's schedule."""
+    from checkpoint_schedules import Copy, EndReverse, Forward, Move, StorageType
+
+    cost: float = 0
+    for action in schedule:
+        if isinstance(action, Forward):
+            cost += action.n1 - action.n0
+            cost += x if action.write_ics and action.storage == StorageType.DISK else 0
+        elif isinstance(action, Copy | Move):
+            cost += x if action.from_storage == StorageType.DISK else 0
+        elif isinstance(action, EndReverse):
+            return round(cost, 6)
+    raise SystemExit("the peer's schedule has no end")
+
+
+def values() -> Iterator[Row]:
+    """Yield a row for each value."""
+    import checkpoint_schedules as peer
+
+    for n, row in REVOLVE.items():
+        for slots, published in enumerate(row, start=1):
+            ours, more = solved(plain(n, memory=slots + 2), "revolve")
+            other = cost_of_peer(peer.Revolve(n, slots), 0)
+            yield _row("Revolve", n, slots, None, None, published, ours, other, more)
+    for n, row in MIXED.items():
+        for slots, published in enumerate(row, start=1):
+            ours, more = solved(taped(n, slots + 2), "mixed")
+            other = cost_of_peer(peer.MixedCheckpointSchedule(n, slots), 0)
+            yield _row("Mixed", n, slots, None, None, published, ours - n, other, more)
+    for (n, slots), row in DISK.items():
+        for x, published in zip(DISK_X, row, strict=True):
+            problem = plain(n, machine=with_disk(slots, None, x))
+            ours, more = solved(problem, "disk-revolve", reads="once")
+            other = cost_of_peer(peer.DiskRevolve(n, slots, wd=x, rd=x), x)
+            yield _row("Disk-Revolve, read once", n, slots, None, x, published, ours, other, more)
+            ours, more = solved(problem, "disk-revolve")
+            yield _row("Disk-Revolve", n, slots, None, x, None, ours, other, more)
+            ours, more = solved(problem, "periodic-disk-revolve")
+            with contextlib.redirect_stdout(io.StringIO()):  # it prints its period
+                other = cost_of_peer(peer.PeriodicDiskRevolve(n, slots, wd=x, rd=x), x)
+            yield _row("periodic", n, slots, None, x, None, ours, other, more)
+    unit = 10  # ns, so that x = 0.1 is a whole number of them
+    for (n, slots, disk), costs in H.items():
+        for share, cost in zip(H_X, costs, strict=True):
+            problem = plain(n, unit=unit, machine=with_disk(slots, disk, round(share * unit)))
+            ours, more = solved(problem, "h-revolve")
+            other = cost_of_peer(peer.HRevolve(n, slots, disk, wd=share, rd=share), share)
+            yield _row("H-Revolve", n, slots, disk, share, cost, ours / unit, other, more)
+    for n in range(1, 31):
+        for slots in range(1, 9):
+            ours, more = solved(taped(n, slots + 2), "hetero-chain")
+            other = cost_of_peer(peer.MixedCheckpointSchedule(n, min(slots, max(n - 1, 1))), 0)
+            yield _row("hetero-chain, unit", n, slots, None, None, None, ours - n, other, more)
+    for l, cells in IN_PLACE.items():  # noqa: E741
+        for memory, published in cells.items():
+            ours, more = solved(plain(l + 1, memory=memory), "hetero-chain")
+            yield _row("in place", l + 1, None, None, None, published, ours - 2 * l - 1, None, more, memory)
+    for method, memory, published in SLIDE:
+        ours, more = solved(plain(6, memory=memory), method)
+        yield _row(f"slide: {method}", 6, None, None, None, published, ours - 11, None, more, memory)
+
+
+def _row(
+    algorithm: str,
+    n: int,
+    slots: int | None,
+    disk: int | None,
+    x: float | None,
+    published: float | None,
+    ours: float,
+    other: float | None,
+    more: Row,
+    memory: int | None = None,
+) -> Row:
+    """Return a row; raise if the value, the peer's or the peak is another than it must be."""
+    number = int(ours) if ours == int(ours) else ours
+    row = {
+        "algorithm": algorithm,
+        "n": n,
+        "slots": slots,
+        "disk": disk,
+        "x": x,
+        "published": published,
+        "ours": number,
+        "peer": other if other is None or other != int(other) else int(other),
+        **more,
+    }
+    wanted = other if published is None else published
+    limit = memory if slots is None else slots + 2
+    cheaper = algorithm in ("periodic", "Disk-Revolve") and ours < (wanted or 0)
+    if (ours != wanted and not cheaper) or (limit is not None and more["peak"] > limit):
+        raise SystemExit(f"found {row}, expected {wanted} in {limit} cells")
+    return row
+
+
+Maker = Callable[[int, int], Any]
+
+
+def speeds() -> Iterator[Row]:
+    """Yield a row for each algorithm and chain: CPU seconds to the schedule, and to a verified plan."""
+    import checkpoint_schedules as peer
+
+    half = 5
+    algorithms: dict[str, tuple[Maker, Maker, str]] = {
+        "Revolve": (lambda n, s: revolve(n - 1, s), peer.Revolve, "revolve"),
+        "Revolve (Multistage)": (
+            lambda n, s: revolve(n - 1, s),
+            lambda n, s: peer.MultistageCheckpointSchedule(n, s, 0),
+            "revolve",
+        ),
+        "Mixed": (lambda n, s: _some(mixed(n, s)), peer.MixedCheckpointSchedule, "mixed"),
+        "Disk-Revolve": (
+            lambda n, s: disk_revolve(n - 1, half, 2, 2)[1],
+            lambda n, s: peer.DiskRevolve(n, half),
+            "disk-revolve",
+        ),
+        "periodic": (
+            lambda n, s: periodic_disk_revolve(n - 1, half, 2, 2)[1],
+            lambda n, s: peer.PeriodicDiskRevolve(n, half),
+            "periodic-disk-revolve",
+        ),
+        "H-Revolve": (
+            lambda n, s: _some(h_revolve(n - 1, [half, s - half], [0, 2], [0, 2])),
+            lambda n, s: peer.HRevolve(n, half, s - half),
+            "h-revolve",
+        ),
+    }
+    for name, (ours, other, method) in algorithms.items():
+        ours(30_000 if method == "revolve" else 60, 10)  # compiled before the clock runs
+        with contextlib.redirect_stdout(io.StringIO()):
+            cost_of_peer(other(60, 10), 0)
+        patient = True
+        for n, slots in SPEED:
+            if n > 10_000 and method != "revolve":
+                continue
+            seconds = min(_timed(lambda: ours(n, slots))[0] for _ in range(5))  # noqa: B023
+            codes = ours(n, slots)
+            theirs = None
+            if patient:
+                with contextlib.redirect_stdout(io.StringIO()):
+                    theirs, _ = _timed(lambda: cost_of_peer(other(n, slots), 0))  # noqa: B023
+                patient = theirs < PATIENCE
+            row: Row = {"algorithm": name, "n": n, "slots": slots, "ops": len(codes), "ours": seconds}
+            row |= {"peer": theirs, "disk": None if method in ("revolve", "mixed") else slots - half}
+            if n <= 2000:
+                problem = _timed_problem(method, n, slots, half)
+                row["solve"], _ = _timed(lambda: solve(problem, method, threads=1))  # noqa: B023
+            yield row
+
+
+def _some(found: tuple[int, Any] | None) -> Any:
+    assert found is not None
+    return found[1]
+
+
+def _timed_problem(method: str, n: int, slots: int, half: int) -> Recompute:
+    if method == "mixed":
+        return taped(n, slots + 2)
+    if method == "revolve":
+        return plain(n, memory=slots + 2)
+    return plain(n, machine=with_disk(half, None if method != "h-revolve" else slots - half, 2))
+
+
+def _timed(run: Callable[[], Any]) -> tuple[float, Any]:
+    """Return CPU seconds and what it returns."""
+    begin = time.process_time()
+    found = run()
+    return time.process_time() - begin, found
+
+
+def markdown(rows: list[Row], times: list[Row]) -> str:
+    """Return the tables for people."""
+    lines = [
+        "Checkpointing schedules of chains. Every value below is the objective of a plan that the verifier "
+        "replayed within the memory stated; the public package checkpoint_schedules 1.0.4 ran beside: its "
+        "schedules cost the same on every row, but where ours do what it does not (periodic: the best period "
+        "for the chain; Disk-Revolve: may read a checkpoint again). Made by `make bench-recompute`.",
+        "",
+        "| algorithm | values | as published | as checkpoint_schedules | cheaper |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for name in dict.fromkeys(str(row["algorithm"]) for row in rows):
+        some = [row for row in rows if row["algorithm"] == name]
+        published = [row for row in some if row["published"] is not None]
+        beside = [row for row in some if row["peer"] is not None]
+        equal = sum(row["ours"] == row["published"] for row in published)
+        same = sum(row["ours"] == row["peer"] for row in beside)
+        fewer = sum(row["ours"] < row["peer"] for row in beside)
+        cells = [f"{equal} of {len(published)}" if published else "-"]
+        cells += [f"{same} of {len(beside)}", str(fewer)] if beside else ["-", "-"]
+        lines.append(f"| {name} | {len(some)} | " + " | ".join(cells) + " |")
+    lines += [
+        "",
+        "Forwards by steps n and slots s (those included that the reversals of the steps take):",
+        "",
+        "| n | " + " | ".join(f"s = {s}" for s in range(1, 11)) + " |",
+        "|---|" + "---:|" * 10,
+    ]
+    for name, table in (("Revolve", REVOLVE), ("Mixed", MIXED)):
+        for n in table:
+            line = {row["slots"]: row["ours"] for row in rows if (row["algorithm"], row["n"]) == (name, n)}
+            lines.append(f"| {name}, {n} | " + " | ".join(str(line.get(s, "")) for s in range(1, 11)) + " |")
+    lines += [
+        "",
+        "Costs with a disk: forwards, and x for each write and each read:",
+        "",
+        "| n, slots in memory, on disk | x = 0.1 | x = 1 | x = 2 | x = 5 |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for name in ("Disk-Revolve", "H-Revolve"):
+        some = [row for row in rows if row["algorithm"] == name]
+        for key in dict.fromkeys((row["n"], row["slots"], row["disk"]) for row in some):
+            found = {row["x"]: row["ours"] for row in some if (row["n"], row["slots"], row["disk"]) == key}
+            label = f"{key[0]}, {key[1]}, {'any number' if key[2] is None else key[2]}"
+            lines.append(f"| {label} | " + " | ".join(str(found.get(x, "")) for x in H_X) + " |")
+    lines += [
+        "",
+        "Chain of l forwards and l + 1 backwards where an op may take its operand's cell: least forwards run "
+        "again, by cells (`hetero-chain`; equal to exhaustive search):",
+        "",
+        "| l | " + " | ".join(f"{m} cells" for m in range(3, 12)) + " |",
+        "|---|" + "---:|" * 9,
+    ]
+    for l in IN_PLACE:  # noqa: E741
+        again = {
+            next(m for m, value in IN_PLACE[l].items() if value == row["ours"]): row["ours"]
+            for row in rows
+            if (row["algorithm"], row["n"]) == ("in place", l + 1)
+        }
+        lines.append(f"| {l} | " + " | ".join(str(again.get(m, "")) for m in range(3, 12)) + " |")
+    slide = [row for row in rows if str(row["algorithm"]).startswith("slide")]
+    lines += [
+        "",
+        "Strategies for l = 5, as (peak in cells, forwards run again): "
+        + ", ".join(f"{str(row['algorithm'])[7:]} ({row['peak']}, {row['ours']})" for row in slide)
+        + ".",
+        "",
+        "CPU seconds to the whole schedule (ours: every op, in an array; the peer: its actions, one by one), "
+        "and of `solve`, which makes a plan with explicit discards of it and has that verified. Compiled "
+        f"before the clock ran; the peer was not asked for more after {PATIENCE} s. Disk: x = 2.",
+        "",
+        "| algorithm | n | slots | ops | ours | peer | times faster | `solve` |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for row in times:
+        ratio = f"{row['peer'] / row['ours']:,.0f}" if row["peer"] is not None else ""
+        keys = ("ours", "peer", "solve")
+        shown = ["" if row[key] is None else f"{row[key]:.2g}" for key in keys]
+        slots = row["slots"] if row["disk"] is None else f"{row['slots'] - row['disk']} + {row['disk']}"
+        lines.append(
+            f"| {row['algorithm']} | {row['n']:,} | {slots} | {row['ops']:,} | {shown[0]} | {shown[1]} "
+            f"| {ratio} | {shown[2]} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Solve, count and time, or read the rows, and write the tables."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--table", action="store_true", help="make the text again from the committed rows")
+    parser.add_argument("--no-speed", action="store_true", help="keep the committed seconds")
+    args = parser.parse_args()
+    rows: list[Row] = []
+    if not args.table:
+        for row in values():
+            rows.append(row)
+            if len(rows) % 20 == 0:
+                print(f"{len(rows)} values, last {row['algorithm']}, n = {row['n']}", flush=True)
+        write_rows(HERE / f"{NAME}.csv", COLUMNS, rows)
+        if not args.no_speed:
+            times = []
+            for row in speeds():
+                times.append(row)
+                print(f"{row['algorithm']}, n = {row['n']}: {row['ours']:.2g} s", flush=True)
+            write_rows(HERE / f"{NAME}_speed.csv", SPEED_COLUMNS, times)
+    rows = read_table(NAME)
+    write_table(NAME, COLUMNS, rows, markdown(rows, read_table(f"{NAME}_speed")))
+
+
+if __name__ == "__main__":
+    main()
