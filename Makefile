@@ -8,7 +8,8 @@ JOBS   ?= 2
 TESTS  := $(BIN)/pytest -q --numprocesses $(JOBS) --dist loadfile
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-slow test-all lint bench bench-compilers bench-makespan bench-offsets bench-placement clean
+.PHONY: demo test test-slow test-all lint bench bench-compilers bench-makespan bench-offsets bench-placement \
+	bench-recompute clean
 
 demo: $(READY)
 	$(BIN)/lowtide demo
@@ -51,6 +52,10 @@ bench-placement: $(READY)
 	$(BIN)/python results/reproductions/placement_noise.py
 	$(BIN)/python results/reproductions/placement_timeline.py
 	$(BIN)/python results/reproductions/placement_autotm.py
+
+bench-recompute: $(READY)
+	$(BIN)/python -m pip install -qq --disable-pip-version-check checkpoint_schedules==1.0.4  # the peer beside
+	$(BIN)/python results/reproductions/recompute_chains.py
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(None if v >= (3, 11) else f"lowtide needs Python 3.11 or newer, found {v[0]}.{v[1]}; try: make PYTHON=python3.12")'

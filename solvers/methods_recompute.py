@@ -10,7 +10,7 @@ RECOMPUTE_METHODS = (
         name="auto",
         problem="recompute",
         run=".recompute_auto:solve_auto",
-        summary="each op once, if that fits; else heuristics, bounds by moments, retention intervals",
+        summary="each op once, if that fits; else chain programs, heuristics, moments, retention intervals",
         exact=True,
     ),
     Method(

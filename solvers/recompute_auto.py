@@ -6,6 +6,7 @@ from ..models.recompute import Recompute
 from ..models.units import exact_bytes
 from ..models.verify import verify
 from .context import Context, Outcome
+from .recompute_chains import solve_chain
 from .recompute_graph_auto import solve_graph
 
 
@@ -35,8 +36,10 @@ def solve_store_all(problem: Recompute, context: Context) -> Outcome:
 
 
 def solve_auto(problem: Recompute, context: Context) -> Outcome:
-    """Offer the reference order, if it fits; else solve the problem as one on a general graph."""
+    """Offer the reference order, if it fits, and a chain's best schedules; else as for general graphs."""
     outcome = solve_store_all(problem, context)
+    if not context.closed:
+        outcome = solve_chain(problem, context) or outcome
     if context.closed or any(len(op.all_modes) > 1 or op.all_modes[0].operands for op in problem.graph.ops):
         return outcome
     return solve_graph(problem, context)

@@ -203,6 +203,18 @@ def solve_hetero_chain(problem: Recompute, context: Context) -> Outcome:
     return outcome if outcome.detail else Outcome(detail=f"memory counted in slots of {exact_bytes(unit)}")
 
 
+def solve_chain(problem: Recompute, context: Context) -> Outcome | None:
+    """Offer the best schedules of a chain: in memory, and with slower tiers; None if the graph is none."""
+    try:
+        chain = None if is_taped(problem.graph) else plain_chain(problem, "auto")
+        outcome = solve_hetero_chain(problem, context)
+    except UsageError:
+        return None
+    if chain is not None and problem.machine.channels and not _differing(chain):
+        solve_h_revolve(problem, context)
+    return outcome
+
+
 def slots_in_memory(problem: Recompute, chain: PlainChain) -> int:
     """Return how many x_i fit beside the buffers in work, all as large as the largest tensor; below 0: none.
 
@@ -221,15 +233,22 @@ def _no_slot(problem: Recompute) -> Outcome:
     return Outcome(detail=f"found no room for one slot beside the buffers in {exact_bytes(problem.memory)}")
 
 
-def _uniform(chain: PlainChain, method: str) -> int:
-    """Return the bytes of every x_i; raise unless sizes and times are equal."""
+def _differing(chain: PlainChain) -> str | None:
+    """Return which sizes or times of the chain are not all equal, None if they are."""
     for what, values in (
         ("sizes of x_i", set(chain.x_bytes)),
         ("times of forwards", set(chain.forward_ns)),
         ("times of backwards", set(chain.backward_ns)),
     ):
         if len(values) > 1:
-            raise UsageError(f"method {method}: found {len(values)} different {what}, expected equal ones")
+            return f"{len(values)} different {what}"
+    return None
+
+
+def _uniform(chain: PlainChain, method: str) -> int:
+    """Return the bytes of every x_i; raise unless sizes and times are equal."""
+    if (found := _differing(chain)) is not None:
+        raise UsageError(f"method {method}: found {found}, expected equal ones")
     return chain.x_bytes[0]
 
 

@@ -207,6 +207,21 @@ def test_sqrt_needs_one_more_sweep() -> None:
     assert verified(lt.Recompute(graph, 18), "sqrt") is None
 
 
+def test_auto_proves_the_least_in_cells_and_uses_slower_tiers() -> None:
+    for memory, again in ((3, 6), (4, 2), (5, 1), (6, 0)):
+        result = lt.solve(lt.Recompute(plain(5), memory), threads=1)
+        assert (result.status, result.objective) == ("optimal", 11 + again)
+    machine = with_tiers(3, [None], [2], [2])
+    slow = lt.Recompute(plain(20, f"{REPLACE}&forward=9&backward=9"), machine=machine)
+    assert verified(slow, "auto") == verified(slow, "h-revolve")
+    graph = lt.load("gen:taped-chain?l=9")
+    found = lt.solve(lt.Recompute(graph, 200), threads=1)
+    assert (found.status, found.objective) == (
+        "feasible",
+        verified(lt.Recompute(graph, 200), "hetero-chain"),
+    )
+
+
 def test_other_graphs_are_refused() -> None:
     for method, spec, words in (
         ("revolve", "gen:chain?n=5", "no such chain"),
