@@ -30,10 +30,11 @@ MOST_IDEALS = 3_000_000
 
 PASSES = (
     (1000, False),
-    (30_000, True),
+    (10_000, True),
     (10_000, False),
-    (300_000, True),
+    (100_000, True),
     (100_000, False),
+    (300_000, True),
     (1_000_000, False),
     (3_000_000, False),
 )
@@ -42,10 +43,10 @@ PASSES = (
 COARSE = 10_000
 """After the beam of this width come passes in coarser time, for bounds."""
 
-COARSE_WIDTH = 200_000
+COARSE_WIDTH = 500_000
 """Of their beams."""
 
-STEPS = (5, 10, 20, 40)
+STEPS = (5, 8, 13, 21, 34)
 """Parts of the mean duration that a step is, one pass after the other."""
 
 LABEL_BYTES = 1200
@@ -173,6 +174,7 @@ class _Run:
             ideals,
             prices,
             below=-(-context.incumbent // tick),
+            enough=(context.bound or 0) // tick,
             width=width,
             cone=cone,
             stop=self.stop,

@@ -37,6 +37,50 @@ def _areas(shape, prices, started, area, best_behind):  # type: ignore[no-untype
             best_behind[z, r] = best
 
 
+@njit(nogil=True)
+def _start(shape, started, time, live, ops, ends, j, new_ops, new_ends):  # type: ignore[no-untyped-def]
+    """Start op j as soon as it can after a label; write what runs then, by rising end.
+
+    Returns
+    -------
+    tuple
+        When, the bytes that are live then, and how many ops run; 0 ops if it never can.
+    """
+    processors, capacity = shape.numbers[0], shape.numbers[1]
+    ended = started
+    running = 0
+    while running < processors and ops[running] >= 0:
+        ended &= ~(np.int64(1) << ops[running])
+        running += 1
+    x = 0
+    while running - x >= processors or shape.before[j] & ~ended or live + shape.alloc[j] > capacity:
+        if x == running:
+            return time, live, 0
+        time = ends[x]
+        while x < running and ends[x] == time:
+            i = ops[x]
+            ended |= np.int64(1) << i
+            live -= shape.workspace[i]
+            for y in range(shape.life_at[i], shape.life_at[i + 1]):
+                if not shape.life_last[y] & ~ended:
+                    live -= shape.life_bytes[y]
+            x += 1
+    finish = time + shape.duration[j]
+    k = 0
+    placed = False
+    for y in range(x, running + 1):
+        if not placed and (y == running or ends[y] > finish):
+            new_ops[k], new_ends[k] = j, finish
+            placed = True
+            k += 1
+        if y < running:
+            new_ops[k], new_ends[k] = ops[y], ends[y]
+            k += 1
+    for y in range(k, processors):
+        new_ops[y], new_ends[y] = -1, 0
+    return time, live + shape.alloc[j], k
+
+
 @njit(cache=True, nogil=True)
 def expand(shape, prices, rank, ideals, labels, below, stop):  # type: ignore[no-untyped-def]
     """Return the labels that start one op more, apart from those that cannot end before `below`.
@@ -67,7 +111,7 @@ def expand(shape, prices, rank, ideals, labels, below, stop):  # type: ignore[no
     sets, at, by, target = ideals
     ideal, time, live, ops, ends = labels
     n = len(shape.duration)
-    processors, capacity = shape.numbers[0], shape.numbers[1]
+    processors = shape.numbers[0]
     scale = processors << 20
     room = np.int64(0)
     for a in range(len(ideal)):
@@ -99,48 +143,13 @@ def expand(shape, prices, rank, ideals, labels, below, stop):  # type: ignore[no
                     left += shape.duration[i]
                     least = max(least, shape.duration[i] + shape.tail[i])
             for a in range(low, high):
-                ended = sets[g]
-                running = 0
-                while running < processors and ops[a, running] >= 0:
-                    ended &= ~(np.int64(1) << ops[a, running])
-                    running += 1
-                now, bytes_now, x = time[a], live[a], 0
-                while (
-                    running - x >= processors
-                    or shape.before[j] & ~ended
-                    or (bytes_now + shape.alloc[j] > capacity)
-                ):
-                    if x == running:
-                        break
-                    now = ends[a, x]
-                    while x < running and ends[a, x] == now:
-                        i = ops[a, x]
-                        ended |= np.int64(1) << i
-                        bytes_now -= shape.workspace[i]
-                        for y in range(shape.life_at[i], shape.life_at[i + 1]):
-                            if not shape.life_last[y] & ~ended:
-                                bytes_now -= shape.life_bytes[y]
-                        x += 1
-                if (
-                    running - x >= processors
-                    or shape.before[j] & ~ended
-                    or (bytes_now + shape.alloc[j] > capacity)
-                ):
+                now, bytes_now, k = _start(
+                    shape, sets[g], time[a], live[a], ops[a], ends[a], j, new_ops[count], new_ends[count]
+                )
+                if not k:
                     continue
-                # The ops that still run, and j, by rising end.
-                finish = now + shape.duration[j]
-                k = 0
-                placed = False
                 reach = now + least
                 work = left
-                for y in range(x, running + 1):
-                    if not placed and (y == running or ends[a, y] > finish):
-                        new_ops[count, k], new_ends[count, k] = j, finish
-                        placed = True
-                        k += 1
-                    if y < running:
-                        new_ops[count, k], new_ends[count, k] = ops[a, y], ends[a, y]
-                        k += 1
                 for y in range(k):
                     i = new_ops[count, y]
                     reach = max(reach, new_ends[count, y] + shape.tail[i])
@@ -151,8 +160,6 @@ def expand(shape, prices, rank, ideals, labels, below, stop):  # type: ignore[no
                         ranks[z] = ranks[z - 1]
                         z -= 1
                     ranks[z] = rank[i]
-                for y in range(k, processors):
-                    new_ops[count, y], new_ends[count, y] = -1, 0
                 if reach >= below:
                     continue
                 for z in range(vectors):
@@ -174,7 +181,7 @@ def expand(shape, prices, rank, ideals, labels, below, stop):  # type: ignore[no
                 if reach >= below:
                     continue
                 to[count], new_time[count] = target[step], now
-                new_live[count] = bytes_now + shape.alloc[j]
+                new_live[count] = bytes_now
                 parent[count], started_op[count] = a, j
                 bound[count] = reach
                 waste[count] = now * processors + work
@@ -232,3 +239,77 @@ def undominated(order, ideal, time, ops, ends, stop):  # type: ignore[no-untyped
             top += 1
             keep[b] = True
     return keep
+
+
+@njit(cache=True, nogil=True)
+def complete(shape, ideals, labels, turn, below, enough, stop):  # type: ignore[no-untyped-def]
+    """Complete labels in every way, depth first, for a makespan less than `below`.
+
+    Parameters
+    ----------
+    shape, ideals, labels, stop
+        As for `expand`.
+    turn
+        The order in which labels are taken.
+    below
+        Makespans of interest are smaller; so are those of later finds.
+    enough
+        A makespan that ends the search.
+
+    Returns
+    -------
+    tuple
+        The least makespan, or `below`; the label that it comes from, or -1; the ops that it starts, in order.
+    """
+    sets, at, by, target = ideals
+    ideal, time, live, ops, ends = labels
+    n, processors = len(shape.duration), shape.numbers[0]
+    node = np.empty(n + 1, np.int64)
+    cursor = np.empty(n + 1, np.int64)
+    when, bytes_live, left = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
+    runs, until = np.empty((n + 1, processors), np.int8), np.empty((n + 1, processors), np.int64)
+    chosen, best_chosen = np.empty(n, np.int8), np.empty(0, np.int8)
+    best, source = below, -1
+    for a in turn:
+        if stop[0] or best <= enough:
+            break
+        depth = 0
+        node[0], cursor[0] = ideal[a], at[ideal[a]]
+        when[0], bytes_live[0] = time[a], live[a]
+        runs[0], until[0] = ops[a], ends[a]
+        left[0] = 0
+        for i in range(n):
+            if not sets[ideal[a]] >> i & 1:
+                left[0] += shape.duration[i]
+        while depth >= 0:
+            g = node[depth]
+            if cursor[depth] == at[g + 1]:
+                depth -= 1
+                continue
+            step = cursor[depth]
+            cursor[depth] += 1
+            j = by[step]
+            now, now_live, k = _start(
+                shape, sets[g], when[depth], bytes_live[depth], runs[depth], until[depth], j,
+                runs[depth + 1], until[depth + 1],
+            )  # fmt: skip
+            if not k:
+                continue
+            work = left[depth] - shape.duration[j]
+            left[depth + 1] = work
+            reach = now
+            for y in range(k):
+                work += until[depth + 1, y] - now
+                reach = max(reach, until[depth + 1, y] + shape.tail[runs[depth + 1, y]])
+            if max(reach, now + -(-work // processors)) >= best:
+                continue
+            chosen[depth] = j
+            depth += 1
+            node[depth], cursor[depth] = target[step], at[target[step]]
+            when[depth], bytes_live[depth] = now, now_live
+            if at[node[depth]] == at[node[depth] + 1]:
+                best, source = reach, a
+                best_chosen = chosen[:depth].copy()
+                if best <= enough:
+                    break
+    return best, source, best_chosen

@@ -47,6 +47,9 @@ NARROW = 1000
 LATE = 16
 """The ops for which a cone has its full width; before, it halves with every two."""
 
+COMPLETED = 6
+"""The ops with which a cone is completed in every way."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Beam:
@@ -70,6 +73,7 @@ def search(
     prices: Integers,
     *,
     below: int,
+    enough: int = 0,
     width: int,
     cone: bool = False,
     stop: Integers,
@@ -83,16 +87,19 @@ def search(
         The problem.
     below
         Schedules of interest are faster, in ticks.
+    enough
+        A makespan that is known to be optimal.
     width
         Of the beam.
     cone
-        Whether the beam is narrow at first and has its width for the last ops only.
+        Whether the beam is narrow at first and has its width for the last ops only, and these are completed
+        in every way.
     stop
         One number that another thread may set, to end the pass.
     expired
         Whether to end, asked between sizes.
     """
-    from .label_kernel import expand, undominated
+    from .label_kernel import complete, expand, undominated
 
     n, processors = len(shape.duration), int(shape.numbers[0])
     rank = np.empty(n, dtype=np.int64)
@@ -107,7 +114,8 @@ def search(
     )
     history: list[tuple[Integers, Integers]] = []
     dropped: int | None = None
-    for size in range(1, n + 1):
+    levels = max(1, n - COMPLETED) if cone else n
+    for size in range(1, levels + 1):
         wide = _width(width, n - size) if cone else width
         new = expand(shape, prices, rank, graph, labels, below, stop)
         ideal, time, live, ops, ends, parent, op, bound, waste = new
@@ -127,12 +135,18 @@ def search(
             return Beam(starts=None, dropped=dropped)
         labels = (ideal[chosen], time[chosen], live[chosen], ops[chosen], ends[chosen])
         history.append((parent[chosen], op[chosen]))
-    last = int(np.argmin(labels[4].max(axis=1)))
+    last, ending = int(np.argmin(labels[4].max(axis=1))), list[int]()
+    if levels < n:
+        turn = np.argsort(waste[chosen], kind="stable")
+        _, last, more = complete(shape, graph, labels, turn, below, enough, stop)
+        if last < 0:
+            return None if stop[0] else Beam(starts=None, dropped=dropped)
+        ending = [int(j) for j in more]
     row = []
     for parents, by in reversed(history):
         row.append(int(by[last]))
         last = int(parents[last])
-    return Beam(starts=_starts(shape, row[::-1]), dropped=dropped)
+    return Beam(starts=_starts(shape, [*row[::-1], *ending]), dropped=dropped)
 
 
 def _width(width: int, left: int) -> int:
