@@ -24,6 +24,7 @@ from .makespan_list import begin, offer_lists
 if TYPE_CHECKING:
     from ..formulations.offsets_data import Integers
     from .algorithms.makespan.labels.ideals import Ideals
+    from .algorithms.makespan.labels.together import Prices
 
 MOST_IDEALS = 3_000_000
 """Of the sets of started ops."""
@@ -148,14 +149,14 @@ class _Run:
                 self.coarse_passes(ideals, prices)
         self.detail = "wider beams take too much memory"
 
-    def prices(self, ideals: Ideals) -> Integers:
+    def prices(self, ideals: Ideals) -> Prices:
         """Return vectors of prices; leave their bound."""
         from .algorithms.makespan.labels.together import find_prices, find_sets, price_bound, uniform_prices
 
         sets = find_sets(self.shape, ideals, self.expired)
         if sets is None:
             return uniform_prices(self.shape)
-        self.context.progress(f"{len(sets)} sets of ops that can run together")
+        self.context.progress(f"{len(sets.sets)} sets of ops that can run together")
         prices = find_prices(
             self.shape, sets, self.context, max(0.1, 0.2 * (self.until - self.context.elapsed()))
         )
@@ -163,7 +164,7 @@ class _Run:
         self.context.raise_bound(bound, kind="ops that can run together")
         return prices
 
-    def one_pass(self, ideals: Ideals, prices: Integers, width: int, cone: bool) -> bool:
+    def one_pass(self, ideals: Ideals, prices: Prices, width: int, cone: bool) -> bool:
         """Return whether nothing is faster than the incumbent now."""
         from .algorithms.makespan.labels.search import search
 
@@ -179,6 +180,7 @@ class _Run:
             cone=cone,
             stop=self.stop,
             expired=self.expired,
+            threads=context.threads,
         )
         if beam is None:
             return False
@@ -189,7 +191,7 @@ class _Run:
         context.raise_bound(least, kind="labels")
         return beam.dropped is None
 
-    def coarse_passes(self, ideals: Ideals, prices: Integers) -> None:
+    def coarse_passes(self, ideals: Ideals, prices: Prices) -> None:
         """Raise the bound by passes in coarser time, as long as they are complete."""
         from .algorithms.makespan.labels.search import coarser, search
 
@@ -210,6 +212,7 @@ class _Run:
                 width=COARSE_WIDTH,
                 stop=self.stop,
                 expired=self.expired,
+                threads=context.threads,
             )
             if beam is None:
                 return

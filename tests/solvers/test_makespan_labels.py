@@ -15,6 +15,7 @@ from lowtide.solvers.algorithms.makespan.labels.search import Beam, coarser, sea
 from lowtide.solvers.algorithms.makespan.labels.shape import Shape, shape_of
 from lowtide.solvers.algorithms.makespan.labels.together import (
     SCALE,
+    Prices,
     find_prices,
     find_sets,
     price_bound,
@@ -45,7 +46,7 @@ def prepared(problem: lt.Makespan) -> tuple[MakespanData, Shape, Ideals]:
     return data, shape, ideals
 
 
-def one_pass(shape: Shape, ideals: Ideals, prices: np.ndarray, below: int, width: int, **more: bool) -> Beam:
+def one_pass(shape: Shape, ideals: Ideals, prices: Prices, below: int, width: int, **more: bool) -> Beam:
     beam = search(
         shape,
         ideals,
@@ -83,11 +84,12 @@ def test_passes_without_a_limit_find_the_optimum_and_prune_nothing_that_is_neede
         if best is None:
             continue
         data, shape, ideals = prepared(problem)
-        sets = find_sets(shape, ideals, lambda: False)
-        assert sets is not None
-        prices = find_prices(shape, sets, Context(problem=problem), 10.0)
+        together = find_sets(shape, ideals, lambda: False)
+        assert together is not None
+        prices = find_prices(shape, together, Context(problem=problem), 10.0)
         everything = 1 + sum(data.duration)
-        for some in (0 * prices[:1], prices):
+        nothing = Prices(0 * prices.rows[:1], prices.ended[:1])
+        for some in (nothing, prices):
             for below in (everything, best // data.tick + 1):
                 beam = one_pass(shape, ideals, some, below, 10**6)
                 assert makespan_of(beam, shape) == best // data.tick, f"seed {seed}, below {below}"
@@ -122,11 +124,12 @@ def test_the_price_bound_is_one_and_above_the_load_bound_somewhere() -> None:
         if best is None:
             continue
         data, shape, ideals = prepared(problem)
-        sets = find_sets(shape, ideals, lambda: False)
-        assert sets is not None
-        prices = find_prices(shape, sets, Context(problem=problem), 10.0)
-        member = (sets[:, None] >> np.arange(data.n)) & 1
-        assert (member @ prices.T).max() <= SCALE * problem.count
+        together = find_sets(shape, ideals, lambda: False)
+        assert together is not None
+        prices = find_prices(shape, together, Context(problem=problem), 10.0)
+        for row, ended in zip(prices.rows, prices.ended, strict=True):
+            member = (together.sets[together.latest >= ended, None] >> np.arange(data.n)) & 1
+            assert (member @ row).max(initial=0) <= SCALE * problem.count
         assert price_bound(shape, prices) * data.tick <= best, f"seed {seed}"
         above += price_bound(shape, prices) > price_bound(shape, uniform_prices(shape))
     assert above > 5
@@ -140,14 +143,18 @@ def test_whatever_runs_together_in_an_optimal_schedule_lies_in_one_of_the_sets()
         if result.plan is None:
             continue
         _, shape, ideals = prepared(problem)
-        sets = find_sets(shape, ideals, lambda: False)
-        assert sets is not None
+        together = find_sets(shape, ideals, lambda: False)
+        assert together is not None
         ideal_sets = set(ideals.sets.tolist())
         for now in sorted({run.start for run in result.plan.runs}):
+            ended = sum(run.end <= now for run in result.plan.runs)
             running = sum(1 << run.op for run in result.plan.runs if run.start <= now < run.end)
             started = sum(1 << run.op for run in result.plan.runs if run.start <= now)
             assert started in ideal_sets
-            assert any(running & ~s == 0 for s in sets.tolist()), f"seed {seed}, at {now}"
+            assert any(
+                running & ~s == 0 and ended <= latest
+                for s, latest in zip(together.sets.tolist(), together.latest.tolist(), strict=True)
+            ), f"seed {seed}, at {now}"
 
 
 def test_ideals_are_those_within_the_memory_that_can_be_completed() -> None:
@@ -222,3 +229,25 @@ def test_label_setting_refuses_what_it_is_not_for() -> None:
     graph = lt.load("gen:tasks?shape=layered&n=80")
     with pytest.raises(lt.UsageError, match="at most 62 ops"):
         lt.solve(lt.Makespan(graph, 2), "label-setting", threads=1)
+
+
+def test_threads_and_widths_change_the_time_and_not_the_optimum() -> None:
+    graph = lt.load("gen:tasks?shape=layered&n=40&processors=4&seed=0")
+    _, shape, ideals = prepared(lt.Makespan(graph, 4, memory=107))
+    found = [
+        search(
+            shape,
+            ideals,
+            uniform_prices(shape),
+            below=24_000,
+            width=width,
+            stop=np.zeros(1, dtype=np.int64),
+            expired=lambda: False,
+            threads=threads,
+        )
+        for width, threads in ((20_000, 1), (20_000, 2), (200_000, 3))
+    ]
+    assert found[0] == found[1]
+    assert found[2] is not None
+    assert found[2].dropped is None
+    assert makespan_of(found[2], shape) == 23_509

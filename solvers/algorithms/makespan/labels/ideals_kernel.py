@@ -62,7 +62,7 @@ def next_ideals(shape, sets, after):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def sets_together(shape, sets, after, level, at, by, target, table, count, budget):  # type: ignore[no-untyped-def]
+def sets_together(shape, sets, after, level, at, by, target, table, latest, count, budget):  # type: ignore[no-untyped-def]
     """Add to a hash table the sets that can run together just after the ideals of one level.
 
     Parameters
@@ -72,9 +72,11 @@ def sets_together(shape, sets, after, level, at, by, target, table, count, budge
     sets, after, at, by, target
         Of all ideals: set, bytes, and the steps from it as rows of `at`.
     level
-        First and last ideal (exclusive) to begin from.
+        First and last ideal (exclusive) to begin from, and their size.
     table
         Of sets of ops, `EMPTY` where free; it must be less than half full.
+    latest
+        By place of the table: the size of the largest ideal just after which the set can run.
     count
         Sets in the table.
     budget
@@ -128,6 +130,7 @@ def sets_together(shape, sets, after, level, at, by, target, table, count, budge
                 if table[place] == EMPTY:
                     table[place] = chosen[depth]
                     count += 1
+                latest[place] = level[2]
             depth -= 1
             if depth > 0:
                 last = 62
@@ -139,11 +142,12 @@ def sets_together(shape, sets, after, level, at, by, target, table, count, budge
 
 
 @njit(cache=True, nogil=True)
-def put(table, sets):  # type: ignore[no-untyped-def]
-    """Put sets into a hash table that has room for them."""
+def put(table, latest, sets, sizes):  # type: ignore[no-untyped-def]
+    """Put sets, with a number each, into a hash table that has room for them."""
     size = len(table)
     for k in range(len(sets)):
         place = ((sets[k] * np.int64(7046029254386353131)) >> 17) & (size - 1)
         while table[place] != EMPTY and table[place] != sets[k]:
             place = (place + 1) & (size - 1)
         table[place] = sets[k]
+        latest[place] = sizes[k]

@@ -81,6 +81,57 @@ def _start(shape, started, time, live, ops, ends, j, new_ops, new_ends):  # type
     return time, live + shape.alloc[j], k
 
 
+@njit(nogil=True)
+def _wait(shape, started, first, end, by, time, live, ops, ends):  # type: ignore[no-untyped-def]
+    """Move a label on to the first time at which some op can start; ops that have ended leave its rows.
+
+    Parameters
+    ----------
+    shape
+        The problem.
+    started, time, live, ops, ends
+        Of the label.
+    first, end, by
+        The steps from its ideal.
+
+    Returns
+    -------
+    tuple
+        The time, the bytes that are live then, and how many ops run.
+    """
+    processors, capacity = shape.numbers[0], shape.numbers[1]
+    ended = started
+    running = 0
+    while running < processors and ops[running] >= 0:
+        ended &= ~(np.int64(1) << ops[running])
+        running += 1
+    x = 0
+    while x < running:
+        if running - x < processors:
+            waits = True
+            for step in range(first, end):
+                j = by[step]
+                if not shape.before[j] & ~ended and live + shape.alloc[j] <= capacity:
+                    waits = False
+                    break
+            if not waits:
+                break
+        time = ends[x]
+        while x < running and ends[x] == time:
+            i = ops[x]
+            ended |= np.int64(1) << i
+            live -= shape.workspace[i]
+            for y in range(shape.life_at[i], shape.life_at[i + 1]):
+                if not shape.life_last[y] & ~ended:
+                    live -= shape.life_bytes[y]
+            x += 1
+    if x:
+        for y in range(running):
+            ops[y] = ops[y + x] if y + x < running else -1
+            ends[y] = ends[y + x] if y + x < running else 0
+    return time, live, running - x
+
+
 @njit(cache=True, nogil=True)
 def expand(shape, prices, rank, ideals, labels, below, stop):  # type: ignore[no-untyped-def]
     """Return the labels that start one op more, apart from those that cannot end before `below`.
@@ -148,6 +199,11 @@ def expand(shape, prices, rank, ideals, labels, below, stop):  # type: ignore[no
                 )
                 if not k:
                     continue
+                if at[target[step]] < at[target[step] + 1]:
+                    now, bytes_now, k = _wait(
+                        shape, wider, at[target[step]], at[target[step] + 1], by, now, bytes_now,
+                        new_ops[count], new_ends[count],
+                    )  # fmt: skip
                 reach = now + least
                 work = left
                 for y in range(k):
@@ -195,12 +251,12 @@ def expand(shape, prices, rank, ideals, labels, below, stop):  # type: ignore[no
 
 @njit(cache=True, nogil=True)
 def undominated(order, ideal, time, ops, ends, stop):  # type: ignore[no-untyped-def]
-    """Return which labels no other one dominates.
+    """Return which of some labels no other one of these dominates.
 
     Parameters
     ----------
     order
-        The labels by ideal, and by rising time in each.
+        Some labels by ideal, and by rising time in each.
     ideal, time, ops, ends
         Of the labels.
     stop
@@ -210,7 +266,7 @@ def undominated(order, ideal, time, ops, ends, stop):  # type: ignore[no-untyped
     keep = np.zeros(count, np.bool_)
     kept = np.empty(count, np.int64)
     top, begin = 0, 0
-    for p in range(count):
+    for p in range(len(order)):
         b = order[p]
         if p == 0 or ideal[order[p - 1]] != ideal[b]:
             begin = top

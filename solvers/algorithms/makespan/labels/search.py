@@ -33,13 +33,17 @@ Source: label setting with dominance is that of resource-constrained shortest pa
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from .....formulations.offsets_data import Integers
 from .ideals import Ideals
 from .shape import Shape
+from .together import Prices
 
 NARROW = 1000
 """Labels of each size that a cone keeps at least."""
@@ -49,6 +53,11 @@ LATE = 16
 
 COMPLETED = 6
 """The ops with which a cone is completed in every way."""
+
+SPLIT = 5000
+"""From so many labels on they are parted among the threads."""
+
+Labels = tuple[Any, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +79,7 @@ class Beam:
 def search(
     shape: Shape,
     ideals: Ideals,
-    prices: Integers,
+    prices: Prices,
     *,
     below: int,
     enough: int = 0,
@@ -78,6 +87,7 @@ def search(
     cone: bool = False,
     stop: Integers,
     expired: Callable[[], bool],
+    threads: int = 1,
 ) -> Beam | None:
     """Go through the ideals by size with at most `width` labels of each size; None if stopped.
 
@@ -98,6 +108,8 @@ def search(
         One number that another thread may set, to end the pass.
     expired
         Whether to end, asked between sizes.
+    threads
+        Of the kernels; the outcome does not depend on them.
     """
     from .label_kernel import complete, expand, undominated
 
@@ -117,10 +129,26 @@ def search(
     levels = max(1, n - COMPLETED) if cone else n
     for size in range(1, levels + 1):
         wide = _width(width, n - size) if cone else width
-        new = expand(shape, prices, rank, graph, labels, below, stop)
-        ideal, time, live, ops, ends, parent, op, bound, waste = new
+        valid = prices.after(size - processors)
+
+        def wider(low: int, high: int, valid: Integers = valid, labels: Labels = labels) -> Labels:
+            rows = tuple(x[low:high] for x in labels)
+            new = expand(shape, valid, rank, graph, rows, below, stop)
+            new[5][:] += low
+            return new  # type: ignore[no-any-return]
+
+        pieces = _by_pieces(wider, labels[0], threads)
+        ideal, time, live, ops, ends, parent, op, bound, waste = (
+            pieces[0] if len(pieces) == 1 else [np.concatenate(x) for x in zip(*pieces, strict=True)]
+        )
         order = np.lexsort((time, ideal))
-        keep = undominated(order, ideal, time, ops, ends, stop)
+
+        def undominated_of(
+            low: int, high: int, order: Integers = order, new: Labels = (ideal, time, ops, ends)
+        ) -> Integers:
+            return undominated(order[low:high], *new, stop)  # type: ignore[no-any-return]
+
+        keep = np.logical_or.reduce(_by_pieces(undominated_of, ideal[order], threads))
         if stop[0] or expired():
             return None
         chosen = order[keep[order]]
@@ -147,6 +175,20 @@ def search(
         row.append(int(by[last]))
         last = int(parents[last])
     return Beam(starts=_starts(shape, [*row[::-1], *ending]), dropped=dropped)
+
+
+def _by_pieces(work: Callable[[int, int], Any], ideal: np.ndarray, threads: int) -> list[Any]:
+    """Return what the work on each of some ranges gives, in order; no range parts labels of one ideal."""
+    count = len(ideal)
+    if threads == 1 or count < SPLIT:
+        return [work(0, count)]
+    cuts = [0]
+    for k in range(1, threads):
+        at = count * k // threads
+        cuts.append(int(np.searchsorted(ideal, ideal[at])))
+    cuts = sorted({*cuts, count})
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(lambda pair: work(*pair), pairwise(cuts)))
 
 
 def _width(width: int, left: int) -> int:

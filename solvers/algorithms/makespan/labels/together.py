@@ -22,6 +22,9 @@ with :math:`r_i` what is left of the duration of op i. The same holds for the op
 alone, which end by C - b: if any of them is left, :math:`C \ge t + b + \sum_{tail_i \ge b} \pi_i r_i`. Prices
 1/p give the load bound.
 
+Once m ops have ended, only the :math:`R` that can run after an ideal of m ops or more count, and prices may
+be higher. When k ops have started, k - p of them or more have ended.
+
 The best prices are the dual values of the linear program that covers durations by sets (Mingozzi,
 Maniezzo, Ricciardelli and Bianco, Management Science 1998, for projects whose resources are held only while
 activities run; with memory as the resource and ideals for what holds it, this is our own). Prices are
@@ -31,6 +34,8 @@ integers over `SCALE` p; that they are within the scale is looked at in integers
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -47,27 +52,46 @@ MOST_STEPS = 500_000_000
 """Of the enumeration of sets: a few seconds."""
 
 VECTORS = 6
-"""Vectors of prices: for all ops, and for those with the least tails, fewer and fewer."""
+"""Vectors of prices: for all ops, and for those with the least tails, fewer and fewer; of the latter also
+those that hold only once as many ops have ended."""
 
 
-def find_sets(shape: Shape, ideals: Ideals, stop: Callable[[], bool]) -> Integers | None:
-    """Return the sets that can run together, the largest ones among them; None if it takes too long."""
+@dataclass(frozen=True)
+class Together:
+    """Sets of ops that can run together, the largest ones among them.
+
+    Attributes
+    ----------
+    sets
+        Bit masks.
+    latest
+        By set: the most ops that may have ended when it runs.
+    """
+
+    sets: Integers
+    latest: Integers
+
+
+def find_sets(shape: Shape, ideals: Ideals, stop: Callable[[], bool]) -> Together | None:
+    """Return the sets that can run together; None if it takes too long."""
     from .ideals_kernel import EMPTY, sets_together
 
     table = np.full(1 << 12, EMPTY, dtype=np.int64)
+    latest = np.zeros(len(table), dtype=np.int64)
     count, spent = 0, 0
-    for low, high in zip(ideals.first[:-2].tolist(), ideals.first[1:-1].tolist(), strict=True):
+    for size, (low, high) in enumerate(pairwise(ideals.first[:-1].tolist())):
         done = low
         while done < high:
             count, done, steps = sets_together(
                 shape,
                 ideals.sets,
                 ideals.after,
-                np.array([done, high], dtype=np.int64),
+                np.array([done, high, size], dtype=np.int64),
                 ideals.at,
                 ideals.by,
                 ideals.target,
                 table,
+                latest,
                 count,
                 MOST_STEPS - spent,
             )
@@ -75,67 +99,103 @@ def find_sets(shape: Shape, ideals: Ideals, stop: Callable[[], bool]) -> Integer
             if spent > MOST_STEPS or stop():
                 return None
             if 3 * count > len(table):
-                table = _larger(table)
-    return np.sort(table[table != EMPTY])
+                table, latest = _larger(table, latest)
+    used = table != EMPTY
+    order = np.argsort(table[used])
+    return Together(table[used][order], latest[used][order])
 
 
-def _larger(table: Integers) -> Integers:
+def _larger(table: Integers, latest: Integers) -> tuple[Integers, Integers]:
     """Return a hash table with the same sets and four times the room."""
     from .ideals_kernel import EMPTY, put
 
     larger = np.full(4 * len(table), EMPTY, dtype=np.int64)
-    put(larger, table[table != EMPTY])
-    return larger
+    sizes = np.zeros(len(larger), dtype=np.int64)
+    put(larger, sizes, table[table != EMPTY], latest[table != EMPTY])
+    return larger, sizes
 
 
-def uniform_prices(shape: Shape) -> Integers:
+@dataclass(frozen=True)
+class Prices:
+    """Vectors of prices.
+
+    Attributes
+    ----------
+    rows
+        By vector and op.
+    ended
+        By vector: it holds once so many ops have ended.
+    """
+
+    rows: Integers
+    ended: Integers
+
+    def after(self, ended: int) -> Integers:
+        """Return the rows that hold once so many ops have ended."""
+        return self.rows[self.ended <= max(0, ended)]
+
+
+def uniform_prices(shape: Shape) -> Prices:
     """Return the prices of the load bound."""
-    return np.full((1, len(shape.duration)), SCALE, dtype=np.int64)
+    return Prices(np.full((1, len(shape.duration)), SCALE, dtype=np.int64), np.zeros(1, dtype=np.int64))
 
 
-def find_prices(shape: Shape, sets: Integers, context: Context, seconds: float) -> Integers:
+def find_prices(shape: Shape, together: Together, context: Context, seconds: float) -> Prices:
     """Return vectors of prices, by row, the uniform ones first.
 
     Parameters
     ----------
     shape
         The problem.
-    sets
+    together
         All sets that can run together.
     context
         For the limits of the linear programs.
     seconds
         For all of them.
     """
+    n = len(shape.duration)
+    until = context.elapsed() + min(seconds, context.remaining())
+    rows, ended = [uniform_prices(shape).rows[0]], [0]
+    for k in range(VECTORS):
+        some = shape.by_tail[n * k // VECTORS :]
+        for least in sorted({0, n * k // VECTORS}):
+            left = until - context.elapsed()
+            member = _members(together.sets[together.latest >= least], n)
+            if left > 0 and (dual := _dual(shape, member, some, context, left)) is not None:
+                rows.append(_integers(dual, member, SCALE * int(shape.numbers[0])))
+                ended.append(least)
+    return Prices(np.array(rows, dtype=np.int64), np.array(ended, dtype=np.int64))
+
+
+def _members(sets: Integers, n: int) -> Integers:
+    """Return 1 by set and op that is in it, else 0."""
+    return (sets[:, None] >> np.arange(n)) & 1
+
+
+def _dual(
+    shape: Shape, member: Integers, some: Integers, context: Context, seconds: float
+) -> np.ndarray | None:
+    """Return prices that are best for some of the ops, in parts of 1; None if there was no time."""
     from ....engines.highs_lp import dual_values
 
     n = len(shape.duration)
-    member = (sets[:, None] >> np.arange(n)) & 1
+    wanted = np.zeros(n, dtype=np.int64)
+    wanted[some] = shape.duration[some]
     first = np.concatenate([[0], np.cumsum(member.sum(axis=0))])
     columns = np.concatenate([np.flatnonzero(member[:, i]) for i in range(n)])
-    until = context.elapsed() + seconds
-    found = [uniform_prices(shape)[0]]
-    for k in range(VECTORS):
-        wanted = np.zeros(n, dtype=np.int64)
-        some = shape.by_tail[n * k // VECTORS :]
-        wanted[some] = shape.duration[some]
-        left = min(until, context.elapsed() + context.remaining()) - context.elapsed()
-        if left <= 0:
-            break
-        program = LinearProgram(
-            cost=[1] * len(sets),
-            upper=[int(shape.duration.sum())] * len(sets),
-            unit=[1] * len(sets),
-            low=wanted.tolist(),
-            scale=[1] * n,
-            first=first.tolist(),
-            column=columns.tolist(),
-            value=[1] * len(columns),
-        )
-        dual = dual_values(program, context, left)
-        if dual is not None:
-            found.append(_integers(np.array(dual), member, SCALE * int(shape.numbers[0])))
-    return np.array(found, dtype=np.int64)
+    program = LinearProgram(
+        cost=[1] * len(member),
+        upper=[int(shape.duration.sum())] * len(member),
+        unit=[1] * len(member),
+        low=wanted.tolist(),
+        scale=[1] * n,
+        first=first.tolist(),
+        column=columns.tolist(),
+        value=[1] * len(columns),
+    )
+    dual = dual_values(program, context, seconds)
+    return None if dual is None else np.array(dual)
 
 
 def _integers(dual: np.ndarray, member: Integers, scale: int) -> Integers:
@@ -147,11 +207,11 @@ def _integers(dual: np.ndarray, member: Integers, scale: int) -> Integers:
     return prices
 
 
-def price_bound(shape: Shape, prices: Integers) -> int:
+def price_bound(shape: Shape, prices: Prices) -> int:
     """Return the best bound of the page of mathematics at time 0, in ticks."""
     best, scale = 0, SCALE * int(shape.numbers[0])
     order = shape.by_tail
-    for row in prices:
+    for row in prices.after(0):
         area = np.cumsum(row[order] * shape.duration[order])
         best = max(best, int((-(-area // scale) + shape.tail[order]).max()))
     return best
