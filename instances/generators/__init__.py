@@ -122,10 +122,10 @@ FAMILIES: dict[str, Family] = {
     ),
     "tasks": _task_family(
         tasks,
-        "lognormal tasks, critical path between half and all of the average load of the processors",
+        "lognormal tasks, critical path between half and all of the average load of the cores",
         shape=Parameter("layered", "how the tasks depend on each other", choices=tuple(SHAPES)),
         n=Parameter(50, "number of tasks", least=12, most=10_000),
-        processors=Parameter(2, "processors of the average load", least=1, most=1000),
+        cores=Parameter(2, "processors that the average load is for", least=1, most=1000),
         sigma=Parameter(0.5, "of the logarithms of the durations", most=5),
         workspace=Parameter(0, "workspaces are 0 to this, in bytes", least=0),
         gpu=Parameter(0, "percent of the tasks that also run on kind gpu, not on cpu alone", most=100),

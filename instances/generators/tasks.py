@@ -1,6 +1,6 @@
-"""Task graphs of about the parallelism of their processors, with lognormal durations.
+"""Task graphs of about the parallelism of their cores, with lognormal durations.
 
-On p processors no schedule is shorter than the critical path C, nor than the average load W/p, W being
+On p cores no schedule is shorter than the critical path C, nor than the average load W/p, W being
 the sum of the durations. Far from ``C = W/p`` one of the two bounds is (nearly) attained and scheduling is
 easy; here every graph has ``W/(2p) <= C <= W/p``: structure and durations are drawn until that holds.
 
@@ -50,7 +50,7 @@ def tasks(
     *,
     shape: str,
     n: int,
-    processors: int,
+    cores: int,
     sigma: float,
     workspace: int,
     seed: int,
@@ -60,35 +60,35 @@ def tasks(
     gpu: int = 0,
     speedup: float = 4.0,
 ) -> Graph:
-    """Return `n` ops whose critical path is between half and all of the average load of `processors`.
+    """Return `n` ops whose critical path is between half and all of the average load of `cores`.
 
     Workspaces are uniform on ``0..workspace`` bytes; factors are lognormal, of the same `sigma` as durations.
 
     Raises
     ------
     InstanceError
-        If no draw has such a critical path: the shape has too little parallelism for its processors.
+        If no draw has such a critical path: the shape has too little parallelism for them.
 
     Examples
     --------
     >>> from lowtide.instances import load
-    >>> load("gen:tasks?shape=inception&processors=4")
-    Graph('tasks?shape=inception&processors=4', 50 ops, 50 tensors)
+    >>> load("gen:tasks?shape=inception&cores=4")
+    Graph('tasks?shape=inception&cores=4', 50 ops, 50 tensors)
     >>> [mode.processors for mode in load("gen:tasks?gpu=100").ops[0].modes]
     [('cpu',), ('gpu',)]
     """
     rng = random.Random(seed)
     for _ in range(DRAWS):
-        successors = SHAPES[shape](n, processors, rng)
+        successors = SHAPES[shape](n, cores, rng)
         durations = [max(1, round(MEDIAN_NS * rng.lognormvariate(0, sigma))) for _ in range(n)]
         longest, load = critical_path(successors, durations), sum(durations)
-        if processors * longest <= load <= 2 * processors * longest:
+        if cores * longest <= load <= 2 * cores * longest:
             break
     else:
         raise InstanceError(
             f"instance 'gen:tasks', shape {shape}: found in {DRAWS} draws no graph of {n} ops with a "
-            f"critical path between half and all of the average load of {processors} processors, expected "
-            "more ops or other processors"
+            f"critical path between half and all of the average load of {cores} cores, expected "
+            "more ops or another number of cores"
         )
     graph = from_successors(successors, rng, data=data, sizes=sizes, largest=largest)
     graph = replace(
@@ -120,27 +120,27 @@ def critical_path(successors: Sequence[Sequence[int]], durations: Sequence[int])
     return max(longest)
 
 
-def _layered(n: int, processors: int, rng: random.Random) -> Arcs:
-    width = rng.randint(processors, 3 * processors)
+def _layered(n: int, cores: int, rng: random.Random) -> Arcs:
+    width = rng.randint(cores, 3 * cores)
     full, rest = divmod(n, width)
     return layer_arcs([width] * full + [rest] * bool(rest), 3, rng)
 
 
-def _inception(n: int, processors: int, rng: random.Random) -> Arcs:
-    return _modules(n, processors, 4, rng)
+def _inception(n: int, cores: int, rng: random.Random) -> Arcs:
+    return _modules(n, cores, 4, rng)
 
 
-def _forkjoin(n: int, processors: int, rng: random.Random) -> Arcs:
-    return _modules(n, processors, 1, rng)
+def _forkjoin(n: int, cores: int, rng: random.Random) -> Arcs:
+    return _modules(n, cores, 1, rng)
 
 
-def _modules(n: int, processors: int, longest: int, rng: random.Random) -> Arcs:
+def _modules(n: int, cores: int, longest: int, rng: random.Random) -> Arcs:
     """Return modules in a row: branches of at most `longest` ops between one op and the next one."""
     successors: Arcs = [[] for _ in range(n)]
     source = 0
     while (room := n - 2 - source) >= 2:
         lengths: list[int] = []
-        for _ in range(rng.randint(processors, 3 * processors)):
+        for _ in range(rng.randint(cores, 3 * cores)):
             if left := room - sum(lengths):
                 lengths.append(min(left, rng.randint(1, longest)))
         sink = source + sum(lengths) + 1
@@ -156,7 +156,7 @@ def _modules(n: int, processors: int, longest: int, rng: random.Random) -> Arcs:
     return successors
 
 
-def _workflow(n: int, processors: int, rng: random.Random) -> Arcs:
+def _workflow(n: int, cores: int, rng: random.Random) -> Arcs:
     # Two ops for each image, one for each pair, a row of at least six; pairs join all images.
     images = rng.randint(max(2, n // 5), (n - 5) // 3)
     others = [pair for pair in combinations(range(images), 2) if pair[1] > pair[0] + 1]
@@ -180,7 +180,7 @@ def _workflow(n: int, processors: int, rng: random.Random) -> Arcs:
     return successors
 
 
-def _tree(n: int, processors: int, rng: random.Random) -> Arcs:
+def _tree(n: int, cores: int, rng: random.Random) -> Arcs:
     return intree_arcs(n, 4, rng)
 
 

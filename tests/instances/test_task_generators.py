@@ -30,7 +30,7 @@ def arcs(graph: Graph) -> list[set[int]]:
 def test_critical_path_is_between_half_and_all_of_the_average_load(shape: str, processors: int) -> None:
     for n in (40, 60):
         for seed in range(5):
-            graph = load(f"gen:tasks?shape={shape}&n={n}&processors={processors}&seed={seed}")
+            graph = load(f"gen:tasks?shape={shape}&n={n}&cores={processors}&seed={seed}")
             assert len(graph.ops) == n
             end: list[int] = []
             for op, before in zip(graph.ops, arcs(graph), strict=True):
@@ -120,7 +120,7 @@ def test_too_little_parallelism_is_said() -> None:
         tasks(
             shape="workflow",
             n=12,
-            processors=9,
+            cores=9,
             sigma=0.5,
             workspace=0,
             seed=0,

@@ -199,7 +199,7 @@ def test_coarser_time_is_a_bound() -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_parts_in_series_have_the_optimum_of_the_whole(seed: int) -> None:
     shape = ["inception", "forkjoin"][seed % 2]
-    graph = lt.load(f"gen:tasks?shape={shape}&n=16&processors=2&seed={seed}")
+    graph = lt.load(f"gen:tasks?shape={shape}&n=16&cores=2&seed={seed}")
     least = lt.solve(lt.Peak(graph), threads=1).objective
     assert least is not None
     problem = lt.Makespan(graph, processors=2, memory=least + seed)
@@ -219,7 +219,7 @@ def test_parts_in_series_have_the_optimum_of_the_whole(seed: int) -> None:
 
 
 def test_graphs_that_meet_in_no_op_and_replace_are_not_cut() -> None:
-    graph = lt.load("gen:tasks?shape=inception&n=40&processors=2&seed=3")
+    graph = lt.load("gen:tasks?shape=inception&n=40&cores=2&seed=3")
     assert len(in_series(lt.Makespan(graph, 2))) == 3
     assert len(in_series(lt.Makespan(replace(graph, accounting=lt.Accounting.REPLACE), 2))) == 1
     assert len(in_series(lt.Makespan(lt.load("gen:tasks?shape=layered&n=20"), 2))) == 1
@@ -232,7 +232,7 @@ def test_label_setting_refuses_what_it_is_not_for() -> None:
 
 
 def test_threads_and_widths_change_the_time_and_not_the_optimum() -> None:
-    graph = lt.load("gen:tasks?shape=layered&n=40&processors=4&seed=0")
+    graph = lt.load("gen:tasks?shape=layered&n=40&cores=4&seed=0")
     _, shape, ideals = prepared(lt.Makespan(graph, 4, memory=107))
     found = [
         search(

@@ -111,7 +111,7 @@ def test_list_schedule_with_a_reach_is_valid_and_runs_in_sequence_with_reach_one
 
 
 def test_large_graph_is_better_than_its_list_schedules_and_the_same_again() -> None:
-    problem = lt.Makespan(lt.load("gen:tasks?shape=tree&n=400&processors=20&seed=1"), 4, 120)
+    problem = lt.Makespan(lt.load("gen:tasks?shape=tree&n=400&cores=20&seed=1"), 4, 120)
     lists = lt.solve(problem, "list", threads=1)
     runs = [lt.solve(problem, "lns", threads=1, options={"windows": "60"}, seed=3) for _ in range(2)]
     assert lists.objective is not None

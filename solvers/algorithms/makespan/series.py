@@ -36,7 +36,7 @@ def in_series(problem: Makespan) -> list[Part]:
     --------
     >>> import lowtide as lt
     >>> from lowtide.solvers.algorithms.makespan.series import in_series
-    >>> graph = lt.load("gen:tasks?shape=inception&n=40&processors=2&seed=3")
+    >>> graph = lt.load("gen:tasks?shape=inception&n=40&cores=2&seed=3")
     >>> [(part.first, part.end) for part in in_series(lt.Makespan(graph, processors=2))]
     [(0, 11), (11, 25), (25, 40)]
     """
