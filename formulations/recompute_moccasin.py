@@ -40,7 +40,7 @@ from typing import Any
 
 from ..models.errors import UsageError
 from .recompute_data import RecomputeData, fits
-from .recompute_stages import stages_of
+from .recompute_stages_hint import stages_of
 
 LARGEST_AREA = 2**61
 """Units times slots: CP-SAT adds up the areas of intervals in 64 bits."""

@@ -28,6 +28,18 @@ Objective. Minimize :math:`\sum_{ti} d_i R_{ti}` subject to
    is only read may go at the start of the run;
 7. a run that is none of (1) leaves something: :math:`R_{ti} \le \sum_{u \in Out_i} N_{tiu}`.
 
+*Paging* (a slower tier; optional). :math:`F_{tiu} \in \{0, 1\}`: value u comes back from the slower tier just
+before op i runs, which reads it; :math:`O_{tiu} \in \{0, 1\}`: u is written there just after op i, which
+leaves it, or before everything, if it is initial (to write it later costs as much); :math:`G_{tiu}`: the
+slower tier has it after the place. The objective has their times as well; P + F takes the place of P in (2),
+(3), (4) and of what (6) finds there when the run starts; and
+
+8. :math:`F_{tiu} \le G`, as it was before, and :math:`F_{tiu} \le R_{ti}`;
+9. :math:`G_{tiu} \le G + O_{tiu}` and :math:`G_{tiu} \le 1 - R_{ti} + O_{tiu}` where i leaves or destroys u
+   (a run makes other copies stale); :math:`O_{tiu} \le R_{ti}`; :math:`\sum_u m_u G` within the tier.
+
+Final values end in the fast memory, and bundles move together.
+
 *What is optimal relative to what.* A partitioned schedule runs ops for the first time in the reference
 order, and between two first runs each op at most once, in the reference order. The problem demands neither:
 its optimum may be lower (``tests/solvers/test_recompute_graphs.py`` has graphs where it is), and a bound on
@@ -38,18 +50,21 @@ Sources: Jain et al., "Checkmate: Breaking the Memory Wall with Optimal Tensor R
 2020), eqs. 1 to 8; their FREE and hazard variables, a product of binaries made linear, are here the values
 that are kept from place to place, which says the same with one kind of variable; versions, several results
 of one op, workspaces and ``replace`` are ours. Sizes in units of their greatest common divisor as in its
-public code (repository parasj/checkmate).
+public code (repository parasj/checkmate). Paging: Patil et al., "POET: Training Neural Networks on Tiny
+Devices with Integrated Rematerialization and Paging" (ICML 2022), whose objective is energy and whose
+transfers go with stages; here they block the runs, as in the problem.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..models.recompute_lowering import Compute, Transfer
 from .milp_terms import at_most, linear, silent_pyomo
 from .peak_data import ModelSize
-from .recompute_data import RecomputeData, fits
+from .recompute_data import RecomputeData
 
 EXACT_UNITS = 2**20
 """Memories up to so many units are stated in units; larger ones are scaled, against rounding errors."""
@@ -69,6 +84,19 @@ class Place:
     """Values with N."""
     held: tuple[tuple[int, Any], ...]
     """Bundles with Q."""
+    fetched: tuple[tuple[int, Any], ...] = ()
+    stored: tuple[tuple[int, Any], ...] = ()
+    """Values with F, and with O."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paging:
+    """A slower tier: by value the ticks to read it from there and to write it there; its units, or None."""
+
+    tier: str
+    read: tuple[int, ...]
+    write: tuple[int, ...]
+    capacity: int | None = None
 
 
 @dataclass
@@ -80,12 +108,14 @@ class StagesModel:
     partitioned: bool
     scale: float
     places: list[Place] = field(default_factory=list)
+    stored_first: list[tuple[int, Any]] = field(default_factory=list)
+    """Values with O before the first place."""
 
 
 def size(data: RecomputeData, stages: int | None = None) -> ModelSize:
     """Return counts that those of the model do not exceed by much; `stages` None means partitioned."""
-    touched = sum(len(_touched(data, i)) + 2 for i in range(data.n))
-    places = touched * (data.n + 1) // 2 if stages is None else touched * stages
+    accesses = sum(len(touched(data, i)) + 2 for i in range(data.n))
+    places = accesses * (data.n + 1) // 2 if stages is None else accesses * stages
     return ModelSize(variables=2 * places, constraints=3 * places, terms=8 * places)
 
 
@@ -102,8 +132,8 @@ def build(
     *,
     stages: int | None = None,
     memory: int | None = None,
-    hint: Sequence[int] | None = None,
     relaxed: bool = False,
+    paging: Paging | None = None,
     expired: Callable[[], bool] = lambda: False,
 ) -> StagesModel | None:
     """Return the model, or None if `expired` held while it was built.
@@ -116,10 +146,10 @@ def build(
         Number of free stages; None for the partitioned form.
     memory
         In units, instead of that of the data.
-    hint
-        Ops as they run: if they are a schedule of this form, every variable gets the value it has in it.
     relaxed
         R need not be integral.
+    paging
+        Costs of a slower tier; None for no use of one.
     """
     import pyomo.environ as pyo
 
@@ -131,22 +161,22 @@ def build(
         model.N = pyo.VarList(domain=pyo.UnitInterval)
         model.Q = pyo.VarList(domain=pyo.UnitInterval)
         model.L = pyo.VarList(bounds=(0, limit * scale))
+        model.F = pyo.VarList(domain=pyo.Binary)
+        model.O = pyo.VarList(domain=pyo.Binary)
+        model.G = pyo.VarList(domain=pyo.UnitInterval)
         model.rows = pyo.ConstraintList()
         built = StagesModel(model, data, stages is None, scale)
         sequence = _sequence(data, stages)
-        state = _State(built, limit * scale, sequence)
+        state = _State(built, limit * scale, sequence, paging)
         for k, (t, i) in enumerate(sequence):
             if k % 100 == 0 and expired():
                 return None
             state.place(k, t, i)
         state.finish()
-        sure = sum(data.duration[p.op] for p in built.places if isinstance(p.run, int))
-        free = [p for p in built.places if not isinstance(p.run, int)]
-        model.objective = pyo.Objective(
-            expr=linear([p.run for p in free], [data.duration[p.op] for p in free], sure)
-        )
-    if hint is not None:
-        _set_values(built, hint)
+        terms = [(data.duration[p.op], p.run) for p in built.places] + state.fares
+        sure = sum(weight * item for weight, item in terms if isinstance(item, int))
+        free = [(weight, item) for weight, item in terms if not isinstance(item, int)]
+        model.objective = pyo.Objective(expr=linear([x for _, x in free], [w for w, _ in free], sure))
     return built
 
 
@@ -157,7 +187,7 @@ def _sequence(data: RecomputeData, stages: int | None) -> list[tuple[int, int]]:
     return [(t, i) for t in range(data.n) for i in range(t + 1) if i == t or data.useful[i] >= t]
 
 
-def _touched(data: RecomputeData, i: int) -> list[int]:
+def touched(data: RecomputeData, i: int) -> list[int]:
     """Return the values that a run of op i finds, leaves or destroys."""
     return sorted({*data.reads[i], *data.writes[i], *data.destroys[i]})
 
@@ -165,8 +195,14 @@ def _touched(data: RecomputeData, i: int) -> list[int]:
 class _State:
     """What is there while the model is built from place to place."""
 
-    def __init__(self, built: StagesModel, limit: float, sequence: list[tuple[int, int]]) -> None:
+    def __init__(
+        self, built: StagesModel, limit: float, sequence: list[tuple[int, int]], paging: Paging | None
+    ) -> None:
         self.built, self.model, self.data, self.limit = built, built.model, built.data, limit
+        self.paging = paging
+        self.slow: list[Any] = [0] * len(self.data.values)
+        """Whether the slower tier has the value."""
+        self.fares: list[tuple[int, Any]] = []
         self.there: list[Any] = [int(x.at_start) for x in self.data.values]
         """P by value."""
         begin = sum(x.nbytes for x in self.data.values if x.at_start)
@@ -176,6 +212,49 @@ class _State:
         for k, (_, i) in enumerate(sequence):
             for u in self.data.reads[i]:
                 self.last_read[u] = k
+        if paging is not None:
+            for u, x in enumerate(self.data.values):
+                if x.at_start and x.readers:
+                    self.slow[u] = self._stored(u, 1)
+                    built.stored_first.append((u, self.slow[u]))
+
+    def _stored(self, u: int, run: Any) -> Any:
+        """Return O, of a value that is there if `run`."""
+        assert self.paging is not None
+        stored = self.model.O.add()
+        self.fares.append((self.paging.write[u], stored))
+        self.row([(1, stored), (-1, run)], 0)
+        return stored
+
+    def _fetched(self, i: int, run: Any) -> dict[int, Any]:
+        """(8) Return F by value, of what op i reads and the slower tier may have."""
+        found: dict[int, Any] = {}
+        for u in self.data.reads[i]:
+            if self.paging is not None and not isinstance(self.slow[u], int):
+                found[u] = self.model.F.add()
+                self.fares.append((self.paging.read[u], found[u]))
+                self.row([(1, found[u]), (-1, self.slow[u])], 0)
+                self.row([(1, found[u]), (-1, run)], 0)
+        return found
+
+    def _store(self, k: int, i: int, run: Any) -> list[tuple[int, Any]]:
+        """(9) Change what the slower tier has; return O by value, of what op i leaves."""
+        found: list[tuple[int, Any]] = []
+        for u in (*self.data.writes[i], *self.data.destroys[i]) if self.paging is not None else ():
+            stored: Any = 0
+            if u in self.data.writes[i] and k < self.last_read[u]:
+                stored = self._stored(u, run)
+                found.append((u, stored))
+            if isinstance(self.slow[u], int) and isinstance(stored, int):
+                continue
+            now = self.model.G.add()
+            self.row([(1, now), (-1, self.slow[u]), (-1, stored)], 0)
+            self.row([(1, now), (1, run), (-1, stored)], 1)
+            self.slow[u] = now
+        if found and self.paging is not None and self.paging.capacity is not None:
+            terms = [(x.nbytes, g) for x, g in zip(self.data.values, self.slow, strict=True)]
+            self.row(terms, self.paging.capacity)
+        return found
 
     def row(self, terms: Sequence[tuple[float, Any]], most: float) -> None:
         """State that the weighted sum of variables and numbers is at most `most`."""
@@ -190,20 +269,23 @@ class _State:
             for a in data.after[i]:  # (1)
                 self.row([(1, run), *((-1, r) for r in self.ran[a])], 0)
         self.ran[i].append(run)
+        fetched = self._fetched(i, run)
         for u in data.reads[i]:  # (2)
-            self.row([(1, run), (-1, self.there[u])], 0)
-        before = {u: self.there[u] for u in _touched(data, i)}
+            self.row([(1, run), (-1, self.there[u]), (-1, fetched.get(u, 0))], 0)
+        before = {u: self.there[u] for u in touched(data, i)}
         destroyed = data.destroys[i]
         kept = []
         for u, was in before.items():  # (3)
             writes = u in data.writes[i]
             wanted = values[u].final or k < self.last_read[u]
-            if not wanted or (u in destroyed and forced) or (not writes and isinstance(was, int) and not was):
+            source = [(-1, was), (-1, run if writes else 0), (-1, fetched.get(u, 0))]
+            absent = all(isinstance(item, int) and not item for _, item in source)
+            if not wanted or (u in destroyed and forced) or absent:
                 self.there[u] = 0
                 continue
             new = self.there[u] = model.N.add()
             kept.append((u, new))
-            self.row([(1, new), (-1, was), *([(-1, run)] if writes else [])], 0)
+            self.row([(1, new), *source], 0)
             if u in destroyed:
                 self.row([(1, new), (1, run)], 1)
         held, extra = [], []  # extra: what is there during the run only, besides the workspace
@@ -216,11 +298,14 @@ class _State:
             if not forced:
                 room = model.Q.add()
                 held.append((u, room))
-                self.row([*((1, before[v]) for v in family), (-1, room)], 0)  # (4)
+                arrived = [(1, fetched.get(v, 0)) for v in family]
+                self.row([*((1, before[v]) for v in family), *arrived, (-1, room)], 0)  # (4)
                 self.row([(1, run), (-1, room)], 0)
             extra.append((weight, room))
             side = self.there if data.in_place else before
             extra += [(-weight, side[v]) for v in family]
+            if not data.in_place:
+                extra += [(-weight, fetched.get(v, 0)) for v in family]
         level = model.L.add()
         change = [
             (values[u].nbytes * scale * sign, item)
@@ -229,12 +314,18 @@ class _State:
         ]
         self.row([(1, self.level), (-1, level), *change], 0)  # (5)
         self.row([(-1, self.level), (1, level), *((-w, item) for w, item in change)], 0)
-        base = level if data.in_place else self.level
-        self.row([(1, base), *extra, (data.workspace[i] * scale, run)], self.limit)  # (6)
+        arriving = [(1, self.level), *((values[u].nbytes * scale, f) for u, f in fetched.items())]
+        if data.in_place and fetched:
+            self.row(arriving, self.limit)
+        base = [(1, level)] if data.in_place else arriving
+        self.row([*base, *extra, (data.workspace[i] * scale, run)], self.limit)  # (6)
+        stored = self._store(k, i, run)
         if not forced and self.built.partitioned:  # (7)
-            self.row([(1, run), *((-1, self.there[u]) for u in data.writes[i])], 0)
+            left = [(-1, self.there[u]) for u in data.writes[i]] + [(-1, item) for _, item in stored]
+            self.row([(1, run), *left], 0)
         self.level = level
-        self.built.places.append(Place(t, i, run, level, tuple(kept), tuple(held)))
+        record = (tuple(kept), tuple(held), tuple(fetched.items()), tuple(stored))
+        self.built.places.append(Place(t, i, run, level, *record))
 
     def finish(self) -> None:
         """State what holds at the end."""
@@ -246,73 +337,27 @@ class _State:
                 self.row([(-1, r) for r in runs], -1)
 
 
-def stages_of(data: RecomputeData, runs: Sequence[int]) -> list[list[int]] | None:
-    """Return the ops that each stage of the partitioned form runs, or None if it is none of its schedules.
-
-    Within a stage the ops are put in the reference order; a schedule within the memory is what counts.
-    """
-    found: list[list[int]] = [[]]
-    for i in runs:
-        t = len(found) - 1
-        if i > t or i in found[t]:
-            return None
-        if i == t or data.useful[i] >= t:
-            found[t].append(i)
-        if i == t:
-            found.append([])
-    found.pop()
-    return [sorted(stage) for stage in found] if len(found) == data.n else None
-
-
-def _set_values(built: StagesModel, hint: Sequence[int]) -> None:
-    """Give every variable its value in a schedule with early discards; nothing if the runs are none."""
-    data = built.data
-    stages = stages_of(data, hint) if built.partitioned else _ascending(hint)
-    if stages is None or not fits(data, [i for stage in stages for i in stage]):
-        return
-    if not built.partitioned and len(stages) > built.places[-1].stage + 1:
-        return
-    chosen = {(t, i) for t, stage in enumerate(stages) for i in stage}
-    values = data.values
-    needed = [x.final for x in values]
-    after: list[list[bool]] = []
-    for place in reversed(built.places):
-        i = place.op
-        after.append(list(needed))
-        if (place.stage, i) in chosen:
-            for u in data.writes[i]:
-                needed[u] = False
-            for u in data.reads[i]:
-                needed[u] = True
-    after.reverse()
-    before = [x.at_start for x in values]
-    for place, now in zip(built.places, after, strict=True):
-        runs = (place.stage, place.op) in chosen
-        if not isinstance(place.run, int):
-            place.run.set_value(int(runs))
-        for u, variable in place.kept:
-            variable.set_value(int(now[u]))
-        for u, variable in place.held:
-            variable.set_value(int(runs or any(before[v] for v in (u, *values[u].rivals))))
-        for u in _touched(data, place.op):
-            before[u] = now[u]
-        level = sum(x.nbytes for x, there in zip(values, before, strict=True) if there)
-        place.level.set_value(level * built.scale)
-
-
-def _ascending(runs: Sequence[int]) -> list[list[int]]:
-    """Return the runs cut where an op follows a larger one, or itself."""
-    found: list[list[int]] = []
-    for i in runs:
-        if not found or i <= found[-1][-1]:
-            found.append([])
-        found[-1].append(i)
-    return found
-
-
 def decode(built: StagesModel, value: Callable[[Any], float]) -> list[int]:
     """Return the ops of a solution as they run."""
     return [p.op for p in built.places if isinstance(p.run, int) or value(p.run) > 0.5]
+
+
+def decode_paged(
+    built: StagesModel, value: Callable[[Any], float], fast: str, slow: str
+) -> list[Compute | Transfer]:
+    """Return the runs and transfers of a solution with paging, between tiers of these names."""
+
+    def moved(items: Iterable[tuple[int, Any]], src: str, dst: str) -> list[Compute | Transfer]:
+        bundles = [built.data.tensors[built.data.values[u].tensor] for u, x in items if value(x) > 0.5]
+        return [Transfer(t, src, dst) for bundle in bundles for t in bundle]
+
+    found = moved(built.stored_first, fast, slow)
+    for place in built.places:
+        if isinstance(place.run, int) or value(place.run) > 0.5:
+            found += moved(place.fetched, slow, fast)
+            found.append(Compute(place.op))
+            found += moved(place.stored, fast, slow)
+    return found
 
 
 def objective(built: StagesModel, value: Callable[[Any], float]) -> float:
@@ -329,6 +374,6 @@ def kept_shares(built: StagesModel, value: Callable[[Any], float]) -> list[list[
         if place.stage == len(found):
             found.append(list(now))
         kept = dict(place.kept)
-        for u in _touched(built.data, place.op):
+        for u in touched(built.data, place.op):
             now[u] = value(kept[u]) if u in kept else 0.0
     return found

@@ -42,6 +42,16 @@ RECOMPUTE_GRAPH_METHODS = (
         engine="cpsat",
     ),
     Method(
+        name="poet",
+        problem="recompute",
+        run=".recompute_paging:solve_poet",
+        summary="MILP in stages that recomputes and pages to the first slower tier",
+        exact=True,
+        source="Patil et al., POET, ICML 2022",
+        options=(_START,),
+        engine="highs",
+    ),
+    Method(
         name="moments",
         problem="recompute",
         run=".recompute_moments:solve_moments",

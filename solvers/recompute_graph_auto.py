@@ -23,7 +23,7 @@ MOST_OPS = 200
 """Of graphs that retention intervals are tried for: their model grows with the square of the ops."""
 
 SEARCHED, BOUNDED, MODELLED = 0.2, 0.5, 0.7
-"""Parts of the time until which steps 2, 3 and 4 may take."""
+"""Parts of the time until which steps 2, 3 and 4 may take; step 2 may go on until it has a schedule."""
 
 
 def solve_graph(problem: Recompute, context: Context) -> Outcome:
@@ -43,10 +43,13 @@ def solve_graph(problem: Recompute, context: Context) -> Outcome:
     def left(part: float) -> float:
         return began + part * whole - context.elapsed()
 
-    offer_heuristics(context, data, lambda: left(SEARCHED) <= 0)
+    def searched() -> bool:
+        return left(SEARCHED if context.answer is not None else BOUNDED) <= 0
+
+    offer_heuristics(context, data, searched)
     if context.closed:
         return Outcome()
-    outcome = raise_bounds(problem, data, context, left(BOUNDED))
+    outcome = raise_bounds(problem, data, context, max(left(BOUNDED), left(MODELLED) / 2))
     if outcome.infeasible or context.closed:
         return outcome
     if context.expired:

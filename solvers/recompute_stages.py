@@ -9,6 +9,7 @@ from typing import Any
 
 from ..formulations import recompute_stages as stages_model
 from ..formulations.recompute_data import RecomputeData, fits
+from ..formulations.recompute_stages_hint import set_values
 from ..models.errors import UsageError
 from ..models.recompute import Recompute
 from .algorithms.recompute.graph_rounding import rounded
@@ -106,9 +107,11 @@ def solve_stages(problem: Recompute, data: RecomputeData, context: Context, free
     if refused is not None:
         return refused
     began = time.perf_counter()
-    built = stages_model.build(data, stages=free, hint=known_runs(context), expired=lambda: context.expired)
+    built = stages_model.build(data, stages=free, expired=lambda: context.expired)
     if built is None:
         return Outcome(reason="time", detail=f"{what} was not built: no time was left")
+    if (known := known_runs(context)) is not None:
+        set_values(built, known)
     context.build_seconds = (context.build_seconds or 0.0) + time.perf_counter() - began
     context.progress(f"{what}: built in {context.build_seconds:.2f} s")
     best = math.inf if context.incumbent is None else context.incumbent // data.tick

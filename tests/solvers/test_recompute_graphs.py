@@ -14,6 +14,7 @@ import pytest
 import lowtide as lt
 from lowtide.formulations import recompute_moccasin, recompute_moments, recompute_stages
 from lowtide.formulations.recompute_data import RecomputeData, fits, levels, recompute_data, time_of
+from lowtide.formulations.recompute_stages_hint import set_values
 from lowtide.models.errors import UsageError
 from lowtide.solvers.algorithms.recompute.graph_eviction import RULES, evicting, pruned
 from lowtide.solvers.algorithms.recompute.graph_segments import (
@@ -75,9 +76,10 @@ def in_stages(
     problem: lt.Recompute, stages: int | None = None, hint: list[int] | None = None
 ) -> list[int] | None:
     """Return the runs of a fastest schedule in stages."""
-    built = recompute_stages.build(recompute_data(problem), stages=stages, hint=hint)
+    built = recompute_stages.build(recompute_data(problem), stages=stages)
     assert built is not None
     if hint is not None:
+        set_values(built, hint)
         check_values(built.model)
     context = milp(problem, built.model, lambda value: recompute_stages.decode(built, value))
     return None if context.answer is None else [a.op for a in context.answer if hasattr(a, "op")]
@@ -302,3 +304,63 @@ def test_several_modes_are_refused() -> None:
     graph = lt.Graph(name="modes", tensors=(), ops=(lt.Op(name="a", modes=modes),))
     with pytest.raises(UsageError, match="expected one mode"):
         lt.solve(lt.Recompute(graph), "checkmate")
+
+
+def with_disk(problem: lt.Recompute, rng: Random) -> lt.Recompute:
+    """The problem with a slower tier behind its memory."""
+    rate = 10**9 // rng.choice((1, 2, 4))
+    machine = lt.Machine(
+        tiers=(lt.Tier(name="memory"), lt.Tier(name="disk", capacity=rng.choice((None, 4)))),
+        processors=(lt.Processor(name="p", tiers=(lt.Access(tier="memory"),)),),
+        channels=(
+            lt.Channel(src="memory", dst="disk", bytes_per_s=rate),
+            lt.Channel(src="disk", dst="memory", bytes_per_s=rate, latency_ns=1),
+        ),
+    )
+    return lt.Recompute(problem.graph, memory=problem.memory, machine=machine)
+
+
+def chain_with_disk(seed: int) -> lt.Recompute | None:
+    """A short chain in less memory than it needs; None where nothing is to be decided."""
+    rng = Random(seed)
+    options = f"l={rng.randint(2, 3)}&largest=3&forward=9&backward=9&spread=2&seed={seed}"
+    graph = lt.load(f"gen:backprop-chain?{options}&accounting={rng.choice(('coexist', 'replace'))}")
+    least = max(lt.Recompute(graph).least_bytes(i) for i in range(len(graph.ops)))
+    if needed(graph) <= least:
+        return None
+    problem = with_disk(lt.Recompute(graph, memory=rng.randrange(least, needed(graph))), rng)
+    return None if problem.impossible() else problem
+
+
+def test_paging_of_chains_finds_what_exhaustive_search_finds() -> None:
+    pays = 0
+    for seed in range(8):
+        problem = chain_with_disk(seed)
+        if problem is None:
+            continue
+        assert problem.memory is not None
+        result = lt.solve(problem, "poet", threads=1, options={"start": "none"})
+        assert result.objective == fastest_recomputation(problem.graph, problem.machine)
+        pays += result.objective != fastest_in_stages(problem.graph, problem.memory)
+    assert pays >= 5
+
+
+def test_paging_of_any_graph_is_never_better_than_all_schedules() -> None:
+    told = []
+    for seed in range(40):
+        alone = tight_problem(seed)
+        if alone is None or len(alone.graph.ops) > 4:
+            continue
+        problem = with_disk(alone, Random(seed))
+        result = lt.solve(problem, "poet", threads=1, options={"start": "none"})
+        best = fastest_recomputation(problem.graph, problem.machine)
+        assert result.status in ("feasible", "optimal", "unknown"), result.detail
+        assert result.objective is None or (best is not None and best <= result.objective)
+        told.append(result.objective)
+    assert sum(objective is not None for objective in told) >= 3
+
+
+def test_poet_wants_a_slower_tier() -> None:
+    problem = lt.Recompute(lt.load("gen:backprop-chain?l=5"), memory=5)
+    with pytest.raises(UsageError, match="found no slower tier with channels"):
+        lt.solve(problem, "poet")
