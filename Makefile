@@ -54,6 +54,7 @@ bench-placement: $(READY)
 	$(BIN)/python results/reproductions/placement_autotm.py
 
 bench-recompute: $(READY)
+	$(BIN)/python results/reproductions/trees.py
 	$(BIN)/python -m pip install -qq --disable-pip-version-check checkpoint_schedules==1.0.4  # the peer beside
 	$(BIN)/python results/reproductions/recompute_chains.py
 

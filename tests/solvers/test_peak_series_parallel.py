@@ -248,6 +248,14 @@ def test_sp_ization_is_valid_on_any_graph_and_optimal_where_nothing_must_be_adde
             assert Peak(graph).evaluate(Peak(graph).read(order)) == least_peak(graph), seed
 
 
+def test_synchronization_reduces_larger_graphs_to_one_arc() -> None:
+    for seed in range(40):
+        shape = f"layers={3 + seed % 6}&width={3 + seed % 4}&degree={2 + seed % 2}"
+        graph = lt.load(f"gen:layered?{shape}&seed={seed}&data={'edge' if seed % 2 else 'op'}")
+        order = ops_of(synchronized_blocks(state_space(graph), range(len(graph.ops))))
+        assert Peak(graph).read(order) == tuple(order)
+
+
 def test_division_never_raises_the_peak() -> None:
     better = 0
     for seed in range(60):

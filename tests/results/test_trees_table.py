@@ -1,0 +1,38 @@
+"""The table of trees is that of its rows, and its rows say what is claimed of them."""
+
+from __future__ import annotations
+
+import csv
+
+from lowtide.results.reproductions.trees import HARPOONS, HERE, LARGE_SP, LARGE_TREES, increases, markdown
+
+
+def rows() -> list[dict[str, str]]:
+    with (HERE / "trees.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_table_is_made_of_the_committed_rows() -> None:
+    assert (HERE / "trees.md").read_text() == markdown(rows())
+
+
+def test_closed_forms_hold_on_all_twelve_harpoons() -> None:
+    found = [row for row in rows() if row["set"] == "harpoon"]
+    assert len(found) == len(HARPOONS) == 12
+    for row in found:
+        assert (row["postorder"], row["least"]) == (row["closed postorder"], row["closed least"])
+
+
+def test_no_post_order_is_below_the_least_peak() -> None:
+    for row in rows():
+        assert not row["postorder"] or int(row["postorder"]) >= int(row["least"])
+    assert max(increases(rows(), "random")) > 0
+
+
+def test_large_graphs_took_the_seconds_that_are_claimed() -> None:
+    found = {row["instance"]: row for row in rows() if row["set"].startswith("large")}
+    assert set(found) == {*LARGE_TREES, *LARGE_SP}
+    for spec in LARGE_TREES:
+        assert max(float(found[spec][f"{method} s"]) for method in ("liu", "minmem", "postorder")) < 5
+    for spec in LARGE_SP:
+        assert float(found[spec]["series-parallel s"]) < 10
