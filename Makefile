@@ -36,6 +36,7 @@ bench-compilers: $(READY)
 	$(BIN)/python results/reproductions/peak_compilers.py
 
 bench-makespan: $(READY)
+	$(BIN)/python results/reproductions/makespan_exact.py
 	$(BIN)/python results/reproductions/makespan_tradeoff.py
 
 # MINIMALLOC: the binary, built with -O3 from github.com/google/minimalloc; OMNIMALLOC: a Python that has it.

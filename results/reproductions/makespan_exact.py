@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import lowtide as lt
+from lowtide.models.verdict import Verification
 from lowtide.results.reproductions.readme import into_readme
 from lowtide.results.reproductions.table_files import ROOT, Row, records_of, write_table
 
@@ -75,7 +76,7 @@ def memories(spec: str, processors: int) -> tuple[int, int]:
     assert least.status is lt.Status.OPTIMAL
     assert least.objective is not None
     free = lt.solve(lt.Makespan(graph, processors), "list", threads=1, options={"priority": "critical"})
-    assert free.verification is not None
+    assert isinstance(free.verification, Verification)
     return least.objective, max(free.verification.peaks.values())
 
 
@@ -100,7 +101,7 @@ def rows(records: list[Row], asked: dict[str, Row]) -> list[Row]:
         ops = re.search(r"n=(\d+)", spec)
         assert ops is not None
         row["ops"] = int(ops[1])
-        keys = ("makespan", "bound", "gap", "seconds")
+        keys: tuple[str, ...] = ("makespan", "bound", "gap", "seconds")
         if record["method"] != "auto":
             keys = ("cumulative", *(f"cumulative {key}" for key in keys[1:]))
         row |= dict(zip(keys, (record["objective"], record["bound"], record["gap"], seconds), strict=True))
