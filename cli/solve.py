@@ -196,8 +196,9 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.certificate is None and args.certificate_limit is not None:
         raise UsageError("solve: found --certificate-limit without --certificate, expected both")
-    if args.certificate is not None and not args.certificate.endswith((".json", ".json.gz")):
-        raise UsageError(f"{args.certificate}: found an unknown ending, expected .json or .json.gz")
+    for path in (args.certificate, args.apply):
+        if path is not None and not path.endswith((".json", ".json.gz")):
+            raise UsageError(f"{path}: found an unknown ending, expected .json or .json.gz")
     if args.plan is not None and not sweeps:
         check_ending(args.problem, args.plan)
     for flag in sorted({flag for flags in OWN_FLAGS.values() for flag in flags}):

@@ -89,7 +89,7 @@ def largest_cut(network: CutNetwork) -> LargestCut:
 
     Raises
     ------
-    OverflowError
+    UsageError
         If the bytes together leave 62 bits.
     RuntimeError
         If the library of flows fails.

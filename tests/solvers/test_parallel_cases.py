@@ -144,6 +144,16 @@ def test_a_price_needs_processors() -> None:
     assert "any number" in verify_flow(graph, (), proof)[0].message
 
 
+def test_prices_that_leave_64_bits_leave_a_weaker_bound() -> None:
+    ops = tuple(lt.Op(name=str(k), workspace=2**57 + k) for k in range(6))
+    graph = lt.Graph(name="huge", tensors=(), ops=ops)
+    found = search(parallel_cut.build(graph), 2, most_nodes=20)
+    assert found.nbytes == 2 * 2**57 + 9 <= found.bound
+    proof = found.proof()
+    assert verify_flow(graph, (), proof, 2) == ()
+    assert proof.value(2) == found.bound
+
+
 def test_certificates_are_confirmed_and_read_back() -> None:
     graph = lt.load("gen:randwire?n=16&seed=1")
     for processors in (None, 2):

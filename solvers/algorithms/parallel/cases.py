@@ -241,21 +241,25 @@ class _Tree:
             return relaxed(many, many)
         most = int(np.abs(self.cut.gains).sum()) + 1
         price = int(np.abs(self.cut.gains).max())
-        few = at(price, 1)
-        while few.running > limit and price < most:
-            price = min(8 * price, most)
+        few = None
+        try:
             few = at(price, 1)
-        if few.running > limit:
-            return relaxed(few)
-        while few.running < limit:
-            price, scale = many.gain - few.gain, many.running - few.running
-            closure = at(price, scale)
-            if scale * closure.gain - price * closure.running <= scale * few.gain - price * few.running:
-                return relaxed(closure, few, many)
-            if closure.running > limit:
-                many = closure
-            else:
-                few = closure
+            while few.running > limit and price < most:
+                price = min(8 * price, most)
+                few = at(price, 1)
+            if few.running > limit:
+                return relaxed(few)
+            while few.running < limit:
+                price, scale = many.gain - few.gain, many.running - few.running
+                closure = at(price, scale)
+                if scale * closure.gain - price * closure.running <= scale * few.gain - price * few.running:
+                    return relaxed(closure, few, many)
+                if closure.running > limit:
+                    many = closure
+                else:
+                    few = closure
+        except OverflowError:  # of prices: what is known bounds the node
+            return relaxed(many, many) if few is None or few.running > limit else relaxed(many, few, many)
         return relaxed(few, few)
 
     def _event(self, leaf: Leaf) -> int | None:

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ....formulations.parallel_cut import CutNetwork, Shared
+from ....models.errors import UsageError
 from ....models.flow_proof import SINK, SOURCE, FlowCase
 
 Integers = npt.NDArray[np.int64]
@@ -80,11 +81,13 @@ def cut_arrays(network: CutNetwork) -> CutArrays:
 
     Raises
     ------
-    OverflowError
+    UsageError
         If the bytes together leave 62 bits.
     """
     gains, constant = network.gains()
-    _check(sum(abs(g) for g in gains))
+    total = sum(abs(g) for g in gains)
+    if total >= _LIMIT:
+        raise UsageError(f"parallel memory: found {total} bytes in all, expected fewer than 2**62")
     return CutArrays(
         network=network,
         gains=np.array(gains, dtype=np.int64),
@@ -110,14 +113,16 @@ def largest_closure(
     Raises
     ------
     OverflowError
-        If the bytes together leave 62 bits.
+        If bytes and prices together leave 62 bits.
     RuntimeError
         If the library fails.
     """
     from ortools.graph.python import max_flow
 
     n, events = cut.network.n_ops, cut.network.n_events
-    _check(scale * int(np.abs(cut.gains).sum()) + 2 * n * price)
+    total = scale * int(np.abs(cut.gains).sum()) + 2 * n * price
+    if total >= _LIMIT:
+        raise OverflowError(f"parallel memory: found {total} bytes over {scale}, expected fewer than 2**62")
     gain = priced_gains(cut, price, scale)
     if settled is not None:
         gain[settled != FREE] = 0
@@ -220,8 +225,3 @@ def overrated(network: CutNetwork, happened: Booleans) -> list[Shared]:
         one for one in network.shared if not flags[first + one.tensor] and all(flags[v] for v in one.lets_go)
     ]
     return sorted(found, key=lambda one: (-one.nbytes, one.tensor))
-
-
-def _check(total: int) -> None:
-    if total >= _LIMIT:
-        raise OverflowError(f"parallel memory: found {total} bytes in all, expected fewer than 2**62")
