@@ -26,7 +26,7 @@ OWN_FLAGS = {
     "makespan": ("processors", "memory", "sweep_memory", "plot"),
     "parallel-memory": ("processors", "bound", "apply", "simulate"),
     "memory-edges": ("processors", "bound", "apply", "simulate"),
-    "recompute": ("memory", "slots", "machine"),
+    "recompute": ("memory", "slots", "machine", "sweep_memory", "plot"),
 }
 """Flags that only some problems have."""
 
@@ -104,8 +104,8 @@ def add_parser(subparsers: Subparsers) -> None:
         "--sweep-memory",
         type=whole_number(2),
         metavar="N",
-        help="makespan: the fastest schedule within each of N memories, from a sequential one's to the "
-        "fastest one's (--time-limit is for all together; --plan FOLDER takes a plan for each)",
+        help="makespan, recompute: the fastest plan within each of N memories, from the least to what is "
+        "enough for the fastest (--time-limit is for all together; --plan FOLDER takes a plan for each)",
     )
     parser.add_argument("--plot", metavar="FILE", help="with --sweep-memory: a picture, .svg, .png or .pdf")
     parser.add_argument(
@@ -181,6 +181,7 @@ def run(args: argparse.Namespace) -> int:
     from ..models.parallel_memory import ParallelMemory
     from ..models.placement import Placement
     from ..models.problem import Offsets, Peak
+    from ..models.recompute import Recompute
     from ..solvers.context import available_cores
     from ..solvers.registry import find_method
     from ..solvers.solve import solve
@@ -226,7 +227,7 @@ def run(args: argparse.Namespace) -> int:
     if isinstance(problem, Offsets):
         problem = replace(problem, satisfy=args.capacity is not None)
     if sweeps:
-        assert isinstance(problem, Makespan)
+        assert isinstance(problem, Makespan | Recompute)
         return sweep_memory.run(args, problem, options)
     hint: object = None
     if args.hint is not None and args.problem == "memory-edges":

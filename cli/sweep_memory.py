@@ -1,4 +1,4 @@
-"""``lowtide solve makespan … --sweep-memory N``: the trade-off between memory and makespan."""
+"""``lowtide solve makespan|recompute … --sweep-memory N``: the trade-off between memory and makespan."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from .progress import Progress
 
 if TYPE_CHECKING:
     from ..models.makespan import Makespan
+    from ..models.recompute import Recompute
     from ..models.trade_off import TradeOff
 
 _USELESS = ("memory", "hint", "log")
@@ -41,7 +42,7 @@ def check_flags(args: argparse.Namespace) -> None:
         _check_folder(args.plan)
 
 
-def run(args: argparse.Namespace, problem: Makespan, options: dict[str, str]) -> int:
+def run(args: argparse.Namespace, problem: Makespan | Recompute, options: dict[str, str]) -> int:
     """Sweep, print the curve, write plans and picture."""
     from ..results import plot
     from ..solvers.sweep_memory import sweep_memory

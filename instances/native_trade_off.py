@@ -125,4 +125,5 @@ def trade_off_from_dict(data: Any, where: str = "trade-off") -> TradeOff:
         method=data.get("method", "auto"),
         reason=data.get("reason"),
         seconds=float(data.get("seconds", 0.0)),
+        problem=data.get("problem", "makespan"),
     )

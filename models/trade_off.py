@@ -96,6 +96,8 @@ class TradeOff:
         That the sweep took.
     runs
         The result of each solve, in the order of solving.
+    problem
+        CLI name of the problem.
 
     Examples
     --------
@@ -113,6 +115,7 @@ class TradeOff:
     reason: str | None = None
     seconds: float = 0.0
     runs: tuple[Result, ...] = field(default=(), repr=False, compare=False)
+    problem: str = "makespan"
 
     @property
     def front(self) -> tuple[tuple[int, int], ...]:
@@ -135,7 +138,7 @@ class TradeOff:
             "format": "lowtide/trade-off",
             "version": 1,
             "instance": self.instance,
-            "problem": "makespan",
+            "problem": self.problem,
             "machine": self.machine,
             "method": self.method,
             "reason": self.reason,

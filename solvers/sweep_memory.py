@@ -30,6 +30,7 @@ from typing import Any
 from ..models.errors import UsageError
 from ..models.makespan import Makespan
 from ..models.problem import Judgement, Peak
+from ..models.recompute import Recompute
 from ..models.result import Result, Status
 from ..models.trade_off import KnownBound, KnownSchedule, TradeOff, TradeOffPoint, closed
 from ..models.units import format_bytes
@@ -51,7 +52,7 @@ class _WithTarget(Makespan):
 
 
 def sweep_memory(
-    problem: Makespan,
+    problem: Makespan | Recompute,
     points: int = 8,
     *,
     method: str = "auto",
@@ -69,7 +70,7 @@ def sweep_memory(
     Parameters
     ----------
     problem
-        Graph and processors, without a memory.
+        Graph and processors, without a memory; or a graph to `recompute` (`sweep_recompute`).
     points
         Memories to look at, from that of a sequential schedule to that of the fastest one without limit;
         fewer, if less than that settles the whole curve.
@@ -99,10 +100,24 @@ def sweep_memory(
     >>> [(p.memory, p.makespan, p.bound) for p in curve.points], curve.least_memory
     ([(36, 7, 7), (43, 6, 6), (51, 5, 5)], 36)
     """
-    if problem.memory is not None:
-        raise UsageError(f"sweep of memory: found memory {problem.memory}, expected a problem without one")
     if type(points) is not int or points < FEWEST:
         raise UsageError(f"sweep of memory: found {points!r} points, expected an integer >= {FEWEST}")
+    if isinstance(problem, Recompute):
+        from .sweep_recompute import sweep_recompute
+
+        return sweep_recompute(
+            problem,
+            points,
+            method=method,
+            time_limit=time_limit,
+            seed=seed,
+            threads=threads,
+            memory_limit=memory_limit,
+            options=options,
+            progress=progress,
+        )
+    if problem.memory is not None:
+        raise UsageError(f"sweep of memory: found memory {problem.memory}, expected a problem without one")
     sweep = _Sweep(
         problem=problem,
         points=points,

@@ -1,0 +1,53 @@
+"""The committed table of checkpointing schedules: what it claims, and that rows can be made again."""
+
+from __future__ import annotations
+
+import pytest
+
+from lowtide.results.reproductions.recompute_chains import (
+    DISK,
+    DISK_X,
+    H_X,
+    IN_PLACE,
+    MIXED,
+    NAME,
+    REVOLVE,
+    H,
+    markdown,
+    plain,
+    solved,
+    taped,
+    with_disk,
+)
+from lowtide.results.reproductions.table_files import HERE, read_table
+
+
+def test_rows_are_as_published_and_as_the_peer_or_cheaper_where_said() -> None:
+    rows = read_table(NAME)
+    for row in rows:
+        if row["published"] is not None:
+            assert row["ours"] == row["published"]
+        if row["peer"] is not None:
+            same = row["ours"] == row["peer"]
+            assert same or (row["ours"] < row["peer"] and row["algorithm"] in ("periodic", "Disk-Revolve"))
+    published = [row for row in rows if row["published"] is not None]
+    values = [*REVOLVE.values(), *MIXED.values(), *DISK.values(), *H.values(), *IN_PLACE.values()]
+    assert len(published) == sum(map(len, values)) + 4  # and the strategies of the slide
+    assert (HERE / f"{NAME}.md").read_text() == markdown(rows, read_table(f"{NAME}_speed"))
+
+
+@pytest.mark.parametrize("n", [6, 10])
+def test_rows_of_short_chains_are_made_again(n: int) -> None:
+    for s, forwards in enumerate(REVOLVE[n], start=1):
+        assert solved(plain(n, memory=s + 2), "revolve")[0] == forwards
+    for s, forwards in enumerate(MIXED[n], start=1):
+        assert solved(taped(n, s + 2), "mixed")[0] == forwards + n
+
+
+def test_rows_with_a_disk_are_made_again() -> None:
+    for x, cost in zip(DISK_X, DISK[50, 2], strict=True):
+        problem = plain(50, machine=with_disk(2, None, x))
+        assert solved(problem, "disk-revolve", reads="once")[0] == cost
+    for share, expected in zip(H_X, H[50, 2, 5], strict=True):
+        problem = plain(50, unit=10, machine=with_disk(2, 5, round(10 * share)))
+        assert solved(problem, "h-revolve")[0] == round(10 * expected)
