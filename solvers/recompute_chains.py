@@ -194,7 +194,15 @@ def solve_hetero_chain(problem: Recompute, context: Context) -> Outcome:
     memory = problem.memory
     if memory is None:
         memory = 4 * sum(stages.inputs + stages.tape) + max(stages.save) + max(stages.back + stages.need_next)
-    found = hetero_chain(stages, memory, context.option("memory-slots", SLOTS))
+
+    def goes_on(length: int) -> bool:
+        if length % 10 == 0:
+            context.progress(f"segments of {length} of {len(stages.forward)} stages")
+        return not context.expired
+
+    found = hetero_chain(stages, memory, context.option("memory-slots", SLOTS), goes_on)
+    if found is None and context.expired:
+        return Outcome(reason="time")
     if found is None:
         return Outcome(detail=f"found no persistent schedule in {exact_bytes(memory)}, counted in slots")
     _, codes, unit = found

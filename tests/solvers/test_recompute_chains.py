@@ -43,8 +43,13 @@ def with_tiers(memory: int, slots: list[int | None], write: list[int], read: lis
 
 
 def verified(problem: lt.Recompute, method: str, **options: str) -> int | None:
-    """Return the objective of a plan that verifies within the memory, None if the method has none."""
+    """Return the objective of a plan that verifies within the memory, None if the method has none.
+
+    Methods that plan for a memory must not find schedules that exceed it: their programs' needs are exact
+    or safe.
+    """
     result = lt.solve(problem, method, threads=1, options=options)
+    assert method in ("store-all", "recompute-all", "sqrt") or "its schedule needs" not in result.detail
     assert result.status in ("optimal", "feasible", "unknown", "infeasible"), result.detail
     if result.objective is not None:
         assert isinstance(result.verification, Verification)

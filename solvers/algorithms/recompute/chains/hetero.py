@@ -37,6 +37,7 @@ fits; the best one may be missed, unless `unit` divides all sizes. O(L^3 M) time
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import gcd
 
@@ -118,7 +119,12 @@ def stages_of_plain(chain: PlainChain, *, in_place: bool) -> Stages:
     )
 
 
-def hetero_chain(stages: Stages, memory: int, slots: int = SLOTS) -> tuple[int, Codes, int] | None:
+def hetero_chain(
+    stages: Stages,
+    memory: int,
+    slots: int = SLOTS,
+    goes_on: Callable[[int], bool] = lambda length: True,
+) -> tuple[int, Codes, int] | None:
     """Return the least time in ns, a schedule that takes it and the unit in bytes; None if nothing fits.
 
     Parameters
@@ -129,6 +135,8 @@ def hetero_chain(stages: Stages, memory: int, slots: int = SLOTS) -> tuple[int, 
         In bytes.
     slots
         That the program distinguishes, if sizes have no common divisor that needs fewer.
+    goes_on
+        Asked with the number of stages that subproblems have next; False ends the program without an answer.
     """
     count = len(stages.forward)
     parts = (stages.inputs, stages.tape, stages.top, stages.need_first, stages.need_next)
@@ -151,7 +159,11 @@ def hetero_chain(stages: Stages, memory: int, slots: int = SLOTS) -> tuple[int, 
     needs = tuple(
         array(part) for part in (stages.top, stages.need_first, stages.need_next, stages.save, stages.back)
     )
-    table = _table(count, room, unit, stages.taped, times, kept, needs)
+    table = np.full((count * (count + 1) // 2, room + 1), NEVER)
+    for length in range(count):
+        if not goes_on(length + 1):
+            return None
+        _fill(table, length, count, room, unit, stages.taped, times, kept, needs)
     cost = int(table[count - 1, room])
     if cost >= NEVER:
         return None
@@ -159,38 +171,35 @@ def hetero_chain(stages: Stages, memory: int, slots: int = SLOTS) -> tuple[int, 
 
 
 @njit(cache=True, nogil=True)
-def _table(count, room, unit, taped, times, kept, needs):  # type: ignore[no-untyped-def]
-    """Return C by (s, t), at row s (2 L - s + 1) / 2 + t - s, and slots."""
+def _fill(table, length, count, room, unit, taped, times, kept, needs):  # type: ignore[no-untyped-def]
+    """Write C(s, s + length) for every s, at row s (2 L - s + 1) / 2 + length, by slots."""
     forward, backward = times
     inputs, tape = kept
     top, need_first, need_next, save, back = needs
-    table = np.full((count * (count + 1) // 2, room + 1), NEVER)
-    for length in range(count):
-        for s in range(count - length):
-            t = s + length
-            row = s * (2 * count - s + 1) // 2 + t - s
-            best = table[row]
-            if taped:  # (2)
-                low = max(-(-(top[t] + save[s]) // unit), -(-back[s] // unit), tape[s])
-                cost = forward[s] + backward[s]
-                if length == 0:
-                    best[low:] = cost
-                else:
-                    inner = table[(s + 1) * (2 * count - s) // 2 + t - s - 1]
-                    for m in range(low, room + 1):
-                        best[m] = min(best[m], cost + inner[m - tape[s]])
-            elif length == 0:  # (3)
-                best[max(np.int64(0), -(-back[s] // unit)) :] = backward[s]
-            need, cost = np.int64(0), np.int64(0)
-            for j in range(s + 1, t + 1):  # (1)
-                cost += forward[j - 1]
-                need = max(need, need_first[s] if j == s + 1 else need_next[j - 1])
-                low = max(-(-(top[t] + need) // unit), inputs[j])
-                right = table[j * (2 * count - j + 1) // 2 + t - j]
-                left = table[s * (2 * count - s + 1) // 2 + j - 1 - s]
+    for s in range(count - length):
+        t = s + length
+        row = s * (2 * count - s + 1) // 2 + t - s
+        best = table[row]
+        if taped:  # (2)
+            low = max(-(-(top[t] + save[s]) // unit), -(-back[s] // unit), tape[s])
+            cost = forward[s] + backward[s]
+            if length == 0:
+                best[low:] = cost
+            else:
+                inner = table[(s + 1) * (2 * count - s) // 2 + t - s - 1]
                 for m in range(low, room + 1):
-                    best[m] = min(best[m], cost + right[m - inputs[j]] + left[m])
-    return table
+                    best[m] = min(best[m], cost + inner[m - tape[s]])
+        elif length == 0:  # (3)
+            best[max(np.int64(0), -(-back[s] // unit)) :] = backward[s]
+        need, cost = np.int64(0), np.int64(0)
+        for j in range(s + 1, t + 1):  # (1)
+            cost += forward[j - 1]
+            need = max(need, need_first[s] if j == s + 1 else need_next[j - 1])
+            low = max(-(-(top[t] + need) // unit), inputs[j])
+            right = table[j * (2 * count - j + 1) // 2 + t - j]
+            left = table[s * (2 * count - s + 1) // 2 + j - 1 - s]
+            for m in range(low, room + 1):
+                best[m] = min(best[m], cost + right[m - inputs[j]] + left[m])
 
 
 def _schedule(
