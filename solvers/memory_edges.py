@@ -95,14 +95,20 @@ def with_flow(problem: MemoryEdges, answer: Edges) -> Edges:
     return replace(answer, flow=found.proof())
 
 
-def offer_rule(problem: MemoryEdges, context: Context, rule: str, order: Sequence[int]) -> Outcome:
-    """Add edges by a rule and offer them; `order` is that of ``respect-order``."""
+def offer_rule(
+    problem: MemoryEdges, context: Context, rule: str, order: Sequence[int], *, for_any: bool = False
+) -> Outcome:
+    """Add edges by a rule and offer them.
+
+    `order` is that of ``respect-order``. With `for_any` the edges are good for any number of processors: more
+    of them, found sooner.
+    """
     found = edges_by_rule(
         problem.graph,
         problem.bound,
         rule,
         order,
-        processors=problem.processors,
+        processors=None if for_any else problem.processors,
         expired=lambda: context.expired,
         progress=context.progress,
     )

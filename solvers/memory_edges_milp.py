@@ -95,6 +95,8 @@ def solve_auto(problem: MemoryEdges, context: Context) -> Outcome:
     if isinstance(found, Outcome) and found.infeasible:
         return found
     outcome = Outcome()
+    if problem.processors is not None and not isinstance(found, Outcome):
+        outcome = offer_rule(problem, context, "respect-order", found, for_any=True)
     for rule in RULES:
         if context.closed:
             return Outcome()
