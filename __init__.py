@@ -27,6 +27,7 @@ from .models.graph import Accounting, Graph, Mode, Op, Tensor
 from .models.machine import Access, Channel, ChannelGroup, Machine, Processor, Tier
 from .models.makespan import Makespan
 from .models.memory_edges import Edges, MemoryEdges
+from .models.minio import Eviction, MinIO, Traversal
 from .models.parallel_memory import Moment, ParallelMemory
 from .models.placement import Placement
 from .models.plan import Copy, Free, Plan, Resident, Run
@@ -58,6 +59,7 @@ __all__ = [
     "Copy",
     "Discard",
     "Edges",
+    "Eviction",
     "Free",
     "Gap",
     "Graph",
@@ -66,6 +68,7 @@ __all__ = [
     "Machine",
     "Makespan",
     "MemoryEdges",
+    "MinIO",
     "Mode",
     "Moment",
     "Offsets",
@@ -85,6 +88,7 @@ __all__ = [
     "TradeOff",
     "TradeOffPoint",
     "Transfer",
+    "Traversal",
     "UsageError",
     "VerificationError",
     "__version__",

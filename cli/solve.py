@@ -27,6 +27,7 @@ OWN_FLAGS = {
     "parallel-memory": ("processors", "bound", "apply", "simulate"),
     "memory-edges": ("processors", "bound", "apply", "simulate"),
     "recompute": ("memory", "slots", "machine", "sweep_memory", "plot"),
+    "minio": ("memory", "whole"),
 }
 """Flags that only some problems have."""
 
@@ -55,6 +56,7 @@ def add_parser(subparsers: Subparsers) -> None:
             "lowtide solve makespan graph.json.gz --processors 4 --memory 12GiB --plan schedule.json",
             "lowtide solve makespan graph.json.gz --processors 4 --sweep-memory 8 --plot curve.svg",
             "lowtide solve recompute 'gen:backprop-chain?l=5&accounting=replace' --memory 4 --plan plan.json",
+            "lowtide solve minio 'gen:intree?n=20&data=edge&seed=1' --memory 300 --whole",
             "lowtide solve parallel-memory graph.json.gz --bound 12GiB --apply new.json.gz --simulate 1000",
             "lowtide solve placement graph.json.gz --machine m.toml --periodic --certificate proof.json.gz",
         ],
@@ -79,7 +81,7 @@ def add_parser(subparsers: Subparsers) -> None:
         "--periodic", action="store_true", help="placement: the steady state, the end like the start"
     )
     parser.add_argument(
-        "--whole", action="store_true", help="placement: copies move whole tensors, without interruption"
+        "--whole", action="store_true", help="placement, minio: copies move whole tensors, uninterrupted"
     )
     parser.add_argument(
         "--processors",
@@ -92,7 +94,7 @@ def add_parser(subparsers: Subparsers) -> None:
         "--memory",
         type=size,
         metavar="SIZE",
-        help="makespan: of all processors (default: no limit); recompute: the fast memory",
+        help="makespan: of all processors (default: no limit); recompute: the fast memory; minio: the memory",
     )
     parser.add_argument(
         "--slots",
@@ -329,6 +331,8 @@ def summary(result: Result, loaded: float, plan_path: str | None) -> list[tuple[
         rows += [("peak", exact_bytes(peak)) for peak in verdict.peaks.values()]
     if isinstance(verdict, Verification) and verdict.valid and result.problem == "recompute":
         rows += recompute_rows(result, verdict)
+    if isinstance(verdict, Verification) and verdict.valid and result.problem == "minio":
+        rows += [(f"peak in {tier}", exact_bytes(peak)) for tier, peak in verdict.peaks.items()]
     if result.problem in PARALLEL and is_verified(result):
         rows += parallel_rows(result)
     rows.append(("verified", "yes" if is_verified(result) else "no"))

@@ -7,6 +7,7 @@ import os
 from ..models.errors import UsageError
 from ..models.makespan import Makespan
 from ..models.memory_edges import MemoryEdges
+from ..models.minio import MinIO
 from ..models.parallel_memory import ParallelMemory
 from ..models.placement import Placement
 from ..models.problem import Offsets, Origin, Peak
@@ -15,12 +16,13 @@ from ..models.recompute import Recompute
 from .load import load
 from .load_buffers import load_buffers_and_plan
 from .load_makespan import load_makespan
+from .load_minio import load_minio
 from .load_parallel_memory import load_memory_edges, load_parallel_memory
 from .load_placement import load_placement
 from .load_recompute import load_recompute
 from .strict_json import nearest
 
-AnyProblem = Peak | Offsets | Placement | Makespan | ParallelMemory | MemoryEdges | Recompute
+AnyProblem = Peak | Offsets | Placement | Makespan | ParallelMemory | MemoryEdges | Recompute | MinIO
 
 
 def load_problem(name: str, spec: str | os.PathLike[str], **options: object) -> AnyProblem:
@@ -65,4 +67,6 @@ def load_problem(name: str, spec: str | os.PathLike[str], **options: object) -> 
         return load_memory_edges(spec, **options)
     if name == Recompute.name:
         return load_recompute(spec, **options)
+    if name == MinIO.name:
+        return load_minio(spec, **options)
     raise UsageError(f"problem: found {name!r}, {nearest(name, PROBLEMS)}")

@@ -222,15 +222,22 @@ def _broken_rules(problem: Placement, plan: Plan) -> list[Violation]:
             )
         last[run.processor] = max(before, run.op)
     if problem.whole:
-        for number, copy in enumerate(plan.copies):
-            nbytes = problem.graph.tensors[copy.tensor].nbytes
-            if copy.bytes is not None and copy.bytes != (0, nbytes):
-                found.append(
-                    Violation(
-                        kind="whole",
-                        message=f"copy {number} moves bytes {list(copy.bytes)} of tensor {copy.tensor}, "
-                        f"expected all {nbytes} of them",
-                        time=copy.start,
-                    )
+        found += partial_copies(problem.graph, plan)
+    return found
+
+
+def partial_copies(graph: Graph, plan: Plan) -> list[Violation]:
+    """Return a violation, of kind ``whole``, for each copy of a part of a tensor."""
+    found = []
+    for number, copy in enumerate(plan.copies):
+        nbytes = graph.tensors[copy.tensor].nbytes
+        if copy.bytes is not None and copy.bytes != (0, nbytes):
+            found.append(
+                Violation(
+                    kind="whole",
+                    message=f"copy {number} moves bytes {list(copy.bytes)} of tensor {copy.tensor}, "
+                    f"expected all {nbytes} of them",
+                    time=copy.start,
                 )
+            )
     return found

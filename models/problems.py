@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .makespan import Makespan
 from .memory_edges import MemoryEdges
+from .minio import MinIO
 from .parallel_memory import ParallelMemory
 from .placement import Placement
 from .problem import Offsets, Peak
@@ -17,7 +18,8 @@ PROBLEMS: dict[
     | type[Makespan]
     | type[ParallelMemory]
     | type[MemoryEdges]
-    | type[Recompute],
+    | type[Recompute]
+    | type[MinIO],
 ] = {
     Peak.name: Peak,
     Offsets.name: Offsets,
@@ -26,5 +28,6 @@ PROBLEMS: dict[
     ParallelMemory.name: ParallelMemory,
     MemoryEdges.name: MemoryEdges,
     Recompute.name: Recompute,
+    MinIO.name: MinIO,
 }
 """CLI name of each problem."""

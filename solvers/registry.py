@@ -20,6 +20,7 @@ from ..models.errors import UsageError
 from ..models.problems import PROBLEMS
 from .method import Method
 from .methods_makespan import MAKESPAN_METHODS
+from .methods_minio import MINIO_METHODS
 from .methods_offsets import OFFSETS_METHODS
 from .methods_parallel import PARALLEL_METHODS
 from .methods_peak import PEAK_METHODS
@@ -35,6 +36,7 @@ METHODS = (
     *PARALLEL_METHODS,
     *RECOMPUTE_METHODS,
     *RECOMPUTE_GRAPH_METHODS,
+    *MINIO_METHODS,
 )
 """The methods of the suite."""
 

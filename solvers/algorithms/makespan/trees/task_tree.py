@@ -33,6 +33,7 @@ from .....models.precedence import precedence
 if TYPE_CHECKING:
     from .....models.graph import Graph
     from .....models.makespan import Makespan
+    from .....models.minio import MinIO
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +154,7 @@ class TaskTree:
         return most
 
 
-def task_tree(problem: Makespan, method: str) -> TaskTree:
+def task_tree(problem: Makespan | MinIO, method: str) -> TaskTree:
     """Return the tree of a problem.
 
     Raises

@@ -1,0 +1,42 @@
+"""The methods of problem `minio`, in the order in which they are listed."""
+
+from __future__ import annotations
+
+from .method import Method
+
+_ORDER = ("order", "postorder-io (default), postorder, liu, or reference")
+_JACQUELIN = "Jacquelin, Marchal, Robert, Ucar, IPDPS 2011"
+
+
+def _rule(name: str, summary: str) -> Method:
+    return Method(
+        name=name,
+        problem="minio",
+        run=f".minio:solve_{name.replace('-', '_')}",
+        summary=summary,
+        source=_JACQUELIN,
+        options=(_ORDER,),
+    )
+
+
+MINIO_METHODS = (
+    Method(
+        name="auto",
+        problem="minio",
+        run=".minio:solve_auto",
+        summary="every order with every rule, and bounds by least peaks of subtrees",
+    ),
+    Method(
+        name="postorder",
+        problem="minio",
+        run=".minio:solve_postorder",
+        summary="the post-order that writes the fewest bytes of divisible files; furthest in the future",
+        source="Agullo, Guermouche, L'Excellent, SIAM J. Sci. Comput. 31, 2010",
+    ),
+    _rule("furthest", "a given order, evict what is used last: least for divisible files"),
+    _rule("first-fit", "a given order, evict the furthest file that is large enough"),
+    _rule("best-fit", "a given order, evict the file closest to what is needed"),
+    _rule("first-fill", "a given order, evict the furthest file that is not too large"),
+    _rule("best-fill", "a given order, evict the largest file that is not too large"),
+    _rule("best-k", "a given order, evict the set among the 5 furthest files closest to what is needed"),
+)

@@ -1,0 +1,144 @@
+"""Methods of `minio` that evict by a rule, in a given order; and what all methods of it begin with.
+
+Option ``order``: ``postorder-io`` (default), ``postorder``, ``liu`` or ``reference``, see
+`lowtide.solvers.algorithms.minio.orders`.
+"""
+
+from __future__ import annotations
+
+from ..formulations.minio_data import MinIOData
+from ..models.errors import UsageError
+from ..models.memory import sequential_memory
+from ..models.minio import MinIO
+from .algorithms.makespan.trees.task_tree import task_tree
+from .algorithms.minio.bounds import least_sum, subtree_bounds
+from .algorithms.minio.evictions import RULES, evict
+from .algorithms.minio.orders import ORDERS
+from .context import Context, Outcome
+
+BOUND = "least peaks of subtrees"
+"""The kind of the bound."""
+
+
+def tree_data(problem: MinIO, method: str) -> MinIOData:
+    """Return the numbers of a tree.
+
+    Raises
+    ------
+    UsageError
+        If the graph is no in-tree with a datum for each edge.
+    """
+    graph = problem.graph
+    tree = task_tree(problem, method)
+    files = []
+    for t, some in enumerate(sequential_memory(graph).accessors):
+        if graph.tensors[t].nbytes and len(some) == 2:
+            files.append((some[0], graph.tensors[t].nbytes, t))
+    files.sort()
+    return MinIOData(
+        memory=problem.memory,
+        whole=problem.whole,
+        parent=tree.parent,
+        need=tree.needed,
+        maker=tuple(u for u, _, _ in files),
+        size=tuple(size for _, size, _ in files),
+        tensor=tuple(t for _, _, t in files),
+    )
+
+
+def begin(problem: MinIO, context: Context, method: str) -> tuple[MinIOData, list[int]]:
+    """Return the numbers and the bounds of subtrees, after raising the bound."""
+    data = tree_data(problem, method)
+    bounds = subtree_bounds(problem.graph, data)
+    context.raise_bound(least_sum(data.size, bounds[-1]) if problem.whole else bounds[-1], kind=BOUND)
+    return data, bounds
+
+
+def order_of(problem: MinIO, data: MinIOData, context: Context) -> tuple[int, ...]:
+    """Return the order that option ``order`` names.
+
+    Raises
+    ------
+    UsageError
+        If it names none.
+    """
+    name = context.options.get("order", "postorder-io")
+    if name not in ORDERS:
+        raise UsageError(f"option order: found {name!r}, expected one of {', '.join(ORDERS)}")
+    return ORDERS[name](problem.graph, data)
+
+
+def _by_rule(problem: MinIO, context: Context, rule: str) -> Outcome:
+    data, _ = begin(problem, context, rule)
+    context.offer(evict(data, order_of(problem, data, context), rule))
+    return Outcome()
+
+
+def solve_furthest(problem: MinIO, context: Context) -> Outcome:
+    """Evict what is used furthest in the future: of divisible files the fewest bytes for the order.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> problem = lt.MinIO(lt.load("catalogue:harpoon"), memory=13)
+    >>> result = lt.solve(problem, "furthest", options={"order": "liu"})
+    >>> result.objective, result.bound
+    (2, 2)
+    """
+    return _by_rule(problem, context, "furthest")
+
+
+def solve_first_fit(problem: MinIO, context: Context) -> Outcome:
+    """Evict the furthest file that is large enough."""
+    return _by_rule(problem, context, "first-fit")
+
+
+def solve_best_fit(problem: MinIO, context: Context) -> Outcome:
+    """Evict the file of the size closest to what is needed."""
+    return _by_rule(problem, context, "best-fit")
+
+
+def solve_first_fill(problem: MinIO, context: Context) -> Outcome:
+    """Evict the furthest file that is not larger than what is needed."""
+    return _by_rule(problem, context, "first-fill")
+
+
+def solve_best_fill(problem: MinIO, context: Context) -> Outcome:
+    """Evict the largest file that is not larger than what is needed."""
+    return _by_rule(problem, context, "best-fill")
+
+
+def solve_best_k(problem: MinIO, context: Context) -> Outcome:
+    """Evict the set among the furthest files whose size is closest to what is needed."""
+    return _by_rule(problem, context, "best-k")
+
+
+def solve_postorder(problem: MinIO, context: Context) -> Outcome:
+    """Take the best post-order for I/O, evict furthest in the future."""
+    data, _ = begin(problem, context, "postorder")
+    context.offer(evict(data, ORDERS["postorder-io"](problem.graph, data)))
+    return Outcome()
+
+
+def solve_auto(problem: MinIO, context: Context) -> Outcome:
+    """Take every order with every rule.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> lt.solve(lt.MinIO(lt.load("catalogue:harpoon"), memory=14)).status
+    <Status.OPTIMAL: 'optimal'>
+    """
+    data, _ = begin(problem, context, "auto")
+    offer_rules(problem, data, context)
+    return Outcome(reason="time" if context.expired else None)
+
+
+def offer_rules(problem: MinIO, data: MinIOData, context: Context) -> None:
+    """Offer every order with every rule."""
+    for name in ORDERS:
+        order = ORDERS[name](problem.graph, data)
+        for rule in RULES if problem.whole else ("furthest",):
+            context.offer(evict(data, order, rule))
+            if context.closed or context.expired:
+                return
