@@ -1,4 +1,4 @@
-"""`label-setting` for `makespan`: exact by labels on the sets of started ops, in beams that widen.
+"""`label-setting` for `makespan`: exact by labels on the sets of started ops, in passes that widen.
 
 Of up to 62 ops that share identical processors, in the accounting ``coexist``; `auto` cuts larger graphs into
 parts of this size where it can. The mathematics: `.algorithms.makespan.labels`.
@@ -24,31 +24,27 @@ from .makespan_list import begin, offer_lists
 if TYPE_CHECKING:
     from ..formulations.offsets_data import Integers
     from .algorithms.makespan.labels.ideals import Ideals
+    from .algorithms.makespan.labels.search import Form
     from .algorithms.makespan.labels.together import Prices
 
 MOST_IDEALS = 3_000_000
 """Of the sets of started ops."""
 
-PASSES = (
-    (1000, False),
-    (10_000, True),
-    (10_000, False),
-    (100_000, True),
-    (100_000, False),
-    (300_000, True),
-    (1_000_000, False),
-    (3_000_000, False),
+PASSES: tuple[tuple[Form, int], ...] = (
+    ("beam", 1000),
+    ("cone", 10_000),
+    ("beam", 10_000),
+    ("relaxed", 30_000),
+    ("beam", 50_000),
+    ("relaxed", 200_000),
+    ("cone", 100_000),
+    ("beam", 200_000),
+    ("relaxed", 1_000_000),
+    ("beam", 1_000_000),
+    ("relaxed", 4_000_000),
+    ("beam", 4_000_000),
 )
-"""Width of each beam, and whether it is a cone."""
-
-COARSE = 10_000
-"""After the beam of this width come passes in coarser time, for bounds."""
-
-COARSE_WIDTH = 500_000
-"""Of their beams."""
-
-STEPS = (5, 8, 13, 21, 34)
-"""Parts of the mean duration that a step is, one pass after the other."""
+"""What is tried in turn, with its width."""
 
 LABEL_BYTES = 1200
 """Memory per label of the width, with those that it leads to."""
@@ -126,7 +122,7 @@ class _Run:
         return bool(self.stop[0]) or self.context.elapsed() >= self.until
 
     def go(self) -> None:
-        """Prices, then passes; coarser time in between."""
+        """Ideals, prices, passes."""
         from .algorithms.makespan.labels.ideals import find_ideals
 
         context = self.context
@@ -137,17 +133,15 @@ class _Run:
             return
         context.progress(f"{len(ideals.sets)} sets of started ops")
         prices = self.prices(ideals)
-        for width, cone in PASSES:
+        for form, width in PASSES:
             if context.closed or self.expired():
                 return
             if context.memory_limit is not None and width * LABEL_BYTES > context.memory_limit:
                 break
-            context.progress(f"labels, {'cone' if cone else 'beam'} of {width}")
-            if self.one_pass(ideals, prices, width, cone) or context.closed or self.expired():
+            context.progress(f"labels: {form}, {width} of each size")
+            if self.one_pass(ideals, prices, form, width):
                 return
-            if width == COARSE and not cone:
-                self.coarse_passes(ideals, prices)
-        self.detail = "wider beams take too much memory"
+        self.detail = "more labels take too much memory"
 
     def prices(self, ideals: Ideals) -> Prices:
         """Return vectors of prices; leave their bound."""
@@ -164,7 +158,7 @@ class _Run:
         self.context.raise_bound(bound, kind="ops that can run together")
         return prices
 
-    def one_pass(self, ideals: Ideals, prices: Prices, width: int, cone: bool) -> bool:
+    def one_pass(self, ideals: Ideals, prices: Prices, form: Form, width: int) -> bool:
         """Return whether nothing is faster than the incumbent now."""
         from .algorithms.makespan.labels.search import search
 
@@ -177,7 +171,7 @@ class _Run:
             below=-(-context.incumbent // tick),
             enough=(context.bound or 0) // tick,
             width=width,
-            cone=cone,
+            form=form,
             stop=self.stop,
             expired=self.expired,
             threads=context.threads,
@@ -187,40 +181,5 @@ class _Run:
         if beam.starts is not None:
             context.offer([s * tick for s in beam.starts])
         known = context.incumbent
-        least = known if beam.dropped is None else min(known, beam.dropped * tick)
-        context.raise_bound(least, kind="labels")
-        return beam.dropped is None
-
-    def coarse_passes(self, ideals: Ideals, prices: Prices) -> None:
-        """Raise the bound by passes in coarser time, as long as they are complete."""
-        from .algorithms.makespan.labels.search import coarser, search
-
-        context, tick = self.context, self.data.tick
-        mean = int(self.shape.duration.mean())
-        before = self.data.bytes.predecessors
-        for part in STEPS:
-            step = max(1, mean // part)
-            assert context.incumbent is not None
-            limit = -(-context.incumbent // (tick * step))
-            context.progress(f"labels in steps of {step * tick} ns")
-            rough = coarser(self.shape, before, step)
-            beam = search(
-                rough,
-                ideals,
-                prices,
-                below=limit,
-                width=COARSE_WIDTH,
-                stop=self.stop,
-                expired=self.expired,
-                threads=context.threads,
-            )
-            if beam is None:
-                return
-            least = limit
-            if beam.starts is not None:
-                least = max(s + int(d) for s, d in zip(beam.starts, rough.duration, strict=True))
-            if beam.dropped is not None:
-                least = min(least, beam.dropped)
-            context.raise_bound(min(context.incumbent, least * step * tick), kind="labels in coarser time")
-            if context.closed or beam.dropped is not None:
-                return
+        context.raise_bound(known if beam.least is None else min(known, beam.least * tick), kind="labels")
+        return context.closed

@@ -11,7 +11,7 @@ import pytest
 import lowtide as lt
 from lowtide.formulations.makespan_data import MakespanData, makespan_data
 from lowtide.solvers.algorithms.makespan.labels.ideals import Ideals, find_ideals
-from lowtide.solvers.algorithms.makespan.labels.search import Beam, coarser, search
+from lowtide.solvers.algorithms.makespan.labels.search import Beam, Form, search
 from lowtide.solvers.algorithms.makespan.labels.shape import Shape, shape_of
 from lowtide.solvers.algorithms.makespan.labels.together import (
     SCALE,
@@ -46,7 +46,9 @@ def prepared(problem: lt.Makespan) -> tuple[MakespanData, Shape, Ideals]:
     return data, shape, ideals
 
 
-def one_pass(shape: Shape, ideals: Ideals, prices: Prices, below: int, width: int, **more: bool) -> Beam:
+def one_pass(
+    shape: Shape, ideals: Ideals, prices: Prices, below: int, width: int, form: Form = "beam"
+) -> Beam:
     beam = search(
         shape,
         ideals,
@@ -55,7 +57,7 @@ def one_pass(shape: Shape, ideals: Ideals, prices: Prices, below: int, width: in
         width=width,
         stop=np.zeros(1, dtype=np.int64),
         expired=lambda: False,
-        **more,
+        form=form,
     )
     assert beam is not None
     return beam
@@ -93,8 +95,8 @@ def test_passes_without_a_limit_find_the_optimum_and_prune_nothing_that_is_neede
             for below in (everything, best // data.tick + 1):
                 beam = one_pass(shape, ideals, some, below, 10**6)
                 assert makespan_of(beam, shape) == best // data.tick, f"seed {seed}, below {below}"
-                assert beam.dropped is None
-        assert one_pass(shape, ideals, prices, best // data.tick, 10**6) == Beam(starts=None, dropped=None)
+                assert beam.least is None
+        assert one_pass(shape, ideals, prices, best // data.tick, 10**6) == Beam(starts=None, least=None)
 
 
 def test_narrow_beams_and_cones_bound_from_below_and_their_schedules_are_valid() -> None:
@@ -105,14 +107,14 @@ def test_narrow_beams_and_cones_bound_from_below_and_their_schedules_are_valid()
         if best is None:
             continue
         data, shape, ideals = prepared(problem)
-        for cone in (False, True):
-            beam = one_pass(shape, ideals, uniform_prices(shape), 1 + sum(data.duration), 1, cone=cone)
+        for form in ("beam", "cone"):
+            beam = one_pass(shape, ideals, uniform_prices(shape), 1 + sum(data.duration), 1, form=form)
             assert beam.starts is not None
             judged = problem.judge([s * data.tick for s in beam.starts])
             assert judged.objective is not None
             assert judged.objective >= best
-            assert beam.dropped is None or min(judged.objective, beam.dropped * data.tick) <= best
-            narrow += beam.dropped is not None
+            assert beam.least is None or min(judged.objective, beam.least * data.tick) <= best
+            narrow += beam.least is not None
     assert narrow > 40
 
 
@@ -179,8 +181,9 @@ def test_ideals_are_those_within_the_memory_that_can_be_completed() -> None:
         assert set(ideals.sets.tolist()) == expected
 
 
-def test_coarser_time_is_a_bound() -> None:
-    for seed in range(600, 660):
+def test_relaxed_passes_bound_from_below_and_meet_the_optimum_when_wide() -> None:
+    merged = met = 0
+    for seed in range(600, 700):
         rng = Random(seed)
         problem = small_problem(seed)
         slow = tuple(replace(op, duration_ns=rng.randint(1, 40)) for op in problem.graph.ops)
@@ -189,11 +192,17 @@ def test_coarser_time_is_a_bound() -> None:
         if best is None:
             continue
         data, shape, ideals = prepared(problem)
-        step = rng.randint(2, 9)
-        rough = coarser(shape, data.bytes.predecessors, step)
-        found = makespan_of(one_pass(rough, ideals, uniform_prices(rough), 10**6, 10**6), rough)
-        assert found is not None
-        assert found * step * data.tick <= best
+        below = 1 + sum(data.duration)
+        for width in (1, 3, 10):
+            beam = one_pass(shape, ideals, uniform_prices(shape), below, width, form="relaxed")
+            if beam.least is not None:
+                assert beam.least * data.tick <= best, f"seed {seed}, width {width}"
+                merged += 1
+                met += beam.least * data.tick == best
+            else:
+                assert makespan_of(beam, shape) == best // data.tick
+    assert merged > 50
+    assert met > 20
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -249,5 +258,28 @@ def test_threads_and_widths_change_the_time_and_not_the_optimum() -> None:
     ]
     assert found[0] == found[1]
     assert found[2] is not None
-    assert found[2].dropped is None
+    assert found[2].least is None
     assert makespan_of(found[2], shape) == 23_509
+
+
+def test_what_dominates_a_label_takes_its_bound_in_relaxed_passes() -> None:
+    """Graphs of 7 to 11 ops where bounds that labels keep, or bytes counted twice, were above the optimum."""
+    for seed in (21, 149, 172, 202, 213, 227, 305, 319, 343, 357, 422, 456, 472, *range(20)):
+        rng = Random(seed)
+        graph = random_graph(rng, min_ops=7, max_ops=11)
+        ops = tuple(replace(op, duration_ns=rng.randint(1, 30)) for op in graph.ops)
+        graph = replace(graph, accounting=lt.Accounting.COEXIST, ops=ops)
+        least = lt.solve(lt.Peak(graph), "downsets", threads=1).objective
+        assert least is not None
+        problem = lt.Makespan(graph, rng.randint(2, 4), least + rng.randint(0, 6))
+        data, shape, ideals = prepared(problem)
+        together = find_sets(shape, ideals, lambda: False)
+        assert together is not None
+        prices = find_prices(shape, together, Context(problem=problem), 10.0)
+        everything = 1 + sum(data.duration)
+        best = makespan_of(one_pass(shape, ideals, prices, everything, 10**6), shape)
+        assert best is not None
+        for width in (1, 4, 20, 50):
+            for below in (everything, best + 1):
+                beam = one_pass(shape, ideals, prices, below, width, form="relaxed")
+                assert beam.least is None or beam.least <= best, f"seed {seed}, width {width}"

@@ -147,7 +147,7 @@ def expand(shape, prices, rank, ideals, labels, below, stop):  # type: ignore[no
     ideals
         Sets, and steps as ``at, by, target``.
     labels
-        ``ideal, time, live, ops, ends`` of the labels, sorted by ideal.
+        ``ideal, time, live, ops, ends, bound`` of the labels, sorted by ideal.
     below
         Makespans of interest are smaller.
     stop
@@ -160,7 +160,7 @@ def expand(shape, prices, rank, ideals, labels, below, stop):  # type: ignore[no
         least makespan of any schedule through it, and `waste` the time that processors have been idle.
     """
     sets, at, by, target = ideals
-    ideal, time, live, ops, ends = labels
+    ideal, time, live, ops, ends, known = labels
     n = len(shape.duration)
     processors = shape.numbers[0]
     scale = processors << 20
@@ -204,7 +204,7 @@ def expand(shape, prices, rank, ideals, labels, below, stop):  # type: ignore[no
                         shape, wider, at[target[step]], at[target[step] + 1], by, now, bytes_now,
                         new_ops[count], new_ends[count],
                     )  # fmt: skip
-                reach = now + least
+                reach = max(known[a], now + least)
                 work = left
                 for y in range(k):
                     i = new_ops[count, y]
@@ -250,15 +250,16 @@ def expand(shape, prices, rank, ideals, labels, below, stop):  # type: ignore[no
 
 
 @njit(cache=True, nogil=True)
-def undominated(order, ideal, time, ops, ends, stop):  # type: ignore[no-untyped-def]
+def undominated(order, ideal, time, ops, ends, bound, stop):  # type: ignore[no-untyped-def]
     """Return which of some labels no other one of these dominates.
 
     Parameters
     ----------
     order
         Some labels by ideal, and by rising time in each.
-    ideal, time, ops, ends
-        Of the labels.
+    ideal, time, ops, ends, bound
+        Of the labels. A label that dominates another one takes the lower bound: it stands for both, and its
+        own may have come from labels that it is more than.
     stop
         As for `expand`.
     """
@@ -290,6 +291,8 @@ def undominated(order, ideal, time, ops, ends, stop):  # type: ignore[no-untyped
                     dominated = False
                     break
             c -= 1
+            if dominated:
+                bound[a] = min(bound[a], bound[b])
         if not dominated:
             kept[top] = b
             top += 1
@@ -318,7 +321,7 @@ def complete(shape, ideals, labels, turn, below, enough, stop):  # type: ignore[
         The least makespan, or `below`; the label that it comes from, or -1; the ops that it starts, in order.
     """
     sets, at, by, target = ideals
-    ideal, time, live, ops, ends = labels
+    ideal, time, live, ops, ends, _ = labels
     n, processors = len(shape.duration), shape.numbers[0]
     node = np.empty(n + 1, np.int64)
     cursor = np.empty(n + 1, np.int64)
@@ -369,3 +372,67 @@ def complete(shape, ideals, labels, turn, below, enough, stop):  # type: ignore[
                 if best <= enough:
                     break
     return best, source, best_chosen
+
+
+@njit(cache=True, nogil=True)
+def merged(shape, sets, after, order, chunk, labels):  # type: ignore[no-untyped-def]
+    """Return one label for each chunk of labels of one ideal, which dominates them all.
+
+    Its time is the least; an op runs in it that runs in all of them, until the least of its ends.
+
+    Parameters
+    ----------
+    shape, sets, after
+        The problem, the ideals, and the bytes that are live when all their ops have ended.
+    order
+        The labels, those of a chunk one after another.
+    chunk
+        Where chunks begin in `order`, and its length.
+    labels
+        ``ideal, time, live, ops, ends, bound`` of the labels.
+    """
+    ideal, time, _, ops, ends, bound = labels
+    count, processors = len(chunk) - 1, ops.shape[1]
+    to, new_time, new_live = np.empty(count, np.int32), np.empty(count, np.int64), np.empty(count, np.int64)
+    new_ops = np.full((count, processors), np.int8(-1))
+    new_ends = np.zeros((count, processors), np.int64)
+    new_bound = np.empty(count, np.int64)
+    for c in range(count):
+        a = order[chunk[c]]
+        to[c], least, reach = ideal[a], time[a], bound[a]
+        for p in range(chunk[c] + 1, chunk[c + 1]):
+            least = min(least, time[order[p]])
+            reach = min(reach, bound[order[p]])
+        k = 0
+        running = np.int64(0)
+        for x in range(processors):
+            i = ops[a, x]
+            if i < 0:
+                break
+            end = ends[a, x]
+            for p in range(chunk[c] + 1, chunk[c + 1]):
+                b = order[p]
+                here = np.int64(-1)
+                for y in range(processors):
+                    if ops[b, y] == i:
+                        here = ends[b, y]
+                end = min(end, here)
+            if end > least:
+                running |= np.int64(1) << i
+                z = k
+                while z > 0 and new_ends[c, z - 1] > end:
+                    new_ends[c, z], new_ops[c, z] = new_ends[c, z - 1], new_ops[c, z - 1]
+                    z -= 1
+                new_ends[c, z], new_ops[c, z] = end, i
+                k += 1
+        live = after[to[c]]
+        for x in range(k):
+            i = new_ops[c, x]
+            live += shape.workspace[i]
+            for y in range(shape.life_at[i], shape.life_at[i + 1]):
+                last = shape.life_last[y]
+                # What unstarted ops hold is in `after`; the rest is counted with the first op that holds it.
+                if not last & ~sets[to[c]] and not last & running & (np.int64(1) << i) - 1:
+                    live += shape.life_bytes[y]
+        new_time[c], new_live[c], new_bound[c] = least, live, reach
+    return to, new_time, new_live, new_ops, new_ends, new_bound

@@ -21,22 +21,25 @@ time. If none had to go, there is no faster schedule than the one found (or than
 least bound of those that went bounds every schedule that is faster. A *cone* is narrow until the last ops,
 whose many arrangements fit into what is left of the processors' time most closely.
 
-*Coarser time.* Rounding all durations down to multiples of a step only relaxes the problem (ops end earlier,
-and nothing else changes), and makes many labels equal: with starts in steps, as some fastest schedule of
-what is rounded has them, its makespan times the step is a bound (`coarser`).
+*Relaxed passes.* Instead of dropping labels, labels of one ideal are merged into one that dominates them
+all: the least of their times; what runs in all of them, until the least of its ends. What follows from it is
+no schedule any more, but the least makespan that it leads to is a bound. Labels keep the bounds of those that
+they come from.
 
-Source: label setting with dominance is that of resource-constrained shortest paths (Desrochers and Soumis
-1988); states of started and running ops as in dynamic programs for precedence-constrained scheduling
-(Held, Karp and Shareshian 1963); the combination with memory is the suite's own.
+Sources: label setting with dominance is that of resource-constrained shortest paths (Desrochers and Soumis
+1988); beams and relaxed passes are the restricted and relaxed decision diagrams of discrete optimization
+(Bergman, Cire, van Hoeve and Hooker 2016); states of started and running ops as in dynamic programs for
+precedence-constrained scheduling (Held, Karp and Shareshian 1963). The combination with memory is the suite's
+own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -54,6 +57,8 @@ LATE = 16
 COMPLETED = 6
 """The ops with which a cone is completed in every way."""
 
+Form = Literal["beam", "cone", "relaxed"]
+
 SPLIT = 5000
 """From so many labels on they are parted among the threads."""
 
@@ -68,12 +73,13 @@ class Beam:
     ----------
     starts
         Of the fastest schedule that was met below the limit, in ticks; None if there was none.
-    dropped
-        The least bound of the labels that had to go; None if none had to: then nothing is faster.
+    least
+        No schedule below the limit is faster than this, unless it is the one found; None if there is no other
+        one, because no label had to go.
     """
 
     starts: tuple[int, ...] | None
-    dropped: int | None
+    least: int | None
 
 
 def search(
@@ -84,7 +90,7 @@ def search(
     below: int,
     enough: int = 0,
     width: int,
-    cone: bool = False,
+    form: Form = "beam",
     stop: Integers,
     expired: Callable[[], bool],
     threads: int = 1,
@@ -101,9 +107,9 @@ def search(
         A makespan that is known to be optimal.
     width
         Of the beam.
-    cone
-        Whether the beam is narrow at first and has its width for the last ops only, and these are completed
-        in every way.
+    form
+        A ``beam``; a ``cone``, narrow at first, with its width for the last ops only, which are completed in
+        every way; or ``relaxed``.
     stop
         One number that another thread may set, to end the pass.
     expired
@@ -123,13 +129,15 @@ def search(
         shape.numbers[2:3].copy(),
         np.full((1, processors), -1, dtype=np.int8),
         np.zeros((1, processors), dtype=np.int64),
+        np.zeros(1, dtype=np.int64),
     )
     history: list[tuple[Integers, Integers]] = []
-    dropped: int | None = None
-    levels = max(1, n - COMPLETED) if cone else n
+    least: int | None = None
+    levels = max(1, n - COMPLETED) if form == "cone" else n
     for size in range(1, levels + 1):
-        wide = _width(width, n - size) if cone else width
-        valid = prices.after(size - processors)
+        wide = _width(width, n - size) if form == "cone" else width
+        # A relaxed label may be earlier than the schedules it stands for, before that many ops have ended.
+        valid = prices.after(0 if form == "relaxed" else size - processors)
 
         def wider(low: int, high: int, valid: Integers = valid, labels: Labels = labels) -> Labels:
             rows = tuple(x[low:high] for x in labels)
@@ -144,7 +152,7 @@ def search(
         order = np.lexsort((time, ideal))
 
         def undominated_of(
-            low: int, high: int, order: Integers = order, new: Labels = (ideal, time, ops, ends)
+            low: int, high: int, order: Integers = order, new: Labels = (ideal, time, ops, ends, bound)
         ) -> Integers:
             return undominated(order[low:high], *new, stop)  # type: ignore[no-any-return]
 
@@ -152,29 +160,36 @@ def search(
         if stop[0] or expired():
             return None
         chosen = order[keep[order]]
+        labels = (ideal, time, live, ops, ends, bound)
+        if len(chosen) > wide and form == "relaxed":
+            labels, least = _merged(shape, ideals, labels, chosen, wide), below
+            continue
         if len(chosen) > wide:
             best = np.lexsort((waste[chosen], bound[chosen]))
-            least = int(bound[chosen[best[wide]]])
-            dropped = least if dropped is None else min(dropped, least)
+            gone = int(bound[chosen[best[wide]]])
+            least = gone if least is None else min(least, gone)
             inside = np.zeros(len(chosen), dtype=bool)
             inside[best[:wide]] = True
             chosen = chosen[inside]
         if not len(chosen):
-            return Beam(starts=None, dropped=dropped)
-        labels = (ideal[chosen], time[chosen], live[chosen], ops[chosen], ends[chosen])
+            return Beam(starts=None, least=least)
+        labels = tuple(x[chosen] for x in labels)
         history.append((parent[chosen], op[chosen]))
+    if form == "relaxed" and least is not None:
+        return Beam(starts=None, least=int(np.maximum(labels[5], labels[4].max(axis=1)).min()))
     last, ending = int(np.argmin(labels[4].max(axis=1))), list[int]()
     if levels < n:
         turn = np.argsort(waste[chosen], kind="stable")
         _, last, more = complete(shape, graph, labels, turn, below, enough, stop)
         if last < 0:
-            return None if stop[0] else Beam(starts=None, dropped=dropped)
+            return None if stop[0] else Beam(starts=None, least=least)
         ending = [int(j) for j in more]
+        least = enough if stop[0] else least
     row = []
     for parents, by in reversed(history):
         row.append(int(by[last]))
         last = int(parents[last])
-    return Beam(starts=_starts(shape, [*row[::-1], *ending]), dropped=dropped)
+    return Beam(starts=_starts(shape, [*row[::-1], *ending]), least=least)
 
 
 def _by_pieces(work: Callable[[int, int], Any], ideal: np.ndarray, threads: int) -> list[Any]:
@@ -196,25 +211,26 @@ def _width(width: int, left: int) -> int:
     return max(min(width, NARROW), int(width / 2 ** (max(0, left - LATE) / 2)))
 
 
-def coarser(shape: Shape, before: Sequence[Sequence[int]], step: int) -> Shape:
-    """Return the problem with durations rounded down, in multiples of `step` ticks.
+def _merged(shape: Shape, ideals: Ideals, labels: Labels, chosen: Integers, width: int) -> Labels:
+    """Return about `width` labels, each of which dominates one or several of those chosen, of its ideal.
 
-    Parameters
-    ----------
-    shape
-        The problem.
-    before
-        Direct predecessors by op, of smaller index.
-    step
-        In ticks.
+    Labels of an ideal with the same running ops, and of similar times, are merged first.
     """
-    duration = shape.duration // step
-    tail = np.zeros_like(duration)
-    for i in range(len(duration) - 1, -1, -1):
-        for j in before[i]:
-            tail[j] = max(tail[j], tail[i] + duration[i])
-    by_tail = np.lexsort((np.arange(len(tail)), -tail)).astype(np.int64)
-    return shape._replace(duration=duration, tail=tail, by_tail=by_tail)
+    from .label_kernel import merged
+
+    ideal, time, _, ops, _, _ = labels
+    running = ops[chosen]
+    mask = np.where(running >= 0, np.int64(1) << np.maximum(running, 0).astype(np.int64), 0).sum(axis=1)
+    order = chosen[np.lexsort((time[chosen], mask, ideal[chosen]))]
+    group = ideal[order]
+    begins = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
+    count = np.diff(np.concatenate([begins, [len(group)]]))
+    quota = np.maximum(1, count * width // len(group))
+    which = np.repeat(np.arange(len(begins)), count)
+    bucket = (np.arange(len(group)) - begins[which]) * quota[which] // count[which]
+    parted = (which[1:] != which[:-1]) | (bucket[1:] != bucket[:-1])
+    chunk = np.concatenate([[0], 1 + np.flatnonzero(parted), [len(group)]])
+    return merged(shape, ideals.sets, ideals.after, order, chunk, labels)  # type: ignore[no-any-return]
 
 
 def _starts(shape: Shape, row: list[int]) -> tuple[int, ...]:
