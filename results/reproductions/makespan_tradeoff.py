@@ -1,10 +1,11 @@
 """Memory against time of three graphs: their trade-off curves, and a schedule from one of them.
 
-    python results/reproductions/makespan_tradeoff.py [--seconds S] [--table]
+    python results/reproductions/makespan_tradeoff.py [--seconds S] [--only NAME] [--table]
 
 Writes ``makespan_tradeoff.csv`` (a row for each memory), ``makespan_tradeoff.md`` and, for each graph,
 ``makespan_curves/NAME.svg``; beside them ``gantt.svg``, the schedule of the tree within the memory in the
-middle of its curve. With ``--table`` table and curves are made again from the committed rows.
+middle of its curve. With ``--table`` table and curves are made again from the committed rows; with ``--only``
+the curves of the other graphs are.
 
 Durations are those of the roofline model of the importers (networks) and of the factorization's arithmetic
 (tree); memory is that of tensors and fronts, without weights.
@@ -128,12 +129,16 @@ def main() -> None:
     """Sweep, or read the rows, then write table and pictures."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seconds", type=float, default=240.0, help="for each curve (default 240)")
+    parser.add_argument("--only", choices=CASES, metavar="NAME", help="sweep this graph alone")
     parser.add_argument("--table", action="store_true", help="make table and curves from the committed rows")
     args = parser.parse_args()
     folder = HERE / FOLDER
     folder.mkdir(exist_ok=True)
-    table = read_table(NAME) if args.table else []
-    for name, case in () if args.table else CASES.items():
+    table: list[Row] = []
+    for name, case in CASES.items():
+        if args.table or args.only not in (None, name):
+            table += [row for row in read_table(NAME) if row["graph"] == name]
+            continue
         curve = sweep(case, args.seconds)
         table += rows_of(name, curve, len(load(case.spec).ops))
         print(f"{name}: {len(curve.points)} memories, {curve.seconds:.0f} s", flush=True)
