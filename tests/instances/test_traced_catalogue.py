@@ -92,7 +92,7 @@ def test_the_reference_order_is_valid_and_no_better_than_the_best_known(name: st
     [pytest.param(x, marks=[pytest.mark.slow] if x in SLOW else []) for x in GRAPHS if x not in OPEN],
 )
 def test_the_optimum_is_proven_again(name: str) -> None:
-    result = lt.solve(lt.Peak(graph(name)), time_limit=120, threads=1)
+    result = lt.solve(lt.Peak(graph(name)), time_limit=600, threads=1)  # for busy machines
     assert result.status is Status.OPTIMAL
     assert result.objective == result.bound == known(name).optimum
 
