@@ -138,6 +138,8 @@ def _solve_whole(problem: Makespan, context: Context) -> Outcome:
             ended = set_labels(data, context, LABELLED * context.remaining())
             if ended.reason in ("interrupted", "memory"):
                 return ended
+            if ended.detail and not context.closed:  # they gave up
+                search(problem, context, started, part=SEARCHED, moves=moves)
     if context.closed:
         return Outcome()
     if not small:

@@ -27,8 +27,11 @@ if TYPE_CHECKING:
     from .algorithms.makespan.labels.search import Form
     from .algorithms.makespan.labels.together import Prices
 
-MOST_IDEALS = 3_000_000
-"""Of the sets of started ops."""
+MOST_IDEALS = 12_000_000
+"""Of the sets of started ops, also of those that turn out to lead nowhere."""
+
+IDEAL_BYTES = 200
+"""Memory for one of them, with the steps from it."""
 
 PASSES: tuple[tuple[Form, int], ...] = (
     ("beam", 1000),
@@ -127,9 +130,12 @@ class _Run:
 
         context = self.context
         context.progress("sets of started ops")
-        ideals = find_ideals(self.shape, MOST_IDEALS, self.expired)
+        most = MOST_IDEALS
+        if context.memory_limit is not None:
+            most = min(most, context.memory_limit // IDEAL_BYTES)
+        ideals = find_ideals(self.shape, most, self.expired)
         if ideals is None:
-            self.detail = "" if self.expired() else f"more than {MOST_IDEALS} sets of started ops"
+            self.detail = "" if self.expired() else f"more than {most} sets of started ops"
             return
         context.progress(f"{len(ideals.sets)} sets of started ops")
         prices = self.prices(ideals)
