@@ -38,6 +38,7 @@ bench-compilers: $(READY)
 bench-makespan: $(READY)
 	$(BIN)/python results/reproductions/makespan_exact.py
 	$(BIN)/python results/reproductions/makespan_tradeoff.py
+	$(BIN)/python results/reproductions/makespan_large.py
 
 # MINIMALLOC: the binary, built with -O3 from github.com/google/minimalloc; OMNIMALLOC: a Python that has it.
 bench-offsets: $(READY)
