@@ -43,12 +43,19 @@ FEWEST = 2
 
 @dataclass(frozen=True)
 class _WithTarget(Makespan):
-    """The same question, answered by any schedule as fast as the target in ns."""
+    """The same question, answered by any schedule as fast as the target in ns.
+
+    Methods make other questions from it, of a part of the graph say: the target is none of theirs.
+    """
 
     target: int | None = None
+    asked: Makespan | None = None
 
     def satisfied(self, objective: int) -> bool:
-        return self.target is not None and objective <= self.target
+        if self.target is None or self.asked is None:
+            return False
+        same = self.graph is self.asked.graph and self.memory == self.asked.memory
+        return same and self.processors == self.asked.processors and objective <= self.target
 
 
 def sweep_memory(
@@ -197,8 +204,9 @@ class _Sweep:
     def _solve_within(self, memory: int | None, title: str) -> bool:
         """Look for the fastest schedule within a memory; return whether the sweep goes on."""
         known = None if memory is None else self._at(memory)
-        given = {f.name: getattr(self.problem, f.name) for f in fields(self.problem)}
-        question = _WithTarget(**{**given, "memory": memory}, target=None if known is None else known.bound)
+        asked = replace(self.problem, memory=memory)
+        given = {f.name: getattr(asked, f.name) for f in fields(asked)}
+        question = _WithTarget(**given, target=None if known is None else known.bound, asked=asked)
         hint = self.schedules[0].plan if known is None else known.plan
         left = self.points if memory is None else self.points - len(self.memories) + 1
         result = self._solve(question, self.method, left, title, hint=hint, options=self.options)

@@ -95,6 +95,20 @@ def test_neighbours_help(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen == [(None, None, 8), (36, 5, 8), (43, 5, 7)]
 
 
+def test_target_is_none_of_the_questions_that_methods_make() -> None:
+    asked = lt.Makespan(lt.load("gen:sp?n=8&seed=1"), processors=2, memory=43)
+    question = module._WithTarget(asked.graph, asked.processors, asked.memory, target=6, asked=asked)
+    assert question.satisfied(6)
+    assert not question.satisfied(7)
+    part = lt.load("gen:sp?n=4&seed=1")
+    for other in (
+        replace(question, graph=part),
+        replace(question, memory=36),
+        replace(question, processors=1),
+    ):
+        assert not other.satisfied(6)
+
+
 @pytest.mark.parametrize(("calls", "memories"), [(0, 0), (1, 1), (2, 2), (3, 3)])
 def test_interrupt_keeps_what_was_found(monkeypatch: pytest.MonkeyPatch, calls: int, memories: int) -> None:
     done: list[str] = []
