@@ -22,7 +22,7 @@ Objective. Minimize :math:`\sum_{ti} d_i R_{ti}` subject to
 3. :math:`N_{tiu} \le P_{tiu} + R_{ti}` if i leaves u, :math:`N_{tiu} \le P_{tiu}` if not,
    :math:`N_{tiu} \le 1 - R_{ti}` if i destroys u; N = 1 at the end for final values;
 4. :math:`Q_{tib} \ge \sum_{u \in b} P_{tiu}`, :math:`Q_{tib} \ge R_{ti}` for each b that i writes;
-5. :math:`L_{ti} = L_{t,i-1} + \sum_u m_u (N_{tiu} - P_{tiu})`;
+5. :math:`L_{ti} \ge L_{t,i-1} + \sum_u m_u (N_{tiu} - P_{tiu})`;
 6. ``coexist``: :math:`L_{t,i-1} + \sum_b m_b (Q_{tib} - \sum_{u \in b} P_{tiu}) + w_i R_{ti} \le M`;
    ``replace``: :math:`L_{ti} + \sum_b m_b (Q_{tib} - \sum_{u \in b} N_{tiu}) + w_i R_{ti} \le M`, where what
    is only read may go at the start of the run;
@@ -313,7 +313,6 @@ class _State:
             for sign, item in ((1, self.there[u]), (-1, before[u]))
         ]
         self.row([(1, self.level), (-1, level), *change], 0)  # (5)
-        self.row([(-1, self.level), (1, level), *((-w, item) for w, item in change)], 0)
         arriving = [(1, self.level), *((values[u].nbytes * scale, f) for u, f in fetched.items())]
         if data.in_place and fetched:
             self.row(arriving, self.limit)

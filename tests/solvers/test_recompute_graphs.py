@@ -64,7 +64,7 @@ def chained(sizes: Sequence[int], reads: Sequence[tuple[int, ...]]) -> lt.Graph:
 def milp(problem: lt.Recompute, model: Any, read: Callable[[Any], Any]) -> Context:
     """Solve a model and return what it found, and its bound."""
     data = recompute_data(problem)
-    context = Context(problem=problem, time_limit=120)
+    context = Context(problem=problem)
     outcome = solve_highs(model, context, decode=read, to_objective=data.ns)
     assert outcome.reason is None
     if outcome.infeasible:
@@ -101,7 +101,7 @@ def with_copies(problem: lt.Recompute, copies: int, hint: list[int] | None = Non
     data = recompute_data(problem)
     built = recompute_moccasin.build(data, copies=copies, hint=hint)
     fixed = {} if hint is None else {"fix_variables_to_their_hinted_value": "true"}
-    context = Context(problem=problem, time_limit=120, options=fixed)
+    context = Context(problem=problem, options=fixed)
     outcome = solve_cpsat(
         built.model,
         context,
@@ -185,12 +185,12 @@ def test_stages_can_cost_time_even_where_ops_run_first_in_one_sequence_only() ->
     problem = lt.Recompute(graph, memory=8)
     assert fastest_recomputation(graph, problem.machine) == 10
     assert fastest_in_stages(graph, 8) == 11
-    staged = lt.solve(problem, "checkmate", threads=1, options={"start": "none"})
+    staged = lt.solve(problem, "checkmate", time_limit=None, threads=1, options={"start": "none"})
     assert staged.objective == 11
     assert staged.status != "optimal"
     assert staged.bound is not None
     assert staged.bound <= 10
-    free = lt.solve(problem, "checkmate", threads=1, options={"stages": "free"})
+    free = lt.solve(problem, "checkmate", time_limit=None, threads=1, options={"stages": "free"})
     assert (free.objective, free.status) == (10, "optimal")
 
 
@@ -198,17 +198,22 @@ def test_stages_can_have_no_schedule_where_there_is_one() -> None:
     graph = chained([1, 4, 2, 1, 3, 2, 1], [(), (0,), (1,), (0, 2), (1,), (1, 3), (4,)])
     problem = lt.Recompute(graph, memory=7)
     assert fastest_recomputation(graph, problem.machine) == 13
-    result = lt.solve(problem, "checkmate", threads=1, options={"start": "none"})
+    result = lt.solve(problem, "checkmate", time_limit=None, threads=1, options={"start": "none"})
     assert result.status == "unknown"
     assert result.detail.startswith("no schedule in partitioned stages")
-    assert lt.solve(problem, "moccasin", threads=1, options={"start": "none"}).status == "unknown"
+    assert (
+        lt.solve(problem, "moccasin", time_limit=None, threads=1, options={"start": "none"}).status
+        == "unknown"
+    )
 
 
 @pytest.mark.parametrize(("memory", "forwards"), [(4, 11), (5, 7), (6, 6), (7, 5)])
 def test_backprop_chain_of_five_forwards(memory: int, forwards: int) -> None:
     problem = lt.Recompute(lt.load("gen:backprop-chain?l=5"), memory=memory)
     for method, options in (("checkmate", {}), ("moccasin", {"copies": "6"})):
-        assert lt.solve(problem, method, threads=1, options=options).objective == forwards + 6
+        assert (
+            lt.solve(problem, method, time_limit=None, threads=1, options=options).objective == forwards + 6
+        )
 
 
 def test_three_copies_are_too_few_for_four_cells() -> None:
@@ -225,7 +230,7 @@ def test_no_chain_fits_in_less_than_one_op_needs() -> None:
 def test_moments_prove_what_revolve_needs() -> None:
     for memory, forwards in ((5, 7), (6, 6)):
         problem = lt.Recompute(lt.load("gen:backprop-chain?l=5"), memory=memory)
-        assert lt.solve(problem, "moments", threads=1).bound == forwards + 6
+        assert lt.solve(problem, "moments", time_limit=None, threads=1).bound == forwards + 6
 
 
 def test_tensors_with_one_fate_are_one_value() -> None:
@@ -274,8 +279,8 @@ def test_rules_of_eviction_fit_and_pruning_loses_nothing() -> None:
 def test_heuristics_verify(method: str) -> None:
     graph = lt.load("gen:backprop-chain?l=9")
     problem = lt.Recompute(graph, memory=8)
-    best = lt.solve(problem, "checkmate", threads=1)
-    result = lt.solve(problem, method, threads=1)
+    best = lt.solve(problem, "checkmate", time_limit=None, threads=1)
+    result = lt.solve(problem, method, time_limit=None, threads=1)
     assert best.status == "optimal"
     assert result.verification is not None
     assert result.verification.valid
@@ -339,7 +344,7 @@ def test_paging_of_chains_finds_what_exhaustive_search_finds() -> None:
         if problem is None:
             continue
         assert problem.memory is not None
-        result = lt.solve(problem, "poet", threads=1, options={"start": "none"})
+        result = lt.solve(problem, "poet", time_limit=None, threads=1, options={"start": "none"})
         assert result.objective == fastest_recomputation(problem.graph, problem.machine)
         pays += result.objective != fastest_in_stages(problem.graph, problem.memory)
     assert pays >= 5
@@ -352,7 +357,7 @@ def test_paging_of_any_graph_is_never_better_than_all_schedules() -> None:
         if alone is None or len(alone.graph.ops) > 4:
             continue
         problem = with_disk(alone, Random(seed))
-        result = lt.solve(problem, "poet", threads=1, options={"start": "none"})
+        result = lt.solve(problem, "poet", time_limit=None, threads=1, options={"start": "none"})
         best = fastest_recomputation(problem.graph, problem.machine)
         assert result.status in ("feasible", "optimal", "unknown"), result.detail
         assert result.objective is None or (best is not None and best <= result.objective)
