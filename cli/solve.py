@@ -56,7 +56,7 @@ def add_parser(subparsers: Subparsers) -> None:
             "lowtide solve makespan graph.json.gz --processors 4 --memory 12GiB --plan schedule.json",
             "lowtide solve makespan graph.json.gz --processors 4 --sweep-memory 8 --plot curve.svg",
             "lowtide solve recompute 'gen:backprop-chain?l=5&accounting=replace' --memory 4 --plan plan.json",
-            "lowtide solve minio 'gen:intree?n=20&data=edge&seed=1' --memory 300 --whole",
+            "lowtide solve minio 'gen:harpoon?levels=3' --memory 903 --whole",
             "lowtide solve parallel-memory graph.json.gz --bound 12GiB --apply new.json.gz --simulate 1000",
             "lowtide solve placement graph.json.gz --machine m.toml --periodic --certificate proof.json.gz",
         ],

@@ -23,8 +23,25 @@ MINIO_METHODS = (
     Method(
         name="auto",
         problem="minio",
-        run=".minio:solve_auto",
-        summary="every order with every rule, and bounds by least peaks of subtrees",
+        run=".minio_models:solve_auto",
+        summary="bounds by least peaks of subtrees, every order with every rule, on small trees CP-SAT",
+        exact=True,
+    ),
+    Method(
+        name="cpsat",
+        problem="minio",
+        run=".minio_models:solve_joint",
+        summary="order and evictions together, as intervals, from the best of the rules",
+        exact=True,
+        engine="cpsat",
+    ),
+    Method(
+        name="milp",
+        problem="minio",
+        run=".minio_models:solve_milp",
+        summary="a given order: the fewest bytes, by linear programming if files are divisible",
+        options=(_ORDER,),
+        engine="highs",
     ),
     Method(
         name="postorder",

@@ -12,7 +12,7 @@ from ..models.memory import sequential_memory
 from ..models.minio import MinIO
 from .algorithms.makespan.trees.task_tree import task_tree
 from .algorithms.minio.bounds import least_sum, subtree_bounds
-from .algorithms.minio.evictions import RULES, evict
+from .algorithms.minio.evictions import evict
 from .algorithms.minio.orders import ORDERS
 from .context import Context, Outcome
 
@@ -118,27 +118,3 @@ def solve_postorder(problem: MinIO, context: Context) -> Outcome:
     data, _ = begin(problem, context, "postorder")
     context.offer(evict(data, ORDERS["postorder-io"](problem.graph, data)))
     return Outcome()
-
-
-def solve_auto(problem: MinIO, context: Context) -> Outcome:
-    """Take every order with every rule.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> lt.solve(lt.MinIO(lt.load("catalogue:harpoon"), memory=14)).status
-    <Status.OPTIMAL: 'optimal'>
-    """
-    data, _ = begin(problem, context, "auto")
-    offer_rules(problem, data, context)
-    return Outcome(reason="time" if context.expired else None)
-
-
-def offer_rules(problem: MinIO, data: MinIOData, context: Context) -> None:
-    """Offer every order with every rule."""
-    for name in ORDERS:
-        order = ORDERS[name](problem.graph, data)
-        for rule in RULES if problem.whole else ("furthest",):
-            context.offer(evict(data, order, rule))
-            if context.closed or context.expired:
-                return

@@ -30,7 +30,7 @@ def solve_cpsat(
     model: CpModel,
     context: Context,
     *,
-    decode: Callable[[Value], Sequence[int]],
+    decode: Callable[[Value], Any],
     to_objective: Callable[[int], int],
     defaults: Mapping[str, str] | None = None,
     own_options: Sequence[str] = (),
@@ -44,7 +44,7 @@ def solve_cpsat(
     context
         Limits, seed, threads, log and options; the solver stops when its bound meets its incumbent.
     decode
-        Returns the order of a solution, given a function from variables to values.
+        Returns the answer of a solution, given a function from variables to values.
     to_objective
         Turns a value of the model's objective into one of the problem's.
     defaults
@@ -109,7 +109,7 @@ def _outcome(
     status: Any,
     context: Context,
     supervisor: Supervisor,
-    decode: Callable[[Value], Sequence[int]],
+    decode: Callable[[Value], Any],
     to_objective: Callable[[int], int],
 ) -> Outcome:
     from ortools.sat.python import cp_model

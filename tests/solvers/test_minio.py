@@ -9,10 +9,14 @@ from random import Random
 import pytest
 
 import lowtide as lt
+from lowtide.formulations import minio_cpsat
+from lowtide.formulations.minio_data import MinIOData
 from lowtide.models.graph import Graph, Op, Tensor
 from lowtide.solvers.algorithms.minio.bounds import subtree_bounds
 from lowtide.solvers.algorithms.minio.evictions import RULES, evict
 from lowtide.solvers.algorithms.minio.orders import ORDERS, io_post_order
+from lowtide.solvers.context import Context
+from lowtide.solvers.engines.cpsat import solve_cpsat
 from lowtide.solvers.minio import tree_data
 from tests.oracles.brute_minio import fewest_bytes
 
@@ -85,9 +89,9 @@ def test_furthest_writes_the_fewest_divisible_bytes_of_an_order() -> None:
     assert written
 
 
-def post_orders(data: object, children: tuple[tuple[int, ...], ...], i: int) -> Iterator[tuple[int, ...]]:
-    for sequence in permutations(children[i]):
-        for parts in product(*(list(post_orders(data, children, c)) for c in sequence)):
+def post_orders(data: MinIOData, i: int) -> Iterator[tuple[int, ...]]:
+    for sequence in permutations(data.children[i]):
+        for parts in product(*(list(post_orders(data, c)) for c in sequence)):
             yield (*(v for part in parts for v in part), i)
 
 
@@ -97,7 +101,7 @@ def test_post_order_for_io_is_the_best_post_order() -> None:
         data = tree_data(problem, "test")
         order, value = io_post_order(data)
         assert problem.evaluate(problem.read(evict(data, order))) == value
-        each = post_orders(data, data.children, data.n - 1)
+        each = post_orders(data, data.n - 1)
         assert value == min(problem.evaluate(problem.read(evict(data, some))) for some in each)
         written += value
     assert written
@@ -195,3 +199,56 @@ def test_orders_of_a_large_tree_verify() -> None:
         result = lt.solve(problem, "best-k", options={"order": order})
         assert result.objective is not None
         assert result.objective >= bound > 0
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_joint_model_alone_finds_the_fewest_bytes(whole: bool) -> None:
+    for _, problem in small_problems(15, whole, n=7):
+        data = tree_data(problem, "test")
+        built = minio_cpsat.build(data, [0] * data.n)
+        context = Context(problem=problem, time_limit=60)
+        solve_cpsat(
+            built.model,
+            context,
+            decode=lambda value: minio_cpsat.decode(built, value),  # noqa: B023
+            to_objective=lambda units: units * data.unit,  # noqa: B023
+        )
+        least = fewest_bytes(problem.graph, problem.memory, whole=whole)
+        assert context.incumbent == context.bound == least
+        assert problem.judge(context.answer).objective == least
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize(("reach", "seed"), [(3, 51), (5, 85), (5, 132)])
+def test_auto_closes_the_gap_that_bounds_of_subtrees_leave(reach: int, seed: int, whole: bool) -> None:
+    graph = random_tree(Random(f"hard {seed}"), 8, most=9, reach=reach)
+    data = tree_data(lt.MinIO(graph, memory=10**6), "test")
+    problem = lt.MinIO(graph, memory=max(data.need), whole=whole)
+    result = lt.solve(problem, "auto", threads=1)
+    assert result.status is lt.Status.OPTIMAL
+    assert result.objective == fewest_bytes(graph, problem.memory, whole=whole)
+    assert result.objective is not None
+    assert result.objective > subtree_bounds(graph, tree_data(problem, "test"))[-1]
+    alone = lt.solve(problem, "cpsat", threads=1)
+    assert (alone.status, alone.objective) == (result.status, result.objective)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_program_of_an_order_finds_its_fewest_bytes(whole: bool) -> None:
+    for _, problem in small_problems(12, whole):
+        result = lt.solve(problem, "milp", threads=1, options={"order": "reference"})
+        order = range(len(problem.graph.ops))
+        assert result.objective == fewest_bytes(problem.graph, problem.memory, whole=whole, order=order)
+
+
+def test_furthest_equals_the_linear_program_on_200_trees() -> None:
+    written = 0
+    for seed in range(200):
+        rng = Random(f"lp {seed}")
+        problem = tight(rng, random_tree(rng, rng.randint(5, 30), most=50, reach=12), whole=False)
+        options = {"order": rng.choice(list(ORDERS))}
+        least = lt.solve(problem, "milp", threads=1, options=options)
+        result = lt.solve(problem, "furthest", options=options)
+        assert result.objective == least.objective
+        written += (result.objective or 0) > 0
+    assert written > 50
