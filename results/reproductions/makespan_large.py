@@ -16,10 +16,10 @@ import argparse
 import math
 from collections.abc import Iterator
 
-from table_files import HERE, Row, read_table, write_rows
-
 from lowtide import Makespan, Peak, load, solve
 from lowtide.models.errors import UsageError
+from lowtide.models.verdict import Verification
+from lowtide.results.reproductions.table_files import HERE, Row, read_table, write_rows
 
 GRAPHS = (
     "gen:tasks?shape=tree&n=2000&cores=50",
@@ -67,7 +67,7 @@ def rows(seconds: float) -> Iterator[Row]:
         least = solve(Peak(graph), time_limit=seconds, threads=1).objective
         free = solve(Makespan(graph, PROCESSORS), "list", options={"priority": "critical"}, threads=1)
         assert least is not None
-        assert free.verification is not None
+        assert isinstance(free.verification, Verification)
         most = free.verification.peaks["memory"]
         for percent in PERCENTS:
             problem = Makespan(graph, PROCESSORS, least + (most - least) * percent // 100)
