@@ -114,7 +114,8 @@ def markdown(table: list[Row]) -> str:
     lines = [
         f"{len(table)} questions of 40 to 60 ops, seeds {', '.join(map(str, seeds))}, solved by `auto` and "
         "by CP-SAT alone (`cpsat`, without our bounds and schedules), 60 s and two threads each, two "
-        "runs at a time on two cores, every plan verified: proven optimal, and mean and largest gap of the others. Made by `make bench-makespan`.",
+        "runs at a time on two cores, every plan verified: proven optimal, and mean and largest gap of the "
+        "others. Made by `make bench-makespan`.",
         "",
         "| graphs | processors | questions | `auto` proven | mean gap | largest | CP-SAT proven | mean gap "
         "| largest |",
