@@ -50,7 +50,7 @@ BAD = {
     "ftp:x": "unknown scheme 'ftp', expected one of catalogue, g10, gen, native, onnx",
     "gen:": "instance 'gen:': found no name, expected one",
     "": "instance '': found no name, expected one",
-    "gen:chian": "instance 'gen:chian': found unknown family 'chian', did you mean chain or skipchain?",
+    "gen:chian": "found unknown family 'chian', did you mean chain or skipchain or taped-chain?",
     "gen:chain?n": "found option 'n', expected KEY=VALUE",
     "gen:chain?=3": "found option '=3', expected KEY=VALUE",
     "gen:chain?n=": "found option 'n=', expected KEY=VALUE",

@@ -139,7 +139,7 @@ BAD = {
     "missing.txt": "missing.txt: found no known ending, expected one of .csv, .csv.gz, .json, .json.gz",
     ".": ".: found a folder, expected a file",
     "gn:chain": "instance 'gn:chain': found unknown scheme 'gn', did you mean gen?",
-    "gen:chian": "instance 'gen:chian': found unknown family 'chian', did you mean chain or skipchain?",
+    "gen:chian": "found unknown family 'chian', did you mean chain or skipchain or taped-chain?",
     "gen:chain?m=3": "found unknown option 'm'",
     "two.json?capcity=3": "instance 'two.json': found unknown option 'capcity', did you mean capacity?",
     "two.csv.gz?n=3": "found unknown option 'n', expected one of alignment, capacity, iterations, pool.NAME",
