@@ -143,7 +143,7 @@ class Makespan:
         """The processors and their memory."""
         access = (Access(tier="memory"),)
         if isinstance(self.processors, int):
-            name, prefixes = f"{self.processors} processors", ["p"]
+            name, prefixes = f"{self.processors} processor{'s' * (self.processors != 1)}", ["p"]
         else:
             name = " and ".join(f"{count} {kind}" for kind, count in self.kinds) + " processors"
             prefixes = [f"{kind}-" for kind, _ in self.kinds]

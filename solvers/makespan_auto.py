@@ -84,7 +84,7 @@ def _solve_parts(problem: Makespan, parts: Sequence[Part], context: Context) -> 
     answers = [_restricted(part, context.answer) for part in parts]
     bounds = [0] * len(parts)
     order = sorted(range(len(parts)), key=lambda k: (len(parts[k].problem.graph.ops), k))
-    outcome = Outcome()
+    outcome, proof = Outcome(), "exact"
     for place, k in enumerate(order):
         left = sum(len(parts[x].problem.graph.ops) for x in order[place:])
         share = len(parts[k].problem.graph.ops) / left
@@ -95,12 +95,14 @@ def _solve_parts(problem: Makespan, parts: Sequence[Part], context: Context) -> 
         last = _solve_whole(parts[k].problem, inner)
         assert inner.answer is not None
         answers[k], bounds[k] = inner.answer, inner.bound or 0
+        if inner.proof == "floating":
+            proof = "floating"
         context.offer(joined(parts, answers))
         if last.infeasible or last.reason in ("interrupted", "memory"):
             return last
         if not inner.closed:
             outcome = last
-    context.raise_bound(sum(bounds), kind="parts in series")
+    context.raise_bound(sum(bounds), proof, kind="parts in series")
     return Outcome() if context.closed else outcome
 
 

@@ -111,10 +111,13 @@ def rows(records: list[Row], asked: dict[str, Row]) -> list[Row]:
 def markdown(table: list[Row]) -> str:
     """Return the shares proven and the gaps of the others, by shape and processors."""
     seeds = sorted({row["seed"] for row in table})
+    plain = sum("cumulative bound" in row for row in table)
+    beside = "" if plain == len(table) else f", {plain} of them"
     lines = [
-        f"{len(table)} questions of 40 to 60 ops, seeds {', '.join(map(str, seeds))}, solved by `auto` and "
-        "by CP-SAT alone (`cpsat`, without our bounds and schedules), 60 s and two threads each, two "
-        "runs at a time on two cores, every plan verified: proven optimal, and mean and largest gap of the "
+        f"{len(table)} questions of 40 to 60 ops, seed{'s' * (len(seeds) > 1)} "
+        f"{', '.join(map(str, seeds))}, solved by `auto` and by CP-SAT alone (`cpsat`, without our bounds and "
+        f"schedules{beside}), 60 s and two threads each, two runs at a time on two cores, every "
+        "plan verified: proven optimal, and mean and largest gap of the "
         "others. Made by `make bench-makespan`.",
         "",
         "| graphs | processors | questions | `auto` proven | mean gap | largest | CP-SAT proven | mean gap "

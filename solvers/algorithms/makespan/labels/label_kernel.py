@@ -1,4 +1,4 @@
-"""Compiled kernels of `search`: what each label leads to, and which labels others dominate.
+"""Compiled kernels of `search`: what each label leads to.
 
 A label is a row of arrays: its ideal, its time, the bytes live then, the ops that run and their ends (by
 rising end; -1 and 0 in places that are not used), the label before it and the op that it started.
@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-
-COMPARISONS = 400
-"""With so many labels of the same ideal each label is compared at most."""
 
 
 @njit(nogil=True)
@@ -38,6 +35,31 @@ def _areas(shape, prices, started, area, best_behind):  # type: ignore[no-untype
 
 
 @njit(nogil=True)
+def _running(started, ops):  # type: ignore[no-untyped-def]
+    """Return how many ops of a label run, and the set of those that have ended."""
+    running = 0
+    while running < len(ops) and ops[running] >= 0:
+        started &= ~(np.int64(1) << ops[running])
+        running += 1
+    return running, started
+
+
+@njit(nogil=True)
+def _end(shape, ops, ends, x, running, ended, live):  # type: ignore[no-untyped-def]
+    """End the ops that end when that at place x does; return the next place, the ended ops, the bytes."""
+    time = ends[x]
+    while x < running and ends[x] == time:
+        i = ops[x]
+        ended |= np.int64(1) << i
+        live -= shape.workspace[i]
+        for y in range(shape.life_at[i], shape.life_at[i + 1]):
+            if not shape.life_last[y] & ~ended:
+                live -= shape.life_bytes[y]
+        x += 1
+    return x, ended, live
+
+
+@njit(nogil=True)
 def _start(shape, started, time, live, ops, ends, j, new_ops, new_ends):  # type: ignore[no-untyped-def]
     """Start op j as soon as it can after a label; write what runs then, by rising end.
 
@@ -47,24 +69,13 @@ def _start(shape, started, time, live, ops, ends, j, new_ops, new_ends):  # type
         When, the bytes that are live then, and how many ops run; 0 ops if it never can.
     """
     processors, capacity = shape.numbers[0], shape.numbers[1]
-    ended = started
-    running = 0
-    while running < processors and ops[running] >= 0:
-        ended &= ~(np.int64(1) << ops[running])
-        running += 1
+    running, ended = _running(started, ops)
     x = 0
     while running - x >= processors or shape.before[j] & ~ended or live + shape.alloc[j] > capacity:
         if x == running:
             return time, live, 0
         time = ends[x]
-        while x < running and ends[x] == time:
-            i = ops[x]
-            ended |= np.int64(1) << i
-            live -= shape.workspace[i]
-            for y in range(shape.life_at[i], shape.life_at[i + 1]):
-                if not shape.life_last[y] & ~ended:
-                    live -= shape.life_bytes[y]
-            x += 1
+        x, ended, live = _end(shape, ops, ends, x, running, ended, live)
     finish = time + shape.duration[j]
     k = 0
     placed = False
@@ -100,11 +111,7 @@ def _wait(shape, started, first, end, by, time, live, ops, ends):  # type: ignor
         The time, the bytes that are live then, and how many ops run.
     """
     processors, capacity = shape.numbers[0], shape.numbers[1]
-    ended = started
-    running = 0
-    while running < processors and ops[running] >= 0:
-        ended &= ~(np.int64(1) << ops[running])
-        running += 1
+    running, ended = _running(started, ops)
     x = 0
     while x < running:
         if running - x < processors:
@@ -117,14 +124,7 @@ def _wait(shape, started, first, end, by, time, live, ops, ends):  # type: ignor
             if not waits:
                 break
         time = ends[x]
-        while x < running and ends[x] == time:
-            i = ops[x]
-            ended |= np.int64(1) << i
-            live -= shape.workspace[i]
-            for y in range(shape.life_at[i], shape.life_at[i + 1]):
-                if not shape.life_last[y] & ~ended:
-                    live -= shape.life_bytes[y]
-            x += 1
+        x, ended, live = _end(shape, ops, ends, x, running, ended, live)
     if x:
         for y in range(running):
             ops[y] = ops[y + x] if y + x < running else -1
@@ -157,7 +157,8 @@ def expand(shape, prices, rank, ideals, labels, below, stop):  # type: ignore[no
     -------
     tuple
         ``ideal, time, live, ops, ends, parent, op, bound, waste`` of the new labels; of these `bound` is the
-        least makespan of any schedule through it, and `waste` the time that processors have been idle.
+        least makespan of any schedule through it, and `waste` the time that the processors have had and that
+        what is left still takes: but for a constant, the time that they have been idle.
     """
     sets, at, by, target = ideals
     ideal, time, live, ops, ends, known = labels
@@ -250,57 +251,6 @@ def expand(shape, prices, rank, ideals, labels, below, stop):  # type: ignore[no
 
 
 @njit(cache=True, nogil=True)
-def undominated(order, ideal, time, ops, ends, bound, stop):  # type: ignore[no-untyped-def]
-    """Return which of some labels no other one of these dominates.
-
-    Parameters
-    ----------
-    order
-        Some labels by ideal, and by rising time in each.
-    ideal, time, ops, ends, bound
-        Of the labels. A label that dominates another one takes the lower bound: it stands for both, and its
-        own may have come from labels that it is more than.
-    stop
-        As for `expand`.
-    """
-    count, processors = ops.shape
-    keep = np.zeros(count, np.bool_)
-    kept = np.empty(count, np.int64)
-    top, begin = 0, 0
-    for p in range(len(order)):
-        b = order[p]
-        if p == 0 or ideal[order[p - 1]] != ideal[b]:
-            begin = top
-            if stop[0]:
-                break
-        dominated = False
-        c = top - 1
-        while c >= begin and c >= top - COMPARISONS and not dominated:
-            a = kept[c]
-            dominated = True
-            for x in range(processors):
-                if ops[a, x] < 0:
-                    break
-                if ends[a, x] <= time[b]:
-                    continue
-                later = time[b]
-                for y in range(processors):
-                    if ops[b, y] == ops[a, x]:
-                        later = ends[b, y]
-                if ends[a, x] > later:
-                    dominated = False
-                    break
-            c -= 1
-            if dominated:
-                bound[a] = min(bound[a], bound[b])
-        if not dominated:
-            kept[top] = b
-            top += 1
-            keep[b] = True
-    return keep
-
-
-@njit(cache=True, nogil=True)
 def complete(shape, ideals, labels, turn, below, enough, stop):  # type: ignore[no-untyped-def]
     """Complete labels in every way, depth first, for a makespan less than `below`.
 
@@ -372,67 +322,3 @@ def complete(shape, ideals, labels, turn, below, enough, stop):  # type: ignore[
                 if best <= enough:
                     break
     return best, source, best_chosen
-
-
-@njit(cache=True, nogil=True)
-def merged(shape, sets, after, order, chunk, labels):  # type: ignore[no-untyped-def]
-    """Return one label for each chunk of labels of one ideal, which dominates them all.
-
-    Its time is the least; an op runs in it that runs in all of them, until the least of its ends.
-
-    Parameters
-    ----------
-    shape, sets, after
-        The problem, the ideals, and the bytes that are live when all their ops have ended.
-    order
-        The labels, those of a chunk one after another.
-    chunk
-        Where chunks begin in `order`, and its length.
-    labels
-        ``ideal, time, live, ops, ends, bound`` of the labels.
-    """
-    ideal, time, _, ops, ends, bound = labels
-    count, processors = len(chunk) - 1, ops.shape[1]
-    to, new_time, new_live = np.empty(count, np.int32), np.empty(count, np.int64), np.empty(count, np.int64)
-    new_ops = np.full((count, processors), np.int8(-1))
-    new_ends = np.zeros((count, processors), np.int64)
-    new_bound = np.empty(count, np.int64)
-    for c in range(count):
-        a = order[chunk[c]]
-        to[c], least, reach = ideal[a], time[a], bound[a]
-        for p in range(chunk[c] + 1, chunk[c + 1]):
-            least = min(least, time[order[p]])
-            reach = min(reach, bound[order[p]])
-        k = 0
-        running = np.int64(0)
-        for x in range(processors):
-            i = ops[a, x]
-            if i < 0:
-                break
-            end = ends[a, x]
-            for p in range(chunk[c] + 1, chunk[c + 1]):
-                b = order[p]
-                here = np.int64(-1)
-                for y in range(processors):
-                    if ops[b, y] == i:
-                        here = ends[b, y]
-                end = min(end, here)
-            if end > least:
-                running |= np.int64(1) << i
-                z = k
-                while z > 0 and new_ends[c, z - 1] > end:
-                    new_ends[c, z], new_ops[c, z] = new_ends[c, z - 1], new_ops[c, z - 1]
-                    z -= 1
-                new_ends[c, z], new_ops[c, z] = end, i
-                k += 1
-        live = after[to[c]]
-        for x in range(k):
-            i = new_ops[c, x]
-            live += shape.workspace[i]
-            for y in range(shape.life_at[i], shape.life_at[i + 1]):
-                last = shape.life_last[y]
-                # What unstarted ops hold is in `after`; the rest is counted with the first op that holds it.
-                if not last & ~sets[to[c]] and not last & running & (np.int64(1) << i) - 1:
-                    live += shape.life_bytes[y]
-        new_time[c], new_live[c], new_bound[c] = least, live, reach
-    return to, new_time, new_live, new_ops, new_ends, new_bound

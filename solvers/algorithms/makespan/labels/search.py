@@ -117,7 +117,8 @@ def search(
     threads
         Of the kernels; the outcome does not depend on them.
     """
-    from .label_kernel import complete, expand, undominated
+    from .dominance_kernel import undominated
+    from .label_kernel import complete, expand
 
     n, processors = len(shape.duration), int(shape.numbers[0])
     rank = np.empty(n, dtype=np.int64)
@@ -216,7 +217,7 @@ def _merged(shape: Shape, ideals: Ideals, labels: Labels, chosen: Integers, widt
 
     Labels of an ideal with the same running ops, and of similar times, are merged first.
     """
-    from .label_kernel import merged
+    from .dominance_kernel import merged
 
     ideal, time, _, ops, _, _ = labels
     running = ops[chosen]
