@@ -115,10 +115,9 @@ def markdown(table: list[Row]) -> str:
     beside = "" if plain == len(table) else f", {plain} of them"
     lines = [
         f"{len(table)} questions of 40 to 60 ops, seed{'s' * (len(seeds) > 1)} "
-        f"{', '.join(map(str, seeds))}, solved by `auto` and by CP-SAT alone (`cpsat`, without our bounds and "
-        f"schedules{beside}), 60 s and two threads each, two runs at a time on two cores, every "
-        "plan verified: proven optimal, and mean and largest gap of the "
-        "others. Made by `make bench-makespan`.",
+        f"{', '.join(map(str, seeds))}, solved by `auto` and by CP-SAT alone (`cpsat`, without our bounds "
+        f"and schedules{beside}), 60 s and two threads each, two runs at a time on two cores, every plan "
+        "verified: proven optimal, and mean and largest gap of the others. Made by `make bench-makespan`.",
         "",
         "| graphs | processors | questions | `auto` proven | mean gap | largest | CP-SAT proven | mean gap "
         "| largest |",
