@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
+from math import comb
 from random import Random
 
+import numpy as np
 import pytest
 
 import lowtide as lt
@@ -12,7 +14,7 @@ from lowtide.models.errors import UsageError
 from lowtide.models.verify import Verification
 from lowtide.solvers.algorithms.recompute.chains.disk_revolve import disk_revolve, periodic_disk_revolve
 from lowtide.solvers.algorithms.recompute.chains.h_revolve import h_revolve
-from lowtide.solvers.algorithms.recompute.chains.mixed import mixed
+from lowtide.solvers.algorithms.recompute.chains.mixed import least_mixed_forwards, mixed
 from lowtide.solvers.algorithms.recompute.chains.revolve import least_forwards, revolve
 from tests.oracles.brute_recompute import fastest_recomputation
 from tests.oracles.brute_slots import least_time
@@ -88,16 +90,20 @@ def test_forwards_of_revolve_in_the_literature(n: int, row: list[int]) -> None:
         assert verified(lt.Recompute(plain(n - 1, ""), s + 3), "revolve") == forwards
 
 
-def test_compiled_and_plain_revolve_agree() -> None:
+def test_compiled_and_plain_schedules_agree() -> None:
+    from lowtide.solvers.algorithms.recompute.chains import mixed as mixed_module
     from lowtide.solvers.algorithms.recompute.chains import revolve as module
 
-    long = revolve(2999, 3)
-    assert len(long) > module.COMPILED
-    module_limit, module.COMPILED = module.COMPILED, 10**9
-    try:
-        assert (revolve(2999, 3) == long).all()
-    finally:
-        module.COMPILED = module_limit
+    n, slots = 3000, 3
+    long = revolve(n - 1, slots)
+    plain_codes = np.empty_like(long)
+    assert module._emit.py_func(0, n, slots, n - 1, plain_codes, 0) == len(long) > module.COMPILED
+    assert (plain_codes == long).all()
+    found = mixed(n, slots)
+    assert found is not None
+    plain_codes = np.empty_like(found[1])
+    assert mixed_module._emit.py_func(n, slots, plain_codes) == len(found[1]) > module.COMPILED
+    assert (plain_codes == found[1]).all()
 
 
 def test_h_revolve_is_exhaustive_search_in_the_slot_model() -> None:
@@ -137,6 +143,84 @@ def test_disk_revolve_is_h_revolve_with_a_slot_for_each_state() -> None:
         assert verified(problem, "disk-revolve") == cost
         assert verified(problem, "periodic-disk-revolve") == periodic
         assert 0 <= period <= l
+
+
+def mixed_table(n: int, s: int) -> np.ndarray:
+    """Return the least forwards of mixed checkpointing by slots and steps, by Maddison's recurrence."""
+    table = np.full((s + 1, n + 1), 2**60)
+    for k in range(s + 1):
+        for m in range(1, n + 1):
+            if m <= k + 1:
+                table[k, m] = m
+            elif k:
+                i = np.arange(1, m)
+                split = (i + table[k - 1, m - i] + table[k, i]).min()
+                table[k, m] = min(1 + table[k - 1, m - 1], split)
+    return table
+
+
+def test_closed_form_of_mixed_checkpointing_is_its_recurrence() -> None:
+    table = mixed_table(450, 12)
+    assert least_mixed_forwards(2, 0) is None
+    for s in range(1, 13):
+        assert [least_mixed_forwards(n, s) for n in range(1, 451)] == table[s, 1:].tolist()
+    # Where the least number r of runs of a step changes, with more slots than the above.
+    table = mixed_table(300, 30)
+    for s in range(13, 31):
+        for n in (s, s + 1, s + 2, comb(s + 2, 2) - 1, comb(s + 2, 2), comb(s + 2, 2) + 1):
+            if n <= 300:
+                assert least_mixed_forwards(n, s) == table[s, n]
+
+
+def test_mixed_checkpointing_of_long_chains_fits_its_slots() -> None:
+    rng = Random(3)
+    for _ in range(5):
+        l, s = rng.randint(50, 160), rng.randint(1, 14)  # noqa: E741
+        graph = lt.load(f"gen:taped-chain?l={l}{UNIT_TAPED}")
+        forwards = least_mixed_forwards(l, s)
+        assert forwards is not None
+        assert verified(lt.Recompute(graph, s + 2), "mixed") == forwards + l
+    for l, s in ((5000, 40), (20_000, 9), (300, 299), (300, 298), (4000, 2)):  # noqa: E741
+        found = mixed(l, s)
+        assert found is not None
+        assert slots_of(l, found[1].tolist()) <= s
+
+
+def slots_of(l: int, codes: list[int]) -> int:  # noqa: E741
+    """Return the most slots that a mixed schedule has in use at once; fail if it cannot be carried out.
+
+    The state that the last forward made is at hand, and so is its data if the backward follows at once.
+    """
+    needed: list[tuple[bool, bool]] = []  # by forward: whether what it reads, what it makes, is read later
+    later: set[int] = set()
+    for code in reversed(codes):
+        if not l <= code < 2 * l:
+            state = code % (2 * l)
+            needed.append((state in later, state + 1 in later))
+            later.discard(state + 1)
+            later.add(state)
+    states: set[int] = {0}
+    data: set[int] = set()
+    most, left = 0, l
+    for code, after in zip(codes, [*codes[1:], -1], strict=True):
+        if l <= code < 2 * l:
+            assert 2 * l - code == left
+            data.remove(left)
+            left -= 1
+            continue
+        state = code % (2 * l)
+        assert state in states
+        reads_again, made_is_read = needed.pop()
+        if not reads_again:
+            states.remove(state)
+        most = max(most, len(states - {state + 1}) + len(data))
+        if made_is_read:
+            states.add(state + 1)
+        if code < l:
+            data.add(state + 1)
+            most = max(most, len(states - {state + 1}) + len(data) - (after == 2 * l - state - 1))
+    assert left == 0
+    return most
 
 
 def test_unit_taped_chains_are_mixed_checkpointing() -> None:
