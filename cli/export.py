@@ -25,6 +25,7 @@ def add_parser(subparsers: Subparsers) -> None:
             "lowtide export peak gen:chain?n=8 --method cpsat -o model.pb.txt",
             "lowtide export offsets buffers.csv --method milp --part 0 -o model.mps",
             "lowtide export makespan 'graph.json?processors=4&memory=12GiB' --method cpsat -o model.pb",
+            "lowtide export recompute 'graph.json?memory=8GiB' --method checkmate -o model.lp",
         ],
     )
     parser.add_argument("problem", help="see lowtide list problems")

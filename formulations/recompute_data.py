@@ -251,6 +251,11 @@ def _histories(graph: Graph) -> list[tuple[tuple[int | None, tuple[int, ...]], .
     return [tuple((writer, tuple(readers)) for writer, readers in versions) for versions in found]
 
 
+def model_name(data: RecomputeData) -> str:
+    """Return the name of models of these data, which says what their objective counts."""
+    return f"time_in_ticks_of_{data.tick}_ns"
+
+
 def levels(data: RecomputeData, runs: Sequence[int]) -> list[int]:
     """Return the units that are needed during each run of a sequence, with discards as early as can be.
 

@@ -39,7 +39,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..models.errors import UsageError
-from .recompute_data import RecomputeData, fits
+from .recompute_data import RecomputeData, fits, model_name
 from .recompute_stages_hint import stages_of
 
 LARGEST_AREA = 2**61
@@ -107,6 +107,7 @@ def build(data: RecomputeData, *, copies: int, hint: Sequence[int] | None = None
             "slots, expected less than 2^61 of them (coarser sizes)"
         )
     built = MoccasinModel(cp_model.CpModel(), data)
+    built.model.name = model_name(data)
     _copies(built, copies)
     _retentions(built, horizon)
     _reads(built)

@@ -50,8 +50,19 @@ from typing import Any
 
 from .milp_terms import at_most, linear, silent_pyomo
 from .peak_data import ModelSize
-from .recompute_data import RecomputeData
+from .recompute_data import RecomputeData, model_name
 from .recompute_stages import EXACT_UNITS, SCALED_MEMORY
+
+FAMILIES = (
+    "runs_once",
+    "runs_before_its_descendants",
+    "there_if_there_before",
+    "finds_what_it_reads",
+    "there_all_through",
+    "memory_suffices_at_moments",
+    "memory_suffices_within",
+)
+"""The names of the rows: two of (1), one of each of (2) to (4), one of (5), one of (5) and (6)."""
 
 
 @dataclass
@@ -115,20 +126,20 @@ def build(
     scale = 1.0 if data.memory <= EXACT_UNITS else SCALED_MEMORY / data.memory
     limit = data.memory * scale
     with silent_pyomo():
-        model = pyo.ConcreteModel()
+        model = pyo.ConcreteModel(name=model_name(data))
         model.R = pyo.VarList(domain=pyo.Binary)
         model.S = pyo.VarList(domain=pyo.UnitInterval)
         model.H = pyo.VarList(domain=pyo.UnitInterval)
-        model.rows = pyo.ConstraintList()
+        for family in FAMILIES:
+            model.add_component(family, pyo.ConstraintList())
         runs = _runs(model, data, moments)
         there = _there(model, data, moments)
         for k in range(last + 1):
             if expired():
                 return None
             _finds(model, data, runs[k], there[k], there[k + 1])
-            at_most(
-                model.rows, [(x.nbytes * scale, s) for x, s in zip(values, there[k + 1], strict=True)], limit
-            )
+            everything = [(x.nbytes * scale, s) for x, s in zip(values, there[k + 1], strict=True)]
+            at_most(model.memory_suffices_at_moments, everything, limit)
             through = _through(model, data, runs[k], there[k], there[k + 1])
             for i in range(data.n):  # (5), (6)
                 if isinstance(runs[k][i], int) and not runs[k][i]:
@@ -138,15 +149,17 @@ def build(
                 terms = [
                     (x.nbytes * scale, s) for x, s in zip(values, stays, strict=True) if x.tensor not in own
                 ]
-                at_most(model.rows, [*terms, (data.footprint[i] * scale, runs[k][i])], limit)
+                terms.append((data.footprint[i] * scale, runs[k][i]))
+                at_most(model.memory_suffices_within, terms, limit)
         for i in range(data.n):  # (1)
-            at_most(model.rows, [(-1, runs[k][i]) for k in range(last + 1)], -1)
+            at_most(model.runs_once, [(-1, runs[k][i]) for k in range(last + 1)], -1)
             for k in range(1, last + 1):
                 if i != moments[k - 1] and data.ancestors[moments[k - 1]] >> i & 1:
-                    at_most(model.rows, [(-1, runs[j][i]) for j in range(k)], -1)
-        everything = [(data.duration[i], row[i]) for row in runs for i in range(data.n)]
-        sure = sum(weight * item for weight, item in everything if isinstance(item, int))
-        free = [(weight, item) for weight, item in everything if not isinstance(item, int)]
+                    before = [(-1, runs[j][i]) for j in range(k)]
+                    at_most(model.runs_before_its_descendants, before, -1)
+        weighted = [(data.duration[i], row[i]) for row in runs for i in range(data.n)]
+        sure = sum(weight * item for weight, item in weighted if isinstance(item, int))
+        free = [(weight, item) for weight, item in weighted if not isinstance(item, int)]
         model.objective = pyo.Objective(expr=linear([x for _, x in free], [w for w, _ in free], sure))
     return MomentsModel(model, tuple(moments), runs)
 
@@ -181,9 +194,9 @@ def _finds(model: Any, data: RecomputeData, runs: list[Any], there: list[Any], l
     """(2), (3) for one interval."""
     for u, x in enumerate(data.values):
         source = [(-1, there[u])] if x.writer is None else [(-1, there[u]), (-1, runs[x.writer])]
-        at_most(model.rows, [(1, later[u]), *source], 0)
+        at_most(model.there_if_there_before, [(1, later[u]), *source], 0)
         for i in x.readers:
-            at_most(model.rows, [(1, runs[i]), *source], 0)
+            at_most(model.finds_what_it_reads, [(1, runs[i]), *source], 0)
 
 
 def _through(
@@ -198,6 +211,6 @@ def _through(
             continue
         through = model.H.add()
         again = [] if x.writer is None else [(-1, runs[x.writer])]
-        at_most(model.rows, [(1, there[u]), (1, later[u]), *again, (-1, through)], 1)
+        at_most(model.there_all_through, [(1, there[u]), (1, later[u]), *again, (-1, through)], 1)
         found.append(through)
     return found

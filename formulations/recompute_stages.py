@@ -64,12 +64,30 @@ from typing import Any
 from ..models.recompute_lowering import Compute, Transfer
 from .milp_terms import at_most, linear, silent_pyomo
 from .peak_data import ModelSize
-from .recompute_data import RecomputeData
+from .recompute_data import RecomputeData, model_name
 
 EXACT_UNITS = 2**20
 """Memories up to so many units are stated in units; larger ones are scaled, against rounding errors."""
 
 SCALED_MEMORY = 1024.0
+
+
+FAMILIES = (
+    "runs_once",
+    "runs_after",
+    "finds_what_it_reads",
+    "kept_if_there",
+    "destroyed_by_rivals",
+    "final_stays",
+    "has_room",
+    "level_follows",
+    "memory_suffices",
+    "leaves_something",
+    "comes_back_if_there",
+    "slower_tier_has_it",
+    "slower_tier_suffices",
+)
+"""The names of the rows: two of (1), one of (2), three of (3), one of each of (4) to (8), two of (9)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +174,7 @@ def build(
     limit = data.memory if memory is None else memory
     scale = 1.0 if limit <= EXACT_UNITS else SCALED_MEMORY / limit
     with silent_pyomo():
-        model = pyo.ConcreteModel()
+        model = pyo.ConcreteModel(name=model_name(data))
         model.R = pyo.VarList(domain=pyo.UnitInterval if relaxed else pyo.Binary)
         model.N = pyo.VarList(domain=pyo.UnitInterval)
         model.Q = pyo.VarList(domain=pyo.UnitInterval)
@@ -164,7 +182,8 @@ def build(
         model.F = pyo.VarList(domain=pyo.Binary)
         model.O = pyo.VarList(domain=pyo.Binary)
         model.G = pyo.VarList(domain=pyo.UnitInterval)
-        model.rows = pyo.ConstraintList()
+        for family in FAMILIES:
+            model.add_component(family, pyo.ConstraintList())
         built = StagesModel(model, data, stages is None, scale)
         sequence = _sequence(data, stages)
         state = _State(built, limit * scale, sequence, paging)
@@ -223,7 +242,7 @@ class _State:
         assert self.paging is not None
         stored = self.model.O.add()
         self.fares.append((self.paging.write[u], stored))
-        self.row([(1, stored), (-1, run)], 0)
+        self.row("slower_tier_has_it", [(1, stored), (-1, run)], 0)
         return stored
 
     def _fetched(self, i: int, run: Any) -> dict[int, Any]:
@@ -233,8 +252,8 @@ class _State:
             if self.paging is not None and not isinstance(self.slow[u], int):
                 found[u] = self.model.F.add()
                 self.fares.append((self.paging.read[u], found[u]))
-                self.row([(1, found[u]), (-1, self.slow[u])], 0)
-                self.row([(1, found[u]), (-1, run)], 0)
+                self.row("comes_back_if_there", [(1, found[u]), (-1, self.slow[u])], 0)
+                self.row("comes_back_if_there", [(1, found[u]), (-1, run)], 0)
         return found
 
     def _store(self, k: int, i: int, run: Any) -> list[tuple[int, Any]]:
@@ -248,17 +267,17 @@ class _State:
             if isinstance(self.slow[u], int) and isinstance(stored, int):
                 continue
             now = self.model.G.add()
-            self.row([(1, now), (-1, self.slow[u]), (-1, stored)], 0)
-            self.row([(1, now), (1, run), (-1, stored)], 1)
+            self.row("slower_tier_has_it", [(1, now), (-1, self.slow[u]), (-1, stored)], 0)
+            self.row("slower_tier_has_it", [(1, now), (1, run), (-1, stored)], 1)
             self.slow[u] = now
         if found and self.paging is not None and self.paging.capacity is not None:
             terms = [(x.nbytes, g) for x, g in zip(self.data.values, self.slow, strict=True)]
-            self.row(terms, self.paging.capacity)
+            self.row("slower_tier_suffices", terms, self.paging.capacity)
         return found
 
-    def row(self, terms: Sequence[tuple[float, Any]], most: float) -> None:
+    def row(self, family: str, terms: Sequence[tuple[float, Any]], most: float) -> None:
         """State that the weighted sum of variables and numbers is at most `most`."""
-        at_most(self.model.rows, terms, most)
+        at_most(self.model.component(family), terms, most)
 
     def place(self, k: int, t: int, i: int) -> None:
         """Add op i in stage t, place k."""
@@ -267,11 +286,11 @@ class _State:
         run: Any = 1 if forced else model.R.add()
         if not self.built.partitioned:
             for a in data.after[i]:  # (1)
-                self.row([(1, run), *((-1, r) for r in self.ran[a])], 0)
+                self.row("runs_after", [(1, run), *((-1, r) for r in self.ran[a])], 0)
         self.ran[i].append(run)
         fetched = self._fetched(i, run)
         for u in data.reads[i]:  # (2)
-            self.row([(1, run), (-1, self.there[u]), (-1, fetched.get(u, 0))], 0)
+            self.row("finds_what_it_reads", [(1, run), (-1, self.there[u]), (-1, fetched.get(u, 0))], 0)
         before = {u: self.there[u] for u in touched(data, i)}
         destroyed = data.destroys[i]
         kept = []
@@ -285,9 +304,9 @@ class _State:
                 continue
             new = self.there[u] = model.N.add()
             kept.append((u, new))
-            self.row([(1, new), *source], 0)
+            self.row("kept_if_there", [(1, new), *source], 0)
             if u in destroyed:
-                self.row([(1, new), (1, run)], 1)
+                self.row("destroyed_by_rivals", [(1, new), (1, run)], 1)
         held, extra = [], []  # extra: what is there during the run only, besides the workspace
         for u in data.writes[i]:
             family = (u, *values[u].rivals)
@@ -299,8 +318,8 @@ class _State:
                 room = model.Q.add()
                 held.append((u, room))
                 arrived = [(1, fetched.get(v, 0)) for v in family]
-                self.row([*((1, before[v]) for v in family), *arrived, (-1, room)], 0)  # (4)
-                self.row([(1, run), (-1, room)], 0)
+                self.row("has_room", [*((1, before[v]) for v in family), *arrived, (-1, room)], 0)  # (4)
+                self.row("has_room", [(1, run), (-1, room)], 0)
             extra.append((weight, room))
             side = self.there if data.in_place else before
             extra += [(-weight, side[v]) for v in family]
@@ -312,16 +331,16 @@ class _State:
             for u in before
             for sign, item in ((1, self.there[u]), (-1, before[u]))
         ]
-        self.row([(1, self.level), (-1, level), *change], 0)  # (5)
+        self.row("level_follows", [(1, self.level), (-1, level), *change], 0)  # (5)
         arriving = [(1, self.level), *((values[u].nbytes * scale, f) for u, f in fetched.items())]
         if data.in_place and fetched:
-            self.row(arriving, self.limit)
+            self.row("memory_suffices", arriving, self.limit)
         base = [(1, level)] if data.in_place else arriving
-        self.row([*base, *extra, (data.workspace[i] * scale, run)], self.limit)  # (6)
+        self.row("memory_suffices", [*base, *extra, (data.workspace[i] * scale, run)], self.limit)  # (6)
         stored = self._store(k, i, run)
         if not forced and self.built.partitioned:  # (7)
             left = [(-1, self.there[u]) for u in data.writes[i]] + [(-1, item) for _, item in stored]
-            self.row([(1, run), *left], 0)
+            self.row("leaves_something", [(1, run), *left], 0)
         self.level = level
         record = (tuple(kept), tuple(held), tuple(fetched.items()), tuple(stored))
         self.built.places.append(Place(t, i, run, level, *record))
@@ -330,10 +349,10 @@ class _State:
         """State what holds at the end."""
         for u, x in enumerate(self.data.values):
             if x.final:  # (3)
-                self.row([(-1, self.there[u])], -1)
+                self.row("final_stays", [(-1, self.there[u])], -1)
         if not self.built.partitioned:
             for runs in self.ran:  # (1)
-                self.row([(-1, r) for r in runs], -1)
+                self.row("runs_once", [(-1, r) for r in runs], -1)
 
 
 def decode(built: StagesModel, value: Callable[[Any], float]) -> list[int]:

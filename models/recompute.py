@@ -23,12 +23,16 @@ from .problem import Judgement
 from .recompute_lowering import Action, Compute, Discard, Transfer, actions_of, lower_actions, transfer_ns
 from .recompute_releases import with_discards
 from .units import exact_bytes
+from .verdict import Violation, sorted_violations
 from .verify import verify
 
 __all__ = ["Action", "Compute", "Discard", "Recompute", "Transfer", "rerunnable"]
 
 Answer = tuple[Action, ...]
 """Runs, transfers and discards, one after another."""
+
+ACTIONS = (Compute, Transfer, Discard)
+"""What an answer consists of."""
 
 ONE_MEMORY = Machine.single()
 """The machine where none is given, with the tiers besides that modes of the graph name."""
@@ -43,7 +47,8 @@ class Recompute:
     again. Slower tiers take copies of tensors; a transfer blocks the runs. The objective is the time of all
     runs and transfers in ns.
 
-    Everything that is initial starts in the first tier of the machine, the fast memory.
+    Everything that is initial starts in the first tier of the machine, the fast memory, and must fit there,
+    also what is discarded before the first run or, with `replace`, as that starts.
 
     Parameters
     ----------
@@ -145,7 +150,7 @@ class Recompute:
             raise InstanceError(
                 f"found {type(item).__name__}, expected a Plan, or a sequence of actions or ops"
             )
-        if all(isinstance(a, Compute | Transfer | Discard) for a in item):
+        if all(isinstance(a, ACTIONS) for a in item):
             _check_actions(self, item)
             return tuple(item)
         ops = [int(i) for i in item]
@@ -160,10 +165,11 @@ class Recompute:
 
     def evaluate(self, answer: Answer) -> int:
         """Return the nanoseconds of all runs and transfers."""
+        durations = [[mode.duration_ns for mode in op.all_modes] for op in self.graph.ops]
         total = 0
         for action in answer:
             if isinstance(action, Compute):
-                total += self.graph.ops[action.op].all_modes[action.mode].duration_ns
+                total += durations[action.op][action.mode]
             elif isinstance(action, Transfer):
                 total += self.transfer_ns(action)
         return total
@@ -186,16 +192,21 @@ class Recompute:
         """
         if self.memory is None:
             return None
-        graph, memory = self.graph, self.memory
-        used = {t for op in graph.ops for t in (*op.reads, *op.writes)}
-        first = sum(t.nbytes for k, t in enumerate(graph.tensors) if t.initial and (k in used or t.final))
-        if first > memory:
+        memory = self.memory
+        if (first := self.start_bytes) > memory:
             return f"at the start {exact_bytes(first)} are in the fast memory, of {exact_bytes(memory)}"
-        for i, op in enumerate(graph.ops):
+        for i, op in enumerate(self.graph.ops):
             needed = self.least_bytes(i)
             if needed > memory:
                 return f"op {i} {op.name!r} needs {exact_bytes(needed)}, of {exact_bytes(memory)}"
         return None
+
+    @cached_property
+    def start_bytes(self) -> int:
+        """Bytes in the fast memory at the start: of all that is initial, and accessed or final."""
+        graph = self.graph
+        used = {t for op in graph.ops for t in (*op.reads, *op.writes)}
+        return sum(t.nbytes for k, t in enumerate(graph.tensors) if t.initial and (k in used or t.final))
 
     def least_bytes(self, i: int) -> int:
         """Return the bytes that a run of op i takes in the fast memory, at least."""
@@ -211,19 +222,29 @@ class Recompute:
         return frozenset(t for mode in modes for t, tier in mode.operands if tier in reach)
 
     def _mode_bytes(self, op: Op, mode: Mode) -> int:
-        tiers = dict(mode.operands)
-        nbytes = [tensor.nbytes for tensor in self.graph.tensors]
-        written = {t for t in op.writes if tiers.get(t, self.fast) == self.fast}
-        read = {t for t in op.reads if tiers.get(t, "" if t in self._elsewhere else self.fast) == self.fast}
+        tiers, fast, tensors = dict(mode.operands), self.fast, self.graph.tensors
+        written = {t for t in op.writes if tiers.get(t, fast) == fast}
+        read = {t for t in op.reads if tiers.get(t, "" if t in self._elsewhere else fast) == fast}
         if self.graph.accounting is Accounting.COEXIST:
-            return sum(nbytes[t] for t in read | written) + mode.workspace
-        return max(sum(nbytes[t] for t in written) + mode.workspace, sum(nbytes[t] for t in read))
+            return sum(tensors[t].nbytes for t in read | written) + mode.workspace
+        made = sum(tensors[t].nbytes for t in written) + mode.workspace
+        return max(made, sum(tensors[t].nbytes for t in read))
 
     def judge(self, answer: Answer) -> Judgement:
-        """Lower the actions to a plan and verify it."""
+        """Lower the actions to a plan and verify it; what is there at the start must fit as well.
+
+        The verifier's profiles begin after what happens at 0 ns, discards among it.
+        """
         plan = self.lower(answer)
         starts = dict.fromkeys(KINDS, (self.fast,))
         verdict = verify(self.graph, plan, rerun=True, start_tiers=starts)
+        if self.memory is not None and self.start_bytes > self.memory:
+            message = (
+                f"tier {self.fast!r} holds {self.start_bytes} bytes at the start, expected at most its "
+                f"capacity {self.memory}"
+            )
+            fault = Violation(kind="capacity", message=message, time=0, tier=self.fast)
+            verdict = replace(verdict, violations=sorted_violations([*verdict.violations, fault]))
         objective = verdict.makespan if verdict.valid else None
         return Judgement(objective=objective, verification=verdict, plan=plan)
 

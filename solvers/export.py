@@ -19,14 +19,22 @@ from ..formulations import (
     peak_milp_olla,
     peak_milp_olla_tensors,
     peak_milp_steps,
+    recompute_moccasin,
+    recompute_moments,
+    recompute_stages,
 )
 from ..formulations.makespan_data import MakespanData, makespan_data
 from ..formulations.offsets_data import OffsetsData, offsets_data
 from ..formulations.peak_data import PeakData, peak_data
+from ..formulations.recompute_data import recompute_data
 from ..models.errors import UsageError
 from ..models.files import check_writable, write_whole
 from ..models.makespan import Makespan
 from ..models.problem import Offsets, Peak, Problem
+from ..models.recompute import Recompute
+from .recompute_moccasin import COPIES
+from .recompute_moments import with_slower_tiers
+from .recompute_paging import in_ns, paging
 from .solve import solve
 
 MILP_SUFFIXES = (".mps", ".lp")
@@ -52,9 +60,12 @@ def export_model(
     """Write the model of a method to a file, whole or not at all.
 
     All values in it are in the greatest common divisor of the sizes (and of the durations), see
-    `lowtide.formulations.peak_data`, `lowtide.formulations.offsets_data` and
-    `lowtide.formulations.makespan_data`. It has no hint and no bounds but those of the formulation; models of
-    `makespan` end with the best list schedule that is found within `HORIZON_SECONDS`.
+    `lowtide.formulations.peak_data`, `lowtide.formulations.offsets_data`,
+    `lowtide.formulations.makespan_data` and `lowtide.formulations.recompute_data`. It has no hint and no
+    bounds but those of the formulation; models of `makespan` end with the best list schedule that is found
+    within `HORIZON_SECONDS`. Of `recompute`, "checkmate", "moccasin" (at most `COPIES` runs of each op) and
+    "poet" are models of schedules in partitioned stages, whose optimum is no bound on the problem; "moments"
+    (those of a longest path) is a relaxation, whose optimum is one.
 
     Parameters
     ----------
@@ -63,7 +74,7 @@ def export_model(
     method
         One that builds a model: for `peak` "milp", "milp-tensors", "milp-steps", "cpsat" or
         "cpsat-positions", for `offsets` "milp", "cpsat" or "cpsat-sections", for `makespan` "milp", "cpsat"
-        or "cpsat-reservoir".
+        or "cpsat-reservoir", for `recompute` "checkmate", "moccasin", "moments" or "poet".
     path
         Its suffix is the format: ``.mps`` or ``.lp`` for a MILP, ``.pb.txt`` (or ``.pbtxt``) or the
         binary ``.pb`` for CP-SAT.
@@ -99,13 +110,15 @@ def export_model(
     if suffix is None:
         raise UsageError(f"{path}: found another suffix, expected {', '.join(suffixes)} for method {method}")
     check_writable(path)
-    data: PeakData | OffsetsData | MakespanWithin
+    data: PeakData | OffsetsData | MakespanWithin | Recompute
     if problem.name == Offsets.name:
         data = _chosen_part(cast(Offsets, problem), part)
     elif part is not None:
         raise UsageError(f"export: found part {part} of problem {problem.name}, expected none")
     elif problem.name == Makespan.name:
         data = _with_horizon(cast(Makespan, problem))
+    elif problem.name == Recompute.name:
+        data = _possible(cast(Recompute, problem))
     else:
         data = peak_data(cast(Peak, problem))
     with tempfile.TemporaryDirectory(prefix="lowtide-") as folder:
@@ -143,6 +156,14 @@ def _with_horizon(problem: Makespan) -> MakespanWithin:
     data = makespan_data(problem)
     known = solve(problem, "list", time_limit=HORIZON_SECONDS, threads=1).objective
     return MakespanWithin(data, data.horizon if known is None else known // data.tick)
+
+
+def _possible(problem: Recompute) -> Recompute:
+    if (why := problem.impossible()) is not None:
+        raise UsageError(
+            f"export: found a problem without schedules ({why}), expected one that may have some"
+        )
+    return problem
 
 
 def _write_cumulative(item: MakespanWithin, path: Path) -> None:
@@ -190,6 +211,36 @@ def _write_orders(data: OffsetsData, path: Path) -> None:
     _write_milp(offsets_milp.build(data).model, path)
 
 
+def _write_stages(problem: Recompute, path: Path) -> None:
+    _write_stages_model(recompute_stages.build(recompute_data(problem)), path)
+
+
+def _write_paging(problem: Recompute, path: Path) -> None:
+    data = recompute_data(problem)
+    _write_stages_model(recompute_stages.build(in_ns(data), paging=paging(problem, data)), path)
+
+
+def _write_stages_model(built: recompute_stages.StagesModel | None, path: Path) -> None:
+    assert built is not None  # it takes the time that it needs
+    _write_milp(built.model, path)
+
+
+def _write_moments(problem: Recompute, path: Path) -> None:
+    if with_slower_tiers(problem):
+        raise UsageError(
+            f"export: found machine {problem.machine.name!r} with slower tiers, expected one memory: values "
+            "that come back from slower tiers are not in the model of method moments"
+        )
+    data = recompute_data(problem)
+    built = recompute_moments.build(data, recompute_moments.longest_path(data))
+    assert built is not None  # it takes the time that it needs
+    _write_milp(built.model, path)
+
+
+def _write_retentions(problem: Recompute, path: Path) -> None:
+    _write_cpsat(recompute_moccasin.build(recompute_data(problem), copies=COPIES).model, path)
+
+
 def _write_milp(model: Any, path: Path) -> None:
     model.write(str(path), io_options={"symbolic_solver_labels": True})
 
@@ -218,5 +269,11 @@ _WRITERS: Mapping[str, Mapping[str, Writer]] = {
         "cpsat": (CPSAT_SUFFIXES, _write_cumulative),
         "cpsat-reservoir": (CPSAT_SUFFIXES, _write_reservoir),
         "milp": (MILP_SUFFIXES, _write_ticks),
+    },
+    Recompute.name: {
+        "checkmate": (MILP_SUFFIXES, _write_stages),
+        "moccasin": (CPSAT_SUFFIXES, _write_retentions),
+        "moments": (MILP_SUFFIXES, _write_moments),
+        "poet": (MILP_SUFFIXES, _write_paging),
     },
 }

@@ -42,8 +42,6 @@ def raise_moments(
 
     def note(ticks: int) -> int:
         value = data.ns(ticks)
-        if context.incumbent is not None:
-            value = min(value, context.incumbent)
         context.raise_bound(value, "floating", kind=KIND)
         return value
 
@@ -54,7 +52,7 @@ def raise_moments(
     return outcome
 
 
-def with_one_slower_tier(problem: Recompute) -> bool:
+def with_slower_tiers(problem: Recompute) -> bool:
     """Return whether values can come back from another tier."""
     return len(problem.machine.tiers) > 1
 
@@ -73,7 +71,7 @@ def raise_bounds(
     first
         The least number of moments.
     """
-    if with_one_slower_tier(problem):
+    if with_slower_tiers(problem):
         return Outcome()
     until = context.elapsed() + min(seconds, context.remaining())
     needed = levels(data, range(data.n))

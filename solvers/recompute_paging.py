@@ -54,6 +54,11 @@ def paging(problem: Recompute, data: RecomputeData) -> Paging:
     )
 
 
+def in_ns(data: RecomputeData) -> RecomputeData:
+    """Return the data in ticks of one ns, since transfers need not take multiples of a longer tick."""
+    return replace(data, tick=1, duration=tuple(data.ns(d) for d in data.duration))
+
+
 def solve_poet(problem: Recompute, context: Context) -> Outcome:
     """Solve the MILP in partitioned stages with paging, after heuristics that only recompute.
 
@@ -82,7 +87,7 @@ def solve_poet(problem: Recompute, context: Context) -> Outcome:
     data = begin(problem, context)
     if context.closed:
         return Outcome()
-    data = replace(data, tick=1, duration=tuple(data.ns(d) for d in data.duration))
+    data = in_ns(data)
     costs = paging(problem, data)
     if context.options.get("start", "lists") == "lists":
         until = context.elapsed() + STARTED * context.remaining()

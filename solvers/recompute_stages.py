@@ -17,7 +17,7 @@ from .context import Context, Outcome
 from .engines import highs, pyomo_solver
 from .engines.memory import refuse_if_too_large
 from .recompute_graphs import begin, known_runs, offer, offer_heuristics, part_of
-from .recompute_moments import BYTES_PER_TERM, raise_bounds
+from .recompute_moments import BYTES_PER_TERM, raise_bounds, with_slower_tiers
 
 OPTIONS = ("solver", "stages", "start")
 
@@ -32,8 +32,9 @@ def solve_checkmate(problem: Recompute, context: Context) -> Outcome:
     """Solve the MILP in stages, after heuristics and bounds; then bounds for the rest of the time.
 
     Option ``stages``: ``partitioned`` (default), ``free`` (as many as a fastest schedule can need, given the
-    best one that is known; then the bound holds for the problem), or a number of free stages. Option
-    ``start``: ``lists`` (default: heuristics first) or ``none``. Option ``solver``: another solver.
+    best one that is known; then the bound holds for the problem, unless values can come back from a slower
+    tier), or a number of free stages. Option ``start``: ``lists`` (default: heuristics first) or ``none``.
+    Option ``solver``: another solver.
 
     Examples
     --------
@@ -115,7 +116,8 @@ def solve_stages(problem: Recompute, data: RecomputeData, context: Context, free
     context.build_seconds = (context.build_seconds or 0.0) + time.perf_counter() - began
     context.progress(f"{what}: built in {context.build_seconds:.2f} s")
     best = math.inf if context.incumbent is None else context.incumbent // data.tick
-    whole = free is not None and math.isfinite(best) and free >= stages_model.enough_stages(data, int(best))
+    enough = math.inf if math.isinf(best) else stages_model.enough_stages(data, int(best))
+    whole = free is not None and free >= enough and not with_slower_tiers(problem)
     statement = [sum(data.duration)]
 
     def to_objective(ticks: int) -> int:

@@ -51,10 +51,9 @@ def sweep_recompute(
     bounds = [KnownBound(value=problem.least_time, memory=None, proof="exact")]
     once = problem.judge(problem.read(range(len(problem.graph.ops))))
     assert isinstance(once.verification, Verification)
-    low, high = least_memory(problem), once.verification.peaks[problem.fast]
-    high = high if problem.memory is None else min(high, problem.memory)
+    low, peak = least_memory(problem), _needed(problem, once.verification)
+    high = peak if problem.memory is None else min(peak, problem.memory)
     if once.objective is not None:
-        peak = once.verification.peaks[problem.fast]
         schedules.append(KnownSchedule(peak=peak, makespan=once.objective, plan=once.plan))
     last = max(points - 1, 1)
     first = max(low, 1)
@@ -86,7 +85,7 @@ def sweep_recompute(
             bounds.append(KnownBound(value=result.bound, memory=memory, proof=result.proof))
         if result.objective is not None:
             assert isinstance(result.verification, Verification)
-            peak = result.verification.peaks[problem.fast]
+            peak = _needed(problem, result.verification)
             schedules.append(KnownSchedule(peak=peak, makespan=result.objective, plan=result.plan))
     return TradeOff(
         instance=problem.graph.name,
@@ -122,6 +121,11 @@ def least_memory(problem: Recompute) -> int:
         else:
             low = middle + 1
     return low
+
+
+def _needed(problem: Recompute, verdict: Verification) -> int:
+    """Return the least memory that a plan fits in; what is discarded at 0 ns is not in its profile."""
+    return max(verdict.peaks[problem.fast], problem.start_bytes)
 
 
 def _titled(progress: Callable[[str], None], title: str) -> Callable[[str], None]:

@@ -204,6 +204,32 @@ def test_answers_that_are_none_are_refused() -> None:
         lt.Recompute(chain(2), machine=lt.load_machine("v100x4-16g-shared-pcie3"))
 
 
+def without_contents_at_the_start(accounting: lt.Accounting) -> lt.Graph:
+    """Ten bytes that no op finds, or that the first run finds and may release at once."""
+    x, y, z = (lt.Tensor(name=name, nbytes=n, initial=n > 1) for name, n in (("x", 10), ("y", 5), ("z", 1)))
+    first = (0, 1) if accounting is lt.Accounting.REPLACE else (1,)
+    ops = (lt.Op(name="a", reads=first, writes=(2,)), lt.Op(name="b", reads=(2,), writes=(0,)))
+    return lt.Graph(name="begin", tensors=(x, y, z), ops=ops, accounting=accounting)
+
+
+@pytest.mark.parametrize("accounting", lt.Accounting)
+def test_what_is_there_at_the_start_must_fit_though_it_is_discarded_at_once(
+    accounting: lt.Accounting,
+) -> None:
+    graph = without_contents_at_the_start(accounting)
+    least = 15
+    for memory in (11, least - 1, least):
+        problem = lt.Recompute(graph, memory=memory)
+        judged = problem.judge(problem.read([0, 1]))
+        assert [v.kind for v in judged.violations] == ["capacity"] * (memory < least)
+        assert (problem.impossible() is None) == (memory == least)
+        assert (judged.objective is None) == (memory < least)
+    faults = lt.Recompute(graph, 14).judge((lt.Compute(0), lt.Compute(1))).violations
+    assert any("holds 15 bytes at the start, expected at most" in fault.message for fault in faults)
+    curve = lt.sweep_memory(lt.Recompute(graph), 4)
+    assert (curve.least_memory, [p.memory for p in curve.points]) == (least, [least])
+
+
 def test_specification_says_memory_slots_and_machine() -> None:
     spec = "gen:backprop-chain?l=5&accounting=replace"
     assert load_recompute(spec, slots=2).memory == 4

@@ -24,12 +24,33 @@ HEIGHT = 70
 MAKESPAN = lt.Makespan(lt.load("gen:sp?n=8&seed=1"), processors=2, memory=45)
 FASTEST = 6
 
+DISK = lt.Machine(
+    tiers=(lt.Tier(name="memory"), lt.Tier(name="disk")),
+    processors=(lt.Processor(name="p", tiers=(lt.Access(tier="memory"),)),),
+    channels=(
+        lt.Channel(src="memory", dst="disk", bytes_per_s=10**9),
+        lt.Channel(src="disk", dst="memory", bytes_per_s=10**9),
+    ),
+)
+RECOMPUTE = lt.Recompute(lt.load("gen:backprop-chain?l=5&forward=9&backward=9"), memory=6)
+TICKS = 12
+"""Eleven runs, and one forward again, as Revolve has it."""
+PAGED = lt.Recompute(lt.load("gen:backprop-chain?l=3&forward=9&backward=9"), memory=4, machine=DISK)
+NS = 65
+"""Seven runs of 9 ns, and one value to the disk and back; exhaustive search finds the same."""
+
 VALUES = {
     "peak": (OPTIMUM, "peak_in_units_of_1_bytes"),
     "offsets": (HEIGHT // 10, "height_in_units_of_10_bytes"),
     "makespan": (FASTEST, "makespan_in_ticks_of_1_ns"),
 }
 """By problem: the optimum, and the name of its models."""
+
+
+def optimum_and_name(problem: lt.Problem) -> tuple[int, str]:
+    if isinstance(problem, lt.Recompute):
+        return (NS, "time_in_ticks_of_1_ns") if problem is PAGED else (TICKS, "time_in_ticks_of_9_ns")
+    return VALUES[problem.name]
 
 
 @pytest.mark.parametrize(
@@ -39,11 +60,14 @@ VALUES = {
         (PROBLEM, "milp-steps", "done_stays_done"),
         (OFFSETS, "milp", "ends_below_height"),
         (MAKESPAN, "milp", "memory_suffices"),
+        (RECOMPUTE, "checkmate", "finds_what_it_reads"),
+        (RECOMPUTE, "moments", "there_all_through"),
+        (PAGED, "poet", "slower_tier_has_it"),
     ],
 )
 @pytest.mark.parametrize("suffix", [".mps", ".lp"])
 def test_milp_file_solved_by_highs_alone_has_the_optimum(
-    problem: lt.Peak | lt.Offsets | lt.Makespan, method: str, row: str, suffix: str, tmp_path: Path
+    problem: lt.Problem, method: str, row: str, suffix: str, tmp_path: Path
 ) -> None:
     import highspy
 
@@ -55,7 +79,7 @@ def test_milp_file_solved_by_highs_alone_has_the_optimum(
     highs.resetGlobalScheduler(True)
     assert highs.readModel(str(path)) == highspy.HighsStatus.kOk
     highs.run()
-    optimum, name = VALUES[problem.name]
+    optimum, name = optimum_and_name(problem)
     assert highs.getObjectiveValue() == pytest.approx(optimum)
     text = path.read_text()
     assert name in text
@@ -71,11 +95,12 @@ def test_milp_file_solved_by_highs_alone_has_the_optimum(
         (OFFSETS, "cpsat-sections"),
         (MAKESPAN, "cpsat"),
         (MAKESPAN, "cpsat-reservoir"),
+        (RECOMPUTE, "moccasin"),
     ],
 )
 @pytest.mark.parametrize("suffix", [".pb.txt", ".pbtxt", ".pb"])
 def test_cpsat_file_solved_by_cpsat_alone_has_the_optimum(
-    problem: lt.Peak | lt.Offsets | lt.Makespan, method: str, suffix: str, tmp_path: Path
+    problem: lt.Problem, method: str, suffix: str, tmp_path: Path
 ) -> None:
     from google.protobuf import text_format
     from ortools.sat import cp_model_pb2
@@ -88,9 +113,10 @@ def test_cpsat_file_solved_by_cpsat_alone_has_the_optimum(
         proto.ParseFromString(path.read_bytes())
     else:
         text_format.Parse(path.read_text(), proto)
-    optimum, name = VALUES[problem.name]
+    optimum, name = optimum_and_name(problem)
     assert proto.name == name
-    assert {"makespan": "C"}.get(problem.name, name.split("_")[0]) in {v.name for v in proto.variables}
+    known = {"makespan": "C", "recompute": "a 0 1"}.get(problem.name, name.split("_")[0])
+    assert known in {v.name for v in proto.variables}
     model = CpModel()
     assert model.proto.parse_text_format(text_format.MessageToString(proto))
     solver = CpSolver()
@@ -145,3 +171,16 @@ def test_problem_without_models() -> None:
 def test_method_without_a_model_of_offsets() -> None:
     with pytest.raises(lt.UsageError, match="expected one that builds a model: cpsat, cpsat-sections, milp"):
         export_model(OFFSETS, "greedy", "model.mps")
+
+
+def test_recompute_without_a_model(tmp_path: Path) -> None:
+    path = tmp_path / "model.mps"
+    with pytest.raises(lt.UsageError, match="expected one that builds a model: checkmate, moccasin, moments"):
+        export_model(RECOMPUTE, "revolve", path)
+    with pytest.raises(lt.UsageError, match="found no slower tier with channels"):
+        export_model(RECOMPUTE, "poet", path)
+    with pytest.raises(lt.UsageError, match="with slower tiers, expected one memory"):
+        export_model(PAGED, "moments", path)
+    with pytest.raises(lt.UsageError, match=r"without schedules \(op 0 .* needs 2 B, of 1 B\)"):
+        export_model(lt.Recompute(RECOMPUTE.graph, memory=1), "checkmate", path)
+    assert not path.exists()

@@ -6,6 +6,7 @@ Against two exhaustive searches: of all schedules, and of those in partitioned s
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -363,6 +364,32 @@ def test_paging_of_any_graph_is_never_better_than_all_schedules() -> None:
         assert result.objective is None or (best is not None and best <= result.objective)
         told.append(result.objective)
     assert sum(objective is not None for objective in told) >= 3
+
+
+def test_free_stages_prove_nothing_where_values_come_back_from_a_slower_tier() -> None:
+    for seed in (18, 19):
+        problem = chain_with_disk(seed)
+        assert problem is not None
+        best = fastest_recomputation(problem.graph, problem.machine)
+        result = lt.solve(problem, "checkmate", time_limit=None, threads=1, options={"stages": "free"})
+        assert best is not None
+        assert result.objective is not None
+        assert result.bound is not None
+        assert result.status == "feasible"
+        assert result.bound <= best < result.objective
+
+
+def test_a_bound_above_a_plan_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = lt.Recompute(lt.load("gen:backprop-chain?l=5"), memory=5)
+    build = recompute_moments.build
+
+    def in_less_memory(data: RecomputeData, moments: Sequence[int], **more: Any) -> Any:
+        return build(replace(data, memory=data.memory - 1), moments, **more)
+
+    monkeypatch.setattr(recompute_moments, "build", in_less_memory)
+    result = lt.solve(problem, "checkmate", time_limit=None, threads=1)
+    assert result.status == "failed"
+    assert "above the verified objective 13" in result.detail
 
 
 def test_poet_wants_a_slower_tier() -> None:
