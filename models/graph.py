@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from .errors import InstanceError
@@ -103,6 +103,12 @@ class Mode:
             raise InstanceError(f"mode, operands: found tensor {twice} twice, expected one tier for it")
 
 
+@lru_cache(maxsize=4096)
+def _only_mode(duration_ns: int, workspace: int) -> tuple[Mode]:
+    """Return the modes of an op that lists none; graphs ask often, and few numbers differ."""
+    return (Mode(duration_ns=duration_ns, workspace=workspace),)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Op:
     """One task of the graph.
@@ -144,7 +150,7 @@ class Op:
     @property
     def all_modes(self) -> tuple[Mode, ...]:
         """The modes; the one given by `duration_ns` and `workspace` if none is listed."""
-        return self.modes or (Mode(duration_ns=self.duration_ns, workspace=self.workspace),)
+        return self.modes or _only_mode(self.duration_ns, self.workspace)
 
     @property
     def least_workspace(self) -> int:

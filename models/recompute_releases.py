@@ -39,12 +39,20 @@ def with_discards(graph: Graph, steps: Iterable[Compute | Transfer], fast: str) 
     needed = {(t, fast) for t, tensor in enumerate(graph.tensors) if tensor.final}
     discards: dict[tuple[int, str], Discard] = {}
     backwards: list[Action] = []
+    last_first = [
+        [sorted({*used, *made}, reverse=True) for used, made in zip(*modes, strict=True)]
+        for modes in zip(reads, writes, strict=True)
+    ]
     for step in reversed(steps):
         if isinstance(step, Compute):
             used, made = reads[step.op][step.mode], writes[step.op][step.mode]
+            places = last_first[step.op][step.mode]
         else:
             used, made = ((step.tensor, step.src),), ((step.tensor, step.dst),)
-        for place in sorted({*used, *made} - needed, reverse=True):
+            places = sorted({*used, *made}, reverse=True)
+        for place in places:
+            if place in needed:
+                continue
             if place not in discards:
                 discards[place] = Discard(*place)
             backwards.append(discards[place])

@@ -31,7 +31,7 @@ def solve_recompute_all(problem: Recompute, context: Context) -> Outcome:
     10
     """
     chain = plain_chain(problem, "recompute-all")
-    return _offer(problem, context, _ops(recompute_in_segments(chain.forwards, [0]).tolist()))
+    return _offer_if_it_fits(problem, context, _ops(recompute_in_segments(chain.forwards, [0]).tolist()))
 
 
 def solve_hybrid(problem: Recompute, context: Context) -> Outcome:
@@ -64,7 +64,7 @@ def solve_sqrt(problem: Recompute, context: Context) -> Outcome:
     """
     chain = plain_chain(problem, "sqrt")
     places = sqrt_places(chain.forwards)
-    return _offer(problem, context, _ops(store_in_segments(chain.forwards, places).tolist()))
+    return _offer_if_it_fits(problem, context, _ops(store_in_segments(chain.forwards, places).tolist()))
 
 
 def solve_revolve(problem: Recompute, context: Context) -> Outcome:
@@ -111,8 +111,8 @@ def solve_periodic_disk_revolve(problem: Recompute, context: Context) -> Outcome
         return _no_slot(problem)
     _, codes, period = periodic_disk_revolve(chain.forwards, slots, write, read, *_times(chain))
     tiers = [tier.name for tier in problem.machine.tiers[:2]]
-    outcome = _offer(problem, context, _steps(chain, codes.tolist(), tiers))
-    return outcome if outcome.detail else Outcome(detail=f"period {period}" if period else "no disk needed")
+    _offer(problem, context, _steps(chain, codes.tolist(), tiers))
+    return Outcome(detail=f"period {period}" if period else "no disk needed")
 
 
 def solve_h_revolve(problem: Recompute, context: Context) -> Outcome:
@@ -207,8 +207,8 @@ def solve_hetero_chain(problem: Recompute, context: Context) -> Outcome:
         return Outcome(detail=f"found no persistent schedule in {exact_bytes(memory)}, counted in slots")
     _, codes, unit = found
     steps = _taped_steps(count, codes.tolist()) if taped else _ops(codes.tolist())
-    outcome = _offer(problem, context, steps)
-    return outcome if outcome.detail else Outcome(detail=f"memory counted in slots of {exact_bytes(unit)}")
+    _offer(problem, context, steps)
+    return Outcome(detail=f"memory counted in slots of {exact_bytes(unit)}")
 
 
 def solve_chain(problem: Recompute, context: Context) -> Outcome | None:
@@ -309,7 +309,14 @@ def _taped_steps(stages: int, codes: list[int]) -> list[Compute | Transfer]:
 
 
 def _offer(problem: Recompute, context: Context, steps: Iterable[Compute | Transfer]) -> Outcome:
-    """Offer the steps, if they fit."""
+    """Offer steps that were planned for the memory."""
+    context.raise_bound(problem.least_time, kind="each op once")
+    context.offer(problem.with_discards(steps))
+    return Outcome()
+
+
+def _offer_if_it_fits(problem: Recompute, context: Context, steps: Iterable[Compute | Transfer]) -> Outcome:
+    """Offer steps that may need more memory than there is, unless they do."""
     context.raise_bound(problem.least_time, kind="each op once")
     answer: Answer = problem.with_discards(steps)
     if problem.memory is not None:

@@ -52,6 +52,11 @@ class Flights:
         self._sources: list[dict[int, _Band]] = [{} for _ in case.tiers]
         self._targets: list[dict[int, _Band]] = [{} for _ in case.tiers]
 
+    @property
+    def under_way(self) -> bool:
+        """Whether any copy is under way."""
+        return bool(self._flights)
+
     def check_source(self, flight: Flight, time: int, fault: str | None = None) -> bool:
         """Take up what the source holds; report a source that is not valid in one version.
 

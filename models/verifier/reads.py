@@ -37,7 +37,7 @@ class Reads:
         """Look for every operand in the tiers where the run may read it."""
         case, held, base = self.case, self.memory.held, self.memory.base
         processor = case.processors[run.processor]
-        written = {t for t, _ in case.writes[run.op]}
+        written = {t for t, _ in case.writes[run.op]} if self.coexist else ()
         reads = []
         for t, version in case.reads[run.op]:
             named = run.tiers.get(t)
@@ -57,6 +57,15 @@ class Reads:
             else:
                 self._starting.setdefault(t, []).append(read)
         self.of_run[run.position] = reads
+
+    def of_tensor(self, t: int) -> bool:
+        """Return whether a read of the tensor is watched."""
+        if t in self._starting:
+            return True
+        for readers in self._lasting:  # noqa: SIM110 - asked for every write and release, twice as fast as any()
+            if t in readers:
+                return True
+        return False
 
     def disturb(self, k: int, t: int, time: int, cause: str) -> None:
         """Bytes of the tensor in one tier are released or made stale: lasting reads lose the tier."""

@@ -86,14 +86,19 @@ class Simulation:
             self._land,
         )
         events, i = self._events, self._next
-        while i < len(events):
-            time = events[i][0]
+        count = len(events)
+        while i < count:
+            time, phase, n = events[i]
             if until is not None and time > until:
                 break
-            while i < len(events) and events[i][0] == time:
-                handlers[events[i][1]](time, events[i][2])
+            now = time
+            while time == now:
+                handlers[phase](time, n)
                 i += 1
-            self._close_instant(time)
+                if i == count:
+                    break
+                time, phase, n = events[i]
+            self._close_instant(now)
         self._next = i
 
     def failed(self) -> set[int]:
@@ -220,6 +225,8 @@ class Simulation:
                 tier=case.tiers[k],
                 free=free.position,
             )
+        if not self._in_use(t):
+            return
         cause = f"free {free.position} releases it at {time} ns"
         self.reads.disturb(k, t, time, cause)
         self.flights.disturb_sources(k, t, free.low, free.high, time, cause)
@@ -248,21 +255,33 @@ class Simulation:
 
     def _run_start(self, time: int, n: int) -> None:
         run, case, memory = self.actions.runs[n], self.case, self.memory
-        memory.used[case.processors[run.processor].home] += run.workspace
+        home = case.processors[run.processor].home
+        memory.used[home] += run.workspace
         for t, _ in case.writes[run.op]:
-            tier, span = self._write_tier(run, t), case.span[t]
-            cause = f"{case.op(run.op)} starts to write it at {time} ns"
-            self.reads.overwrite(run, t, time, cause)
-            for flight in self.flights.landing_on(tier, t):
-                writer = Writer(run, tier)
-                landing = f"copy {flight.copy.position} lands on it until {flight.copy.end} ns"
-                self._report_conflict(writer, t, time, landing, copy=flight.copy.position)
-            for k in range(len(case.tiers)):
-                self.flights.disturb_sources(k, t, 0, span, time, cause)
-                self.flights.disturb_targets(k, t, 0, span, time, cause)
-            self._start_writing(run, t, tier, time, cause)
+            tier = run.tiers.get(t, home)
+            if self._in_use(t):
+                self._interrupt(run, t, tier, time)
+            else:
+                self.writers[t] = [Writer(run, tier)]
             memory.invalidate(t)
-            memory.put(tier, t, 0, span, STALE)
+            memory.put(tier, t, 0, case.span[t], STALE)
+
+    def _in_use(self, t: int) -> bool:
+        """Return whether a run may be reading or writing the tensor, or a copy be under way."""
+        return t in self.writers or self.flights.under_way or self.reads.of_tensor(t)
+
+    def _interrupt(self, run: RunItem, t: int, tier: int, time: int) -> None:
+        """Begin to write what others use: they lose it, and writers conflict."""
+        case = self.case
+        cause = f"{case.op(run.op)} starts to write it at {time} ns"
+        self.reads.overwrite(run, t, time, cause)
+        for flight in self.flights.landing_on(tier, t):
+            landing = f"copy {flight.copy.position} lands on it until {flight.copy.end} ns"
+            self._report_conflict(Writer(run, tier), t, time, landing, copy=flight.copy.position)
+        for k in range(len(case.tiers)):
+            self.flights.disturb_sources(k, t, 0, case.span[t], time, cause)
+            self.flights.disturb_targets(k, t, 0, case.span[t], time, cause)
+        self._start_writing(run, t, tier, time, cause)
 
     def _start_writing(self, run: RunItem, t: int, tier: int, time: int, cause: str) -> None:
         """Rule ``write-conflict`` between runs; the writers kept are those that end last."""

@@ -9,9 +9,9 @@ m(n, s) is the least number of forwards, each with or without its data for the b
      and over 1 <= i < n of  i + m(n - i, s - 1) + m(i, s), which keeps the state at hand in a slot while the
      steps behind i are reversed.
 
-The paper computes (2) by dynamic programming. The closed form, the split that attains it and the proof are
-ours. With beta(s, r) = C(s + r, s), 0 for r < 0, let r be the least number for which beta(s, r) >= n, as in
-Revolve, and x = n - beta(s, r - 1). For n > s + 1 and s >= 1, so that r >= 2,
+The paper computes (2) by dynamic programming; the closed form, the split that attains it and the proof are
+derived here. With beta(s, r) = C(s + r, s), 0 for r < 0, let r be the least number for which beta(s, r) >= n,
+as in Revolve, and x = n - beta(s, r - 1). For n > s + 1 and s >= 1, so that r >= 2,
 
 (3)  m(n, s) = r n - beta(s, r - 1) - beta(s + 1, r - 3) + b,
 
@@ -32,9 +32,9 @@ is built from its root, of (s + 1)(1 - r), by splits. The split of (j, k) adds 1
 j < r - 2, and 1 if j = r - 2. Below a node (r - 1, k) only the leaf at the end of the right turns weighs
 nothing; it has at most s - k steps if the node is split, so that each step beyond the room of the node
 unsplit weighs 1 or more. A tree that lacks a split with j < r - 2 saves nothing by it and has less room. So
-the least weight has all of these, and for x more steps splits with j = r - 2, each of weight 1 and room s -
-k, or steps beyond, each of weight 1: at least b of them in all. With sum over k < s of (s - k) C(j + k, k) =
-C(s + j + 1, s - 1) and of C(j + k, k) = C(s + j, s - 1), r n and these weights add up to (3).
+the least weight has all of these, and for x more steps splits with j = r - 2, of weight 1 and room s - k
+each, or steps beyond, of weight 1 each: at least b of them in all. With sum over k < s of (s - k) C(j + k, k)
+= C(s + j + 1, s - 1) and of C(j + k, k) = C(s + j, s - 1), r n and these weights add up to (3).
 
 *It is attained.* Split all nodes with j < r - 2 and k < s, and of those with j = r - 2 the b of least k. Fill
 the leaves with j < r - 1. The other b leaves have room for the rest, and it is at least b, as x exceeds the
