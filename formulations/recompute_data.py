@@ -113,6 +113,12 @@ class RecomputeData:
         )
 
     @cached_property
+    def touches(self) -> tuple[tuple[int, ...], ...]:
+        """By op, the values that a run of it finds, leaves or destroys, ascending."""
+        kinds = zip(self.reads, self.writes, self.destroys, strict=True)
+        return tuple(tuple(sorted({*finds, *leaves, *lost})) for finds, leaves, lost in kinds)
+
+    @cached_property
     def fresh(self) -> tuple[int, ...]:
         """By op, the units of a run beyond those of what it reads: what it leaves elsewhere, workspace."""
         found = []

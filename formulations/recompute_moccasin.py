@@ -24,7 +24,7 @@ Objective. Minimize :math:`\sum d_i a_{ic}` subject to
 6. cumulative: in every slot, retentions and the workspaces of runs have at most M units.
 
 With all copies, these are the schedules of the partitioned stages; with fewer, some, or none where there
-are some (a chain of five forwards with four cells needs one value five times). What `recompute_stages` says
+are some (a chain of five forwards with four cells needs one value four times). What `recompute_stages` says
 of that form against the problem holds here: a bound on this model is none on the problem.
 
 Source: Bartan et al., "Moccasin: Efficient Tensor Rematerialization for Neural Networks" (ICML 2023):

@@ -132,7 +132,7 @@ class StagesModel:
 
 def size(data: RecomputeData, stages: int | None = None) -> ModelSize:
     """Return counts that those of the model do not exceed by much; `stages` None means partitioned."""
-    accesses = sum(len(touched(data, i)) + 2 for i in range(data.n))
+    accesses = sum(len(data.touches[i]) + 2 for i in range(data.n))
     places = accesses * (data.n + 1) // 2 if stages is None else accesses * stages
     return ModelSize(variables=2 * places, constraints=3 * places, terms=8 * places)
 
@@ -206,11 +206,6 @@ def _sequence(data: RecomputeData, stages: int | None) -> list[tuple[int, int]]:
     return [(t, i) for t in range(data.n) for i in range(t + 1) if i == t or data.useful[i] >= t]
 
 
-def touched(data: RecomputeData, i: int) -> list[int]:
-    """Return the values that a run of op i finds, leaves or destroys."""
-    return sorted({*data.reads[i], *data.writes[i], *data.destroys[i]})
-
-
 class _State:
     """What is there while the model is built from place to place."""
 
@@ -236,6 +231,7 @@ class _State:
                 if x.at_start and x.readers:
                     self.slow[u] = self._stored(u, 1)
                     built.stored_first.append((u, self.slow[u]))
+            self._slower_tier_suffices()
 
     def _stored(self, u: int, run: Any) -> Any:
         """Return O, of a value that is there if `run`."""
@@ -270,10 +266,15 @@ class _State:
             self.row("slower_tier_has_it", [(1, now), (-1, self.slow[u]), (-1, stored)], 0)
             self.row("slower_tier_has_it", [(1, now), (1, run), (-1, stored)], 1)
             self.slow[u] = now
-        if found and self.paging is not None and self.paging.capacity is not None:
+        if found:
+            self._slower_tier_suffices()
+        return found
+
+    def _slower_tier_suffices(self) -> None:
+        """(9) What the slower tier has now is within it."""
+        if self.paging is not None and self.paging.capacity is not None:
             terms = [(x.nbytes, g) for x, g in zip(self.data.values, self.slow, strict=True)]
             self.row("slower_tier_suffices", terms, self.paging.capacity)
-        return found
 
     def row(self, family: str, terms: Sequence[tuple[float, Any]], most: float) -> None:
         """State that the weighted sum of variables and numbers is at most `most`."""
@@ -291,7 +292,7 @@ class _State:
         fetched = self._fetched(i, run)
         for u in data.reads[i]:  # (2)
             self.row("finds_what_it_reads", [(1, run), (-1, self.there[u]), (-1, fetched.get(u, 0))], 0)
-        before = {u: self.there[u] for u in touched(data, i)}
+        before = {u: self.there[u] for u in data.touches[i]}
         destroyed = data.destroys[i]
         kept = []
         for u, was in before.items():  # (3)
@@ -392,6 +393,6 @@ def kept_shares(built: StagesModel, value: Callable[[Any], float]) -> list[list[
         if place.stage == len(found):
             found.append(list(now))
         kept = dict(place.kept)
-        for u in touched(built.data, place.op):
+        for u in built.data.touches[place.op]:
             now[u] = value(kept[u]) if u in kept else 0.0
     return found

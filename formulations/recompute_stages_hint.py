@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .recompute_data import RecomputeData, fits
-from .recompute_stages import StagesModel, touched
+from .recompute_stages import StagesModel
 
 
 def stages_of(data: RecomputeData, runs: Sequence[int]) -> list[list[int]] | None:
@@ -56,7 +56,7 @@ def set_values(built: StagesModel, hint: Sequence[int]) -> None:
             variable.set_value(int(now[u]))
         for u, variable in place.held:
             variable.set_value(int(runs or any(before[v] for v in (u, *values[u].rivals))))
-        for u in touched(data, place.op):
+        for u in data.touches[place.op]:
             before[u] = now[u]
         level = sum(x.nbytes for x, there in zip(values, before, strict=True) if there)
         place.level.set_value(level * built.scale)

@@ -5,7 +5,7 @@ Against two exhaustive searches: of all schedules, and of those in partitioned s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import lowtide as lt
-from lowtide.formulations import recompute_moccasin, recompute_moments, recompute_stages
+from lowtide.formulations import recompute_moments, recompute_stages
 from lowtide.formulations.recompute_data import RecomputeData, fits, levels, recompute_data, time_of
 from lowtide.formulations.recompute_stages_hint import set_values
 from lowtide.models.errors import UsageError
@@ -25,52 +25,18 @@ from lowtide.solvers.algorithms.recompute.graph_segments import (
     greedy_boundaries,
     with_boundaries,
 )
-from lowtide.solvers.context import Context
-from lowtide.solvers.engines.cpsat import solve_cpsat
-from lowtide.solvers.engines.highs import solve_highs
 from tests.oracles.brute_recompute import fastest_recomputation
 from tests.oracles.brute_stages import fastest_in_stages
+from tests.recompute_problems import (
+    chain_with_disk,
+    chained,
+    milp,
+    needed,
+    tight_problem,
+    with_copies,
+    with_disk,
+)
 from tests.strategies import random_graph
-
-
-def needed(graph: lt.Graph) -> int:
-    """Bytes of the reference order, each op once, as the verifier has them."""
-    verification: Any = lt.solve(lt.Recompute(graph), "store-all").verification
-    return int(verification.peaks["memory"])
-
-
-def tight_problem(seed: int) -> lt.Recompute | None:
-    """A random graph in less memory than the reference order needs; None where nothing is to be decided."""
-    rng = Random(seed)
-    graph = random_graph(rng, min_ops=3, max_ops=6, max_tensors=7, max_duration=5)
-    least = max(lt.Recompute(graph).least_bytes(i) for i in range(len(graph.ops)))
-    most = needed(graph)
-    if most <= least:
-        return None
-    problem = lt.Recompute(graph, memory=rng.randrange(least, most))
-    return None if problem.impossible() else problem
-
-
-def chained(sizes: Sequence[int], reads: Sequence[tuple[int, ...]]) -> lt.Graph:
-    """Ops that must run first in this sequence; op i writes a tensor of so many bytes."""
-    last = len(sizes) - 1
-    tensors = [lt.Tensor(name=f"t{i}", nbytes=size, final=i == last) for i, size in enumerate(sizes)]
-    ops = [
-        lt.Op(name=f"o{i}", reads=read, writes=(i,), after=(i - 1,) if i else ())
-        for i, read in enumerate(reads)
-    ]
-    return lt.Graph(name="chained", tensors=tuple(tensors), ops=tuple(ops))
-
-
-def milp(problem: lt.Recompute, model: Any, read: Callable[[Any], Any]) -> Context:
-    """Solve a model and return what it found, and its bound."""
-    data = recompute_data(problem)
-    context = Context(problem=problem)
-    outcome = solve_highs(model, context, decode=read, to_objective=data.ns)
-    assert outcome.reason is None
-    if outcome.infeasible:
-        context.bound = None
-    return context
 
 
 def in_stages(
@@ -97,23 +63,6 @@ def check_values(model: Any) -> None:
         assert pyo.value(row.body) <= pyo.value(row.upper) + 1e-9
 
 
-def with_copies(problem: lt.Recompute, copies: int, hint: list[int] | None = None) -> int | None:
-    """Return the time of a fastest schedule with so many copies; the hint must be one."""
-    data = recompute_data(problem)
-    built = recompute_moccasin.build(data, copies=copies, hint=hint)
-    fixed = {} if hint is None else {"fix_variables_to_their_hinted_value": "true"}
-    context = Context(problem=problem, options=fixed)
-    outcome = solve_cpsat(
-        built.model,
-        context,
-        decode=lambda value: recompute_moccasin.decode(built, value),
-        to_objective=data.ns,
-    )
-    assert outcome.reason is None
-    assert built.complete == all(copies >= len(recompute_moccasin.slots_of(data, i)) for i in range(data.n))
-    return context.incumbent
-
-
 def check(seed: int) -> tuple[bool, bool]:
     """All models on one graph; return whether there was one, and whether stages cost time in it."""
     problem = tight_problem(seed)
@@ -125,11 +74,11 @@ def check(seed: int) -> tuple[bool, bool]:
     staged = fastest_in_stages(problem.graph, problem.memory)
     runs = in_stages(problem)
     assert (None if runs is None else data.ns(time_of(data, runs))) == staged
-    assert with_copies(problem, data.n) == staged
+    assert with_copies(problem, data.n).incumbent == staged
     if runs is not None:
         assert problem.judge(problem.read(runs)).objective == staged
         assert in_stages(problem, hint=runs) is not None
-        assert with_copies(problem, data.n, hint=runs) == staged
+        assert with_copies(problem, data.n, hint=runs).incumbent == staged
         many = recompute_stages.enough_stages(data, time_of(data, runs))
         free = in_stages(problem, many, hint=runs)
         assert free is not None
@@ -219,8 +168,8 @@ def test_backprop_chain_of_five_forwards(memory: int, forwards: int) -> None:
 
 def test_three_copies_are_too_few_for_four_cells() -> None:
     problem = lt.Recompute(lt.load("gen:backprop-chain?l=5"), memory=4)
-    assert with_copies(problem, 3) is None
-    assert with_copies(problem, 5) == 17
+    assert with_copies(problem, 3).incumbent is None
+    assert with_copies(problem, 4).incumbent == 17
 
 
 def test_no_chain_fits_in_less_than_one_op_needs() -> None:
@@ -310,32 +259,6 @@ def test_several_modes_are_refused() -> None:
     graph = lt.Graph(name="modes", tensors=(), ops=(lt.Op(name="a", modes=modes),))
     with pytest.raises(UsageError, match="expected one mode"):
         lt.solve(lt.Recompute(graph), "checkmate")
-
-
-def with_disk(problem: lt.Recompute, rng: Random) -> lt.Recompute:
-    """The problem with a slower tier behind its memory."""
-    rate = 10**9 // rng.choice((1, 2, 4))
-    machine = lt.Machine(
-        tiers=(lt.Tier(name="memory"), lt.Tier(name="disk", capacity=rng.choice((None, 4)))),
-        processors=(lt.Processor(name="p", tiers=(lt.Access(tier="memory"),)),),
-        channels=(
-            lt.Channel(src="memory", dst="disk", bytes_per_s=rate),
-            lt.Channel(src="disk", dst="memory", bytes_per_s=rate, latency_ns=1),
-        ),
-    )
-    return lt.Recompute(problem.graph, memory=problem.memory, machine=machine)
-
-
-def chain_with_disk(seed: int) -> lt.Recompute | None:
-    """A short chain in less memory than it needs; None where nothing is to be decided."""
-    rng = Random(seed)
-    options = f"l={rng.randint(2, 3)}&largest=3&forward=9&backward=9&spread=2&seed={seed}"
-    graph = lt.load(f"gen:backprop-chain?{options}&accounting={rng.choice(('coexist', 'replace'))}")
-    least = max(lt.Recompute(graph).least_bytes(i) for i in range(len(graph.ops)))
-    if needed(graph) <= least:
-        return None
-    problem = with_disk(lt.Recompute(graph, memory=rng.randrange(least, needed(graph))), rng)
-    return None if problem.impossible() else problem
 
 
 def test_paging_of_chains_finds_what_exhaustive_search_finds() -> None:
