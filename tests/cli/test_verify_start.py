@@ -40,6 +40,25 @@ def test_a_plan_with_inputs_on_the_device_needs_the_permission(folder: Path) -> 
     assert elsewhere.returncode == 1
 
 
+def test_a_plan_of_recompute_has_its_inputs_in_the_fast_memory(tmp_path: Path) -> None:
+    spec = "gen:backprop-chain?l=4,machine=a100-40g-pcie3"
+    answer(
+        "solve",
+        "recompute",
+        spec,
+        "--memory",
+        "4",
+        "--method",
+        "h-revolve",
+        "--plan",
+        "plan.json",
+        cwd=tmp_path,
+    )
+    assert answer("verify", "plan.json", "--start", "input=gpu", cwd=tmp_path)["valid"]
+    found = answer("verify", "plan.json", cwd=tmp_path, status=1)
+    assert [v["kind"] for v in found["violations"]] == ["start"]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
