@@ -59,6 +59,7 @@ bench-recompute: $(READY)
 	$(BIN)/python results/reproductions/trees.py
 	$(BIN)/python -m pip install -qq --disable-pip-version-check checkpoint_schedules==1.0.4  # the peer beside
 	$(BIN)/python results/reproductions/recompute_chains.py
+	$(BIN)/python results/reproductions/recompute_chains_speed.py
 	$(BIN)/python results/reproductions/recompute_graphs.py --seconds 300
 
 $(READY): pyproject.toml

@@ -1,13 +1,12 @@
 """Checkpointing schedules of chains: published values, plans that attain them, checkpoint_schedules beside.
 
     pip install checkpoint_schedules==1.0.4
-    python results/reproductions/recompute_chains.py [--table] [--no-speed]
+    python results/reproductions/recompute_chains.py [--table]
 
 Every value of `PUBLISHED` is the objective of a plan that the verifier replayed, and the cost of the schedule
 of the public package checkpoint_schedules is counted beside it, action by action, in the same run. Writes
-``recompute_chains.csv`` (values), ``recompute_chains_speed.csv`` (seconds) and ``recompute_chains.md`` beside
-this script; with ``--table`` the text is made again from the committed rows, with ``--no-speed`` only the
-values are new.
+``recompute_chains.csv`` and ``recompute_chains.md`` beside this script; with ``--table`` the text is made
+again from the committed rows. Seconds are in `recompute_chains_speed`.
 """
 
 from __future__ import annotations
@@ -15,20 +14,14 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from lowtide import Access, Channel, Machine, Processor, Recompute, Tier, load, solve
 from lowtide.results.reproductions.table_files import HERE, Row, read_table, write_rows, write_table
-from lowtide.solvers.algorithms.recompute.chains.disk_revolve import disk_revolve, periodic_disk_revolve
-from lowtide.solvers.algorithms.recompute.chains.h_revolve import h_revolve
-from lowtide.solvers.algorithms.recompute.chains.mixed import mixed
-from lowtide.solvers.algorithms.recompute.chains.revolve import revolve
 
 NAME = "recompute_chains"
 COLUMNS = ("algorithm", "n", "slots", "disk", "x", "published", "ours", "peer", "peak", "actions")
-SPEED_COLUMNS = ("algorithm", "n", "slots", "disk", "ops", "ours", "peer", "solve")
 
 REVOLVE = {
     5: (15, 11, 10, 9),
@@ -95,12 +88,6 @@ SLIDE = (
     ("revolve", 4, 3),
 )
 """Strategies for l = 5: cells in memory, forwards run again."""
-
-SPEED = ((1000, 10), (2000, 10), (10_000, 10), (100_000, 10))
-"""Chains that schedules are timed on: n, slots (half of them on disk where there is one)."""
-
-PATIENCE = 4
-"""Seconds: where the peer took longer, it is not asked for larger n."""
 
 
 def with_disk(slots: int, disk: int | None, time_ns: int) -> Machine:
@@ -238,82 +225,7 @@ def _row(
     return row
 
 
-Maker = Callable[[int, int], Any]
-
-
-def speeds() -> Iterator[Row]:
-    """Yield a row for each algorithm and chain: CPU seconds to the schedule, and to a verified plan."""
-    import checkpoint_schedules as peer
-
-    half = 5
-    algorithms: dict[str, tuple[Maker, Maker, str]] = {
-        "Revolve": (lambda n, s: revolve(n - 1, s), peer.Revolve, "revolve"),
-        "Revolve (Multistage)": (
-            lambda n, s: revolve(n - 1, s),
-            lambda n, s: peer.MultistageCheckpointSchedule(n, s, 0),
-            "revolve",
-        ),
-        "Mixed": (lambda n, s: _some(mixed(n, s)), peer.MixedCheckpointSchedule, "mixed"),
-        "Disk-Revolve": (
-            lambda n, s: disk_revolve(n - 1, half, 2, 2)[1],
-            lambda n, s: peer.DiskRevolve(n, half),
-            "disk-revolve",
-        ),
-        "periodic": (
-            lambda n, s: periodic_disk_revolve(n - 1, half, 2, 2)[1],
-            lambda n, s: peer.PeriodicDiskRevolve(n, half),
-            "periodic-disk-revolve",
-        ),
-        "H-Revolve": (
-            lambda n, s: _some(h_revolve(n - 1, [half, s - half], [0, 2], [0, 2])),
-            lambda n, s: peer.HRevolve(n, half, s - half),
-            "h-revolve",
-        ),
-    }
-    for name, (ours, other, method) in algorithms.items():
-        ours(30_000 if method == "revolve" else 60, 10)  # compiled before the clock runs
-        with contextlib.redirect_stdout(io.StringIO()):
-            cost_of_peer(other(60, 10), 0)
-        patient = True
-        for n, slots in SPEED:
-            if n > 10_000 and method != "revolve":
-                continue
-            seconds = min(_timed(lambda: ours(n, slots))[0] for _ in range(5))  # noqa: B023
-            codes = ours(n, slots)
-            theirs = None
-            if patient:
-                with contextlib.redirect_stdout(io.StringIO()):
-                    theirs, _ = _timed(lambda: cost_of_peer(other(n, slots), 0))  # noqa: B023
-                patient = theirs < PATIENCE
-            row: Row = {"algorithm": name, "n": n, "slots": slots, "ops": len(codes), "ours": seconds}
-            row |= {"peer": theirs, "disk": None if method in ("revolve", "mixed") else slots - half}
-            if n <= 2000:
-                problem = _timed_problem(method, n, slots, half)
-                row["solve"], _ = _timed(lambda: solve(problem, method, threads=1))  # noqa: B023
-            yield row
-
-
-def _some(found: tuple[int, Any] | None) -> Any:
-    assert found is not None
-    return found[1]
-
-
-def _timed_problem(method: str, n: int, slots: int, half: int) -> Recompute:
-    if method == "mixed":
-        return taped(n, slots + 2)
-    if method == "revolve":
-        return plain(n, memory=slots + 2)
-    return plain(n, machine=with_disk(half, None if method != "h-revolve" else slots - half, 2))
-
-
-def _timed(run: Callable[[], Any]) -> tuple[float, Any]:
-    """Return CPU seconds and what it returns."""
-    begin = time.process_time()
-    found = run()
-    return time.process_time() - begin, found
-
-
-def markdown(rows: list[Row], times: list[Row]) -> str:
+def markdown(rows: list[Row]) -> str:
     """Return the tables for people."""
     lines = [
         "Checkpointing schedules of chains. Every value below is the objective of a plan that the verifier "
@@ -379,47 +291,26 @@ def markdown(rows: list[Row], times: list[Row]) -> str:
         "Strategies for l = 5, as (peak in cells, forwards run again): "
         + ", ".join(f"{str(row['algorithm'])[7:]} ({row['peak']}, {row['ours']})" for row in slide)
         + ".",
-        "",
-        "CPU seconds to the whole schedule (ours: every op, in an array; the peer: its actions, one by one), "
-        "and of `solve`, which makes a plan with explicit discards of it and has that verified. Compiled "
-        f"before the clock ran; the peer was not asked for more after {PATIENCE} s. Disk: x = 2.",
-        "",
-        "| algorithm | n | slots | ops | ours | peer | times faster | `solve` |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
-    for row in times:
-        ratio = f"{row['peer'] / row['ours']:,.0f}" if row["peer"] is not None else ""
-        keys = ("ours", "peer", "solve")
-        shown = ["" if row[key] is None else f"{row[key]:.2g}" for key in keys]
-        slots = row["slots"] if row["disk"] is None else f"{row['slots'] - row['disk']} + {row['disk']}"
-        lines.append(
-            f"| {row['algorithm']} | {row['n']:,} | {slots} | {row['ops']:,} | {shown[0]} | {shown[1]} "
-            f"| {ratio} | {shown[2]} |"
-        )
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
-    """Solve, count and time, or read the rows, and write the tables."""
+    """Solve and count, or read the rows, and write the tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--table", action="store_true", help="make the text again from the committed rows")
-    parser.add_argument("--no-speed", action="store_true", help="keep the committed seconds")
     args = parser.parse_args()
     rows: list[Row] = []
-    if not args.table:
+    if args.table:
+        rows = read_table(NAME)
+    else:
         for row in values():
             rows.append(row)
             if len(rows) % 20 == 0:
                 print(f"{len(rows)} values, last {row['algorithm']}, n = {row['n']}", flush=True)
         write_rows(HERE / f"{NAME}.csv", COLUMNS, rows)
-        if not args.no_speed:
-            times = []
-            for row in speeds():
-                times.append(row)
-                print(f"{row['algorithm']}, n = {row['n']}: {row['ours']:.2g} s", flush=True)
-            write_rows(HERE / f"{NAME}_speed.csv", SPEED_COLUMNS, times)
-    rows = read_table(NAME)
-    write_table(NAME, COLUMNS, rows, markdown(rows, read_table(f"{NAME}_speed")))
+        rows = read_table(NAME)
+    write_table(NAME, COLUMNS, rows, markdown(rows))
 
 
 if __name__ == "__main__":

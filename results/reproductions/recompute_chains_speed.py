@@ -1,0 +1,225 @@
+"""Seconds to whole checkpointing schedules of long chains, checkpoint_schedules beside.
+
+    pip install checkpoint_schedules==1.0.4
+    python results/reproductions/recompute_chains_speed.py [--table]
+
+Writes ``recompute_chains_speed.csv`` and ``recompute_chains_speed.md`` beside this script, and the README's
+copy of how many times faster the schedules are; with ``--table`` the text is made again from the committed
+rows. That schedules cost the same is what `recompute_chains` shows; here the forwards of Revolve and Mixed,
+which know no disk, are compared once more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from lowtide import Recompute, solve
+from lowtide.results.reproductions.readme import into_readme
+from lowtide.results.reproductions.recompute_chains import cost_of_peer, plain, taped, with_disk
+from lowtide.results.reproductions.table_files import HERE, Row, read_table, write_rows, write_table
+from lowtide.solvers.algorithms.recompute.chains.disk_revolve import disk_revolve, periodic_disk_revolve
+from lowtide.solvers.algorithms.recompute.chains.h_revolve import h_revolve
+from lowtide.solvers.algorithms.recompute.chains.mixed import mixed
+from lowtide.solvers.algorithms.recompute.chains.revolve import revolve
+
+NAME = "recompute_chains_speed"
+COLUMNS = ("algorithm", "n", "slots", "disk", "ops", "ours", "peer", "solve")
+
+LENGTHS = (1000, 2000, 10_000, 100_000)
+"""Steps of the chains."""
+
+CUBIC = 10_000
+"""Chains of more steps only for closed forms."""
+
+SLOTS = 10
+"""Slots; where there is a disk, half of them are there."""
+
+HALF = SLOTS // 2
+
+PATIENCE = 60
+"""CPU seconds: where the peer would take longer, if its time grew with the square of n, it is not asked."""
+
+REPEATS, ENOUGH = 5, 2
+"""Runs at most, the fastest of which counts, and CPU seconds after which none is repeated."""
+
+
+class Timed(NamedTuple):
+    """An algorithm: the schedules of n steps, ours and the peer's, and the problem and method of `solve`."""
+
+    ours: Callable[[int], Any]
+    peer: Callable[[int], Any]
+    problem: Callable[[int], Recompute]
+    method: str
+
+
+def algorithms() -> dict[str, Timed]:
+    """Return what is timed, by name."""
+    import checkpoint_schedules as peer
+
+    def in_memory(n: int) -> Recompute:
+        return plain(n, memory=SLOTS + 2)
+
+    def beside_disk(n: int) -> Recompute:
+        return plain(n, machine=with_disk(HALF, None, 2))
+
+    def beside_slots(n: int) -> Recompute:
+        return plain(n, machine=with_disk(HALF, SLOTS - HALF, 2))
+
+    return {
+        "Revolve": Timed(
+            lambda n: revolve(n - 1, SLOTS), lambda n: peer.Revolve(n, SLOTS), in_memory, "revolve"
+        ),
+        "Revolve (Multistage)": Timed(
+            lambda n: revolve(n - 1, SLOTS),
+            lambda n: peer.MultistageCheckpointSchedule(n, SLOTS, 0),
+            in_memory,
+            "revolve",
+        ),
+        "Mixed": Timed(
+            lambda n: _codes(mixed(n, SLOTS)),
+            lambda n: peer.MixedCheckpointSchedule(n, SLOTS),
+            lambda n: taped(n, SLOTS + 2),
+            "mixed",
+        ),
+        "Disk-Revolve": Timed(
+            lambda n: disk_revolve(n - 1, HALF, 2, 2)[1],
+            lambda n: peer.DiskRevolve(n, HALF),
+            beside_disk,
+            "disk-revolve",
+        ),
+        "periodic": Timed(
+            lambda n: periodic_disk_revolve(n - 1, HALF, 2, 2)[1],
+            lambda n: peer.PeriodicDiskRevolve(n, HALF),
+            beside_disk,
+            "periodic-disk-revolve",
+        ),
+        "H-Revolve": Timed(
+            lambda n: _codes(h_revolve(n - 1, [HALF, SLOTS - HALF], [0, 2], [0, 2])),
+            lambda n: peer.HRevolve(n, HALF, SLOTS - HALF),
+            beside_slots,
+            "h-revolve",
+        ),
+    }
+
+
+def speeds() -> Iterator[Row]:
+    """Yield a row for each algorithm and length."""
+    for name, timed in algorithms().items():
+        closed = timed.method in ("revolve", "mixed")
+        timed.ours(30_000 if closed else 60)  # compiled before the clock runs
+        forwards_of_peer(timed, 60)
+        solve(timed.problem(60), timed.method, threads=1)
+        growth = 0.0  # of the peer's seconds, by the square of n
+        for n in LENGTHS:
+            if closed or n <= CUBIC:
+                row = _row(name, timed, n, patient=growth * n**2 < PATIENCE)
+                growth = row["peer"] / n**2 if "peer" in row else growth
+                yield row
+
+
+def _row(name: str, timed: Timed, n: int, *, patient: bool) -> Row:
+    """Return seconds and ops; raise if the peer has other forwards, and no disk to trade them for."""
+    seconds, codes = _fastest(timed.ours, n)
+    no_disk = timed.method in ("revolve", "mixed")
+    row: Row = {"algorithm": name, "n": n, "slots": SLOTS, "disk": None if no_disk else SLOTS - HALF}
+    row |= {"ops": len(codes), "ours": seconds}
+    if patient:
+        row["peer"], forwards = _fastest(lambda n: forwards_of_peer(timed, n), n)
+        # Of each step of a plain chain the peer counts a forward more, which is inside our backward.
+        expected = len(codes) if timed.method == "revolve" else len(codes) - n
+        if no_disk and forwards != expected:
+            raise SystemExit(f"{name}, n = {n}: found {forwards} forwards of the peer, expected {expected}")
+    if n <= CUBIC:
+        row["solve"], _ = _clocked(lambda p: solve(p, timed.method, threads=1), timed.problem(n))
+    return row
+
+
+def forwards_of_peer(timed: Timed, n: int) -> float:
+    """Return the forwards of the peer's schedule, which it is asked for action by action."""
+    with contextlib.redirect_stdout(io.StringIO()):  # one of them prints its period
+        return cost_of_peer(timed.peer(n), 0)
+
+
+def _codes(found: tuple[int, Any] | None) -> Any:
+    assert found is not None
+    return found[1]
+
+
+def _fastest(run: Callable[[int], Any], n: int) -> tuple[float, Any]:
+    """Return the CPU seconds of the fastest of some calls, and what the first one returns."""
+    spent, found = _clocked(run, n)
+    every = [spent]
+    while len(every) < REPEATS and sum(every) < ENOUGH:
+        every.append(_clocked(run, n)[0])
+    return min(every), found
+
+
+def _clocked(run: Callable[[Any], Any], argument: Any) -> tuple[float, Any]:
+    """Return the CPU seconds of a call, and what it returns."""
+    begin = time.process_time()
+    found = run(argument)
+    return time.process_time() - begin, found
+
+
+def markdown(rows: list[Row]) -> str:
+    """Return the table for people."""
+    lines = [
+        "CPU seconds to the whole schedule (ours: every op, in an array; checkpoint_schedules 1.0.4: its "
+        "actions, one by one), and of `solve`, which makes a plan with explicit discards of it and has that "
+        f"verified. Compiled before the clock ran; the fastest of up to {REPEATS} runs, of `solve` one; the "
+        f"peer was not asked where it would take more than {PATIENCE} s. Disk: x = 2. Made by `make "
+        "bench-recompute`.",
+        "",
+        "| algorithm | n | slots | ops | ours | peer | times faster | `solve` |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for row in rows:
+        shown = ["" if row[key] is None else f"{row[key]:.2g}" for key in ("ours", "peer", "solve")]
+        slots = row["slots"] if row["disk"] is None else f"{row['slots'] - row['disk']} + {row['disk']}"
+        lines.append(
+            f"| {row['algorithm']} | {row['n']:,} | {slots} | {row['ops']:,} | {shown[0]} | {shown[1]} "
+            f"| {times_faster(row)} | {shown[2]} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def times_faster(row: Row) -> str:
+    """Return how many times faster ours is, nothing where the peer was not timed."""
+    return "" if row["peer"] is None else f"{row['peer'] / row['ours']:,.0f}"
+
+
+def readme_markdown(rows: list[Row]) -> str:
+    """Return the README's table: how many times faster the schedules are, by steps."""
+    lines = [
+        "| times faster than checkpoint_schedules | " + " | ".join(f"n = {n:,}" for n in LENGTHS) + " |",
+        "|---|" + "---:|" * len(LENGTHS),
+    ]
+    for name in dict.fromkeys(str(row["algorithm"]) for row in rows):
+        found = {row["n"]: times_faster(row) for row in rows if row["algorithm"] == name}
+        lines.append(f"| {name} | " + " | ".join(found.get(n, "") for n in LENGTHS) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Time, or read the rows, and write the tables."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--table", action="store_true", help="make the text again from the committed rows")
+    args = parser.parse_args()
+    if not args.table:
+        times: list[Row] = []
+        for row in speeds():
+            times.append(row)
+            print(f"{row['algorithm']}, n = {row['n']}: {row['ours']:.2g} s", flush=True)
+        write_rows(HERE / f"{NAME}.csv", COLUMNS, times)
+    rows = read_table(NAME)
+    write_table(NAME, COLUMNS, rows, markdown(rows))
+    into_readme(NAME, readme_markdown(rows))
+
+
+if __name__ == "__main__":
+    main()
