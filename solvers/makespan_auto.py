@@ -3,15 +3,15 @@
 A graph is cut where everything meets in one op, into parts that are solved one by one, small ones first; if
 there is one part only, or memory and time for the parts were not enough, the whole:
 
-1. Bounds, and a fallback order within the memory (or the proof that there is no schedule).
-2. Safe list schedules by every priority.
+1. A fallback order within the memory (or the proof that there is no schedule).
+2. Safe list schedules by every priority; bounds.
 3. Local search over rankings and fallback orders for a part of the time, or until it stagnates.
 4. Labels on the sets of started ops (`makespan_labels`), if there are few ops.
 5. CP-SAT with the best schedule as hint and all bounds; where the model is too large, the local search goes
    on.
 
-Large graphs have list schedules and a search in windows of time instead of 2 and 3 (`makespan_lns`), and are
-bounded by their heaviest ops alone (`algorithms.makespan.core`).
+Large graphs have a search over MemBooking, on trees, and one in windows of time instead of 3
+(`makespan_lns`), and are bounded by their heaviest ops alone (`algorithms.makespan.core`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .context import Context, Outcome
 from .engines.cpsat import check_options
 from .makespan_cpsat import solve_model
 from .makespan_labels import has_labels, set_labels
-from .makespan_list import Started, begin, offer_lists
+from .makespan_list import Started, begin
 from .makespan_lns import improve_large
 
 MOST_OPS = 1500
@@ -75,10 +75,9 @@ def solve_auto(problem: Makespan, context: Context) -> Outcome:
 
 def _solve_parts(problem: Makespan, parts: Sequence[Part], context: Context) -> Outcome:
     """Solve the parts, small ones first, each in its share of the time that is left; join them."""
-    started = begin(problem, context)
+    started = begin(problem, context, lists=PRIORITIES)
     if isinstance(started, Outcome):
         return started
-    offer_lists(problem, context, started, PRIORITIES)
     if context.closed or context.expired:
         return Outcome(reason=None if context.closed else "time")
     answers = [_restricted(part, context.answer) for part in parts]
@@ -114,15 +113,15 @@ def _restricted(part: Part, answer: Sequence[int]) -> tuple[int, ...]:
 
 
 def _solve_whole(problem: Makespan, context: Context) -> Outcome:
-    half = context.elapsed() + context.remaining() / 2
-    started = begin(problem, context, lambda: context.elapsed() >= half)
+    part = 0.5 if len(problem.graph.ops) <= MOST_OPS else 0.9
+    until = context.elapsed() + part * context.remaining()
+    started = begin(problem, context, lambda: context.elapsed() >= until, PRIORITIES)
     if isinstance(started, Outcome):
         if started.infeasible:
             return started
         data = makespan_data(problem)
         small = _is_small(data.n, data.memory, data.horizon)
         return solve_model(data, context, RESERVOIR) if small else started
-    offer_lists(problem, context, started, PRIORITIES)
     if context.closed or context.expired:
         return Outcome(reason=None if context.closed else "time")
     data = started.data
@@ -170,10 +169,9 @@ def _raise_core_bounds(problem: Makespan, context: Context) -> None:
 def solve_local_search(problem: Makespan, context: Context) -> Outcome:
     """Search until the time is up, or for so many moves in a row without a better schedule."""
     moves = context.option("moves", 10_000)
-    started = begin(problem, context)
+    started = begin(problem, context, lists=PRIORITIES)
     if isinstance(started, Outcome):
         return started
-    offer_lists(problem, context, started, PRIORITIES)
     if not context.closed:
         search(problem, context, started, part=1.0, moves=moves)
     return Outcome(reason="time" if context.expired and not context.closed else None)

@@ -1,4 +1,4 @@
-"""`list` for `makespan`: bounds, the sequential schedule, and safe list schedules by several priorities."""
+"""`list` for `makespan`: the sequential schedule, safe list schedules by several priorities, and bounds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from ..formulations.makespan_data import MakespanData, makespan_data
 from ..models.errors import UsageError
 from ..models.makespan import Makespan, Starts
-from .algorithms.makespan.bounds import does_not_fit, raise_bounds, sequential_peak_counts
+from .algorithms.makespan.bounds import critical_path, does_not_fit, raise_bounds, sequential_peak_counts
 from .algorithms.makespan.chained_efforts import chained_efforts
 from .algorithms.makespan.fallback import find_fallback
 from .algorithms.makespan.layout import Shop, shop_of
@@ -62,33 +62,52 @@ class Started:
 
 
 def begin(
-    problem: Makespan, context: Context, expired: Callable[[], bool] | None = None
+    problem: Makespan,
+    context: Context,
+    expired: Callable[[], bool] | None = None,
+    lists: Iterable[str] = (),
 ) -> Started | Outcome:
-    """Leave the bounds and the sequential schedule in the context, or return why there is none (yet).
+    """Leave schedules, then bounds in the context, or return why there is no schedule (yet).
 
-    The search for a fallback order gives up when `expired` holds; None: when the time is up.
+    Bounds take longer than schedules on large graphs, so only the critical path is first. Where the time is
+    up after the schedules, the slowest bound is left out.
+
+    Parameters
+    ----------
+    problem
+        What is scheduled.
+    context
+        Where schedules and bounds are left.
+    expired
+        The search for a fallback order gives up when it holds; None: when the time is up.
+    lists
+        The priorities of the list schedules that are made after the sequential one.
     """
     data = makespan_data(problem)
     if (witness := does_not_fit(problem, data)) is not None:
         return Outcome(infeasible=True, detail=witness)
-    raise_bounds(problem, data, context)
-    if not context.closed:
-        context.raise_bound(chained_efforts(data) * data.tick, kind="chained efforts")
+    context.raise_bound(critical_path(data) * data.tick, kind="critical path")
     found = find_fallback(problem, context, expired or (lambda: context.expired))
-    if found.order is None:
-        assert problem.memory is not None
-        if found.bound > problem.memory and sequential_peak_counts(data):
-            return Outcome(
-                infeasible=True,
-                detail=f"every order of the ops has a peak of at least {found.bound} bytes, "
-                f"of {problem.memory}",
-            )
+    started = None
+    if found.order is not None:
+        context.offer(in_sequence(problem, found.order))
+        started = Started(data=data, shop=shop_of(problem), order=found.order)
+        offer_lists(problem, context, started, lists)
+    raise_bounds(problem, data, context)
+    if not context.closed and not context.expired:
+        context.raise_bound(chained_efforts(data) * data.tick, kind="chained efforts")
+    if started is not None:
+        return started
+    assert problem.memory is not None
+    if found.bound > problem.memory and sequential_peak_counts(data):
         return Outcome(
-            reason="time" if context.expired else None,
-            detail=f"found no order of the ops within {problem.memory} bytes",
+            infeasible=True,
+            detail=f"every order of the ops has a peak of at least {found.bound} bytes, of {problem.memory}",
         )
-    context.offer(in_sequence(problem, found.order))
-    return Started(data=data, shop=shop_of(problem), order=found.order)
+    return Outcome(
+        reason="time" if context.expired else None,
+        detail=f"found no order of the ops within {problem.memory} bytes",
+    )
 
 
 def take_first_steps(problem: Makespan, context: Context, data: MakespanData) -> Outcome | None:
@@ -112,10 +131,8 @@ def take_first_steps(problem: Makespan, context: Context, data: MakespanData) ->
     if first == "none":
         raise_bounds(problem, data, context)
     else:
-        started = begin(problem, context)
-        if isinstance(started, Started):
-            offer_lists(problem, context, started, list(PRIORITIES))
-        elif started.infeasible:
+        started = begin(problem, context, lists=PRIORITIES)
+        if isinstance(started, Outcome) and started.infeasible:
             return started
     return Outcome() if context.closed else None
 
@@ -146,20 +163,17 @@ def solve_list(problem: Makespan, context: Context) -> Outcome:
     chosen = context.options.get("priority", "all")
     if chosen not in (*PRIORITIES, "all"):
         raise UsageError(f"option priority: found {chosen!r}, expected all or one of {', '.join(PRIORITIES)}")
-    started = begin(problem, context)
+    started = begin(problem, context, lists=PRIORITIES if chosen == "all" else [chosen])
     if isinstance(started, Outcome):
         return started
-    return offer_lists(problem, context, started, PRIORITIES if chosen == "all" else [chosen])
+    return Outcome(reason="time" if context.expired and not context.closed else None)
 
 
-def offer_lists(problem: Makespan, context: Context, started: Started, names: Iterable[str]) -> Outcome:
-    """Offer the list schedules of some priorities."""
-    for name in names:
-        if context.closed:
-            return Outcome()
-        if context.expired:
-            return Outcome(reason="time")
+def offer_lists(problem: Makespan, context: Context, started: Started, names: Iterable[str]) -> None:
+    """Offer the list schedules of some priorities; the first one also when the time is up."""
+    for place, name in enumerate(names):
+        if context.closed or (place and context.expired):
+            return
         context.progress(f"list schedule by {name}")
         rank = ranks(name, problem, started.data, started.order)
         context.offer(started.list_schedule(rank, compiled=started.data.n > SMALL))
-    return Outcome()

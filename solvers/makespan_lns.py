@@ -1,9 +1,10 @@
 """`lns` for `makespan`: many list schedules, then windows of time scheduled anew, for large graphs.
 
-1. Bounds, and a fallback order within the memory (or the proof that there is no schedule).
+1. A fallback order within the memory (or the proof that there is no schedule), list schedules, bounds.
 2. Safe list schedules: rankings between the longest chain and the fallback order, each with several reaches
-   of the fallback order; on trees also MemBooking, in two activation orders.
-3. Large-neighbourhood search in windows of time from the best of these.
+   of the fallback order.
+3. On trees: MemBooking, from several activation orders, and a search over its two sequences.
+4. Large-neighbourhood search in windows of time from the best of these, by annealing.
 """
 
 from __future__ import annotations
@@ -15,8 +16,6 @@ import numpy as np
 from ..models.errors import UsageError
 from ..models.makespan import Makespan, Starts
 from .algorithms.makespan.priorities import MIXES, PRIORITIES, mixed, ranks
-from .algorithms.makespan.trees.booking import booking_schedule
-from .algorithms.makespan.trees.list_schedules import deepest_first, inner_first
 from .algorithms.makespan.trees.task_tree import task_tree
 from .algorithms.makespan.windows import improve_by_windows
 from .context import Context, Outcome
@@ -25,11 +24,14 @@ from .makespan_list import Started, begin
 REACHES = (4, 6, 8, 12, 16, 24, 32, 64, 128, 256, 512)
 """Places of the fallback order that may be looked at; and all."""
 
-STAGNATION = 20_000
-"""Windows without a faster schedule, after which the search ends."""
+STAGNATION = 200_000
+"""Windows, or moves of MemBooking, without a faster schedule, after which the search ends."""
 
-FIRST = 0.2
+FIRST = 0.1
 """Part of the time for list schedules."""
+
+BOOKED = 0.3
+"""Part of the time left for the search over MemBooking."""
 
 
 def solve_lns(problem: Makespan, context: Context) -> Outcome:
@@ -49,21 +51,23 @@ def solve_lns(problem: Makespan, context: Context) -> Outcome:
 def improve_large(
     problem: Makespan, context: Context, started: Started, *, windows: int = STAGNATION
 ) -> None:
-    """Offer list schedules, then search in windows, until the time is up or `windows` brought nothing."""
-    from .algorithms.makespan.list_kernel import schedule
+    """Offer list schedules, on trees search MemBooking, then search in windows, until the time is up.
 
+    Or until `windows` brought nothing.
+    """
     enough = context.elapsed() + FIRST * context.remaining()
     for starts in first_schedules(problem, context, started):
         context.offer(starts)
         if context.closed or context.elapsed() >= enough:
             break
+    if not (context.closed or context.expired):
+        _search_booking(problem, context, started, moves=windows)
     if context.closed or context.expired:
         return
     context.progress("windows of time")
     improve_by_windows(
         started.shop,
         np.array(context.answer, dtype=np.int64),
-        decode=schedule,
         seed=context.seed,
         offer=lambda starts: context.offer(tuple(starts.tolist())),
         stop=lambda: context.closed or context.expired,
@@ -77,7 +81,6 @@ def first_schedules(problem: Makespan, context: Context, started: Started) -> It
 
     data, fallback = started.data, np.array(started.order, dtype=np.int64)
     context.progress("list schedules")
-    yield from _booked(problem, started)
     rankings = [ranks(name, problem, data, started.order) for name in PRIORITIES]
     rankings += [mixed(weight, data, started.order) for weight in MIXES]
     for reach in (data.n, *REACHES):
@@ -89,16 +92,23 @@ def first_schedules(problem: Makespan, context: Context, started: Started) -> It
             yield tuple(schedule(shop, fallback, rank).tolist())
 
 
-def _booked(problem: Makespan, started: Started) -> Iterator[Starts]:
-    """Yield the schedules of MemBooking, if the graph is a tree."""
+def _search_booking(problem: Makespan, context: Context, started: Started, *, moves: int) -> None:
+    """Search over the sequences of MemBooking for a part of the time, if the graph is a tree."""
     try:
         tree = task_tree(problem, "mem-booking")
     except UsageError:
         return
-    memory = sum(tree.needed) if problem.memory is None else problem.memory
-    activations = [started.order]
-    if tree.peak[tree.root] <= memory:
-        activations.append(tree.post_order())
-    for activation in activations:
-        for keys in (deepest_first(tree), inner_first(tree)):
-            yield booking_schedule(tree, problem.count, memory, activation, keys)
+    from .algorithms.makespan.trees.booking_search import activation_orders, improve_by_booking
+
+    until = context.elapsed() + BOOKED * context.remaining()
+    context.progress("MemBooking")
+    improve_by_booking(
+        tree,
+        problem.count,
+        sum(tree.needed) if problem.memory is None else problem.memory,
+        [started.order, *activation_orders(problem, context, tree)],
+        seed=context.seed,
+        offer=lambda starts: context.offer(tuple(starts.tolist())),
+        stop=lambda: context.closed or context.elapsed() >= until,
+        moves=moves,
+    )

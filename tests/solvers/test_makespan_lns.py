@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -11,8 +10,8 @@ import pytest
 import lowtide as lt
 from lowtide.models.errors import UsageError
 from lowtide.solvers.algorithms.makespan.layout import shop_of
-from lowtide.solvers.algorithms.makespan.list_kernel import schedule
-from lowtide.solvers.algorithms.makespan.windows import Rows, cut, improve_by_windows, reschedule
+from lowtide.solvers.algorithms.makespan.list_kernel import anneal, cut, reschedule, schedule
+from lowtide.solvers.algorithms.makespan.windows import improve_by_windows
 from tests.makespan_problems import problem_of_identical
 from tests.oracles.brute_makespan import fastest_schedule, live_bytes
 from tests.strategies import random_graph
@@ -41,25 +40,25 @@ def test_windows_start_with_the_bytes_that_are_live_and_leave_valid_schedules() 
         order = np.argsort(starts, kind="stable")
         first = rng.randrange(len(order))
         last = rng.randint(first + 1, len(order))
-        window = cut(Rows.of(shop), starts, order, first, last)
-        if window is None:
+        fits, part, ops, running, begin, latest, _ = cut(shop, starts, order, first, last)
+        if not fits:
             left += 1
             continue
         began = frozenset(order[:first].tolist())
-        ended = frozenset(i for i in began if starts[i] + problem.durations[i] <= window.begin)
-        assert window.shop.numbers[2] == live_bytes(problem.graph, began, ended), f"seed {seed}"
-        window = replace(window, cost=(10**9, 0))  # anything is better
-        found = reschedule(window, schedule, rng)
-        assert found is not None
-        gain, new = found
+        ended = frozenset(i for i in began if starts[i] + problem.durations[i] <= begin)
+        assert part.numbers[2] == live_bytes(problem.graph, began, ended), f"seed {seed}"
+        assert sorted(ops.tolist()) == sorted({*order[:last].tolist()} - ended)
+        moves = 60 if seed % 3 else 2
+        late, new = reschedule(part, running, latest, 10**9, 0, moves)  # anything is good enough
+        assert late == (new + part.duration - latest).max()
         after = starts.copy()
-        after[window.ops[window.running :]] = window.begin + new[window.running :]
-        after[order[last:]] -= gain
+        after[ops[running:]] = begin + new[running:]
+        after[order[last:]] += late
         violations = problem.judge(tuple(after.tolist())).violations
         assert not violations, f"seed {seed}: {violations[0].message}"
-        end = problem.evaluate(tuple(starts.tolist())) - gain
+        end = problem.evaluate(tuple(starts.tolist())) + late
         assert problem.evaluate(tuple(after.tolist())) <= end
-        moved += gain > 0
+        moved += late < 0
     assert moved >= 20
     assert left <= 30
 
@@ -75,12 +74,40 @@ def test_search_only_offers_faster_schedules_and_ends_with_the_last() -> None:
             seen.append(problem.evaluate(tuple(new.tolist())))
 
         best = improve_by_windows(
-            shop_of(problem), starts, decode=schedule, seed=1, offer=offer, stop=lambda: False, windows=20
+            shop_of(problem), starts, seed=1, offer=offer, stop=lambda: False, windows=20
         )
         assert seen == sorted(seen, reverse=True)
         assert problem.evaluate(tuple(best.tolist())) == seen[-1]
         improved += len(seen) > 1
     assert improved >= 10
+
+
+def test_annealing_that_accepts_delays_keeps_schedules_valid_and_in_order() -> None:
+    """At a temperature of many times the durations."""
+    delayed = 0
+    for seed in range(400, 440):
+        problem, starts, _ = scheduled(seed)
+        order = np.argsort(starts, kind="stable")
+        before = problem.evaluate(tuple(starts.tolist()))
+        made = anneal(shop_of(problem), starts, order, np.full(30, 5), 2, 60.0, seed)
+        assert not problem.judge(tuple(starts.tolist())).violations
+        assert made == problem.evaluate(tuple(starts.tolist()))
+        assert starts[order].tolist() == sorted(starts.tolist())
+        delayed += made > before
+    assert delayed >= 3
+
+
+def test_window_compiled_is_window_in_plain_python() -> None:
+    for seed in range(60, 70):
+        problem, starts, rng = scheduled(seed)
+        order = np.argsort(starts, kind="stable")
+        first = rng.randrange(len(order))
+        last = rng.randint(first + 1, len(order))
+        compiled = cut(shop_of(problem), starts, order, first, last)
+        plain = cut.py_func(shop_of(problem), starts, order, first, last)
+        assert [np.asarray(x).tolist() for x in compiled[2:]] == [np.asarray(x).tolist() for x in plain[2:]]
+        for a, b in zip(compiled[1], plain[1], strict=True):
+            assert a.tolist() == b.tolist()
 
 
 def test_never_below_exhaustive_search() -> None:

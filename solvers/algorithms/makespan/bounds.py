@@ -138,7 +138,7 @@ def _effort(data: MakespanData, weight: Mapping[int, int]) -> tuple[list[int], i
 
 def memory_area(problem: Makespan, data: MakespanData) -> int | None:
     """Return the memory-area bound in ticks; None if nothing but what is kept throughout fits at all."""
-    from .list_kernel import chain_lengths
+    from .chain_kernel import chain_lengths
 
     size = data.bytes
     duration = np.array(data.duration, dtype=np.int64)
