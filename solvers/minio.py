@@ -1,23 +1,29 @@
 """Methods of `minio` that evict by a rule, in a given order; and what all methods of it begin with.
 
-Option ``order``: ``postorder-io`` (default), ``postorder``, ``liu`` or ``reference``, see
-`lowtide.solvers.algorithms.minio.orders`.
+Option ``order``: ``postorder-io`` (default), ``postorder``, ``liu``, ``rec-expand``, ``full-rec-expand`` or
+``reference``, see `lowtide.solvers.algorithms.minio.orders`.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from ..formulations.minio_data import MinIOData
 from ..models.errors import UsageError
 from ..models.memory import sequential_memory
 from ..models.minio import MinIO
 from .algorithms.makespan.trees.task_tree import task_tree
-from .algorithms.minio.bounds import least_sum, subtree_bounds
+from .algorithms.minio.bounds import least_sum, packed_cuts, subtree_bounds
 from .algorithms.minio.evictions import evict
 from .algorithms.minio.orders import ORDERS
+from .algorithms.minio.waiting import Cut
 from .context import Context, Outcome
 
 BOUND = "least peaks of subtrees"
 """The kind of the bound."""
+
+LARGEST_PACKED = 10_000
+"""Nodes up to which cuts of subtrees are packed."""
 
 
 def tree_data(problem: MinIO, method: str) -> MinIOData:
@@ -46,12 +52,22 @@ def tree_data(problem: MinIO, method: str) -> MinIOData:
     )
 
 
-def begin(problem: MinIO, context: Context, method: str) -> tuple[MinIOData, list[int]]:
-    """Return the numbers and the bounds of subtrees, after raising the bound."""
+class Begun(NamedTuple):
+    """The numbers of a tree, a bound for the files of each subtree in bytes, and the cuts that prove it."""
+
+    data: MinIOData
+    bounds: list[int]
+    cuts: list[Cut]
+
+
+def begin(problem: MinIO, context: Context, method: str) -> Begun:
+    """Return what all methods begin with, after raising the bound."""
     data = tree_data(problem, method)
-    bounds = subtree_bounds(problem.graph, data)
+    bounds, cuts = subtree_bounds(problem.graph, data), list[Cut]()
+    if bounds[-1] and data.n <= LARGEST_PACKED:
+        bounds, cuts = packed_cuts(data)
     context.raise_bound(least_sum(data.size, bounds[-1]) if problem.whole else bounds[-1], kind=BOUND)
-    return data, bounds
+    return Begun(data, bounds, cuts)
 
 
 def order_of(problem: MinIO, data: MinIOData, context: Context) -> tuple[int, ...]:
@@ -69,7 +85,7 @@ def order_of(problem: MinIO, data: MinIOData, context: Context) -> tuple[int, ..
 
 
 def _by_rule(problem: MinIO, context: Context, rule: str) -> Outcome:
-    data, _ = begin(problem, context, rule)
+    data = begin(problem, context, rule).data
     context.offer(evict(data, order_of(problem, data, context), rule))
     return Outcome()
 
@@ -113,8 +129,35 @@ def solve_best_k(problem: MinIO, context: Context) -> Outcome:
     return _by_rule(problem, context, "best-k")
 
 
+def _by_order(problem: MinIO, context: Context, method: str, order: str) -> Outcome:
+    data = begin(problem, context, method).data
+    context.offer(evict(data, ORDERS[order](problem.graph, data)))
+    return Outcome()
+
+
 def solve_postorder(problem: MinIO, context: Context) -> Outcome:
     """Take the best post-order for I/O, evict furthest in the future."""
-    data, _ = begin(problem, context, "postorder")
-    context.offer(evict(data, ORDERS["postorder-io"](problem.graph, data)))
-    return Outcome()
+    return _by_order(problem, context, "postorder", "postorder-io")
+
+
+def solve_opt_min_mem(problem: MinIO, context: Context) -> Outcome:
+    """Take Liu's order, of the least peak, evict furthest in the future."""
+    return _by_order(problem, context, "opt-min-mem", "liu")
+
+
+def solve_rec_expand(problem: MinIO, context: Context) -> Outcome:
+    """Take the order of at most two expansions for each node, evict furthest in the future."""
+    return _by_order(problem, context, "rec-expand", "rec-expand")
+
+
+def solve_full_rec_expand(problem: MinIO, context: Context) -> Outcome:
+    """Take the order of all expansions, evict furthest in the future.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> problem = lt.MinIO(lt.load("gen:intree?n=100&arity=2&largest=100&seed=1"), memory=230)
+    >>> [lt.solve(problem, name).objective for name in ("postorder", "opt-min-mem", "full-rec-expand")]
+    [239, 220, 195]
+    """
+    return _by_order(problem, context, "full-rec-expand", "full-rec-expand")

@@ -1,4 +1,4 @@
-"""Methods of `minio` that solve a model: `milp` for a given order, `cpsat` for all, and `auto`."""
+"""Methods of `minio` that solve a model: `milp` for an order, `cpsat` and `benders` for all, and `auto`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from .context import Context, Outcome
 from .engines import cpsat, highs
 from .engines.memory import refuse_if_too_large
 from .minio import begin, order_of
+from .minio_decomposition import solve_by_cuts
 
 BYTES_PER_TERM = 1500
 
-LARGEST = 200
-"""Nodes up to which `auto` takes CP-SAT: beyond, it rarely improves on the rules."""
+LARGEST = 5000
+"""Nodes up to which `auto` takes cuts."""
 
 
 def solve_milp(problem: MinIO, context: Context) -> Outcome:
@@ -35,7 +36,7 @@ def solve_milp(problem: MinIO, context: Context) -> Outcome:
     8
     """
     highs.check_options(context.options, ("order",))
-    data, _ = begin(problem, context, "milp")
+    data = begin(problem, context, "milp").data
     order = order_of(problem, data, context)
     some = minio_order.demands(data, order)
     if not some:
@@ -79,13 +80,29 @@ def solve_joint(problem: MinIO, context: Context) -> Outcome:
     <Status.OPTIMAL: 'optimal'>
     """
     cpsat.check_options(context.options)
-    data, bounds = begin(problem, context, "cpsat")
+    data, bounds, _ = begin(problem, context, "cpsat")
     best = offer_rules(problem, data, context)
     return Outcome() if context.closed else _solve_cpsat(data, bounds, context, best)
 
 
+def solve_benders(problem: MinIO, context: Context) -> Outcome:
+    """Solve for what to write under cuts, which Liu's algorithm finds, after all orders with all rules.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> problem = lt.MinIO(lt.load("gen:intree?n=60&arity=2&largest=100&seed=1"), memory=250)
+    >>> lt.solve(problem, "benders", threads=1).status
+    <Status.OPTIMAL: 'optimal'>
+    """
+    cpsat.check_options(context.options)
+    data, _, cuts = begin(problem, context, "benders")
+    offer_rules(problem, data, context)
+    return Outcome() if context.closed else solve_by_cuts(problem, data, cuts, context)
+
+
 def solve_auto(problem: MinIO, context: Context) -> Outcome:
-    """Take every order with every rule; if that leaves a gap and the tree is small, CP-SAT.
+    """Take every order with every rule; if that leaves a gap and the tree is not too large, cuts.
 
     Examples
     --------
@@ -93,17 +110,17 @@ def solve_auto(problem: MinIO, context: Context) -> Outcome:
     >>> lt.solve(lt.MinIO(lt.load("catalogue:harpoon"), memory=14)).status
     <Status.OPTIMAL: 'optimal'>
     """
-    data, bounds = begin(problem, context, "auto")
-    best = offer_rules(problem, data, context)
+    data, _, cuts = begin(problem, context, "auto")
+    offer_rules(problem, data, context)
     if context.closed or data.n > LARGEST or context.expired:
         return Outcome(reason="time" if context.expired and not context.closed else None)
-    return _solve_cpsat(data, bounds, context, best)
+    return solve_by_cuts(problem, data, cuts, context)
 
 
 def offer_rules(problem: MinIO, data: MinIOData, context: Context) -> Traversal:
-    """Offer every order with every rule, of divisible files the one that is best; return the best one."""
+    """Offer every order, the best in general first, with every rule that is not beaten; return the best."""
     best: tuple[int, Traversal] | None = None
-    for name in ORDERS:
+    for name in reversed(ORDERS):
         order = ORDERS[name](problem.graph, data)
         for rule in RULES if problem.whole else ("furthest",):
             traversal = evict(data, order, rule)

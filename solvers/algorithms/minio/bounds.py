@@ -10,6 +10,11 @@ only took memory. Without I/O their order needs at least :math:`L_i` at some nod
 least :math:`L_i - M` bytes of files that wait there are in the storage, and have been written. The files
 between nodes of the subtrees of two children are different ones, so their bytes add up.
 
+*Packed.* That is a packing of cuts (`waiting`) in which s is f on some disjoint subtrees, 0 elsewhere. In
+general, node by node, children first: the cuts of the children's subtrees leave sizes r of the files; while
+:math:`L_i(r) > M` a cut with the excess as its gain takes the least it can from r. If :math:`L_i - M` is
+more than all of these gains, they are given up, and the node begins with r = f.
+
 *Whole files.* The bytes written of a subtree are the sum of the sizes of some of its files; the bound of the
 whole tree is rounded up to the next sum of sizes, and to the next multiple of their common divisor where the
 sums are too many.
@@ -25,6 +30,7 @@ from ....models.graph import Graph
 from ..peak.series_parallel.additive import op_block
 from ..peak.series_parallel.blocks import Blocks, height_of, in_parallel, in_series
 from ..peak.trees.walks import tree_space
+from .waiting import Cut, WaitingTree, below, disjoint_cuts
 
 LARGEST_SUM = 10**6
 """Units of the sum of all sizes, up to which sums are enumerated."""
@@ -52,6 +58,38 @@ def subtree_bounds(graph: Graph, data: MinIOData) -> list[int]:
             bounds[above] += bounds[i]
             parts.setdefault(above, []).append(whole)
     return bounds
+
+
+def packed_cuts(data: MinIOData) -> tuple[list[int], list[Cut]]:
+    """Return the bound of each node by packed cuts, in bytes, and the cuts of the last one, the root.
+
+    Examples
+    --------
+    >>> from lowtide import MinIO, load
+    >>> from lowtide.solvers.minio import tree_data
+    >>> problem = MinIO(load("gen:intree?n=100&arity=2&largest=100&seed=1"), memory=230)
+    >>> data = tree_data(problem, "furthest")
+    >>> subtree_bounds(problem.graph, data)[-1], packed_cuts(data)[0][-1]
+    (82, 133)
+    """
+    memory = data.memory // data.unit * data.unit
+    full, rest = WaitingTree(data), WaitingTree(data)
+    bounds: list[int] = []
+    cuts: list[list[Cut]] = []
+
+    def largest_first(nodes: list[int]) -> None:
+        nodes.sort(key=lambda v: (-rest.waiting[v], v))
+
+    for i, children in enumerate(data.children):
+        rest.refresh(i)
+        own = [cut for c in children for cut in cuts[c]]
+        own += disjoint_cuts(rest, i, memory, largest_first)
+        if full.peak(i) - memory > sum(cut.gain for cut in own):
+            rest.resize({v: data.out[v] for v in below(data, children)}, i)
+            own = disjoint_cuts(rest, i, memory, largest_first)
+        cuts.append(own)
+        bounds.append(sum(cut.gain for cut in own))
+    return bounds, cuts[-1]
 
 
 def least_sum(sizes: tuple[int, ...], least: int) -> int:

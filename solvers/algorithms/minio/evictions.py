@@ -93,8 +93,10 @@ RULES: dict[str, Rule] = {
 """By name of the method."""
 
 
-def evict(data: MinIOData, order: Sequence[int], rule: str = "furthest") -> Traversal:
-    """Return a traversal of a tree in an order, with what a rule evicts.
+def evict(
+    data: MinIOData, order: Sequence[int], rule: str = "furthest", *, sizes: Sequence[int] | None = None
+) -> Traversal:
+    """Return a traversal of a tree or subtree in an order, with what a rule evicts.
 
     Parameters
     ----------
@@ -104,6 +106,8 @@ def evict(data: MinIOData, order: Sequence[int], rule: str = "furthest") -> Trav
         Of the nodes, children before parents.
     rule
         A name in `RULES`.
+    sizes
+        What waits of each file, in bytes; all of it by default.
 
     Examples
     --------
@@ -120,7 +124,7 @@ def evict(data: MinIOData, order: Sequence[int], rule: str = "furthest") -> Trav
     for step, v in enumerate(order):
         place[v] = step
     waiting: list[tuple[int, int]] = []  # (place of the reader, -file): the furthest comes last
-    left = list(data.size)
+    left = list(data.size if sizes is None else sizes)
     held = 0
     evictions = []
     for step, v in enumerate(order):
@@ -143,8 +147,9 @@ def evict(data: MinIOData, order: Sequence[int], rule: str = "furthest") -> Trav
             for j in sorted(chosen, reverse=True):
                 if not left[-waiting[-1 - j][1]]:
                     del waiting[-1 - j]
-        if data.parent[v] >= 0:
+        if v != order[-1]:
             for k in data.files_of[v]:
-                insort(waiting, (place[data.parent[v]], -k))
-                held += left[k]
+                if left[k]:
+                    insort(waiting, (place[data.parent[v]], -k))
+                    held += left[k]
     return Traversal(tuple(order), tuple(evictions))

@@ -1,4 +1,7 @@
-r"""Orders of a tree for I/O: those with the least memory, and the best post-order for I/O.
+r"""Orders of a tree for I/O: those with the least memory, the best post-order for I/O, and expansion's.
+
+*Expansion.* `rec-expand` and `full-rec-expand`: see `lowtide.solvers.algorithms.minio.expansion`. `liu` with
+`furthest` is the OptMinMem of its authors, `postorder-io` with `furthest` their PostOrderMinIO.
 
 *Post-order for I/O.* Let :math:`P_i` be the memory of the subtree of node i in the post-order, as in
 `lowtide.solvers.algorithms.peak.trees.postorder`. Where it exceeds M, the subtree fills the memory and spills
@@ -24,6 +27,7 @@ from ..peak.series_parallel.blocks import ops_of
 from ..peak.trees.liu import tree_blocks
 from ..peak.trees.postorder import best_post_order
 from ..peak.trees.walks import tree_space
+from .expansion import FEW, expanded_order
 
 Order = tuple[int, ...]
 
@@ -50,11 +54,23 @@ def postorder_for_io(graph: Graph, data: MinIOData) -> Order:
     return io_post_order(data)[0]
 
 
+def rec_expand(graph: Graph, data: MinIOData) -> Order:
+    """Return the order of at most two expansions for each node."""
+    return expanded_order(data, most=FEW)
+
+
+def full_rec_expand(graph: Graph, data: MinIOData) -> Order:
+    """Return the order of all expansions."""
+    return expanded_order(data)
+
+
 ORDERS: dict[str, Callable[[Graph, MinIOData], Order]] = {
     "reference": reference,
     "postorder": postorder,
     "liu": liu,
     "postorder-io": postorder_for_io,
+    "rec-expand": rec_expand,
+    "full-rec-expand": full_rec_expand,
 }
 """By name of the option."""
 
