@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
+import networkx as nx
 import pytest
 
 import lowtide as lt
@@ -34,25 +36,59 @@ def problems(seeds: tuple[int, ...], *, single_writer: bool | None = None) -> li
 BATTERY = [*problems((1, 14, 17, 72, 116)), *problems((227, 609, 631), single_writer=False)]
 
 
-def full_disk() -> lt.Recompute:
-    """One large value would go to the disk, if that had room for it; two small ones have to."""
-    sizes = (("a", 5), ("b", 2), ("c", 2))
-    tensors = tuple(lt.Tensor(name=name, nbytes=size, initial=True) for name, size in sizes)
-    ops = (
-        lt.Op(name="begin", reads=(0, 1, 2)),
-        lt.Op(name="large", workspace=5, after=(0,)),
-        lt.Op(name="one", reads=(0, 1), after=(1,)),
-        lt.Op(name="two", reads=(0, 2), after=(1,)),
+def with_little_room(
+    sizes: tuple[int, ...], ops: tuple[lt.Op, ...], memory: int, disk: int | None = None, finals: int = 0
+) -> lt.Recompute:
+    """Initial tensors of so many bytes, of which the first few are final; runs one after another."""
+    made = {t for op in ops for t in op.writes if t not in op.reads}
+    tensors = tuple(
+        lt.Tensor(name=f"t{k}", nbytes=size, initial=k not in made, final=k < finals)
+        for k, size in enumerate(sizes)
     )
+    one_by_one = tuple(replace(op, after=(i - 1,) if i else ()) for i, op in enumerate(ops))
     machine = lt.Machine(
-        tiers=(lt.Tier(name="memory"), lt.Tier(name="disk", capacity=4)),
+        tiers=(lt.Tier(name="memory"), lt.Tier(name="disk", capacity=disk)),
         processors=(lt.Processor(name="p", tiers=(lt.Access(tier="memory"),)),),
         channels=(
             lt.Channel(src="memory", dst="disk", bytes_per_s=10**9, latency_ns=10),
             lt.Channel(src="disk", dst="memory", bytes_per_s=10**9),
         ),
     )
-    return lt.Recompute(lt.Graph(name="full disk", tensors=tensors, ops=ops), memory=10, machine=machine)
+    return lt.Recompute(
+        lt.Graph(name="little room", tensors=tensors, ops=one_by_one), memory=memory, machine=machine
+    )
+
+
+def full_disk() -> lt.Recompute:
+    """One large value would go to the disk, if that had room for it; two small ones have to."""
+    ops = (
+        lt.Op(name="begin", reads=(0, 1, 2)),
+        lt.Op(name="large", workspace=5),
+        lt.Op(name="one", reads=(0, 1)),
+        lt.Op(name="two", reads=(0, 2)),
+    )
+    return with_little_room((5, 2, 2), ops, 10, disk=4)
+
+
+def crowded() -> lt.Recompute:
+    """What comes back takes room while it is read, which another value has to leave."""
+    ops = (
+        lt.Op(name="begin", reads=(0, 1)),
+        lt.Op(name="large", workspace=6),
+        lt.Op(name="reads", reads=(0,), writes=(2,)),
+        lt.Op(name="end", reads=(1, 2)),
+    )
+    return with_little_room((4, 2, 4), ops, 9)
+
+
+def updated() -> lt.Recompute:
+    """What comes back and is written in place takes its bytes once."""
+    ops = (
+        lt.Op(name="begin", reads=(0,)),
+        lt.Op(name="large", workspace=6),
+        lt.Op(name="update", reads=(0,), writes=(0,)),
+    )
+    return with_little_room((4,), ops, 7, finals=1)
 
 
 def in_stages(problem: lt.Recompute, *, free: bool, without: str | None = None) -> bool:
@@ -123,12 +159,12 @@ def test_leaving_out_cuts_changes_no_optimum(family: str) -> None:
 
 
 def paged_battery() -> list[lt.Recompute]:
-    chains = [chain_with_disk(seed) for seed in (5, 18)]
-    return [full_disk(), *(problem for problem in chains if problem is not None)]
+    chains = [chain_with_disk(seed) for seed in (5, 18, 38)]
+    return [full_disk(), crowded(), updated(), *(problem for problem in chains if problem is not None)]
 
 
 def test_complete_models_with_paging_have_the_optima() -> None:
-    assert [with_paging(problem) for problem in paged_battery()] == [True] * 3
+    assert [with_paging(problem) for problem in paged_battery()] == [True] * 6
 
 
 @pytest.mark.parametrize("family", PAGED)
@@ -144,6 +180,36 @@ def test_leaving_out_rows_of_moments_weakens_a_bound(family: str) -> None:
         assert complete is None or (rest is not None and rest <= complete)
         weaker += rest != complete
     assert weaker > 0
+
+
+def test_what_is_computed_again_need_not_be_there_all_through() -> None:
+    """The first value is there as the second op starts, and at the end, but not while the third one runs."""
+    tensors = tuple(lt.Tensor(name=f"t{k}", nbytes=size, final=k != 1) for k, size in enumerate((5, 1, 1)))
+    ops = (
+        lt.Op(name="a", writes=(0,)),
+        lt.Op(name="b", reads=(0,), writes=(1,)),
+        lt.Op(name="c", reads=(1,), writes=(2,), workspace=8),
+    )
+    problem = lt.Recompute(lt.Graph(name="again", tensors=tensors, ops=ops), memory=10)
+    built = recompute_moments.build(recompute_data(problem), [1])
+    assert built is not None
+    best = fastest_recomputation(problem.graph, problem.machine)
+    assert milp(problem, built.model, lambda value: None).bound == best == 4
+
+
+def test_moments_are_on_a_longest_path() -> None:
+    for problem in BATTERY:
+        data = recompute_data(problem)
+        path = recompute_moments.longest_path(data)
+        assert all(data.ancestors[later] >> earlier & 1 for earlier, later in pairwise(path))
+        steps = nx.DiGraph([(j, i) for i in range(data.n) for j in (*data.inputs[i], *data.after[i])])
+        assert len(path) == max(1, nx.dag_longest_path_length(steps) + 1)
+
+
+def test_models_are_not_built_after_the_time() -> None:
+    data = recompute_data(BATTERY[0])
+    assert recompute_moments.build(data, [0], expired=lambda: True) is None
+    assert recompute_stages.build(data, expired=lambda: True) is None
 
 
 @pytest.mark.parametrize("problem", [BATTERY[0], BATTERY[1]], ids=["one", "two"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
+from typing import TypeVar
 
 import pytest
 
@@ -13,6 +14,8 @@ from lowtide.models.graph import KINDS
 from lowtide.models.plan import Copy, Free, Plan, Run
 from lowtide.models.verdict import Verification
 from tests.oracles.brute_recompute import fastest_recomputation
+
+T = TypeVar("T")
 
 DISK = lt.Machine(
     tiers=(lt.Tier(name="memory"), lt.Tier(name="disk")),
@@ -58,7 +61,7 @@ def kinds(problem: lt.Recompute, plan: Plan) -> set[str]:
     return {v.kind for v in judged(problem, plan).violations}
 
 
-def each(items: tuple[object, ...]) -> Iterator[tuple[int, tuple[object, ...]]]:
+def each(items: tuple[T, ...]) -> Iterator[tuple[int, tuple[T, ...]]]:
     """Yield the place of each item, and the items without it."""
     for k in range(len(items)):
         yield k, items[:k] + items[k + 1 :]

@@ -257,6 +257,14 @@ def test_synchronization_reduces_larger_graphs_to_one_arc() -> None:
         assert Peak(graph).read(order) == tuple(order)
 
 
+def test_moved_arcs_that_join_leave_orders_of_least_peak() -> None:
+    """Graphs where only the moves as stated, of arcs that join as of those that part, have the least peak."""
+    for seed in (5, 20, 22, 33, 37, 43, 58):
+        graph = lt.load(f"gen:layered?layers=3&width=3&degree=2&seed={seed}&data=edge")
+        order = Peak(graph).read(ops_of(synchronized_blocks(state_space(graph), range(9))))
+        assert Peak(graph).evaluate(order) == least_peak(graph), seed
+
+
 def test_division_never_raises_the_peak() -> None:
     better = 0
     for seed in range(60):

@@ -18,6 +18,7 @@ from lowtide.formulations.recompute_data import RecomputeData, fits, levels, rec
 from lowtide.formulations.recompute_stages_hint import set_values
 from lowtide.models.errors import UsageError
 from lowtide.solvers.algorithms.recompute.graph_eviction import RULES, evicting, pruned
+from lowtide.solvers.algorithms.recompute.graph_rounding import rounded
 from lowtide.solvers.algorithms.recompute.graph_segments import (
     ARTICULATION,
     LINEARIZED,
@@ -110,6 +111,48 @@ def test_models_find_what_exhaustive_searches_find_on_two_hundred_graphs() -> No
     while count < 200:
         count += check(seed)[0]
         seed += 1
+
+
+def test_rounding_of_what_a_fastest_schedule_keeps_is_that_schedule() -> None:
+    looked = 0
+    for seed in range(40):
+        problem = tight_problem(seed)
+        if problem is None:
+            continue
+        data = recompute_data(problem)
+        built = recompute_stages.build(data)
+        assert built is not None
+        found: list[tuple[float, list[int]]] = []
+
+        def look(
+            value: Any, built: Any = built, data: RecomputeData = data, found: list[Any] = found
+        ) -> list[int]:
+            kept = recompute_stages.kept_shares(built, value)
+            found.append((recompute_stages.objective(built, value), rounded(data, kept, (0.5).__lt__)))
+            return recompute_stages.decode(built, value)
+
+        best = milp(problem, built.model, look).incumbent
+        if best is not None:
+            ticks, runs = found[-1]
+            assert fits(data, runs)
+            assert data.ns(round(ticks)) == data.ns(time_of(data, runs)) == best
+            looked += 1
+    assert looked >= 7
+
+
+def test_auto_claims_what_exhaustive_search_confirms() -> None:
+    proved = 0
+    for seed in (1, 2, 3, 5, 13, 14, 17, 25):
+        problem = tight_problem(seed)
+        assert problem is not None
+        best = fastest_recomputation(problem.graph, problem.machine)
+        result = lt.solve(problem, time_limit=None, threads=1)
+        assert result.status in ("optimal", "feasible", "infeasible", "unknown"), result.detail
+        assert result.objective is None or (best is not None and best <= result.objective)
+        assert result.bound is None or best is None or result.bound <= best
+        assert best is None or result.status != "infeasible"
+        proved += result.status in ("optimal", "infeasible")
+    assert proved >= 3
 
 
 def test_levels_are_those_of_the_verifier() -> None:
