@@ -3,9 +3,14 @@
     python results/reproductions/trees.py [--trees FOLDER] [--table]
 
 Writes ``trees.csv`` (a row per tree) and ``trees.md`` beside this script; with ``--table`` the table is made
-again from the committed rows. With ``--trees`` the ``.tree.nf`` files of a folder are a set of their own. The
-committed rows have those of the public repository kulagins/tree-scheduler-refactored, ``data/trees``, with up
-to 30,000 nodes; it has no licence for them, so they are not bundled. All orders of `liu` and `postorder` are
+again from the committed rows. With ``--trees`` the ``dump.*.tree.nf`` files of a folder, of at most 47,000
+nodes, are two more sets. The committed rows have those of a public repository without a licence for them, so
+they are not bundled; this gets them:
+
+    git clone https://github.com/kulagins/tree-scheduler-refactored
+    python results/reproductions/trees.py --trees tree-scheduler-refactored/data/trees
+
+Without ``--trees`` the two sets are left out, and the table says so. All orders of `liu` and `postorder` are
 verified; `minmem` must agree with `liu` on every tree.
 """
 
@@ -40,6 +45,10 @@ RANDOM = tuple(
     for seed in range(5)
 )
 DRAWS = 3
+REPOSITORY = "kulagins/tree-scheduler-refactored"
+LARGEST_FILE = 47_000
+"""Nodes of files up to which a tree takes under 5 s of CPU with all orders verified."""
+
 HARPOONS = tuple((levels, branches) for levels in (1, 2, 3, 4) for branches in (2, 3, 5))
 HARPOON_BYTES, HARPOON_EPS = 900, 1
 LARGE_TREES = (
@@ -75,8 +84,11 @@ def rows(folder: Path | None) -> Iterator[Row]:
         yield compared("assembly", spec, graph)
         for draw in range(DRAWS):
             yield compared("assembly, random weights", f"{spec} draw {draw}", reweighted(graph, draw))
-    for path in sorted(folder.glob("*.tree.nf")) if folder else ():
+    for path in sorted(folder.glob("dump.*.tree.nf")) if folder else ():
         graph = load(path)
+        if len(graph.ops) > LARGEST_FILE:
+            print(f"{path.name}: left out, {len(graph.ops):,} nodes", file=sys.stderr, flush=True)
+            continue
         yield compared("files", path.name, graph)
         yield compared("files, random weights", f"{path.name} draw 0", reweighted(graph, 0))
     for spec in RANDOM:
@@ -185,8 +197,8 @@ def markdown(table: list[Row]) -> str:
     lines += [
         "",
         "Set-up: assembly trees of 2D and 3D grids under nested dissection (`gen:assembly`: "
-        f"{', '.join(GRIDS)}; leaves of 1 and 8 points; both stencils); public files of the repository "
-        "kulagins/tree-scheduler-refactored with up to 30,000 nodes; random weights: outputs of 1 to N, "
+        f"{', '.join(GRIDS)}; leaves of 1 and 8 points; both stencils); {_files(table)}; "
+        "random weights: outputs of 1 to N, "
         "workspaces of 1 to N/500 bytes, N nodes, uniform; random trees: `gen:intree`, at most 2 or 8 "
         "children, outputs of 1 to 20 or 1 to 1,000 bytes. Published: M. Jacquelin, L. Marchal, Y. Robert, "
         "B. Uçar, IPDPS 2011, as a course quotes it: assembly trees of the Florida collection under METIS "
@@ -220,6 +232,13 @@ def markdown(table: list[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _files(table: list[Row]) -> str:
+    """Return what there is to say of public files."""
+    if any(row["set"] == "files" for row in table):
+        return f"public files of the repository {REPOSITORY} with up to {LARGEST_FILE:,} nodes"
+    return f"no public files in this run (`--trees`, with `data/trees` of the repository {REPOSITORY})"
+
+
 def _holds(row: Row) -> bool:
     return row["postorder"] == row["closed postorder"] and row["least"] == row["closed least"]
 
@@ -227,11 +246,15 @@ def _holds(row: Row) -> bool:
 def main() -> None:
     """Carry out the experiment, or read its rows, and write the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--trees", type=Path, help="a folder of .tree.nf files")
+    parser.add_argument("--trees", type=Path, help=f"a folder of dump.*.tree.nf files, as in {REPOSITORY}")
     parser.add_argument("--table", action="store_true", help="make the table again from the committed rows")
     args = parser.parse_args()
     path = HERE / "trees.csv"
+    if args.trees is not None and not any(args.trees.glob("dump.*.tree.nf")):
+        parser.error(f"--trees {args.trees}: found no dump.*.tree.nf file, expected some")
     if not args.table:
+        if args.trees is None:
+            print(f"no --trees: public files are left out ({REPOSITORY}, data/trees)", file=sys.stderr)
         with path.open("w", newline="") as file:
             writer = csv.DictWriter(file, COLUMNS, restval="", lineterminator="\n")
             writer.writeheader()

@@ -16,6 +16,15 @@ def test_the_table_is_made_of_the_committed_rows() -> None:
     assert (HERE / "trees.md").read_text() == markdown(rows())
 
 
+def test_the_table_says_whether_public_files_are_in_it() -> None:
+    without = [row for row in rows() if not row["set"].startswith("files")]
+    assert len(without) < len(rows())
+    assert "no public files in this run" in markdown(without)
+    assert "public files" not in markdown(rows()).replace("public files of the repository", "", 1).replace(
+        "assembly trees, public files", "", 1
+    )
+
+
 def test_closed_forms_hold_on_all_twelve_harpoons() -> None:
     found = [row for row in rows() if row["set"] == "harpoon"]
     assert len(found) == len(HARPOONS) == 12

@@ -70,7 +70,7 @@ def packed_cuts(data: MinIOData) -> tuple[list[int], list[Cut]]:
     >>> problem = MinIO(load("gen:intree?n=100&arity=2&largest=100&seed=1"), memory=230)
     >>> data = tree_data(problem, "furthest")
     >>> subtree_bounds(problem.graph, data)[-1], packed_cuts(data)[0][-1]
-    (82, 133)
+    (82, 131)
     """
     memory = data.memory // data.unit * data.unit
     full, rest = WaitingTree(data), WaitingTree(data)
