@@ -7,7 +7,7 @@ parts of this size where it can. The mathematics: `.algorithms.makespan.labels`.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from ..formulations.makespan_data import MakespanData
 from ..models.errors import UsageError
 from ..models.makespan import Makespan
+from .algorithms.makespan.labels.ideals import Known
 from .algorithms.makespan.labels.shape import MOST_OPS, Shape, shape_of
 from .algorithms.makespan.priorities import PRIORITIES
 from .context import Context, Outcome
@@ -23,12 +24,11 @@ from .makespan_list import begin, offer_lists
 
 if TYPE_CHECKING:
     from ..formulations.offsets_data import Integers
-    from .algorithms.makespan.labels.ideals import Ideals
     from .algorithms.makespan.labels.search import Form
     from .algorithms.makespan.labels.together import Prices
 
-MOST_IDEALS = 12_000_000
-"""Of the sets of started ops, also of those that turn out to lead nowhere."""
+MOST_IDEALS = 4_000_000
+"""Sets of started ops that prices are found for; with more, the load's are taken."""
 
 IDEAL_BYTES = 200
 """Memory for one of them, with the steps from it."""
@@ -48,6 +48,12 @@ PASSES: tuple[tuple[Form, int], ...] = (
     ("beam", 4_000_000),
 )
 """What is tried in turn, with its width."""
+
+SAMPLE = 20_000
+"""Width of the samples between them."""
+
+NEAR = 0.05
+"""Samples are drawn for schedules that meet the bound if the incumbent is at most so much above it."""
 
 LABEL_BYTES = 1200
 """Memory per label of the width, with those that it leads to."""
@@ -112,13 +118,15 @@ def set_labels(data: MakespanData, context: Context, seconds: float | None = Non
 
 @dataclass(kw_only=True)
 class _Run:
-    """One search; `detail` says why it ended without a proof."""
+    """One search; `draws` counts samples, `detail` says why it ended without a proof."""
 
     data: MakespanData
     shape: Shape
     context: Context
     until: float
     stop: Integers
+    known: Known = field(default_factory=Known)
+    draws: int = 0
     detail: str = ""
 
     def expired(self) -> bool:
@@ -126,33 +134,44 @@ class _Run:
 
     def go(self) -> None:
         """Ideals, prices, passes."""
-        from .algorithms.makespan.labels.ideals import find_ideals
-
         context = self.context
-        context.progress("sets of started ops")
-        most = MOST_IDEALS
-        if context.memory_limit is not None:
-            most = min(most, context.memory_limit // IDEAL_BYTES)
-        ideals = find_ideals(self.shape, most, self.expired)
-        if ideals is None:
-            self.detail = "" if self.expired() else f"more than {most} sets of started ops"
-            return
-        context.progress(f"{len(ideals.sets)} sets of started ops")
-        prices = self.prices(ideals)
+        prices = self.prices()
         for form, width in PASSES:
+            began = context.elapsed()
             if context.closed or self.expired():
                 return
             if context.memory_limit is not None and width * LABEL_BYTES > context.memory_limit:
                 break
             context.progress(f"labels: {form}, {width} of each size")
-            if self.one_pass(ideals, prices, form, width):
+            if self.one_pass(prices, form, width):
                 return
+            until = 2 * context.elapsed() - began
+            while self.is_near() and context.elapsed() < until and not self.expired():
+                context.progress("labels: samples that would meet the bound")
+                self.draws += 1
+                if self.one_pass(prices, "sample", SAMPLE):
+                    return
         self.detail = "more labels take too much memory"
 
-    def prices(self, ideals: Ideals) -> Prices:
-        """Return vectors of prices; leave their bound."""
+    def is_near(self) -> bool:
+        """Return whether little is left between the bound and the incumbent."""
+        bound = self.context.bound or 0
+        assert self.context.incumbent is not None
+        return self.context.incumbent - bound <= NEAR * bound
+
+    def prices(self) -> Prices:
+        """Return vectors of prices; leave their bound. If there are too many ideals, those of the load."""
+        from .algorithms.makespan.labels.ideals import find_ideals
         from .algorithms.makespan.labels.together import find_prices, find_sets, price_bound, uniform_prices
 
+        self.context.progress("sets of started ops")
+        most = MOST_IDEALS
+        if self.context.memory_limit is not None:
+            most = min(most, self.context.memory_limit // IDEAL_BYTES)
+        ideals = find_ideals(self.shape, most, self.expired, self.known)
+        if ideals is None:
+            return uniform_prices(self.shape)
+        self.context.progress(f"{len(ideals.sets)} sets of started ops")
         sets = find_sets(self.shape, ideals, self.expired)
         if sets is None:
             return uniform_prices(self.shape)
@@ -164,28 +183,31 @@ class _Run:
         self.context.raise_bound(bound, kind="ops that can run together")
         return prices
 
-    def one_pass(self, ideals: Ideals, prices: Prices, form: Form, width: int) -> bool:
+    def one_pass(self, prices: Prices, form: Form, width: int) -> bool:
         """Return whether nothing is faster than the incumbent now."""
         from .algorithms.makespan.labels.search import search
 
         context, tick = self.context, self.data.tick
         assert context.incumbent is not None
+        enough = -(-(context.bound or 0) // tick)
+        below = enough + 1 if form == "sample" else -(-context.incumbent // tick)
         beam = search(
             self.shape,
-            ideals,
+            self.known,
             prices,
-            below=-(-context.incumbent // tick),
-            enough=(context.bound or 0) // tick,
+            below=below,
+            enough=enough,
             width=width,
             form=form,
             stop=self.stop,
             expired=self.expired,
             threads=context.threads,
+            seed=context.seed + self.draws,
         )
         if beam is None:
             return False
         if beam.starts is not None:
             context.offer([s * tick for s in beam.starts])
-        known = context.incumbent
+        known = min(context.incumbent, below * tick)
         context.raise_bound(known if beam.least is None else min(known, beam.least * tick), kind="labels")
         return context.closed

@@ -10,7 +10,13 @@ import pytest
 
 import lowtide as lt
 from lowtide.formulations.makespan_data import MakespanData, makespan_data
-from lowtide.solvers.algorithms.makespan.labels.ideals import Ideals, find_ideals
+from lowtide.solvers.algorithms.makespan.labels.ideals import (
+    Ideals,
+    Known,
+    find_ideals,
+    nothing_started,
+    steps_from,
+)
 from lowtide.solvers.algorithms.makespan.labels.search import Beam, Form, search
 from lowtide.solvers.algorithms.makespan.labels.shape import Shape, shape_of
 from lowtide.solvers.algorithms.makespan.labels.together import (
@@ -46,12 +52,10 @@ def prepared(problem: lt.Makespan) -> tuple[MakespanData, Shape, Ideals]:
     return data, shape, ideals
 
 
-def one_pass(
-    shape: Shape, ideals: Ideals, prices: Prices, below: int, width: int, form: Form = "beam"
-) -> Beam:
+def one_pass(shape: Shape, prices: Prices, below: int, width: int, form: Form = "beam") -> Beam:
     beam = search(
         shape,
-        ideals,
+        Known(),
         prices,
         below=below,
         width=width,
@@ -93,10 +97,10 @@ def test_passes_without_a_limit_find_the_optimum_and_prune_nothing_that_is_neede
         nothing = Prices(0 * prices.rows[:1], prices.ended[:1])
         for some in (nothing, prices):
             for below in (everything, best // data.tick + 1):
-                beam = one_pass(shape, ideals, some, below, 10**6)
+                beam = one_pass(shape, some, below, 10**6)
                 assert makespan_of(beam, shape) == best // data.tick, f"seed {seed}, below {below}"
                 assert beam.least is None
-        assert one_pass(shape, ideals, prices, best // data.tick, 10**6) == Beam(starts=None, least=None)
+        assert one_pass(shape, prices, best // data.tick, 10**6) == Beam(starts=None, least=None)
 
 
 def test_narrow_beams_and_cones_bound_from_below_and_their_schedules_are_valid() -> None:
@@ -106,9 +110,9 @@ def test_narrow_beams_and_cones_bound_from_below_and_their_schedules_are_valid()
         best = fastest_schedule(problem.graph, problem.count, problem.memory)
         if best is None:
             continue
-        data, shape, ideals = prepared(problem)
-        for form in ("beam", "cone"):
-            beam = one_pass(shape, ideals, uniform_prices(shape), 1 + sum(data.duration), 1, form=form)
+        data, shape, _ = prepared(problem)
+        for form in ("beam", "cone", "sample"):
+            beam = one_pass(shape, uniform_prices(shape), 1 + sum(data.duration), 1, form=form)
             assert beam.starts is not None
             judged = problem.judge([s * data.tick for s in beam.starts])
             assert judged.objective is not None
@@ -164,7 +168,7 @@ def test_ideals_are_those_within_the_memory_that_can_be_completed() -> None:
         problem = small_problem(seed, most_ops=5)
         if problem.memory is None:
             continue
-        data, _shape, ideals = prepared(problem)
+        data, shape, ideals = prepared(problem)
         edges = data.bytes.predecessors
 
         def paths(done: frozenset[int], n: int = data.n, edges=edges, problem=problem) -> set[frozenset[int]]:  # type: ignore[no-untyped-def]
@@ -179,6 +183,11 @@ def test_ideals_are_those_within_the_memory_that_can_be_completed() -> None:
 
         expected = {sum(1 << i for i in some) for some in paths(frozenset())}
         assert set(ideals.sets.tolist()) == expected
+        known, (sets, after) = Known(), nothing_started(shape)
+        for _ in range(data.n if expected else 0):
+            level = steps_from(shape, sets, after, known)
+            sets, after = level.sets[level.first[1] :], level.after[level.first[1] :]
+            assert set(sets.tolist()) == {s for s in expected if s.bit_count() == int(sets[0]).bit_count()}
 
 
 def test_relaxed_passes_bound_from_below_and_meet_the_optimum_when_wide() -> None:
@@ -191,10 +200,10 @@ def test_relaxed_passes_bound_from_below_and_meet_the_optimum_when_wide() -> Non
         best = fastest_schedule(problem.graph, problem.count, problem.memory)
         if best is None:
             continue
-        data, shape, ideals = prepared(problem)
+        data, shape, _ = prepared(problem)
         below = 1 + sum(data.duration)
         for width in (1, 3, 10):
-            beam = one_pass(shape, ideals, uniform_prices(shape), below, width, form="relaxed")
+            beam = one_pass(shape, uniform_prices(shape), below, width, form="relaxed")
             if beam.least is not None:
                 assert beam.least * data.tick <= best, f"seed {seed}, width {width}"
                 merged += 1
@@ -242,11 +251,11 @@ def test_label_setting_refuses_what_it_is_not_for() -> None:
 
 def test_threads_and_widths_change_the_time_and_not_the_optimum() -> None:
     graph = lt.load("gen:tasks?shape=layered&n=40&cores=4&seed=0")
-    _, shape, ideals = prepared(lt.Makespan(graph, 4, memory=107))
+    _, shape, _ = prepared(lt.Makespan(graph, 4, memory=107))
     found = [
         search(
             shape,
-            ideals,
+            Known(),
             uniform_prices(shape),
             below=24_000,
             width=width,
@@ -277,9 +286,9 @@ def test_what_dominates_a_label_takes_its_bound_in_relaxed_passes() -> None:
         assert together is not None
         prices = find_prices(shape, together, Context(problem=problem), 10.0)
         everything = 1 + sum(data.duration)
-        best = makespan_of(one_pass(shape, ideals, prices, everything, 10**6), shape)
+        best = makespan_of(one_pass(shape, prices, everything, 10**6), shape)
         assert best is not None
         for width in (1, 4, 20, 50):
             for below in (everything, best + 1):
-                beam = one_pass(shape, ideals, prices, below, width, form="relaxed")
+                beam = one_pass(shape, prices, below, width, form="relaxed")
                 assert beam.least is None or beam.least <= best, f"seed {seed}, width {width}"

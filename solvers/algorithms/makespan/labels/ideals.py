@@ -6,12 +6,20 @@ starts, no more is live while one runs than when it started in the schedule (`..
 a schedule passes through lies on a path of single ops from the empty set to all ops, each of which fits after
 all others of the set have ended. Only such ideals are kept: those reached from the empty set, and from which
 all ops can be reached.
+
+*Dead ends.* Let f(S) be the bytes that are live when the ops of the ideal S have ended. A tensor is live if
+its producer is in S and not all of its readers are, so f is a modular function less a supermodular one:
+submodular. If op i fits after S and :math:`f(S + i) \le f(S)`, it may as well be the next: in any path from S
+to all ops, with i moved to its front, before each other op no more is live than without, since
+:math:`f(T + i) - f(T) \le f(S + i) - f(S) \le 0` for all ideals T that contain S and not i. So a search for a
+path runs such ops first and branches for the others, and remembers the sets it has been to; one that takes
+too many steps leaves open whether there is a path, and the ideal is kept.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -26,7 +34,7 @@ class Ideals:
     Attributes
     ----------
     first
-        By size: the first of its ideals; one number more at the end.
+        By size, the least one first: the first of its ideals; one number more at the end.
     sets
         Bit masks.
     after
@@ -43,8 +51,41 @@ class Ideals:
     target: Integers
 
 
-def find_ideals(shape: Shape, most: int, stop: Callable[[], bool]) -> Ideals | None:
+@dataclass(frozen=True)
+class Known:
+    """The sets of which a search for a path to all ops has asked: a hash table, and 1 if there may be one."""
+
+    table: Integers = field(default_factory=lambda: np.full(1 << 22, -1, dtype=np.int64))
+    alive: np.ndarray = field(default_factory=lambda: np.zeros(1 << 22, dtype=np.int8))
+    count: Integers = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
+
+
+def nothing_started(shape: Shape) -> tuple[Integers, Integers]:
+    """Return the empty set, and the bytes that are live then."""
+    return np.zeros(1, dtype=np.int64), shape.numbers[2:3].copy()
+
+
+def find_ideals(
+    shape: Shape,
+    most: int,
+    stop: Callable[[], bool],
+    known: Known | None = None,
+    begin: tuple[Integers, Integers] | None = None,
+) -> Ideals | None:
     """Return the ideals; None if there are more than `most`, or `stop` holds.
+
+    Parameters
+    ----------
+    shape
+        The problem.
+    most
+        Ideals.
+    stop
+        Asked after each size.
+    known
+        What has been asked before.
+    begin
+        Ideals of one size with their bytes, all of which are kept; else the empty set.
 
     Examples
     --------
@@ -57,27 +98,34 @@ def find_ideals(shape: Shape, most: int, stop: Callable[[], bool]) -> Ideals | N
     """
     from .ideals_kernel import next_ideals
 
-    n = len(shape.duration)
-    sets = [np.zeros(1, dtype=np.int64)]
-    after = [shape.numbers[2:3].copy()]
+    known = known or Known()
+    some, live = begin or nothing_started(shape)
+    sets, after = [some], [live]
     steps: list[tuple[Integers, Integers, Integers]] = []
-    total = 1
-    for _ in range(n):
-        wider, live, source, by, target = next_ideals(shape, sets[-1], after[-1])
+    total = len(some)
+    for _ in range(len(shape.duration) - int(some[0]).bit_count()):
+        wider, live, source, by, target = next_ideals(
+            shape, sets[-1], after[-1], known.table, known.alive, known.count, most - total
+        )
         total += len(wider)
-        if total > most or stop():
+        if total >= most or stop():
             return None
         sets.append(wider)
         after.append(live)
         steps.append((source, by, target))
-    return _completable(sets, after, steps)
+    return _completable(sets, after, steps, all_first=begin is not None)
 
 
 def _completable(
-    sets: list[Integers], after: list[Integers], steps: list[tuple[Integers, Integers, Integers]]
+    sets: list[Integers],
+    after: list[Integers],
+    steps: list[tuple[Integers, Integers, Integers]],
+    *,
+    all_first: bool,
 ) -> Ideals:
-    """Keep the ideals from which all ops can be reached."""
+    """Keep the ideals from which all ops can be reached, and perhaps all of the first size."""
     good = [np.zeros(len(s), dtype=bool) for s in sets]
+    good[0][:] = all_first
     good[-1][:] = True
     for k in reversed(range(len(steps))):
         source, _, target = steps[k]
@@ -101,4 +149,27 @@ def _completable(
         at=at,
         by=np.concatenate(kept_by) if kept_by else np.empty(0, dtype=np.int8),
         target=np.concatenate(kept_to) if kept_to else np.empty(0, dtype=np.int32),
+    )
+
+
+def steps_from(shape: Shape, sets: Integers, after: Integers, known: Known) -> Ideals:
+    """Return some ideals of one size, those that they lead to, and the steps between them.
+
+    From the ideals of the larger size there are steps too, for all ops that fit, without their targets.
+    """
+    from .ideals_kernel import next_ideals, next_ops
+
+    wider, live, source, by, target = next_ideals(
+        shape, sets, after, known.table, known.alive, known.count, np.iinfo(np.int64).max
+    )
+    counts, more = next_ops(shape, wider, live)
+    at = np.zeros(len(sets) + len(wider) + 1, dtype=np.int64)
+    np.cumsum(np.concatenate([np.bincount(source, minlength=len(sets)), counts]), out=at[1:])
+    return Ideals(
+        first=np.array([0, len(sets), len(sets) + len(wider)]),
+        sets=np.concatenate([sets, wider]),
+        after=np.concatenate([after, live]),
+        at=at,
+        by=np.concatenate([by, more]),
+        target=np.concatenate([target + np.int32(len(sets)), np.full(len(more), -1, dtype=np.int32)]),
     )

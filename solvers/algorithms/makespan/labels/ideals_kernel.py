@@ -9,8 +9,112 @@ EMPTY = -1
 """A free place of a hash table; no set is negative."""
 
 
+SEARCHED = 100
+"""Steps of a search for a path to all ops."""
+
+
+@njit(nogil=True)
+def _place(table, key):  # type: ignore[no-untyped-def]
+    """Return where a set is in a hash table, or the free place where it belongs."""
+    place = ((key * np.int64(7046029254386353131)) >> 17) & (len(table) - 1)
+    while table[place] != EMPTY and table[place] != key:
+        place = (place + 1) & (len(table) - 1)
+    return place
+
+
+@njit(nogil=True)
+def _remember(table, alive, count, key, answer):  # type: ignore[no-untyped-def]
+    """Put a set with its answer into the table, unless it is nearly full."""
+    place = _place(table, key)
+    if table[place] == EMPTY:
+        if 3 * count[0] > 2 * len(table):
+            return
+        table[place] = key
+        count[0] += 1
+    alive[place] = answer
+
+
+@njit(nogil=True)
+def _ended(shape, started, live, i):  # type: ignore[no-untyped-def]
+    """Return the bytes that are live when op i has been run alone after all of a set had ended."""
+    wider = started | np.int64(1) << i
+    live += shape.alloc[i] - shape.workspace[i]
+    for x in range(shape.life_at[i], shape.life_at[i + 1]):
+        if not shape.life_last[x] & ~wider:
+            live -= shape.life_bytes[x]
+    return live
+
+
+@njit(nogil=True)
+def _closure(shape, started, live):  # type: ignore[no-untyped-def]
+    """Run all ops that fit and leave no more live than there was."""
+    ops, capacity = len(shape.duration), shape.numbers[1]
+    again = True
+    while again:
+        again = False
+        for i in range(ops):
+            if started >> i & 1 or shape.before[i] & ~started or live + shape.alloc[i] > capacity:
+                continue
+            after = _ended(shape, started, live, i)
+            if after <= live:
+                started |= np.int64(1) << i
+                live = after
+                again = True
+    return started, live
+
+
+@njit(nogil=True)
+def _leads_to_all(shape, started, live, table, alive, count, nodes, bytes_live, tried):  # type: ignore[no-untyped-def]
+    """Return whether all ops may be run after a set; a search of too many steps says yes."""
+    place = _place(table, started)
+    if table[place] == started:
+        return alive[place] == 1
+    ops, capacity = len(shape.duration), shape.numbers[1]
+    everything = (np.int64(1) << ops) - 1
+    nodes[0], bytes_live[0] = _closure(shape, started, live)
+    tried[0] = 0
+    depth, steps, answer = 0, 0, False
+    entered = True
+    while depth >= 0:
+        now = nodes[depth]
+        if entered:
+            steps += 1
+            place = _place(table, now)
+            if now == everything or steps > SEARCHED or (table[place] == now and alive[place] == 1):
+                answer = True
+                break
+            if table[place] == now:
+                depth -= 1
+                entered = False
+                continue
+        best, least = -1, np.int64(0)
+        for i in range(ops):
+            if (now | tried[depth]) >> i & 1 or shape.before[i] & ~now:
+                continue
+            if bytes_live[depth] + shape.alloc[i] > capacity:
+                continue
+            after = _ended(shape, now, bytes_live[depth], i)
+            if best < 0 or after < least:
+                best, least = i, after
+        if best < 0:
+            _remember(table, alive, count, now, 0)
+            depth -= 1
+            entered = False
+            continue
+        tried[depth] |= np.int64(1) << best
+        nodes[depth + 1], bytes_live[depth + 1] = _closure(shape, now | np.int64(1) << best, least)
+        depth += 1
+        tried[depth] = 0
+        entered = True
+    if answer:
+        for k in range(depth + 1):
+            _remember(table, alive, count, nodes[k], 1)
+    _remember(table, alive, count, started, 1 if answer else 0)
+    return answer
+
+
 @njit(cache=True, nogil=True)
-def next_ideals(shape, sets, after):  # type: ignore[no-untyped-def]
+def next_ideals(shape, sets, after, table, alive, count, most):  # type: ignore[no-untyped-def]
     """Return the sets with one op more, their bytes, and the steps to them: from, op, to.
 
     Parameters
@@ -19,6 +123,10 @@ def next_ideals(shape, sets, after):  # type: ignore[no-untyped-def]
         The problem.
     sets, after
         Sets of one size, and the bytes that are live when all their ops have ended.
+    table, alive, count
+        What is known of sets: whether all ops can be run after them. Dead ends are left out.
+    most
+        It ends when so many have been found.
     """
     capacity = shape.numbers[1]
     n, ops = len(sets), len(shape.duration)
@@ -30,35 +138,64 @@ def next_ideals(shape, sets, after):  # type: ignore[no-untyped-def]
     size = 16
     while size < 2 * steps:
         size *= 2
-    table = np.full(size, np.int64(EMPTY))
+    hashed = np.full(size, np.int64(EMPTY))
     index = np.empty(size, np.int32)
     found = np.empty(steps, np.int64)
     bytes_after = np.empty(steps, np.int64)
     source, by, target = np.empty(steps, np.int32), np.empty(steps, np.int8), np.empty(steps, np.int32)
-    count, step = 0, 0
+    nodes, bytes_live = np.empty(ops + 1, np.int64), np.empty(ops + 1, np.int64)
+    tried = np.empty(ops + 1, np.int64)
+    many, step = 0, 0
     for g in range(n):
+        if many >= most:
+            break
         for i in range(ops):
             if sets[g] >> i & 1 or shape.before[i] & ~sets[g]:
                 continue
             if after[g] + shape.alloc[i] > capacity:
                 continue
             wider = sets[g] | np.int64(1) << i
-            place = ((wider * np.int64(7046029254386353131)) >> 17) & (size - 1)
-            while table[place] != EMPTY and table[place] != wider:
-                place = (place + 1) & (size - 1)
-            if table[place] == EMPTY:
-                table[place] = wider
-                index[place] = count
-                found[count] = wider
-                live = after[g] + shape.alloc[i] - shape.workspace[i]
-                for x in range(shape.life_at[i], shape.life_at[i + 1]):
-                    if not shape.life_last[x] & ~wider:
-                        live -= shape.life_bytes[x]
-                bytes_after[count] = live
-                count += 1
-            source[step], by[step], target[step] = g, i, index[place]
+            place = _place(hashed, wider)
+            if hashed[place] == EMPTY:
+                hashed[place] = wider
+                live = _ended(shape, sets[g], after[g], i)
+                if _leads_to_all(shape, wider, live, table, alive, count, nodes, bytes_live, tried):
+                    index[place] = many
+                    found[many], bytes_after[many] = wider, live
+                    many += 1
+                else:
+                    index[place] = -1
+            if index[place] >= 0:
+                source[step], by[step], target[step] = g, i, index[place]
+                step += 1
+    return (
+        found[:many].copy(), bytes_after[:many].copy(),
+        source[:step].copy(), by[:step].copy(), target[:step].copy(),
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def next_ops(shape, sets, after):  # type: ignore[no-untyped-def]
+    """Return how many ops fit next, by set, and these ops.
+
+    Parameters
+    ----------
+    shape, sets, after
+        As for `next_ideals`.
+    """
+    capacity = shape.numbers[1]
+    n, ops = len(sets), len(shape.duration)
+    counts = np.zeros(n, np.int64)
+    by = np.empty(n * ops, np.int8)
+    step = 0
+    for g in range(n):
+        for i in range(ops):
+            if sets[g] >> i & 1 or shape.before[i] & ~sets[g] or after[g] + shape.alloc[i] > capacity:
+                continue
+            by[step] = i
+            counts[g] += 1
             step += 1
-    return found[:count].copy(), bytes_after[:count].copy(), source, by, target
+    return counts, by[:step].copy()
 
 
 @njit(cache=True, nogil=True)
@@ -124,9 +261,7 @@ def sets_together(shape, sets, after, level, at, by, target, table, latest, coun
             if moved:
                 continue
             if not grown[depth] and depth:
-                place = ((chosen[depth] * np.int64(7046029254386353131)) >> 17) & (size - 1)
-                while table[place] != EMPTY and table[place] != chosen[depth]:
-                    place = (place + 1) & (size - 1)
+                place = _place(table, chosen[depth])
                 if table[place] == EMPTY:
                     table[place] = chosen[depth]
                     count += 1
@@ -144,10 +279,7 @@ def sets_together(shape, sets, after, level, at, by, target, table, latest, coun
 @njit(cache=True, nogil=True)
 def put(table, latest, sets, sizes):  # type: ignore[no-untyped-def]
     """Put sets, with a number each, into a hash table that has room for them."""
-    size = len(table)
     for k in range(len(sets)):
-        place = ((sets[k] * np.int64(7046029254386353131)) >> 17) & (size - 1)
-        while table[place] != EMPTY and table[place] != sets[k]:
-            place = (place + 1) & (size - 1)
+        place = _place(table, sets[k])
         table[place] = sets[k]
         latest[place] = sizes[k]

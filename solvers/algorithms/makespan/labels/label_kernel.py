@@ -9,6 +9,12 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+FEW = 24
+"""Unstarted ops of which the sums of durations are looked at."""
+
+LONGEST = 1 << 18
+"""The same, for makespans of interest so small."""
+
 
 @njit(nogil=True)
 def _areas(shape, prices, started, area, best_behind):  # type: ignore[no-untyped-def]
@@ -132,6 +138,67 @@ def _wait(shape, started, first, end, by, time, live, ops, ends):  # type: ignor
     return time, live, running - x
 
 
+@njit(nogil=True)
+def _fullest(shape, started):  # type: ignore[no-untyped-def]
+    """Return a tail, such that the unstarted ops with no shorter one keep the processors busy the longest.
+
+    Returns
+    -------
+    tuple
+        The tail, the ops, how many they are, and their time.
+    """
+    best, tail, ops, few, work = np.int64(-1), np.int64(0), np.int64(0), 0, np.int64(0)
+    area, among, many = np.int64(0), np.int64(0), 0
+    for i in shape.by_tail:
+        if not started >> i & 1:
+            area += shape.duration[i]
+            among |= np.int64(1) << i
+            many += 1
+            if area + shape.numbers[0] * shape.tail[i] > best:
+                best = area + shape.numbers[0] * shape.tail[i]
+                tail, ops, few, work = shape.tail[i], among, many, area
+    return tail, ops, few, work
+
+
+@njit(nogil=True)
+def _sums(shape, chosen, sums):  # type: ignore[no-untyped-def]
+    """Write the sums of durations of some of the chosen ops, as bits, as far as there is room."""
+    sums[:] = 0
+    sums[0] = 1
+    for i in range(len(shape.duration)):
+        words, bits = shape.duration[i] >> 6, np.uint64(shape.duration[i] & 63)
+        if not chosen >> i & 1 or words >= len(sums):
+            continue
+        for w in range(len(sums) - 1, words - 1, -1):
+            moved = sums[w - words] << bits
+            if bits and w > words:
+                moved |= sums[w - words - 1] >> (np.uint64(64) - bits)
+            sums[w] |= moved
+
+
+@njit(nogil=True)
+def _room(sums, until, now, ends, running, processors):  # type: ignore[no-untyped-def]
+    """Return how much work of such sums the processors can do at most, between what runs and a time."""
+    room = np.int64(0)
+    for y in range(processors):
+        free = until - (ends[y] if y < running else now)
+        if free <= 0:
+            continue
+        word = free >> 6
+        bits = sums[word] << np.uint64(63 - (free & 63))
+        free -= 0 if bits else 1 + (free & 63)
+        while not bits:
+            word -= 1
+            bits = sums[word]
+            free -= 0 if bits else 64
+        for step in (32, 16, 8, 4, 2, 1):
+            if not bits >> np.uint64(64 - step):
+                bits <<= np.uint64(step)
+                free -= step
+        room += free
+    return room
+
+
 @njit(cache=True, nogil=True)
 def expand(shape, prices, rank, ideals, labels, below, stop):  # type: ignore[no-untyped-def]
     """Return the labels that start one op more, apart from those that cannot end before `below`.
@@ -176,6 +243,7 @@ def expand(shape, prices, rank, ideals, labels, below, stop):  # type: ignore[no
     vectors = len(prices)
     area, best_behind = np.empty((vectors, n), np.int64), np.empty((vectors, n), np.int64)
     ranks = np.empty(processors, np.int64)
+    sums = np.empty((below >> 6) + 1 if below <= LONGEST else 0, np.uint64)
     count = 0
     low = 0
     while low < len(ideal):
@@ -194,6 +262,11 @@ def expand(shape, prices, rank, ideals, labels, below, stop):  # type: ignore[no
                 if not wider >> i & 1:
                     left += shape.duration[i]
                     least = max(least, shape.duration[i] + shape.tail[i])
+            late, chosen, few, load = _fullest(shape, wider)
+            until = below - 1 - late
+            looked = 0 < few <= FEW and below <= LONGEST
+            if looked:
+                _sums(shape, chosen, sums)
             for a in range(low, high):
                 now, bytes_now, k = _start(
                     shape, sets[g], time[a], live[a], ops[a], ends[a], j, new_ops[count], new_ends[count]
@@ -236,6 +309,8 @@ def expand(shape, prices, rank, ideals, labels, below, stop):  # type: ignore[no
                     if reach >= below:
                         break
                 if reach >= below:
+                    continue
+                if looked and _room(sums, until, now, new_ends[count], k, processors) < load:
                     continue
                 to[count], new_time[count] = target[step], now
                 new_live[count] = bytes_now

@@ -19,7 +19,15 @@ running op, that behind the unstarted ones, and the prices of `together` for wha
 *Beams.* At most so many labels of each size are kept: those of least bound, and among these of least idle
 time. If none had to go, there is no faster schedule than the one found (or than the limit). Otherwise the
 least bound of those that went bounds every schedule that is faster. A *cone* is narrow until the last ops,
-whose many arrangements fit into what is left of the processors' time most closely.
+whose many arrangements fit into what is left of the processors' time most closely. A *sample* has the shape
+of a cone and keeps labels at random, some samples those of few bytes rather: where the incumbent is a few
+ticks above a bound that leaves the processors next to no idle time, every label that can still meet it is
+about as good as any other, and few can be completed.
+
+*Filling up.* In a schedule that ends by T, the ops with a tail of b or more end by T - b. Each processor has
+some time until then, after the op that runs on it, and runs unstarted ones of them there: for the largest sum
+of their durations that is not more than this time at most. These sums must reach their work. It is asked once
+few ops are left, for the b that gives the best load bound.
 
 *Relaxed passes.* Instead of dropping labels, labels of one ideal are merged into one that dominates them
 all: the least of their times; what runs in all of them, until the least of its ends. What follows from it is
@@ -44,7 +52,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .....formulations.offsets_data import Integers
-from .ideals import Ideals
+from .ideals import Ideals, Known, find_ideals, nothing_started, steps_from
 from .shape import Shape
 from .together import Prices
 
@@ -57,7 +65,13 @@ LATE = 16
 COMPLETED = 6
 """The ops with which a cone is completed in every way."""
 
-Form = Literal["beam", "cone", "relaxed"]
+WEIGHTS = (0.0, 0.5, 2.0)
+"""What the bytes of a label weigh against chance, drawn for each sample."""
+
+MOST_LAST = 20_000_000
+"""Ideals of these."""
+
+Form = Literal["beam", "cone", "sample", "relaxed"]
 
 SPLIT = 5000
 """From so many labels on they are parted among the threads."""
@@ -84,7 +98,7 @@ class Beam:
 
 def search(
     shape: Shape,
-    ideals: Ideals,
+    known: Known,
     prices: Prices,
     *,
     below: int,
@@ -94,13 +108,16 @@ def search(
     stop: Integers,
     expired: Callable[[], bool],
     threads: int = 1,
+    seed: int = 0,
 ) -> Beam | None:
     """Go through the ideals by size with at most `width` labels of each size; None if stopped.
 
     Parameters
     ----------
-    shape, ideals, prices
+    shape, prices
         The problem.
+    known
+        Of its ideals.
     below
         Schedules of interest are faster, in ticks.
     enough
@@ -109,13 +126,15 @@ def search(
         Of the beam.
     form
         A ``beam``; a ``cone``, narrow at first, with its width for the last ops only, which are completed in
-        every way; or ``relaxed``.
+        every way; a ``sample``, which is a cone of labels drawn at random; or ``relaxed``.
     stop
         One number that another thread may set, to end the pass.
     expired
         Whether to end, asked between sizes.
     threads
         Of the kernels; the outcome does not depend on them.
+    seed
+        Of samples.
     """
     from .dominance_kernel import undominated
     from .label_kernel import complete, expand
@@ -123,7 +142,7 @@ def search(
     n, processors = len(shape.duration), int(shape.numbers[0])
     rank = np.empty(n, dtype=np.int64)
     rank[shape.by_tail] = np.arange(n)
-    graph = (ideals.sets, ideals.at, ideals.by, ideals.target)
+    sets, after = nothing_started(shape)
     labels = (
         np.zeros(1, dtype=np.int32),
         np.zeros(1, dtype=np.int64),
@@ -134,13 +153,20 @@ def search(
     )
     history: list[tuple[Integers, Integers]] = []
     least: int | None = None
-    levels = max(1, n - COMPLETED) if form == "cone" else n
+    tapers = form in ("cone", "sample")
+    draw = np.random.default_rng(seed)
+    weight = float(draw.choice(WEIGHTS))
+    levels = max(1, n - COMPLETED) if tapers else n
     for size in range(1, levels + 1):
-        wide = _width(width, n - size) if form == "cone" else width
+        ideals = steps_from(shape, sets, after, known)
+        graph = _graph(ideals)
+        wide = _width(width, n - size) if tapers else width
         # A relaxed label may be earlier than the schedules it stands for, before that many ops have ended.
         valid = prices.after(0 if form == "relaxed" else size - processors)
 
-        def wider(low: int, high: int, valid: Integers = valid, labels: Labels = labels) -> Labels:
+        def wider(
+            low: int, high: int, valid: Integers = valid, labels: Labels = labels, graph: Labels = graph
+        ) -> Labels:
             rows = tuple(x[low:high] for x in labels)
             new = expand(shape, valid, rank, graph, rows, below, stop)
             new[5][:] += low
@@ -164,24 +190,34 @@ def search(
         labels = (ideal, time, live, ops, ends, bound)
         if len(chosen) > wide and form == "relaxed":
             labels, least = _merged(shape, ideals, labels, chosen, wide), below
+            labels, sets, after = _numbered(labels, ideals)
             continue
         if len(chosen) > wide:
-            best = np.lexsort((waste[chosen], bound[chosen]))
-            gone = int(bound[chosen[best[wide]]])
+            if form == "sample":
+                live_after = ideals.after[ideal[chosen]]
+                best = np.argsort(
+                    draw.random(len(chosen)) + weight * live_after / max(1, int(live_after.max()))
+                )
+            else:
+                best = np.lexsort((waste[chosen], bound[chosen]))
+            gone = int(bound[chosen[best[wide:]]].min())
             least = gone if least is None else min(least, gone)
             inside = np.zeros(len(chosen), dtype=bool)
             inside[best[:wide]] = True
             chosen = chosen[inside]
         if not len(chosen):
             return Beam(starts=None, least=least)
-        labels = tuple(x[chosen] for x in labels)
+        labels, sets, after = _numbered(tuple(x[chosen] for x in labels), ideals)
         history.append((parent[chosen], op[chosen]))
     if form == "relaxed" and least is not None:
         return Beam(starts=None, least=int(np.maximum(labels[5], labels[4].max(axis=1)).min()))
     last, ending = int(np.argmin(labels[4].max(axis=1))), list[int]()
     if levels < n:
         turn = np.argsort(waste[chosen], kind="stable")
-        _, last, more = complete(shape, graph, labels, turn, below, enough, stop)
+        rest = find_ideals(shape, MOST_LAST, expired, known, (sets, after))
+        if rest is None:
+            return None
+        _, last, more = complete(shape, _graph(rest), labels, turn, below, enough, stop)
         if last < 0:
             return None if stop[0] else Beam(starts=None, least=least)
         ending = [int(j) for j in more]
@@ -191,6 +227,17 @@ def search(
         row.append(int(by[last]))
         last = int(parents[last])
     return Beam(starts=_starts(shape, [*row[::-1], *ending]), least=least)
+
+
+def _graph(ideals: Ideals) -> Labels:
+    """Return what the kernels take."""
+    return ideals.sets, ideals.at, ideals.by, ideals.target
+
+
+def _numbered(labels: Labels, ideals: Ideals) -> tuple[Labels, Integers, Integers]:
+    """Return the labels with new numbers for their ideals, and the sets and bytes of these."""
+    used, number = np.unique(labels[0], return_inverse=True)
+    return (number.astype(np.int32), *labels[1:]), ideals.sets[used], ideals.after[used]
 
 
 def _by_pieces(work: Callable[[int, int], Any], ideal: np.ndarray, threads: int) -> list[Any]:
