@@ -5,7 +5,8 @@ there is one part only, or memory and time for the parts were not enough, the wh
 
 1. A fallback order within the memory (or the proof that there is no schedule).
 2. Safe list schedules by every priority; bounds.
-3. Local search over rankings and fallback orders for a part of the time, or until it stagnates.
+3. Local search over rankings and fallback orders for a part of the time, or until it stagnates; on trees
+   also over the sequences of MemBooking.
 4. Labels on the sets of started ops (`makespan_labels`), if there are few ops.
 5. CP-SAT with the best schedule as hint and all bounds; where the model is too large, the local search goes
    on.
@@ -31,7 +32,7 @@ from .engines.cpsat import check_options
 from .makespan_cpsat import solve_model
 from .makespan_labels import has_labels, set_labels
 from .makespan_list import Started, begin
-from .makespan_lns import improve_large
+from .makespan_lns import improve_large, search_booking
 
 MOST_OPS = 1500
 """Of graphs that CP-SAT is tried for."""
@@ -53,6 +54,9 @@ SEARCHED = 0.4
 
 GLANCE = 0.03
 """The same before the labels, which find better ones."""
+
+BOOKED = 0.1
+"""Part of the time for MemBooking on trees before the labels."""
 
 LABELLED = 0.7
 """Part of the time that is left for the labels."""
@@ -135,6 +139,8 @@ def _solve_whole(problem: Makespan, context: Context) -> Outcome:
         moves = STAGNATION * data.n if small else None
         part = GLANCE if labels else SEARCHED if small else 1.0
         search(problem, context, started, part=part, moves=moves)
+        if labels and not context.closed:
+            search_booking(problem, context, started, BOOKED)
         if labels and not context.closed:
             ended = set_labels(data, context, LABELLED * context.remaining())
             if ended.reason in ("interrupted", "memory"):

@@ -61,7 +61,7 @@ def improve_large(
         if context.closed or context.elapsed() >= enough:
             break
     if not (context.closed or context.expired):
-        _search_booking(problem, context, started, moves=windows)
+        search_booking(problem, context, started, BOOKED, moves=windows)
     if context.closed or context.expired:
         return
     context.progress("windows of time")
@@ -92,7 +92,9 @@ def first_schedules(problem: Makespan, context: Context, started: Started) -> It
             yield tuple(schedule(shop, fallback, rank).tolist())
 
 
-def _search_booking(problem: Makespan, context: Context, started: Started, *, moves: int) -> None:
+def search_booking(
+    problem: Makespan, context: Context, started: Started, part: float, *, moves: int = STAGNATION
+) -> None:
     """Search over the sequences of MemBooking for a part of the time, if the graph is a tree."""
     try:
         tree = task_tree(problem, "mem-booking")
@@ -100,7 +102,7 @@ def _search_booking(problem: Makespan, context: Context, started: Started, *, mo
         return
     from .algorithms.makespan.trees.booking_search import activation_orders, improve_by_booking
 
-    until = context.elapsed() + BOOKED * context.remaining()
+    until = context.elapsed() + part * context.remaining()
     context.progress("MemBooking")
     improve_by_booking(
         tree,
