@@ -86,12 +86,15 @@ class Context:
     build_seconds: float | None = None
     trace: list[TracePoint] = field(default_factory=list)
 
-    def inner(self, problem: Problem, seconds: float, prefix: str) -> Context:
-        """Return the context of a part of the work: another problem, at most so many seconds, same limits."""
+    def inner(self, problem: Problem, seconds: float, prefix: str, turn: int = 0) -> Context:
+        """Return the context of a part of the work: another problem, at most so many seconds, same limits.
+
+        `turn` is added to the seed.
+        """
         return Context(
             problem=problem,
             time_limit=None if math.isinf(seconds) else min(seconds, self.remaining()),
-            seed=self.seed,
+            seed=self.seed + turn,
             threads=self.threads,
             memory_limit=self.memory_limit,
             options=self.options,

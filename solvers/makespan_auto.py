@@ -58,7 +58,7 @@ GLANCE = 0.03
 BOOKED = 0.1
 """Part of the time for MemBooking on trees before the labels."""
 
-LABELLED = 0.7
+LABELLED = 0.9
 """Part of the time that is left for the labels."""
 
 
@@ -78,7 +78,10 @@ def solve_auto(problem: Makespan, context: Context) -> Outcome:
 
 
 def _solve_parts(problem: Makespan, parts: Sequence[Part], context: Context) -> Outcome:
-    """Solve the parts, small ones first, each in its share of the time that is left; join them."""
+    """Solve the parts, small ones first, each in its share of the time that is left; join them.
+
+    Time that parts did not need goes to those without a proof, which are then tried again.
+    """
     started = begin(problem, context, lists=PRIORITIES)
     if isinstance(started, Outcome):
         return started
@@ -86,25 +89,33 @@ def _solve_parts(problem: Makespan, parts: Sequence[Part], context: Context) -> 
         return Outcome(reason=None if context.closed else "time")
     answers = [_restricted(part, context.answer) for part in parts]
     bounds = [0] * len(parts)
-    order = sorted(range(len(parts)), key=lambda k: (len(parts[k].problem.graph.ops), k))
-    outcome, proof = Outcome(), "exact"
-    for place, k in enumerate(order):
-        left = sum(len(parts[x].problem.graph.ops) for x in order[place:])
-        share = len(parts[k].problem.graph.ops) / left
-        inner = context.inner(
-            parts[k].problem, share * context.remaining(), f"part {place + 1} of {len(parts)}: "
-        )
-        inner.offer(answers[k])
-        last = _solve_whole(parts[k].problem, inner)
-        assert inner.answer is not None
-        answers[k], bounds[k] = inner.answer, inner.bound or 0
-        if inner.proof == "floating":
-            proof = "floating"
-        context.offer(joined(parts, answers))
-        if last.infeasible or last.reason in ("interrupted", "memory"):
-            return last
-        if not inner.closed:
-            outcome = last
+    todo = sorted(range(len(parts)), key=lambda k: (len(parts[k].problem.graph.ops), k))
+    outcome, proof, turn = Outcome(), "exact", 0
+    again = True
+    while again and todo and not context.expired:
+        again, still = False, list[int]()
+        for place, k in enumerate(todo):
+            part = parts[k].problem
+            share = len(part.graph.ops) / sum(len(parts[x].problem.graph.ops) for x in todo[place:])
+            prefix = f"part {place + 1} of {len(todo)}: "
+            inner = context.inner(part, share * context.remaining(), prefix, turn)
+            inner.offer(answers[k])
+            if bounds[k]:
+                inner.raise_bound(bounds[k], proof)
+            last = _solve_whole(part, inner)
+            assert inner.answer is not None
+            answers[k], bounds[k] = inner.answer, inner.bound or 0
+            if inner.proof == "floating":
+                proof = "floating"
+            context.offer(joined(parts, answers))
+            if last.infeasible or last.reason in ("interrupted", "memory"):
+                return last
+            if not inner.closed:
+                outcome = last
+                still.append(k)
+                again |= last.reason == "time"
+        todo = still
+        turn += 1
     context.raise_bound(sum(bounds), proof, kind="parts in series")
     return Outcome() if context.closed else outcome
 

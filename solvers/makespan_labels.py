@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 MOST_IDEALS = 4_000_000
 """Sets of started ops that prices are found for; with more, the load's are taken."""
 
+ENUMERATED = 0.05
+"""Part of the time for these, beside the size that was begun."""
+
 IDEAL_BYTES = 200
 """Memory for one of them, with the steps from it."""
 
@@ -54,6 +57,9 @@ SAMPLE = 20_000
 
 NEAR = 0.05
 """Samples are drawn for schedules that meet the bound if the incumbent is at most so much above it."""
+
+NEAREST, SAMPLED = 0.003, 4
+"""If it is at most so much above it, samples have so many times the time of the passes, else as much."""
 
 LABEL_BYTES = 1200
 """Memory per label of the width, with those that it leads to."""
@@ -118,7 +124,10 @@ def set_labels(data: MakespanData, context: Context, seconds: float | None = Non
 
 @dataclass(kw_only=True)
 class _Run:
-    """One search; `draws` counts samples, `detail` says why it ended without a proof."""
+    """One search; `merges` says whether relaxed passes make sense: they have a label for each ideal at least.
+
+    `draws` counts samples, `detail` says why it ended without a proof.
+    """
 
     data: MakespanData
     shape: Shape
@@ -126,6 +135,7 @@ class _Run:
     until: float
     stop: Integers
     known: Known = field(default_factory=Known)
+    merges: bool = True
     draws: int = 0
     detail: str = ""
 
@@ -142,22 +152,29 @@ class _Run:
                 return
             if context.memory_limit is not None and width * LABEL_BYTES > context.memory_limit:
                 break
+            if form == "relaxed" and not self.merges:
+                continue
             context.progress(f"labels: {form}, {width} of each size")
             if self.one_pass(prices, form, width):
                 return
-            until = 2 * context.elapsed() - began
-            while self.is_near() and context.elapsed() < until and not self.expired():
-                context.progress("labels: samples that would meet the bound")
-                self.draws += 1
-                if self.one_pass(prices, "sample", SAMPLE):
-                    return
+            times = SAMPLED if self.is_near(NEAREST) else 1
+            self.sample(prices, context.elapsed() + times * (context.elapsed() - began))
+        self.sample(prices, self.until)
         self.detail = "more labels take too much memory"
 
-    def is_near(self) -> bool:
-        """Return whether little is left between the bound and the incumbent."""
+    def sample(self, prices: Prices, until: float) -> None:
+        """Draw samples for some time, as long as the incumbent is near the bound."""
+        context = self.context
+        while self.is_near() and context.elapsed() < until and not (context.closed or self.expired()):
+            context.progress("labels: samples that would meet the bound")
+            self.draws += 1
+            self.one_pass(prices, "sample", SAMPLE)
+
+    def is_near(self, part: float = NEAR) -> bool:
+        """Return whether the incumbent is at most such a part of the bound above it."""
         bound = self.context.bound or 0
         assert self.context.incumbent is not None
-        return self.context.incumbent - bound <= NEAR * bound
+        return self.context.incumbent - bound <= part * bound
 
     def prices(self) -> Prices:
         """Return vectors of prices; leave their bound. If there are too many ideals, those of the load."""
@@ -168,8 +185,12 @@ class _Run:
         most = MOST_IDEALS
         if self.context.memory_limit is not None:
             most = min(most, self.context.memory_limit // IDEAL_BYTES)
-        ideals = find_ideals(self.shape, most, self.expired, self.known)
+        enough = self.context.elapsed() + ENUMERATED * (self.until - self.context.elapsed())
+        ideals = find_ideals(
+            self.shape, most, lambda: self.context.elapsed() >= enough, self.known, stop=self.stop
+        )
         if ideals is None:
+            self.merges = False
             return uniform_prices(self.shape)
         self.context.progress(f"{len(ideals.sets)} sets of started ops")
         sets = find_sets(self.shape, ideals, self.expired)
@@ -202,7 +223,7 @@ class _Run:
             stop=self.stop,
             expired=self.expired,
             threads=context.threads,
-            seed=context.seed + self.draws,
+            seed=1000 * context.seed + self.draws,
         )
         if beam is None:
             return False

@@ -185,7 +185,7 @@ def test_ideals_are_those_within_the_memory_that_can_be_completed() -> None:
         assert set(ideals.sets.tolist()) == expected
         known, (sets, after) = Known(), nothing_started(shape)
         for _ in range(data.n if expected else 0):
-            level = steps_from(shape, sets, after, known)
+            level = steps_from(shape, sets, after, known, np.zeros(1, dtype=np.int64))
             sets, after = level.sets[level.first[1] :], level.after[level.first[1] :]
             assert set(sets.tolist()) == {s for s in expected if s.bit_count() == int(sets[0]).bit_count()}
 

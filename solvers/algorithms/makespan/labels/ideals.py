@@ -68,11 +68,12 @@ def nothing_started(shape: Shape) -> tuple[Integers, Integers]:
 def find_ideals(
     shape: Shape,
     most: int,
-    stop: Callable[[], bool],
+    expired: Callable[[], bool],
     known: Known | None = None,
     begin: tuple[Integers, Integers] | None = None,
+    stop: Integers | None = None,
 ) -> Ideals | None:
-    """Return the ideals; None if there are more than `most`, or `stop` holds.
+    """Return the ideals; None if there are more than `most`, or it was stopped.
 
     Parameters
     ----------
@@ -80,12 +81,14 @@ def find_ideals(
         The problem.
     most
         Ideals.
-    stop
-        Asked after each size.
+    expired
+        Whether to stop, asked after each size.
     known
         What has been asked before.
     begin
         Ideals of one size with their bytes, all of which are kept; else the empty set.
+    stop
+        One number that another thread may set, to stop sooner.
 
     Examples
     --------
@@ -99,16 +102,17 @@ def find_ideals(
     from .ideals_kernel import next_ideals
 
     known = known or Known()
+    stop = np.zeros(1, dtype=np.int64) if stop is None else stop
     some, live = begin or nothing_started(shape)
     sets, after = [some], [live]
     steps: list[tuple[Integers, Integers, Integers]] = []
     total = len(some)
     for _ in range(len(shape.duration) - int(some[0]).bit_count()):
         wider, live, source, by, target = next_ideals(
-            shape, sets[-1], after[-1], known.table, known.alive, known.count, most - total
+            shape, sets[-1], after[-1], known.table, known.alive, known.count, most - total, stop
         )
         total += len(wider)
-        if total >= most or stop():
+        if total >= most or stop[0] or expired():
             return None
         sets.append(wider)
         after.append(live)
@@ -152,15 +156,16 @@ def _completable(
     )
 
 
-def steps_from(shape: Shape, sets: Integers, after: Integers, known: Known) -> Ideals:
+def steps_from(shape: Shape, sets: Integers, after: Integers, known: Known, stop: Integers) -> Ideals:
     """Return some ideals of one size, those that they lead to, and the steps between them.
 
-    From the ideals of the larger size there are steps too, for all ops that fit, without their targets.
+    From the ideals of the larger size there are steps too, for all ops that fit, without their targets. Some
+    are missing if `stop` was set.
     """
     from .ideals_kernel import next_ideals, next_ops
 
     wider, live, source, by, target = next_ideals(
-        shape, sets, after, known.table, known.alive, known.count, np.iinfo(np.int64).max
+        shape, sets, after, known.table, known.alive, known.count, np.iinfo(np.int64).max, stop
     )
     counts, more = next_ops(shape, wider, live)
     at = np.zeros(len(sets) + len(wider) + 1, dtype=np.int64)

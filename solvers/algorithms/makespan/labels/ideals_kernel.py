@@ -114,7 +114,7 @@ def _leads_to_all(shape, started, live, table, alive, count, nodes, bytes_live, 
 
 
 @njit(cache=True, nogil=True)
-def next_ideals(shape, sets, after, table, alive, count, most):  # type: ignore[no-untyped-def]
+def next_ideals(shape, sets, after, table, alive, count, most, stop):  # type: ignore[no-untyped-def]
     """Return the sets with one op more, their bytes, and the steps to them: from, op, to.
 
     Parameters
@@ -127,6 +127,8 @@ def next_ideals(shape, sets, after, table, alive, count, most):  # type: ignore[
         What is known of sets: whether all ops can be run after them. Dead ends are left out.
     most
         It ends when so many have been found.
+    stop
+        One number: it ends when that is not 0.
     """
     capacity = shape.numbers[1]
     n, ops = len(sets), len(shape.duration)
@@ -147,7 +149,7 @@ def next_ideals(shape, sets, after, table, alive, count, most):  # type: ignore[
     tried = np.empty(ops + 1, np.int64)
     many, step = 0, 0
     for g in range(n):
-        if many >= most:
+        if many >= most or stop[0]:
             break
         for i in range(ops):
             if sets[g] >> i & 1 or shape.before[i] & ~sets[g]:

@@ -158,7 +158,7 @@ def search(
     weight = float(draw.choice(WEIGHTS))
     levels = max(1, n - COMPLETED) if tapers else n
     for size in range(1, levels + 1):
-        ideals = steps_from(shape, sets, after, known)
+        ideals = steps_from(shape, sets, after, known, stop)
         graph = _graph(ideals)
         wide = _width(width, n - size) if tapers else width
         # A relaxed label may be earlier than the schedules it stands for, before that many ops have ended.
@@ -214,7 +214,7 @@ def search(
     last, ending = int(np.argmin(labels[4].max(axis=1))), list[int]()
     if levels < n:
         turn = np.argsort(waste[chosen], kind="stable")
-        rest = find_ideals(shape, MOST_LAST, expired, known, (sets, after))
+        rest = find_ideals(shape, MOST_LAST, expired, known, (sets, after), stop)
         if rest is None:
             return None
         _, last, more = complete(shape, _graph(rest), labels, turn, below, enough, stop)
