@@ -26,7 +26,7 @@ from ..models.minio import MinIO
 from ..models.problem import Judgement
 from .algorithms.minio.evictions import RULES, evict
 from .algorithms.minio.expansion import expanded_order
-from .algorithms.minio.waiting import Cut, Sequencer, WaitingTree, disjoint_cuts
+from .algorithms.minio.waiting import Cut, Sequencer, WaitingTree, below, disjoint_cuts
 from .context import Context, Outcome
 from .engines import cpsat
 
@@ -170,7 +170,7 @@ def _add_cuts(rounds: Rounds, written: Mapping[int, int]) -> None:
         for sequencer in sequencers:
             if context.expired:
                 return
-            tree.resize(dict(enumerate(waiting)), data.n - 1)
+            tree.resize({v: waiting[v] for v in below(data, data.children[i])}, i)
             for cut in disjoint_cuts(tree, i, rounds.memory, sequencer):
                 _add_cut(rounds, cut, written)
 
