@@ -84,16 +84,15 @@ def _solve_parts(problem: Makespan, parts: Sequence[Part], context: Context) -> 
     """
     started = begin(problem, context, lists=PRIORITIES)
     if isinstance(started, Outcome):
-        return started
+        return started if started.infeasible or context.expired else _solve_whole(problem, context)
     if context.closed or context.expired:
         return Outcome(reason=None if context.closed else "time")
     answers = [_restricted(part, context.answer) for part in parts]
-    bounds = [0] * len(parts)
+    bounds, proofs = [0] * len(parts), ["exact"] * len(parts)
     todo = sorted(range(len(parts)), key=lambda k: (len(parts[k].problem.graph.ops), k))
-    outcome, proof, turn = Outcome(), "exact", 0
-    again = True
-    while again and todo and not context.expired:
-        again, still = False, list[int]()
+    outcome, turn = Outcome(), 0
+    while todo and not context.expired:
+        still = []
         for place, k in enumerate(todo):
             part = parts[k].problem
             share = len(part.graph.ops) / sum(len(parts[x].problem.graph.ops) for x in todo[place:])
@@ -101,22 +100,20 @@ def _solve_parts(problem: Makespan, parts: Sequence[Part], context: Context) -> 
             inner = context.inner(part, share * context.remaining(), prefix, turn)
             inner.offer(answers[k])
             if bounds[k]:
-                inner.raise_bound(bounds[k], proof)
+                inner.raise_bound(bounds[k], proofs[k])
             last = _solve_whole(part, inner)
             assert inner.answer is not None
-            answers[k], bounds[k] = inner.answer, inner.bound or 0
-            if inner.proof == "floating":
-                proof = "floating"
+            answers[k], bounds[k], proofs[k] = inner.answer, inner.bound or 0, inner.proof or "exact"
             context.offer(joined(parts, answers))
+            proof = "floating" if "floating" in proofs else "exact"
+            context.raise_bound(sum(bounds), proof, kind="parts in series")
             if last.infeasible or last.reason in ("interrupted", "memory"):
                 return last
             if not inner.closed:
-                outcome = last
-                still.append(k)
-                again |= last.reason == "time"
+                outcome = last if outcome.reason != "time" else outcome
+                still += [k] if last.reason == "time" else []
         todo = still
         turn += 1
-    context.raise_bound(sum(bounds), proof, kind="parts in series")
     return Outcome() if context.closed else outcome
 
 
@@ -143,17 +140,19 @@ def _solve_whole(problem: Makespan, context: Context) -> Outcome:
     assert context.incumbent is not None
     small = _is_small(data.n, data.memory, context.incumbent // data.tick)
     if data.n >= LARGE and problem.identical:
-        _raise_core_bounds(problem, context)
+        ended = _raise_core_bounds(problem, context)
+        if ended.reason in ("interrupted", "memory"):
+            return ended
         improve_large(problem, context, started)
     else:
         labels = has_labels(problem, data)
-        moves = STAGNATION * data.n if small else None
+        moves = STAGNATION * data.n if small or labels else None
         part = GLANCE if labels else SEARCHED if small else 1.0
         search(problem, context, started, part=part, moves=moves)
         if labels and not context.closed:
             search_booking(problem, context, started, BOOKED)
         if labels and not context.closed:
-            ended = set_labels(data, context, LABELLED * context.remaining())
+            ended = set_labels(data, context, (LABELLED if small else 1.0) * context.remaining())
             if ended.reason in ("interrupted", "memory"):
                 return ended
             if ended.detail and not context.closed:  # they gave up
@@ -165,22 +164,24 @@ def _solve_whole(problem: Makespan, context: Context) -> Outcome:
     return solve_model(data, context)
 
 
-def _raise_core_bounds(problem: Makespan, context: Context) -> None:
-    """Bound the makespan by those of larger and larger cores, for a part of the time."""
+def _raise_core_bounds(problem: Makespan, context: Context) -> Outcome:
+    """Bound the makespan by those of larger and larger cores, for a part of the time; say how it ended."""
+    ended = Outcome()
     if problem.memory is None or problem.graph.accounting is not Accounting.COEXIST:
-        return
+        return ended
     until = context.elapsed() + CORE * context.remaining()
     for count in CORES:
         left = until - context.elapsed()
         if context.closed or left <= 0:
-            return
+            return ended
         core = core_problem(problem, count)
         inner = context.inner(core, left, f"core of {count} ops: ")
-        _solve_whole(core, inner)
+        ended = _solve_whole(core, inner)
         if inner.bound is not None:
             context.raise_bound(inner.bound, inner.proof or "exact", kind="core")
         if not inner.closed:
-            return
+            return ended
+    return ended
 
 
 def solve_local_search(problem: Makespan, context: Context) -> Outcome:

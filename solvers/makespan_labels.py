@@ -145,12 +145,13 @@ class _Run:
     def go(self) -> None:
         """Ideals, prices, passes."""
         context = self.context
+        start = context.elapsed()
         prices = self.prices()
         for form, width in PASSES:
             began = context.elapsed()
             if context.closed or self.expired():
                 return
-            if context.memory_limit is not None and width * LABEL_BYTES > context.memory_limit:
+            if not self.affords(width):
                 break
             if form == "relaxed" and not self.merges:
                 continue
@@ -159,8 +160,12 @@ class _Run:
                 return
             times = SAMPLED if self.is_near(NEAREST) else 1
             self.sample(prices, context.elapsed() + times * (context.elapsed() - began))
-        self.sample(prices, self.until)
-        self.detail = "more labels take too much memory"
+        spent = context.elapsed() - start
+        self.sample(prices, self.until if np.isfinite(self.until) else start + (1 + SAMPLED) * spent)
+        if not (context.closed or self.expired()):
+            self.detail = (
+                "no wider pass" if self.affords(PASSES[-1][1]) else "wider passes take too much memory"
+            )
 
     def sample(self, prices: Prices, until: float) -> None:
         """Draw samples for some time, as long as the incumbent is near the bound."""
@@ -169,6 +174,11 @@ class _Run:
             context.progress("labels: samples that would meet the bound")
             self.draws += 1
             self.one_pass(prices, "sample", SAMPLE)
+
+    def affords(self, width: int) -> bool:
+        """Return whether a pass of this width is within the limit of memory."""
+        limit = self.context.memory_limit
+        return limit is None or width * LABEL_BYTES <= limit
 
     def is_near(self, part: float = NEAR) -> bool:
         """Return whether the incumbent is at most such a part of the bound above it."""

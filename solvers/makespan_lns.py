@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -97,7 +98,7 @@ def search_booking(
 ) -> None:
     """Search over the sequences of MemBooking for a part of the time, if the graph is a tree."""
     try:
-        tree = task_tree(problem, "mem-booking")
+        tree = task_tree(replace(problem, graph=problem.relaxed, source=None), "mem-booking")
     except UsageError:
         return
     from .algorithms.makespan.trees.booking_search import activation_orders, improve_by_booking

@@ -71,8 +71,13 @@ MAKESPAN_METHODS = (
         name="lns",
         problem="makespan",
         run=".makespan_lns:solve_lns",
-        summary="large graphs: list schedules, then windows of time scheduled anew",
-        options=(("windows", "without a faster schedule, after which it ends (default 20000)"),),
+        summary="large graphs: list schedules, on trees MemBooking, then windows of time scheduled anew",
+        options=(
+            (
+                "windows",
+                "or moves of MemBooking, without a faster schedule, after which it ends (default 200000)",
+            ),
+        ),
     ),
     Method(
         name="mem-booking",

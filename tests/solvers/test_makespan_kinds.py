@@ -12,6 +12,7 @@ import pytest
 import lowtide as lt
 from lowtide.formulations.makespan_data import makespan_data
 from lowtide.solvers.algorithms.makespan.bounds import critical_path, load, memory_area
+from lowtide.solvers.algorithms.makespan.core import core_problem
 from lowtide.solvers.algorithms.makespan.layout import shop_of
 from lowtide.solvers.algorithms.makespan.list_kernel import schedule
 from lowtide.solvers.makespan_list import in_sequence
@@ -184,3 +185,36 @@ def test_kinds_that_all_ops_may_take_are_as_good_as_identical_ones() -> None:
             split = replace(plain, processors={"left": 1, "right": plain.count - 1})
             assert optimum(split) == optimum(plain)
             assert lt.solve(split, threads=1).objective == optimum(plain)
+
+
+@pytest.mark.parametrize("method", ["auto", "lns"])
+@pytest.mark.parametrize("modes", ["other kind first", "dominated first"])
+def test_trees_whose_ops_list_a_mode_that_is_never_taken(method: str, modes: str) -> None:
+    tree = lt.load("gen:tasks?shape=tree&n=14&cores=2&seed=1")
+    few = {"gpu": 1} if modes == "other kind first" else {}
+    unused = lt.Mode(duration_ns=1, processors=("gpu",)) if few else None
+    ops = []
+    for op in tree.ops:
+        taken = lt.Mode(duration_ns=op.duration_ns, workspace=op.workspace)
+        first = unused or replace(taken, workspace=op.workspace + 9)
+        taken = replace(taken, processors=("cpu",)) if few else taken
+        ops.append(replace(op, modes=(first, taken)))
+    graph = replace(tree, ops=tuple(ops))
+    least = lt.solve(lt.Peak(tree), threads=1).objective
+    assert least is not None
+    problem = lt.Makespan(graph, {"cpu": 2} if few else 2, memory=least + 5)
+    plain = lt.solve(lt.Makespan(tree, 2, memory=least + 5), threads=1)
+    assert plain.status is lt.Status.OPTIMAL
+    options = {"windows": "50"} if method == "lns" else {}
+    result = lt.solve(problem, method, threads=1, options=options)
+    assert result.objective is not None
+    assert result.objective >= (plain.objective or 0)
+    assert result.objective == plain.objective or method == "lns"
+
+
+def test_cores_take_the_durations_of_the_modes_that_are_left() -> None:
+    graph = lt.load("gen:chain?n=3&seed=1")
+    slow, fast = lt.Mode(duration_ns=90), lt.Mode(duration_ns=5)
+    graph = replace(graph, ops=tuple(replace(op, modes=(slow, fast)) for op in graph.ops))
+    core = core_problem(lt.Makespan(graph, 2), 2)
+    assert [op.duration_ns for op in core.graph.ops] == [5, 5]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from random import Random
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 import lowtide as lt
 from lowtide.formulations.makespan_data import MakespanData, makespan_data
+from lowtide.solvers import makespan_auto
+from lowtide.solvers.algorithms.makespan.labels import label_kernel as kernel
 from lowtide.solvers.algorithms.makespan.labels.ideals import (
     Ideals,
     Known,
@@ -28,10 +31,17 @@ from lowtide.solvers.algorithms.makespan.labels.together import (
     uniform_prices,
 )
 from lowtide.solvers.algorithms.makespan.series import in_series, joined
-from lowtide.solvers.context import Context
+from lowtide.solvers.context import Context, Outcome
+from lowtide.solvers.makespan_labels import _Run
 from tests.oracles.brute_force import brute_force_peak
 from tests.oracles.brute_makespan import fastest_schedule, live_bytes
 from tests.strategies import random_graph
+
+
+class Durations(NamedTuple):
+    """All that `_sums` asks of a shape."""
+
+    duration: np.ndarray
 
 
 def small_problem(seed: int, most_ops: int = 6) -> lt.Makespan:
@@ -292,3 +302,95 @@ def test_what_dominates_a_label_takes_its_bound_in_relaxed_passes() -> None:
             for below in (everything, best + 1):
                 beam = one_pass(shape, prices, below, width, form="relaxed")
                 assert beam.least is None or beam.least <= best, f"seed {seed}, width {width}"
+
+
+def test_room_is_the_largest_sums_of_durations_that_fit() -> None:
+    rng = Random(1)
+    for _ in range(300):
+        duration = [rng.choice([rng.randint(1, 300), 63, 64, 65, 128]) for _ in range(rng.randint(1, 8))]
+        chosen = [d for d in duration if rng.random() < 0.7]
+        bits = np.zeros(rng.randint(1, 10), dtype=np.uint64)
+        kernel._sums(Durations(np.array(chosen, dtype=np.int64)), (1 << len(chosen)) - 1, bits)
+        sums = {0}
+        for d in chosen:
+            sums |= {x + d for x in sums}
+        found = {64 * w + b for w in range(len(bits)) for b in range(64) if int(bits[w]) >> b & 1}
+        assert found == {x for x in sums if x < 64 * len(bits)}
+        until, now, processors = rng.randrange(64 * len(bits)), rng.randrange(200), rng.randint(1, 4)
+        ends = sorted(now + rng.randint(0, 300) for _ in range(rng.randint(0, processors)))
+        free = [until - end for end in ends] + [until - now] * (processors - len(ends))
+        rows = np.array(ends + [0] * (processors - len(ends)), dtype=np.int64)
+        room = kernel._room(bits, until, now, rows, len(ends), processors)
+        assert room == sum(max(x for x in sums if x <= y) for y in free if y > 0)
+
+
+def test_samples_that_lose_no_label_raise_the_bound_by_a_tick() -> None:
+    for seed in range(700, 712):
+        problem = small_problem(seed)
+        best = fastest_schedule(problem.graph, problem.count, problem.memory)
+        if best is None:
+            continue
+        data, shape, _ = prepared(problem)
+        prices = uniform_prices(shape)
+        assert one_pass(shape, prices, best // data.tick, 10**6, form="sample") == Beam(
+            starts=None, least=None
+        )
+        beam = one_pass(shape, prices, best // data.tick + 1, 10**6, form="sample")
+        assert makespan_of(beam, shape) == best // data.tick
+
+
+def test_a_search_that_is_stopped_proves_nothing() -> None:
+    _, shape, _ = prepared(lt.Makespan(lt.load("gen:tasks?n=20&seed=1"), processors=2, memory=80))
+    stop = np.ones(1, dtype=np.int64)
+    assert find_ideals(shape, 10**6, lambda: False, stop=stop) is None
+    assert (
+        search(
+            shape,
+            Known(),
+            uniform_prices(shape),
+            below=10**6,
+            width=10,
+            stop=stop,
+            expired=lambda: False,
+        )
+        is None
+    )
+
+
+def test_samples_end_without_a_limit_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With next to no memory for labels there are samples only; none of them finds anything here."""
+    problem = lt.Makespan(lt.load("gen:tasks?n=20&seed=1"), 2)
+    data, shape, _ = prepared(problem)
+    context = Context(problem=problem, memory_limit=2_000_000)
+    context.raise_bound(context.offer(np.cumsum([0, *problem.durations[:-1]]).tolist()) - 1)
+    forms = list[Form]()
+
+    def nothing(run: _Run, prices: Prices, form: Form, width: int) -> bool:
+        forms.append(form)
+        return False
+
+    monkeypatch.setattr(_Run, "one_pass", nothing)
+    run = _Run(data=data, shape=shape, context=context, until=float("inf"), stop=np.zeros(1, dtype=np.int64))
+    run.go()
+    assert set(forms) == {"beam", "sample"}
+    assert "memory" in run.detail
+
+
+def test_parts_without_a_proof_are_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = lt.Makespan(lt.load("gen:tasks?shape=inception&n=40&cores=2&seed=3"), 2)
+    parts, calls = in_series(problem), list[int]()
+
+    def solved(part: lt.Makespan, inner: Context) -> Outcome:
+        calls.append(len(part.graph.ops))
+        inner.raise_bound(1)
+        if calls.count(calls[-1]) == 1:
+            return Outcome(reason="time")
+        return Outcome(reason="interrupted")
+
+    monkeypatch.setattr(makespan_auto, "_solve_whole", solved)
+    context = Context(problem=problem, time_limit=60)
+    outcome = makespan_auto._solve_parts(problem, parts, context)
+    sizes = sorted(len(part.problem.graph.ops) for part in parts)
+    assert calls == [*sizes, sizes[0]]
+    assert outcome.reason == "interrupted"
+    assert context.bound is not None

@@ -36,7 +36,7 @@ def core_problem(problem: Makespan, count: int) -> Makespan:
     >>> len(problem.graph.ops), len(core_problem(problem, 9).graph.ops)
     (63, 9)
     """
-    graph = problem.graph
+    graph = problem.relaxed
     weight = [
         op.all_modes[0].duration_ns
         * (op.all_modes[0].workspace + sum(graph.tensors[t].nbytes for t in {*op.reads, *op.writes}))

@@ -7,13 +7,13 @@ a schedule passes through lies on a path of single ops from the empty set to all
 all others of the set have ended. Only such ideals are kept: those reached from the empty set, and from which
 all ops can be reached.
 
-*Dead ends.* Let f(S) be the bytes that are live when the ops of the ideal S have ended. A tensor is live if
-its producer is in S and not all of its readers are, so f is a modular function less a supermodular one:
-submodular. If op i fits after S and :math:`f(S + i) \le f(S)`, it may as well be the next: in any path from S
-to all ops, with i moved to its front, before each other op no more is live than without, since
-:math:`f(T + i) - f(T) \le f(S + i) - f(S) \le 0` for all ideals T that contain S and not i. So a search for a
-path runs such ops first and branches for the others, and remembers the sets it has been to; one that takes
-too many steps leaves open whether there is a path, and the ideal is kept.
+*Dead ends.* Let f(S) be the bytes that are live when the ops of the ideal S have ended. A tensor is live from
+its producer on (or from the beginning) until all its readers are in S (or for ever), so f is a modular
+function less a supermodular one: submodular. If op i fits after S and :math:`f(S + i) \le f(S)`, it may as
+well be the next: in any path from S to all ops, with i moved to its front, before each other op no more is
+live than without, since :math:`f(T + i) - f(T) \le f(S + i) - f(S) \le 0` for all ideals T that contain S
+and not i. So a search for a path runs such ops first and branches for the others, and remembers the sets it
+has been to; one that takes too many steps leaves open whether there is a path, and the ideal is kept.
 """
 
 from __future__ import annotations
@@ -53,7 +53,10 @@ class Ideals:
 
 @dataclass(frozen=True)
 class Known:
-    """The sets of which a search for a path to all ops has asked: a hash table, and 1 if there may be one."""
+    """The sets of which a search for a path to all ops has asked: a hash table, and 1 if there may be one.
+
+    What is known changes which labels fill a beam, never what is proved.
+    """
 
     table: Integers = field(default_factory=lambda: np.full(1 << 22, -1, dtype=np.int64))
     alive: np.ndarray = field(default_factory=lambda: np.zeros(1 << 22, dtype=np.int8))
@@ -73,14 +76,14 @@ def find_ideals(
     begin: tuple[Integers, Integers] | None = None,
     stop: Integers | None = None,
 ) -> Ideals | None:
-    """Return the ideals; None if there are more than `most`, or it was stopped.
+    """Return the ideals; None if there are `most` or more, or it was stopped.
 
     Parameters
     ----------
     shape
         The problem.
     most
-        Ideals.
+        It gives up at so many ideals.
     expired
         Whether to stop, asked after each size.
     known

@@ -10,10 +10,10 @@ import numpy as np
 from numba import njit
 
 FEW = 24
-"""Unstarted ops of which the sums of durations are looked at."""
+"""At most so many unstarted ops have the sums of their durations looked at."""
 
 LONGEST = 1 << 18
-"""The same, for makespans of interest so small."""
+"""Sums are looked at for makespans of at most so many ticks."""
 
 
 @njit(nogil=True)

@@ -27,7 +27,7 @@ about as good as any other, and few can be completed.
 *Filling up.* In a schedule that ends by T, the ops with a tail of b or more end by T - b. Each processor has
 some time until then, after the op that runs on it, and runs unstarted ones of them there: for the largest sum
 of their durations that is not more than this time at most. These sums must reach their work. It is asked once
-few ops are left, for the b that gives the best load bound.
+few of these ops are left, for the b that gives the best load bound.
 
 *Relaxed passes.* Instead of dropping labels, labels of one ideal are merged into one that dominates them
 all: the least of their times; what runs in all of them, until the least of its ends. What follows from it is
@@ -69,7 +69,7 @@ WEIGHTS = (0.0, 0.5, 2.0)
 """What the bytes of a label weigh against chance, drawn for each sample."""
 
 MOST_LAST = 20_000_000
-"""Ideals of these."""
+"""Ideals of the last `COMPLETED` ops."""
 
 Form = Literal["beam", "cone", "sample", "relaxed"]
 

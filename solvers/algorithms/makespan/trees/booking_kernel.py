@@ -136,6 +136,9 @@ def search(nodes: Nodes, processors: int, memory: int, pairs: Pairs, moves: int,
         for k in range(n):
             rank[ranking[k]] = k
         value = book(nodes, processors, memory, order if of_activation else pairs.activation, rank, starts)
+        if value < 0:  # a defect, for the caller to raise
+            numbers[1] = value
+            return
         if value <= numbers[0] or np.random.random() < math.exp((numbers[0] - value) / heat):
             current[:] = order
             numbers[0] = value

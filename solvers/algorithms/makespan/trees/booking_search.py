@@ -24,8 +24,8 @@ from .booking_kernel import Nodes, Pairs, book, search
 from .list_schedules import deepest_first, inner_first
 from .task_tree import TaskTree
 
-BATCH = 500
-"""Moves between looks at the clock."""
+BATCH, NODES = 500, 200_000
+"""Moves between looks at the clock, at most; times the nodes, about."""
 
 
 def improve_by_booking(
@@ -69,12 +69,16 @@ def improve_by_booking(
             if best is None or pairs.numbers[1] < best.numbers[1]:
                 best = pairs
                 offer(best.best_starts)
+            if stop():
+                return
     assert best is not None
-    since = 0
+    since, batch = 0, max(1, min(BATCH, NODES // tree.n))
     while not stop() and (moves is None or since < moves):
         known = best.numbers[1]
-        count = BATCH if moves is None else min(BATCH, moves - since)
+        count = batch if moves is None else min(batch, moves - since)
         search(nodes, processors, memory, best, count, rng.randrange(2**32))
+        if best.numbers[1] < 0:
+            raise RuntimeError("MemBooking got stuck")
         since += count
         if best.numbers[1] < known:
             since = 0
