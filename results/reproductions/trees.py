@@ -174,7 +174,7 @@ def markdown(table: list[Row]) -> str:
     lines = [
         "Best post-order and least peak of trees with a datum for each edge. All orders of `liu` and "
         "`postorder` verified; `minmem` = `liu` on every tree. Made by "
-        "`python results/reproductions/trees.py`.",
+        f"`python results/reproductions/trees.py{' --trees FOLDER' if _has_files(table) else ''}`.",
         "",
         "| trees | how many | nodes | not optimal | largest increase | mean increase | where not optimal |",
         "|---|---:|---:|---:|---:|---:|---:|",
@@ -234,9 +234,13 @@ def markdown(table: list[Row]) -> str:
 
 def _files(table: list[Row]) -> str:
     """Return what there is to say of public files."""
-    if any(row["set"] == "files" for row in table):
+    if _has_files(table):
         return f"public files of the repository {REPOSITORY} with up to {LARGEST_FILE:,} nodes"
     return f"no public files in this run (`--trees`, with `data/trees` of the repository {REPOSITORY})"
+
+
+def _has_files(table: list[Row]) -> bool:
+    return any(row["set"] == "files" for row in table)
 
 
 def _holds(row: Row) -> bool:
