@@ -113,6 +113,21 @@ def add_cut(built: Master, parts: Sequence[tuple[int, int]], gain: int) -> None:
     built.model.add(sum(_term(built, j, s) for j, s in parts) >= gain // built.data.unit)
 
 
+def part_bytes(built: Master, written: Sequence[int]) -> list[int]:
+    """Return the bytes that are written of each part, from those of each file; no more than the file has."""
+    data, found = built.data, [0] * len(built.size)
+    for v, parts in enumerate(built.parts):
+        nbytes = [min(written[k], data.size[k]) for k in data.files_of[v]]
+        for j, some in zip(parts, nbytes if data.whole else [sum(nbytes)], strict=False):
+            found[j] = some
+    return found
+
+
+def is_met(built: Master, parts: Sequence[tuple[int, int]], gain: int, by_part: Sequence[int]) -> bool:
+    """Return whether bytes that are written of each part meet a cut of `add_cut`, by its formula."""
+    return sum(max(0, by_part[j] - (built.size[j] - s) * built.data.unit) for j, s in parts) >= gain
+
+
 def _term(built: Master, j: int, s: int) -> Any:
     """Return what part j counts in a cut that has s units of it wait (2)."""
     w, size, model = built.written[j], built.size[j], built.model

@@ -128,12 +128,16 @@ class MinIO:
 
     def evaluate(self, answer: Plan) -> int:
         """Return the bytes that are copied to the storage."""
-        sizes = self.graph.tensors
-        return sum(
-            sizes[c.tensor].nbytes if c.bytes is None else c.bytes[1] - c.bytes[0]
-            for c in answer.copies
-            if c.dst == STORAGE
-        )
+        return sum(self.written(answer))
+
+    def written(self, answer: Plan) -> list[int]:
+        """Return by tensor the bytes that are copied to the storage."""
+        found = [0] * len(self.graph.tensors)
+        for c in answer.copies:
+            if c.dst == STORAGE:
+                size = self.graph.tensors[c.tensor].nbytes
+                found[c.tensor] += size if c.bytes is None else c.bytes[1] - c.bytes[0]
+        return found
 
     def satisfied(self, objective: int) -> bool:
         """Return False: fewer bytes are always welcome, and none at all is a matter of bounds."""

@@ -65,7 +65,7 @@ def begin(problem: MinIO, context: Context, method: str) -> Begun:
     data = tree_data(problem, method)
     bounds, cuts = subtree_bounds(problem.graph, data), list[Cut]()
     if bounds[-1] and data.n <= LARGEST_PACKED:
-        bounds, cuts = packed_cuts(data)
+        bounds, cuts = packed_cuts(data, expired=lambda: context.expired)
     context.raise_bound(least_sum(data.size, bounds[-1]) if problem.whole else bounds[-1], kind=BOUND)
     return Begun(data, bounds, cuts)
 
@@ -81,7 +81,7 @@ def order_of(problem: MinIO, data: MinIOData, context: Context) -> tuple[int, ..
     name = context.options.get("order", "postorder-io")
     if name not in ORDERS:
         raise UsageError(f"option order: found {name!r}, expected one of {', '.join(ORDERS)}")
-    return ORDERS[name](problem.graph, data)
+    return ORDERS[name](problem.graph, data, lambda: context.expired)
 
 
 def _by_rule(problem: MinIO, context: Context, rule: str) -> Outcome:
@@ -131,7 +131,7 @@ def solve_best_k(problem: MinIO, context: Context) -> Outcome:
 
 def _by_order(problem: MinIO, context: Context, method: str, order: str) -> Outcome:
     data = begin(problem, context, method).data
-    context.offer(evict(data, ORDERS[order](problem.graph, data)))
+    context.offer(evict(data, ORDERS[order](problem.graph, data, lambda: context.expired)))
     return Outcome()
 
 

@@ -8,6 +8,9 @@ The rounds:
 3. else the largest subtree that exceeds the memory, and each one without another one below that does, give
    cuts, for several sequences of its files; expansion (`expansion`) from what is written gives a traversal.
 
+The bound is raised at most to the incumbent, which would hide a cut that is wrong; so before it is raised,
+the incumbent must meet every cut, as all traversals do.
+
 The program begins with the packed cuts of `bounds`, and each round has more of CP-SAT's deterministic time.
 """
 
@@ -71,14 +74,14 @@ class Program:
 
 @dataclass(kw_only=True)
 class Rounds:
-    """What is kept between rounds."""
+    """What is kept between rounds; of cuts their parts with s in units, and their gains in bytes."""
 
     problem: MinIO
     data: MinIOData
     context: Context
     master: formulation.Master
     random: Random
-    seen: set[tuple[tuple[int, int], ...]] = field(default_factory=set)
+    cuts: dict[tuple[tuple[tuple[int, int], ...], int], None] = field(default_factory=dict)
     cutoff: int | None = None
 
     @property
@@ -105,13 +108,13 @@ def solve_by_cuts(problem: MinIO, data: MinIOData, cuts: Sequence[Cut], context:
     while not context.closed and not context.expired:
         written, outcome = _solve_program(rounds, effort)
         if outcome.infeasible and context.incumbent is not None:
-            context.raise_bound(context.incumbent, kind=KIND)
+            _raise_bound(rounds, context.incumbent)
         elif outcome.reason in ("interrupted", "memory"):
             return outcome
         elif written is not None and not context.closed:
             _add_cuts(rounds, written)
         effort *= GROWTH
-    return Outcome(reason=None if context.closed else "time", detail=f"{len(rounds.seen)} cuts")
+    return Outcome(reason=None if context.closed else "time", detail=f"{len(rounds.cuts)} cuts")
 
 
 def _solve_program(rounds: Rounds, effort: float) -> tuple[Mapping[int, int] | None, Outcome]:
@@ -136,11 +139,30 @@ def _solve_program(rounds: Rounds, effort: float) -> tuple[Mapping[int, int] | N
         defaults={"max_deterministic_time": f"{effort:.3f}"},
     )
     if inner.bound is not None:
-        known = context.incumbent
-        context.raise_bound(
-            inner.bound * unit if known is None else min(inner.bound * unit, known), kind=KIND
-        )
+        _raise_bound(rounds, inner.bound * unit)
     return inner.answer, outcome
+
+
+def _raise_bound(rounds: Rounds, nbytes: int) -> None:
+    """Raise the bound, at most to the incumbent, unless the incumbent does not meet a cut.
+
+    Raises
+    ------
+    RuntimeError
+        If it does not: the cut is wrong, and the bound may be.
+    """
+    context, data = rounds.context, rounds.data
+    if context.incumbent is not None:
+        nbytes = min(nbytes, context.incumbent)
+        by_tensor = rounds.problem.written(context.answer)
+        written = formulation.part_bytes(rounds.master, [by_tensor[t] for t in data.tensor])
+        for parts, gain in rounds.cuts:
+            if not formulation.is_met(rounds.master, parts, gain, written):
+                raise RuntimeError(
+                    f"a cut of {len(parts)} parts: the incumbent of {context.incumbent} bytes does not meet "
+                    f"its gain of {gain} bytes, so the cut is wrong and bounds are not proved"
+                )
+    context.raise_bound(nbytes, kind=KIND)
 
 
 def _add_cuts(rounds: Rounds, written: Mapping[int, int]) -> None:
@@ -160,7 +182,8 @@ def _add_cuts(rounds: Rounds, written: Mapping[int, int]) -> None:
     for rule in RULES if data.whole else ("furthest",):
         context.offer(evict(data, order, rule))
     tops = {i for i in range(data.n) if high[i] and not any(high[c] for c in data.children[i])}
-    tops |= set([i for i in range(data.n) if high[i]][-1:])
+    if high[-1]:
+        tops.add(data.n - 1)
     sequencers: tuple[Sequencer, ...] = (
         lambda nodes: nodes.sort(key=lambda v: (-waiting[v], v)),
         list.sort,
@@ -178,6 +201,6 @@ def _add_cuts(rounds: Rounds, written: Mapping[int, int]) -> None:
 def _add_cut(rounds: Rounds, cut: Cut, written: Mapping[int, int]) -> None:
     """Add a cut unless the program has it."""
     parts = formulation.shares(rounds.master, cut.waiting, written)
-    if parts not in rounds.seen:
-        rounds.seen.add(parts)
+    if (parts, cut.gain) not in rounds.cuts:
+        rounds.cuts[parts, cut.gain] = None
         formulation.add_cut(rounds.master, parts, cut.gain)

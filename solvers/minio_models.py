@@ -22,6 +22,9 @@ BYTES_PER_TERM = 1500
 LARGEST = 5000
 """Nodes up to which `auto` takes cuts."""
 
+FIRST_ORDER = "postorder-io"
+"""What `offer_rules` begins with: on large trees there is a traversal before expansion takes its time."""
+
 
 def solve_milp(problem: MinIO, context: Context) -> Outcome:
     """Solve the program of a given order: linear for divisible files, with binaries for whole ones.
@@ -118,10 +121,10 @@ def solve_auto(problem: MinIO, context: Context) -> Outcome:
 
 
 def offer_rules(problem: MinIO, data: MinIOData, context: Context) -> Traversal:
-    """Offer every order, the best in general first, with every rule that is not beaten; return the best."""
+    """Offer every order with every rule that is not beaten, one at once, then the best; return the best."""
     best: tuple[int, Traversal] | None = None
-    for name in reversed(ORDERS):
-        order = ORDERS[name](problem.graph, data)
+    for name in (FIRST_ORDER, *(name for name in reversed(ORDERS) if name != FIRST_ORDER)):
+        order = ORDERS[name](problem.graph, data, lambda: context.expired)
         for rule in RULES if problem.whole else ("furthest",):
             traversal = evict(data, order, rule)
             written = context.offer(traversal)

@@ -13,8 +13,11 @@ from lowtide.formulations.minio_data import MinIOData, written_at_once
 from lowtide.solvers.algorithms.minio.bounds import packed_cuts, subtree_bounds
 from lowtide.solvers.algorithms.minio.evictions import evict
 from lowtide.solvers.algorithms.minio.expansion import FEW, expanded_order
-from lowtide.solvers.algorithms.minio.waiting import Cut, WaitingTree, disjoint_cuts
+from lowtide.solvers.algorithms.minio.orders import ORDERS
+from lowtide.solvers.algorithms.minio.waiting import Cut, Sequencer, WaitingTree, disjoint_cuts
+from lowtide.solvers.context import Context
 from lowtide.solvers.minio import tree_data
+from lowtide.solvers.minio_models import offer_rules
 from tests.oracles.brute_minio import fewest_bytes
 from tests.solvers.test_minio import orders_of, random_tree, small_problems, tight
 
@@ -177,6 +180,73 @@ def test_decomposition_closes_a_tree_of_100_ops_that_the_heuristics_leave_open()
 
 
 @pytest.mark.parametrize("whole", [False, True])
+def test_a_cut_that_no_traversal_need_meet_is_a_failure(whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    raised: list[Cut] = []
+
+    def one_raised(tree: WaitingTree, i: int, memory: int, sequencer: Sequencer) -> list[Cut]:
+        found = disjoint_cuts(tree, i, memory, sequencer)
+        if found and not raised:
+            raised.append(Cut(waiting=found[0].waiting, gain=found[0].gain + 1))
+            found[0] = raised[0]
+        return found
+
+    monkeypatch.setattr("lowtide.solvers.minio_decomposition.disjoint_cuts", one_raised)
+    for seed in (GAP[0], GAP[2]):
+        raised.clear()
+        graph = random_tree(Random(f"packing {seed}"), 9, most=4, reach=5)
+        least = max(tree_data(lt.MinIO(graph, memory=10**6), "test").need)
+        result = lt.solve(lt.MinIO(graph, memory=least, whole=whole), "benders", threads=1)
+        assert result.status is lt.Status.FAILED
+        assert f"does not meet its gain of {raised[0].gain} bytes" in result.detail
+
+
+def test_what_is_written_of_a_file_counts_once_in_a_cut() -> None:
+    data = MinIOData(
+        memory=8, whole=False, parent=(1, -1), need=(8, 8), maker=(0, 0), size=(4, 2), tensor=(0, 1)
+    )
+    master = minio_decomposition.build(data)  # one part of 3 units of 2 bytes
+
+    def met(gain: int, written: list[int]) -> bool:
+        return minio_decomposition.is_met(
+            master, [(0, 2)], gain, minio_decomposition.part_bytes(master, written)
+        )
+
+    assert met(2, [4, 0])
+    assert met(1, [3, 0])
+    assert not met(2, [3, 0])
+    assert not met(3, [8, 0])
+
+
+def test_bounds_without_the_time_for_cuts_are_those_of_subtrees() -> None:
+    between = 0
+    for problem in hard_problems(whole=False):
+        data = tree_data(problem, "test")
+        plain, (packed, _) = subtree_bounds(problem.graph, data), packed_cuts(data)
+        assert packed_cuts(data, expired=lambda: True) == (plain, [])
+        for nodes in range(data.n):
+            times = iter([False] * nodes)
+            bounds, cuts = packed_cuts(data, expired=lambda times=times: next(times, True))  # type: ignore[misc]
+            assert bounds[:nodes] == packed[:nodes]
+            assert all(a <= b <= c for a, b, c in zip(plain, bounds, packed, strict=True))
+            assert not cuts
+            between += plain[-1] < bounds[-1]
+    assert between
+
+
+def test_with_no_time_left_the_post_order_for_io_is_offered() -> None:
+    problem = lt.MinIO(lt.load("gen:intree?n=100&arity=2&largest=100&seed=1"), memory=230)
+    data, context = tree_data(problem, "test"), Context(problem=problem, time_limit=0)
+    best = offer_rules(problem, data, context)
+    assert best == evict(data, ORDERS["postorder-io"](problem.graph, data, lambda: False))
+    assert context.incumbent == problem.evaluate(problem.read(best))
+    expand = ORDERS["full-rec-expand"]
+    early, late = expand(problem.graph, data, lambda: True), expand(problem.graph, data, lambda: False)
+    written = [problem.evaluate(problem.read(evict(data, order))) for order in (early, late)]
+    assert written[0] > written[1]
+    assert early == ORDERS["liu"](problem.graph, data, lambda: False)
+
+
+@pytest.mark.parametrize("whole", [False, True])
 def test_program_counts_what_is_written_beyond_what_a_cut_lets_wait(whole: bool) -> None:
     """Against enumeration, by the formula of cuts; parts of 4, 3 and 2 units."""
     from ortools.sat.python import cp_model
@@ -195,6 +265,9 @@ def test_program_counts_what_is_written_beyond_what_a_cut_lets_wait(whole: bool)
             cuts.append((parts, rng.randint(0, sum(s for _, s in parts))))
             if parts:
                 minio_decomposition.add_cut(master, *cuts[-1])
+            for w in product(*((0, size) if whole else range(size + 1) for size in sizes)):
+                spared = sum(max(0, w[j] - (sizes[j] - s)) for j, s in parts)
+                assert minio_decomposition.is_met(master, parts, cuts[-1][1], w) == (spared >= cuts[-1][1])
         solver = cp_model.CpSolver()
         solver.parameters.catch_sigint_signal = False
         solver.parameters.num_workers = 1

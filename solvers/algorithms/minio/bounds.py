@@ -13,7 +13,8 @@ between nodes of the subtrees of two children are different ones, so their bytes
 *Packed.* That is a packing of cuts (`waiting`) in which s is f on some disjoint subtrees, 0 elsewhere. In
 general, node by node, children first: the cuts of the children's subtrees leave sizes r of the files; while
 :math:`L_i(r) > M` a cut with the excess as its gain takes the least it can from r. If :math:`L_i - M` is
-more than all of these gains, they are given up, and the node begins with r = f.
+more than all of these gains, they are given up, and the node begins with r = f. When the time is up, nodes
+that are left take the maximum above over the bounds that their children have.
 
 *Whole files.* The bytes written of a subtree are the sum of the sizes of some of its files; the bound of the
 whole tree is rounded up to the next sum of sizes, and to the next multiple of their common divisor where the
@@ -22,6 +23,7 @@ sums are too many.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from math import gcd
 
@@ -60,8 +62,12 @@ def subtree_bounds(graph: Graph, data: MinIOData) -> list[int]:
     return bounds
 
 
-def packed_cuts(data: MinIOData) -> tuple[list[int], list[Cut]]:
+def packed_cuts(
+    data: MinIOData, *, expired: Callable[[], bool] = lambda: False
+) -> tuple[list[int], list[Cut]]:
     """Return the bound of each node by packed cuts, in bytes, and the cuts of the last one, the root.
+
+    Once `expired`, nodes have bounds without cuts.
 
     Examples
     --------
@@ -81,6 +87,10 @@ def packed_cuts(data: MinIOData) -> tuple[list[int], list[Cut]]:
         nodes.sort(key=lambda v: (-rest.waiting[v], v))
 
     for i, children in enumerate(data.children):
+        if expired():
+            cuts.append([])
+            bounds.append(max(full.peak(i) - memory, sum(bounds[c] for c in children)))
+            continue
         rest.refresh(i)
         own = [cut for c in children for cut in cuts[c]]
         own += disjoint_cuts(rest, i, memory, largest_first)

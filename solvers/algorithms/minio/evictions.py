@@ -136,8 +136,8 @@ def evict(
             if rule == "furthest":
                 chosen: Sequence[int] = [0]
             else:
-                sizes = [left[-k] for _, k in reversed(waiting)]
-                chosen = choose(sizes, d) or furthest(sizes, d)
+                listed = [left[-k] for _, k in reversed(waiting)]
+                chosen = choose(listed, d) or furthest(listed, d)
             for k in [-waiting[-1 - j][1] for j in chosen]:
                 nbytes = min(left[k], d) if divisible else left[k]
                 evictions.append(Eviction(step, data.tensor[k], nbytes))

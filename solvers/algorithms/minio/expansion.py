@@ -11,9 +11,9 @@ that keeps what is not evicted, one that has it whole again before the reader. T
 the reader does, which needs the whole file too; so the expanded tree has the peak of the tree whose file
 waits with fewer bytes (`lowtide.solvers.algorithms.minio.waiting`), and the nodes are not made.
 
-Since :math:`L(f - w) \le M` in the end, the last order writes at most what all expansions took.
-`FullRecExpand` expands as long as needed, and ends: each time a file loses a byte. `RecExpand` expands at
-most twice for each node, which may leave an excess; `furthest` then evicts more.
+Since :math:`L(f - w) \le M` in the end, the last order writes at most what all expansions took (divisible
+files). `FullRecExpand` expands as long as needed, and ends: each time a file loses a byte. `RecExpand`
+expands at most twice for each node, which may leave an excess; `furthest` then evicts more.
 
 Source: L. Marchal, S. McCauley, B. Simon, F. Vivien, "Minimizing I/Os in out-of-core task tree scheduling",
 Inria research report 9025 and IPDPS workshops, 2017, whose text was not at hand: rebuilt from its outline.

@@ -31,40 +31,43 @@ from .expansion import FEW, expanded_order
 
 Order = tuple[int, ...]
 
+Expired = Callable[[], bool]
+"""Whether the time is up: then expansion ends where it is."""
 
-def reference(graph: Graph, data: MinIOData) -> Order:
+
+def reference(graph: Graph, data: MinIOData, expired: Expired) -> Order:
     """Return the order of the graph."""
     return tuple(range(data.n))
 
 
-def liu(graph: Graph, data: MinIOData) -> Order:
+def liu(graph: Graph, data: MinIOData, expired: Expired) -> Order:
     """Return Liu's order, of the least peak."""
     space = tree_space(graph, "liu")
     return space.order(ops_of(tree_blocks(space)))
 
 
-def postorder(graph: Graph, data: MinIOData) -> Order:
+def postorder(graph: Graph, data: MinIOData, expired: Expired) -> Order:
     """Return the best post-order for the peak."""
     space = tree_space(graph, "postorder")
     return space.order(best_post_order(space))
 
 
-def postorder_for_io(graph: Graph, data: MinIOData) -> Order:
+def postorder_for_io(graph: Graph, data: MinIOData, expired: Expired) -> Order:
     """Return the best post-order for I/O."""
     return io_post_order(data)[0]
 
 
-def rec_expand(graph: Graph, data: MinIOData) -> Order:
+def rec_expand(graph: Graph, data: MinIOData, expired: Expired) -> Order:
     """Return the order of at most two expansions for each node."""
-    return expanded_order(data, most=FEW)
+    return expanded_order(data, most=FEW, expired=expired)
 
 
-def full_rec_expand(graph: Graph, data: MinIOData) -> Order:
+def full_rec_expand(graph: Graph, data: MinIOData, expired: Expired) -> Order:
     """Return the order of all expansions."""
-    return expanded_order(data)
+    return expanded_order(data, expired=expired)
 
 
-ORDERS: dict[str, Callable[[Graph, MinIOData], Order]] = {
+ORDERS: dict[str, Callable[[Graph, MinIOData, Expired], Order]] = {
     "reference": reference,
     "postorder": postorder,
     "liu": liu,
