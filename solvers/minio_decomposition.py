@@ -194,7 +194,7 @@ def _add_cuts(rounds: Rounds, written: Mapping[int, int]) -> None:
             if context.expired:
                 return
             tree.resize({v: waiting[v] for v in below(data, data.children[i])}, i)
-            for cut in disjoint_cuts(tree, i, rounds.memory, sequencer):
+            for cut in disjoint_cuts(tree, i, rounds.memory, sequencer, lambda: context.expired):
                 _add_cut(rounds, cut, written)
 
 

@@ -13,7 +13,7 @@ from lowtide.formulations.minio_data import MinIOData, written_at_once
 from lowtide.solvers.algorithms.minio.bounds import packed_cuts, subtree_bounds
 from lowtide.solvers.algorithms.minio.evictions import evict
 from lowtide.solvers.algorithms.minio.expansion import FEW, expanded_order
-from lowtide.solvers.algorithms.minio.orders import ORDERS
+from lowtide.solvers.algorithms.minio.orders import ORDERS, Expired
 from lowtide.solvers.algorithms.minio.waiting import Cut, Sequencer, WaitingTree, disjoint_cuts
 from lowtide.solvers.context import Context
 from lowtide.solvers.minio import tree_data
@@ -183,8 +183,10 @@ def test_decomposition_closes_a_tree_of_100_ops_that_the_heuristics_leave_open()
 def test_a_cut_that_no_traversal_need_meet_is_a_failure(whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     raised: list[Cut] = []
 
-    def one_raised(tree: WaitingTree, i: int, memory: int, sequencer: Sequencer) -> list[Cut]:
-        found = disjoint_cuts(tree, i, memory, sequencer)
+    def one_raised(
+        tree: WaitingTree, i: int, memory: int, sequencer: Sequencer, expired: Expired
+    ) -> list[Cut]:
+        found = disjoint_cuts(tree, i, memory, sequencer, expired)
         if found and not raised:
             raised.append(Cut(waiting=found[0].waiting, gain=found[0].gain + 1))
             found[0] = raised[0]
@@ -217,20 +219,46 @@ def test_what_is_written_of_a_file_counts_once_in_a_cut() -> None:
     assert not met(3, [8, 0])
 
 
+def after(calls: int) -> Expired:
+    """Return a clock by which the time is up after so many calls."""
+    times = iter([False] * calls)
+    return lambda: next(times, True)
+
+
 def test_bounds_without_the_time_for_cuts_are_those_of_subtrees() -> None:
     between = 0
-    for problem in hard_problems(whole=False):
+    graph = lt.load("gen:intree?n=100&arity=2&largest=100&seed=1")
+    for problem in (lt.MinIO(graph, memory=230), *hard_problems(whole=False)[10:14]):
         data = tree_data(problem, "test")
         plain, (packed, _) = subtree_bounds(problem.graph, data), packed_cuts(data)
         assert packed_cuts(data, expired=lambda: True) == (plain, [])
-        for nodes in range(data.n):
-            times = iter([False] * nodes)
-            bounds, cuts = packed_cuts(data, expired=lambda times=times: next(times, True))  # type: ignore[misc]
-            assert bounds[:nodes] == packed[:nodes]
+        for calls in range(1, 400, 13):
+            bounds, cuts = packed_cuts(data, expired=after(calls))
             assert all(a <= b <= c for a, b, c in zip(plain, bounds, packed, strict=True))
-            assert not cuts
-            between += plain[-1] < bounds[-1]
+            assert sum(cut.gain for cut in cuts) <= bounds[-1]
+            for v in range(data.n):
+                assert sum(cut.waiting.get(v, 0) for cut in cuts) <= data.out[v]
+            between += plain[-1] < bounds[-1] < packed[-1]
     assert between
+
+
+def test_cuts_hold_wherever_they_were_cut_short() -> None:
+    tested = 0
+    rng = Random(4)
+    for problem in hard_problems(whole=False):
+        data = tree_data(problem, "test")
+        order = random_order(rng, data)
+        written = [0] * data.n
+        for eviction in evict(data, order).evictions:
+            written[data.maker[data.tensor.index(eviction.tensor)]] += eviction.nbytes
+        for calls in range(1, 16):
+            tree = WaitingTree(data)
+            for cut in disjoint_cuts(tree, data.n - 1, data.memory, list.sort, after(calls)):
+                alone = WaitingTree(data, [cut.waiting.get(v, 0) for v in range(data.n)])
+                assert alone.peak(data.n - 1) - data.memory == cut.gain
+                assert covered(cut, data, written)
+                tested += 1
+    assert tested > 100
 
 
 def test_with_no_time_left_the_post_order_for_io_is_offered() -> None:

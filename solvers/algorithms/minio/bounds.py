@@ -67,7 +67,7 @@ def packed_cuts(
 ) -> tuple[list[int], list[Cut]]:
     """Return the bound of each node by packed cuts, in bytes, and the cuts of the last one, the root.
 
-    Once `expired`, nodes have bounds without cuts.
+    Once `expired`, nodes have bounds without cuts, or with fewer.
 
     Examples
     --------
@@ -87,18 +87,17 @@ def packed_cuts(
         nodes.sort(key=lambda v: (-rest.waiting[v], v))
 
     for i, children in enumerate(data.children):
-        if expired():
-            cuts.append([])
-            bounds.append(max(full.peak(i) - memory, sum(bounds[c] for c in children)))
-            continue
-        rest.refresh(i)
-        own = [cut for c in children for cut in cuts[c]]
-        own += disjoint_cuts(rest, i, memory, largest_first)
-        if full.peak(i) - memory > sum(cut.gain for cut in own):
-            rest.resize({v: data.out[v] for v in below(data, children)}, i)
-            own = disjoint_cuts(rest, i, memory, largest_first)
+        own: list[Cut] = []
+        below_it, alone = sum(bounds[c] for c in children), full.peak(i) - memory
+        if not expired():
+            rest.refresh(i)
+            own = [cut for c in children for cut in cuts[c]]
+            own += disjoint_cuts(rest, i, memory, largest_first, expired)
+            if alone > sum(cut.gain for cut in own):
+                rest.resize({v: data.out[v] for v in below(data, children)}, i)
+                own = disjoint_cuts(rest, i, memory, largest_first, expired)
         cuts.append(own)
-        bounds.append(sum(cut.gain for cut in own))
+        bounds.append(max(sum(cut.gain for cut in own), below_it, alone))
     return bounds, cuts[-1]
 
 

@@ -125,10 +125,17 @@ def below(data: MinIOData, roots: Iterable[int]) -> list[int]:
     return found
 
 
-def disjoint_cuts(tree: WaitingTree, i: int, memory: int, sequencer: Sequencer) -> list[Cut]:
+def disjoint_cuts(
+    tree: WaitingTree,
+    i: int,
+    memory: int,
+    sequencer: Sequencer,
+    expired: Callable[[], bool] = lambda: False,
+) -> list[Cut]:
     """Return cuts of a subtree, and take their sizes from what waits in it until its peak is in the memory.
 
-    Each cut has the whole excess as its gain and sizes none of which can be smaller.
+    Each cut has the whole excess as its gain and sizes none of which can be smaller; once `expired`, there
+    are no more, and the last one's sizes may be larger.
 
     Examples
     --------
@@ -140,16 +147,16 @@ def disjoint_cuts(tree: WaitingTree, i: int, memory: int, sequencer: Sequencer) 
     [Cut(waiting={0: 2, 1: 2}, gain=2)]
     """
     found: list[Cut] = []
-    while (gain := tree.peak(i) - memory) > 0:
+    while (gain := tree.peak(i) - memory) > 0 and not expired():
         left = {v: tree.waiting[v] for v in below(tree.data, tree.data.children[i]) if tree.waiting[v]}
-        _shrink(tree, i, memory + gain, sequencer)
+        _shrink(tree, i, memory + gain, sequencer, expired)
         used = {v: tree.waiting[v] for v in left if tree.waiting[v]}
         found.append(Cut(waiting=dict(sorted(used.items())), gain=gain))
         tree.resize({v: size - used.get(v, 0) for v, size in left.items()}, i)
     return found
 
 
-def _shrink(tree: WaitingTree, i: int, peak: int, sequencer: Sequencer) -> None:
+def _shrink(tree: WaitingTree, i: int, peak: int, sequencer: Sequencer, expired: Callable[[], bool]) -> None:
     """Make what waits in a subtree smaller, as long as its least peak is at least so much.
 
     Whole subtrees are tried first, from the top, so that few single files are left to try.
@@ -157,7 +164,7 @@ def _shrink(tree: WaitingTree, i: int, peak: int, sequencer: Sequencer) -> None:
     children = tree.data.children
     kept: list[int] = []
     stack = list(children[i])
-    while stack:
+    while stack and not expired():
         v = stack.pop()
         old = {u: tree.waiting[u] for u in below(tree.data, (v,)) if tree.waiting[u]}
         if not old:
@@ -169,6 +176,8 @@ def _shrink(tree: WaitingTree, i: int, peak: int, sequencer: Sequencer) -> None:
             stack.extend(children[v])
     sequencer(kept)
     for v in kept:
+        if expired():
+            return
         size = tree.waiting[v]
         if size:
             tree.resize({v: 0}, i)
