@@ -130,6 +130,7 @@ def test_rewritten_record_of_same_size_and_time_is_noticed(tmp_path: Path) -> No
         gzip.compress(json.dumps({**_FORMAT, "stamps": 1}).encode()),
         gzip.compress(json.dumps({**_FORMAT, "stamps": [["a", 1, 1, 1]], "columns": {"x": []}}).encode()),
     ],
+    ids=["empty", "no gzip", "a list", "no stamps", "stamps of another kind", "columns too short"],
 )
 def test_copy_that_cannot_be_used_is_made_anew(tmp_path: Path, content: bytes) -> None:
     write_experiment(tmp_path, sweep(2))
