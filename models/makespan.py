@@ -14,6 +14,7 @@ from .errors import InstanceError
 from .graph import Accounting, Graph
 from .lowering import lower_runs
 from .machine import Access, Machine, Processor, Tier
+from .memory import sequential_memory
 from .placement import Question
 from .plan import Plan, Run
 from .problem import Judgement
@@ -246,9 +247,14 @@ class Makespan:
         return False
 
     def impossible(self) -> str | None:
-        """Return why there is no schedule, if one op needs more bytes than there are."""
+        """Return why there is no schedule, if the beginning or one op needs more bytes than there are.
+
+        What is there at the start counts also where, with `replace`, the first op releases it as it starts.
+        """
         if self.memory is None:
             return None
+        if (first := sequential_memory(self.graph).initial_bytes) > self.memory:
+            return f"at the start {exact_bytes(first)} are in the memory, of {exact_bytes(self.memory)}"
         tensors, coexist = self.graph.tensors, self.graph.accounting is Accounting.COEXIST
         kept = {t for t, tensor in enumerate(tensors) if tensor.initial and tensor.final}
         for i, op in enumerate(self.relaxed.ops):

@@ -11,6 +11,7 @@ from typing import ClassVar
 from .errors import InstanceError
 from .graph import KINDS, Accounting, Graph
 from .machine import Channel, Machine, Tier
+from .memory import sequential_memory
 from .minio_lowering import MEMORY, STORAGE, Eviction, Traversal, lower_traversal
 from .placement import Question, partial_copies
 from .plan import Plan
@@ -149,9 +150,7 @@ class MinIO:
         Else there is one: between ops, everything can be in the storage.
         """
         graph, room = self.graph, exact_bytes(self.memory)
-        used = {t for op in graph.ops for t in (*op.reads, *op.writes)}
-        first = sum(t.nbytes for k, t in enumerate(graph.tensors) if t.initial and (k in used or t.final))
-        if first > self.memory:
+        if (first := sequential_memory(graph).initial_bytes) > self.memory:
             return f"at the start {exact_bytes(first)} are in the memory, of {room}"
         for i, op in enumerate(graph.ops):
             operands = {*op.reads, *op.writes}

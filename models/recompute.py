@@ -17,13 +17,13 @@ from typing import ClassVar
 from .errors import InstanceError
 from .graph import KINDS, Accounting, Graph, Mode, Op
 from .machine import Access, Machine, Tier
+from .memory import sequential_memory
 from .placement import Question
 from .plan import Plan
 from .problem import Judgement
 from .recompute_lowering import Action, Compute, Discard, Transfer, actions_of, lower_actions, transfer_ns
 from .recompute_releases import with_discards
 from .units import exact_bytes
-from .verdict import Violation, sorted_violations
 from .verify import verify
 
 __all__ = ["Action", "Compute", "Discard", "Recompute", "Transfer", "rerunnable"]
@@ -201,12 +201,10 @@ class Recompute:
                 return f"op {i} {op.name!r} needs {exact_bytes(needed)}, of {exact_bytes(memory)}"
         return None
 
-    @cached_property
+    @property
     def start_bytes(self) -> int:
         """Bytes in the fast memory at the start: of all that is initial, and accessed or final."""
-        graph = self.graph
-        used = {t for op in graph.ops for t in (*op.reads, *op.writes)}
-        return sum(t.nbytes for k, t in enumerate(graph.tensors) if t.initial and (k in used or t.final))
+        return sequential_memory(self.graph).initial_bytes
 
     def least_bytes(self, i: int) -> int:
         """Return the bytes that a run of op i takes in the fast memory, at least."""
@@ -231,20 +229,10 @@ class Recompute:
         return max(made, sum(tensors[t].nbytes for t in read))
 
     def judge(self, answer: Answer) -> Judgement:
-        """Lower the actions to a plan and verify it; what is there at the start must fit as well.
-
-        The verifier's profiles begin after what happens at 0 ns, discards among it.
-        """
+        """Lower the actions to a plan and verify it."""
         plan = self.lower(answer)
         starts = dict.fromkeys(KINDS, (self.fast,))
         verdict = verify(self.graph, plan, rerun=True, start_tiers=starts)
-        if self.memory is not None and self.start_bytes > self.memory:
-            message = (
-                f"tier {self.fast!r} holds {self.start_bytes} bytes at the start, expected at most its "
-                f"capacity {self.memory}"
-            )
-            fault = Violation(kind="capacity", message=message, time=0, tier=self.fast)
-            verdict = replace(verdict, violations=sorted_violations([*verdict.violations, fault]))
         objective = verdict.makespan if verdict.valid else None
         return Judgement(objective=objective, verification=verdict, plan=plan)
 

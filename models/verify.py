@@ -22,7 +22,7 @@ channel            a channel exists, and the copy outlasts its latency
 channel-rate       concurrent copies share the channel's bytes per second
 group-rate         and those of each of its groups
 free               only allocated bytes are released
-capacity           no tier holds more than its capacity
+capacity           no tier holds more than its capacity, nor begins with more
 final              every byte of a final tensor ends in some tier, in the last version
 period             the state at the period's end is that of its beginning
 =================  =========================================================================
@@ -31,7 +31,8 @@ An allocation in the plan is judged too (`lowtide.models.verify_allocation`); it
 ``allocation-``.
 
 At one instant: runs and copies end, copies that take no time happen, bytes are released, runs and copies
-start. With accounting ``coexist`` a read counts for the whole run, with ``replace`` at its start, before
+start. What is there at time 0 has to fit before any of that, also what is released at once; profiles begin
+after it. With accounting ``coexist`` a read counts for the whole run, with ``replace`` at its start, before
 that instant's releases; a tensor that the run also writes counts at its start only.
 """
 

@@ -29,6 +29,7 @@ from typing import Any
 
 from ..models.errors import UsageError
 from ..models.makespan import Makespan
+from ..models.memory import sequential_memory
 from ..models.problem import Judgement, Peak
 from ..models.recompute import Recompute
 from ..models.result import Result, Status
@@ -166,6 +167,7 @@ class _Sweep:
     reason: str | None = None
     least_memory: int = 0
     unit: int = 1
+    start_bytes: int = 0
     memories: list[int] = field(default_factory=list)
     schedules: list[KnownSchedule] = field(default_factory=list)
     bounds: list[KnownBound] = field(default_factory=list)
@@ -177,11 +179,12 @@ class _Sweep:
         from .makespan_list import in_sequence
 
         self.unit = makespan_data(self.problem).bytes.unit
+        self.start_bytes = sequential_memory(self.problem.graph).initial_bytes
         least = self._solve(Peak(self.problem.relaxed), "auto", self.points + 1, "least sequential peak")  # 1
         if least is None:
             return
         if least.bound is not None:
-            self.least_memory = _least_memory(self.problem, least.bound)
+            self.least_memory = max(_least_memory(self.problem, least.bound), self.start_bytes)
         if least.plan is None:
             return
         self._take(self.problem.judge(in_sequence(self.problem, least.plan.order)))
@@ -248,7 +251,7 @@ class _Sweep:
         verdict = judgement.verification
         assert judgement.objective is not None
         assert isinstance(verdict, Verification)
-        peak = max(verdict.peaks.values())
+        peak = max(*verdict.peaks.values(), self.start_bytes)
         self.schedules.append(KnownSchedule(peak=peak, makespan=judgement.objective, plan=judgement.plan))
 
     def curve(self) -> list[TradeOffPoint]:

@@ -67,6 +67,7 @@ class Simulation:
         self._tails: list[Flight] = []
         self._flights = [Flight(n, copy) for n, copy in enumerate(actions.copies)]
         self._fill()
+        self._judge_start()
         self._events = self._schedule(READ_LAST if coexist else READ_FIRST)
         self._next = 0
         if not self._events or self._events[0][0] > 0:
@@ -124,6 +125,21 @@ class Simulation:
             self.flights.depart(flight, 0)
             if flight.copy.position in self.outdated:
                 flight.stamp = STALE
+
+    def _judge_start(self) -> None:
+        """Rule ``capacity`` before any event: what is there at time 0 fits, also what goes at once."""
+        for k, used in enumerate(self.memory.used):
+            capacity = self.case.capacity[k]
+            self._over[k] = capacity is not None and used > capacity
+            if self._over[k]:
+                tier = self.case.tiers[k]
+                self.case.report(
+                    "capacity",
+                    f"tier {tier!r} holds {used} bytes at the start, expected at most "
+                    f"its capacity {capacity}",
+                    time=0,
+                    tier=tier,
+                )
 
     def _crosses(self, copy: CopyItem) -> bool:
         period = self.case.period

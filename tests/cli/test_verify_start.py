@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import lowtide as lt
-from lowtide.instances import write_answer, write_graph
+from lowtide.instances import write_answer, write_graph, write_plan
 from tests.commands import answer, refused, within
 from tests.placement_cases import machine, random_graph, working_set
 
@@ -77,3 +77,27 @@ def test_an_order_has_no_start(folder: Path) -> None:
     (folder / "order.txt").write_text(" ".join(map(str, range(14))))
     line = refused("verify", "graph.json", "--order", "order.txt", *ALLOWED, cwd=folder)
     assert "found --start with --order" in line
+
+
+def test_a_plan_of_recompute_whose_start_does_not_fit_is_rejected_as_by_its_problem(tmp_path: Path) -> None:
+    """Ten bytes are read by the first run and go as it starts, under ``replace``."""
+    x, y = lt.Tensor(name="x", nbytes=10, initial=True), lt.Tensor(name="y", nbytes=5, final=True)
+    graph = lt.Graph(
+        name="begin",
+        tensors=(x, y),
+        ops=(lt.Op(name="a", reads=(0,), writes=(1,)),),
+        accounting=lt.Accounting.REPLACE,
+    )
+    write_graph(graph, tmp_path / "graph.json")
+    for memory, status in ((10, 0), (9, 1)):
+        problem = lt.Recompute(graph, memory=memory)
+        judged = problem.judge(problem.read([0]))
+        assert judged.plan is not None
+        write_plan(judged.plan, tmp_path / "plan.json")
+        found = answer("verify", "plan.json", "--graph", "graph.json", cwd=tmp_path, status=status)
+        assert found["valid"] == (not judged.violations) == (status == 0)
+    (violation,) = found["violations"]
+    assert (violation["kind"], violation["time"], violation["tier"]) == ("capacity", 0, "memory")
+    assert violation["message"] == (
+        "tier 'memory' holds 10 bytes at the start, expected at most its capacity 9"
+    )

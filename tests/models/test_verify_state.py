@@ -65,6 +65,25 @@ def test_capacity_reports_each_overload_once() -> None:
     assert [v["time"] for v in of_kind(verify(GRAPH, more), "capacity")] == [10]
 
 
+def test_capacity_counts_what_is_there_at_the_start_before_it_is_released_at_once() -> None:
+    """x gives way as the first op starts; profiles do not show it, but it has to be somewhere before."""
+    graph = Graph(
+        name="begin",
+        tensors=(Tensor(name="x", nbytes=9, initial=True), Tensor(name="y", nbytes=2)),
+        ops=(Op(name="a", reads=(0,), writes=(1,)), Op(name="b", reads=(1,))),
+        accounting=Accounting.REPLACE,
+    )
+    for capacity in (8, 9):
+        verdict = verify(graph, Plan.from_order(graph, (0, 1), Machine.single(capacity=capacity)))
+        assert verdict.profiles == {"memory": ((0, 2), (1, 0))}
+        assert verdict.valid == (capacity == 9)
+    violation = only(verify(graph, Plan.from_order(graph, (0, 1), Machine.single(capacity=8))))
+    assert witness(violation) == {"kind": "capacity", "time": 0, "tier": "memory"}
+    assert violation.message == "tier 'memory' holds 9 bytes at the start, expected at most its capacity 8"
+    stays = Plan.from_order(replace(graph, accounting=Accounting.COEXIST), (0, 1), Machine.single(capacity=8))
+    assert [v.time for v in verify(graph, stays).violations if v.kind == "capacity"] == [0]
+
+
 def test_capacity_overload_that_ends_and_returns() -> None:
     graph = Graph(
         name="two workspaces",

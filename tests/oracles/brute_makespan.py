@@ -101,5 +101,7 @@ def fastest_schedule(
             step = min(r[1] for r in busy)
             visit(step, more, frozenset(r for r in busy if r[1] > step))
 
+    if memory is not None and live_bytes(graph, frozenset(), frozenset()) > memory:
+        return None
     visit(0, frozenset(), frozenset())
     return best

@@ -163,6 +163,11 @@ class Simulation(Rules):
             if self.content(transfer.copy) == STALE:
                 transfer.broken = True
                 self.fault("copy-source", 0, None, transfer.copy.tensor, transfer.copy.src)
+        for tier in self.machine.tiers:  # the start alone, before anything that happens at time 0
+            held = sum(self.size(t, self.memory[t, tier.name]) for t in range(len(self.graph.tensors)))
+            if tier.capacity is not None and held > tier.capacity:
+                self.full.add(tier.name)
+                self.fault("capacity", 0, None, None, tier.name)
 
     # -- ends ----------------------------------------------------------------------------------
 

@@ -177,6 +177,24 @@ def test_memory_below_the_sequential_peak_is_not_refuted_where_readers_replace()
     assert lt.sweep_memory(lt.Makespan(graph, processors=1), threads=1).least_memory == 15
 
 
+def test_memory_below_what_is_there_at_the_start_is_refuted() -> None:
+    """x gives way as the first op starts, so no order needs more than 4 bytes; but 10 are there before."""
+    sizes = {"x": 10, "y": 4}
+    graph = lt.Graph(
+        name="begin",
+        tensors=tuple(
+            lt.Tensor(name=k, nbytes=v, initial=k == "x", final=k == "y") for k, v in sizes.items()
+        ),
+        ops=(lt.Op(name="a", reads=(0,), writes=(1,)),),
+        accounting=lt.Accounting.REPLACE,
+    )
+    assert lt.solve(lt.Peak(graph)).objective == 4
+    curve = lt.sweep_memory(lt.Makespan(graph, processors=1), threads=1)
+    assert (curve.least_memory, curve.front) == (10, ((10, 1),))
+    within = lt.solve(lt.Makespan(graph, processors=1, memory=9), threads=1)
+    assert (within.status, within.detail) == ("infeasible", "at the start 10 B are in the memory, of 9 B")
+
+
 def test_wrong_questions_are_refused() -> None:
     graph = lt.load("gen:sp?n=8&seed=1")
     with pytest.raises(lt.UsageError, match="found memory 40, expected a problem without one"):
