@@ -200,6 +200,77 @@ def test_ideals_are_those_within_the_memory_that_can_be_completed() -> None:
             assert set(sets.tolist()) == {s for s in expected if s.bit_count() == int(sets[0]).bit_count()}
 
 
+def random_tree(rng: Random, count: int) -> lt.Graph:
+    """Return an in-tree, or several, with initial and final tensors and workspace."""
+    parent = [rng.choice([*range(i + 1, count), *[None] * (rng.random() < 0.1)]) for i in range(count - 1)]
+    tensors = [
+        lt.Tensor(name=f"t{i}", nbytes=rng.randint(0, 9), final=rng.random() < 0.1) for i in range(count)
+    ]
+    initial = [
+        lt.Tensor(name=f"x{i}", nbytes=rng.randint(0, 9), initial=True) for i in range(rng.randint(0, 3))
+    ]
+    reads: list[list[int]] = [[] for _ in range(count)]
+    for i, p in enumerate([*parent, None]):
+        if p is not None:
+            reads[p].append(i)
+    for x in range(len(initial)):
+        reads[rng.randrange(count)].append(count + x)
+    ops = tuple(
+        lt.Op(
+            name=f"o{i}",
+            duration_ns=rng.randint(1, 5),
+            workspace=rng.choice([0, 0, rng.randint(0, 6)]),
+            reads=tuple(reads[i]),
+            writes=(i,),
+        )
+        for i in range(count)
+    )
+    graph = lt.Graph(name="tree", tensors=(*tensors, *initial), ops=ops)
+    return replace(graph, accounting=lt.Accounting.COEXIST)
+
+
+def test_the_ideals_of_trees_lead_nowhere_but_to_all_ops() -> None:
+    dead = 0
+    for seed in range(150):
+        rng = Random(seed)
+        graph = random_tree(rng, rng.randint(5, 9))
+        peak = brute_force_peak(graph)[0]
+        shape = shape_of(
+            makespan_data(lt.Makespan(graph, processors=2, memory=peak + rng.choice([0, 0, 1, 3])))
+        )
+        assert shape is not None
+        assert len(shape.child_at)
+        n, capacity = len(shape.duration), int(shape.numbers[1])
+        none = np.empty(0, dtype=np.int64)
+        free = find_ideals(shape._replace(child_at=none, child=none), 10**6, lambda: False)
+        assert free is not None
+        reached = [nothing_started(shape)]
+        stop, known = np.zeros(1, dtype=np.int64), Known()
+        for _ in range(n):
+            both = steps_from(shape, *reached[-1], known, stop)
+            reached.append((both.sets[both.first[1] :], both.after[both.first[1] :]))
+        found = sorted(int(s) for sets, _ in reached for s in sets)
+        assert found == sorted(int(s) for s in free.sets)
+        # Without a look ahead more sets are reached.
+        some = {0: int(shape.numbers[2])}
+        everything = set(some)
+        while some:
+            wider = {}
+            for s, live in some.items():
+                for i in range(n):
+                    fits = not s >> i & 1 and not int(shape.before[i]) & ~s
+                    if fits and live + int(shape.alloc[i]) <= capacity:
+                        freed = int(shape.workspace[i]) + int(
+                            shape.life_bytes[shape.life_at[i] : shape.life_at[i + 1]].sum()
+                        )
+                        wider[s | 1 << i] = live + int(shape.alloc[i]) - freed
+            some = wider
+            everything |= set(wider)
+        assert everything.issuperset(found)
+        dead += len(everything) - len(found)
+    assert dead > 500
+
+
 def test_relaxed_passes_bound_from_below_and_meet_the_optimum_when_wide() -> None:
     merged = met = 0
     for seed in range(600, 700):

@@ -14,6 +14,15 @@ well be the next: in any path from S to all ops, with i moved to its front, befo
 live than without, since :math:`f(T + i) - f(T) \le f(S + i) - f(S) \le 0` for all ideals T that contain S
 and not i. So a search for a path runs such ops first and branches for the others, and remembers the sets it
 has been to; one that takes too many steps leaves open whether there is a path, and the ideal is kept.
+
+*In-trees.* There the question has an exact answer without a search. Where each op precedes one other at most,
+and each lifetime ends with one op, an op run by itself adds a fixed number of bytes, and what is left after
+S is a forest of such ops. Liu's algorithm (SIAM J. Algebraic Discrete Methods 8, 1987) finds the order of
+least peak: the rest of each subtree becomes a sequence of canonical segments, each with the most bytes while
+it runs (hill) and the bytes that it leaves (net), which are merged at each op: first those that free bytes,
+by rising hill, then the others by falling difference of hill and net (Abdel-Wahab and Kameda, Operations
+Research 26, 1978, for segments that free bytes too, as tensors of S do here). Subtrees of which nothing has
+started keep their segments.
 """
 
 from __future__ import annotations

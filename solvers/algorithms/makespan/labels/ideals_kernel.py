@@ -64,6 +64,115 @@ def _closure(shape, started, live):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
+def _sinks(before, least, hill, net):  # type: ignore[no-untyped-def]
+    """Return whether the segment of `before` and `least` goes after that of `hill` and `net`.
+
+    First go those that free bytes, by rising hill, then the others by falling difference of hill and net.
+    """
+    if net < 0:
+        return least >= 0 or before > hill
+    return least >= 0 and before - least < hill - net
+
+
+@njit(nogil=True)
+def _segments(shape, started, next_op, v, below, hills, nets, count):  # type: ignore[no-untyped-def]
+    """Write the canonical segments of the unstarted ops of the subtree of v, or of the whole forest.
+
+    Parameters
+    ----------
+    shape
+        The problem; an in-tree.
+    started, next_op
+        A set of ops, with each all before it, and the op that follows them; -1 if there is none.
+    v
+        The op; the number of ops for the forest.
+    below
+        By op: its subtree.
+    hills, nets, count
+        Of segments: most bytes while it runs and bytes that it leaves, both above those before it, and their
+        number. By place and op; places are those of `_place_of`.
+    """
+    into = _place_of(started, next_op, below[v])
+    total = 0
+    for x in range(shape.child_at[v], shape.child_at[v + 1]):
+        c = shape.child[x]
+        if started >> c & 1 or c == next_op:
+            continue
+        part = _place_of(started, next_op, below[c])
+        for y in range(count[part, c]):
+            hill, net = hills[part, c, y], nets[part, c, y]
+            z = total
+            while z > 0 and _sinks(hills[into, v, z - 1], nets[into, v, z - 1], hill, net):
+                hills[into, v, z], nets[into, v, z] = hills[into, v, z - 1], nets[into, v, z - 1]
+                z -= 1
+            hills[into, v, z], nets[into, v, z] = hill, net
+            total += 1
+    if v < len(shape.duration):
+        hill, net = shape.alloc[v], shape.alloc[v] - shape.workspace[v]
+        for x in range(shape.life_at[v], shape.life_at[v + 1]):
+            net -= shape.life_bytes[x]
+        while total and not _sinks(hill, net, hills[into, v, total - 1], nets[into, v, total - 1]):
+            total -= 1
+            hill = max(hills[into, v, total], nets[into, v, total] + hill)
+            net += nets[into, v, total]
+        hills[into, v, total], nets[into, v, total] = hill, net
+        total += 1
+    count[into, v] = total
+
+
+@njit(nogil=True)
+def _place_of(started, next_op, subtree):  # type: ignore[no-untyped-def]
+    """Return 2 of a subtree that the next op is in, else 1 if something of it has started, else 0."""
+    if next_op >= 0 and subtree >> next_op & 1:
+        return 2
+    return 1 if subtree & started else 0
+
+
+@njit(nogil=True)
+def _subtrees(shape, below, hills, nets, count):  # type: ignore[no-untyped-def]
+    """Write the subtrees of an in-tree, and their segments while nothing has started."""
+    n = len(shape.duration)
+    below[n] = (np.int64(1) << n) - 1
+    for v in range(n):
+        below[v] = np.int64(1) << v
+        for x in range(shape.child_at[v], shape.child_at[v + 1]):
+            below[v] |= below[shape.child[x]]
+        _segments(shape, np.int64(0), -1, v, below, hills, nets, count)
+
+
+@njit(nogil=True)
+def _forest_fits(shape, started, next_op, live, below, hills, nets, count):  # type: ignore[no-untyped-def]
+    """Return whether what is left of an in-tree after an op fits, run one by one; see `_segments`."""
+    n = len(shape.duration)
+    for v in range(next_op + 1, n):
+        if below[v] >> next_op & 1:
+            _segments(shape, started, next_op, v, below, hills, nets, count)
+    _segments(shape, started, next_op, n, below, hills, nets, count)
+    for y in range(count[2, n]):
+        if live + hills[2, n, y] > shape.numbers[1]:
+            return False
+        live += nets[2, n, y]
+    return True
+
+
+@njit(nogil=True)
+def _forest_leads_to_all(shape, started, next_op, live, ready, table, alive, count, forest):  # type: ignore[no-untyped-def]
+    """Return whether all ops can be run after a set and an op; `ready` is False at first for each set."""
+    wider = started | np.int64(1) << next_op
+    place = _place(table, wider)
+    if table[place] == wider:
+        return alive[place] == 1
+    if not ready[0]:
+        for v in range(len(shape.duration)):
+            if not started >> v & 1 and forest[0][v] & started:
+                _segments(shape, started, -1, v, *forest)
+        ready[0] = True
+    answer = _forest_fits(shape, started, next_op, live, *forest)
+    _remember(table, alive, count, wider, 1 if answer else 0)
+    return answer
+
+
+@njit(nogil=True)
 def _leads_to_all(shape, started, live, table, alive, count, nodes, bytes_live, tried):  # type: ignore[no-untyped-def]
     """Return whether all ops may be run after a set; a search of too many steps says yes."""
     place = _place(table, started)
@@ -147,10 +256,22 @@ def next_ideals(shape, sets, after, table, alive, count, most, stop):  # type: i
     source, by, target = np.empty(steps, np.int32), np.empty(steps, np.int8), np.empty(steps, np.int32)
     nodes, bytes_live = np.empty(ops + 1, np.int64), np.empty(ops + 1, np.int64)
     tried = np.empty(ops + 1, np.int64)
+    in_tree = len(shape.child_at) > 0
+    rows = ops + 1 if in_tree else 0
+    forest = (
+        np.empty(rows, np.int64),
+        np.empty((3, rows, rows), np.int64),
+        np.empty((3, rows, rows), np.int64),
+        np.empty((3, rows), np.int64),
+    )
+    ready = np.empty(1, np.bool_)
+    if in_tree:
+        _subtrees(shape, *forest)
     many, step = 0, 0
     for g in range(n):
         if many >= most or stop[0]:
             break
+        ready[0] = False
         for i in range(ops):
             if sets[g] >> i & 1 or shape.before[i] & ~sets[g]:
                 continue
@@ -161,7 +282,12 @@ def next_ideals(shape, sets, after, table, alive, count, most, stop):  # type: i
             if hashed[place] == EMPTY:
                 hashed[place] = wider
                 live = _ended(shape, sets[g], after[g], i)
-                if _leads_to_all(shape, wider, live, table, alive, count, nodes, bytes_live, tried):
+                leads = live <= after[g]
+                if not leads and in_tree:
+                    leads = _forest_leads_to_all(shape, sets[g], i, live, ready, table, alive, count, forest)
+                elif not leads:
+                    leads = _leads_to_all(shape, wider, live, table, alive, count, nodes, bytes_live, tried)
+                if leads:
                     index[place] = many
                     found[many], bytes_after[many] = wider, live
                     many += 1

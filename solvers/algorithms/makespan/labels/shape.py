@@ -31,6 +31,9 @@ class Shape(NamedTuple):
         have ended before, and bytes.
     by_tail
         The ops by falling tail.
+    child_at, child
+        Of in-trees: by op those that precede it directly, as rows of `child_at`, and those that precede none
+        as one row more. Empty of other graphs, and where the end of several ops ends one lifetime.
     """
 
     numbers: Integers
@@ -43,6 +46,8 @@ class Shape(NamedTuple):
     life_last: Integers
     life_bytes: Integers
     by_tail: Integers
+    child_at: Integers
+    child: Integers
 
 
 def shape_of(data: MakespanData) -> Shape | None:
@@ -69,6 +74,8 @@ def shape_of(data: MakespanData) -> Shape | None:
     def integers(values: object) -> Integers:
         return np.array(values, dtype=np.int64)
 
+    children = _children(data)
+
     return Shape(
         numbers=integers([data.processors, data.memory, live]),
         duration=integers(data.duration),
@@ -80,4 +87,15 @@ def shape_of(data: MakespanData) -> Shape | None:
         life_last=integers([last for last, _ in flat]),
         life_bytes=integers([nbytes for _, nbytes in flat]),
         by_tail=integers(sorted(range(data.n), key=lambda i: (-data.tail[i], i))),
+        child_at=integers([0, *np.cumsum([len(row) for row in children])] if children else []),
+        child=integers([j for row in children for j in row]),
     )
+
+
+def _children(data: MakespanData) -> list[list[int]]:
+    """Return the rows of `child`."""
+    rows = [sorted(row) for row in data.bytes.predecessors]
+    inner = [i for row in rows for i in row]
+    if len(set(inner)) < len(inner) or any(len(x.last) > 1 for x in data.bytes.lifetimes):
+        return []
+    return [*rows, sorted(set(range(data.n)).difference(inner))]
