@@ -32,6 +32,7 @@ from .algorithms.minio.expansion import expanded_order
 from .algorithms.minio.waiting import Cut, Sequencer, WaitingTree, below, disjoint_cuts
 from .context import Context, Outcome
 from .engines import cpsat
+from .engines.logs import check_log, logged
 
 FIRST_ROUND = 1.0
 """Of CP-SAT's deterministic time, about seconds."""
@@ -92,6 +93,8 @@ class Rounds:
 
 def solve_by_cuts(problem: MinIO, data: MinIOData, cuts: Sequence[Cut], context: Context) -> Outcome:
     """Go through the rounds, beginning with some cuts, until bound and incumbent meet or the time is up."""
+    if context.log is not None:
+        check_log(context.log)
     began = time.perf_counter()
     rounds = Rounds(
         problem=problem,
@@ -130,13 +133,17 @@ def _solve_program(rounds: Rounds, effort: float) -> tuple[Mapping[int, int] | N
         threads=context.threads,
         memory_limit=context.memory_limit,
         options=context.options,
+        log=context.log,
     )
-    outcome = cpsat.solve_cpsat(
-        rounds.master.model,
+    outcome = logged(
         inner,
-        decode=lambda value: formulation.decode(rounds.master, value),
-        to_objective=lambda units: units,
-        defaults={"max_deterministic_time": f"{effort:.3f}"},
+        lambda: cpsat.solve_cpsat(
+            rounds.master.model,
+            inner,
+            decode=lambda value: formulation.decode(rounds.master, value),
+            to_objective=lambda units: units,
+            defaults={"max_deterministic_time": f"{effort:.3f}"},
+        ),
     )
     if inner.bound is not None:
         _raise_bound(rounds, inner.bound * unit)

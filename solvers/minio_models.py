@@ -85,7 +85,11 @@ def solve_joint(problem: MinIO, context: Context) -> Outcome:
     cpsat.check_options(context.options)
     data, bounds, _ = begin(problem, context, "cpsat")
     best = offer_rules(problem, data, context)
-    return Outcome() if context.closed else _solve_cpsat(data, bounds, context, best)
+    if context.closed:
+        return Outcome()
+    if context.expired:
+        return Outcome(reason="time", detail="the joint model was not built: no time was left")
+    return _solve_cpsat(data, bounds, context, best)
 
 
 def solve_benders(problem: MinIO, context: Context) -> Outcome:
@@ -101,7 +105,11 @@ def solve_benders(problem: MinIO, context: Context) -> Outcome:
     cpsat.check_options(context.options)
     data, _, cuts = begin(problem, context, "benders")
     offer_rules(problem, data, context)
-    return Outcome() if context.closed else solve_by_cuts(problem, data, cuts, context)
+    if context.closed:
+        return Outcome()
+    if context.expired:
+        return Outcome(reason="time", detail="the program of cuts was not built: no time was left")
+    return solve_by_cuts(problem, data, cuts, context)
 
 
 def solve_auto(problem: MinIO, context: Context) -> Outcome:

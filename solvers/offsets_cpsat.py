@@ -22,11 +22,11 @@ from ..formulations.offsets_data import Integers, OffsetsData
 from ..formulations.peak_data import BuildTimeout
 from ..models.problem import Offsets
 from .algorithms.offsets.first_come import place_as_they_come
-from .algorithms.offsets.part_context import logged, part_context
+from .algorithms.offsets.part_context import part_context
 from .algorithms.offsets.parts import Part, Parts
 from .context import Context, Outcome
 from .engines import cpsat
-from .engines.logs import check_log
+from .engines.logs import check_log, logged
 from .engines.memory import refuse_if_too_large
 from .engines.supervise import GRACE_SECONDS
 

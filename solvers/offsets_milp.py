@@ -8,11 +8,11 @@ from ..formulations import offsets_milp
 from ..formulations.peak_data import BuildTimeout
 from ..models.problem import Offsets
 from .algorithms.offsets.first_come import place_as_they_come
-from .algorithms.offsets.part_context import checked, logged, part_context
+from .algorithms.offsets.part_context import checked, part_context
 from .algorithms.offsets.parts import Part, Parts
 from .context import Context, Outcome
 from .engines import highs, pyomo_solver
-from .engines.logs import check_log
+from .engines.logs import check_log, logged
 from .engines.memory import refuse_if_too_large
 
 _OWN_OPTIONS = ("solver",)

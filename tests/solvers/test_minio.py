@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import permutations, product
+from pathlib import Path
 from random import Random
+from types import ModuleType
+from typing import Any
 
 import pytest
 
 import lowtide as lt
-from lowtide.formulations import minio_cpsat
+from lowtide.formulations import minio_cpsat, minio_decomposition
 from lowtide.formulations.minio_data import MinIOData
 from lowtide.models.graph import Graph, Op, Tensor
 from lowtide.solvers.algorithms.minio.bounds import subtree_bounds
 from lowtide.solvers.algorithms.minio.evictions import RULES, evict
 from lowtide.solvers.algorithms.minio.orders import ORDERS, io_post_order
-from lowtide.solvers.context import Context
+from lowtide.solvers.context import Context, Outcome
 from lowtide.solvers.engines.cpsat import solve_cpsat
 from lowtide.solvers.minio import tree_data
 from tests.oracles.brute_minio import fewest_bytes
@@ -231,6 +234,46 @@ def test_auto_closes_the_gap_that_bounds_of_subtrees_leave(reach: int, seed: int
     assert result.objective > subtree_bounds(graph, tree_data(problem, "test"))[-1]
     alone = lt.solve(problem, "cpsat", threads=1)
     assert (alone.status, alone.objective) == (result.status, result.objective)
+
+
+@pytest.mark.parametrize(("method", "build"), [("cpsat", minio_cpsat), ("benders", minio_decomposition)])
+def test_no_model_is_built_when_the_time_is_up(
+    method: str, build: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first traversal that is offered uses the time up; it is what comes back."""
+    problem = lt.MinIO(lt.load("gen:intree?n=60&arity=2&largest=100&seed=1"), memory=250)
+    limits: list[Context] = []
+
+    def offered(context: Context, item: object) -> int:
+        limits.append(context)
+        context.time_limit = 0.0
+        return offer(context, item)
+
+    offer = Context.offer
+    monkeypatch.setattr(Context, "offer", offered)
+    monkeypatch.setattr(build, "build", lambda *given: pytest.fail("built a model after the time"))
+    result = lt.solve(problem, method, threads=1, time_limit=60)
+    assert len(limits) == 1
+    assert (result.status, result.reason) == ("feasible", "time")
+    assert "was not built: no time was left" in result.detail
+
+
+def test_log_has_every_round_of_cuts(tmp_path: Path) -> None:
+    problem = lt.MinIO(lt.load("gen:intree?n=40&arity=2&largest=100&seed=2"), memory=250)
+    path = tmp_path / "solver.log"
+    path.write_text("old")
+    rounds: list[Context] = []
+
+    def counted(model: Any, context: Context, **more: Any) -> Outcome:
+        rounds.append(context)
+        return solve_cpsat(model, context, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lowtide.solvers.engines.cpsat.solve_cpsat", counted)
+        assert lt.solve(problem, "benders", threads=1, log=path).status == "optimal"
+    text = path.read_text()
+    assert "old" not in text
+    assert text.count("Starting CP-SAT solver") == len(rounds) >= 2
 
 
 @pytest.mark.parametrize("whole", [False, True])

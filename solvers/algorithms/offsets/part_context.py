@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ....models.buffers import Buffers
 from ....models.verify_allocation import verify_allocation
-from ...context import Context, Outcome
+from ...context import Context
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from .parts import Part, Parts
 
@@ -83,18 +81,3 @@ def checked(parts: Parts, part: Part, offsets: Sequence[int]) -> Sequence[int]:
     alone = Buffers(buffers=chosen, inplace=tuple(pair for pair in whole.inplace if ids.issuperset(pair)))
     placed = {b.id: offset * part.data.unit for b, offset in zip(chosen, offsets, strict=True)}
     return offsets if verify_allocation(alone, placed).valid else ()
-
-
-def logged(run: PartContext, solve: Callable[[], Outcome]) -> Outcome:
-    """Run a solver, and append its log to the log of the whole."""
-    log = run.log
-    if log is None:
-        return solve()
-    with tempfile.TemporaryDirectory(prefix="lowtide-") as folder:
-        run.log = Path(folder) / "run.log"
-        try:
-            return solve()
-        finally:
-            if run.log.exists():
-                with log.open("ab") as whole:
-                    whole.write(run.log.read_bytes())
