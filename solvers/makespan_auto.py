@@ -6,7 +6,8 @@ there is one part only, or memory and time for the parts were not enough, the wh
 1. A fallback order within the memory (or the proof that there is no schedule).
 2. Safe list schedules by every priority; bounds.
 3. Local search over rankings and fallback orders for a part of the time, or until it stagnates; on trees
-   also over the sequences of MemBooking.
+   also over the sequences of MemBooking; then, on identical processors, annealing of sequences on lanes
+   towards the best bound (`algorithms.makespan.filling`).
 4. Labels on the sets of started ops (`makespan_labels`), if there are few ops.
 5. CP-SAT with the best schedule as hint and all bounds; where the model is too large, the local search goes
    on.
@@ -57,6 +58,15 @@ GLANCE = 0.03
 
 BOOKED = 0.1
 """Part of the time for MemBooking on trees before the labels."""
+
+FILLED = 0.2
+"""Part of the time that is left for the filling of processors."""
+
+FEW_ROUNDS, MANY_ROUNDS = 3, 30
+"""Of the filling, without a faster schedule; many if the bound seems to be within reach."""
+
+CLOSE = 0.003
+"""It does if the incumbent is at most such a part of it above it."""
 
 LABELLED = 0.9
 """Part of the time that is left for the labels."""
@@ -151,6 +161,8 @@ def _solve_whole(problem: Makespan, context: Context) -> Outcome:
         search(problem, context, started, part=part, moves=moves)
         if labels and not context.closed:
             search_booking(problem, context, started, BOOKED)
+        if problem.identical and not context.closed:
+            search_filling(problem, context, started, FILLED)
         if labels and not context.closed:
             ended = set_labels(data, context, (LABELLED if small else 1.0) * context.remaining())
             if ended.reason in ("interrupted", "memory"):
@@ -212,6 +224,31 @@ def search(problem: Makespan, context: Context, started: Started, *, part: float
         stop=lambda: context.closed or context.elapsed() >= until,
         moves=moves,
     )
+
+
+def search_filling(problem: Makespan, context: Context, started: Started, part: float) -> None:
+    """Anneal sequences on lanes for a part of the time that is left, from the best schedule."""
+    from .algorithms.makespan.filling import fill
+
+    until = context.elapsed() + part * context.remaining()
+    context.progress("filling of processors")
+    for turn, rounds in enumerate((FEW_ROUNDS, MANY_ROUNDS)):
+        assert context.answer is not None
+        assert context.incumbent is not None
+        bound = context.bound or 0
+        if context.closed or (turn and context.incumbent - bound > CLOSE * bound):
+            return
+        fill(
+            problem,
+            started.data,
+            started.shop,
+            context.answer,
+            goal=lambda: context.bound or 0,
+            seed=2 * context.seed + turn,
+            offer=context.offer,
+            stop=lambda: context.closed or context.elapsed() >= until,
+            rounds=rounds,
+        )
 
 
 def _is_small(n: int, memory: int, horizon: int) -> bool:
