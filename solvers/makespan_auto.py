@@ -59,14 +59,12 @@ GLANCE = 0.03
 BOOKED = 0.1
 """Part of the time for MemBooking on trees before the labels."""
 
-FILLED = 0.2
-"""Part of the time that is left for the filling of processors."""
-
-FEW_ROUNDS, MANY_ROUNDS = 3, 30
-"""Of the filling, without a faster schedule; many if the bound seems to be within reach."""
+FILLED = (0.15, 3), (0.4, 40)
+"""Part of the time that is left for the filling of processors, and rounds of it without a faster schedule;
+then once more, if the incumbent is close to the bound."""
 
 CLOSE = 0.003
-"""It does if the incumbent is at most such a part of it above it."""
+"""Part of the bound by which a close one is above it at most."""
 
 LABELLED = 0.9
 """Part of the time that is left for the labels."""
@@ -162,7 +160,7 @@ def _solve_whole(problem: Makespan, context: Context) -> Outcome:
         if labels and not context.closed:
             search_booking(problem, context, started, BOOKED)
         if problem.identical and not context.closed:
-            search_filling(problem, context, started, FILLED)
+            search_filling(problem, context, started)
         if labels and not context.closed:
             ended = set_labels(data, context, (LABELLED if small else 1.0) * context.remaining())
             if ended.reason in ("interrupted", "memory"):
@@ -226,18 +224,18 @@ def search(problem: Makespan, context: Context, started: Started, *, part: float
     )
 
 
-def search_filling(problem: Makespan, context: Context, started: Started, part: float) -> None:
-    """Anneal sequences on lanes for a part of the time that is left, from the best schedule."""
+def search_filling(problem: Makespan, context: Context, started: Started) -> None:
+    """Anneal sequences on lanes from the best schedule."""
     from .algorithms.makespan.filling import fill
 
-    until = context.elapsed() + part * context.remaining()
     context.progress("filling of processors")
-    for turn, rounds in enumerate((FEW_ROUNDS, MANY_ROUNDS)):
+    for turn, (part, rounds) in enumerate(FILLED):
         assert context.answer is not None
         assert context.incumbent is not None
         bound = context.bound or 0
         if context.closed or (turn and context.incumbent - bound > CLOSE * bound):
             return
+        until = context.elapsed() + part * context.remaining()
         fill(
             problem,
             started.data,
@@ -246,7 +244,7 @@ def search_filling(problem: Makespan, context: Context, started: Started, part: 
             goal=lambda: context.bound or 0,
             seed=2 * context.seed + turn,
             offer=context.offer,
-            stop=lambda: context.closed or context.elapsed() >= until,
+            stop=lambda until=until: context.closed or context.elapsed() >= until,  # type: ignore[misc]
             rounds=rounds,
         )
 

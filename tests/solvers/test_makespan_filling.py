@@ -9,6 +9,7 @@ import pytest
 
 import lowtide as lt
 from lowtide.formulations.makespan_data import makespan_data
+from lowtide.models.memory import sequential_memory
 from lowtide.models.precedence import precedence
 from lowtide.solvers.algorithms.makespan.bounds import load
 from lowtide.solvers.algorithms.makespan.filling import fill, target_of
@@ -16,6 +17,7 @@ from lowtide.solvers.algorithms.makespan.filling_kernel import NEVER, decode, ex
 from lowtide.solvers.algorithms.makespan.layout import shop_of
 from lowtide.solvers.algorithms.makespan.list_kernel import schedule
 from tests.makespan_problems import optimum, problem_of_identical
+from tests.oracles.brute_makespan import live_bytes
 from tests.strategies import random_graph
 
 
@@ -48,6 +50,23 @@ def lateness(problem: lt.Makespan, lane: np.ndarray, start: np.ndarray, goal: in
     return sum(late)
 
 
+def could_start_earlier(
+    problem: lt.Makespan, order: list[int], lane: list[int], start: list[int], at: int
+) -> bool:
+    """Return whether an op fits sooner, not before the one in front of it, after the ones in front of it."""
+    v, earlier = order[at], order[:at]
+    end = {i: start[i] + problem.durations[i] for i in earlier}
+    ready = [start[i] for i in earlier[-1:]]
+    ready += [end[i] for i in earlier if lane[i] == lane[v] or i in precedence(problem.graph).predecessors[v]]
+    first = max(ready, default=0)
+    for time in sorted({first, *end.values()}):
+        if first <= time < start[v]:
+            ended = frozenset(i for i in earlier if end[i] <= time)
+            if live_bytes(problem.graph, frozenset([*earlier, v]), ended) <= (problem.memory or 0):
+                return True
+    return False
+
+
 def test_states_decode_to_schedules_that_verify_and_are_as_late_as_is_said() -> None:
     """Compiled and plain; what is given up for its idle time is later than was allowed."""
     decoded = tight = idle = 0
@@ -66,6 +85,8 @@ def test_states_decode_to_schedules_that_verify_and_are_as_late_as_is_said() -> 
         assert decode.py_func(shop, target, again, lane, twin, NEVER, NEVER) == late
         if late < 0:
             tight += 1
+            peak = sequential_memory(problem.graph).peak(sequence.tolist())
+            assert peak > (problem.memory or 0), f"seed {seed}: ran one after another, the ops fit"
             continue
         decoded += 1
         assert (again == order).all()
@@ -74,6 +95,8 @@ def test_states_decode_to_schedules_that_verify_and_are_as_late_as_is_said() -> 
         assert late == lateness(problem, lane, start, goal)
         verdict = problem.judge(tuple(start.tolist()))
         assert not verdict.violations, f"seed {seed}: {verdict.violations[0].message}"
+        found = order.tolist(), lane.tolist(), start.tolist()
+        assert not any(could_start_earlier(problem, *found, k) for k in range(len(order))), f"seed {seed}"
         if not late:
             assert verdict.objective is not None
             assert verdict.objective <= goal
