@@ -22,8 +22,9 @@ def stages_of(data: RecomputeData, runs: Sequence[int]) -> list[list[int]] | Non
             found[t].append(i)
         if i == t:
             found.append([])
-    found.pop()
-    return [sorted(stage) for stage in found] if len(found) == data.n else None
+    if found.pop() or len(found) < data.n:
+        return None
+    return [sorted(stage) for stage in found]
 
 
 def set_values(built: StagesModel, hint: Sequence[int]) -> None:

@@ -98,3 +98,14 @@ def with_copies(problem: lt.Recompute, copies: int, hint: list[int] | None = Non
     assert outcome.reason is None
     assert built.complete == all(copies >= len(recompute_moccasin.slots_of(data, i)) for i in range(data.n))
     return context
+
+
+def check_values(model: Any) -> None:
+    """The values of all variables satisfy the model."""
+    import pyomo.environ as pyo
+
+    for variable in model.component_data_objects(pyo.Var):
+        assert variable.lb is None or variable.value >= variable.lb
+        assert variable.ub is None or variable.value <= variable.ub
+    for row in model.component_data_objects(pyo.Constraint):
+        assert pyo.value(row.body) <= pyo.value(row.upper) + 1e-9

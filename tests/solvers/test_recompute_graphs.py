@@ -31,6 +31,7 @@ from tests.oracles.brute_stages import fastest_in_stages
 from tests.recompute_problems import (
     chain_with_disk,
     chained,
+    check_values,
     milp,
     needed,
     tight_problem,
@@ -51,17 +52,6 @@ def in_stages(
         check_values(built.model)
     context = milp(problem, built.model, lambda value: recompute_stages.decode(built, value))
     return None if context.answer is None else [a.op for a in context.answer if hasattr(a, "op")]
-
-
-def check_values(model: Any) -> None:
-    """The values of all variables satisfy the model."""
-    import pyomo.environ as pyo
-
-    for variable in model.component_data_objects(pyo.Var):
-        assert variable.lb is None or variable.value >= variable.lb
-        assert variable.ub is None or variable.value <= variable.ub
-    for row in model.component_data_objects(pyo.Constraint):
-        assert pyo.value(row.body) <= pyo.value(row.upper) + 1e-9
 
 
 def check(seed: int) -> tuple[bool, bool]:

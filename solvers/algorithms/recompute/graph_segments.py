@@ -104,5 +104,4 @@ def with_boundaries(data: RecomputeData, boundaries: Sequence[int]) -> list[int]
         for j in (*sorted(missing), i):
             runs.append(j)
             there.update(data.writes[j])
-        there -= {u for u in there - kept if max(data.values[u].readers, default=-1) <= i}
     return runs
