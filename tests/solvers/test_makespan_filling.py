@@ -71,13 +71,13 @@ def test_states_decode_to_schedules_that_verify_and_are_as_late_as_is_said() -> 
     """Compiled and plain; what is given up for its idle time is later than was allowed."""
     decoded = tight = idle = 0
     for seed in range(150):
-        problem, _, rng = random_problem(seed)
+        problem, fallback, rng = random_problem(seed)
         if problem.impossible():
             continue
         data, shop = makespan_data(problem), shop_of(problem)
         goal = load(data) * data.tick + seed % 3
         target = target_of(problem, data, shop, goal)
-        order = shuffled_topologically(problem, rng)
+        order = np.array(fallback) if seed % 2 else shuffled_topologically(problem, rng)
         lane = np.array([rng.randrange(problem.count) for _ in order])
         start, again, twin = np.empty_like(order), order.copy(), np.empty_like(order)
         sequence = order.copy()
@@ -100,13 +100,13 @@ def test_states_decode_to_schedules_that_verify_and_are_as_late_as_is_said() -> 
         if not late:
             assert verdict.objective is not None
             assert verdict.objective <= goal
-        allowed = rng.randint(0, late // 2)
+        allowed = rng.randint(0, max(0, late - 1))
         if decode(shop, target, sequence.copy(), lane, twin, NEVER, allowed) < 0:
             idle += 1
             assert late > allowed, f"seed {seed}"
         strict = decode(shop, target, sequence.copy(), lane, twin, allowed, NEVER)
         assert strict == (late if late <= allowed else -1)
-    assert min(decoded, tight, idle) >= 10
+    assert min(decoded, tight, idle) >= 5
 
 
 def test_a_sequence_against_the_precedence_is_no_state() -> None:
