@@ -8,7 +8,8 @@ there is one part only, or memory and time for the parts were not enough, the wh
 3. Local search over rankings and fallback orders for a part of the time, or until it stagnates; on trees
    also over the sequences of MemBooking; then, on identical processors, annealing of sequences on lanes
    towards the best bound (`algorithms.makespan.filling`).
-4. Labels on the sets of started ops (`makespan_labels`), if there are few ops.
+4. Labels on the sets of started ops (`makespan_labels`), if there are few ops; on trees whose schedules are
+   not near the bound, first those of reduced trees, both ways in time (`makespan_two_way`).
 5. CP-SAT with the best schedule as hint and all bounds; where the model is too large, the local search goes
    on.
 
@@ -34,6 +35,7 @@ from .makespan_cpsat import solve_model
 from .makespan_labels import has_labels, set_labels
 from .makespan_list import Started, begin
 from .makespan_lns import improve_large, search_booking
+from .makespan_two_way import has_two_way, two_way
 
 MOST_OPS = 1500
 """Of graphs that CP-SAT is tried for."""
@@ -65,6 +67,9 @@ then once more, if the incumbent is close to the bound."""
 
 CLOSE = 0.003
 """Part of the bound by which a close one is above it at most."""
+
+TWO_WAY, APART = 0.6, 0.01
+"""Part of the time that is left for two-way labels, if the bound is so far from the incumbent."""
 
 LABELLED = 0.9
 """Part of the time that is left for the labels."""
@@ -161,6 +166,10 @@ def _solve_whole(problem: Makespan, context: Context) -> Outcome:
             search_booking(problem, context, started, BOOKED)
         if problem.identical and not context.closed:
             search_filling(problem, context, started)
+        if labels and not context.closed and has_two_way(problem) and _is_apart(context):
+            ended = two_way(problem, context, TWO_WAY * context.remaining())
+            if ended.reason in ("interrupted", "memory"):
+                return ended
         if labels and not context.closed:
             ended = set_labels(data, context, (LABELLED if small else 1.0) * context.remaining())
             if ended.reason in ("interrupted", "memory"):
@@ -247,6 +256,12 @@ def search_filling(problem: Makespan, context: Context, started: Started) -> Non
             stop=lambda until=until: context.closed or context.elapsed() >= until,  # type: ignore[misc]
             rounds=rounds,
         )
+
+
+def _is_apart(context: Context) -> bool:
+    """Return whether incumbent and bound are not near each other."""
+    assert context.incumbent is not None
+    return context.incumbent - (context.bound or 0) > APART * context.incumbent
 
 
 def _is_small(n: int, memory: int, horizon: int) -> bool:

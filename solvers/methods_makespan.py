@@ -54,6 +54,13 @@ MAKESPAN_METHODS = (
         exact=True,
     ),
     Method(
+        name="two-way-labels",
+        problem="makespan",
+        run=".makespan_two_way:solve_two_way",
+        summary="trees: labels on reduced trees that grow, forwards and backwards (up to 62 ops)",
+        exact=True,
+    ),
+    Method(
         name="list",
         problem="makespan",
         run=".makespan_list:solve_list",

@@ -1,0 +1,317 @@
+r"""Two-way labels: passes over reduced trees, forwards and backwards in time, each bounded by the one before.
+
+Labels, their steps and dominance are those of `..labels.search`. With the time reversed, a schedule of a tree
+is one of the tree whose root comes first, within the same memory (`.projection`), of the same makespan; its
+ops start by falling ends.
+
+*Guide.* A pass over the reduced tree of :math:`K'` leaves, for each set Q of started ops, the least time
+:math:`g(Q)` at which a label of Q starts its last op, before dominated labels go; :math:`g(\emptyset) = 0`.
+(If the last op of a label has ended before its time, the time of the label that it comes from counts, which
+is not later.) Sets without labels are not there.
+
+*Bound.* The next pass is over some :math:`K \supseteq K'`, the other way. Take one of its labels, of time t:
+some ops run, each to an end after t; others have not started and do not before t. Let Q be all of these that
+are in :math:`K'`, and :math:`m > t` not more than any of their ends: those of the ops that run, and t and the
+least duration of the others. In a schedule of makespan C through the label the rest of :math:`K'` has ended
+by t. So, seen the other way, the ops of Q are the first of :math:`K'` to start, the last of them not after
+:math:`C - m`. Hence some label of Q starts its last op not after :math:`C - m` either, unless it was given up
+since C is not below the limit:
+
+.. math:: C \ge m + g(Q),
+
+and if Q is not there, the label is given up. Merged labels run the same ops, so their Q is the same, and
+merged times and ends are not later: the bound holds for them too.
+
+*Passes.* All undominated labels are kept that may end below the limit. If there are more than the width,
+those of one set that run the same ops are merged, each into one that dominates them. If there are still too
+many, the pass ends, and the least bound of its labels bounds all schedules. What a pass over the whole tree
+finds without merging is a fastest schedule. A *beam* drops labels of largest bound instead, and leaves no
+guide.
+
+Sources: bounds for one direction from labels of the other as in bidirectional shortest paths with resources
+(Righini and Salani, Discrete Optimization 3, 2006); state spaces that are relaxed, then refined step by step,
+as in Christofides, Mingozzi and Toth (Networks 11, 1981) and in Righini and Salani (Networks 51, 2008). Sets
+of started ops as states, and reduced trees both ways, are the suite's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .....formulations.offsets_data import Integers
+from ..labels.ideals import Ideals, Known, nothing_started, steps_from
+from ..labels.search import Labels, _by_pieces, _numbered, _starts
+from ..labels.shape import Shape
+from ..labels.together import uniform_prices
+
+FAR = np.int64(2**60)
+"""The bound of a label that no schedule below the limit goes through."""
+
+REMEMBERED = 1 << 20
+"""Sets of which it is remembered whether all ops can be run after them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guide:
+    """What a pass knows of the rest of a schedule, for passes the other way.
+
+    Attributes
+    ----------
+    kept
+        The nodes of its reduced tree, ascending.
+    duration
+        Of these, in ticks.
+    sets, least
+        Q, ascending, bit masks over `kept`; g(Q), in ticks.
+    """
+
+    kept: tuple[int, ...]
+    duration: Integers
+    sets: Integers
+    least: Integers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Passed:
+    """What a pass found.
+
+    Attributes
+    ----------
+    bound
+        No schedule of the whole tree is faster, unless none is below the limit and this is the limit.
+    starts
+        Of a schedule of the reduced tree, as the pass goes, in ticks; None if there is none or it was merged.
+    guide
+        For the other way; None if labels were dropped.
+    merged
+        Whether labels were.
+    """
+
+    bound: int
+    starts: tuple[int, ...] | None
+    guide: Guide | None
+    merged: bool
+
+
+def guided_pass(
+    kept: Sequence[int],
+    shape: Shape,
+    guide: Guide | None,
+    *,
+    below: int,
+    width: int,
+    beam: bool = False,
+    stop: Integers,
+    expired: Callable[[], bool],
+    threads: int = 1,
+) -> Passed | None:
+    """Go through the sets by size; None if stopped.
+
+    Parameters
+    ----------
+    kept, shape
+        The nodes of the reduced tree, and its arrays, for one way.
+    guide
+        Of some of the nodes, from a pass the other way.
+    below
+        Makespans of interest are smaller, in ticks.
+    width
+        Most labels of each size.
+    beam
+        Whether to drop labels rather than merge them.
+    stop, expired, threads
+        As for `..labels.search.search`.
+    """
+    from ..labels.dominance_kernel import undominated
+    from ..labels.label_kernel import expand
+
+    n, processors = len(shape.duration), int(shape.numbers[0])
+    rank = np.empty(n, dtype=np.int64)
+    rank[shape.by_tail] = np.arange(n)
+    prices = uniform_prices(shape).rows
+    known = Known(np.full(REMEMBERED, -1, dtype=np.int64), np.zeros(REMEMBERED, dtype=np.int8))
+    rest = None if guide is None else _rest_bounds(kept, guide)
+    sets, after = nothing_started(shape)
+    labels: Labels = (
+        np.zeros(1, dtype=np.int32),
+        np.zeros(1, dtype=np.int64),
+        shape.numbers[2:3].copy(),
+        np.full((1, processors), -1, dtype=np.int8),
+        np.zeros((1, processors), dtype=np.int64),
+        np.zeros(1, dtype=np.int64),
+    )
+    reached, earliest = [np.zeros(1, dtype=np.int64)], [np.zeros(1, dtype=np.int64)]
+    history: list[tuple[Integers, Integers]] = []
+    merged = dropped = False
+    least = below
+    for _ in range(n):
+        ideals = steps_from(shape, sets, after, known, stop)
+        graph = ideals.sets, ideals.at, ideals.by, ideals.target
+
+        def wider(low: int, high: int, labels: Labels = labels, graph: Labels = graph) -> Labels:
+            new = expand(shape, prices, rank, graph, tuple(x[low:high] for x in labels), below, stop)
+            new[5][:] += low
+            return new  # type: ignore[no-any-return]
+
+        pieces = _by_pieces(wider, labels[0], threads)
+        new = pieces[0] if len(pieces) == 1 else tuple(map(np.concatenate, zip(*pieces, strict=True)))
+        if rest is not None:
+            bound = np.maximum(new[7], rest(ideals.sets, new))
+            some = bound < below
+            new = (*(x[some] for x in new[:7]), bound[some], new[8][some])
+        if stop[0] or expired():
+            return None
+        ideal, time, live, ops, ends, parent, op, bound, waste = new
+        _note(ideals, new, shape.duration[op], labels[1][parent], reached, earliest)
+        order = np.lexsort((time, ideal))
+        here = ideal[order]
+
+        def best(low: int, high: int, order: Integers = order, new: Labels = new) -> Integers:
+            return undominated(order[low:high], *(new[k] for k in (0, 1, 3, 4, 7)), stop)  # type: ignore[no-any-return]
+
+        keep = np.logical_or.reduce(_by_pieces(best, here, threads))
+        if stop[0]:
+            return None
+        chosen = order[keep[order]]
+        labels = ideal, time, live, ops, ends, bound
+        if len(chosen) > width and beam:
+            turn = np.lexsort((waste[chosen], bound[chosen]))
+            least = min(least, int(bound[chosen[turn[width:]]].min()))
+            chosen, dropped = np.sort(chosen[turn[:width]]), True
+            chosen = chosen[np.argsort(ideal[chosen], kind="stable")]
+        if len(chosen) > width:
+            fewer = _merged(shape, ideals, labels, chosen, width)
+            if fewer is None:
+                return Passed(bound=int(bound[chosen].min()), starts=None, guide=None, merged=merged)
+            labels, merged = fewer, True
+        else:
+            labels = tuple(x[chosen] for x in labels)
+            history.append((parent[chosen], op[chosen]))
+        if not len(labels[0]):
+            break
+        labels, sets, after = _numbered(labels, ideals)
+    order = np.argsort(np.concatenate(reached))
+    left = None
+    if not dropped:
+        left = Guide(
+            kept=tuple(kept),
+            duration=shape.duration,
+            sets=np.concatenate(reached)[order],
+            least=np.concatenate(earliest)[order],
+        )
+    if not len(labels[0]):
+        return Passed(bound=least, starts=None, guide=left, merged=merged)
+    finish = np.maximum(labels[5], labels[4].max(axis=1))
+    starts = None if merged else _starts(shape, _started(history, int(np.argmin(labels[4].max(axis=1)))))
+    return Passed(bound=min(least, int(finish.min())), starts=starts, guide=left, merged=merged)
+
+
+def _rest_bounds(kept: Sequence[int], guide: Guide) -> Callable[[Integers, Labels], Integers]:
+    """Return what bounds the makespan by label, given the sets and the new labels, by the guide."""
+    narrower = renumbering(kept, guide.kept)
+    inside = np.isin(np.array(kept), np.array(guide.kept))
+    everything = (np.int64(1) << len(kept)) - 1
+    longest_first = np.argsort(-guide.duration, kind="stable")
+
+    def rest(sets: Integers, labels: Labels) -> Integers:
+        ideal, time, _, ops, ends = labels[:5]
+        unstarted = narrower(everything & ~sets)
+        shortest = np.full(len(sets), FAR)
+        for i in longest_first:
+            shortest[unstarted >> i & 1 == 1] = guide.duration[i]
+        first = time + shortest[ideal]
+        for place in range(ops.shape[1]):
+            counts = (ops[:, place] >= 0) & inside[ops[:, place]]
+            first = np.where(counts, np.minimum(first, ends[:, place]), first)
+        left = narrower(everything & ~sets[ideal] | running_ops(ops))
+        at = np.minimum(np.searchsorted(guide.sets, left), len(guide.sets) - 1)
+        bound = np.where(guide.sets[at] == left, first + guide.least[at], FAR)
+        return np.where(left == 0, time, bound)
+
+    return rest
+
+
+def renumbering(wide: Sequence[int], narrow: Sequence[int]) -> Callable[[Integers], Integers]:
+    """Return what makes masks over some nodes into masks over those of them in `narrow`, byte by byte.
+
+    Examples
+    --------
+    >>> renumbering((2, 5, 7), (2, 7))(np.array([0b110, 0b001])).tolist()
+    [2, 1]
+    """
+    place = {v: k for k, v in enumerate(narrow)}
+    tables = np.zeros(((len(wide) + 7) // 8, 256), dtype=np.int64)
+    for k, v in enumerate(wide):
+        if v in place:
+            tables[k // 8] |= (np.arange(256) >> k % 8 & 1) << place[v]
+
+    def renumbered(masks: Integers) -> Integers:
+        found = np.zeros(len(masks), dtype=np.int64)
+        for byte, table in enumerate(tables):
+            found |= table[masks >> 8 * byte & 255]
+        return found
+
+    return renumbered
+
+
+def running_ops(ops: np.ndarray) -> Integers:
+    """Return the masks of the ops that run, by label; -1 stands for none."""
+    found = np.zeros(len(ops), dtype=np.int64)
+    for row in ops.T.astype(np.int64):
+        found |= np.where(row >= 0, np.int64(1) << np.maximum(row, 0), 0)
+    return found
+
+
+def _note(
+    ideals: Ideals,
+    labels: Labels,
+    duration: Integers,
+    before: Integers,
+    reached: list[Integers],
+    earliest: list[Integers],
+) -> None:
+    """Note by set the least start of the last op; `before`: the times of the labels they come from."""
+    ideal, _, _, ops, ends, _, op = labels[:7]
+    runs = ops == op[:, None]
+    start = np.where(runs.any(axis=1), (ends * runs).sum(axis=1) - duration, before)
+    used, number = np.unique(ideal, return_inverse=True)
+    least = np.full(len(used), FAR)
+    np.minimum.at(least, number, start)
+    reached.append(ideals.sets[used])
+    earliest.append(least)
+
+
+def _merged(shape: Shape, ideals: Ideals, labels: Labels, chosen: Integers, width: int) -> Labels | None:
+    """Return about `width` labels, each of which dominates those of one set that run the same ops.
+
+    Those of similar times are merged. None if there are more sets and running ops than that.
+    """
+    from ..labels.dominance_kernel import merged
+
+    ideal, time, _, ops, _, _ = labels
+    running = running_ops(ops[chosen])
+    turn = np.lexsort((time[chosen], running, ideal[chosen]))
+    order, running = chosen[turn], running[turn]
+    changes = (ideal[order][1:] != ideal[order][:-1]) | (running[1:] != running[:-1])
+    begins = np.concatenate([[0], 1 + np.flatnonzero(changes)])
+    if len(begins) > width:
+        return None
+    count = np.diff(np.concatenate([begins, [len(order)]]))
+    pieces = np.maximum(1, count * width // len(order))
+    group = np.repeat(np.arange(len(begins)), count)
+    piece = (np.arange(len(order)) - begins[group]) * pieces[group] // count[group]
+    parted = changes | (piece[1:] != piece[:-1])
+    chunk = np.concatenate([[0], 1 + np.flatnonzero(parted), [len(order)]])
+    return merged(shape, ideals.sets, ideals.after, order, chunk, labels)  # type: ignore[no-any-return]
+
+
+def _started(history: Sequence[tuple[Integers, Integers]], last: int) -> list[int]:
+    """Return the ops that a label started, in order."""
+    row = []
+    for parents, by in reversed(history):
+        row.append(int(by[last]))
+        last = int(parents[last])
+    return row[::-1]
