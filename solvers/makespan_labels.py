@@ -7,16 +7,18 @@ parts of this size where it can. The mathematics: `.algorithms.makespan.labels`.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..formulations.makespan_data import MakespanData
 from ..models.errors import UsageError
 from ..models.makespan import Makespan
-from .algorithms.makespan.labels.ideals import Known
-from .algorithms.makespan.labels.shape import MOST_OPS, Shape, shape_of
+from .algorithms.makespan.labels.ideals import Known, known_exactly
+from .algorithms.makespan.labels.meeting import Others, others_of
+from .algorithms.makespan.labels.shape import MOST_OPS, Shape, reversed_shape, shape_of
+from .algorithms.makespan.labels.together import Prices, uniform_prices
 from .algorithms.makespan.priorities import PRIORITIES
 from .context import Context, Outcome
 from .engines.supervise import Supervisor
@@ -25,12 +27,11 @@ from .makespan_list import begin, offer_lists
 if TYPE_CHECKING:
     from ..formulations.offsets_data import Integers
     from .algorithms.makespan.labels.search import Form
-    from .algorithms.makespan.labels.together import Prices
 
 MOST_IDEALS = 4_000_000
 """Sets of started ops that prices are found for; with more, the load's are taken."""
 
-ENUMERATED = 0.05
+ENUMERATED = 0.15
 """Part of the time for these, beside the size that was begun."""
 
 IDEAL_BYTES = 200
@@ -40,17 +41,19 @@ PASSES: tuple[tuple[Form, int], ...] = (
     ("beam", 1000),
     ("cone", 10_000),
     ("beam", 10_000),
+    ("relaxed", 10_000),
+    ("beam", 20_000),
     ("relaxed", 30_000),
-    ("beam", 50_000),
-    ("relaxed", 200_000),
+    ("beam", 60_000),
     ("cone", 100_000),
+    ("relaxed", 100_000),
     ("beam", 200_000),
-    ("relaxed", 1_000_000),
+    ("relaxed", 300_000),
     ("beam", 1_000_000),
-    ("relaxed", 4_000_000),
+    ("relaxed", 1_000_000),
     ("beam", 4_000_000),
 )
-"""What is tried in turn, with its width."""
+"""What is tried in turn, with its width. Relaxed passes go backwards, forwards and backwards again."""
 
 SAMPLE = 20_000
 """Width of the samples between them."""
@@ -63,6 +66,9 @@ NEAREST, SAMPLED = 0.003, 4
 
 LABEL_BYTES = 1200
 """Memory per label of the width, with those that it leads to."""
+
+KEPT_BYTES = 200
+"""Memory per label of the width and op in relaxed passes, whose labels are kept for both directions."""
 
 
 def solve_labels(problem: Makespan, context: Context) -> Outcome:
@@ -102,7 +108,15 @@ def set_labels(data: MakespanData, context: Context, seconds: float | None = Non
     assert context.incumbent is not None
     limit = context.remaining() if seconds is None else min(seconds, context.remaining())
     stop = np.zeros(1, dtype=np.int64)
-    run = _Run(data=data, shape=shape, context=context, until=context.elapsed() + limit, stop=stop)
+    back = reversed_shape(data)
+    run = _Run(
+        data=data,
+        context=context,
+        until=context.elapsed() + limit,
+        stop=stop,
+        forth=Direction(shape, Known(), uniform_prices(shape)),
+        back=Direction(back, Known(), uniform_prices(back)),
+    )
 
     def end() -> None:
         stop[0] = 1
@@ -122,20 +136,43 @@ def set_labels(data: MakespanData, context: Context, seconds: float | None = Non
     return Outcome(reason=supervisor.reason or ("time" if run.expired() else None), detail=run.detail)
 
 
+@dataclass
+class Direction:
+    """One direction of time: the problem, its sets of started ops, prices, and labels from the other one."""
+
+    shape: Shape
+    known: Known
+    prices: Prices
+    others: Others | None = None
+
+
 @dataclass(kw_only=True)
 class _Run:
-    """One search; `merges` says whether relaxed passes make sense: they have a label for each ideal at least.
+    """One search.
 
-    `draws` counts samples, `detail` says why it ended without a proof.
+    Attributes
+    ----------
+    data, context
+        The problem; where the incumbent and the bound are.
+    until, stop
+        When it ends; a number that ends the kernels.
+    forth, back
+        The two directions of time.
+    merges
+        Whether relaxed passes make sense: they have a label for each ideal at least.
+    draws
+        Samples.
+    detail
+        Why it ended without a proof.
     """
 
     data: MakespanData
-    shape: Shape
     context: Context
     until: float
     stop: Integers
-    known: Known = field(default_factory=Known)
-    merges: bool = True
+    forth: Direction
+    back: Direction
+    merges: bool = False
     draws: int = 0
     detail: str = ""
 
@@ -146,39 +183,50 @@ class _Run:
         """Ideals, prices, passes."""
         context = self.context
         start = context.elapsed()
-        prices = self.prices()
+        self.find_prices()
         for form, width in PASSES:
             began = context.elapsed()
             if context.closed or self.expired():
                 return
-            if not self.affords(width):
+            if not self.affords(form, width):
                 break
-            if form == "relaxed" and not self.merges:
+            if form == "relaxed":
+                if self.merges and self.relax(width):
+                    return
                 continue
             context.progress(f"labels: {form}, {width} of each size")
-            if self.one_pass(prices, form, width):
+            if self.one_pass(form, width):
                 return
             times = SAMPLED if self.is_near(NEAREST) else 1
-            self.sample(prices, context.elapsed() + times * (context.elapsed() - began))
+            self.sample(context.elapsed() + times * (context.elapsed() - began))
         spent = context.elapsed() - start
-        self.sample(prices, self.until if np.isfinite(self.until) else start + (1 + SAMPLED) * spent)
+        self.sample(self.until if np.isfinite(self.until) else start + (1 + SAMPLED) * spent)
         if not (context.closed or self.expired()):
             self.detail = (
-                "no wider pass" if self.affords(PASSES[-1][1]) else "wider passes take too much memory"
+                "no wider pass" if self.affords(*PASSES[-1]) else "wider passes take too much memory"
             )
 
-    def sample(self, prices: Prices, until: float) -> None:
+    def relax(self, width: int) -> bool:
+        """Bound from both ends in turn; return whether nothing is faster than the incumbent now."""
+        for way, name in ((self.back, "backwards"), (self.forth, "forwards"), (self.back, "backwards")):
+            self.context.progress(f"labels: relaxed {name}, {width} of each size")
+            if self.one_pass("relaxed", width, way) or self.expired():
+                return self.context.closed
+        return False
+
+    def sample(self, until: float) -> None:
         """Draw samples for some time, as long as the incumbent is near the bound."""
         context = self.context
         while self.is_near() and context.elapsed() < until and not (context.closed or self.expired()):
             context.progress("labels: samples that would meet the bound")
             self.draws += 1
-            self.one_pass(prices, "sample", SAMPLE)
+            self.one_pass("sample", SAMPLE)
 
-    def affords(self, width: int) -> bool:
+    def affords(self, form: Form, width: int) -> bool:
         """Return whether a pass of this width is within the limit of memory."""
         limit = self.context.memory_limit
-        return limit is None or width * LABEL_BYTES <= limit
+        kept = self.data.n * KEPT_BYTES if form == "relaxed" else 0
+        return limit is None or width * (LABEL_BYTES + kept) <= limit
 
     def is_near(self, part: float = NEAR) -> bool:
         """Return whether the incumbent is at most such a part of the bound above it."""
@@ -186,46 +234,49 @@ class _Run:
         assert self.context.incumbent is not None
         return self.context.incumbent - bound <= part * bound
 
-    def prices(self) -> Prices:
-        """Return vectors of prices; leave their bound. If there are too many ideals, those of the load."""
+    def find_prices(self) -> None:
+        """Find vectors of prices; leave their bound. If there are too many ideals, those of the load stay."""
         from .algorithms.makespan.labels.ideals import find_ideals
-        from .algorithms.makespan.labels.together import find_prices, find_sets, price_bound, uniform_prices
+        from .algorithms.makespan.labels.together import find_prices, find_sets, price_bound
 
         self.context.progress("sets of started ops")
         most = MOST_IDEALS
         if self.context.memory_limit is not None:
             most = min(most, self.context.memory_limit // IDEAL_BYTES)
         enough = self.context.elapsed() + ENUMERATED * (self.until - self.context.elapsed())
+        shape = self.forth.shape
         ideals = find_ideals(
-            self.shape, most, lambda: self.context.elapsed() >= enough, self.known, stop=self.stop
+            shape, most, lambda: self.context.elapsed() >= enough, self.forth.known, stop=self.stop
         )
         if ideals is None:
-            self.merges = False
-            return uniform_prices(self.shape)
+            return
         self.context.progress(f"{len(ideals.sets)} sets of started ops")
-        sets = find_sets(self.shape, ideals, self.expired)
+        self.merges = True
+        self.forth.known = known_exactly(ideals.sets)
+        self.back.known = known_exactly(((1 << self.data.n) - 1) ^ ideals.sets)
+        sets = find_sets(shape, ideals, self.expired)
         if sets is None:
-            return uniform_prices(self.shape)
+            return
         self.context.progress(f"{len(sets.sets)} sets of ops that can run together")
-        prices = find_prices(
-            self.shape, sets, self.context, max(0.1, 0.2 * (self.until - self.context.elapsed()))
-        )
-        bound = price_bound(self.shape, prices) * self.data.tick
+        prices = find_prices(shape, sets, self.context, max(0.1, 0.2 * (self.until - self.context.elapsed())))
+        self.forth.prices, self.back.prices = prices, prices.always
+        bound = price_bound(shape, prices) * self.data.tick
         self.context.raise_bound(bound, kind="ops that can run together")
-        return prices
 
-    def one_pass(self, prices: Prices, form: Form, width: int) -> bool:
-        """Return whether nothing is faster than the incumbent now."""
+    def one_pass(self, form: Form, width: int, way: Direction | None = None) -> bool:
+        """Return whether nothing is faster than the incumbent now; forwards, or in another direction."""
         from .algorithms.makespan.labels.search import search
 
         context, tick = self.context, self.data.tick
+        way = way or self.forth
         assert context.incumbent is not None
         enough = -(-(context.bound or 0) // tick)
         below = enough + 1 if form == "sample" else -(-context.incumbent // tick)
+        kept: list[tuple[Any, ...]] | None = [] if form == "relaxed" else None
         beam = search(
-            self.shape,
-            self.known,
-            prices,
+            way.shape,
+            way.known,
+            way.prices,
             below=below,
             enough=enough,
             width=width,
@@ -234,11 +285,18 @@ class _Run:
             expired=self.expired,
             threads=context.threads,
             seed=1000 * context.seed + self.draws,
+            others=way.others,
+            kept=kept,
         )
         if beam is None:
             return False
         if beam.starts is not None:
-            context.offer([s * tick for s in beam.starts])
+            ends = [s + d for s, d in zip(beam.starts, self.data.duration, strict=True)]
+            starts = beam.starts if way is self.forth else [max(ends) - e for e in ends]
+            context.offer([s * tick for s in starts])
         known = min(context.incumbent, below * tick)
         context.raise_bound(known if beam.least is None else min(known, beam.least * tick), kind="labels")
+        if kept and not context.closed:
+            other = self.back if way is self.forth else self.forth
+            other.others = others_of(kept)
         return context.closed

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import lowtide as lt
 from lowtide.formulations.makespan_data import MakespanData, makespan_data
-from lowtide.solvers import makespan_auto
+from lowtide.solvers import makespan_auto, makespan_labels
 from lowtide.solvers.algorithms.makespan.labels import label_kernel as kernel
 from lowtide.solvers.algorithms.makespan.labels.ideals import (
     Ideals,
@@ -21,7 +22,7 @@ from lowtide.solvers.algorithms.makespan.labels.ideals import (
     steps_from,
 )
 from lowtide.solvers.algorithms.makespan.labels.search import Beam, Form, search
-from lowtide.solvers.algorithms.makespan.labels.shape import Shape, shape_of
+from lowtide.solvers.algorithms.makespan.labels.shape import Shape, reversed_shape, shape_of
 from lowtide.solvers.algorithms.makespan.labels.together import (
     SCALE,
     Prices,
@@ -32,7 +33,7 @@ from lowtide.solvers.algorithms.makespan.labels.together import (
 )
 from lowtide.solvers.algorithms.makespan.series import in_series, joined
 from lowtide.solvers.context import Context, Outcome
-from lowtide.solvers.makespan_labels import _Run
+from lowtide.solvers.makespan_labels import Direction, _Run, set_labels
 from tests.oracles.brute_force import brute_force_peak
 from tests.oracles.brute_makespan import fastest_schedule, live_bytes
 from tests.strategies import random_graph
@@ -271,6 +272,64 @@ def test_the_ideals_of_trees_lead_nowhere_but_to_all_ops() -> None:
     assert dead > 500
 
 
+def test_time_runs_backwards_with_the_same_sets_and_the_same_optimum() -> None:
+    shared = 0
+    for seed in range(600, 660):
+        problem = small_problem(seed)
+        best = fastest_schedule(problem.graph, problem.count, problem.memory)
+        if best is None:
+            continue
+        data, _, ideals = prepared(problem)
+        back = reversed_shape(data)
+        shared += len(back.born_first) > 0
+        mirrored = find_ideals(back, 10**6, lambda: False)
+        assert mirrored is not None
+        everything = (1 << data.n) - 1
+        assert {everything ^ s for s in mirrored.sets.tolist()} == set(ideals.sets.tolist())
+        beam = one_pass(back, uniform_prices(back), 1 + sum(data.duration), 10**6)
+        assert makespan_of(beam, back) == best // data.tick
+    assert shared > 10
+
+
+@pytest.mark.parametrize("start", range(0, 60, 20))
+def test_narrow_passes_from_both_ends_prove_the_optimum(start: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Widths so small that labels are merged and dropped; each bound is looked at as it is raised."""
+    passes = [(form, width) for width in (1, 3, 10, 30) for form in ("relaxed", "beam")]
+    monkeypatch.setattr(makespan_labels, "PASSES", (*passes, ("beam", 10**5)))
+    used = 0
+    for seed in range(start, start + 20):
+        rng = Random(seed)
+        if seed % 2:
+            problem = small_problem(seed, most_ops=7)
+        else:
+            graph = random_tree(rng, 7)
+            problem = lt.Makespan(graph, rng.randint(2, 3), brute_force_peak(graph)[0] + rng.randint(0, 5))
+        best = fastest_schedule(problem.graph, problem.count, problem.memory)
+        if best is None:
+            continue
+        data = makespan_data(problem)
+        context = Context(problem=problem)
+        begins = dict.fromkeys(range(data.n), 0)
+        for i, j in pairwise(brute_force_peak(problem.graph)[1]):
+            begins[j] = begins[i] + problem.durations[i]
+        context.offer([begins[i] for i in range(data.n)])
+        raised = list[int]()
+        raise_bound = context.raise_bound
+
+        def seen(
+            bound: int, *args: Any, raised: list[int] = raised, raise_bound: Any = raise_bound, **more: Any
+        ) -> None:
+            raised.append(bound)
+            raise_bound(bound, *args, **more)
+
+        monkeypatch.setattr(context, "raise_bound", seen)
+        set_labels(data, context)
+        assert max(raised) <= best
+        assert (context.bound, context.incumbent) == (best, best)
+        used += len(set(raised)) > 1
+    assert used
+
+
 def test_relaxed_passes_bound_from_below_and_meet_the_optimum_when_wide() -> None:
     merged = met = 0
     for seed in range(600, 700):
@@ -436,12 +495,20 @@ def test_samples_end_without_a_limit_of_time(monkeypatch: pytest.MonkeyPatch) ->
     context.raise_bound(context.offer(np.cumsum([0, *problem.durations[:-1]]).tolist()) - 1)
     forms = list[Form]()
 
-    def nothing(run: _Run, prices: Prices, form: Form, width: int) -> bool:
+    def nothing(run: _Run, form: Form, width: int, way: Direction | None = None) -> bool:
         forms.append(form)
         return False
 
     monkeypatch.setattr(_Run, "one_pass", nothing)
-    run = _Run(data=data, shape=shape, context=context, until=float("inf"), stop=np.zeros(1, dtype=np.int64))
+    back = reversed_shape(data)
+    run = _Run(
+        data=data,
+        context=context,
+        until=float("inf"),
+        stop=np.zeros(1, dtype=np.int64),
+        forth=Direction(shape, Known(), uniform_prices(shape)),
+        back=Direction(back, Known(), uniform_prices(back)),
+    )
     run.go()
     assert set(forms) == {"beam", "sample"}
     assert "memory" in run.detail

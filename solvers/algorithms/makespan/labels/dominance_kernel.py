@@ -78,14 +78,14 @@ def merged(shape, sets, after, order, chunk, labels):  # type: ignore[no-untyped
     chunk
         Where chunks begin in `order`, and its length.
     labels
-        ``ideal, time, live, ops, ends, bound`` of the labels.
+        ``ideal, time, live, ops, ends, bound, exact`` of the labels.
     """
-    ideal, time, _, ops, ends, bound = labels
+    ideal, time, _, ops, ends, bound, exact = labels
     count, processors = len(chunk) - 1, ops.shape[1]
     to, new_time, new_live = np.empty(count, np.int32), np.empty(count, np.int64), np.empty(count, np.int64)
     new_ops = np.full((count, processors), np.int8(-1))
     new_ends = np.zeros((count, processors), np.int64)
-    new_bound = np.empty(count, np.int64)
+    new_bound, new_exact = np.empty(count, np.int64), np.empty(count, np.bool_)
     for c in range(count):
         a = order[chunk[c]]
         to[c], least, reach = ideal[a], time[a], bound[a]
@@ -124,4 +124,5 @@ def merged(shape, sets, after, order, chunk, labels):  # type: ignore[no-untyped
                 if not last & ~sets[to[c]] and not last & running & (np.int64(1) << i) - 1:
                     live += shape.life_bytes[y]
         new_time[c], new_live[c], new_bound[c] = least, live, reach
-    return to, new_time, new_live, new_ops, new_ends, new_bound
+        new_exact[c] = exact[a] and chunk[c + 1] == chunk[c] + 1
+    return to, new_time, new_live, new_ops, new_ends, new_bound, new_exact

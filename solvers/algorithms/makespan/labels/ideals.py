@@ -60,16 +60,29 @@ class Ideals:
     target: Integers
 
 
+EXACT = -1
+"""The count of `Known` where no other sets have a path."""
+
+
 @dataclass(frozen=True)
 class Known:
     """The sets of which a search for a path to all ops has asked: a hash table, and 1 if there may be one.
 
-    What is known changes which labels fill a beam, never what is proved.
+    What is known changes which labels fill a beam, never what is proved. The count is `EXACT` if no other
+    sets have a path.
     """
 
     table: Integers = field(default_factory=lambda: np.full(1 << 22, -1, dtype=np.int64))
     alive: np.ndarray = field(default_factory=lambda: np.zeros(1 << 22, dtype=np.int8))
     count: Integers = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
+
+
+def known_exactly(sets: Integers) -> Known:
+    """Return that all ops can be run after these sets, and after no others."""
+    from .ideals_kernel import numbered
+
+    table, _ = numbered(sets)
+    return Known(table, np.ones(len(table), dtype=np.int8), np.array([EXACT], dtype=np.int64))
 
 
 def nothing_started(shape: Shape) -> tuple[Integers, Integers]:

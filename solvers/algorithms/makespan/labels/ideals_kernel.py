@@ -35,10 +35,20 @@ def _remember(table, alive, count, key, answer):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
+def _needs(shape, started, i):  # type: ignore[no-untyped-def]
+    """Return the bytes that op i allocates as it starts after a set."""
+    total = shape.alloc[i]
+    for x in range(shape.born_at[i], shape.born_at[i + 1]):
+        if not shape.born_first[x] & started:
+            total += shape.born_bytes[x]
+    return total
+
+
+@njit(nogil=True)
 def _ended(shape, started, live, i):  # type: ignore[no-untyped-def]
     """Return the bytes that are live when op i has been run alone after all of a set had ended."""
     wider = started | np.int64(1) << i
-    live += shape.alloc[i] - shape.workspace[i]
+    live += _needs(shape, started, i) - shape.workspace[i]
     for x in range(shape.life_at[i], shape.life_at[i + 1]):
         if not shape.life_last[x] & ~wider:
             live -= shape.life_bytes[x]
@@ -53,7 +63,9 @@ def _closure(shape, started, live):  # type: ignore[no-untyped-def]
     while again:
         again = False
         for i in range(ops):
-            if started >> i & 1 or shape.before[i] & ~started or live + shape.alloc[i] > capacity:
+            if started >> i & 1 or shape.before[i] & ~started:
+                continue
+            if live + _needs(shape, started, i) > capacity:
                 continue
             after = _ended(shape, started, live, i)
             if after <= live:
@@ -162,6 +174,8 @@ def _forest_leads_to_all(shape, started, next_op, live, ready, table, alive, cou
     place = _place(table, wider)
     if table[place] == wider:
         return alive[place] == 1
+    if count[0] < 0:
+        return False
     if not ready[0]:
         for v in range(len(shape.duration)):
             if not started >> v & 1 and forest[0][v] & started:
@@ -178,6 +192,8 @@ def _leads_to_all(shape, started, live, table, alive, count, nodes, bytes_live, 
     place = _place(table, started)
     if table[place] == started:
         return alive[place] == 1
+    if count[0] < 0:
+        return False
     ops, capacity = len(shape.duration), shape.numbers[1]
     everything = (np.int64(1) << ops) - 1
     nodes[0], bytes_live[0] = _closure(shape, started, live)
@@ -200,7 +216,7 @@ def _leads_to_all(shape, started, live, table, alive, count, nodes, bytes_live, 
         for i in range(ops):
             if (now | tried[depth]) >> i & 1 or shape.before[i] & ~now:
                 continue
-            if bytes_live[depth] + shape.alloc[i] > capacity:
+            if bytes_live[depth] + _needs(shape, now, i) > capacity:
                 continue
             after = _ended(shape, now, bytes_live[depth], i)
             if best < 0 or after < least:
@@ -245,7 +261,7 @@ def next_ideals(shape, sets, after, table, alive, count, most, stop):  # type: i
     for g in range(n):
         for i in range(ops):
             if not sets[g] >> i & 1 and not shape.before[i] & ~sets[g]:
-                steps += after[g] + shape.alloc[i] <= capacity
+                steps += after[g] + _needs(shape, sets[g], i) <= capacity
     size = 16
     while size < 2 * steps:
         size *= 2
@@ -275,7 +291,7 @@ def next_ideals(shape, sets, after, table, alive, count, most, stop):  # type: i
         for i in range(ops):
             if sets[g] >> i & 1 or shape.before[i] & ~sets[g]:
                 continue
-            if after[g] + shape.alloc[i] > capacity:
+            if after[g] + _needs(shape, sets[g], i) > capacity:
                 continue
             wider = sets[g] | np.int64(1) << i
             place = _place(hashed, wider)
@@ -318,7 +334,9 @@ def next_ops(shape, sets, after):  # type: ignore[no-untyped-def]
     step = 0
     for g in range(n):
         for i in range(ops):
-            if sets[g] >> i & 1 or shape.before[i] & ~sets[g] or after[g] + shape.alloc[i] > capacity:
+            if sets[g] >> i & 1 or shape.before[i] & ~sets[g]:
+                continue
+            if after[g] + _needs(shape, sets[g], i) > capacity:
                 continue
             by[step] = i
             counts[g] += 1
@@ -375,12 +393,15 @@ def sets_together(shape, sets, after, level, at, by, target, table, latest, coun
                     cursor[depth] += 1
                     i = by[c]
                     steps += 1
-                    if i <= last or shape.before[i] & ~sets[g] or live[depth] + shape.alloc[i] > capacity:
+                    if i <= last or shape.before[i] & ~sets[g]:
+                        continue
+                    more = _needs(shape, sets[v], i)
+                    if live[depth] + more > capacity:
                         continue
                     grown[depth] = True
                     depth += 1
                     node[depth], cursor[depth] = target[c], at[target[c]]
-                    live[depth] = live[depth - 1] + shape.alloc[i]
+                    live[depth] = live[depth - 1] + more
                     chosen[depth] = chosen[depth - 1] | np.int64(1) << i
                     grown[depth] = False
                     last = i
@@ -411,3 +432,16 @@ def put(table, latest, sets, sizes):  # type: ignore[no-untyped-def]
         place = _place(table, sets[k])
         table[place] = sets[k]
         latest[place] = sizes[k]
+
+
+@njit(cache=True, nogil=True)
+def numbered(sets):  # type: ignore[no-untyped-def]
+    """Return a hash table of different sets, less than half full, and their numbers by place."""
+    size = 16
+    while size < 2 * len(sets):
+        size *= 2
+    table, row = np.full(size, np.int64(EMPTY)), np.zeros(size, np.int64)
+    for k in range(len(sets)):
+        place = _place(table, sets[k])
+        table[place], row[place] = sets[k], k
+    return table, row

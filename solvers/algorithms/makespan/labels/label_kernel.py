@@ -41,6 +41,16 @@ def _areas(shape, prices, started, area, best_behind):  # type: ignore[no-untype
 
 
 @njit(nogil=True)
+def _needs(shape, started, i):  # type: ignore[no-untyped-def]
+    """Return the bytes that op i allocates as it starts after a set."""
+    total = shape.alloc[i]
+    for x in range(shape.born_at[i], shape.born_at[i + 1]):
+        if not shape.born_first[x] & started:
+            total += shape.born_bytes[x]
+    return total
+
+
+@njit(nogil=True)
 def _running(started, ops):  # type: ignore[no-untyped-def]
     """Return how many ops of a label run, and the set of those that have ended."""
     running = 0
@@ -77,7 +87,8 @@ def _start(shape, started, time, live, ops, ends, j, new_ops, new_ends):  # type
     processors, capacity = shape.numbers[0], shape.numbers[1]
     running, ended = _running(started, ops)
     x = 0
-    while running - x >= processors or shape.before[j] & ~ended or live + shape.alloc[j] > capacity:
+    more = _needs(shape, started, j)
+    while running - x >= processors or shape.before[j] & ~ended or live + more > capacity:
         if x == running:
             return time, live, 0
         time = ends[x]
@@ -95,7 +106,7 @@ def _start(shape, started, time, live, ops, ends, j, new_ops, new_ends):  # type
             k += 1
     for y in range(k, processors):
         new_ops[y], new_ends[y] = -1, 0
-    return time, live + shape.alloc[j], k
+    return time, live + more, k
 
 
 @njit(nogil=True)
@@ -124,7 +135,7 @@ def _wait(shape, started, first, end, by, time, live, ops, ends):  # type: ignor
             waits = True
             for step in range(first, end):
                 j = by[step]
-                if not shape.before[j] & ~ended and live + shape.alloc[j] <= capacity:
+                if not shape.before[j] & ~ended and live + _needs(shape, started, j) <= capacity:
                     waits = False
                     break
             if not waits:
@@ -199,8 +210,41 @@ def _room(sums, until, now, ends, running, processors):  # type: ignore[no-untyp
     return room
 
 
+@njit(nogil=True)
+def _meet(shape, others, started, shortest, now, ops, ends, running, reach, below):  # type: ignore[no-untyped-def]
+    """Return the least bound with a label of the other direction, `reach` at least; see `meeting`."""
+    rest = (np.int64(1) << len(shape.duration)) - 1 & ~started
+    least = now + shortest
+    for y in range(running):
+        rest |= np.int64(1) << ops[y]
+        least = min(least, ends[y])
+    place = ((rest * np.int64(7046029254386353131)) >> 17) & (len(others.table) - 1)
+    while others.table[place] != rest:
+        if others.table[place] == -1:
+            return below
+        place = (place + 1) & (len(others.table) - 1)
+    best = below
+    for r in range(others.at[others.row[place]], others.at[others.row[place] + 1]):
+        bound = max(reach, others.bound[r], others.time[r] + least)
+        if bound >= best:
+            continue
+        for x in range(others.ops.shape[1]):
+            i = others.ops[r, x]
+            if i < 0:
+                break
+            start = now
+            for y in range(running):
+                if ops[y] == i:
+                    start = ends[y] - shape.duration[i]
+            bound = max(bound, others.ends[r, x] + start)
+        best = min(best, bound)
+        if best <= reach:
+            break
+    return best
+
+
 @njit(cache=True, nogil=True)
-def expand(shape, prices, rank, ideals, labels, below, stop):  # type: ignore[no-untyped-def]
+def expand(shape, prices, rank, ideals, labels, others, below, waits, stop):  # type: ignore[no-untyped-def]
     """Return the labels that start one op more, apart from those that cannot end before `below`.
 
     Parameters
@@ -214,9 +258,14 @@ def expand(shape, prices, rank, ideals, labels, below, stop):  # type: ignore[no
     ideals
         Sets, and steps as ``at, by, target``.
     labels
-        ``ideal, time, live, ops, ends, bound`` of the labels, sorted by ideal.
+        ``ideal, time, live, ops, ends, bound, exact`` of the labels, sorted by ideal; the last says whether
+        it is a schedule, not one merged.
+    others
+        Labels of the other direction, or none.
     below
         Makespans of interest are smaller.
+    waits
+        Whether labels are moved on to the first time at which some op can start.
     stop
         One number: the kernel gives up when it is not 0.
 
@@ -228,7 +277,7 @@ def expand(shape, prices, rank, ideals, labels, below, stop):  # type: ignore[no
         what is left still takes: but for a constant, the time that they have been idle.
     """
     sets, at, by, target = ideals
-    ideal, time, live, ops, ends, known = labels
+    ideal, time, live, ops, ends, known, exact = labels
     n = len(shape.duration)
     processors = shape.numbers[0]
     scale = processors << 20
@@ -257,10 +306,11 @@ def expand(shape, prices, rank, ideals, labels, below, stop):  # type: ignore[no
             j = by[step]
             wider = sets[target[step]]
             _areas(shape, prices, wider, area, best_behind)
-            left, least = np.int64(0), np.int64(0)
+            left, least, shortest = np.int64(0), np.int64(0), below
             for i in range(n):
                 if not wider >> i & 1:
                     left += shape.duration[i]
+                    shortest = min(shortest, shape.duration[i])
                     least = max(least, shape.duration[i] + shape.tail[i])
             late, chosen, few, load = _fullest(shape, wider)
             until = below - 1 - late
@@ -273,7 +323,7 @@ def expand(shape, prices, rank, ideals, labels, below, stop):  # type: ignore[no
                 )
                 if not k:
                     continue
-                if at[target[step]] < at[target[step] + 1]:
+                if waits and at[target[step]] < at[target[step] + 1]:
                     now, bytes_now, k = _wait(
                         shape, wider, at[target[step]], at[target[step] + 1], by, now, bytes_now,
                         new_ops[count], new_ends[count],
@@ -312,6 +362,12 @@ def expand(shape, prices, rank, ideals, labels, below, stop):  # type: ignore[no
                     continue
                 if looked and _room(sums, until, now, new_ends[count], k, processors) < load:
                     continue
+                if exact[a] and len(others.table):
+                    reach = _meet(
+                        shape, others, wider, shortest, now, new_ops[count], new_ends[count], k, reach, below
+                    )
+                    if reach >= below:
+                        continue
                 to[count], new_time[count] = target[step], now
                 new_live[count] = bytes_now
                 parent[count], started_op[count] = a, j
@@ -346,7 +402,7 @@ def complete(shape, ideals, labels, turn, below, enough, stop):  # type: ignore[
         The least makespan, or `below`; the label that it comes from, or -1; the ops that it starts, in order.
     """
     sets, at, by, target = ideals
-    ideal, time, live, ops, ends, _ = labels
+    ideal, time, live, ops, ends, _, _ = labels
     n, processors = len(shape.duration), shape.numbers[0]
     node = np.empty(n + 1, np.int64)
     cursor = np.empty(n + 1, np.int64)

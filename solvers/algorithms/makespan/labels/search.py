@@ -34,6 +34,10 @@ all: the least of their times; what runs in all of them, until the least of its 
 no schedule any more, but the least makespan that it leads to is a bound. Labels keep the bounds of those that
 they come from.
 
+*Both ends.* With time running backwards the problem is of the same kind (`shape.reversed_shape`). The labels
+of a relaxed pass backwards bound those of passes forwards, where both meet (`meeting`), and those of a relaxed
+pass forwards the next one backwards: with each turn fewer labels are left to be merged.
+
 Sources: label setting with dominance is that of resource-constrained shortest paths (Desrochers and Soumis
 1988); beams and relaxed passes are the restricted and relaxed decision diagrams of discrete optimization
 (Bergman, Cire, van Hoeve and Hooker 2016); states of started and running ops as in dynamic programs for
@@ -53,6 +57,7 @@ import numpy as np
 
 from .....formulations.offsets_data import Integers
 from .ideals import Ideals, Known, find_ideals, nothing_started, steps_from
+from .meeting import Others, no_others
 from .shape import Shape
 from .together import Prices
 
@@ -70,6 +75,9 @@ WEIGHTS = (0.0, 0.5, 2.0)
 
 MOST_LAST = 20_000_000
 """Ideals of the last `COMPLETED` ops."""
+
+SINGLE = 0.7
+"""Part of the labels of a relaxed pass that are not merged: those of least bound."""
 
 Form = Literal["beam", "cone", "sample", "relaxed"]
 
@@ -109,6 +117,8 @@ def search(
     expired: Callable[[], bool],
     threads: int = 1,
     seed: int = 0,
+    others: Others | None = None,
+    kept: list[Labels] | None = None,
 ) -> Beam | None:
     """Go through the ideals by size with at most `width` labels of each size; None if stopped.
 
@@ -135,6 +145,10 @@ def search(
         Of the kernels; the outcome does not depend on them.
     seed
         Of samples.
+    others
+        Labels of a relaxed pass in the other direction, for the same limit or a higher one.
+    kept
+        If given, labels of each size are added to it, as `meeting` takes them.
     """
     from .dominance_kernel import undominated
     from .label_kernel import complete, expand
@@ -150,7 +164,9 @@ def search(
         np.full((1, processors), -1, dtype=np.int8),
         np.zeros((1, processors), dtype=np.int64),
         np.zeros(1, dtype=np.int64),
+        np.ones(1, dtype=bool),
     )
+    others = others or no_others(processors)
     history: list[tuple[Integers, Integers]] = []
     least: int | None = None
     tapers = form in ("cone", "sample")
@@ -168,7 +184,7 @@ def search(
             low: int, high: int, valid: Integers = valid, labels: Labels = labels, graph: Labels = graph
         ) -> Labels:
             rows = tuple(x[low:high] for x in labels)
-            new = expand(shape, valid, rank, graph, rows, below, stop)
+            new = expand(shape, valid, rank, graph, rows, others, below, kept is None, stop)
             new[5][:] += low
             return new  # type: ignore[no-any-return]
 
@@ -187,10 +203,12 @@ def search(
         if stop[0] or expired():
             return None
         chosen = order[keep[order]]
-        labels = (ideal, time, live, ops, ends, bound)
+        labels = (ideal, time, live, ops, ends, bound, labels[6][parent])
         if len(chosen) > wide and form == "relaxed":
             labels, least = _merged(shape, ideals, labels, chosen, wide), below
             labels, sets, after = _numbered(labels, ideals)
+            if kept is not None:
+                kept.append((sets[labels[0]], labels[1], *labels[3:6]))
             continue
         if len(chosen) > wide:
             if form == "sample":
@@ -208,6 +226,8 @@ def search(
         if not len(chosen):
             return Beam(starts=None, least=least)
         labels, sets, after = _numbered(tuple(x[chosen] for x in labels), ideals)
+        if kept is not None:
+            kept.append((sets[labels[0]], labels[1], *labels[3:6]))
         history.append((parent[chosen], op[chosen]))
     if form == "relaxed" and least is not None:
         return Beam(starts=None, least=int(np.maximum(labels[5], labels[4].max(axis=1)).min()))
@@ -262,18 +282,23 @@ def _width(width: int, left: int) -> int:
 def _merged(shape: Shape, ideals: Ideals, labels: Labels, chosen: Integers, width: int) -> Labels:
     """Return about `width` labels, each of which dominates one or several of those chosen, of its ideal.
 
-    Labels of an ideal with the same running ops, and of similar times, are merged first.
+    Those of least bound stay as they are. Of the others labels of an ideal with the same running ops, and of
+    similar times, are merged first.
     """
     from .dominance_kernel import merged
 
-    ideal, time, _, ops, _, _ = labels
+    ideal, time, _, ops, _, bound, _ = labels
     running = ops[chosen]
     mask = np.where(running >= 0, np.int64(1) << np.maximum(running, 0).astype(np.int64), 0).sum(axis=1)
-    order = chosen[np.lexsort((time[chosen], mask, ideal[chosen]))]
-    group = ideal[order]
+    single = np.zeros(len(chosen), dtype=bool)
+    alone = int(SINGLE * width)
+    single[np.argpartition(bound[chosen], alone)[:alone]] = True
+    turn = np.lexsort((time[chosen], mask, ~single, ideal[chosen]))
+    order, single = chosen[turn], single[turn]
+    group = 2 * ideal[order].astype(np.int64) + ~single
     begins = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
     count = np.diff(np.concatenate([begins, [len(group)]]))
-    quota = np.maximum(1, count * width // len(group))
+    quota = np.where(single[begins], count, np.maximum(1, count * (width - alone) // (len(group) - alone)))
     which = np.repeat(np.arange(len(begins)), count)
     bucket = (np.arange(len(group)) - begins[which]) * quota[which] // count[which]
     parted = (which[1:] != which[:-1]) | (bucket[1:] != bucket[:-1])
@@ -290,7 +315,7 @@ def _starts(shape: Shape, row: list[int]) -> tuple[int, ...]:
         while (
             len(running) >= processors
             or int(shape.before[j]) & ~ended
-            or live + int(shape.alloc[j]) > capacity
+            or live + _needs(shape, ended | sum(1 << i for _, i in running), j) > capacity
         ):
             now = running[0][0]
             while running and running[0][0] == now:
@@ -300,6 +325,14 @@ def _starts(shape: Shape, row: list[int]) -> tuple[int, ...]:
                 for x in range(shape.life_at[i], shape.life_at[i + 1]):
                     live -= 0 if int(shape.life_last[x]) & ~ended else int(shape.life_bytes[x])
         start[j] = now
-        live += int(shape.alloc[j])
+        live += _needs(shape, ended | sum(1 << i for _, i in running), j)
         running = sorted([*running, (now + int(shape.duration[j]), j)])
     return tuple(start)
+
+
+def _needs(shape: Shape, started: int, j: int) -> int:
+    """Return the bytes that an op allocates as it starts after a set."""
+    rows = range(shape.born_at[j], shape.born_at[j + 1])
+    return int(shape.alloc[j]) + sum(
+        int(shape.born_bytes[x]) for x in rows if not int(shape.born_first[x]) & started
+    )

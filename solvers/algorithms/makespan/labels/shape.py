@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +27,9 @@ class Shape(NamedTuple):
         By op: its direct predecessors.
     alloc, workspace
         By op: bytes allocated as it starts (its workspace among them), and those of its workspace.
+    born_at, born_first, born_bytes
+        By op: the lifetimes that begin with it if they have not begun, as rows
+        ``[born_at[i]:born_at[i + 1]]``: all ops that they may begin with, and bytes.
     life_at, life_last, life_bytes
         By op: the lifetimes that may end with it, as rows ``[life_at[i]:life_at[i + 1]]``: all ops that must
         have ended before, and bytes.
@@ -42,6 +46,9 @@ class Shape(NamedTuple):
     before: Integers
     alloc: Integers
     workspace: Integers
+    born_at: Integers
+    born_first: Integers
+    born_bytes: Integers
     life_at: Integers
     life_last: Integers
     life_bytes: Integers
@@ -59,34 +66,77 @@ def shape_of(data: MakespanData) -> Shape | None:
     size = data.bytes
     if size.replace or data.n > MOST_OPS:
         return None
+    lifetimes = [
+        (() if x.born is None else (x.born,), tuple(x.last), x.nbytes, x.born is None) for x in size.lifetimes
+    ]
+    return _shape(data, size.predecessors, data.tail, lifetimes, _children(data))
+
+
+def reversed_shape(data: MakespanData) -> Shape:
+    """Return the same problem with time running backwards.
+
+    A tensor is allocated by the first of its last accessors to start, and released by the end of its
+    producer. What is live at an instant is the same, and so is what runs.
+    """
+    size = data.bytes
+    successors: list[list[int]] = [[] for _ in range(data.n)]
+    for i, row in enumerate(size.predecessors):
+        for j in row:
+            successors[j].append(i)
+    lifetimes = [
+        (tuple(x.last), () if x.born is None else (x.born,), x.nbytes, not x.last) for x in size.lifetimes
+    ]
+    return _shape(data, successors, data.head, lifetimes, [])
+
+
+def _shape(
+    data: MakespanData,
+    before: Sequence[Sequence[int]],
+    tail: Sequence[int],
+    lifetimes: Sequence[tuple[tuple[int, ...], tuple[int, ...], int, bool]],
+    children: list[list[int]],
+) -> Shape:
+    """Return the arrays; of lifetimes the ops they begin and end with, bytes, and if they begin before."""
+    size = data.bytes
     alloc = list(size.workspace)
-    rows: list[list[tuple[int, int]]] = [[] for _ in range(data.n)]
+    begins: list[list[tuple[int, int]]] = [[] for _ in range(data.n)]
+    ends: list[list[tuple[int, int]]] = [[] for _ in range(data.n)]
     live = size.base
-    for x in size.lifetimes:
-        if x.born is None:
-            live += x.nbytes
+    for first, last, nbytes, initial in lifetimes:
+        if initial:
+            live += nbytes
+        elif len(first) == 1:
+            alloc[first[0]] += nbytes
         else:
-            alloc[x.born] += x.nbytes
-        for i in x.last:
-            rows[i].append((sum(1 << j for j in x.last), x.nbytes))
-    flat = [pair for row in rows for pair in row]
+            for i in first:
+                begins[i].append((sum(1 << j for j in first), nbytes))
+        for i in last:
+            ends[i].append((sum(1 << j for j in last), nbytes))
 
     def integers(values: object) -> Integers:
         return np.array(values, dtype=np.int64)
 
-    children = _children(data)
+    def rows(pairs: list[list[tuple[int, int]]]) -> tuple[Integers, Integers, Integers]:
+        flat = [pair for row in pairs for pair in row]
+        at = integers([0, *np.cumsum([len(row) for row in pairs])])
+        return at, integers([mask for mask, _ in flat]), integers([nbytes for _, nbytes in flat])
 
+    born_at, born_first, born_bytes = rows(begins)
+    life_at, life_last, life_bytes = rows(ends)
     return Shape(
         numbers=integers([data.processors, data.memory, live]),
         duration=integers(data.duration),
-        tail=integers(data.tail),
-        before=integers([sum(1 << j for j in row) for row in size.predecessors]),
+        tail=integers(tail),
+        before=integers([sum(1 << j for j in row) for row in before]),
         alloc=integers(alloc),
         workspace=integers(size.workspace),
-        life_at=integers([0, *np.cumsum([len(row) for row in rows])]),
-        life_last=integers([last for last, _ in flat]),
-        life_bytes=integers([nbytes for _, nbytes in flat]),
-        by_tail=integers(sorted(range(data.n), key=lambda i: (-data.tail[i], i))),
+        born_at=born_at,
+        born_first=born_first,
+        born_bytes=born_bytes,
+        life_at=life_at,
+        life_last=life_last,
+        life_bytes=life_bytes,
+        by_tail=integers(sorted(range(data.n), key=lambda i: (-tail[i], i))),
         child_at=integers([0, *np.cumsum([len(row) for row in children])] if children else []),
         child=integers([j for row in children for j in row]),
     )

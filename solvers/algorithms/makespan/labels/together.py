@@ -134,6 +134,11 @@ class Prices:
         """Return the rows that hold once so many ops have ended."""
         return self.rows[self.ended <= max(0, ended)]
 
+    @property
+    def always(self) -> Prices:
+        """Those that hold from the beginning, so also with time running backwards."""
+        return Prices(self.rows[self.ended == 0], self.ended[self.ended == 0])
+
 
 def uniform_prices(shape: Shape) -> Prices:
     """Return the prices of the load bound."""
