@@ -35,8 +35,8 @@ no schedule any more, but the least makespan that it leads to is a bound. Labels
 they come from.
 
 *Both ends.* With time running backwards the problem is of the same kind (`shape.reversed_shape`). The labels
-of a relaxed pass backwards bound those of passes forwards, where both meet (`meeting`), and those of a relaxed
-pass forwards the next one backwards: with each turn fewer labels are left to be merged.
+of a relaxed pass backwards bound those of passes forwards, where both meet (`meeting`), and those of a
+relaxed pass forwards the next one backwards: with each turn fewer labels are left to be merged.
 
 Sources: label setting with dominance is that of resource-constrained shortest paths (Desrochers and Soumis
 1988); beams and relaxed passes are the restricted and relaxed decision diagrams of discrete optimization

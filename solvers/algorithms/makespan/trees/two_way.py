@@ -19,8 +19,8 @@ since C is not below the limit:
 
 .. math:: C \ge m + g(Q),
 
-and if Q is not there, the label is given up. Merged labels run the same ops, so their Q is the same, and
-merged times and ends are not later: the bound holds for them too.
+and if Q is not there, the label is given up. It holds of labels that are schedules, not of merged ones and
+those that come from these: in what they stand for, other ops may run at their time.
 
 *Passes.* All undominated labels are kept that may end below the limit. If there are more than the width,
 those of one set that run the same ops are merged, each into one that dominates them. If there are still too
@@ -43,6 +43,7 @@ import numpy as np
 
 from .....formulations.offsets_data import Integers
 from ..labels.ideals import Ideals, Known, nothing_started, steps_from
+from ..labels.meeting import no_others
 from ..labels.search import Labels, _by_pieces, _numbered, _starts
 from ..labels.shape import Shape
 from ..labels.together import uniform_prices
@@ -142,7 +143,9 @@ def guided_pass(
         np.full((1, processors), -1, dtype=np.int8),
         np.zeros((1, processors), dtype=np.int64),
         np.zeros(1, dtype=np.int64),
+        np.ones(1, dtype=bool),
     )
+    others = no_others(processors)
     reached, earliest = [np.zeros(1, dtype=np.int64)], [np.zeros(1, dtype=np.int64)]
     history: list[tuple[Integers, Integers]] = []
     merged = dropped = False
@@ -152,14 +155,15 @@ def guided_pass(
         graph = ideals.sets, ideals.at, ideals.by, ideals.target
 
         def wider(low: int, high: int, labels: Labels = labels, graph: Labels = graph) -> Labels:
-            new = expand(shape, prices, rank, graph, tuple(x[low:high] for x in labels), below, stop)
+            rows = tuple(x[low:high] for x in labels)
+            new = expand(shape, prices, rank, graph, rows, others, below, True, stop)
             new[5][:] += low
             return new  # type: ignore[no-any-return]
 
         pieces = _by_pieces(wider, labels[0], threads)
         new = pieces[0] if len(pieces) == 1 else tuple(map(np.concatenate, zip(*pieces, strict=True)))
         if rest is not None:
-            bound = np.maximum(new[7], rest(ideals.sets, new))
+            bound = np.where(labels[6][new[5]], np.maximum(new[7], rest(ideals.sets, new)), new[7])
             some = bound < below
             new = (*(x[some] for x in new[:7]), bound[some], new[8][some])
         if stop[0] or expired():
@@ -176,7 +180,7 @@ def guided_pass(
         if stop[0]:
             return None
         chosen = order[keep[order]]
-        labels = ideal, time, live, ops, ends, bound
+        labels = ideal, time, live, ops, ends, bound, labels[6][parent]
         if len(chosen) > width and beam:
             turn = np.lexsort((waste[chosen], bound[chosen]))
             least = min(least, int(bound[chosen[turn[width:]]].min()))
@@ -291,7 +295,7 @@ def _merged(shape: Shape, ideals: Ideals, labels: Labels, chosen: Integers, widt
     """
     from ..labels.dominance_kernel import merged
 
-    ideal, time, _, ops, _, _ = labels
+    ideal, time, _, ops, _, _, _ = labels
     running = running_ops(ops[chosen])
     turn = np.lexsort((time[chosen], running, ideal[chosen]))
     order, running = chosen[turn], running[turn]
