@@ -91,6 +91,17 @@ def updated() -> lt.Recompute:
     return with_little_room((4,), ops, 7, finals=1)
 
 
+def read_twice() -> lt.Recompute:
+    """What came back for one op stays for the next one."""
+    ops = (
+        lt.Op(name="begin", reads=(0,)),
+        lt.Op(name="large", workspace=6),
+        lt.Op(name="one", reads=(0,)),
+        lt.Op(name="two", reads=(0,)),
+    )
+    return with_little_room((4,), ops, 7)
+
+
 def in_stages(problem: lt.Recompute, *, free: bool, without: str | None = None) -> bool:
     """Whether the model, maybe without a family of rows, has what exhaustive search finds."""
     assert problem.memory is not None
@@ -160,11 +171,17 @@ def test_leaving_out_cuts_changes_no_optimum(family: str) -> None:
 
 def paged_battery() -> list[lt.Recompute]:
     chains = [chain_with_disk(seed) for seed in (5, 18, 38)]
-    return [full_disk(), crowded(), updated(), *(problem for problem in chains if problem is not None)]
+    return [
+        full_disk(),
+        crowded(),
+        updated(),
+        read_twice(),
+        *(problem for problem in chains if problem is not None),
+    ]
 
 
 def test_complete_models_with_paging_have_the_optima() -> None:
-    assert [with_paging(problem) for problem in paged_battery()] == [True] * 6
+    assert [with_paging(problem) for problem in paged_battery()] == [True] * 7
 
 
 @pytest.mark.parametrize("family", PAGED)
