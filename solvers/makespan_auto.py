@@ -9,7 +9,8 @@ there is one part only, or memory and time for the parts were not enough, the wh
    also over the sequences of MemBooking; then, on identical processors, annealing of sequences on lanes
    towards the best bound (`algorithms.makespan.filling`).
 4. Labels on the sets of started ops (`makespan_labels`), if there are few ops; on trees whose schedules are
-   not near the bound, first those of reduced trees, both ways in time (`makespan_two_way`).
+   not near the bound, before that those of reduced trees, both ways in time (`makespan_two_way`): before
+   MemBooking if they are far from it.
 5. CP-SAT with the best schedule as hint and all bounds; where the model is too large, the local search goes
    on.
 
@@ -68,8 +69,11 @@ then once more, if the incumbent is close to the bound."""
 CLOSE = 0.003
 """Part of the bound by which a close one is above it at most."""
 
-TWO_WAY, APART = 0.6, 0.01
-"""Part of the time that is left for two-way labels, if the bound is so far from the incumbent."""
+TWO_WAY = 0.6
+"""Part of the time that is left for two-way labels."""
+
+FAR_APART, APART = 0.05, 0.01
+"""So far the bound is from the incumbent for these to come before MemBooking and filling, or after them."""
 
 LABELLED = 0.9
 """Part of the time that is left for the labels."""
@@ -162,11 +166,17 @@ def _solve_whole(problem: Makespan, context: Context) -> Outcome:
         moves = STAGNATION * data.n if small or labels else None
         part = GLANCE if labels else SEARCHED if small else 1.0
         search(problem, context, started, part=part, moves=moves)
+        trees = labels and has_two_way(problem)
+        first = trees and _is_apart(context, FAR_APART)
+        if first:
+            ended = two_way(problem, context, TWO_WAY * context.remaining())
+            if ended.reason in ("interrupted", "memory"):
+                return ended
         if labels and not context.closed:
             search_booking(problem, context, started, BOOKED)
         if problem.identical and not context.closed:
             search_filling(problem, context, started)
-        if labels and not context.closed and has_two_way(problem) and _is_apart(context):
+        if trees and not (first or context.closed) and _is_apart(context, APART):
             ended = two_way(problem, context, TWO_WAY * context.remaining())
             if ended.reason in ("interrupted", "memory"):
                 return ended
@@ -258,10 +268,10 @@ def search_filling(problem: Makespan, context: Context, started: Started) -> Non
         )
 
 
-def _is_apart(context: Context) -> bool:
-    """Return whether incumbent and bound are not near each other."""
+def _is_apart(context: Context, part: float) -> bool:
+    """Return whether the bound is farther from the incumbent than a part of that."""
     assert context.incumbent is not None
-    return context.incumbent - (context.bound or 0) > APART * context.incumbent
+    return context.incumbent - (context.bound or 0) > part * context.incumbent
 
 
 def _is_small(n: int, memory: int, horizon: int) -> bool:
