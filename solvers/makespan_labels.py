@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from ..formulations.offsets_data import Integers
     from .algorithms.makespan.labels.search import Form
 
+    Way = Literal["forwards", "backwards"]
+
 MOST_IDEALS = 4_000_000
 """Sets of started ops that prices are found for; with more, the load's are taken."""
 
@@ -37,28 +39,32 @@ ENUMERATED = 0.15
 IDEAL_BYTES = 200
 """Memory for one of them, with the steps from it."""
 
-PASSES: tuple[tuple[Form, int], ...] = (
-    ("beam", 1000),
-    ("cone", 10_000),
-    ("beam", 10_000),
-    ("relaxed", 10_000),
-    ("beam", 20_000),
-    ("relaxed", 30_000),
-    ("beam", 60_000),
-    ("cone", 100_000),
-    ("relaxed", 100_000),
-    ("beam", 200_000),
-    ("relaxed", 300_000),
-    ("beam", 1_000_000),
-    ("relaxed", 1_000_000),
-    ("beam", 4_000_000),
+FIRST: tuple[tuple[Way, Form, int], ...] = (
+    ("forwards", "beam", 1000),
+    ("backwards", "beam", 1000),
+    ("forwards", "cone", 10_000),
+    ("forwards", "beam", 10_000),
+    ("backwards", "beam", 10_000),
 )
-"""What is tried in turn, with its width. Relaxed passes go backwards, forwards and backwards again."""
+"""What is tried first, with its width."""
+
+ROUND: tuple[tuple[Way, Form, int], ...] = (
+    ("backwards", "relaxed", 1),
+    ("forwards", "relaxed", 1),
+    ("backwards", "beam", 2),
+    ("backwards", "relaxed", 1),
+    ("forwards", "beam", 2),
+    ("forwards", "cone", 3),
+)
+"""What is tried in each round then, with its width as a multiple of those of `WIDTHS`."""
+
+WIDTHS = (10_000, 30_000, 100_000, 300_000, 1_000_000, 2_000_000)
+"""The widths of the rounds."""
 
 SAMPLE = 20_000
 """Width of the samples between them."""
 
-NEAR = 0.05
+NEAR = 0.005
 """Samples are drawn for schedules that meet the bound if the incumbent is at most so much above it."""
 
 NEAREST, SAMPLED = 0.003, 4
@@ -184,35 +190,23 @@ class _Run:
         context = self.context
         start = context.elapsed()
         self.find_prices()
-        for form, width in PASSES:
+        for name, form, width in (*FIRST, *((n, f, k * w) for w in WIDTHS for n, f, k in ROUND)):
             began = context.elapsed()
             if context.closed or self.expired():
                 return
             if not self.affords(form, width):
+                self.detail = "wider passes take too much memory"
                 break
-            if form == "relaxed":
-                if self.merges and self.relax(width):
-                    return
+            if form == "relaxed" and not self.merges:
                 continue
-            context.progress(f"labels: {form}, {width} of each size")
-            if self.one_pass(form, width):
+            context.progress(f"labels: {form} {name}, {width} of each size")
+            if self.one_pass(form, width, self.back if name == "backwards" else self.forth):
                 return
             times = SAMPLED if self.is_near(NEAREST) else 1
             self.sample(context.elapsed() + times * (context.elapsed() - began))
         spent = context.elapsed() - start
         self.sample(self.until if np.isfinite(self.until) else start + (1 + SAMPLED) * spent)
-        if not (context.closed or self.expired()):
-            self.detail = (
-                "no wider pass" if self.affords(*PASSES[-1]) else "wider passes take too much memory"
-            )
-
-    def relax(self, width: int) -> bool:
-        """Bound from both ends in turn; return whether nothing is faster than the incumbent now."""
-        for way, name in ((self.back, "backwards"), (self.forth, "forwards"), (self.back, "backwards")):
-            self.context.progress(f"labels: relaxed {name}, {width} of each size")
-            if self.one_pass("relaxed", width, way) or self.expired():
-                return self.context.closed
-        return False
+        self.detail = "" if context.closed or self.expired() else self.detail or "no wider pass"
 
     def sample(self, until: float) -> None:
         """Draw samples for some time, as long as the incumbent is near the bound."""
