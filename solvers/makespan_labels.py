@@ -6,7 +6,6 @@ parts of this size where it can. The mathematics: `.algorithms.makespan.labels`.
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,7 +20,7 @@ from .algorithms.makespan.labels.shape import MOST_OPS, Shape, reversed_shape, s
 from .algorithms.makespan.labels.together import Prices, uniform_prices
 from .algorithms.makespan.priorities import PRIORITIES
 from .context import Context, Outcome
-from .engines.supervise import Supervisor
+from .engines.supervise import run_passes
 from .makespan_list import begin, offer_lists
 
 if TYPE_CHECKING:
@@ -124,22 +123,10 @@ def set_labels(data: MakespanData, context: Context, seconds: float | None = Non
         back=Direction(back, Known(), uniform_prices(back)),
     )
 
-    def end() -> None:
-        stop[0] = 1
-
-    timer = threading.Timer(limit, end) if np.isfinite(limit) else None
-    if timer is not None:
-        timer.daemon = True
-        timer.start()
-    supervisor = Supervisor(context)
-    try:
-        supervisor.run(run.go, end)
-    finally:
-        if timer is not None:
-            timer.cancel()
+    reason = run_passes(context, limit, stop, run.go)
     if context.closed:
         return Outcome()
-    return Outcome(reason=supervisor.reason or ("time" if run.expired() else None), detail=run.detail)
+    return Outcome(reason=reason or ("time" if run.expired() else None), detail=run.detail)
 
 
 @dataclass

@@ -9,7 +9,6 @@ them beams over the whole tree look for schedules. A pass over the whole tree pr
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -22,7 +21,7 @@ from .algorithms.makespan.labels.shape import MOST_OPS
 from .algorithms.makespan.priorities import PRIORITIES
 from .algorithms.makespan.trees.task_tree import TaskTree, identical_processors, task_tree
 from .context import Context, Outcome
-from .engines.supervise import Supervisor
+from .engines.supervise import run_passes
 from .makespan_list import begin, offer_lists
 
 if TYPE_CHECKING:
@@ -96,25 +95,11 @@ def two_way(problem: Makespan, context: Context, seconds: float | None = None) -
         stop=stop,
     )
 
-    def end() -> None:
-        stop[0] = 1
-
-    timer = threading.Timer(limit, end) if math.isfinite(limit) else None
-    if timer is not None:
-        timer.daemon = True
-        timer.start()
-    supervisor = Supervisor(context)
-    try:
-        supervisor.run(run.go, end)
-    finally:
-        if timer is not None:
-            timer.cancel()
+    reason = run_passes(context, limit, stop, run.go)
     if context.closed:
         return Outcome()
     late = "time" if run.expired() else None
-    return Outcome(
-        reason=supervisor.reason or late, detail="" if late else "wider passes take too much memory"
-    )
+    return Outcome(reason=reason or late, detail="" if late else "wider passes take too much memory")
 
 
 @dataclass(kw_only=True)

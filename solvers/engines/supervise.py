@@ -13,14 +13,18 @@ under it: one in a thread of the caller's own when that was interrupted, or one 
 from __future__ import annotations
 
 import atexit
+import math
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..context import Context
 from .memory import resident_bytes
+
+if TYPE_CHECKING:
+    from ...formulations.offsets_data import Integers
 
 POLL_SECONDS = 0.05
 """How often the waiting thread looks at the clock and the memory; also the delay of a Ctrl-C."""
@@ -157,3 +161,34 @@ class Supervisor:
             if now is not None and now - used > context.memory_limit:
                 return "memory"
         return None
+
+
+def run_passes(context: Context, seconds: float, stop: Integers, go: Callable[[], None]) -> str | None:
+    """Run compiled passes in a thread, for some time at most; say why they were asked to stop, if they were.
+
+    Parameters
+    ----------
+    context
+        Its limits count too.
+    seconds
+        May be infinite.
+    stop
+        One number; passes end soon after it is set to 1.
+    go
+        Runs them.
+    """
+
+    def end() -> None:
+        stop[0] = 1
+
+    timer = threading.Timer(seconds, end) if math.isfinite(seconds) else None
+    if timer is not None:
+        timer.daemon = True
+        timer.start()
+    supervisor = Supervisor(context)
+    try:
+        supervisor.run(go, end)
+    finally:
+        if timer is not None:
+            timer.cancel()
+    return supervisor.reason

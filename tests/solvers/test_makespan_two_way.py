@@ -225,9 +225,9 @@ def test_fifty_ops_on_four_processors_with_the_least_memory() -> None:
 
 
 def test_two_threads_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    from lowtide.solvers.algorithms.makespan.labels import search
+    from lowtide.solvers.algorithms.makespan.labels import steps
 
-    monkeypatch.setattr(search, "SPLIT", 10)
+    monkeypatch.setattr(steps, "SPLIT", 10)
     problem = tight(Random(7), 14)
     tree = task_tree(problem, "test")
     one, two = (a_pass(problem, tree, [], 0, 10**6, threads=k) for k in (1, 2))

@@ -48,10 +48,8 @@ own.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -59,6 +57,17 @@ from .....formulations.offsets_data import Integers
 from .ideals import Ideals, Known, find_ideals, nothing_started, steps_from
 from .meeting import Others, no_others
 from .shape import Shape
+from .steps import (
+    Labels,
+    first_labels,
+    renumbered,
+    row_of,
+    running_ops,
+    starts_of,
+    steps_of,
+    undominated_labels,
+    wider_labels,
+)
 from .together import Prices
 
 NARROW = 1000
@@ -80,11 +89,6 @@ SINGLE = 0.7
 """Part of the labels of a relaxed pass that are not merged: those of least bound."""
 
 Form = Literal["beam", "cone", "sample", "relaxed"]
-
-SPLIT = 5000
-"""From so many labels on they are parted among the threads."""
-
-Labels = tuple[Any, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,22 +154,11 @@ def search(
     kept
         If given, labels of each size are added to it, as `meeting` takes them.
     """
-    from .dominance_kernel import undominated
-    from .label_kernel import complete, expand
+    from .label_kernel import complete
 
     n, processors = len(shape.duration), int(shape.numbers[0])
-    rank = np.empty(n, dtype=np.int64)
-    rank[shape.by_tail] = np.arange(n)
     sets, after = nothing_started(shape)
-    labels = (
-        np.zeros(1, dtype=np.int32),
-        np.zeros(1, dtype=np.int64),
-        shape.numbers[2:3].copy(),
-        np.full((1, processors), -1, dtype=np.int8),
-        np.zeros((1, processors), dtype=np.int64),
-        np.zeros(1, dtype=np.int64),
-        np.ones(1, dtype=bool),
-    )
+    labels = first_labels(shape)
     others = others or no_others(processors)
     history: list[tuple[Integers, Integers]] = []
     least: int | None = None
@@ -175,38 +168,27 @@ def search(
     levels = max(1, n - COMPLETED) if tapers else n
     for size in range(1, levels + 1):
         ideals = steps_from(shape, sets, after, known, stop)
-        graph = _graph(ideals)
         wide = _width(width, n - size) if tapers else width
         # A relaxed label may be earlier than the schedules it stands for, before that many ops have ended.
         valid = prices.after(0 if form == "relaxed" else size - processors)
-
-        def wider(
-            low: int, high: int, valid: Integers = valid, labels: Labels = labels, graph: Labels = graph
-        ) -> Labels:
-            rows = tuple(x[low:high] for x in labels)
-            new = expand(shape, valid, rank, graph, rows, others, below, kept is None, stop)
-            new[5][:] += low
-            return new  # type: ignore[no-any-return]
-
-        pieces = _by_pieces(wider, labels[0], threads)
-        ideal, time, live, ops, ends, parent, op, bound, waste = (
-            pieces[0] if len(pieces) == 1 else [np.concatenate(x) for x in zip(*pieces, strict=True)]
+        labels, parent, op, waste = wider_labels(
+            shape,
+            valid,
+            ideals,
+            labels,
+            others=others,
+            below=below,
+            waits=kept is None,
+            threads=threads,
+            stop=stop,
         )
-        order = np.lexsort((time, ideal))
-
-        def undominated_of(
-            low: int, high: int, order: Integers = order, new: Labels = (ideal, time, ops, ends, bound)
-        ) -> Integers:
-            return undominated(order[low:high], *new, stop)  # type: ignore[no-any-return]
-
-        keep = np.logical_or.reduce(_by_pieces(undominated_of, ideal[order], threads))
+        chosen = undominated_labels(labels, threads, stop)
         if stop[0] or expired():
             return None
-        chosen = order[keep[order]]
-        labels = (ideal, time, live, ops, ends, bound, labels[6][parent])
+        ideal, bound = labels[0], labels[5]
         if len(chosen) > wide and form == "relaxed":
             labels, least = _merged(shape, ideals, labels, chosen, wide), below
-            labels, sets, after = _numbered(labels, ideals)
+            labels, sets, after = renumbered(labels, ideals)
             if kept is not None:
                 kept.append((sets[labels[0]], labels[1], *labels[3:6]))
             continue
@@ -225,7 +207,7 @@ def search(
             chosen = chosen[inside]
         if not len(chosen):
             return Beam(starts=None, least=least)
-        labels, sets, after = _numbered(tuple(x[chosen] for x in labels), ideals)
+        labels, sets, after = renumbered(tuple(x[chosen] for x in labels), ideals)
         if kept is not None:
             kept.append((sets[labels[0]], labels[1], *labels[3:6]))
         history.append((parent[chosen], op[chosen]))
@@ -237,41 +219,12 @@ def search(
         rest = find_ideals(shape, MOST_LAST, expired, known, (sets, after), stop)
         if rest is None:
             return None
-        _, last, more = complete(shape, _graph(rest), labels, turn, below, enough, stop)
+        _, last, more = complete(shape, steps_of(rest), labels, turn, below, enough, stop)
         if last < 0:
             return None if stop[0] else Beam(starts=None, least=least)
         ending = [int(j) for j in more]
         least = enough if stop[0] else least
-    row = []
-    for parents, by in reversed(history):
-        row.append(int(by[last]))
-        last = int(parents[last])
-    return Beam(starts=_starts(shape, [*row[::-1], *ending]), least=least)
-
-
-def _graph(ideals: Ideals) -> Labels:
-    """Return what the kernels take."""
-    return ideals.sets, ideals.at, ideals.by, ideals.target
-
-
-def _numbered(labels: Labels, ideals: Ideals) -> tuple[Labels, Integers, Integers]:
-    """Return the labels with new numbers for their ideals, and the sets and bytes of these."""
-    used, number = np.unique(labels[0], return_inverse=True)
-    return (number.astype(np.int32), *labels[1:]), ideals.sets[used], ideals.after[used]
-
-
-def _by_pieces(work: Callable[[int, int], Any], ideal: np.ndarray, threads: int) -> list[Any]:
-    """Return what the work on each of some ranges gives, in order; no range parts labels of one ideal."""
-    count = len(ideal)
-    if threads == 1 or count < SPLIT:
-        return [work(0, count)]
-    cuts = [0]
-    for k in range(1, threads):
-        at = count * k // threads
-        cuts.append(int(np.searchsorted(ideal, ideal[at])))
-    cuts = sorted({*cuts, count})
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(lambda pair: work(*pair), pairwise(cuts)))
+    return Beam(starts=starts_of(shape, [*row_of(history, last), *ending]), least=least)
 
 
 def _width(width: int, left: int) -> int:
@@ -288,8 +241,7 @@ def _merged(shape: Shape, ideals: Ideals, labels: Labels, chosen: Integers, widt
     from .dominance_kernel import merged
 
     ideal, time, _, ops, _, bound, _ = labels
-    running = ops[chosen]
-    mask = np.where(running >= 0, np.int64(1) << np.maximum(running, 0).astype(np.int64), 0).sum(axis=1)
+    mask = running_ops(ops[chosen])
     single = np.zeros(len(chosen), dtype=bool)
     alone = int(SINGLE * width)
     single[np.argpartition(bound[chosen], alone)[:alone]] = True
@@ -304,35 +256,3 @@ def _merged(shape: Shape, ideals: Ideals, labels: Labels, chosen: Integers, widt
     parted = (which[1:] != which[:-1]) | (bucket[1:] != bucket[:-1])
     chunk = np.concatenate([[0], 1 + np.flatnonzero(parted), [len(group)]])
     return merged(shape, ideals.sets, ideals.after, order, chunk, labels)  # type: ignore[no-any-return]
-
-
-def _starts(shape: Shape, row: list[int]) -> tuple[int, ...]:
-    """Return the starts of ops that start in this order, each as soon as it can."""
-    processors, capacity, live = (int(x) for x in shape.numbers)
-    start, now, ended = [0] * len(row), 0, 0
-    running: list[tuple[int, int]] = []
-    for j in row:
-        while (
-            len(running) >= processors
-            or int(shape.before[j]) & ~ended
-            or live + _needs(shape, ended | sum(1 << i for _, i in running), j) > capacity
-        ):
-            now = running[0][0]
-            while running and running[0][0] == now:
-                _, i = running.pop(0)
-                ended |= 1 << i
-                live -= int(shape.workspace[i])
-                for x in range(shape.life_at[i], shape.life_at[i + 1]):
-                    live -= 0 if int(shape.life_last[x]) & ~ended else int(shape.life_bytes[x])
-        start[j] = now
-        live += _needs(shape, ended | sum(1 << i for _, i in running), j)
-        running = sorted([*running, (now + int(shape.duration[j]), j)])
-    return tuple(start)
-
-
-def _needs(shape: Shape, started: int, j: int) -> int:
-    """Return the bytes that an op allocates as it starts after a set."""
-    rows = range(shape.born_at[j], shape.born_at[j + 1])
-    return int(shape.alloc[j]) + sum(
-        int(shape.born_bytes[x]) for x in rows if not int(shape.born_first[x]) & started
-    )

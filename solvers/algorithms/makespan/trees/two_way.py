@@ -44,8 +44,17 @@ import numpy as np
 from .....formulations.offsets_data import Integers
 from ..labels.ideals import Ideals, Known, nothing_started, steps_from
 from ..labels.meeting import no_others
-from ..labels.search import Labels, _by_pieces, _numbered, _starts
 from ..labels.shape import Shape
+from ..labels.steps import (
+    Labels,
+    first_labels,
+    renumbered,
+    row_of,
+    running_ops,
+    starts_of,
+    undominated_labels,
+    wider_labels,
+)
 from ..labels.together import uniform_prices
 
 FAR = np.int64(2**60)
@@ -126,25 +135,12 @@ def guided_pass(
     stop, expired, threads
         As for `..labels.search.search`.
     """
-    from ..labels.dominance_kernel import undominated
-    from ..labels.label_kernel import expand
-
     n, processors = len(shape.duration), int(shape.numbers[0])
-    rank = np.empty(n, dtype=np.int64)
-    rank[shape.by_tail] = np.arange(n)
     prices = uniform_prices(shape).rows
     known = Known(np.full(REMEMBERED, -1, dtype=np.int64), np.zeros(REMEMBERED, dtype=np.int8))
     rest = None if guide is None else _rest_bounds(kept, guide)
     sets, after = nothing_started(shape)
-    labels: Labels = (
-        np.zeros(1, dtype=np.int32),
-        np.zeros(1, dtype=np.int64),
-        shape.numbers[2:3].copy(),
-        np.full((1, processors), -1, dtype=np.int8),
-        np.zeros((1, processors), dtype=np.int64),
-        np.zeros(1, dtype=np.int64),
-        np.ones(1, dtype=bool),
-    )
+    labels = first_labels(shape)
     others = no_others(processors)
     reached, earliest = [np.zeros(1, dtype=np.int64)], [np.zeros(1, dtype=np.int64)]
     history: list[tuple[Integers, Integers]] = []
@@ -152,35 +148,22 @@ def guided_pass(
     least = below
     for _ in range(n):
         ideals = steps_from(shape, sets, after, known, stop)
-        graph = ideals.sets, ideals.at, ideals.by, ideals.target
-
-        def wider(low: int, high: int, labels: Labels = labels, graph: Labels = graph) -> Labels:
-            rows = tuple(x[low:high] for x in labels)
-            new = expand(shape, prices, rank, graph, rows, others, below, True, stop)
-            new[5][:] += low
-            return new  # type: ignore[no-any-return]
-
-        pieces = _by_pieces(wider, labels[0], threads)
-        new = pieces[0] if len(pieces) == 1 else tuple(map(np.concatenate, zip(*pieces, strict=True)))
+        before = labels[1]
+        labels, parent, op, waste = wider_labels(
+            shape, prices, ideals, labels, others=others, below=below, threads=threads, stop=stop
+        )
         if rest is not None:
-            bound = np.where(labels[6][new[5]], np.maximum(new[7], rest(ideals.sets, new)), new[7])
+            bound = np.where(labels[6], np.maximum(labels[5], rest(ideals.sets, labels)), labels[5])
             some = bound < below
-            new = (*(x[some] for x in new[:7]), bound[some], new[8][some])
+            labels = tuple(x[some] for x in (*labels[:5], bound, labels[6]))
+            parent, op, waste = parent[some], op[some], waste[some]
         if stop[0] or expired():
             return None
-        ideal, time, live, ops, ends, parent, op, bound, waste = new
-        _note(ideals, new, shape.duration[op], labels[1][parent], reached, earliest)
-        order = np.lexsort((time, ideal))
-        here = ideal[order]
-
-        def best(low: int, high: int, order: Integers = order, new: Labels = new) -> Integers:
-            return undominated(order[low:high], *(new[k] for k in (0, 1, 3, 4, 7)), stop)  # type: ignore[no-any-return]
-
-        keep = np.logical_or.reduce(_by_pieces(best, here, threads))
+        _note(ideals, labels, op, shape.duration[op], before[parent], reached, earliest)
+        chosen = undominated_labels(labels, threads, stop)
         if stop[0]:
             return None
-        chosen = order[keep[order]]
-        labels = ideal, time, live, ops, ends, bound, labels[6][parent]
+        ideal, bound = labels[0], labels[5]
         if len(chosen) > width and beam:
             turn = np.lexsort((waste[chosen], bound[chosen]))
             least = min(least, int(bound[chosen[turn[width:]]].min()))
@@ -196,7 +179,7 @@ def guided_pass(
             history.append((parent[chosen], op[chosen]))
         if not len(labels[0]):
             break
-        labels, sets, after = _numbered(labels, ideals)
+        labels, sets, after = renumbered(labels, ideals)
     order = np.argsort(np.concatenate(reached))
     left = None
     if not dropped:
@@ -209,7 +192,7 @@ def guided_pass(
     if not len(labels[0]):
         return Passed(bound=least, starts=None, guide=left, merged=merged)
     finish = np.maximum(labels[5], labels[4].max(axis=1))
-    starts = None if merged else _starts(shape, _started(history, int(np.argmin(labels[4].max(axis=1)))))
+    starts = None if merged else starts_of(shape, row_of(history, int(np.argmin(labels[4].max(axis=1)))))
     return Passed(bound=min(least, int(finish.min())), starts=starts, guide=left, merged=merged)
 
 
@@ -261,24 +244,17 @@ def renumbering(wide: Sequence[int], narrow: Sequence[int]) -> Callable[[Integer
     return renumbered
 
 
-def running_ops(ops: np.ndarray) -> Integers:
-    """Return the masks of the ops that run, by label; -1 stands for none."""
-    found = np.zeros(len(ops), dtype=np.int64)
-    for row in ops.T.astype(np.int64):
-        found |= np.where(row >= 0, np.int64(1) << np.maximum(row, 0), 0)
-    return found
-
-
 def _note(
     ideals: Ideals,
     labels: Labels,
+    op: Integers,
     duration: Integers,
     before: Integers,
     reached: list[Integers],
     earliest: list[Integers],
 ) -> None:
     """Note by set the least start of the last op; `before`: the times of the labels they come from."""
-    ideal, _, _, ops, ends, _, op = labels[:7]
+    ideal, _, _, ops, ends = labels[:5]
     runs = ops == op[:, None]
     start = np.where(runs.any(axis=1), (ends * runs).sum(axis=1) - duration, before)
     used, number = np.unique(ideal, return_inverse=True)
@@ -310,12 +286,3 @@ def _merged(shape: Shape, ideals: Ideals, labels: Labels, chosen: Integers, widt
     parted = changes | (piece[1:] != piece[:-1])
     chunk = np.concatenate([[0], 1 + np.flatnonzero(parted), [len(order)]])
     return merged(shape, ideals.sets, ideals.after, order, chunk, labels)  # type: ignore[no-any-return]
-
-
-def _started(history: Sequence[tuple[Integers, Integers]], last: int) -> list[int]:
-    """Return the ops that a label started, in order."""
-    row = []
-    for parents, by in reversed(history):
-        row.append(int(by[last]))
-        last = int(parents[last])
-    return row[::-1]
