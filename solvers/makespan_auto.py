@@ -15,7 +15,8 @@ there is one part only, or memory and time for the parts were not enough, the wh
    on.
 
 Large graphs have a search over MemBooking, on trees, and one in windows of time instead of 3
-(`makespan_lns`), and are bounded by their heaviest ops alone (`algorithms.makespan.core`).
+(`makespan_lns`), and are bounded by their heaviest ops alone (`algorithms.makespan.core`), trees by reduced
+ones (`makespan_two_way`).
 """
 
 from __future__ import annotations
@@ -157,7 +158,10 @@ def _solve_whole(problem: Makespan, context: Context) -> Outcome:
     assert context.incumbent is not None
     small = _is_small(data.n, data.memory, context.incumbent // data.tick)
     if data.n >= LARGE and problem.identical:
-        ended = _raise_core_bounds(problem, context)
+        if has_two_way(problem):
+            ended = two_way(problem, context, CORE * context.remaining())
+        else:
+            ended = _raise_core_bounds(problem, context)
         if ended.reason in ("interrupted", "memory"):
             return ended
         improve_large(problem, context, started)
@@ -166,17 +170,17 @@ def _solve_whole(problem: Makespan, context: Context) -> Outcome:
         moves = STAGNATION * data.n if small or labels else None
         part = GLANCE if labels else SEARCHED if small else 1.0
         search(problem, context, started, part=part, moves=moves)
-        trees = labels and has_two_way(problem)
+        trees = has_two_way(problem)
         first = trees and _is_apart(context, FAR_APART)
         if first:
-            ended = two_way(problem, context, TWO_WAY * context.remaining())
+            ended = two_way(problem, context, (TWO_WAY if labels else CORE) * context.remaining())
             if ended.reason in ("interrupted", "memory"):
                 return ended
         if labels and not context.closed:
             search_booking(problem, context, started, BOOKED)
         if problem.identical and not context.closed:
             search_filling(problem, context, started)
-        if trees and not (first or context.closed) and _is_apart(context, APART):
+        if labels and trees and not (first or context.closed) and _is_apart(context, APART):
             ended = two_way(problem, context, TWO_WAY * context.remaining())
             if ended.reason in ("interrupted", "memory"):
                 return ended

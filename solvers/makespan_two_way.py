@@ -3,7 +3,8 @@
 Of in-trees of up to 62 ops within a memory, on identical processors. The mathematics:
 `.algorithms.makespan.trees.projection` and `.two_way`. The first reduced tree has few nodes; each pass guides
 the next one, the other way, over the same nodes or more. The bounds of all hold for the whole tree. Between
-them beams over the whole tree look for schedules. A pass over the whole tree proves the fastest one.
+them beams over the whole tree look for schedules. A pass over the whole tree proves the fastest one. Larger
+trees are bounded by reduced ones of up to 62 ops (in `auto`).
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def solve_two_way(problem: Makespan, context: Context) -> Outcome:
 
 def has_two_way(problem: Makespan) -> bool:
     """Return whether two-way labels are for this problem."""
-    if problem.memory is None or not problem.identical or len(problem.graph.ops) > MOST_OPS:
+    if problem.memory is None or not problem.identical:
         return False
     try:
         identical_processors(problem, "two-way-labels")
@@ -123,13 +124,13 @@ class _Run:
         from .algorithms.makespan.trees.projection import lightest_first
 
         order = lightest_first(self.tree)
-        n = self.tree.n
+        n, whole = min(self.tree.n, MOST_OPS), self.tree.n <= MOST_OPS
         count, turn, guide = min(FIRST, n), 0, None
         limit = self.context.memory_limit
         most = WIDEST if limit is None else min(WIDEST, limit // LABEL_BYTES)
         self.width = min(self.width, most)
         while not (self.context.closed or self.expired()):
-            found = self.one_pass(order[: n - count], turn, guide, self.width)
+            found = self.one_pass(order[: self.tree.n - count], turn, guide, self.width)
             if found is None or self.context.closed or (count == n and found.guide and not found.merged):
                 return
             if found.guide is None or (found.merged and count == n):
@@ -138,7 +139,7 @@ class _Run:
                 self.width *= 2
             if found.guide is not None:
                 guide, turn = found.guide, 1 - turn
-                if count < n:
+                if whole and count < n:
                     self.one_pass([], turn, guide, BEAM, beam=True)
                 if not found.merged:
                     count = min(n, count + STEPS[turn])

@@ -224,6 +224,24 @@ def test_fifty_ops_on_four_processors_with_the_least_memory() -> None:
     assert (result.status, result.objective, result.bound) == (lt.Status.OPTIMAL, 26861, 26861)
 
 
+def test_trees_with_too_many_ops_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(makespan_two_way, "MOST_OPS", 5)
+    monkeypatch.setattr(makespan_two_way, "FIRST", 2)
+    tight_ones = 0
+    for seed in range(30):
+        problem = tight(Random(5000 + seed), 8)
+        best = fastest_schedule(problem.graph, problem.count, problem.memory)
+        assert best is not None
+        context = Context(problem=problem)
+        before = context.offer(one_after_another(problem))
+        makespan_two_way.two_way(problem, context)
+        assert context.bound is not None
+        assert context.bound <= best
+        assert context.incumbent == before
+        tight_ones += context.bound == best
+    assert tight_ones >= 3
+
+
 def test_two_threads_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     from lowtide.solvers.algorithms.makespan.labels import steps
 
@@ -250,6 +268,5 @@ def test_other_graphs_are_refused() -> None:
     other = lt.Makespan(lt.load("gen:randwire?n=16&seed=1"), 2, 10**9)
     with pytest.raises(UsageError, match="expected"):
         lt.solve(other, "two-way-labels")
-    assert not makespan_two_way.has_two_way(long)
     assert not makespan_two_way.has_two_way(other)
     assert makespan_two_way.has_two_way(tight(Random(1), 5))

@@ -80,14 +80,17 @@ def reduced(tree: TaskTree, away: Sequence[int]) -> Reduced:
     Reduced(kept=(0, 1, 3), parent=(2, 2, -1), held=(5, 1, 0))
     """
     parent, held = list(tree.parent), [*tree.out[:-1], 0]
-    gone = set()
+    children: list[set[int]] = [set() for _ in range(tree.n)]
+    for i, above in enumerate(parent[:-1]):
+        children[above].add(i)
     for v in away:
-        room = held[v]
-        children = [c for c in range(v) if parent[c] == v and c not in gone]
-        for c in sorted(children, key=lambda c: (-held[c], c)):
-            parent[c], held[c] = parent[v], min(held[c], room)
+        room, above = held[v], parent[v]
+        for c in sorted(children[v], key=lambda c: (-held[c], c)):
+            parent[c], held[c] = above, min(held[c], room)
             room -= held[c]
-        gone.add(v)
+        children[above].remove(v)
+        children[above] |= children[v]
+    gone = set(away)
     kept = tuple(i for i in range(tree.n) if i not in gone)
     place = {v: k for k, v in enumerate(kept)} | {-1: -1}
     return Reduced(kept=kept, parent=tuple(place[parent[v]] for v in kept), held=tuple(held[v] for v in kept))
