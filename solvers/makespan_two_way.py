@@ -39,7 +39,8 @@ WIDTH = 200_000
 """Most labels of each size."""
 
 WIDEST = 3_200_000
-"""Passes that gave up are made again with twice as many, up to so many."""
+"""Passes that gave up are made again with twice as many, up to so many; so are those after two that merged
+labels."""
 
 BEAM = 2000
 """The same of the beams between the passes."""
@@ -129,11 +130,13 @@ class _Run:
         limit = self.context.memory_limit
         most = WIDEST if limit is None else min(WIDEST, limit // LABEL_BYTES)
         self.width = min(self.width, most)
-        while not (self.context.closed or self.expired()):
+        merged = False
+        while most and not (self.context.closed or self.expired()):
             found = self.one_pass(order[: self.tree.n - count], turn, guide, self.width)
             if found is None or self.context.closed or (count == n and found.guide and not found.merged):
                 return
-            if found.guide is None or (found.merged and count == n):
+            merged, again = found.merged, found.merged and (merged or count == n)
+            if found.guide is None or again:
                 if 2 * self.width > most:
                     return
                 self.width *= 2
@@ -173,7 +176,7 @@ class _Run:
             return None
         if found.starts is not None and not away:
             context.offer(self.answer(found.starts, turn))
-        context.raise_bound(found.bound * self.tick, kind="two-way labels")
+        context.raise_bound(min(context.incumbent, found.bound * self.tick), kind="two-way labels")
         return found
 
     def answer(self, starts: Sequence[int], turn: int) -> list[int]:

@@ -191,6 +191,46 @@ def test_guides_lower_no_bound_and_keep_the_fastest_schedule(turn: int) -> None:
     assert fewer >= 5
 
 
+def with_long_light_ops(rng: Random, n: int) -> lt.Makespan:
+    """Return a tree in which many ops have no bytes, so that long ones are taken away first."""
+    reach = rng.choice((2, 4, n))
+    parent = [rng.randint(i + 1, min(n - 1, i + reach)) for i in range(n - 1)]
+    durations = [rng.choice((1, 2, 3, 6, 9)) for _ in range(n)]
+    nbytes = [rng.choice((0, 0, 1, 5, 20)) for _ in range(n)]
+    tensors = tuple(lt.Tensor(name=f"d{i}", nbytes=nbytes[i], final=i == n - 1) for i in range(n))
+    ops = tuple(
+        lt.Op(
+            name=f"t{i}",
+            duration_ns=durations[i],
+            reads=tuple(c for c in range(i) if parent[c] == i),
+            writes=(i,),
+        )
+        for i in range(n)
+    )
+    graph = lt.Graph(name="tree", tensors=tensors, ops=ops)
+    peak = lt.solve(lt.Peak(graph), "liu").objective
+    assert peak is not None
+    return lt.Makespan(graph, rng.randint(2, 4), peak + rng.choice((0, 1, 5, 20)))
+
+
+@pytest.mark.parametrize("seed", [110, 1528, 1574, 2064, *range(40)])
+def test_long_ops_away_make_no_bound_too_high(seed: int) -> None:
+    """With heads and tails of the whole tree the first four had bounds above the optimum."""
+    rng = Random(seed)
+    problem = with_long_light_ops(rng, rng.randint(7, 12))
+    tree = task_tree(problem, "test")
+    best = lt.solve(problem, "label-setting", threads=1).objective
+    assert best is not None
+    order, guide = lightest_first(tree), None
+    turn, count, below = rng.randint(0, 1), rng.randint(3, tree.n - 1), best + rng.choice((1, 1, 1, 2, 5))
+    for _ in range(4):
+        found = a_pass(problem, tree, order[: tree.n - count], turn, below, guide=guide, width=100_000)
+        assert found.bound <= best
+        if found.guide is None:
+            break
+        guide, turn, count = found.guide, 1 - turn, min(tree.n, count + rng.choice((0, 1, 2)))
+
+
 def test_beams_bound_what_they_drop() -> None:
     found = proven = 0
     for seed in range(40):

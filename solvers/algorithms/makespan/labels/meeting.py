@@ -3,7 +3,8 @@ r"""Labels of the reversed problem, as bounds for labels that come from the begi
 Let a label have started the ops S by the time t, and let Q be those of them that run on after t. In a
 schedule that continues it the ops :math:`R = Q \cup (V \setminus S)` end last: after t, when the others have
 ended. With time running backwards R is what has started first, so a relaxed pass over the reversed problem
-that dropped nothing has a label r of the set R with, in that schedule of makespan C,
+that dropped nothing, for the same limit or a higher one, and whose labels do not wait, has a label r of the
+set R (one that dominates what the schedule is then) with, in that schedule of makespan C,
 
 * :math:`C \ge bound_r`;
 * :math:`t_r \le C - m` for the least end m of the ops of R: their last start backwards;
@@ -17,7 +18,8 @@ of
 .. math::  \max \{bound_r,\ t_r + m,\ e^r_i + s_i\ (i \in Q),\ e^r_i + t\ (i \notin S)\}
 
 bounds every schedule that continues the label. It holds of labels that are schedules, not of merged ones: in
-what these stand for, other ops may run. If there is no label of R below the limit of the reversed pass, no
+what these stand for, other ops may run. A label that dominates merged ones stands for them too; if no
+schedule below the limit continues it, none continues these. If there is no label of R below the limit of the reversed pass, no
 schedule below it continues the label.
 
 Source: bounded bidirectional dynamic programming (Righini and Salani, Discrete Optimization 3, 2006) joins

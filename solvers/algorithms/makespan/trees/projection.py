@@ -101,9 +101,10 @@ def both_shapes(
 ) -> tuple[Shape, Shape]:
     """Return the arrays of the reduced tree, and those of it with the time reversed.
 
-    Heads and tails are those of the whole tree: what bounds the makespan of the whole is wanted. With the
-    time reversed, a node comes after its parent, and its output is live from the start of the parent to its
-    own end: the same intervals.
+    Heads and tails are those of the reduced tree: labels start ops as soon as they can there, and one may
+    dominate another whose running op ends sooner, which would break those of the whole tree. With the time
+    reversed, a node comes after its parent, and its output is live from the start of the parent to its own
+    end: the same intervals.
 
     Parameters
     ----------
@@ -119,11 +120,11 @@ def both_shapes(
     for c, above in enumerate(some.parent[:-1]):
         children[above].append(c)
     duration = [tree.duration[v] // tick for v in some.kept]
-    below = [0] * tree.n
-    for i, above in enumerate(tree.parent[:-1]):
-        below[above] = max(below[above], below[i] + tree.duration[i])
-    head = [below[v] // tick for v in some.kept]
-    tail = [(tree.depth[v] - tree.duration[v]) // tick for v in some.kept]
+    head, tail = [0] * n, [0] * n
+    for c, above in enumerate(some.parent[:-1]):
+        head[above] = max(head[above], head[c] + duration[c])
+    for c in range(n - 2, -1, -1):
+        tail[c] = tail[some.parent[c]] + duration[some.parent[c]]
     taken = [sum(some.held[c] for c in row) for row in children]
     own = [tree.needed[v] - some.held[k] - taken[k] for k, v in enumerate(some.kept)]
 

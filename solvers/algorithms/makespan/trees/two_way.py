@@ -4,6 +4,9 @@ Labels, their steps and dominance are those of `..labels.search`. With the time 
 is one of the tree whose root comes first, within the same memory (`.projection`), of the same makespan; its
 ops start by falling ends.
 
+All is said of schedules of the reduced tree of K, with its own heads and tails: those of the whole tree, and
+of reduced trees of more nodes, are among them when the other nodes are left out.
+
 *Guide.* A pass over the reduced tree of :math:`K'` leaves, for each set Q of started ops, the least time
 :math:`g(Q)` at which a label of Q starts its last op, before dominated labels go; :math:`g(\emptyset) = 0`.
 (If the last op of a label has ended before its time, the time of the label that it comes from counts, which
