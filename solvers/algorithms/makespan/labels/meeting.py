@@ -19,8 +19,8 @@ of
 
 bounds every schedule that continues the label. It holds of labels that are schedules, not of merged ones: in
 what these stand for, other ops may run. A label that dominates merged ones stands for them too; if no
-schedule below the limit continues it, none continues these. If there is no label of R below the limit of the reversed pass, no
-schedule below it continues the label.
+schedule below the limit continues it, none continues these. If there is no label of R below the limit of the
+reversed pass, no schedule below it continues the label.
 
 Source: bounded bidirectional dynamic programming (Righini and Salani, Discrete Optimization 3, 2006) joins
 labels of both directions; here one direction is relaxed and bounds the other.

@@ -12,8 +12,7 @@ op.
 *Dominance.* Of two labels of the same ideal, a dominates b if :math:`t^a \le t^b` and each op that still runs
 in a ends, in a, not later than :math:`\max(t^b, end^b)`: what b starts from :math:`t^b` on can start at the
 same times after a, since at all of them what has started is the same and what has ended in b has ended in a.
-The tail of an op that runs in both counts for unstarted ops only, which start as in b, so tails must be those
-of the problem itself.
+Tails count for ops that have not started, which start as in b: they must be those of the problem itself.
 
 *Bounds.* A label is given up if no schedule through it is faster than the incumbent: the chain behind each
 running op, that behind the unstarted ones, and the prices of `together` for what is left to run.
