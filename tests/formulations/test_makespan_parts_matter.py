@@ -9,6 +9,7 @@ import pytest
 import lowtide as lt
 from lowtide.formulations import makespan_cpsat, makespan_milp
 from lowtide.formulations.makespan_data import makespan_data
+from lowtide.models.memory import sequential_memory
 from lowtide.solvers.context import Context
 from lowtide.solvers.engines.cpsat import solve_cpsat
 from lowtide.solvers.engines.highs import solve_highs
@@ -20,9 +21,16 @@ FORMULATIONS: dict[str, tuple[ModuleType, dict[str, str]]] = {
     "milp": (makespan_milp, {}),
 }
 
+
+def fits_at_first(problem: lt.Makespan) -> bool:
+    """Whether what is there at the start fits: it is looked at before a model is built."""
+    return problem.memory is None or sequential_memory(problem.graph).initial_bytes <= problem.memory
+
+
 BATTERY = [
     (problem, optimum(problem))
     for problem in (make(seed) for seed in range(30) for make in (problem_of_identical, problem_with_kinds))
+    if fits_at_first(problem)
 ]
 
 NUMBERED = [
