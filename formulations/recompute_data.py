@@ -244,6 +244,11 @@ def recompute_data(problem: Recompute, *, bundled: bool = True) -> RecomputeData
     )
 
 
+def in_ns(data: RecomputeData) -> RecomputeData:
+    """Return the data in ticks of one ns, since transfers need not take multiples of a longer tick."""
+    return replace(data, tick=1, duration=tuple(data.ns(d) for d in data.duration))
+
+
 def _histories(graph: Graph) -> list[tuple[tuple[int | None, tuple[int, ...]], ...]]:
     """Return of each tensor its versions: the writer of each, and its readers."""
     found: list[list[tuple[int | None, list[int]]]] = [

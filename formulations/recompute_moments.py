@@ -32,8 +32,19 @@ Objective. Minimize :math:`\sum_{ki} d_i R_{ki}`, at most the time of the schedu
 
 (1) to (6) hold for what is read off a schedule of action after action, so the optimum is a bound on the
 problem. Bundles change nothing (see `recompute_data`). In (2) and (3) the rivals of versions are left out,
-which only relaxes. Where a machine has slower tiers a value can also come back from there: then this is no
-bound, and not to be used.
+which only relaxes.
+
+*Slower tiers*, from which a value can also come back; runs find what they read in the fast memory.
+:math:`C_{ku} \in \{0, 1\}`: value u comes back in interval k, once or more, which takes :math:`r_u` at least
+(from the tier from which it is fastest); :math:`V_u \in \{0, 1\}`: it is written to a slower tier, once or
+more, which takes :math:`w_u` at least. The objective has :math:`\sum_{ku} r_u C_{ku} + \sum_u w_u V_u` as
+well, S + R + C takes the place of S + R in (2) and (3), :math:`- C_{ku}` goes to the right of (4), and
+
+7. :math:`C_{ku} \le V_u`: what comes back was written before, since all that is initial begins in the fast
+   memory; at the end final values are in some tier: :math:`S_{K+1,u} + V_u \ge 1`.
+
+All this holds for what is read off a schedule in which runs and transfers block each other, as they do in the
+problem. Tensors come back one by one, so these data are without bundles (``bundled=False``).
 
 With K = 1 the model says: what the descendants of an op need of what precedes it is kept while the op runs,
 or computed again. More moments see what is computed again repeatedly.
@@ -61,17 +72,44 @@ FAMILIES = (
     "there_all_through",
     "memory_suffices_at_moments",
     "memory_suffices_within",
+    "comes_back_if_written",
+    "in_some_tier_at_the_end",
 )
-"""The names of the rows: two of (1), one of each of (2) to (4), one of (5), one of (5) and (6)."""
+"""The names of the rows: two of (1), one of each of (2) to (4), one of (5), one of (5), (6), two of (7)."""
 
 
 @dataclass
 class MomentsModel:
-    """The Pyomo model; ``runs[k][i]`` is R, a number where it is fixed."""
+    """The Pyomo model.
+
+    Attributes
+    ----------
+    model
+        The MILP.
+    data, moments
+        What it was built from.
+    runs, there, through
+        ``runs[k][i]`` is R, ``there[k][u]`` S (k to K + 1), ``through[k][u]`` H, or the numbers they are.
+    back, written
+        ``back[k][u]`` is C, ``written[u]`` V, or 0.
+    """
 
     model: Any
+    data: RecomputeData
     moments: tuple[int, ...]
     runs: list[list[Any]]
+    there: list[list[Any]]
+    through: list[list[Any]]
+    back: list[list[Any]]
+    written: list[Any]
+
+
+@dataclass(frozen=True)
+class Slower:
+    """By value the least ticks in which it comes back from a slower tier (None: never), is written to one."""
+
+    back: tuple[int | None, ...]
+    written: tuple[int, ...]
 
 
 def longest_path(data: RecomputeData) -> list[int]:
@@ -109,7 +147,11 @@ def size(data: RecomputeData, moments: int) -> ModelSize:
 
 
 def build(
-    data: RecomputeData, moments: Sequence[int], *, expired: Callable[[], bool] = lambda: False
+    data: RecomputeData,
+    moments: Sequence[int],
+    *,
+    slower: Slower | None = None,
+    expired: Callable[[], bool] = lambda: False,
 ) -> MomentsModel | None:
     """Return the model, or None if `expired` held while it was built.
 
@@ -119,6 +161,8 @@ def build(
         See `recompute_data`.
     moments
         Ops, each an ancestor of the next one.
+    slower
+        Costs of slower tiers; None for none.
     """
     import pyomo.environ as pyo
 
@@ -130,17 +174,22 @@ def build(
         model.R = pyo.VarList(domain=pyo.Binary)
         model.S = pyo.VarList(domain=pyo.UnitInterval)
         model.H = pyo.VarList(domain=pyo.UnitInterval)
+        model.C = pyo.VarList(domain=pyo.Binary)
+        model.V = pyo.VarList(domain=pyo.Binary)
         for family in FAMILIES:
             model.add_component(family, pyo.ConstraintList())
         runs = _runs(model, data, moments)
         there = _there(model, data, moments)
+        back, written = _back(model, data, there, slower, last + 1)
+        all_through = []
         for k in range(last + 1):
             if expired():
                 return None
-            _finds(model, data, runs[k], there[k], there[k + 1])
+            _finds(model, data, runs[k], there[k], there[k + 1], back[k])
             everything = [(x.nbytes * scale, s) for x, s in zip(values, there[k + 1], strict=True)]
             at_most(model.memory_suffices_at_moments, everything, limit)
-            through = _through(model, data, runs[k], there[k], there[k + 1])
+            through = _through(model, data, runs[k], there[k], there[k + 1], back[k])
+            all_through.append(through)
             for i in range(data.n):  # (5), (6)
                 if isinstance(runs[k][i], int) and not runs[k][i]:
                     continue
@@ -158,10 +207,13 @@ def build(
                     before = [(-1, runs[j][i]) for j in range(k)]
                     at_most(model.runs_before_its_descendants, before, -1)
         weighted = [(data.duration[i], row[i]) for row in runs for i in range(data.n)]
+        if slower is not None:
+            weighted += zip(slower.written, written, strict=True)
+            weighted += [(c or 0, item) for row in back for c, item in zip(slower.back, row, strict=True)]
         sure = sum(weight * item for weight, item in weighted if isinstance(item, int))
         free = [(weight, item) for weight, item in weighted if not isinstance(item, int)]
         model.objective = pyo.Objective(expr=linear([x for _, x in free], [w for w, _ in free], sure))
-    return MomentsModel(model, tuple(moments), runs)
+    return MomentsModel(model, data, tuple(moments), runs, there, all_through, back, written)
 
 
 def _runs(model: Any, data: RecomputeData, moments: Sequence[int]) -> list[list[Any]]:
@@ -190,17 +242,51 @@ def _there(model: Any, data: RecomputeData, moments: Sequence[int]) -> list[list
     return found
 
 
-def _finds(model: Any, data: RecomputeData, runs: list[Any], there: list[Any], later: list[Any]) -> None:
+def _back(
+    model: Any, data: RecomputeData, there: list[list[Any]], slower: Slower | None, intervals: int
+) -> tuple[list[list[Any]], list[Any]]:
+    """(7) Return C by interval and value, V by value, 0 where there is none; S at the end becomes free."""
+    back: list[list[Any]] = [[0] * len(data.values) for _ in range(intervals)]
+    written: list[Any] = [0] * len(data.values)
+    for u, x in enumerate(data.values if slower is not None else ()):
+        returns = slower is not None and slower.back[u] is not None and bool(x.readers)
+        if not returns and not x.final:
+            continue
+        written[u] = model.V.add()
+        if x.final:
+            there[-1][u] = model.S.add()
+            at_most(model.in_some_tier_at_the_end, [(-1, there[-1][u]), (-1, written[u])], -1)
+        for row in back if returns else ():
+            row[u] = model.C.add()
+            at_most(model.comes_back_if_written, [(1, row[u]), (-1, written[u])], 0)
+    return back, written
+
+
+def _finds(
+    model: Any,
+    data: RecomputeData,
+    runs: list[Any],
+    there: list[Any],
+    later: list[Any],
+    back: list[Any],
+) -> None:
     """(2), (3) for one interval."""
     for u, x in enumerate(data.values):
-        source = [(-1, there[u])] if x.writer is None else [(-1, there[u]), (-1, runs[x.writer])]
+        source = [(-1, there[u]), (-1, back[u])]
+        if x.writer is not None:
+            source.append((-1, runs[x.writer]))
         at_most(model.there_if_there_before, [(1, later[u]), *source], 0)
         for i in x.readers:
             at_most(model.finds_what_it_reads, [(1, runs[i]), *source], 0)
 
 
 def _through(
-    model: Any, data: RecomputeData, runs: list[Any], there: list[Any], later: list[Any]
+    model: Any,
+    data: RecomputeData,
+    runs: list[Any],
+    there: list[Any],
+    later: list[Any],
+    back: list[Any],
 ) -> list[Any]:
     """(4) for one interval: return H by value, 0 where the value cannot be there all through."""
     found: list[Any] = []
@@ -210,7 +296,43 @@ def _through(
             found.append(0)
             continue
         through = model.H.add()
-        again = [] if x.writer is None else [(-1, runs[x.writer])]
+        again = [(-1, back[u])] if x.writer is None else [(-1, back[u]), (-1, runs[x.writer])]
         at_most(model.there_all_through, [(1, there[u]), (1, later[u]), *again, (-1, through)], 1)
         found.append(through)
     return found
+
+
+def set_values(built: MomentsModel, hint: Sequence[int]) -> None:
+    """Give every variable the value that is read off a schedule with early discards, given by its runs."""
+    data, values = built.data, built.data.values
+    starts = [0, *(hint.index(p) for p in built.moments), len(hint)]
+    there: list[list[bool]] = []
+    needed = [x.final for x in values]
+    for k in range(len(starts) - 2, -1, -1):
+        there.append(list(needed))
+        for i in reversed(hint[starts[k] : starts[k + 1]]):
+            for u in data.writes[i]:
+                needed[u] = False
+            for u in data.reads[i]:
+                needed[u] = True
+    there.append(list(needed))
+    there.reverse()
+    for k in range(len(built.moments) + 1):
+        ran = set(hint[starts[k] : starts[k + 1]])
+        stays = [
+            here and later and x.writer not in ran
+            for x, here, later in zip(values, there[k], there[k + 1], strict=True)
+        ]
+        _set(built.runs[k], [i in ran for i in range(data.n)])
+        _set(built.there[k], there[k])
+        _set(built.through[k], stays)
+    _set(built.there[-1], there[-1])
+    for unused in (built.written, *built.back):
+        _set(unused, [False] * len(unused))
+
+
+def _set(variables: Sequence[Any], values: Sequence[bool]) -> None:
+    """Set those that are variables."""
+    for variable, value in zip(variables, values, strict=True):
+        if not isinstance(variable, int):
+            variable.set_value(int(value))

@@ -26,15 +26,15 @@ from ..formulations import (
 from ..formulations.makespan_data import MakespanData, makespan_data
 from ..formulations.offsets_data import OffsetsData, offsets_data
 from ..formulations.peak_data import PeakData, peak_data
-from ..formulations.recompute_data import recompute_data
+from ..formulations.recompute_data import in_ns, recompute_data
 from ..models.errors import UsageError
 from ..models.files import check_writable, write_whole
 from ..models.makespan import Makespan
 from ..models.problem import Offsets, Peak, Problem
 from ..models.recompute import Recompute
 from .recompute_moccasin import COPIES
-from .recompute_moments import with_slower_tiers
-from .recompute_paging import in_ns, paging
+from .recompute_moments import relaxed_data
+from .recompute_paging import paging
 from .solve import solve
 
 MILP_SUFFIXES = (".mps", ".lp")
@@ -226,13 +226,14 @@ def _write_stages_model(built: recompute_stages.StagesModel | None, path: Path) 
 
 
 def _write_moments(problem: Recompute, path: Path) -> None:
-    if with_slower_tiers(problem):
+    relaxed = relaxed_data(problem)
+    if relaxed is None:
         raise UsageError(
-            f"export: found machine {problem.machine.name!r} with slower tiers, expected one memory: values "
-            "that come back from slower tiers are not in the model of method moments"
+            f"export: found machine {problem.machine.name!r}, whose processor accesses slower tiers, "
+            "expected one that accesses the fast memory only: method moments has no model of others"
         )
-    data = recompute_data(problem)
-    built = recompute_moments.build(data, recompute_moments.longest_path(data))
+    data, slower = relaxed
+    built = recompute_moments.build(data, recompute_moments.longest_path(data), slower=slower)
     assert built is not None  # it takes the time that it needs
     _write_milp(built.model, path)
 

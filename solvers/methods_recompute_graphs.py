@@ -58,6 +58,13 @@ RECOMPUTE_GRAPH_METHODS = (
         summary="only a bound: what must be in memory at the first runs of some ops (MILP)",
     ),
     Method(
+        name="local-search",
+        problem="recompute",
+        run=".recompute_graphs:solve_local_search",
+        summary="annealing of sequences of runs, from the best of segments and rules of eviction",
+        options=(("rounds", "without a faster schedule, after which it ends (default 3)"),),
+    ),
+    Method(
         name="eviction",
         problem="recompute",
         run=".recompute_graphs:solve_heuristics",

@@ -1,9 +1,10 @@
 """`auto` for general graphs: heuristics, bounds, exact models, bounds again.
 
 1. Each op once, if that fits.
-2. Segments, and the search over rules of eviction.
+2. Segments, rules of eviction, and annealing of sequences of runs.
 3. Bounds by moments, from one to as many as the longest path has ops.
-4. Retention intervals (MOCCASIN) in the order of the first runs of the best schedule, from it as hint.
+4. Retention intervals (MOCCASIN) in the order of the first runs of the best schedule, from it as hint; where
+   a slower tier returns values, the MILP in stages with paging (POET).
 5. Bounds by all moments for the rest of the time.
 
 It ends as soon as the bound meets the best schedule.
@@ -13,17 +14,20 @@ from __future__ import annotations
 
 import math
 
+from ..formulations.recompute_data import in_ns
 from ..models.recompute import Recompute
 from .context import Context, Outcome
 from .recompute_graphs import begin, offer_heuristics
 from .recompute_moccasin import COPIES, solve_intervals
 from .recompute_moments import raise_bounds
+from .recompute_paging import costs_of_paging, solve_pages
 
 MOST_OPS = 200
 """Of graphs that retention intervals are tried for: their model grows with the square of the ops."""
 
-SEARCHED, BOUNDED, MODELLED = 0.2, 0.5, 0.7
-"""Parts of the time until which steps 2, 3 and 4 may take; step 2 may go on until it has a schedule."""
+SEARCHED, BOUNDED, MODELLED, PAGED = 0.2, 0.3, 0.4, 0.7
+"""Parts of the time until which steps 2, 3 and 4 (with paging, the last one) may take; step 2 may go on until
+the end of step 3 for a first schedule."""
 
 
 def solve_graph(problem: Recompute, context: Context) -> Outcome:
@@ -49,15 +53,19 @@ def solve_graph(problem: Recompute, context: Context) -> Outcome:
     offer_heuristics(context, data, searched)
     if context.closed:
         return Outcome()
-    outcome = raise_bounds(problem, data, context, max(left(BOUNDED), left(MODELLED) / 2))
+    outcome = raise_bounds(problem, context, max(left(BOUNDED), left(MODELLED) / 2))
     if outcome.infeasible or context.closed:
         return outcome
     if context.expired:
         return Outcome(reason="time")
     if data.n <= MOST_OPS:
-        seconds = left(MODELLED)
-        outcome = solve_intervals(problem, data, context, COPIES, by_first_runs=True, seconds=seconds)
+        costs = costs_of_paging(problem, in_ns(data))
+        if costs is None:
+            seconds = left(MODELLED)
+            outcome = solve_intervals(problem, data, context, COPIES, by_first_runs=True, seconds=seconds)
+        else:
+            outcome = solve_pages(problem, data, context, costs, left(PAGED))
         if context.closed:
             return outcome
-    bounds = raise_bounds(problem, data, context, math.inf, first=data.n)
+    bounds = raise_bounds(problem, context, math.inf, first=data.n)
     return bounds if bounds.infeasible else Outcome(reason=bounds.reason, detail=outcome.detail)

@@ -14,7 +14,7 @@ from ..formulations.recompute_data import RecomputeData, fits, levels, recompute
 from ..models.errors import UsageError
 from ..models.recompute import Compute, Recompute
 from ..models.units import exact_bytes
-from .algorithms.recompute.graph_eviction import pruned, search
+from .algorithms.recompute.graph_eviction import RULES, pruned, search
 from .algorithms.recompute.graph_segments import (
     ARTICULATION,
     LINEARIZED,
@@ -30,6 +30,9 @@ PRUNED_OPS = 400
 
 MOVES = 200
 """Of the search over rules of eviction without a better schedule, after which it ends."""
+
+ROUNDS = 3
+"""Of annealing without a faster schedule, after which it ends; each is twice as long as the one before."""
 
 
 def begin(problem: Recompute, context: Context) -> RecomputeData:
@@ -55,7 +58,35 @@ def known_runs(context: Context) -> list[int] | None:
     return [action.op for action in context.answer if isinstance(action, Compute)]
 
 
-def offer_heuristics(context: Context, data: RecomputeData, until: Callable[[], bool]) -> None:
+def offer_heuristics(
+    context: Context, data: RecomputeData, until: Callable[[], bool], *, rounds: int = ROUNDS
+) -> None:
+    """Offer what segments and rules of eviction find, and what annealing makes of the best of it.
+
+    Parameters
+    ----------
+    until
+        Whether to end.
+    rounds
+        Of the annealing, without a faster schedule.
+    """
+    offer_rules(context, data, until, moves=len(RULES))
+    if context.closed or context.expired or until():
+        return
+    from .algorithms.recompute.graph_annealing import anneal_runs
+
+    context.progress("annealing of sequences of runs")
+    anneal_runs(
+        data,
+        known_runs(context) or list(range(data.n)),
+        seed=context.seed,
+        offer=lambda runs: offer(context, data, runs),
+        stop=lambda: context.closed or context.expired or until(),
+        rounds=rounds,
+    )
+
+
+def offer_rules(context: Context, data: RecomputeData, until: Callable[[], bool], *, moves: int) -> None:
     """Offer what segments, and the search over rules of eviction, find."""
 
     def stop() -> bool:
@@ -68,7 +99,6 @@ def offer_heuristics(context: Context, data: RecomputeData, until: Callable[[], 
             runs = with_boundaries(data, boundaries)
             if fits(data, runs):
                 offer(context, data, pruned(data, runs) if data.n <= PRUNED_OPS else runs)
-    moves = context.option("moves", MOVES)
     search(data, seed=context.seed, moves=moves, offer=lambda runs: offer(context, data, runs), stop=stop)
 
 
@@ -84,7 +114,23 @@ def solve_heuristics(problem: Recompute, context: Context) -> Outcome:
     """
     data = begin(problem, context)
     if not context.closed:
-        offer_heuristics(context, data, lambda: context.expired)
+        offer_rules(context, data, lambda: False, moves=context.option("moves", MOVES))
+    return Outcome(reason="time" if context.expired and not context.closed else None)
+
+
+def solve_local_search(problem: Recompute, context: Context) -> Outcome:
+    """Anneal the best of segments and rules of eviction; option ``rounds`` as `ROUNDS`.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> problem = lt.Recompute(lt.load("gen:backprop-chain?l=8"), memory=5)
+    >>> lt.solve(problem, "local-search", threads=1).objective
+    24
+    """
+    data = begin(problem, context)
+    if not context.closed:
+        offer_heuristics(context, data, lambda: False, rounds=context.option("rounds", ROUNDS))
     return Outcome(reason="time" if context.expired and not context.closed else None)
 
 

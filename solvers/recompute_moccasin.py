@@ -45,7 +45,7 @@ def solve_moccasin(problem: Recompute, context: Context) -> Outcome:
     prepared = prepare(problem, data, context)
     if prepared.infeasible or context.closed:
         return prepared
-    return finish(problem, data, context, solve_intervals(problem, data, context, copies))
+    return finish(problem, context, solve_intervals(problem, data, context, copies))
 
 
 def solve_intervals(

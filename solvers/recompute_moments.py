@@ -6,12 +6,14 @@ import math
 from collections.abc import Sequence
 
 from ..formulations import recompute_moments as moments_model
-from ..formulations.recompute_data import RecomputeData, levels
+from ..formulations.recompute_data import RecomputeData, fits, in_ns, levels, recompute_data
+from ..formulations.recompute_moments import Slower
 from ..models.recompute import Recompute
+from ..models.recompute_lowering import transfer_ns
 from .context import Context, Outcome
 from .engines.highs import solve_highs
 from .engines.memory import refuse_if_too_large
-from .recompute_graphs import begin, part_of
+from .recompute_graphs import begin, known_runs, part_of
 
 BYTES_PER_TERM = 1500
 """Measured for models that Pyomo builds and HiGHS solves."""
@@ -19,8 +21,32 @@ BYTES_PER_TERM = 1500
 KIND = "moments"
 
 
+def relaxed_data(problem: Recompute) -> tuple[RecomputeData, Slower | None] | None:
+    """Return the data of the relaxation and the costs of slower tiers.
+
+    None where runs may find what they read in a slower tier, which the relaxation does not know.
+    """
+    machine, fast = problem.machine, problem.fast
+    if not with_slower_tiers(problem):
+        return recompute_data(problem), None
+    if {access.tier for access in machine.processors[0].tiers} != {fast}:
+        return None
+    data = in_ns(recompute_data(problem, bundled=False))
+    if not (ways_out := [channel.dst for channel in machine.channels if channel.src == fast]):
+        return data, None
+    ways_back = [channel.src for channel in machine.channels if channel.dst == fast]
+    sizes = [x.nbytes * data.unit for x in data.values]
+    back = [min((transfer_ns(machine, k, fast, b) for k in ways_back), default=None) for b in sizes]
+    written = [min(transfer_ns(machine, fast, k, b) for k in ways_out) for b in sizes]
+    return data, Slower(back=tuple(back), written=tuple(written))
+
+
 def raise_moments(
-    problem: Recompute, data: RecomputeData, context: Context, moments: Sequence[int], seconds: float
+    data: RecomputeData,
+    context: Context,
+    moments: Sequence[int],
+    seconds: float,
+    slower: Slower | None = None,
 ) -> Outcome:
     """Solve the relaxation with these moments for at most so many seconds, and raise the bound.
 
@@ -36,9 +62,11 @@ def raise_moments(
     )
     if refused is not None:
         return refused
-    built = moments_model.build(data, moments, expired=lambda: own.expired)
+    built = moments_model.build(data, moments, slower=slower, expired=lambda: own.expired)
     if built is None:
         return Outcome(reason="time")
+    if (known := known_runs(context)) is not None and fits(data, known):
+        moments_model.set_values(built, known)
 
     def note(ticks: int) -> int:
         value = data.ns(ticks)
@@ -57,12 +85,10 @@ def with_slower_tiers(problem: Recompute) -> bool:
     return len(problem.machine.tiers) > 1
 
 
-def raise_bounds(
-    problem: Recompute, data: RecomputeData, context: Context, seconds: float, *, first: int = 0
-) -> Outcome:
+def raise_bounds(problem: Recompute, context: Context, seconds: float, *, first: int = 0) -> Outcome:
     """Raise the bound by one moment, the tightest ones of the reference order first, then by more and more.
 
-    Nothing is done where a machine has slower tiers, from which values come back.
+    Nothing is done where runs may find what they read in a slower tier.
 
     Parameters
     ----------
@@ -71,8 +97,10 @@ def raise_bounds(
     first
         The least number of moments.
     """
-    if with_slower_tiers(problem):
+    relaxed = relaxed_data(problem)
+    if relaxed is None:
         return Outcome()
+    data, slower = relaxed
     until = context.elapsed() + min(seconds, context.remaining())
     needed = levels(data, range(data.n))
     path = moments_model.longest_path(data)
@@ -89,7 +117,7 @@ def raise_bounds(
             break
         share = left if moments is path or math.isinf(left) else left / 3
         context.progress(f"bound by {len(moments)} moments")
-        outcome = raise_moments(problem, data, context, moments, share)
+        outcome = raise_moments(data, context, moments, share, slower)
         if outcome.infeasible:
             return outcome
     return Outcome(reason="time" if context.expired and not context.closed else None)
@@ -109,7 +137,7 @@ def solve_moments(problem: Recompute, context: Context) -> Outcome:
     >>> lt.solve(problem, "moments", threads=1).bound
     13
     """
-    data = begin(problem, context)
+    begin(problem, context)
     if context.closed:
         return Outcome()
-    return raise_bounds(problem, data, context, math.inf)
+    return raise_bounds(problem, context, math.inf)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..formulations import recompute_stages as stages_model
-from ..formulations.recompute_data import RecomputeData
+from ..formulations.recompute_data import RecomputeData, in_ns
 from ..formulations.recompute_stages import Paging
 from ..formulations.recompute_stages_hint import set_values
 from ..models.errors import UsageError
@@ -16,30 +16,41 @@ from ..models.recompute import Recompute, Transfer
 from .context import Context, Outcome
 from .engines import highs
 from .engines.memory import refuse_if_too_large
-from .recompute_graphs import begin, known_runs, offer_heuristics
+from .recompute_graphs import begin, known_runs, offer_heuristics, part_of
 from .recompute_moments import BYTES_PER_TERM
-from .recompute_stages import STARTED, told
+from .recompute_stages import STARTED, finish, told
 
 OPTIONS = ("start",)
 
+PAGED = 0.7
+"""Part of the time for the MILP; the rest is for bounds."""
+
 
 def paging(problem: Recompute, data: RecomputeData) -> Paging:
-    """Return what the first slower tier with channels to the fast memory and back costs, in ns.
+    """Return what `costs_of_paging` does.
 
     Raises
     ------
     UsageError
-        If there is none.
+        If there is no such tier.
     """
+    found = costs_of_paging(problem, data)
+    if found is None:
+        raise UsageError(
+            f"method poet, machine {problem.machine.name!r}: found no slower tier with channels from and to "
+            f"{problem.fast!r}, expected one"
+        )
+    return found
+
+
+def costs_of_paging(problem: Recompute, data: RecomputeData) -> Paging | None:
+    """Return what the first slower tier with channels to the fast memory and back costs, in ns, or None."""
     pairs = {(channel.src, channel.dst) for channel in problem.machine.channels}
     for tier in problem.machine.tiers[1:]:
         if {(problem.fast, tier.name), (tier.name, problem.fast)} <= pairs:
             break
     else:
-        raise UsageError(
-            f"method poet, machine {problem.machine.name!r}: found no slower tier with channels from and to "
-            f"{problem.fast!r}, expected one"
-        )
+        return None
 
     def cost(src: str, dst: str) -> tuple[int, ...]:
         bundles = [data.tensors[x.tensor] for x in data.values]
@@ -54,15 +65,10 @@ def paging(problem: Recompute, data: RecomputeData) -> Paging:
     )
 
 
-def in_ns(data: RecomputeData) -> RecomputeData:
-    """Return the data in ticks of one ns, since transfers need not take multiples of a longer tick."""
-    return replace(data, tick=1, duration=tuple(data.ns(d) for d in data.duration))
-
-
 def solve_poet(problem: Recompute, context: Context) -> Outcome:
-    """Solve the MILP in partitioned stages with paging, after heuristics that only recompute.
+    """Solve the MILP in partitioned stages with paging, after heuristics that only recompute; then bounds.
 
-    Its bound is none on the problem; only that of each op once counts.
+    The bound of the MILP is none on the problem; those of moments are.
 
     Examples
     --------
@@ -87,23 +93,40 @@ def solve_poet(problem: Recompute, context: Context) -> Outcome:
     data = begin(problem, context)
     if context.closed:
         return Outcome()
-    data = in_ns(data)
-    costs = paging(problem, data)
+    costs = paging(problem, in_ns(data))
     if context.options.get("start", "lists") == "lists":
         until = context.elapsed() + STARTED * context.remaining()
         offer_heuristics(context, data, lambda: context.elapsed() >= until)
+    if context.closed:
+        return Outcome()
+    return finish(problem, context, solve_pages(problem, data, context, costs, PAGED * context.remaining()))
+
+
+def solve_pages(
+    problem: Recompute, data: RecomputeData, context: Context, costs: Paging, seconds: float
+) -> Outcome:
+    """Solve the MILP from the best schedule that is known, for so many seconds at most.
+
+    Parameters
+    ----------
+    costs
+        Those of `paging`.
+    """
+    data = in_ns(data)
     what = "the MILP in stages with paging"
+    own = part_of(context, seconds)
+    own.options = {name: text for name, text in context.options.items() if name not in OPTIONS}
     size = stages_model.size(data)
-    refused = refuse_if_too_large(size, bytes_per_term=2 * BYTES_PER_TERM, context=context, what=what)
+    refused = refuse_if_too_large(size, bytes_per_term=2 * BYTES_PER_TERM, context=own, what=what)
     if refused is not None:
         return refused
     began = time.perf_counter()
-    built = stages_model.build(data, paging=costs, expired=lambda: context.expired)
+    built = stages_model.build(data, paging=costs, expired=lambda: own.expired)
     if built is None:
-        return Outcome(reason="time", detail=f"{what} was not built: no time was left")
+        return Outcome(detail=f"{what} was not built: no time was left")
     if (known := known_runs(context)) is not None:
         set_values(built, known)
-    context.build_seconds = time.perf_counter() - began
+    context.build_seconds = (context.build_seconds or 0.0) + time.perf_counter() - began
     context.progress(f"{what}: built in {context.build_seconds:.2f} s")
     statement = [sum(data.duration)]
 
@@ -114,9 +137,12 @@ def solve_poet(problem: Recompute, context: Context) -> Outcome:
     def decode(value: Callable[[Any], float]) -> Any:
         steps = stages_model.decode_paged(built, value, problem.fast, costs.tier)
         answer = problem.with_discards(steps)
-        return None if problem.judge(answer).violations else answer
+        if problem.judge(answer).violations:
+            return None
+        context.offer(answer)
+        return answer
 
-    outcome = highs.solve_highs(
-        built.model, context, decode=decode, to_objective=to_objective, own_options=OPTIONS
-    )
+    outcome = highs.solve_highs(built.model, own, decode=decode, to_objective=to_objective)
+    if outcome.reason == "time" and not context.expired:
+        outcome = replace(outcome, reason=None)
     return told(data, context, outcome, statement[0], "partitioned stages with paging")

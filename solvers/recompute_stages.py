@@ -61,7 +61,7 @@ def solve_checkmate(problem: Recompute, context: Context) -> Outcome:
             return Outcome(detail="the number of free stages needs a known schedule: give stages=NUMBER")
         free = stages_model.enough_stages(data, context.incumbent // data.tick)
     outcome = solve_stages(problem, data, context, free)
-    return finish(problem, data, context, outcome)
+    return finish(problem, context, outcome)
 
 
 def _free_stages(context: Context) -> int | None:
@@ -87,14 +87,14 @@ def prepare(problem: Recompute, data: RecomputeData, context: Context) -> Outcom
         offer_heuristics(context, data, lambda: context.elapsed() >= until)
     if context.closed:
         return Outcome()
-    return raise_bounds(problem, data, context, min((BOUNDED - STARTED) * whole, 60.0))
+    return raise_bounds(problem, context, min((BOUNDED - STARTED) * whole, 60.0))
 
 
-def finish(problem: Recompute, data: RecomputeData, context: Context, outcome: Outcome) -> Outcome:
+def finish(problem: Recompute, context: Context, outcome: Outcome) -> Outcome:
     """Spend the time that is left on bounds on the problem; return what to say in the end."""
     if context.closed or context.expired or outcome.reason is not None:
         return outcome
-    bounds = raise_bounds(problem, data, context, math.inf)
+    bounds = raise_bounds(problem, context, math.inf)
     return bounds if bounds.infeasible else Outcome(reason=bounds.reason, detail=outcome.detail)
 
 

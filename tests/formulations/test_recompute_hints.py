@@ -9,10 +9,10 @@ import pytest
 
 import lowtide as lt
 from lowtide.formulations import recompute_stages
-from lowtide.formulations.recompute_data import RecomputeData, recompute_data, time_of
+from lowtide.formulations.recompute_data import RecomputeData, in_ns, recompute_data, time_of
 from lowtide.formulations.recompute_stages import StagesModel
 from lowtide.formulations.recompute_stages_hint import set_values, stages_of
-from lowtide.solvers.recompute_paging import in_ns, paging
+from lowtide.solvers.recompute_paging import paging
 from tests.recompute_problems import check_values
 
 AGAIN = [0, 1, 2, 3, 1, 0, 4, 5, 6]

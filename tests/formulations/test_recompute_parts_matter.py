@@ -10,10 +10,13 @@ import pytest
 
 import lowtide as lt
 from lowtide.formulations import recompute_moccasin, recompute_moments, recompute_stages
-from lowtide.formulations.recompute_data import recompute_data, time_of
+from lowtide.formulations.recompute_data import in_ns, recompute_data, time_of
 from lowtide.formulations.recompute_stages_hint import stages_of
 from lowtide.models.errors import UsageError
-from lowtide.solvers.recompute_paging import in_ns, paging
+from lowtide.solvers.context import Context
+from lowtide.solvers.engines.highs import solve_highs
+from lowtide.solvers.recompute_moments import relaxed_data
+from lowtide.solvers.recompute_paging import paging
 from tests.oracles.brute_recompute import fastest_recomputation
 from tests.oracles.brute_stages import fastest_in_stages
 from tests.recompute_problems import chain_with_disk, milp, tight_problem, with_copies
@@ -144,12 +147,17 @@ def with_paging(problem: lt.Recompute, without: str | None = None) -> bool:
 
 def bound(problem: lt.Recompute, without: str | None = None) -> int | None:
     """The bound by all moments of a longest path; None if the relaxation has no solution."""
-    data = recompute_data(problem)
-    built = recompute_moments.build(data, recompute_moments.longest_path(data))
+    relaxed = relaxed_data(problem)
+    assert relaxed is not None
+    data, slower = relaxed
+    built = recompute_moments.build(data, recompute_moments.longest_path(data), slower=slower)
     assert built is not None
     if without is not None:
         built.model.del_component(without)
-    return milp(problem, built.model, lambda value: None).bound
+    context = Context(problem=problem)
+    outcome = solve_highs(built.model, context, decode=lambda value: None, to_objective=data.ns)
+    assert outcome.reason is None
+    return None if outcome.infeasible else context.bound
 
 
 def test_complete_models_have_the_optima() -> None:
@@ -189,14 +197,25 @@ def test_leaving_out_rows_of_paging_is_noticed(family: str) -> None:
     assert not all(with_paging(problem, family) for problem in paged_battery())
 
 
+def ends_on_the_disk() -> lt.Recompute:
+    """What the first op leaves is final and has to make room; to run that op again takes too long."""
+    ops = (lt.Op(name="a", writes=(0,), duration_ns=100), lt.Op(name="b", workspace=8))
+    return with_little_room((5,), ops, 10, finals=1)
+
+
 @pytest.mark.parametrize("family", recompute_moments.FAMILIES)
 def test_leaving_out_rows_of_moments_weakens_a_bound(family: str) -> None:
     weaker = 0
-    for problem in BATTERY:
+    for problem in [*BATTERY, *paged_battery(), ends_on_the_disk()]:
         complete, rest = bound(problem), bound(problem, family)
         assert complete is None or (rest is not None and rest <= complete)
         weaker += rest != complete
     assert weaker > 0
+
+
+def test_what_ends_in_a_slower_tier_is_written_there() -> None:
+    problem = ends_on_the_disk()
+    assert bound(problem) == fastest_recomputation(problem.graph, problem.machine) == 100 + 1 + 15
 
 
 def test_what_is_computed_again_need_not_be_there_all_through() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,7 @@ def optimum_and_name(problem: lt.Problem) -> tuple[int, str]:
         (RECOMPUTE, "checkmate", "finds_what_it_reads"),
         (RECOMPUTE, "moments", "there_all_through"),
         (PAGED, "poet", "slower_tier_has_it"),
+        (PAGED, "moments", "comes_back_if_written"),
     ],
 )
 @pytest.mark.parametrize("suffix", [".mps", ".lp"])
@@ -179,8 +181,10 @@ def test_recompute_without_a_model(tmp_path: Path) -> None:
         export_model(RECOMPUTE, "revolve", path)
     with pytest.raises(lt.UsageError, match="found no slower tier with channels"):
         export_model(RECOMPUTE, "poet", path)
-    with pytest.raises(lt.UsageError, match="with slower tiers, expected one memory"):
-        export_model(PAGED, "moments", path)
+    processor = lt.Processor(name="p", tiers=(lt.Access(tier="memory"), lt.Access(tier="disk")))
+    reaching = lt.Recompute(PAGED.graph, memory=4, machine=replace(DISK, processors=(processor,)))
+    with pytest.raises(lt.UsageError, match="expected one that accesses the fast memory only"):
+        export_model(reaching, "moments", path)
     with pytest.raises(lt.UsageError, match=r"without schedules \(op 0 .* needs 2 B, of 1 B\)"):
         export_model(lt.Recompute(RECOMPUTE.graph, memory=1), "checkmate", path)
     assert not path.exists()

@@ -54,6 +54,11 @@ def in_stages(
     return None if context.answer is None else [a.op for a in context.answer if hasattr(a, "op")]
 
 
+def value_of(variable: Any) -> int:
+    """The value of a variable, or the number that it is."""
+    return variable if isinstance(variable, int) else variable.value
+
+
 def check(seed: int) -> tuple[bool, bool]:
     """All models on one graph; return whether there was one, and whether stages cost time in it."""
     problem = tight_problem(seed)
@@ -78,6 +83,12 @@ def check(seed: int) -> tuple[bool, bool]:
     for moments in ([], path[:1], path[-1:], path):
         built = recompute_moments.build(data, moments)
         assert built is not None
+        if runs is not None:
+            recompute_moments.set_values(built, runs)
+            check_values(built.model)
+            again = [sum(map(value_of, column)) for column in zip(*built.runs, strict=True)]
+            ticks = sum(d * many for d, many in zip(data.duration, again, strict=True))
+            assert ticks <= time_of(data, runs)
         bound = milp(problem, built.model, lambda value: None).bound
         assert best is None or (bound is not None and bound <= best)
     for rule in RULES:

@@ -11,11 +11,11 @@ from pyomo.repn import generate_standard_repn
 
 import lowtide as lt
 from lowtide.formulations import recompute_stages
-from lowtide.formulations.recompute_data import recompute_data
+from lowtide.formulations.recompute_data import in_ns, recompute_data
 from lowtide.formulations.recompute_stages import StagesModel
 from lowtide.models.errors import UsageError
 from lowtide.solvers import recompute_paging
-from lowtide.solvers.recompute_paging import in_ns, paging
+from lowtide.solvers.recompute_paging import paging
 
 
 def channel(src: str, dst: str, latency_ns: int = 0) -> lt.Channel:
@@ -82,7 +82,8 @@ def test_without_time_for_the_model_the_schedule_of_heuristics_is_what_comes_bac
 ) -> None:
     monkeypatch.setattr(recompute_stages, "build", lambda *given, **more: None)
     result = lt.solve(chain(), "poet", threads=1, time_limit=60, options={"start": start})
-    assert (result.objective, result.reason) == (objective, "time")
+    assert result.objective == objective
+    assert result.status != "optimal"
     assert result.detail.startswith("the MILP in stages with paging was not built")
 
 

@@ -9,7 +9,9 @@ all ops can be reached.
 
 *Dead ends.* Let f(S) be the bytes that are live when the ops of the ideal S have ended. A tensor is live from
 its producer on (or from the beginning) until all its readers are in S (or for ever), so f is a modular
-function less a supermodular one: submodular. If op i fits after S and :math:`f(S + i) \le f(S)`, it may as
+function less a supermodular one: submodular. Backwards in time a tensor is live from the first of its last
+accessors on, until its producer is in S: whether S meets a given set is submodular too, and the producer is a
+modular term. If op i fits after S and :math:`f(S + i) \le f(S)`, it may as
 well be the next: in any path from S to all ops, with i moved to its front, before each other op no more is
 live than without, since :math:`f(T + i) - f(T) \le f(S + i) - f(S) \le 0` for all ideals T that contain S
 and not i. So a search for a path runs such ops first and branches for the others, and remembers the sets it

@@ -55,6 +55,7 @@ from typing import Literal
 import numpy as np
 
 from .....formulations.offsets_data import Integers
+from .chunks import chunks
 from .ideals import Ideals, Known, find_ideals, nothing_started, steps_from
 from .meeting import Others, no_others
 from .shape import Shape
@@ -252,8 +253,4 @@ def _merged(shape: Shape, ideals: Ideals, labels: Labels, chosen: Integers, widt
     begins = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
     count = np.diff(np.concatenate([begins, [len(group)]]))
     quota = np.where(single[begins], count, np.maximum(1, count * (width - alone) // (len(group) - alone)))
-    which = np.repeat(np.arange(len(begins)), count)
-    bucket = (np.arange(len(group)) - begins[which]) * quota[which] // count[which]
-    parted = (which[1:] != which[:-1]) | (bucket[1:] != bucket[:-1])
-    chunk = np.concatenate([[0], 1 + np.flatnonzero(parted), [len(group)]])
-    return merged(shape, ideals.sets, ideals.after, order, chunk, labels)  # type: ignore[no-any-return]
+    return merged(shape, ideals.sets, ideals.after, order, chunks(count, quota), labels)  # type: ignore[no-any-return]

@@ -45,6 +45,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .....formulations.offsets_data import Integers
+from ..labels.chunks import chunks
 from ..labels.ideals import Ideals, Known, nothing_started, steps_from
 from ..labels.meeting import no_others
 from ..labels.shape import Shape
@@ -284,8 +285,4 @@ def _merged(shape: Shape, ideals: Ideals, labels: Labels, chosen: Integers, widt
         return None
     count = np.diff(np.concatenate([begins, [len(order)]]))
     pieces = np.maximum(1, count * width // len(order))
-    group = np.repeat(np.arange(len(begins)), count)
-    piece = (np.arange(len(order)) - begins[group]) * pieces[group] // count[group]
-    parted = changes | (piece[1:] != piece[:-1])
-    chunk = np.concatenate([[0], 1 + np.flatnonzero(parted), [len(order)]])
-    return merged(shape, ideals.sets, ideals.after, order, chunk, labels)  # type: ignore[no-any-return]
+    return merged(shape, ideals.sets, ideals.after, order, chunks(count, pieces), labels)  # type: ignore[no-any-return]
