@@ -32,13 +32,13 @@ import numpy as np
 
 from ....formulations.offsets_data import Integers
 from ....formulations.recompute_data import RecomputeData, fits, time_of
-from .runs_kernel import NEVER, Case, anneal
+from .runs_kernel import LOOK, NEVER, Case, anneal
 
 HOTTEST, COLDEST = 1.0, 0.01
 """Temperatures, as parts of the mean duration."""
 
-ROUND, BATCH = 1_000, 20_000
-"""Moves of the first round, per op; most moves between looks at the clock."""
+ROUND, BATCH, WORK = 1_000, 20_000, 4_000_000
+"""Moves of the first round, per op; most moves between looks at the clock, and most of them times ops."""
 
 
 def anneal_runs(
@@ -77,7 +77,7 @@ def anneal_runs(
     weight = np.array([mean * data.n / max(1, data.memory)])
     whole, done, turn, since = ROUND * data.n, 0, 0, 0
     while since < rounds and not stop():
-        moves = min(BATCH, whole - done)
+        moves = min(BATCH, max(LOOK, WORK // data.n), whole - done)
         heats = [mean * HOTTEST * (COLDEST / HOTTEST) ** (x / whole) for x in (done, done + moves)]
         anneal(case, now, best, state, weight, moves, *heats, rng.randrange(2**32))
         if state[2] < fastest:
