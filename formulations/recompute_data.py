@@ -16,8 +16,8 @@ op that reads them all cannot run before their writer has run again, which leave
 left of them until then is of no use. (Of initial contents none comes back, and of final ones all must be
 there.) This holds in one memory; where slower tiers return tensors one by one, it need not.
 
-Tensors that no op accesses are never live unless they are both initial and final; then they take their bytes
-off M.
+Tensors that no op accesses are never live unless they are both initial and final. Such ones take their bytes
+off M; but where data are without bundles they are values like all others, since a slower tier may have them.
 """
 
 from __future__ import annotations
@@ -205,10 +205,11 @@ def recompute_data(problem: Recompute, *, bundled: bool = True) -> RecomputeData
     bundles: dict[object, list[int]] = {}
     kept = 0
     for t, tensor in enumerate(graph.tensors):
-        if any(readers or writer is not None for writer, readers in histories[t]):
+        stays = tensor.initial and tensor.final
+        if any(readers or writer is not None for writer, readers in histories[t]) or (stays and not bundled):
             fate = (histories[t], tensor.initial, tensor.final)
             bundles.setdefault(fate if bundled else t, []).append(t)
-        elif tensor.initial and tensor.final:
+        elif stays:
             kept += tensor.nbytes
     tensors = tuple(tuple(bundle) for bundle in bundles.values())
     sizes = [sum(graph.tensors[t].nbytes for t in bundle) for bundle in tensors]

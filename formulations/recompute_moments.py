@@ -44,7 +44,9 @@ well, S + R + C takes the place of S + R in (2) and (3), :math:`- C_{ku}` goes t
    memory; at the end final values are in some tier: :math:`S_{K+1,u} + V_u \ge 1`.
 
 All this holds for what is read off a schedule in which runs and transfers block each other, as they do in the
-problem. Tensors come back one by one, so these data are without bundles (``bundled=False``).
+problem; a final value without readers counts as there until it is discarded for the first time since it was
+left (it has no C, and V = 1 if it comes back). Tensors come back one by one, and also what no op accesses
+may be written to make room, so these data are without bundles (``bundled=False``).
 
 With K = 1 the model says: what the descendants of an op need of what precedes it is kept while the op runs,
 or computed again. More moments see what is computed again repeatedly.

@@ -5,7 +5,7 @@
 3. Bounds by moments, from one to as many as the longest path has ops.
 4. Retention intervals (MOCCASIN) in the order of the first runs of the best schedule, from it as hint; where
    a slower tier returns values, the MILP in stages with paging (POET).
-5. Bounds by all moments for the rest of the time.
+5. Bounds by all moments for the rest of the time; if they leave some of it, annealing once more.
 
 It ends as soon as the bound meets the best schedule.
 """
@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import math
 
-from ..formulations.recompute_data import in_ns
+from ..formulations.recompute_data import RecomputeData, in_ns
+from ..models.errors import UsageError
 from ..models.recompute import Recompute
 from .context import Context, Outcome
-from .recompute_graphs import begin, offer_heuristics
+from .recompute_graphs import begin, offer_annealed, offer_heuristics
 from .recompute_moccasin import COPIES, solve_intervals
 from .recompute_moments import raise_bounds
 from .recompute_paging import costs_of_paging, solve_pages
@@ -27,7 +28,10 @@ MOST_OPS = 200
 
 SEARCHED, BOUNDED, MODELLED, PAGED = 0.2, 0.3, 0.4, 0.7
 """Parts of the time until which steps 2, 3 and 4 (with paging, the last one) may take; step 2 may go on until
-the end of step 3 for a first schedule."""
+the end of step 4 for a first schedule."""
+
+STOPPED = ("interrupted", "crash")
+"""Why a step ended, after which no other one follows."""
 
 
 def solve_graph(problem: Recompute, context: Context) -> Outcome:
@@ -48,24 +52,37 @@ def solve_graph(problem: Recompute, context: Context) -> Outcome:
         return began + part * whole - context.elapsed()
 
     def searched() -> bool:
-        return left(SEARCHED if context.answer is not None else BOUNDED) <= 0
+        return left(SEARCHED if context.answer is not None else MODELLED) <= 0
 
     offer_heuristics(context, data, searched)
     if context.closed:
         return Outcome()
     outcome = raise_bounds(problem, context, max(left(BOUNDED), left(MODELLED) / 2))
-    if outcome.infeasible or context.closed:
+    if outcome.infeasible or context.closed or outcome.reason in STOPPED:
         return outcome
     if context.expired:
         return Outcome(reason="time")
     if data.n <= MOST_OPS:
         costs = costs_of_paging(problem, in_ns(data))
         if costs is None:
-            seconds = left(MODELLED)
-            outcome = solve_intervals(problem, data, context, COPIES, by_first_runs=True, seconds=seconds)
+            outcome = _intervals(problem, data, context, left(MODELLED))
         else:
             outcome = solve_pages(problem, data, context, costs, left(PAGED))
-        if context.closed:
+        if context.closed or outcome.reason in STOPPED:
             return outcome
     bounds = raise_bounds(problem, context, math.inf, first=data.n)
-    return bounds if bounds.infeasible else Outcome(reason=bounds.reason, detail=outcome.detail)
+    if bounds.infeasible:
+        return bounds
+    if bounds.reason not in STOPPED:
+        offer_annealed(context, data, lambda: False, turn=1)
+    return Outcome(
+        reason="time" if context.expired else bounds.reason, detail=outcome.detail or bounds.detail
+    )
+
+
+def _intervals(problem: Recompute, data: RecomputeData, context: Context, seconds: float) -> Outcome:
+    """Solve the model of retention intervals, if CP-SAT can have its numbers."""
+    try:
+        return solve_intervals(problem, data, context, COPIES, by_first_runs=True, seconds=seconds)
+    except UsageError as error:
+        return Outcome(detail=str(error))

@@ -26,13 +26,16 @@ from .algorithms.recompute.graph_segments import (
 from .context import Context, Outcome
 
 PRUNED_OPS = 400
-"""Graphs up to so many ops have the runs of heuristics pruned."""
+"""Up to so many ops the runs of heuristics are pruned, and rules of eviction tried before annealing."""
 
 MOVES = 200
 """Of the search over rules of eviction without a better schedule, after which it ends."""
 
 ROUNDS = 3
 """Of annealing without a faster schedule, after which it ends; each is twice as long as the one before."""
+
+COMPILING = 8.0
+"""Seconds: with less time left the annealing is not compiled."""
 
 
 def begin(problem: Recompute, context: Context) -> RecomputeData:
@@ -70,18 +73,39 @@ def offer_heuristics(
     rounds
         Of the annealing, without a faster schedule.
     """
-    offer_rules(context, data, until, moves=len(RULES))
-    if context.closed or context.expired or until():
-        return
-    from .algorithms.recompute.graph_annealing import anneal_runs
+    offer_rules(context, data, until, moves=len(RULES) if data.n <= PRUNED_OPS else 0)
+    offer_annealed(context, data, until, rounds=rounds)
 
+
+def offer_annealed(
+    context: Context,
+    data: RecomputeData,
+    until: Callable[[], bool],
+    *,
+    rounds: int = ROUNDS,
+    turn: int = 0,
+) -> None:
+    """Offer what annealing makes of the best known schedule, or of each op once; each turn draws anew."""
+
+    def stop() -> bool:
+        return context.closed or context.expired or until()
+
+    if stop():
+        return
+    from .algorithms.recompute.graph_annealing import anneal_runs, is_compiled
+
+    if not is_compiled():
+        if context.remaining() < COMPILING:
+            return
+        context.progress("compiling the annealing (once)")
     context.progress("annealing of sequences of runs")
+    known = known_runs(context)
     anneal_runs(
         data,
-        known_runs(context) or list(range(data.n)),
-        seed=context.seed,
+        known if known is not None and fits(data, known) else range(data.n),
+        seed=context.seed + turn,
         offer=lambda runs: offer(context, data, runs),
-        stop=lambda: context.closed or context.expired or until(),
+        stop=stop,
         rounds=rounds,
     )
 
@@ -98,7 +122,7 @@ def offer_rules(context: Context, data: RecomputeData, until: Callable[[], bool]
                 return
             runs = with_boundaries(data, boundaries)
             if fits(data, runs):
-                offer(context, data, pruned(data, runs) if data.n <= PRUNED_OPS else runs)
+                offer(context, data, pruned(data, runs, stop) if data.n <= PRUNED_OPS else runs)
     search(data, seed=context.seed, moves=moves, offer=lambda runs: offer(context, data, runs), stop=stop)
 
 

@@ -111,6 +111,7 @@ def raise_bounds(problem: Recompute, context: Context, seconds: float, *, first:
         sets.append([path[(2 * k + 1) * len(path) // (2 * count)] for k in range(count)])
         count *= 2
     sets.append(path)
+    refused = Outcome()
     for moments in [some for some in sets if len(some) >= first or some is path]:
         left = until - context.elapsed()
         if context.closed or left <= 0:
@@ -118,9 +119,13 @@ def raise_bounds(problem: Recompute, context: Context, seconds: float, *, first:
         share = left if moments is path or math.isinf(left) else left / 3
         context.progress(f"bound by {len(moments)} moments")
         outcome = raise_moments(data, context, moments, share, slower)
-        if outcome.infeasible:
+        if outcome.infeasible or outcome.reason in ("interrupted", "crash"):
             return outcome
-    return Outcome(reason="time" if context.expired and not context.closed else None)
+        if outcome.reason == "memory":
+            refused = outcome
+    if context.closed:
+        return Outcome()
+    return Outcome(reason="time") if context.expired else refused
 
 
 SINGLE = 6

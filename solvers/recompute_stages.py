@@ -139,8 +139,11 @@ def told(data: RecomputeData, context: Context, outcome: Outcome, statement: int
     """Return an outcome that says of the problem only what holds of it, and of its statement the rest."""
     if outcome.infeasible:
         return Outcome(detail=f"no schedule in {form}; {outcome.detail}")
-    if context.incumbent is not None and context.incumbent <= data.ns(statement):
-        return Outcome(detail=f"a fastest schedule in {form}; {outcome.detail}")
+    known = context.incumbent
+    if known is not None and known <= data.ns(statement) and outcome.reason not in ("interrupted", "crash"):
+        is_one = known == data.ns(statement)
+        words = f"a fastest schedule in {form}" if is_one else f"faster than all schedules in {form}"
+        return Outcome(detail=f"{words}; {outcome.detail}")
     words = f"in {form} none takes less than {data.ns(statement)} ns; {outcome.detail}"
     return Outcome(reason=outcome.reason, detail=words)
 

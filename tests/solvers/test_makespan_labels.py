@@ -232,7 +232,7 @@ def random_tree(rng: Random, count: int) -> lt.Graph:
 
 def test_the_ideals_of_trees_lead_nowhere_but_to_all_ops() -> None:
     dead = 0
-    for seed in range(150):
+    for seed in range(70):
         rng = Random(seed)
         graph = random_tree(rng, rng.randint(5, 9))
         peak = brute_force_peak(graph)[0]
@@ -269,7 +269,7 @@ def test_the_ideals_of_trees_lead_nowhere_but_to_all_ops() -> None:
             everything |= set(wider)
         assert everything.issuperset(found)
         dead += len(everything) - len(found)
-    assert dead > 500
+    assert dead > 200
 
 
 def test_time_runs_backwards_with_the_same_sets_and_the_same_optimum() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -60,7 +61,7 @@ def test_a_search_keeps_every_op_and_its_best_fits_compiled_and_plain() -> None:
         for search in (anneal, anneal.py_func):
             runs = np.zeros(10 * data.n, dtype=np.int64)
             runs[: data.n] = range(data.n)
-            best, state, weight = runs.copy(), np.array([data.n, 0, NEVER]), np.array([20.0])
+            best, state, weight = runs.copy(), np.array([data.n, 0, NEVER]), np.array([20.0, 0.1, 1000.0])
             for _ in range(4):
                 search(case_of(data), runs, best, state, weight, 250, 2.0, 0.1, seed)
                 now = runs[: state[0]].tolist()
@@ -77,12 +78,12 @@ def test_a_search_keeps_every_op_and_its_best_fits_compiled_and_plain() -> None:
 
 def test_it_meets_nearly_all_optima_of_small_graphs_and_none_is_beaten() -> None:
     met = all_of_them = 0
-    for seed in range(400):
+    for seed in range(250):
         problem = tight_problem(seed)
         if problem is None:
             continue
         data = recompute_data(problem)
-        found = annealed(data, seed)
+        found = annealed(data, seed, rounds=2)
         best = fastest_recomputation(problem.graph, problem.machine)
         times = [data.ns(time_of(data, runs)) for runs in found]
         assert times == sorted(set(times), reverse=True)
@@ -93,7 +94,7 @@ def test_it_meets_nearly_all_optima_of_small_graphs_and_none_is_beaten() -> None
             all_of_them += 1
             assert min(times, default=best) >= best
             met += best in times
-    assert all_of_them >= 60
+    assert all_of_them >= 40
     assert met >= 0.98 * all_of_them
 
 
@@ -119,3 +120,25 @@ def test_the_option_is_checked() -> None:
     problem = lt.Recompute(lt.load("gen:backprop-chain?l=5"), memory=5)
     with pytest.raises(lt.UsageError, match="option rounds: found 'many', expected a positive integer"):
         lt.solve(problem, "local-search", options={"rounds": "many"})
+
+
+def test_the_weight_of_the_excess_stays_within_its_bounds() -> None:
+    """Where nothing fits it rises to the most that it can be, and no further."""
+    data = recompute_data(lt.Recompute(lt.load("gen:backprop-chain?l=9"), memory=3))
+    runs = np.zeros(12 * data.n, dtype=np.int64)
+    runs[: data.n] = range(data.n)
+    state, weight = np.array([data.n, 0, NEVER]), np.array([1.0, 0.5, 50.0])
+    anneal(case_of(data), runs, runs.copy(), state, weight, 20_000, 1.0, 0.1, 0)
+    assert state[2] == NEVER
+    assert weight.tolist() == [50.0, 0.5, 50.0]
+
+
+@pytest.mark.parametrize("nbytes", [2**61, 10**16])
+def test_bytes_beyond_what_a_search_can_add_up_cost_no_answer(nbytes: int) -> None:
+    """Neither sums of 64 bits nor a model that refuses such sizes."""
+    graph = lt.load("gen:backprop-chain?l=4")
+    tensors = tuple(replace(x, nbytes=nbytes + k) for k, x in enumerate(graph.tensors))
+    large = replace(graph, tensors=tensors)
+    for method in ("local-search", "auto"):
+        result = lt.solve(lt.Recompute(large, memory=4 * nbytes + 60), method, threads=1, time_limit=20)
+        assert result.status in ("feasible", "optimal")

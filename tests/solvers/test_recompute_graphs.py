@@ -5,7 +5,7 @@ Against two exhaustive searches: of all schedules, and of those in partitioned s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -256,6 +256,26 @@ def test_segments_are_schedules(kind: str) -> None:
         assert set(runs) == set(range(data.n))
         assert (len(runs) == data.n) == (peaks[-1] == whole) or boundaries
     assert min(peaks) < whole
+
+
+def asked_more_than(times: int) -> Callable[[], bool]:
+    """What holds from so many calls on."""
+    left = iter(range(times))
+    return lambda: next(left, None) is None
+
+
+def test_rules_and_pruning_end_when_they_are_asked_to() -> None:
+    data = recompute_data(lt.Recompute(lt.load("gen:backprop-chain?l=9"), memory=4))
+    runs = evicting(data, RULES[0])
+    assert runs is not None
+    for allowed in (0, 5, 20):
+        assert evicting(data, RULES[0], stop=asked_more_than(allowed)) is None
+    wasteful = [0, *runs]
+    assert fits(data, wasteful)
+    assert pruned(data, wasteful, lambda: True) == wasteful
+    some = pruned(data, wasteful, asked_more_than(3))
+    assert fits(data, some)
+    assert len(some) >= len(pruned(data, wasteful))
 
 
 def test_rules_of_eviction_fit_and_pruning_loses_nothing() -> None:

@@ -53,6 +53,7 @@ import numpy as np
 
 from ....formulations.offsets_data import Integers, OffsetsData
 from ....models.errors import UsageError
+from ..compiled import lies_compiled
 from .merging import merge_pairs
 from .search_arrays import Arrays, Ranks
 
@@ -70,7 +71,7 @@ def is_compiled() -> bool:
     """Return whether the kernel is loaded, or known to lie compiled on disk: it costs no long wait."""
     if f"{__package__}.search_kernel" in sys.modules:
         return True
-    return any((Path(__file__).parent / "__pycache__").glob("search_kernel.advance-*.nbc"))
+    return lies_compiled(Path(__file__).with_name("search_kernel.py"), "advance")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -57,6 +57,7 @@ from ....models.machine import Machine
 from ....models.placement import Placement
 from ....models.plan import Plan
 from ...context import Context, Outcome
+from ..compiled import lies_compiled
 
 MIB = 2**20
 
@@ -246,9 +247,7 @@ def is_compiled() -> bool:
     """Return whether the kernel is loaded, or lies compiled on disk: it costs no long wait."""
     if f"{__package__}.planner_kernel" in sys.modules:
         return True
-    source = Path(__file__).with_name("planner_kernel.py")
-    kept = (source.parent / "__pycache__").glob("planner_kernel.simulate-*.nbc")
-    return any(file.stat().st_mtime >= source.stat().st_mtime for file in kept)
+    return lies_compiled(Path(__file__).with_name("planner_kernel.py"), "simulate")
 
 
 def tell_first_steps(context: Context) -> None:

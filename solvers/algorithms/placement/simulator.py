@@ -39,6 +39,7 @@ from pathlib import Path
 import numpy as np
 
 from ....models.plan import ByteRange, Copy, Free, Plan, Resident, Run
+from ..compiled import lies_compiled
 from . import simulator_kernel as kernel
 from .simulator_case import NEVER, Case, Integers
 
@@ -140,9 +141,7 @@ class Simulation:
 
 def is_compiled() -> bool:
     """Return whether the kernel lies compiled on disk: the first simulation costs no long wait."""
-    source = Path(kernel.__file__)
-    kept = (source.parent / "__pycache__").glob("simulator_kernel.simulate-*.nbc")
-    return any(file.stat().st_mtime >= source.stat().st_mtime for file in kept)
+    return lies_compiled(Path(kernel.__file__), "simulate")
 
 
 def simulate(case: Case, decisions: Decisions) -> Simulation:

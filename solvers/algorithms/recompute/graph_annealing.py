@@ -26,12 +26,14 @@ moves are ours. Nothing is assumed about stages, as models with stages do
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from random import Random
 
 import numpy as np
 
 from ....formulations.offsets_data import Integers
 from ....formulations.recompute_data import RecomputeData, fits, time_of
+from ..compiled import lies_compiled
 from .runs_kernel import LOOK, NEVER, Case, anneal
 
 HOTTEST, COLDEST = 1.0, 0.01
@@ -39,6 +41,14 @@ HOTTEST, COLDEST = 1.0, 0.01
 
 ROUND, BATCH, WORK = 1_000, 20_000, 4_000_000
 """Moves of the first round, per op; most moves between looks at the clock, and most of them times ops."""
+
+EASIEST = 1e6
+"""The weight of the excess stays within this factor of its start; no unit costs more than all ops once."""
+
+
+def is_compiled() -> bool:
+    """Return whether the kernel is compiled, or lies compiled on disk: the first moves cost no long wait."""
+    return bool(anneal.signatures) or lies_compiled(Path(__file__).with_name("runs_kernel.py"), "anneal")
 
 
 def anneal_runs(
@@ -50,7 +60,7 @@ def anneal_runs(
     stop: Callable[[], bool],
     rounds: int,
 ) -> None:
-    """Search from a sequence of runs.
+    """Search from a sequence of runs; not at all where sums might exceed 64 bits.
 
     Parameters
     ----------
@@ -67,14 +77,18 @@ def anneal_runs(
     rounds
         After so many without a faster schedule it ends by itself.
     """
+    room = 8 * data.n + 4 * len(runs)
+    if room * max(sum(data.sizes) + max(data.workspace), max(data.duration)) >= NEVER:
+        return
     rng, case = Random(seed), case_of(data)
-    now = np.zeros(8 * data.n + 4 * len(runs), dtype=np.int64)
+    now = np.zeros(room, dtype=np.int64)
     now[: len(runs)] = runs
     best = now.copy()
     fastest = time_of(data, runs) if fits(data, runs) else NEVER
     state = np.array([len(runs), len(runs), fastest], dtype=np.int64)
     mean = float(case.duration.mean())
-    weight = np.array([mean * data.n / max(1, data.memory)])
+    total = float(case.duration.sum())
+    weight = total / max(1, data.memory) * np.array([1, 1 / EASIEST, min(EASIEST, max(1, data.memory))])
     whole, done, turn, since = ROUND * data.n, 0, 0, 0
     while since < rounds and not stop():
         moves = min(BATCH, max(LOOK, WORK // data.n), whole - done)

@@ -34,8 +34,14 @@ RULES = ((1, 1, 1), (1, 1, 0), (1, 0, 1), (0, 1, 1), (0, 0, 1), (2, 1, 1), (1, 2
 class _Run:
     """One pass through the ops."""
 
-    def __init__(self, data: RecomputeData, rule: Sequence[float], factors: Sequence[float]) -> None:
-        self.data, self.rule, self.factors = data, rule, factors
+    def __init__(
+        self,
+        data: RecomputeData,
+        rule: Sequence[float],
+        factors: Sequence[float],
+        stop: Callable[[], bool],
+    ) -> None:
+        self.data, self.rule, self.factors, self.stop = data, rule, factors, stop
         values = data.values
         self.there = {u for u, x in enumerate(values) if x.at_start}
         self.level = sum(values[u].nbytes for u in self.there)
@@ -61,6 +67,8 @@ class _Run:
         data, values = self.data, self.data.values
         stack = [wanted]
         while stack:
+            if self.stop():
+                return False
             i = stack[-1]
             missing = next((u for u in data.reads[i] if u not in self.there), None)
             if missing is None:
@@ -98,7 +106,7 @@ class _Run:
                 clean = True
                 continue
             victim = self._victim(self.there - pinned - writes - rivals)
-            if victim is None:
+            if victim is None or self.stop():
                 return False
             self.there.discard(victim)
             self.level -= values[victim].nbytes
@@ -174,9 +182,12 @@ class _Run:
 
 
 def evicting(
-    data: RecomputeData, rule: Sequence[float], factors: Sequence[float] | None = None
+    data: RecomputeData,
+    rule: Sequence[float],
+    factors: Sequence[float] | None = None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> list[int] | None:
-    """Return the ops as they run, or None if the rule finds no way.
+    """Return the ops as they run, or None if the rule finds no way, or `stop` holds before it has.
 
     Parameters
     ----------
@@ -186,6 +197,8 @@ def evicting(
         Exponents a, b, c.
     factors
         By value, the logarithm of a factor on its scores; None for none.
+    stop
+        Asked all the time.
 
     Examples
     --------
@@ -195,7 +208,7 @@ def evicting(
     >>> evicting(data, (1, 1, 1))
     [0, 1, 2, 3, 4, 5, 6, 2, 7, 8, 0, 9, 10]
     """
-    return _Run(data, rule, [0.0] * len(data.values) if factors is None else factors).all()
+    return _Run(data, rule, [0.0] * len(data.values) if factors is None else factors, stop).all()
 
 
 def search(
@@ -222,7 +235,7 @@ def search(
     offer
         Called with each schedule that is better than all before.
     stop
-        Asked before each move.
+        Asked all the time.
     """
     rng = random.Random(seed)
     movable = [u for u, x in enumerate(data.values) if x.nbytes and x.writer is not None]
@@ -242,10 +255,10 @@ def search(
                 factors[u] = rng.gauss(0.0, 3.0)
         k += 1
         stale += 1
-        runs = evicting(data, rule, factors)
+        runs = evicting(data, rule, factors, stop)
         if runs is None or not fits(data, runs):
             continue
-        runs = pruned(data, runs)
+        runs = pruned(data, runs, stop)
         time = time_of(data, runs)
         if now is None or time <= now[0]:
             now = time, rule, factors
@@ -258,8 +271,8 @@ RULE_CHANGES = 0.05
 """Share of the moves that change the rule."""
 
 
-def pruned(data: RecomputeData, runs: Sequence[int]) -> list[int]:
-    """Return the runs without those that can be left out, one by one, the longest first.
+def pruned(data: RecomputeData, runs: Sequence[int], stop: Callable[[], bool] = lambda: False) -> list[int]:
+    """Return the runs without those that can be left out, one by one, the longest first, until `stop`.
 
     The runs must fit.
     """
@@ -272,10 +285,12 @@ def pruned(data: RecomputeData, runs: Sequence[int]) -> list[int]:
         repeated = [k for k, i in enumerate(found) if many[i] > 1]
         gone = set[int]()
         for k in sorted(repeated, key=lambda k: (-data.duration[found[k]], k)):
+            if stop():
+                break
             rest = [i for j, i in enumerate(found) if j != k and j not in gone]
             if many[found[k]] > 1 and fits(data, rest):
                 gone.add(k)
                 many[found[k]] -= 1
-        shorter = bool(gone)
+        shorter = bool(gone) and not stop()
         found = [i for j, i in enumerate(found) if j not in gone]
     return found

@@ -243,7 +243,7 @@ def anneal(case, runs, best, state, weight, moves, hot, cold, seed):  # type: ig
     state
         Their counts, and the ticks of the best one; written.
     weight
-        One number: ticks for each unit of excess; written.
+        Ticks for each unit of excess, written; the least and the most that it can be.
     moves, hot, cold, seed
         How many; ticks from which and to which the temperature falls; of the random numbers.
     """
@@ -257,7 +257,8 @@ def anneal(case, runs, best, state, weight, moves, hot, cold, seed):  # type: ig
     fitting = 0
     for move in range(moves):
         if move % LOOK == LOOK - 1:
-            weight[0] *= 1.1 if fitting < FEWEST * LOOK else 1 / 1.1 if fitting > MOST * LOOK else 1.0
+            change = 1.1 if fitting < FEWEST * LOOK else 1 / 1.1 if fitting > MOST * LOOK else 1.0
+            weight[0] = min(weight[2], max(weight[1], weight[0] * change))
             fitting = 0
         fitting += extra == 0
         trial[:count] = runs[:count]
