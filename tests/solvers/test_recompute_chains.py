@@ -301,7 +301,7 @@ def test_auto_proves_the_least_in_cells_and_uses_slower_tiers() -> None:
         result = lt.solve(lt.Recompute(plain(5), memory), time_limit=None, threads=1)
         assert (result.status, result.objective) == ("optimal", 11 + again)
     machine = with_tiers(3, [None], [2], [2])
-    slow = lt.Recompute(plain(20, f"{REPLACE}&forward=9&backward=9"), machine=machine)
+    slow = lt.Recompute(plain(10, f"{REPLACE}&forward=9&backward=9"), machine=machine)
     best, revolved = verified(slow, "auto"), verified(slow, "h-revolve")
     assert best is not None
     assert revolved is not None
