@@ -18,7 +18,7 @@ from ..formulations.recompute_data import RecomputeData, in_ns
 from ..models.errors import UsageError
 from ..models.recompute import Recompute
 from .context import Context, Outcome
-from .recompute_graphs import begin, offer_annealed, offer_heuristics
+from .recompute_graphs import STOPPED, begin, offer_annealed, offer_heuristics
 from .recompute_moccasin import COPIES, solve_intervals
 from .recompute_moments import raise_bounds
 from .recompute_paging import costs_of_paging, solve_pages
@@ -29,9 +29,6 @@ MOST_OPS = 200
 SEARCHED, BOUNDED, MODELLED, PAGED = 0.2, 0.3, 0.4, 0.7
 """Parts of the time until which steps 2, 3 and 4 (with paging, the last one) may take; step 2 may go on until
 the end of step 4 for a first schedule."""
-
-STOPPED = ("interrupted", "crash")
-"""Why a step ended, after which no other one follows."""
 
 
 def solve_graph(problem: Recompute, context: Context) -> Outcome:
@@ -75,6 +72,8 @@ def solve_graph(problem: Recompute, context: Context) -> Outcome:
         return bounds
     if bounds.reason not in STOPPED:
         offer_annealed(context, data, lambda: False, turn=1)
+    if context.closed:
+        return Outcome()
     return Outcome(
         reason="time" if context.expired else bounds.reason, detail=outcome.detail or bounds.detail
     )

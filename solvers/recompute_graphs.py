@@ -37,6 +37,9 @@ ROUNDS = 3
 COMPILING = 8.0
 """Seconds: with less time left the annealing is not compiled."""
 
+STOPPED = ("interrupted", "crash")
+"""Why a step ended, after which no other one follows."""
+
 
 def begin(problem: Recompute, context: Context) -> RecomputeData:
     """Return the data; leave each op once as a bound, and as an answer if that fits."""
@@ -96,6 +99,7 @@ def offer_annealed(
 
     if not is_compiled():
         if context.remaining() < COMPILING:
+            context.progress("no annealing: too little time is left to compile it")
             return
         context.progress("compiling the annealing (once)")
     context.progress("annealing of sequences of runs")

@@ -12,7 +12,7 @@ from ..formulations.recompute_moccasin import build, decode
 from ..models.recompute import Recompute
 from .context import Context, Outcome
 from .engines.cpsat import check_options, solve_cpsat
-from .recompute_graphs import begin, known_runs, part_of
+from .recompute_graphs import STOPPED, begin, known_runs, part_of
 from .recompute_stages import finish, prepare, told
 
 OPTIONS = ("copies", "start")
@@ -43,7 +43,7 @@ def solve_moccasin(problem: Recompute, context: Context) -> Outcome:
     if context.closed:
         return Outcome()
     prepared = prepare(problem, data, context)
-    if prepared.infeasible or context.closed:
+    if prepared.infeasible or context.closed or prepared.reason in STOPPED:
         return prepared
     return finish(problem, context, solve_intervals(problem, data, context, copies))
 

@@ -13,7 +13,7 @@ from ..models.recompute_lowering import transfer_ns
 from .context import Context, Outcome
 from .engines.highs import solve_highs
 from .engines.memory import refuse_if_too_large
-from .recompute_graphs import begin, known_runs, part_of
+from .recompute_graphs import STOPPED, begin, known_runs, part_of
 
 BYTES_PER_TERM = 1500
 """Measured for models that Pyomo builds and HiGHS solves."""
@@ -119,7 +119,7 @@ def raise_bounds(problem: Recompute, context: Context, seconds: float, *, first:
         share = left if moments is path or math.isinf(left) else left / 3
         context.progress(f"bound by {len(moments)} moments")
         outcome = raise_moments(data, context, moments, share, slower)
-        if outcome.infeasible or outcome.reason in ("interrupted", "crash"):
+        if outcome.infeasible or outcome.reason in STOPPED:
             return outcome
         if outcome.reason == "memory":
             refused = outcome

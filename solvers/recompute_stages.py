@@ -16,7 +16,7 @@ from .algorithms.recompute.graph_rounding import rounded
 from .context import Context, Outcome
 from .engines import highs, pyomo_solver
 from .engines.memory import refuse_if_too_large
-from .recompute_graphs import begin, known_runs, offer, offer_heuristics, part_of
+from .recompute_graphs import STOPPED, begin, known_runs, offer, offer_heuristics, part_of
 from .recompute_moments import BYTES_PER_TERM, raise_bounds, with_slower_tiers
 
 OPTIONS = ("solver", "stages", "start")
@@ -54,7 +54,7 @@ def solve_checkmate(problem: Recompute, context: Context) -> Outcome:
     if context.closed:
         return Outcome()
     prepared = prepare(problem, data, context)
-    if prepared.infeasible or context.closed:
+    if prepared.infeasible or context.closed or prepared.reason in STOPPED:
         return prepared
     if free == 0:
         if context.incumbent is None:
@@ -95,7 +95,9 @@ def finish(problem: Recompute, context: Context, outcome: Outcome) -> Outcome:
     if context.closed or context.expired or outcome.reason is not None:
         return outcome
     bounds = raise_bounds(problem, context, math.inf)
-    return bounds if bounds.infeasible else Outcome(reason=bounds.reason, detail=outcome.detail)
+    if bounds.infeasible:
+        return bounds
+    return Outcome(reason=bounds.reason, detail="; ".join(x for x in (outcome.detail, bounds.detail) if x))
 
 
 def solve_stages(problem: Recompute, data: RecomputeData, context: Context, free: int | None) -> Outcome:
@@ -140,7 +142,7 @@ def told(data: RecomputeData, context: Context, outcome: Outcome, statement: int
     if outcome.infeasible:
         return Outcome(detail=f"no schedule in {form}; {outcome.detail}")
     known = context.incumbent
-    if known is not None and known <= data.ns(statement) and outcome.reason not in ("interrupted", "crash"):
+    if known is not None and known <= data.ns(statement) and outcome.reason not in STOPPED:
         is_one = known == data.ns(statement)
         words = f"a fastest schedule in {form}" if is_one else f"faster than all schedules in {form}"
         return Outcome(detail=f"{words}; {outcome.detail}")
