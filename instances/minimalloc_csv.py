@@ -18,10 +18,13 @@ column                        cell
                               buffer occupies nothing, or only the bytes ``[w0, w1)`` of its own; in a
                               file with `end` they too name their last time
 ``offset``                    in an input a fixed offset, in an output the solution; empty or -1: none
-``pool``                      the memory it lies in, by name (not one of MiniMalloc's columns)
+``pool``                      the memory it lies in, by name
+``inplace``                   ids of buffers at whose address it may lie though they live together with
+                              it, separated by blanks; quoted with ``"`` if they have blanks in them
 ============================  ====================================================================
 
-The first four must be there. A file states no capacities and no in-place pairs.
+The first four must be there; the last two are not MiniMalloc's, and written only where they say something.
+A file states no capacities.
 
 Reference: Moffitt, "MiniMalloc: A Lightweight Memory Allocator for Hardware-Accelerated Machine
 Learning", ASPLOS 2023.
@@ -49,7 +52,7 @@ _ALIASES = {
     "end": "upper",
 }
 _REQUIRED = ("id", "lower", "upper", "size")
-_COLUMNS = (*_REQUIRED, "alignment", "hint", "gaps", "offset", "pool")
+_COLUMNS = (*_REQUIRED, "alignment", "hint", "gaps", "offset", "pool", "inplace")
 _GAP = re.compile(r"(\d{1,19})-(\d{1,19})(?:@(\d{1,19}):(\d{1,19}))?", re.ASCII)
 
 
@@ -107,6 +110,7 @@ def buffers_from_csv(text: str, where: str = "csv", *, name: str = "") -> Buffer
         raise InstanceError(f"{where}: found no header, expected the columns {', '.join(_REQUIRED)}")
     names = _header(rows[0][1], f"{where}:{rows[0][0]}")
     buffers = []
+    pairs: list[tuple[str, str]] = []
     lines: dict[str, int] = {}
     for line, row in rows[1:]:
         place = f"{where}:{line}"
@@ -118,8 +122,17 @@ def buffers_from_csv(text: str, where: str = "csv", *, name: str = "") -> Buffer
             fault = f"found {cells['id']!r} again, first on line {first}, expected it once"
             raise InstanceError(f"{place}, {names['id']}: {fault}")
         buffers.append(_buffer(cells, place, names))
+        pairs += [(other, cells["id"]) for other in sorted(_words(cells.get("inplace", ""), place))]
+    for k, (other, own) in enumerate(pairs):
+        if other == own or other not in lines:
+            fault = f"found {other!r}, expected the id of another buffer"
+        elif k and pairs[k - 1] == (other, own):
+            fault = f"found {other!r} again, expected it once"
+        else:
+            continue
+        raise InstanceError(f"{where}:{lines[own]}, inplace: {fault}")
     try:
-        found = Buffers(buffers=tuple(buffers), name=name)
+        found = Buffers(buffers=tuple(buffers), inplace=tuple(pairs), name=name)
         check_buffer_magnitude(found)
     except InstanceError as error:
         raise InstanceError(f"{where}: {error}") from None
@@ -129,7 +142,7 @@ def buffers_from_csv(text: str, where: str = "csv", *, name: str = "") -> Buffer
 def csv_text(buffers: Buffers, offsets: Mapping[str, int] | None = None) -> str:
     r"""Return the CSV of buffers; optional columns only if one of them has use for it.
 
-    Capacities and in-place pairs are left out: the format has no place for them.
+    Capacities are left out: the format has no place for them.
 
     Parameters
     ----------
@@ -154,13 +167,16 @@ def csv_text(buffers: Buffers, offsets: Mapping[str, int] | None = None) -> str:
     if offsets is not None and (missing := [b.id for b in buffers.buffers if b.id not in offsets]):
         raise InstanceError(f"offsets: found none of buffer {missing[0]!r}, expected one of each buffer")
     rows = [_cells(b, None if offsets is None else offsets[b.id]) for b in buffers.buffers]
+    reused: dict[str, list[str]] = {}
+    for first, second in sorted(buffers.inplace):
+        reused.setdefault(second, []).append(first)
+    for b, row in zip(buffers.buffers, rows, strict=True):
+        if b.id in reused:
+            row["inplace"] = _joined(reused[b.id], " ")
     used = [column for column in _COLUMNS if column in _REQUIRED or any(column in row for row in rows)]
     empty = {"alignment": "1", "hint": "-1", "offset": "-1"}
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(used)
-    writer.writerows([row.get(column, empty.get(column, "")) for column in used] for row in rows)
-    return out.getvalue()
+    table = [used, *([row.get(column, empty.get(column, "")) for column in used] for row in rows)]
+    return "".join(f"{_joined(row, ',')}\n" for row in table)
 
 
 def write_csv(
@@ -276,6 +292,22 @@ def _gap(word: str, where: str, inclusive: bool) -> Gap:
         )
     lower, upper, low, high = (int(group or 0) for group in match.groups())
     return Gap(lower, upper + inclusive, low, high)
+
+
+def _words(cell: str, where: str) -> list[str]:
+    """Return the ids of a cell that `_joined` made."""
+    try:
+        rows = list(csv.reader(io.StringIO(cell, newline=""), delimiter=" ", strict=True))
+    except csv.Error as error:
+        raise InstanceError(f"{where}, inplace: found {error}, expected ids separated by blanks") from None
+    return [word for row in rows for word in row]
+
+
+def _joined(cells: Sequence[str], delimiter: str) -> str:
+    """Return a row, without its end; quoted where a reader needs it."""
+    out = io.StringIO()
+    csv.writer(out, delimiter=delimiter, lineterminator="\r\n").writerow(cells)
+    return out.getvalue().removesuffix("\r\n")
 
 
 def _cells(b: Buffer, solution: int | None) -> dict[str, str]:

@@ -64,6 +64,37 @@ def test_plan_takes_its_allocation(folder: Path) -> None:
     assert verdict["peaks"]["memory"] <= found["objective"]
 
 
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "json"])
+def test_in_place_pairs_stay_with_the_solution(folder: Path, ending: str) -> None:
+    """A chain of ops that all work in place needs one tensor; without the pairs two are on one address."""
+    graph = {
+        "format": "lowtide/graph",
+        "version": 1,
+        "name": "in place",
+        "tensors": [{"name": f"y {i}", "nbytes": 8, "final": i == 3} for i in range(4)],
+        "ops": [
+            {
+                "name": f"relu {i}",
+                "reads": [i - 1] * (i > 0),
+                "writes": [i],
+                "inplace": [[i - 1, i]] * (i > 0),
+            }
+            for i in range(4)
+        ],
+    }
+    (folder / "graph.json").write_text(json.dumps(graph))
+    answer("solve", "peak", "graph.json", "--threads", "1", "--plan", "plan.json", cwd=folder)
+    solution = f"solution.{ending}"
+    found = answer("solve", "offsets", "plan.json", "--threads", "1", "--plan", solution, cwd=folder)
+    assert (found["status"], found["objective"]) == ("optimal", 8)
+    verdict = answer("verify", solution, cwd=folder)
+    assert verdict["valid"]
+    if ending != "json":
+        assert answer("verify", solution, "--buffers", "plan.json", cwd=folder)["height"] == 8
+        again = answer("solve", "offsets", solution, "--threads", "1", cwd=folder)
+        assert (again["status"], again["objective"]) == ("optimal", 8)
+
+
 def test_wrong_allocation_names_the_pair(folder: Path) -> None:
     text = SIX.replace("size\n", "size,offset\n").replace("4\n", "4,0\n").replace("9\n", "9,0\n")
     (folder / "wrong.csv").write_text(text)

@@ -132,6 +132,11 @@ BAD = {
     f"{HEADER},gaps\nx,0,3,4,2-2\n": "f.csv:2: buffer 'x', gaps: found 2, expected an integer >= 3",
     f"{HEADER},gaps\nx,0,3,4,0-3\n": "f.csv:2: buffer 'x', gaps: found [(0, 3, 0, 0)], expected intervals",
     "id,lower,end,size,gaps\nx,0,3,4,2-4\n": "not all of it (times as half-open intervals)",
+    f"{HEADER},inplace\nx,0,3,4,\ny,0,3,4,z\n": "f.csv:3, inplace: found 'z', expected the id of another",
+    f"{HEADER},inplace\nx,0,3,4,x\n": "f.csv:2, inplace: found 'x', expected the id of another buffer",
+    f"{HEADER},inplace\nx,0,3,4,\ny,0,3,4,x  x\n": "f.csv:3, inplace: found '', expected the id of another",
+    f"{HEADER},inplace\nx,0,3,4,\ny,0,3,4,x x\n": "f.csv:3, inplace: found 'x' again, expected it once",
+    f'{HEADER},inplace\nx,0,3,4,"""x"\n': "f.csv:2, inplace: found unexpected end of data, expected ids",
     f'{HEADER}\n"x,0,3,4\n': "f.csv:2: found unexpected end of data, expected CSV",
     f'{HEADER}\n"x"y,0,3,4\n': "f.csv:2: found ',' expected after '\"', expected CSV",
 }
@@ -174,11 +179,29 @@ def test_files_survive(ending: str, tmp_path: Path) -> None:
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.integers(0, 10**6), st.text(st.characters(codec="utf-8"), max_size=6))
 def test_any_buffers_survive(seed: int, name: str) -> None:
-    """All but capacities, pairs, and the place of an empty window."""
-    first, *rest = random_buffers(Random(seed)).buffers
+    """All but capacities, the order of the pairs, and the place of an empty window."""
+    rng = Random(seed)
+    first, *rest = random_buffers(rng).buffers
     expected = tuple(
         replace(b, gaps=tuple(g if g.high else Gap(g.lower, g.upper) for g in b.gaps))
         for b in (replace(first, id=f"{name} "), *rest)
     )
-    found = buffers_from_csv(csv_text(Buffers(buffers=expected)))
+    ids = [b.id for b in expected]
+    pairs = {(a, b) for a in ids for b in ids if a != b and rng.random() < 0.3}
+    found = buffers_from_csv(csv_text(Buffers(buffers=expected, inplace=tuple(pairs))))
     assert found.buffers == expected
+    assert len(found.inplace) == len(pairs)
+    assert set(found.inplace) == pairs
+
+
+@pytest.mark.parametrize("name", ["a b", "a\rb", "a\nb", 'a "b"', '"', " ", "", "a,b", "'", "é"])
+def test_in_place_pairs_survive_whatever_the_ids_are(name: str) -> None:
+    x, y, z = (Buffer(id=i, lower=0, upper=3, size=4) for i in (name, "y", "z z"))
+    pairs = ((name, "y"), ("y", name), ("z z", name))
+    assert set(buffers_from_csv(csv_text(Buffers(buffers=(x, y, z), inplace=pairs))).inplace) == set(pairs)
+
+
+def test_pairs_stand_with_the_buffer_that_reuses() -> None:
+    x, y, z = (Buffer(id=i, lower=0, upper=3, size=4) for i in ("x", "y", "z"))
+    text = csv_text(Buffers(buffers=(x, y, z), inplace=(("y", "z"), ("x", "z"))))
+    assert text == "id,lower,upper,size,inplace\nx,0,3,4,\ny,0,3,4,\nz,0,3,4,x y\n"
