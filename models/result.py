@@ -59,6 +59,9 @@ class Result:
         What proved the bound, such as "working set", "forced bytes", "cut", "descents", "exhaustive
         pass" (`peak`), "load", "branch and bound" (`offsets`), "CP-SAT", "HiGHS"; None if there is
         none, or if the method does not say.
+    facts
+        Numbers that the method says about its plan or itself, by name: ``emergencies`` and ``evictions`` of
+        policies for `placement`, ``simulations`` of its local search, ``form_bound`` in ns of AutoTM.
     evidence
         What a certificate of the bound can be made from, if the method kept it; it is no part of the record.
     seconds
@@ -89,6 +92,7 @@ class Result:
     allocation: Mapping[str, int] | None = field(default=None, repr=False)
     edges: tuple[tuple[int, int], ...] | None = field(default=None, repr=False)
     detail: str = ""
+    facts: Mapping[str, int] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
     trace: tuple[TracePoint, ...] = ()
     certificate: Mapping[str, Any] | None = None
@@ -127,6 +131,7 @@ class Result:
             "bound_kind": self.bound_kind,
             "verified": self.verification is not None and self.verification.valid,
             "detail": self.detail,
+            "facts": dict(self.facts),
             "seconds": {k: round(v, 6) for k, v in self.seconds.items()},
             "trace": [[round(p.seconds, 6), p.incumbent, p.bound, p.bound_kind] for p in self.trace],
             **({} if self.edges is None else {"edges": [list(edge) for edge in self.edges]}),

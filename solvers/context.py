@@ -32,11 +32,14 @@ class Outcome:
         It proved that there is no plan.
     detail
         The solver's own words, or a remark for people.
+    facts
+        Numbers that tables need, by name.
     """
 
     reason: str | None = None
     infeasible: bool = False
     detail: str = ""
+    facts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -63,7 +62,11 @@ def solve_form(problem: Placement, context: Context, form: Form) -> Outcome:
     for step in list(Form)[: list(Form).index(form)]:
         known, _ = _solve(problem, context, autotm_data(problem, step), known, 1 / 3)
         if context.closed or context.expired:
-            return Outcome(reason=None if context.closed else "time", detail=_BOUND.format(data.ideal))
+            return Outcome(
+                reason=None if context.closed else "time",
+                detail=_BOUND.format(data.ideal),
+                facts={"form_bound": data.ideal},
+            )
     _, outcome = _solve(problem, context, data, known, 1.0)
     return outcome
 
@@ -83,7 +86,7 @@ def _solve(
     context.build_seconds = (context.build_seconds or 0.0) + time.perf_counter() - began
     if built is None:
         detail = f"no time was left to build the model, {_BOUND.format(data.ideal)}"
-        return known, Outcome(reason="time", detail=detail)
+        return known, Outcome(reason="time", detail=detail, facts={"form_bound": data.ideal})
     model = built
     own = context
     if share < 1:
@@ -108,25 +111,14 @@ def _solve(
     known_bound = "there is no plan of this form" if outcome.infeasible else _BOUND.format(best[0])
     detail = f"{outcome.detail}, {known_bound}{_rounding(data)}"
     solution = min(found, key=lambda one: one[0])[1] if found else known
-    return solution, replace(outcome, infeasible=False, detail=detail)
+    facts = {} if outcome.infeasible else {"form_bound": best[0]}
+    return solution, replace(outcome, infeasible=False, detail=detail, facts=facts)
 
 
 LONGEST_STEP = 60.0
 """Seconds of a form that is only a step to another one."""
 
 _BOUND = "no plan of this form takes less than {} ns"
-
-
-def form_bound(detail: str) -> int | None:
-    """Return the bound on all plans of the form that the detail of a result states, in ns.
-
-    Examples
-    --------
-    >>> form_bound("HiGHS: Time limit reached, no plan of this form takes less than 1200 ns")
-    1200
-    """
-    match = re.search(_BOUND.format(r"(\d+)"), detail)
-    return None if match is None else int(match[1])
 
 
 def _rounding(data: AutotmData) -> str:

@@ -79,7 +79,9 @@ def solve_local_search(problem: Placement, context: Context) -> Outcome:
             best, run = found, result
     words = [f"emergency evictions: {run.emergencies}"] if run.emergencies else []
     detail = ", ".join([*words, f"{runs - left} simulations"])
-    return Outcome(reason="time" if context.expired and not context.closed else None, detail=detail)
+    facts = {"emergencies": run.emergencies, "evictions": run.evictions, "simulations": runs - left}
+    reason = "time" if context.expired and not context.closed else None
+    return Outcome(reason=reason, detail=detail, facts=facts)
 
 
 def _start(case: Case, context: Context) -> tuple[Decisions, Simulation | None]:

@@ -163,6 +163,7 @@ def _judge(problem: Problem, method: Method, context: Context, outcome: Outcome)
         allocation=None if judgement is None else judgement.allocation,
         edges=None if judgement is None else judgement.edges,
         detail=detail,
+        facts=dict(outcome.facts),
         seconds=_seconds(context, solved),
         trace=tuple(context.trace),
         versions=_versions(method),

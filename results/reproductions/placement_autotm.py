@@ -22,7 +22,6 @@ import lowtide as lt
 from lowtide.instances.load_placement import load_placement
 from lowtide.results.reproductions.readme import into_readme
 from lowtide.results.reproductions.table_files import HERE, write_rows, write_table
-from lowtide.solvers.placement_autotm import form_bound
 
 BATCH = {"vgg19": 2048, "inception_v2": 1024, "resnet50": 512, "densenet121": 512}
 """Batches of AutoTM's conventional workloads (VGG19, Inception-v4, ResNet200, DenseNet264)."""
@@ -67,7 +66,7 @@ def solved(network: str, ratio: int, method: str, time_limit: float) -> Row:
         "method": method,
         "ideal": graph.summary()["duration_ns"],
         "period": result.objective,
-        "form_bound": form_bound(result.detail),
+        "form_bound": result.facts.get("form_bound"),
         "copies": None if result.plan is None else len(result.plan.copies),
         "seconds": round(time.process_time() - began, 1),
         "status": result.detail.partition(",")[0] or str(result.status),

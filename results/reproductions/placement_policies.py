@@ -10,7 +10,6 @@ durations over the period. The columns of `auto` and of the bound are those of `
 from __future__ import annotations
 
 import argparse
-import re
 from pathlib import Path
 from typing import Any
 
@@ -41,17 +40,12 @@ def rows(records: list[dict[str, Any]]) -> list[Row]:
                 "ideal": ideal,
                 "period": period,
                 "ratio": None if period is None else ideal / period,
-                "emergencies": _counted("emergency evictions", record["detail"]),
-                "evictions": _counted("evictions at run time", record["detail"]),
+                "emergencies": record["facts"].get("emergencies", 0),
+                "evictions": record["facts"].get("evictions", 0),
                 "seconds": round(record["seconds"]["solve"], 1),
             }
         )
     return sorted(found, key=lambda row: (list(PUBLISHED).index(row["workload"]), row["method"]))
-
-
-def _counted(words: str, detail: str) -> int:
-    match = re.search(f"{words}: (\\d+)", detail)
-    return int(match[1]) if match else 0
 
 
 def cell(table: list[Row], workload: str, method: str) -> str:

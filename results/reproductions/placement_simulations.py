@@ -12,7 +12,6 @@ by the seconds of the processor; *alone* is one simulation again and again, of t
 from __future__ import annotations
 
 import argparse
-import re
 import time
 from typing import Any
 
@@ -56,9 +55,7 @@ def searched(name: str, problem: lt.Placement, time_limit: float) -> Row:
     began = time.process_time()
     result = lt.solve(problem, "local-search", time_limit=time_limit, threads=1, seed=1)
     seconds = time.process_time() - began
-    match = re.search(r"(\d+) simulations", result.detail)
     assert result.plan is not None, result.detail
-    assert match is not None, result.detail
     return {
         "instance": name,
         "ops": len(problem.graph.ops),
@@ -66,7 +63,7 @@ def searched(name: str, problem: lt.Placement, time_limit: float) -> Row:
         "ideal": sum(op.all_modes[0].duration_ns for op in problem.graph.ops),
         "policy": min(value for value in policies if value is not None),
         "best": result.objective,
-        "simulations": int(match[1]),
+        "simulations": result.facts["simulations"],
         "seconds": round(seconds, 1),
         "alone": round(alone(problem)),
     }

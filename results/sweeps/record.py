@@ -118,6 +118,7 @@ def unanswered(run: RunSpec, status: str, reason: str | None, detail: str) -> di
         "bound_kind": None,
         "verified": False,
         "detail": detail,
+        "facts": {},
         "seconds": {},
         "trace": [],
         "certificate": None,

@@ -69,7 +69,8 @@ def follow(
         if fitting:
             name, run = tried[min(fitting)[1]]
             context.offer(run.plan())
-            return Outcome(detail=_remark(name, run))
+            facts = {"emergencies": run.emergencies, "evictions": run.evictions}
+            return Outcome(detail=_remark(name, run), facts=facts)
     return Outcome(detail="; ".join(f"{name}: {run.fault}" if name else run.fault for name, run in tried))
 
 

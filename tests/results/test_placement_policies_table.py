@@ -25,11 +25,12 @@ def best() -> dict[str, Row]:
 @pytest.mark.skipif(data_folder() is None, reason="no data folder")
 def test_records_become_cells() -> None:
     ideal = 3715951289
-    base = {"spec": "data:g10/vit-1280.json.gz?periodic=1", "verified": True, "seconds": {"solve": 1.23}}
+    base: Row = {"spec": "data:g10/vit-1280.json.gz?periodic=1", "verified": True, "detail": ""}
+    base["seconds"] = {"solve": 1.23}
     records = [
-        {**base, "method": "vdnn", "objective": 2 * ideal, "detail": "conv, emergency evictions: 7"},
-        {**base, "method": "g10", "objective": ideal, "detail": "evictions at run time: 12"},
-        {**base, "method": "belady", "objective": None, "detail": "stuck", "verified": False},
+        {**base, "method": "vdnn", "objective": 2 * ideal, "facts": {"emergencies": 7}},
+        {**base, "method": "g10", "objective": ideal, "facts": {"evictions": 12}},
+        {**base, "method": "belady", "objective": None, "facts": {}, "verified": False},
     ]
     table = rows(records)
     assert [row["ideal"] for row in table] == [ideal] * 3

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 import lowtide as lt
 from lowtide.models.graph import Accounting
-from lowtide.solvers.placement_autotm import form_bound
 from tests.oracles.autotm_rules import fastest
 from tests.placement_cases import random_graph, tiny_graph, working_set
 from tests.strategies import random_graph as any_graph
@@ -79,7 +78,7 @@ def test_optimum_is_that_of_exhaustive_search(form: str, in_place: bool) -> None
         if result.objective is not None:
             assert result.verification is not None
             assert result.verification.valid
-            bound = form_bound(result.detail)
+            bound = result.facts.get("form_bound")
             assert bound is not None
             assert bound <= result.objective
             assert bound == result.objective or result.status is lt.Status.OPTIMAL
@@ -164,7 +163,7 @@ def test_device_form_moves_behind_and_before_ops_that_use_the_tensor() -> None:
     # 10 bytes out at 10 ns behind `make`, in at 5 ns before `use`
     result = lt.solve(spill(20, in_place=False), "autotm-sync", threads=1)
     assert result.objective == 500 + 100 + 50
-    assert form_bound(result.detail) == 650
+    assert result.facts.get("form_bound") == 650
     assert result.bound == 500
     assert result.status is lt.Status.FEASIBLE
 
@@ -202,7 +201,7 @@ def test_slots_round_up_to_whole_ns() -> None:
     problem = replace(problem, machine=replace(problem.machine, processors=(odd,)))
     result = lt.solve(problem, "autotm-sync", threads=1)
     assert result.objective == 500 + 100 + 34  # 10 bytes at 3.33 ns
-    assert form_bound(result.detail) == 634
+    assert result.facts.get("form_bound") == 634
 
 
 def test_what_the_model_does_not_cover_is_refused() -> None:
@@ -228,4 +227,4 @@ def test_no_time_ends_before_the_model_is_complete(form: str) -> None:
     result = lt.solve(problem, f"autotm-{form}", threads=1, time_limit=1e-6)
     assert result.status is lt.Status.UNKNOWN
     assert result.reason == "time"
-    assert form_bound(result.detail) == result.bound
+    assert result.facts.get("form_bound") == result.bound
