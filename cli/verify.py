@@ -133,7 +133,7 @@ def run(args: argparse.Namespace) -> int:
             "recomputed": verdict.recomputed,
         }
         if plan.allocation is not None and verdict.valid:
-            found["heights"] = verify_allocation.heights(graph, plan)
+            found["heights"] = dict(verdict.heights)
         if verdict.valid and len(verdict.peaks) == 1:
             found |= _score(graph, max(verdict.peaks.values()), args.bound, order)
     if args.json:

@@ -10,8 +10,6 @@ from .output import emit_json, emit_pairs, emit_table
 if TYPE_CHECKING:
     from ..instances import Allocation
     from ..models.buffers import Buffers
-    from ..models.graph import Graph
-    from ..models.plan import Plan
 
 
 def run(args: argparse.Namespace, allocation: Allocation, buffers: Buffers) -> int:
@@ -46,15 +44,6 @@ def run(args: argparse.Namespace, allocation: Allocation, buffers: Buffers) -> i
     else:
         _print(found)
     return 0 if verdict.valid else 1
-
-
-def heights(graph: Graph, plan: Plan) -> dict[str, int]:
-    """Return the height of each tier under the allocation of a plan."""
-    from ..models.buffers import buffers_from_plan
-    from ..models.verify_allocation import verify_allocation
-
-    assert plan.allocation is not None
-    return dict(verify_allocation(buffers_from_plan(graph, plan), plan.allocation).heights)
 
 
 def quick_bound(buffers: Buffers) -> int:

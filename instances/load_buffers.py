@@ -10,7 +10,8 @@ from math import lcm
 from pathlib import Path
 from typing import NamedTuple
 
-from ..models.buffers import Buffers, buffers_from_plan
+from ..models.buffers import Buffers
+from ..models.buffers_lowering import buffers_from_plan
 from ..models.errors import InstanceError, UsageError
 from ..models.graph import Graph
 from ..models.plan import Plan

@@ -12,13 +12,12 @@ from dataclasses import replace
 from itertools import pairwise
 from operator import attrgetter
 
-from ..models.buffers import Buffers, buffers_from_plan, buffers_of
+from ..models.buffers import Buffers
+from ..models.buffers_lowering import buffers_of
 from ..models.errors import InstanceError
 from ..models.graph import Graph
 from ..models.plan import Plan
-from ..models.residencies import Residency, inplace_pairs, residencies
-from ..models.verifier.actions import Actions, well_formed
-from ..models.verifier.case import Case
+from ..models.residencies import Residency, inplace_pairs, plan_length, residencies
 
 Spell = tuple[int, int, bool]
 """Begin and end of bytes in memory within an iteration, and whether they are there to its very end."""
@@ -56,11 +55,8 @@ def unroll(graph: Graph, plan: Plan, iterations: int) -> Buffers:
     """
     if type(iterations) is not int or iterations < 1:
         raise InstanceError(f"unroll, iterations: found {iterations!r}, expected an integer >= 1")
-    single = buffers_from_plan(graph, plan)  # also checks the plan
-    case = Case(graph, plan.machine, plan.period)
-    actions = well_formed(case, plan, {})
-    found = residencies(case, actions)
-    length = _length(plan, actions)
+    found = residencies(graph, plan)
+    length = plan_length(plan)
     carried: dict[tuple[int, int], list[Residency]] = {}
     result: list[Residency] = []
     for r in found:
@@ -75,18 +71,11 @@ def unroll(graph: Graph, plan: Plan, iterations: int) -> Buffers:
     runs = [
         replace(run, start=run.start + k * length, end=run.end + k * length)
         for k in range(iterations)
-        for run in actions.runs
+        for run in plan.runs
     ]
-    pairs = list(_pairs(case, actions, found, result, [k * length for k in range(iterations)]))
-    return replace(buffers_of(case, result, runs, pairs), name=f"{single.name} x{iterations}")
-
-
-def _length(plan: Plan, actions: Actions) -> int:
-    """Return the nanoseconds of one iteration."""
-    if plan.period is not None:
-        return plan.period
-    ends = [run.end for run in actions.runs] + [copy.end for copy in actions.copies]
-    return max([1, *ends, *(free.time for free in actions.frees)])
+    pairs = list(_pairs(graph, plan, found, result, [k * length for k in range(iterations)]))
+    buffers = buffers_of(graph, plan.machine, result, runs, pairs)
+    return replace(buffers, name=f"{graph.name} x{iterations}")
 
 
 def _later(r: Residency, delay: int) -> Residency:
@@ -131,16 +120,16 @@ def _repeated(spells: list[Spell], length: int, iterations: int) -> list[Spell]:
 
 
 def _pairs(
-    case: Case, actions: Actions, found: list[Residency], result: list[Residency], delays: list[int]
+    graph: Graph, plan: Plan, found: list[Residency], result: list[Residency], delays: list[int]
 ) -> Iterator[tuple[int, int]]:
     """Return the in-place pairs of each iteration as positions in `result`."""
-    wanted = inplace_pairs(case, actions, found)
+    wanted = inplace_pairs(graph, plan, found)
     if not wanted:
         return
     begins: dict[tuple[int, int, int], int] = {}
     ends: dict[tuple[int, int, int], int] = {}
     for n, r in enumerate(result):
-        if r.high - r.low == case.nbytes[r.tensor]:
+        if r.high - r.low == graph.tensors[r.tensor].nbytes:
             begins[r.tensor, r.tier, r.lower] = n
             ends[r.tensor, r.tier, r.upper] = n
     for delay in delays:

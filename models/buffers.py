@@ -1,22 +1,16 @@
-"""Buffers: what an allocation places in memory, and the buffers that a plan lowers to."""
+"""Buffers: what an allocation places in memory."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 from .errors import InstanceError
-from .graph import Graph
-from .plan import Plan
-from .residencies import Residency, inplace_pairs, residencies
-from .verifier.actions import RunItem, well_formed
-from .verifier.case import Case
 
 Rectangle = tuple[int, int, int, int]
 """Half-open times, then half-open bytes counted from the offset."""
@@ -203,90 +197,3 @@ class Buffers:
         content = {key: value for key, value in self.to_dict().items() if key != "name"}
         text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
-
-
-def buffers_from_plan(graph: Graph, plan: Plan) -> Buffers:
-    """Return the buffers of a plan: one per maximal residency, and one per run's workspace.
-
-    A residency is a maximal range of a tensor's bytes that are allocated together in a tier and released
-    together. What the plan never releases lives to its last event. In a periodic plan, a tensor that is
-    both initial and final lives on across the period's end: one buffer with a gap where it is away.
-    Nothing of 0 bytes is a buffer. Pools are the tiers.
-
-    Ids name the tensor and its index, the bytes if not all, the tier, and the first nanosecond:
-    ``3:conv1.weight[0:64]@gpu@1200``; workspaces ``7:conv1/workspace@gpu@1200``.
-
-    Raises
-    ------
-    InstanceError
-        If an action is malformed, or releases bytes that are not allocated.
-    """
-    if plan.period is not None:
-        _check_int(plan.period, 1, "plan, period")
-    case = Case(graph, plan.machine, plan.period)
-    actions = well_formed(case, plan, {})
-    for v in case.violations:
-        if v.kind in ("shape", "start"):
-            raise InstanceError(v.message)
-    found = residencies(case, actions)
-    return buffers_of(case, found, actions.runs, inplace_pairs(case, actions, found))
-
-
-def buffers_of(
-    case: Case, found: Sequence[Residency], runs: Iterable[RunItem], pairs: Iterable[tuple[int, int]]
-) -> Buffers:
-    """Return a buffer for each residency, then for each run's workspace by time.
-
-    Parameters
-    ----------
-    case
-        The graph and the machine.
-    found, runs
-        What lies in memory.
-    pairs
-        In-place pairs as positions in `found`.
-    """
-    names = Counter[str]()
-    ids = [_unique(names, _residency_id(case, r)) for r in found]
-    buffers = [
-        Buffer(
-            id=name,
-            lower=r.lower,
-            upper=r.upper,
-            size=r.high - r.low,
-            gaps=tuple(Gap(*gap) for gap in r.gaps),
-            pool=case.tiers[r.tier],
-        )
-        for name, r in zip(ids, found, strict=True)
-    ]
-    for run in sorted(runs, key=attrgetter("start", "op", "position")):
-        if run.workspace:
-            tier = case.tiers[case.processors[run.processor].home]
-            name = f"{run.op}:{case.graph.ops[run.op].name}/workspace@{tier}@{run.start}"
-            buffers.append(
-                Buffer(
-                    id=_unique(names, name),
-                    lower=run.start,
-                    upper=run.end,
-                    size=run.workspace,
-                    pool=tier,
-                )
-            )
-    return Buffers(
-        buffers=tuple(buffers),
-        pools={tier.name: tier.capacity for tier in case.machine.tiers},
-        inplace=tuple((ids[a], ids[b]) for a, b in pairs),
-        name=case.graph.name,
-    )
-
-
-def _residency_id(case: Case, r: Residency) -> str:
-    whole = r.low == 0 and r.high == case.nbytes[r.tensor]
-    part = "" if whole else f"[{r.low}:{r.high}]"
-    name = case.graph.tensors[r.tensor].name
-    return f"{r.tensor}:{name}{part}@{case.tiers[r.tier]}@{r.lower}"
-
-
-def _unique(names: Counter[str], name: str) -> str:
-    names[name] += 1
-    return name if names[name] == 1 else _unique(names, f"{name}#{names[name]}")

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
-from .buffers import Buffers, buffers_from_plan
+from .buffers import Buffers
+from .buffers_lowering import buffers_from_plan
 from .errors import InstanceError, UsageError
 from .graph import Graph
 from .memory import sequential_memory

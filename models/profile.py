@@ -15,9 +15,7 @@ from numpy.typing import NDArray
 from .errors import InstanceError
 from .graph import KINDS
 from .lowering import lower_order
-from .residencies import residencies
-from .verifier.actions import well_formed
-from .verifier.case import Case
+from .residencies import home_tiers, mode_of, residencies
 
 if TYPE_CHECKING:
     from .graph import Graph
@@ -147,16 +145,15 @@ def reference_profile(graph: Graph, plan: Plan) -> MemoryProfile | None:
 
 def _changes(graph: Graph, plan: Plan) -> dict[str, list[Change]]:
     """Return by tier everything that is allocated (+) and released (-) in it."""
-    case = Case(graph, plan.machine, plan.period)
-    actions = well_formed(case, plan, {})
     found: list[list[Change]] = [[] for _ in plan.machine.tiers]
-    for r in residencies(case, actions):
+    for r in residencies(graph, plan):
         edges = [r.lower, *(time for gap in r.gaps for time in gap), r.upper]
         kind = graph.tensors[r.tensor].kind
         for a, b in zip(edges[::2], edges[1::2], strict=True):
             found[r.tier] += [(a, kind, r.high - r.low), (b, kind, r.low - r.high)]
-    for run in actions.runs:
-        if run.workspace:
-            held = found[case.processors[run.processor].home]
-            held += [(run.start, "workspace", run.workspace), (run.end, "workspace", -run.workspace)]
-    return dict(zip(case.tiers, found, strict=True))
+    homes = home_tiers(plan)
+    for run in plan.runs:
+        if workspace := mode_of(graph, run).workspace:
+            held = found[homes[run.processor]]
+            held += [(run.start, "workspace", workspace), (run.end, "workspace", -workspace)]
+    return {tier.name: some for tier, some in zip(plan.machine.tiers, found, strict=True)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from .errors import VerificationError
@@ -150,6 +150,8 @@ class Verification:
         Bytes copied by ``(source tier, destination tier)``; pairs without traffic are absent.
     recomputed
         Runs beyond the first of each op.
+    heights
+        By tier, the bytes that the plan's allocation needs; empty if the plan has none that is judged.
     """
 
     violations: tuple[Violation, ...]
@@ -159,6 +161,7 @@ class Verification:
     stall: int
     traffic: Mapping[tuple[str, str], int]
     recomputed: int
+    heights: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def valid(self) -> bool:

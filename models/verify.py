@@ -41,12 +41,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from .buffers import buffers_from_plan
 from .graph import Accounting, Graph
 from .machine import Machine
 from .plan import Plan
 from .verdict import Verification, Violation, sorted_violations
 from .verifier.actions import LATEST, Actions, CopyItem, RunItem, shown, well_formed
+from .verifier.buffers_of_plan import buffers_of_plan
 from .verifier.case import Case
 from .verifier.channels import judge_rates
 from .verifier.order import judge_order
@@ -125,8 +125,8 @@ def verify(
     judge_order(case, actions.runs, rerun)
     judge_rates(case, actions.copies)
     simulation = _simulate(case, actions)
-    _judge_allocation(case, plan)
-    return _verdict(case, simulation.result(), actions)
+    heights = _judge_allocation(case, plan, actions)
+    return replace(_verdict(case, simulation.result(), actions), heights=heights)
 
 
 def _judge_graph(case: Case, plan: Plan) -> None:
@@ -169,18 +169,19 @@ def _simulate(case: Case, actions: Actions) -> Simulation:
     return simulation
 
 
-def _judge_allocation(case: Case, plan: Plan) -> None:
-    """Judge the plan's allocation, unless its buffers are ill-defined."""
+def _judge_allocation(case: Case, plan: Plan, actions: Actions) -> dict[str, int]:
+    """Judge the plan's allocation, unless its buffers are ill-defined; return the height of each tier."""
     if plan.allocation is None:
-        return
+        return {}
     if not isinstance(plan.allocation, Mapping):
         case.report("shape", "plan, allocation: expected null or a mapping of buffer ids to offsets")
-        return
+        return {}
     if any(v.kind in ("shape", "start", "free") for v in case.violations):
-        return
-    buffers = buffers_from_plan(case.graph, plan)
-    for v in verify_allocation(buffers, plan.allocation).violations:
+        return {}
+    verdict = verify_allocation(buffers_of_plan(case, actions), plan.allocation)
+    for v in verdict.violations:
         case.violations.append(replace(v, kind=f"allocation-{v.kind}"))
+    return dict(verdict.heights)
 
 
 def _makespan(case: Case, actions: Actions) -> int:

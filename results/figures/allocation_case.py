@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ...instances import Allocation
-from ...models.buffers import Buffer, Buffers, buffers_from_plan
+from ...models.buffers import Buffer, Buffers
+from ...models.buffers_lowering import buffers_from_plan
 from ...models.errors import UsageError
 from ...models.graph import Graph
 from ...models.plan import Plan

@@ -8,8 +8,6 @@ from ...models.errors import UsageError
 from ...models.plan import Plan
 from ...models.residencies import residencies
 from ...models.result import Result
-from ...models.verifier.actions import well_formed
-from ...models.verifier.case import Case
 from ...models.verify import verify
 from . import plan_drawing as drawing
 from .figure import INCHES, pyplot_figure
@@ -128,9 +126,8 @@ def cell_lanes(graph: Graph, plan: Plan) -> list[Lane]:
     UsageError
         If there are more than a picture can show.
     """
-    case = Case(graph, plan.machine, plan.period)
     bars: list[list[Bar]] = [[] for _ in plan.machine.tiers]
-    for r in residencies(case, well_formed(case, plan, {})):
+    for r in residencies(graph, plan):
         tensor = graph.tensors[r.tensor]
         edges = [r.lower, *(time for gap in r.gaps for time in gap), r.upper]
         for start, end in zip(edges[::2], edges[1::2], strict=True):

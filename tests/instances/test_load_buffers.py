@@ -22,7 +22,8 @@ from lowtide.instances import (
     write_csv,
     write_plan,
 )
-from lowtide.models.buffers import Buffer, Buffers, buffers_from_plan
+from lowtide.models.buffers import Buffer, Buffers
+from lowtide.models.buffers_lowering import buffers_from_plan
 from lowtide.models.errors import InstanceError
 from lowtide.models.plan import Free, Plan
 from tests.drawings import GRAPH, PLAN

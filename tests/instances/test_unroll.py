@@ -10,7 +10,8 @@ from random import Random
 import pytest
 
 from lowtide.instances.unroll import unroll
-from lowtide.models.buffers import Buffer, Buffers, buffers_from_plan
+from lowtide.models.buffers import Buffer, Buffers
+from lowtide.models.buffers_lowering import buffers_from_plan
 from lowtide.models.errors import InstanceError
 from lowtide.models.graph import Graph, Op, Tensor
 from lowtide.models.plan import Copy, Free, Plan, Resident

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from lowtide.models.buffers import Buffer, Buffers, Gap, buffers_from_plan
+from lowtide.models.buffers import Buffer, Buffers, Gap
+from lowtide.models.buffers_lowering import buffers_from_plan
 from lowtide.models.errors import InstanceError
 from lowtide.models.graph import Accounting, Graph, Op, Tensor
 from lowtide.models.plan import Copy, Free, Plan, Resident, Run

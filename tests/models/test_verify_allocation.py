@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import lowtide.models.verify_allocation as judge
-from lowtide.models.buffers import Buffer, Buffers, Gap, buffers_from_plan
+from lowtide.models.buffers import Buffer, Buffers, Gap
+from lowtide.models.buffers_lowering import buffers_from_plan
 from lowtide.models.errors import VerificationError
 from lowtide.models.plan import Copy, Free
 from lowtide.models.verdict import ALLOCATION_KINDS, Violation

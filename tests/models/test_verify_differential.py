@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lowtide.models.buffers import buffers_from_plan
+from lowtide.models.buffers_lowering import buffers_from_plan
 from lowtide.models.graph import Graph
 from lowtide.models.lowering import lower_order
 from lowtide.models.verdict import PLAN_KINDS

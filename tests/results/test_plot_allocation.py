@@ -12,7 +12,7 @@ import pytest
 
 from lowtide import Buffer, Buffers, Gap, Graph, Op, Plan, Result, Status, Tensor
 from lowtide.instances import Allocation
-from lowtide.models.buffers import buffers_from_plan
+from lowtide.models.buffers_lowering import buffers_from_plan
 from lowtide.models.errors import UsageError, VerificationError
 from lowtide.results.figures.allocation_case import _kind
 from lowtide.results.figures.allocation_drawing import SCHEME, VECTOR, classes, painted, scheme, shaded
