@@ -11,18 +11,21 @@ if TYPE_CHECKING:
 
 
 def holds_buffers(spec: str) -> bool:
-    """Return whether a specification names a file of buffers.
+    """Return whether a specification names buffers: a file, or a set of the catalogue.
 
     Raises
     ------
     InstanceError
-        If a JSON file cannot be read.
+        If a JSON file cannot be read, or the catalogue has no such name.
     """
     from ..instances import parse_spec
     from ..instances.answers import is_csv
+    from ..instances.catalogue import is_buffers
     from ..instances.strict_json import parse_json, read_bytes
 
     parsed = parse_spec(spec)
+    if parsed.scheme == "catalogue":
+        return is_buffers(parsed.name)
     if parsed.scheme not in ("path", "native"):
         return False
     if is_csv(parsed.name):

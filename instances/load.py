@@ -46,7 +46,7 @@ def load(spec: str | os.PathLike[str], **options: object) -> Graph:
     ``name.tree``, ``.tree.nf``   in-tree, lines ``id parent exec time out``; also ``tree:PATH``
     ``gen:FAMILY?n=32&seed=1``    generated; each family has its own options
     ``torch:NAME?train=1``        a network of ours traced with torch; each has its own options
-    ``catalogue:NAME``            bundled
+    ``catalogue:NAME``            bundled, such as ``catalogue:g10/vit-1280``
     ``…?blocks=50``               any of these, its ops in blocks of like durations (`in_blocks`)
     ``…?copies=gpu0+gpu1``        any of these, once for each of these processor kinds (`data_parallel`)
     ``…?node=optane``             any of these, on a socket with DRAM and persistent memory (`optane`)

@@ -17,6 +17,7 @@ from ..models.graph import Graph
 from ..models.plan import Plan
 from ..models.units import parse_bytes
 from ..models.verify import verify
+from .catalogue import is_buffers, load_buffers_entry
 from .load import ENDINGS as GRAPH_ENDINGS
 from .load import load
 from .load_plan import graph_of_plan
@@ -52,6 +53,7 @@ def load_buffers(spec: str | os.PathLike[str], **options: object) -> Buffers:
     ============================  ==================================================================
     ``buffers.csv(.gz)``          MiniMalloc's format (`lowtide.instances.minimalloc_csv`)
     ``buffers.json(.gz)``         native file (`lowtide.instances.native_buffers`)
+    ``catalogue:minimalloc/D``    a bundled set (``lowtide list instances``)
     ``plan.json(.gz)``            residencies and workspaces of a plan, on the graph that it names
     what `load` takes             residencies and workspaces of the graph's reference order
     ============================  ==================================================================
@@ -125,6 +127,9 @@ def _load(spec: Spec, rest: Mapping[str, object]) -> LoadedBuffers:
     if spec.scheme == "path" and lower.endswith((".csv", ".csv.gz")):
         _refuse(rest, spec)
         return LoadedBuffers(read_csv(path))
+    if spec.scheme == "catalogue" and is_buffers(spec.name):
+        _refuse(rest, spec)
+        return LoadedBuffers(load_buffers_entry(spec.name))
     if spec.scheme == "native" or (spec.scheme == "path" and lower.endswith((".json", ".json.gz"))):
         _refuse(rest, spec)
         return _load_json(spec)

@@ -81,4 +81,7 @@ def test_wheel_runs_outside_the_checkout(tmp_path: Path) -> None:
     solved = run("-m", "lowtide", "solve", "peak", spec, "--method", "greedy", "--plan", "p.json")
     assert "feasible" in solved
     assert "valid" in run("-m", "lowtide", "verify", "p.json")
+    assert "1 MiB" in run("-m", "lowtide", "solve", "offsets", "catalogue:minimalloc/A", "--method", "greedy")
+    assert "1489" in run("-m", "lowtide", "show", "catalogue:g10/vit-1280").replace(",", "")
+    assert list(site.glob("lowtide-*.dist-info/**/NOTICE"))
     assert (site / "bin" / "lowtide").exists()

@@ -1,20 +1,26 @@
-"""The bundled instances: made by this project, named, hashed, with the best known bounds.
+"""The bundled instances: named, hashed, with the best known bounds; NOTICE says where they come from.
 
 ``catalogue.json`` lists them. An entry has either a ``spec`` (a generator) or a ``file`` in this
-folder (native format). ``peak`` holds what is known for the question `peak`, in bytes; null where
-nothing was proved yet.
+folder: a graph in the native format, or buffers as CSV. ``peak`` holds what is known of a graph for the
+question `peak`, in bytes; null where nothing was proved yet.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from pathlib import Path
+from typing import TypeVar
 
+from ...models.buffers import Buffers
 from ...models.errors import InstanceError
 from ...models.graph import Graph
 from ..strict_json import nearest
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,9 +42,9 @@ class Entry:
     name, description
         As ``lowtide list instances`` shows them.
     sha256
-        Of the graph; the loader checks it.
+        Of the graph or of the buffers; the loader checks it.
     spec, file
-        One of them: the generator's specification, or the native file in this folder.
+        One of them: the generator's specification, or the file in this folder.
     peak
         What is known for the question `peak`.
     """
@@ -50,13 +56,18 @@ class Entry:
     file: str | None = None
     peak: Bounds = Bounds()
 
+    @property
+    def is_buffers(self) -> bool:
+        """Whether it is a set of buffers; a graph otherwise."""
+        return self.file is not None and self.file.endswith(".csv")
+
 
 @cache
 def entries() -> dict[str, Entry]:
     """Return the bundled instances by name."""
     text = resources.files(__package__).joinpath("catalogue.json").read_text("utf-8")
     rows = json.loads(text)["instances"]
-    return {row["name"]: Entry(**{**row, "peak": Bounds(**row["peak"])}) for row in rows}
+    return {row["name"]: Entry(**{**row, "peak": Bounds(**row.get("peak", {}))}) for row in rows}
 
 
 def load_entry(name: str) -> Graph:
@@ -65,26 +76,65 @@ def load_entry(name: str) -> Graph:
     Raises
     ------
     InstanceError
+        If there is none of that name, it is a set of buffers, or its hash is not the one that the
+        catalogue states.
+    """
+    from ..load import load
+    from ..native import read_graph
+
+    entry = _entry(name)
+    if entry.is_buffers:
+        raise InstanceError(f"instance 'catalogue:{name}': found a set of buffers, expected a graph")
+    graph = load(entry.spec) if entry.spec is not None else _read(entry, read_graph)
+    _check(entry, graph.sha256)
+    return graph
+
+
+def is_buffers(name: str) -> bool:
+    """Return whether the bundled instance is a set of buffers.
+
+    Raises
+    ------
+    InstanceError
+        If there is none of that name.
+    """
+    return _entry(name).is_buffers
+
+
+def load_buffers_entry(name: str) -> Buffers:
+    """Return a bundled set of buffers.
+
+    Raises
+    ------
+    InstanceError
         If there is none of that name, or its hash is not the one that the catalogue states.
     """
+    from ..minimalloc_csv import read_csv
+
+    entry = _entry(name)
+    if not entry.is_buffers:
+        raise InstanceError(f"instance 'catalogue:{name}': found a graph, expected a set of buffers")
+    buffers = _read(entry, read_csv)
+    _check(entry, buffers.sha256)
+    return buffers
+
+
+def _entry(name: str) -> Entry:
     entry = entries().get(name)
     if entry is None:
         raise InstanceError(
             f"instance 'catalogue:{name}': found unknown name {name!r}, {nearest(name, entries())}"
         )
-    graph = _load(entry)
-    if graph.sha256 != entry.sha256:
-        raise InstanceError(
-            f"instance 'catalogue:{name}': found sha256 {graph.sha256}, expected {entry.sha256}"
-        )
-    return graph
+    return entry
 
 
-def _load(entry: Entry) -> Graph:
-    from ..load import load
-    from ..native import read_graph
-
-    if entry.spec is not None:
-        return load(entry.spec)
+def _read(entry: Entry, read: Callable[[Path], T]) -> T:
     with resources.as_file(resources.files(__package__).joinpath(str(entry.file))) as path:
-        return read_graph(path)
+        return read(path)
+
+
+def _check(entry: Entry, sha256: str) -> None:
+    if sha256 != entry.sha256:
+        raise InstanceError(
+            f"instance 'catalogue:{entry.name}': found sha256 {sha256}, expected {entry.sha256}"
+        )

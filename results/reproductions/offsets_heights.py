@@ -16,25 +16,22 @@ from pathlib import Path
 from typing import Any
 
 from lowtide.instances import load_buffers
+from lowtide.instances.catalogue import entries
 from lowtide.models.units import format_gap
 from lowtide.results.reproductions.readme import into_readme
 from lowtide.results.reproductions.table_files import HERE, ROOT, lowtide, records_of, write_table
-from lowtide.results.sweeps.job import data_folder, loadable
 
 PLAN = ROOT / "results/plans/offsets.toml"
 COLUMNS = ("buffers of", "count", "max load", "height", "bound", "gap", "status", "first", "seconds", "rss")
 
 
 def optimal_plans(folder: Path) -> list[Path]:
-    """Solve `peak` for the networks at hand; return the plans."""
-    data = data_folder()
-    if data is None:
-        raise SystemExit("found no data folder, expected LOWTIDE_DATA to name it")
+    """Solve `peak` for the real networks of the catalogue; return the plans."""
     found = []
-    for path in sorted((*data.glob("aten/*.json.gz"), *data.glob("g10/*.json.gz"))):
-        plan = folder / f"{path.parent.name}-{path.name}"
+    for name in sorted(name for name in entries() if name.startswith(("aten/", "g10/"))):
+        plan = folder / f"{name.replace('/', '-', 1)}.json.gz"
         if not plan.exists():
-            lowtide("solve", "peak", path.resolve(), "--threads", "1", "--quiet", "--plan", plan)
+            lowtide("solve", "peak", f"catalogue:{name}", "--threads", "1", "--quiet", "--plan", plan)
         found.append(plan)
     return found
 
@@ -59,7 +56,7 @@ def rows(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if not record["verified"]:
             raise SystemExit(f"{record['instance']}: {record['status']}, {record['detail']}")
         title, group = _title(record["spec"])
-        buffers = load_buffers(loadable(record["spec"]))
+        buffers = load_buffers(record["spec"])
         first = next(point[0] for point in record["trace"] if point[1] is not None)
         found.append(
             {
@@ -95,9 +92,9 @@ def max_load(buffers: Any) -> int:
 
 def _title(spec: str) -> tuple[str, int]:
     """Return what the table calls an instance, and the number of its group."""
-    if match := re.fullmatch(r"data:minimalloc/(\w)\..*", spec):
+    if match := re.fullmatch(r"catalogue:minimalloc/(\w)", spec):
         return f"MiniMalloc's {match[1]}", 0
-    if match := re.fullmatch(r"data:(\w+)/(.*)\.json\.gz(\?iterations=(\d+))?", spec):
+    if match := re.fullmatch(r"catalogue:(\w+)/([^?]*)(\?iterations=(\d+))?", spec):
         times = f", {match[4]} iterations" if match[4] else ""
         return f"{match[1]}/{match[2]}{times}", 3 if times else 1
     name = Path(spec).name.removesuffix(".json.gz").replace("-", "/", 1)

@@ -1,12 +1,13 @@
 """Time to a feasible allocation: lowtide, MiniMalloc, CP-SAT and omnimalloc in one loop, one thread each.
 
-    python results/reproductions/offsets_speed.py --minimalloc BINARY [--omnimalloc PYTHON] [--repeats 3]
+    python results/reproductions/offsets_speed.py [--minimalloc BINARY] [--omnimalloc PYTHON] [--repeats 3]
 
-BINARY is MiniMalloc (github.com/google/minimalloc, Apache-2.0), built with ``-O3 -DNDEBUG``; PYTHON an
-interpreter that has omnimalloc. On each of MiniMalloc's eleven challenging sets, in each repetition one
-after the other: MiniMalloc's process; lowtide in this process (kernels loaded: neither the interpreter's
-start nor compilation counts, as reading the file does not count for MiniMalloc's own clock); lowtide's
-whole process. CP-SAT (this suite's formulation) and omnimalloc run once per set, each for at most the limit.
+BINARY is MiniMalloc (github.com/google/minimalloc, Apache-2.0), built with ``-O3 -DNDEBUG``: without it
+there is nothing to compare with, and the table stays. PYTHON is an interpreter that has omnimalloc. On
+each of MiniMalloc's eleven challenging sets, in each repetition one after the other: MiniMalloc's process;
+lowtide in this process (kernels loaded: neither the interpreter's start nor compilation counts, as reading
+the file does not count for MiniMalloc's own clock); lowtide's whole process. CP-SAT (this suite's
+formulation) and omnimalloc run once per set, each for at most the limit.
 Writes ``offsets_speed.csv`` and ``offsets_speed.md`` beside this script, and the README's copy.
 """
 
@@ -28,8 +29,7 @@ import lowtide as lt
 from lowtide.instances import load_buffers, read_answer
 from lowtide.models.verify_allocation import verify_allocation
 from lowtide.results.reproductions.readme import into_readme
-from lowtide.results.reproductions.table_files import write_table
-from lowtide.results.sweeps.job import data_folder
+from lowtide.results.reproductions.table_files import ROOT, write_table
 
 CAPACITY = 1048576
 OMNIMALLOC = """
@@ -175,16 +175,16 @@ def markdown(rows: list[dict[str, Any]], args: argparse.Namespace) -> str:
 def main() -> None:
     """Measure, then write the files."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--minimalloc", required=True, metavar="BINARY")
+    parser.add_argument("--minimalloc", metavar="BINARY", help="the table stays without it")
     parser.add_argument("--omnimalloc", metavar="PYTHON")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--limit", type=float, default=60.0, help="seconds of lowtide and MiniMalloc")
     parser.add_argument("--cpsat-limit", type=float, default=25.0, help="seconds of CP-SAT and omnimalloc")
     args = parser.parse_args()
-    folder = data_folder()
-    if folder is None:
-        raise SystemExit("found no data folder, expected LOWTIDE_DATA to name it")
-    paths = sorted(folder.glob(f"minimalloc/?.{CAPACITY}.csv"))
+    if not args.minimalloc:
+        print("offsets_speed: no --minimalloc BINARY to compare with, the table stays", file=sys.stderr)
+        return
+    paths = sorted(ROOT.glob(f"instances/catalogue/minimalloc/?.{CAPACITY}.csv"))
     rows = measure(args, paths)
     text = markdown(rows, args)
     write_table("offsets_speed", list(rows[0]), rows, text)

@@ -4,8 +4,8 @@
 
 Writes ``parallel_runtime.csv`` (a row per graph and number of processors) and ``parallel_runtime.md``
 beside this script; rows that the file has are kept, and with ``--table`` only the table is made again. The
-graphs are those of the data folder (``LOWTIDE_DATA``), the bounds half of the way from the peak of a good
-order to the most that a run without edges needed. The edges are the best of the four rules'; each row runs
+graphs are those of the catalogue, the bounds half of the way from the peak of a good order to the most
+that a run without edges needed. The edges are the best of the four rules'; each row runs
 the graph as often without and with them, with durations drawn for each run.
 """
 
@@ -18,13 +18,12 @@ from pathlib import Path
 
 from lowtide import MemoryEdges, ParallelMemory, Peak, load, solve
 from lowtide.results.reproductions.table_files import Row, read_table, write_rows
-from lowtide.results.sweeps.job import loadable
 from lowtide.solvers.dynamic_runtime import simulate
 
 GRAPHS = (
-    "data:aten/googlenet_tr.json.gz",
-    "data:aten/resnet50_tr.json.gz",
-    "data:aten/swin_t_in.json.gz",
+    "catalogue:aten/googlenet_tr",
+    "catalogue:aten/resnet50_tr",
+    "catalogue:aten/swin_t_in",
 )
 PROCESSORS = (None, 4)
 SECONDS = 300.0
@@ -35,12 +34,12 @@ NAME = "parallel_runtime"
 def rows(runs: int, known: list[Row]) -> Iterator[Row]:
     """Yield a row for each graph and number of processors; bytes and ns. Known ones are kept."""
     for spec in GRAPHS:
-        name = spec.removeprefix("data:").removesuffix(".json.gz")
+        name = spec.removeprefix("catalogue:")
         kept = [row for row in known if row["graph"] == name and row["runs"] == runs]
         if len(kept) == len(PROCESSORS):
             yield from kept
             continue
-        graph = load(loadable(spec))
+        graph = load(spec)
         least = solve(Peak(graph), time_limit=SECONDS / 4, threads=2)
         assert least.objective is not None
         for processors in PROCESSORS:

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from lowtide.results.reproductions.table_files import HERE, Row, write_table
-from lowtide.results.sweeps.job import loadable
 from lowtide.results.sweeps.sweep_instances import expand
 
 PLANS = [HERE.parent / "plans" / name for name in ("peak_optimal.toml", "peak_scale.toml")]
@@ -64,7 +63,7 @@ def row(spec: str, folder: Path, time_limit: str, limit: str) -> Row:
     """Solve an instance, write its certificate and have it confirmed."""
     file = str(folder / f"{re.sub(r'[^A-Za-z0-9]+', '_', spec)}.json.gz")
     limits = ("--time-limit", time_limit, "--threads", "1", "--certificate-limit", limit)
-    record = answer("solve", "peak", loadable(spec), *limits, "--certificate", file)
+    record = answer("solve", "peak", spec, *limits, "--certificate", file)
     told, seconds = record["certificate"], record["seconds"]
     verdict: Row = {"valid": False, "checked": None}
     if told["path"] is not None:
@@ -87,7 +86,7 @@ def row(spec: str, folder: Path, time_limit: str, limit: str) -> Row:
 def _graph(spec: str) -> Any:
     from lowtide.instances import load
 
-    return load(loadable(spec))
+    return load(spec)
 
 
 def markdown(table: list[Row], time_limit: str) -> str:

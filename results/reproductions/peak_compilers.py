@@ -39,13 +39,15 @@ METHODS = (
 GROUPS = ("inference", "training", "irregular")
 """Irregular: from architecture search, randomly wired, and the parallel paths."""
 
+REAL = ("onnx:", "catalogue:aten/", "catalogue:g10/")
+"""Where instances come from that are neither generated nor of the irregular kind."""
+
 Row = dict[str, Any]
 
 
 def rows(records: list[dict[str, Any]]) -> list[Row]:
     """Return one row per instance: group, graph, ops, least peak, whether it is proven, peak by method."""
     from lowtide.instances import load
-    from lowtide.results.sweeps.job import loadable
 
     by_instance: dict[str, dict[str, dict[str, Any]]] = {}
     for record in records:
@@ -54,7 +56,7 @@ def rows(records: list[dict[str, Any]]) -> list[Row]:
     found = []
     for spec, of in by_instance.items():
         name, place = _name(spec)
-        graph = load(loadable(spec))
+        graph = load(spec)
         least = min(record["objective"] for record in of.values())
         found.append(
             {
@@ -72,7 +74,7 @@ def rows(records: list[dict[str, Any]]) -> list[Row]:
 
 def _name(spec: str) -> tuple[str, tuple[int, int]]:
     """Return what the tables call an instance, and where it stands among others."""
-    if spec.startswith("catalogue:"):
+    if spec.startswith("catalogue:") and not spec.startswith(REAL):
         return spec.removeprefix("catalogue:"), (3, 0)
     if spec.endswith("parallel_paths.json"):
         return "parallel paths (NVIDIA/Fuser 3290)", (4, 0)
@@ -80,7 +82,7 @@ def _name(spec: str) -> tuple[str, tuple[int, int]]:
 
 
 def _group(spec: str, name: str) -> int:
-    if not spec.startswith(("onnx:", "data:")):
+    if not spec.startswith(REAL):
         return 2
     return 0 if "inference" in name or name.endswith("_in") else 1
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import re
-from pathlib import Path
 from typing import Any
 
 from lowtide.results.reproductions.readme import into_readme
@@ -24,7 +23,6 @@ COLUMNS = ("graph", "ops", "reference", "greedy", "peak", "bound", "gap", "statu
 def rows(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the table's rows: one per instance, inference before training, small batches first."""
     from lowtide.instances import load
-    from lowtide.results.sweeps.job import loadable
 
     by_instance: dict[str, dict[str, dict[str, Any]]] = {}
     for record in records:
@@ -38,7 +36,7 @@ def rows(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
             {
                 "group": group,
                 "graph": name,
-                "ops": len(load(loadable(spec)).ops),
+                "ops": len(load(spec).ops),
                 "reference": of["reference"]["objective"],
                 "greedy": of["greedy"]["objective"],
                 "peak": best["objective"],
@@ -56,8 +54,8 @@ def title(spec: str) -> tuple[str, tuple[int, int]]:
     if match := re.fullmatch(r"onnx:(\w+)\?batch=(\d+)(&train=1)?", spec):
         kind = "training" if match[3] else "inference"
         return f"{match[1]}, {kind}, batch {match[2]}", (kind == "training", int(match[2]))
-    path = Path(spec.removeprefix("data:"))
-    return f"{path.parent.name}/{path.name.removesuffix('.json.gz')}", (2, path.parent.name == "g10")
+    name = spec.removeprefix("catalogue:")
+    return name, (2, name.startswith("g10/"))
 
 
 def markdown(table: list[dict[str, Any]], which: str) -> str:

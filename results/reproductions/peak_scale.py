@@ -61,7 +61,6 @@ AIMS: tuple[tuple[str, str, int | None, Callable[[Row], bool]], ...] = (
 def rows(records: list[dict[str, Any]]) -> list[Row]:
     """Return the table's rows, one per instance, in the order of size within each kind."""
     from lowtide.instances import load
-    from lowtide.results.sweeps.job import loadable
 
     by_instance: dict[str, dict[str, dict[str, Any]]] = {}
     for record in records:
@@ -73,7 +72,7 @@ def rows(records: list[dict[str, Any]]) -> list[Row]:
         found.append(
             {
                 "instance": spec,
-                "ops": len(load(loadable(spec)).ops),
+                "ops": len(load(spec).ops),
                 "reference": of["reference"]["objective"],
                 "greedy": of["greedy"]["objective"],
                 "peak": best["objective"],

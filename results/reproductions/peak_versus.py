@@ -69,12 +69,11 @@ def contradictions(runs: Runs) -> list[str]:
 def row(spec: str, runs: Runs) -> dict[str, Any]:
     """Return the table's row of an instance."""
     from lowtide.instances import load
-    from lowtide.results.sweeps.job import loadable
 
     peaks = [r["objective"] for r in runs.values() if r["objective"] is not None]
     found: dict[str, Any] = {
         "instance": spec,
-        "ops": len(load(loadable(spec)).ops),
+        "ops": len(load(spec).ops),
         "peak": min(peaks),
         "proven": " ".join(m for m, r in runs.items() if r["status"] == "optimal"),
         "auto": round(counted(runs["auto"]), 2),

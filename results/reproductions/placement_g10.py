@@ -17,7 +17,6 @@ from lowtide.instances.load import load
 from lowtide.results.reproductions.placement_machines import bound_seconds
 from lowtide.results.reproductions.readme import into_readme
 from lowtide.results.reproductions.table_files import records_of, write_table
-from lowtide.results.sweeps.job import loadable
 
 PLAN = "results/plans/placement_g10.toml"
 COLUMNS = (
@@ -41,11 +40,11 @@ def rows(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for record in records:
         assert record["verified"], record["detail"]
         path = record["spec"].partition("?")[0]
-        graph = load(loadable(path))
+        graph = load(path)
         ideal = sum(op.duration_ns for op in graph.ops)
         found.append(
             {
-                "workload": Path(path).name.removesuffix(".json.gz"),
+                "workload": Path(path).name,
                 "ops": len(graph.ops),
                 "ideal": ideal,
                 "period": record["objective"],

@@ -14,7 +14,6 @@ from typing import Any
 from lowtide.instances.load_placement import load_placement
 from lowtide.results.reproductions.readme import into_readme
 from lowtide.results.reproductions.table_files import records_of, write_table
-from lowtide.results.sweeps.job import loadable
 
 PLAN = "results/plans/placement_machines.toml"
 COLUMNS = (
@@ -29,7 +28,7 @@ def rows(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     found = []
     for record in records:
         assert record["verified"], record["detail"]
-        problem = load_placement(loadable(record["spec"]))
+        problem = load_placement(record["spec"])
         ideal = sum(op.duration_ns for op in problem.graph.ops)
         device, host = (tier.capacity for tier in problem.machine.tiers[:2])
         found.append(

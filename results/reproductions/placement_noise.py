@@ -35,7 +35,6 @@ from lowtide.instances.load_placement import load_placement
 from lowtide.models.plan import Plan
 from lowtide.results.reproductions.placement_g10 import PUBLISHED
 from lowtide.results.reproductions.table_files import read_table, write_table
-from lowtide.results.sweeps.job import loadable
 from lowtide.solvers.algorithms.placement.planner import MIB, Setting, planned, portfolio
 
 CHUNKS = (16, 64)
@@ -57,9 +56,8 @@ Row = dict[str, Any]
 
 def question(workload: str, *, whole: bool = False) -> lt.Placement:
     """Return the steady state of a workload on the reference machine."""
-    path = loadable(f"data:g10/{workload}.json.gz")
     options = "machine=a100-40g-pcie3&periodic=1&start.input=anywhere"
-    return load_placement(f"{path}?{options}" + ("&whole=1" if whole else ""))
+    return load_placement(f"catalogue:g10/{workload}?{options}" + ("&whole=1" if whole else ""))
 
 
 def period(problem: lt.Placement, setting: Setting, believed: list[int] | None = None) -> int | None:

@@ -17,7 +17,6 @@ from lowtide.instances.load import load
 from lowtide.results.reproductions.placement_g10 import PUBLISHED
 from lowtide.results.reproductions.readme import into_readme
 from lowtide.results.reproductions.table_files import Row, read_table, records_of, write_table
-from lowtide.results.sweeps.job import loadable
 
 COLUMNS = ("workload", "method", "ideal", "period", "ratio", "emergencies", "evictions", "seconds")
 PAIRS = (("LRU", "demand-lru"), ("FlashNeuron", "flashneuron"), ("DeepUM", "deepum"), ("G10", "g10"))
@@ -30,12 +29,12 @@ def rows(records: list[dict[str, Any]]) -> list[Row]:
     found = []
     for record in records:
         path = record["spec"].partition("?")[0]
-        ideal = sum(op.duration_ns for op in load(loadable(path)).ops)
+        ideal = sum(op.duration_ns for op in load(path).ops)
         period = record["objective"]
         assert period is None or record["verified"], record["detail"]
         found.append(
             {
-                "workload": Path(path).name.removesuffix(".json.gz"),
+                "workload": Path(path).name,
                 "method": record["method"],
                 "ideal": ideal,
                 "period": period,

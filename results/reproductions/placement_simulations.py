@@ -19,7 +19,6 @@ import lowtide as lt
 from lowtide.instances.load_placement import load_placement
 from lowtide.results.reproductions.placement_g10 import PUBLISHED
 from lowtide.results.reproductions.table_files import write_table
-from lowtide.results.sweeps.job import loadable
 from lowtide.solvers.algorithms.placement.simulator import simulate
 from lowtide.solvers.algorithms.placement.simulator_case import make_case
 from lowtide.solvers.placement_local_search import CHUNKS, FINEST
@@ -45,7 +44,7 @@ def questions() -> list[tuple[str, lt.Placement]]:
         found.append((f"chain of {ops} ops, chunks", load_placement(f"{spec}&{options}")))
     for workload in PUBLISHED:
         options = "machine=a100-40g-pcie3&periodic=1&start.input=anywhere"
-        found.append((workload, load_placement(f"{loadable(f'data:g10/{workload}.json.gz')}?{options}")))
+        found.append((workload, load_placement(f"catalogue:g10/{workload}?{options}")))
     return found
 
 

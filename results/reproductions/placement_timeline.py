@@ -10,9 +10,8 @@ from __future__ import annotations
 import tempfile
 
 from lowtide.results.reproductions.table_files import HERE, lowtide
-from lowtide.results.sweeps.job import loadable
 
-SPEC = "data:g10/vit-1280.json.gz?start.input=anywhere"
+SPEC = "catalogue:g10/vit-1280?start.input=anywhere"
 SETTING = ("--machine", "a100-40g-pcie3", "--device", "24GiB", "--periodic")
 
 
@@ -20,7 +19,7 @@ def main() -> None:
     """Make a plan, then its picture."""
     with tempfile.TemporaryDirectory() as scratch:
         plan = f"{scratch}/plan.json.gz"
-        lowtide("solve", "placement", loadable(SPEC), *SETTING, "--method", "planner", "--plan", plan)
+        lowtide("solve", "placement", SPEC, *SETTING, "--method", "planner", "--plan", plan)
         title = "ViT, batch 1,280: a training iteration on 24 GiB, steady state"
         picture = HERE / "placement_timeline.svg"
         lowtide("plot", plan, "--start", "input=anywhere", "--title", title, "-o", picture)

@@ -38,11 +38,9 @@ THREAD_SLACK = 256 << 20
 
 
 def data_folder() -> Path | None:
-    """Return the folder that ``data:`` stands for: LOWTIDE_DATA, else ``../shared/data`` of a checkout."""
-    if given := os.environ.get("LOWTIDE_DATA"):
-        return Path(given)
-    beside = Path(__file__).parents[3] / "shared" / "data"
-    return beside if beside.is_dir() else None
+    """Return the folder that ``data:`` stands for, which LOWTIDE_DATA names; None if it names none."""
+    given = os.environ.get("LOWTIDE_DATA")
+    return Path(given) if given else None
 
 
 def loadable(spec: str) -> str:

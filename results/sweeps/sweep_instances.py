@@ -24,7 +24,8 @@ def expand(text: str, folder: Path) -> list[Source]:
     """Return the instances that a text stands for, sorted.
 
     ``*``, ``**`` and ``[...]`` are globs in file names (relative ones count from `folder`), in the file
-    names of ``data:`` and in the names of ``catalogue:`` and ``onnx:``. What follows ``?`` are options.
+    names of ``data:`` and in the names of ``catalogue:`` and ``onnx:``, where ``*`` stops at ``/`` too. What
+    follows ``?`` are options.
 
     Raises
     ------
@@ -54,7 +55,7 @@ def expand(text: str, folder: Path) -> list[Source]:
         ]
     if not is_glob:
         return [Source(text, text)]
-    names = [f"{scheme}:{name}{query}" for name in fnmatch.filter(_names(scheme), pattern)]
+    names = [f"{scheme}:{name}{query}" for name in _names(scheme) if _matches(name, pattern)]
     if not names:
         raise InstanceError(f"instance {text!r}: found no such name, expected one that matches")
     return [Source(name, name) for name in names]
@@ -73,6 +74,12 @@ def _data_files(pattern: str, text: str) -> list[str]:
 def _files(pattern: str, folder: Path) -> list[str]:
     found = glob.glob(pattern, root_dir=folder, recursive=True)
     return sorted(Path(file).as_posix() for file in found if os.path.isfile(folder / file))
+
+
+def _matches(name: str, pattern: str) -> bool:
+    """Return whether a name is of a pattern, part by part between ``/``."""
+    parts, patterns = name.split("/"), pattern.split("/")
+    return len(parts) == len(patterns) and all(map(fnmatch.fnmatchcase, parts, patterns))
 
 
 def _names(scheme: str) -> list[str]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 from hypothesis import given, settings
 
@@ -16,7 +13,6 @@ from tests.peak_solving import FORMULATIONS, solve_model
 from tests.strategies import graphs
 
 METHODS = tuple(FORMULATIONS)
-DATA = Path(os.environ.get("LOWTIDE_DATA") or Path(__file__).resolve().parents[3] / "shared" / "data")
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -124,10 +120,7 @@ def test_formulations_agree_on_generated_graphs(spec: str) -> None:
 
 @pytest.mark.parametrize("method", ["cpsat", "cpsat-positions"])
 def test_resnet18_training_needs_31749648_bytes(method: str) -> None:
-    path = DATA / "aten" / "resnet18_tr.json.gz"
-    if not path.exists():
-        pytest.skip("real graphs not at hand: set LOWTIDE_DATA to their folder")
-    result = lt.solve(lt.Peak(lt.load(str(path))), method, threads=1, time_limit=None)
+    result = lt.solve(lt.Peak(lt.load("catalogue:aten/resnet18_tr")), method, threads=1, time_limit=None)
     assert (result.status, result.objective, result.bound) == (lt.Status.OPTIMAL, 31749648, 31749648)
 
 

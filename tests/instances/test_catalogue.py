@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from importlib import resources
+from pathlib import Path
 
 import pytest
 
-from lowtide.instances import load
-from lowtide.instances.catalogue import entries
+from lowtide.instances import load, load_buffers
+from lowtide.instances.catalogue import Bounds, entries
 from lowtide.instances.strict_json import parse_json
 from lowtide.models.errors import InstanceError
 from lowtide.models.graph import Accounting, Graph
@@ -42,10 +46,14 @@ def least_peak(graph: Graph) -> int:
 @pytest.mark.parametrize("name", entries())
 def test_entry_loads_with_its_hash_and_consistent_bounds(name: str) -> None:
     entry = entries()[name]
-    graph = load(f"catalogue:{name}")
-    assert graph.sha256 == entry.sha256
     assert (entry.spec is None) != (entry.file is None)
     assert entry.description
+    if entry.is_buffers:
+        assert load_buffers(f"catalogue:{name}").sha256 == entry.sha256
+        assert entry.peak == Bounds()
+        return
+    graph = load(f"catalogue:{name}")
+    assert graph.sha256 == entry.sha256
     known = entry.peak
     assert (known.source is None) == (known.lower is None and known.upper is None)
     if known.optimum is not None:
@@ -94,11 +102,48 @@ def test_a_changed_graph_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         load("catalogue:x")
 
 
+def test_buffers_of_the_catalogue_are_those_of_the_file() -> None:
+    found = load_buffers("catalogue:minimalloc/D?capacity=1MiB")
+    assert (len(found.buffers), found.pools) == (213, {"": 2**20})
+    assert found.source == "catalogue:minimalloc/D?capacity=1MiB"
+    path = Path(str(resources.files("lowtide.instances.catalogue"))) / "minimalloc/D.1048576.csv"
+    assert replace(load_buffers(path, capacity="1MiB"), source=found.source) == found
+    assert load_buffers("catalogue:minimalloc/D").sha256.startswith("468eb85d31e2540c")
+
+
+@pytest.mark.parametrize(
+    ("read", "name", "words"),
+    [
+        (load, "minimalloc/D", "found a set of buffers, expected a graph"),
+        (load, "g10/vit-1281", "did you mean g10/vit-1280"),
+        (load_buffers, "minimalloc/L", "found unknown name 'minimalloc/L'"),
+        (load_buffers, "minimalloc/A?iterations=3", "found buffers, expected a plan or a graph"),
+        (load_buffers, "minimalloc/A?capcity=3", "found unknown option 'capcity'"),
+    ],
+)
+def test_wrong_names_and_options(read: Callable[[str], object], name: str, words: str) -> None:
+    with pytest.raises(InstanceError, match=re.escape(words)):
+        read(f"catalogue:{name}")
+
+
+def test_the_notice_names_every_folder_of_others() -> None:
+    folder = Path(str(resources.files("lowtide.instances.catalogue")))
+    notice = (folder / "NOTICE").read_text()
+    folders = sorted(p.name for p in folder.iterdir() if p.is_dir() and p.name != "__pycache__")
+    assert folders == ["aten", "g10", "minimalloc"]
+    assert all(f"{name}/" in notice for name in folders)
+    assert notice.count("Apache License, Version 2.0") == 3
+
+
 def test_the_catalogue_is_strict_json_and_small() -> None:
-    folder = resources.files("lowtide.instances.catalogue")
-    files = {f.name: f.read_bytes() for f in folder.iterdir() if f.name.endswith((".json", ".json.gz"))}
+    folder = Path(str(resources.files("lowtide.instances.catalogue")))
+    files = {
+        f.relative_to(folder).as_posix(): f.read_bytes()
+        for f in folder.rglob("*")
+        if f.name.endswith((".json", ".json.gz", ".csv"))
+    }
     assert max(map(len, files.values())) < 100 * 1024
-    assert sum(map(len, files.values())) < 500 * 1024
+    assert sum(map(len, files.values())) < 900 * 1024
     rows = parse_json(files.pop("catalogue.json"), "catalogue.json")["instances"]
     assert len({row["name"] for row in rows}) == len(rows)
     assert {row["file"] for row in rows if "file" in row} == set(files)

@@ -1,6 +1,5 @@
-"""Statistics of the artifact of G10: read as it writes them, and the five graphs at hand come back."""
+"""Statistics of the artifact of G10: read as it writes them, and the catalogue's five graphs come back."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -8,10 +7,6 @@ import pytest
 import lowtide as lt
 from lowtide.instances.g10_statistics import read_g10
 from tests.commands import answer
-
-FOLDER = (
-    Path(os.environ.get("LOWTIDE_DATA") or Path(__file__).resolve().parents[3] / "shared" / "data") / "g10"
-)
 
 # As the artifact prints them: a layer's kernel with its shape, a transformer's with its parent op.
 TENSORS = """\
@@ -100,9 +95,7 @@ def as_statistics(graph: lt.Graph) -> tuple[str, str]:
     "name", ["bert_base-256", "vit-1280", "inceptionv3-1536", "resnet152-1280", "senet154-1024"]
 )
 def test_the_five_graphs_come_back(name: str, tmp_path: Path) -> None:
-    if not FOLDER.is_dir():
-        pytest.skip("real graphs not at hand: set LOWTIDE_DATA to their folder")
-    graph = lt.load(FOLDER / f"{name}.json.gz")
+    graph = lt.load(f"catalogue:g10/{name}")
     again = read_g10(write(tmp_path, *as_statistics(graph)))
     assert [str(t.kind) for t in again.tensors] == [str(t.kind) for t in graph.tensors]
     assert again.sha256 == graph.sha256

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from functools import cache
-from pathlib import Path
 
 import pytest
 
-import lowtide
-from lowtide.instances.native import read_graph
+from lowtide.instances import load
 from lowtide.instances.onnx_import import light_models, load_onnx
 from lowtide.models.graph import Graph
 from lowtide.models.memory import sequential_memory
@@ -193,12 +190,8 @@ def live_sizes_at_the_peak(graph: Graph) -> Counter[int]:
 
 
 def test_resnet50_in_training_holds_at_its_peak_what_torch_holds() -> None:
-    default = Path(lowtide.__file__).resolve().parent.parent / "shared" / "data"
-    path = Path(os.environ.get("LOWTIDE_DATA", default)) / "aten" / "resnet50_tr.json.gz"
-    if not path.exists():
-        pytest.skip("the traced graphs are not at hand (LOWTIDE_DATA)")
     ours = live_sizes_at_the_peak(network("resnet50", train=True))
-    trace = live_sizes_at_the_peak(read_graph(path))
+    trace = live_sizes_at_the_peak(load("catalogue:aten/resnet50_tr"))
     # the trace has no softmax and no labels, and its stand-in for an update leaves a scalar behind
     assert ours - trace == Counter()
     assert trace - ours == Counter({4: 6})

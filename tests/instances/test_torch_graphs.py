@@ -8,12 +8,10 @@ import sys
 from collections import Counter
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import lowtide
 from lowtide.instances import load
 from lowtide.instances.torch_import import ARCHITECTURES, trace
 from lowtide.instances.torch_import.updates import STATES
@@ -368,13 +366,9 @@ def test_unet_takes_exactly_the_sides_of_its_rule() -> None:
 )
 def test_tensors_agree_with_an_independent_trace(file: str, spec: str) -> None:
     """Another program traced torchvision's networks: its loss is another, and it keeps counters (4 bytes)."""
-    default = Path(lowtide.__file__).resolve().parent.parent / "shared" / "data"
-    path = Path(os.environ.get("LOWTIDE_DATA", default)) / "aten" / f"{file}.json.gz"
-    if not path.exists():
-        pytest.skip("the traced graphs are not at hand (LOWTIDE_DATA)")
     around_the_loss = {0, 4, 8, 4000} if file.endswith("_tr") else {0}
     theirs, ours = (
         Counter(t.nbytes for t in graph.tensors if t.nbytes not in around_the_loss)
-        for graph in (load(path), load(spec))
+        for graph in (load(f"catalogue:aten/{file}"), load(spec))
     )
     assert theirs == ours

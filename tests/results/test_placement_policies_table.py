@@ -13,7 +13,6 @@ from lowtide.results.reproductions import (
 from lowtide.results.reproductions.placement_g10 import PUBLISHED
 from lowtide.results.reproductions.placement_policies import cell, rows, short
 from lowtide.results.reproductions.table_files import HERE, Row, read_table
-from lowtide.results.sweeps.job import data_folder
 
 README = (HERE.parents[1] / "README.md").read_text()
 
@@ -22,10 +21,9 @@ def best() -> dict[str, Row]:
     return {row["workload"]: row for row in read_table("placement_g10")}
 
 
-@pytest.mark.skipif(data_folder() is None, reason="no data folder")
 def test_records_become_cells() -> None:
     ideal = 3715951289
-    base: Row = {"spec": "data:g10/vit-1280.json.gz?periodic=1", "verified": True, "detail": ""}
+    base: Row = {"spec": "catalogue:g10/vit-1280?periodic=1", "verified": True, "detail": ""}
     base["seconds"] = {"solve": 1.23}
     records = [
         {**base, "method": "vdnn", "objective": 2 * ideal, "facts": {"emergencies": 7}},

@@ -9,12 +9,8 @@ import pytest
 
 import lowtide as lt
 from lowtide.instances import load_problem
-from lowtide.results.sweeps.job import data_folder
 from lowtide.solvers import offsets_auto
 from tests.oracles.brute_offsets import brute_offsets, random_set
-
-DATA = data_folder()
-needs_data = pytest.mark.skipif(DATA is None, reason="no data folder")
 
 
 @pytest.mark.parametrize("seed", range(120))
@@ -47,21 +43,17 @@ def test_search_alone_proves_plain_sets() -> None:
     assert proved >= 10
 
 
-@needs_data
 @pytest.mark.parametrize(
     ("name", "optimum"), [("B", 1048576), ("C", 1039360), ("G", 1048576), ("K", 1048576)]
 )
 def test_known_optima(name: str, optimum: int) -> None:
-    assert DATA is not None
-    problem = load_problem("offsets", DATA / f"minimalloc/{name}.1048576.csv")
+    problem = load_problem("offsets", f"catalogue:minimalloc/{name}")
     result = lt.solve(problem, threads=1)
     assert (result.status, result.objective) == (lt.Status.OPTIMAL, optimum)
 
 
-@needs_data
 def test_capacity_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert DATA is not None
-    problem = load_problem("offsets", DATA / "minimalloc/D.1048576.csv", capacity=1048576)
+    problem = load_problem("offsets", "catalogue:minimalloc/D", capacity=1048576)
     assert isinstance(problem, lt.Offsets)
     result = lt.solve(lt.Offsets(problem.buffers, satisfy=True), threads=1)
     assert result.objective is not None
@@ -69,11 +61,9 @@ def test_capacity_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.bound == 963 * 1024
 
 
-@needs_data
 def test_greedy_answers_before_anything_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """A network whose load is met by greedy placing needs no search."""
-    assert DATA is not None
-    problem = load_problem("offsets", DATA / "aten/resnet18_tr.json.gz")
+    problem = load_problem("offsets", "catalogue:aten/resnet18_tr")
 
     def missing(*arguments: object) -> object:
         raise AssertionError("the search was called")
@@ -84,12 +74,10 @@ def test_greedy_answers_before_anything_is_compiled(monkeypatch: pytest.MonkeyPa
     assert lt.solve(problem, threads=1).status is lt.Status.OPTIMAL
 
 
-@needs_data
 def test_one_iteration_after_the_other(tmp_path: Path) -> None:
-    assert DATA is not None
-    spec = f"{DATA / 'aten/unet_tr.json.gz'}?iterations=4"
+    spec = "catalogue:aten/unet_tr?iterations=4"
     result = lt.solve(load_problem("offsets", spec), threads=1)
-    once = lt.solve(load_problem("offsets", DATA / "aten/unet_tr.json.gz"), threads=1)
+    once = lt.solve(load_problem("offsets", "catalogue:aten/unet_tr"), threads=1)
     assert (result.status, result.objective) == (lt.Status.OPTIMAL, once.objective)
 
 

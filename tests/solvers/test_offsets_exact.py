@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -16,8 +15,6 @@ from lowtide.solvers.algorithms.offsets.part_context import checked, part_contex
 from lowtide.solvers.algorithms.offsets.parts import Parts
 from lowtide.solvers.context import Context
 from tests.oracles.brute_offsets import brute_offsets, random_set
-
-DATA = Path(os.environ.get("LOWTIDE_DATA") or Path(__file__).resolve().parents[3] / "shared" / "data")
 
 METHODS = ("cpsat", "cpsat-sections", "milp")
 
@@ -86,10 +83,7 @@ def test_first_fit_is_improved_to_a_proved_optimum(method: str) -> None:
 @pytest.mark.parametrize(("name", "optimum"), [("C", 1039360), ("F", 1048576), ("K", 1048576)])
 @pytest.mark.parametrize("method", ["cpsat", "cpsat-sections"])
 def test_challenging_instance_has_its_known_optimum(method: str, name: str, optimum: int) -> None:
-    path = DATA / f"minimalloc/{name}.1048576.csv"
-    if not path.exists():
-        pytest.skip("instances not at hand: set LOWTIDE_DATA to their folder")
-    result = lt.solve(lt.Offsets(lt.load_buffers(path)), method, threads=1)
+    result = lt.solve(lt.Offsets(lt.load_buffers(f"catalogue:minimalloc/{name}")), method, threads=1)
     assert (result.status, result.objective) == (lt.Status.OPTIMAL, optimum)
 
 

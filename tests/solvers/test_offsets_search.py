@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -14,6 +11,7 @@ import numpy as np
 import pytest
 
 from lowtide.formulations.offsets_data import OffsetsData, offsets_data
+from lowtide.instances import load_buffers
 from lowtide.models.buffers import Buffer, Buffers, Gap
 from lowtide.models.errors import UsageError
 from lowtide.models.verify_allocation import verify_allocation
@@ -21,8 +19,6 @@ from lowtide.solvers.algorithms.offsets import search, search_arrays, search_ker
 from lowtide.solvers.algorithms.offsets.merging import merge_pairs
 from lowtide.solvers.algorithms.offsets.search import Found, Infeasible, Search, Stopped
 from tests.oracles.brute_offsets import brute_heights, random_set
-
-FOLDER = Path(os.environ.get("LOWTIDE_DATA") or Path(__file__).resolve().parents[3] / "shared" / "data")
 
 
 def never() -> bool:
@@ -227,15 +223,7 @@ def test_stops_when_expired_and_when_too_large(monkeypatch: pytest.MonkeyPatch) 
     [("B", 1024), ("C", 1015), ("D", 1016), ("F", 1024), ("G", 1024), ("H", 1024), ("J", 1012)],
 )
 def test_known_instances(name: str, height: int) -> None:
-    path = FOLDER / "minimalloc" / f"{name}.1048576.csv"
-    if not path.is_file():
-        pytest.skip("MiniMalloc's instances not at hand: set LOWTIDE_DATA to their folder")
-    with path.open() as file:
-        rows = [
-            Buffer(id=r["id"], lower=int(r["lower"]), upper=int(r["upper"]), size=int(r["size"]))
-            for r in csv.DictReader(file)
-        ]
-    buffers = Buffers(buffers=tuple(rows), pools={"": height * 1024})
+    buffers = load_buffers(f"catalogue:minimalloc/{name}", capacity=height * 1024)
     offsets = place(buffers, height * 1024)
     assert offsets is not None
     verify_allocation(buffers, offsets).raise_if_invalid()

@@ -14,8 +14,6 @@ from lowtide.models.placement import Placement
 from lowtide.solvers.algorithms.placement.planner import Setting, planned
 from tests.placement_cases import machine, random_graph, working_set
 
-FOLDER = Path(os.environ.get("LOWTIDE_DATA") or Path(__file__).resolve().parents[3] / "shared" / "data")
-
 
 @pytest.mark.parametrize("seed", range(60))
 def test_plans_on_random_graphs_verify(seed: int) -> None:
@@ -194,10 +192,8 @@ def test_enough_memory_needs_no_time() -> None:
 
 
 def test_a_real_workload_runs_without_a_stall() -> None:
-    if not FOLDER.is_dir():
-        pytest.skip("real graphs not at hand: set LOWTIDE_DATA to their folder")
     problem = lt.Placement(
-        lt.load(FOLDER / "g10" / "bert_base-256.json.gz"),
+        lt.load("catalogue:g10/bert_base-256"),
         lt.load_machine("a100-40g-pcie3"),
         periodic=True,
         start={"input": ("gpu", "host", "ssd")},
@@ -208,9 +204,7 @@ def test_a_real_workload_runs_without_a_stall() -> None:
 
 
 def test_a_host_that_is_not_eager_is_kept_for_what_slow_cannot_do() -> None:
-    if not FOLDER.is_dir():
-        pytest.skip("real graphs not at hand: set LOWTIDE_DATA to their folder")
-    graph = lt.load(FOLDER / "g10" / "inceptionv3-1536.json.gz")
+    graph = lt.load("catalogue:g10/inceptionv3-1536")
     bench = lt.load_machine("a100-40g-pcie3")
     tiers = (bench.tiers[0], replace(bench.tiers[1], capacity=32 * 2**30), bench.tiers[2])
     start = {"input": ("gpu", "host", "ssd")}
