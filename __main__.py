@@ -102,6 +102,9 @@ def _run(argv: list[str]) -> int:
     except SystemExit as stop:
         sys.stdout.flush()
         return int(stop.code or 0)
+    if args.verb is None or (unknown and unknown[0] in argv[: argv.index(args.verb)]):
+        found = f"unknown option {unknown[0]!r} before the verb" if unknown else "no verb"
+        raise UsageError(f"found {found}, expected one of {', '.join(names)} first (lowtide --help)")
     if unknown:
         what = "option" if unknown[0].startswith("-") else "argument"
         hint = _nearest(unknown[0].partition("=")[0], option_names(subparsers.choices[args.verb]))

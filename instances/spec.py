@@ -6,6 +6,7 @@ import os
 import re
 from dataclasses import dataclass, field
 
+from ..models.checks import check_type
 from ..models.errors import InstanceError
 from .strict_json import nearest
 
@@ -44,8 +45,9 @@ def parse_spec(spec: str | os.PathLike[str]) -> Spec:
     >>> parse_spec("gen:randwire?n=32,seed=1")
     Spec(scheme='gen', name='randwire', options={'n': '32', 'seed': '1'})
     """
+    check_type(spec, (str, os.PathLike), "instance", "a specification or a path")
     if not isinstance(spec, str):
-        return Spec("path", os.fspath(spec))
+        return Spec("path", os.fsdecode(spec))
     if os.path.exists(spec):
         return Spec("path", spec)
     head, _, query = spec.partition("?")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from .checks import check_integer, check_type
 from .errors import InstanceError
 
 Rectangle = tuple[int, int, int, int]
@@ -69,19 +70,19 @@ class Buffer:
         where = f"buffer {self.id!r}"
         if not isinstance(self.id, str) or not isinstance(self.pool, str):
             raise InstanceError(f"{where}: expected texts as id and pool, found pool {self.pool!r}")
-        _check_int(self.lower, 0, f"{where}, lower")
-        _check_int(self.upper, self.lower + 1, f"{where}, upper")
-        _check_int(self.size, 0, f"{where}, size")
-        _check_int(self.alignment, 1, f"{where}, alignment")
+        check_integer(self.lower, 0, f"{where}, lower")
+        check_integer(self.upper, self.lower + 1, f"{where}, upper")
+        check_integer(self.size, 0, f"{where}, size")
+        check_integer(self.alignment, 1, f"{where}, alignment")
         for value, name in ((self.offset, "offset"), (self.hint, "hint")):
             if value is not None:
-                _check_int(value, 0, f"{where}, {name}")
+                check_integer(value, 0, f"{where}, {name}")
         reached = self.lower
         for gap in self.gaps:
-            _check_int(gap.lower, reached, f"{where}, gaps")
-            _check_int(gap.upper, gap.lower + 1, f"{where}, gaps")
-            _check_int(gap.low, 0, f"{where}, gaps, window")
-            _check_int(gap.high, gap.low, f"{where}, gaps, window")
+            check_integer(gap.lower, reached, f"{where}, gaps")
+            check_integer(gap.upper, gap.lower + 1, f"{where}, gaps")
+            check_integer(gap.low, 0, f"{where}, gaps, window")
+            check_integer(gap.high, gap.low, f"{where}, gaps, window")
             if gap.high > self.size:
                 raise InstanceError(
                     f"{where}, gaps, window: found end {gap.high}, expected at most the size {self.size}"
@@ -118,11 +119,6 @@ class Buffer:
             "pool": self.pool or None,
         }
         return {**values, **{key: value for key, value in rest.items() if value is not None}}
-
-
-def _check_int(value: object, least: int, where: str) -> None:
-    if type(value) is not int or value < least:
-        raise InstanceError(f"{where}: found {value!r}, expected an integer >= {least}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +159,12 @@ class Buffers:
     source: str | None = None
 
     def __post_init__(self) -> None:
+        check_type(self.name, str, "buffers, name")
+        check_type(self.buffers, Iterable, "buffers, buffers", "a tuple of Buffer")
         object.__setattr__(self, "buffers", tuple(self.buffers))
+        for b in self.buffers:
+            check_type(b, Buffer, "buffers, buffers")
+        check_type(self.pools, Mapping, "buffers, pools", "a mapping of pools to bytes or None")
         object.__setattr__(self, "inplace", tuple((a, b) for a, b in self.inplace))
         counts = Counter(b.id for b in self.buffers)
         for name, count in counts.items():
@@ -173,7 +174,7 @@ class Buffers:
         object.__setattr__(self, "pools", {**pools, **self.pools})
         for pool, capacity in self.pools.items():
             if capacity is not None:
-                _check_int(capacity, 0, f"buffers, pool {pool!r}, capacity")
+                check_integer(capacity, 0, f"buffers, pool {pool!r}, capacity")
         for pair in self.inplace:
             if pair[0] == pair[1] or not all(name in counts for name in pair):
                 raise InstanceError(

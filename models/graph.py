@@ -16,6 +16,7 @@ from enum import StrEnum
 from functools import cached_property, lru_cache
 from typing import Any
 
+from .checks import check_flag, check_integer, check_type
 from .errors import InstanceError
 
 KINDS = ("input", "weight", "state", "activation", "gradient", "output", "workspace", "other")
@@ -29,11 +30,6 @@ class Accounting(StrEnum):
     """Reads, writes and workspace are all resident for the whole run."""
     REPLACE = "replace"
     """Reads that die with the op are released as its writes are allocated (simple data-flow)."""
-
-
-def _check_int(value: object, least: int, where: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InstanceError(f"{where}: found {value!r}, expected an integer >= {least}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +57,13 @@ class Tensor:
     final: bool = False
 
     def __post_init__(self) -> None:
-        _check_int(self.nbytes, 0, f"tensor {self.name!r}, nbytes")
+        # Graphs have many tensors and ops: words are made only for what is wrong.
+        if type(self.name) is not str or type(self.initial) is not bool or type(self.final) is not bool:
+            check_type(self.name, str, "tensor, name")
+            check_flag(self.initial, f"tensor {self.name!r}, initial")
+            check_flag(self.final, f"tensor {self.name!r}, final")
+        if type(self.nbytes) is not int or self.nbytes < 0:
+            check_integer(self.nbytes, 0, f"tensor {self.name!r}, nbytes")
         if self.kind not in KINDS:
             raise InstanceError(
                 f"tensor {self.name!r}, kind: found {self.kind!r}, expected one of {', '.join(KINDS)}"
@@ -91,8 +93,8 @@ class Mode:
     operands: tuple[tuple[int, str], ...] = ()
 
     def __post_init__(self) -> None:
-        _check_int(self.duration_ns, 1, "mode, duration_ns")
-        _check_int(self.workspace, 0, "mode, workspace")
+        check_integer(self.duration_ns, 1, "mode, duration_ns")
+        check_integer(self.workspace, 0, "mode, workspace")
         if isinstance(self.processors, str):
             raise InstanceError(f"mode, processors: found {self.processors!r}, expected a tuple of kinds")
         object.__setattr__(self, "processors", tuple(self.processors))
@@ -141,10 +143,19 @@ class Op:
     modes: tuple[Mode, ...] = ()
 
     def __post_init__(self) -> None:
-        _check_int(self.duration_ns, 1, f"op {self.name!r}, duration_ns")
-        _check_int(self.workspace, 0, f"op {self.name!r}, workspace")
-        for key in ("reads", "writes", "after", "modes"):
-            object.__setattr__(self, key, tuple(getattr(self, key)))
+        if type(self.name) is not str or type(self.kind) is not str:
+            check_type(self.name, str, "op, name")
+            check_type(self.kind, str, f"op {self.name!r}, kind")
+        if type(self.duration_ns) is not int or type(self.workspace) is not int or self.duration_ns < 1:
+            check_integer(self.duration_ns, 1, f"op {self.name!r}, duration_ns")
+        if type(self.workspace) is not int or self.workspace < 0:
+            check_integer(self.workspace, 0, f"op {self.name!r}, workspace")
+        for key in ("reads", "writes", "after", "modes", "inplace"):
+            if type(getattr(self, key)) is not tuple:
+                check_type(getattr(self, key), Iterable, f"op {self.name!r}, {key}", "a tuple")
+                object.__setattr__(self, key, tuple(getattr(self, key)))
+        for mode in self.modes:
+            check_type(mode, Mode, "op, modes")
         object.__setattr__(self, "inplace", tuple((r, w) for r, w in self.inplace))
 
     @property
@@ -200,8 +211,14 @@ class Graph:
     source: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "tensors", tuple(self.tensors))
-        object.__setattr__(self, "ops", tuple(self.ops))
+        check_type(self.name, str, "graph, name")
+        for key, kind in (("tensors", Tensor), ("ops", Op)):
+            check_type(
+                getattr(self, key), Iterable, f"graph {self.name!r}, {key}", f"a tuple of {kind.__name__}"
+            )
+            object.__setattr__(self, key, tuple(getattr(self, key)))
+            for item in getattr(self, key):
+                check_type(item, kind, f"graph {self.name!r}, {key}")
         try:
             object.__setattr__(self, "accounting", Accounting(self.accounting))
         except ValueError:

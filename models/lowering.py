@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from .checks import check_type
 from .errors import InstanceError
-from .graph import Accounting
+from .graph import Accounting, Graph
 from .machine import Machine
 from .plan import Free, Plan, Resident, Run
 from .precedence import check_order
 
 if TYPE_CHECKING:
-    from .graph import Graph, Mode
+    from .graph import Mode
 
 
 def lower_order(graph: Graph, order: Sequence[int], machine: Machine | None = None) -> Plan:
@@ -48,6 +49,9 @@ def lower_order(graph: Graph, order: Sequence[int], machine: Machine | None = No
     >>> Plan.from_order(graph, (0, 1)).frees
     (Free(tensor=0, tier='memory', time=2, bytes=None),)
     """
+    check_type(graph, Graph, "plan, graph")
+    check_type(order, Iterable, "plan, order", "a sequence of op indices")
+    check_type(machine, (Machine, type(None)), "plan, machine", "a Machine or None")
     check_order(graph, order)
     modes = [_least_mode(graph, i) for i in range(len(graph.ops))]
     if machine is None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from .checks import check_integer, check_type
 from .errors import InstanceError
 
 
@@ -87,8 +88,14 @@ class Machine:
     groups: tuple[ChannelGroup, ...] = ()
 
     def __post_init__(self) -> None:
-        for key in ("tiers", "processors", "channels", "groups"):
+        kinds = (("tiers", Tier), ("processors", Processor), ("channels", Channel), ("groups", ChannelGroup))
+        check_type(self.name, str, "machine, name")
+        for key, kind in kinds:
+            expected = f"a tuple of {kind.__name__}"
+            check_type(getattr(self, key), Iterable, f"machine, {key}", expected)
             object.__setattr__(self, key, tuple(getattr(self, key)))
+            for item in getattr(self, key):
+                check_type(item, kind, f"machine, {key}")
         _check(self)
 
     @classmethod
@@ -140,11 +147,6 @@ def _unique(names: list[Any], what: str) -> None:
         raise InstanceError(f"machine, {what}: found {twice!r} twice, expected unique names")
 
 
-def _integer(value: object, least: int, where: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InstanceError(f"machine, {where}: found {value!r}, expected an integer >= {least}")
-
-
 def _check(machine: Machine) -> None:
     tiers = [t.name for t in machine.tiers]
     _unique(tiers, "tiers")
@@ -155,7 +157,7 @@ def _check(machine: Machine) -> None:
         raise InstanceError("machine: found no tier or no processor, expected at least one of each")
     for tier in machine.tiers:
         if tier.capacity is not None:
-            _integer(tier.capacity, 0, f"tier {tier.name!r}, capacity")
+            check_integer(tier.capacity, 0, f"machine, tier {tier.name!r}, capacity")
     for p in machine.processors:
         if not p.tiers:
             raise InstanceError(f"machine, processor {p.name!r}: found no tier, expected one")
@@ -166,17 +168,17 @@ def _check(machine: Machine) -> None:
                     f"machine, processor {p.name!r}: found tier {a.tier!r}, expected one of {tiers}"
                 )
             if a.bytes_per_s is not None:
-                _integer(a.bytes_per_s, 1, f"processor {p.name!r}, bytes_per_s")
+                check_integer(a.bytes_per_s, 1, f"machine, processor {p.name!r}, bytes_per_s")
     pairs = {(c.src, c.dst) for c in machine.channels}
     for c in machine.channels:
         if c.src not in tiers or c.dst not in tiers or c.src == c.dst:
             raise InstanceError(
                 f"machine, channel {c.src!r} to {c.dst!r}: expected two different tiers of {tiers}"
             )
-        _integer(c.bytes_per_s, 1, f"channel {c.src!r} to {c.dst!r}, bytes_per_s")
-        _integer(c.latency_ns, 0, f"channel {c.src!r} to {c.dst!r}, latency_ns")
+        check_integer(c.bytes_per_s, 1, f"machine, channel {c.src!r} to {c.dst!r}, bytes_per_s")
+        check_integer(c.latency_ns, 0, f"machine, channel {c.src!r} to {c.dst!r}, latency_ns")
     for g in machine.groups:
-        _integer(g.bytes_per_s, 1, f"group {g.name!r}, bytes_per_s")
+        check_integer(g.bytes_per_s, 1, f"machine, group {g.name!r}, bytes_per_s")
         _unique(list(g.channels), f"group {g.name!r}, channels")
         for pair in g.channels:
             if pair not in pairs:

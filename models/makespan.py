@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
+from .checks import check_integer, check_type
 from .errors import InstanceError
 from .graph import Accounting, Graph
 from .lowering import lower_runs
@@ -75,11 +76,12 @@ class Makespan:
     unit: ClassVar[str] = "ns"
 
     def __post_init__(self) -> None:
+        check_type(self.graph, Graph, "makespan, graph")
+        check_type(self.source, (str, type(None)), "makespan, source", "a str or None")
         if not self.graph.ops:
             raise InstanceError(f"makespan, graph {self.graph.name!r}: found no ops, expected at least one")
         object.__setattr__(self, "processors", checked_processors(self.processors))
-        if self.memory is not None and (type(self.memory) is not int or self.memory < 0):
-            raise InstanceError(f"makespan, memory: found {self.memory!r}, expected an integer >= 0")
+        check_integer(self.memory, 0, "makespan, memory", optional=True)
         _ = self.alternatives
 
     @cached_property

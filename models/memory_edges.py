@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from .checks import check_integer, check_type
 from .edges_of import edges_of
 from .errors import InstanceError
 from .flow_proof import FlowProof
@@ -71,10 +72,9 @@ class MemoryEdges:
     unit: ClassVar[str] = "ns"
 
     def __post_init__(self) -> None:
-        if self.bound < 0:
-            raise InstanceError(f"{self.name}, bound: found {self.bound}, expected at least 0 bytes")
-        if self.processors is not None and self.processors < 1:
-            raise InstanceError(f"{self.name}, processors: found {self.processors}, expected at least 1")
+        check_type(self.graph, Graph, f"{self.name}, graph")
+        check_integer(self.bound, 0, f"{self.name}, bound")
+        check_integer(self.processors, 1, f"{self.name}, processors", optional=True)
         check_modes(self.graph, self.name)
 
     @property

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
+from .checks import check_flag, check_integer, check_type
 from .errors import InstanceError
 from .graph import KINDS, Accounting, Graph
 from .machine import Channel, Machine, Tier
@@ -66,11 +67,13 @@ class MinIO:
     unit: ClassVar[str] = "bytes"
 
     def __post_init__(self) -> None:
+        check_type(self.graph, Graph, "minio, graph")
+        check_flag(self.whole, "minio, whole")
+        check_type(self.source, (str, type(None)), "minio, source", "a str or None")
         where = f"minio, graph {self.graph.name!r}"
         if not self.graph.ops:
             raise InstanceError(f"{where}: found no ops, expected at least one")
-        if type(self.memory) is not int or self.memory < 0:
-            raise InstanceError(f"minio, memory: found {self.memory!r}, expected an integer >= 0")
+        check_integer(self.memory, 0, "minio, memory")
         if self.graph.accounting is not Accounting.COEXIST:
             raise InstanceError(f"{where}: found accounting {self.graph.accounting}, expected coexist")
         for i, op in enumerate(self.graph.ops):

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from .checks import check_integer, check_type
 from .errors import InstanceError
 from .graph import Accounting, Graph
 from .parallel_lowering import lower_starts
@@ -69,8 +70,8 @@ class ParallelMemory:
     maximize: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.processors is not None and self.processors < 1:
-            raise InstanceError(f"{self.name}, processors: found {self.processors}, expected at least 1")
+        check_type(self.graph, Graph, f"{self.name}, graph")
+        check_integer(self.processors, 1, f"{self.name}, processors", optional=True)
         check_modes(self.graph, self.name)
 
     @property

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
+from .checks import check_flag, check_type
 from .errors import InstanceError
 from .graph import KINDS, Graph
 from .machine import Machine
@@ -82,14 +83,23 @@ class Placement:
     unit: ClassVar[str] = "ns"
 
     def __post_init__(self) -> None:
+        check_type(self.graph, Graph, "placement, graph")
+        check_type(self.machine, Machine, "placement, machine")
+        check_flag(self.periodic, "placement, periodic")
+        check_flag(self.whole, "placement, whole")
+        check_type(self.source, (str, type(None)), "placement, source", "a str or None")
+        check_type(
+            self.start, (Mapping, type(None)), "placement, start", "a mapping of kinds to tiers, or None"
+        )
         tiers = [t.name for t in self.machine.tiers]
         if not self.graph.ops:
             raise InstanceError(f"placement, graph {self.graph.name!r}: found no ops, expected at least one")
-        for kind, some in sorted((self.start or {}).items()):
+        for kind, some in sorted((self.start or {}).items(), key=lambda pair: str(pair[0])):
             if kind not in KINDS:
                 raise InstanceError(
                     f"placement, start: found kind {kind!r}, expected one of {', '.join(KINDS)}"
                 )
+            check_type(some, (tuple, list), f"placement, start of kind {kind!r}", "a tuple of tiers")
             for tier in some:
                 if tier not in tiers:
                     raise InstanceError(

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Protocol
 
 from .buffers import Buffers
 from .buffers_lowering import buffers_from_plan
+from .checks import check_flag, check_type
 from .errors import InstanceError, UsageError
 from .graph import Graph
 from .memory import sequential_memory
@@ -105,6 +106,9 @@ class Peak:
     graph: Graph
     name: ClassVar[str] = "peak"
     unit: ClassVar[str] = "bytes"
+
+    def __post_init__(self) -> None:
+        check_type(self.graph, Graph, "peak, graph")
 
     @property
     def instance(self) -> Graph:
@@ -202,6 +206,9 @@ class Offsets:
     unit: ClassVar[str] = "bytes"
 
     def __post_init__(self) -> None:
+        check_type(self.buffers, Buffers, "offsets, buffers")
+        check_flag(self.satisfy, "offsets, satisfy")
+        check_type(self.origin, (Origin, type(None)), "offsets, origin", "an Origin or None")
         used = {b.pool for b in self.buffers.buffers}
         if self.satisfy and (free := [p for p in sorted(used) if self.buffers.pools[p] is None]):
             raise UsageError(f"offsets: found no capacity of pool {free[0]!r}, expected one to satisfy")
@@ -219,6 +226,8 @@ class Offsets:
         InstanceError
             If the plan does not verify.
         """
+        check_type(graph, Graph, "offsets, graph")
+        check_type(plan, Plan, "offsets, plan")
         bare = replace(plan, allocation=None)
         verdict = verify(graph, bare)
         if not verdict.valid:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
+from .checks import check_integer, check_type
 from .errors import InstanceError
 from .graph import KINDS, Accounting, Graph, Mode, Op
 from .machine import Access, Machine, Tier
@@ -86,10 +87,12 @@ class Recompute:
     unit: ClassVar[str] = "ns"
 
     def __post_init__(self) -> None:
+        check_type(self.graph, Graph, "recompute, graph")
+        check_type(self.machine, Machine, "recompute, machine")
+        check_type(self.source, (str, type(None)), "recompute, source", "a str or None")
         if not self.graph.ops:
             raise InstanceError(f"recompute, graph {self.graph.name!r}: found no ops, expected at least one")
-        if self.memory is not None and (type(self.memory) is not int or self.memory < 0):
-            raise InstanceError(f"recompute, memory: found {self.memory!r}, expected an integer >= 0")
+        check_integer(self.memory, 0, "recompute, memory", optional=True)
         if self.machine is ONE_MEMORY:
             object.__setattr__(self, "machine", _machine_of(self.graph))
         _check_processor(self.machine)

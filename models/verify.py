@@ -41,6 +41,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from .checks import check_type
 from .graph import Accounting, Graph
 from .machine import Machine
 from .plan import Plan
@@ -74,7 +75,7 @@ def verify(
     graph
         What the plan is to execute.
     plan
-        Anything that is a `Plan`; no content makes this function raise.
+        Anything that is a `Plan`; no content makes this function raise (`InstanceError` for other objects).
     rerun
         Whether ops may run again; then versions decide, instead of the precedence. None: they may if
         some op runs more than once.
@@ -108,6 +109,8 @@ def verify(
     >>> print(verdict.violations[0])
     capacity: tier 'memory' holds 12 bytes from 1 ns, expected at most its capacity 10
     """
+    check_type(graph, Graph, "verify, graph")
+    check_type(plan, Plan, "verify, plan")
     machine: object = plan.machine
     period: object = plan.period
     sound = type(period) is int and 1 <= period <= LATEST

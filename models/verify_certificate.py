@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .certificate import Certificate, CutProof, PricesProof, Setting, StatesProof, WorkingSetProof
+from .checks import check_type
 from .errors import VerificationError
 from .flow_proof import FlowProof, ParallelSetting
 from .graph import Graph
@@ -88,6 +89,8 @@ def verify_certificate(graph: Graph, certificate: Certificate) -> CertificateVer
     >>> lt.verify_certificate(graph, certificate).valid
     True
     """
+    check_type(graph, Graph, "verify_certificate, graph")
+    check_type(certificate, Certificate, "verify_certificate, certificate")
     proof, bound, checked = certificate.proof, certificate.bound, 1
     try:
         if certificate.graph_sha256 != graph.sha256:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from ..models.certificate import Certificate, Proof
+from ..models.checks import check_integer, check_seconds, check_type
 from ..models.graph import Graph
 from .algorithms.peak.state_space import MASK_LIMIT, state_space
 
@@ -67,6 +68,10 @@ def certify(
     >>> lt.certify(graph, lt.solve(lt.Peak(graph)).bound).proof.kind
     'working-set'
     """
+    check_type(graph, Graph, "certify, graph")
+    check_integer(bound, 0, "certify, bound")
+    check_seconds(time_limit, "certify, time limit")
+    check_integer(memory_limit, 1, "certify, memory limit", optional=True)
     end = None if time_limit is None else time.perf_counter() + time_limit
 
     def expired() -> bool:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 from ..models.certificate import Certificate
+from ..models.checks import check_integer, check_seconds, check_type
 from ..models.flow_proof import ParallelSetting
 from ..models.graph import Graph
 from ..models.memory_edges import Edge
@@ -61,6 +62,10 @@ def certify_parallel(
     from ..models.memory_edges import order_with
     from .algorithms.parallel.cases import search
 
+    check_type(graph, Graph, "certify_parallel, graph")
+    check_integer(bound, 0, "certify_parallel, bound")
+    check_integer(processors, 1, "certify_parallel, processors", optional=True)
+    check_seconds(time_limit, "certify_parallel, time limit")
     order_with(graph, edges)
     end = None if time_limit is None else time.perf_counter() + time_limit
     found = search(

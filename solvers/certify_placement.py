@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..models.certificate import Certificate, PricesProof, Setting
+from ..models.checks import check_integer, check_seconds, check_type
 from ..models.errors import UsageError
 from ..models.placement import Placement
 from ..models.proofs.refused import Refused
@@ -60,6 +61,11 @@ def certify_placement(
     'prices'
     """
     from ..models.proofs.prices import proven_time
+
+    check_type(problem, Placement, "certify_placement, problem")
+    check_integer(bound, 0, "certify_placement, bound")
+    check_seconds(time_limit, "certify_placement, time limit")
+    check_integer(threads, 1, "certify_placement, threads")
     from .placement_samples import price_rounds
 
     context = Context(problem=problem, time_limit=time_limit, threads=threads, seed=seed, progress=progress)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import logging
-import math
+import os
 import platform
 from collections.abc import Callable, Mapping
 from importlib import metadata
@@ -13,9 +13,11 @@ from typing import Any
 
 from .._version import __version__
 from ..models.buffers import Buffers
+from ..models.checks import check_integer, check_seconds, check_type, shown
 from ..models.errors import InstanceError, LowtideError, UsageError
 from ..models.memory_edges import MemoryEdges
 from ..models.problem import Problem
+from ..models.problems import PROBLEMS
 from ..models.result import Result, Status
 from .context import Context, Outcome, available_cores, is_maximized
 from .method import Method
@@ -79,13 +81,10 @@ def solve(
     >>> result.status, result.verification.valid
     (<Status.FEASIBLE: 'feasible'>, True)
     """
+    _check_arguments(problem, method, time_limit, seed, threads, memory_limit)
+    check_type(options, (Mapping, type(None)), "options", "a mapping of names to texts, or None")
+    check_type(log, (str, os.PathLike, type(None)), "log", "a path or None")
     chosen = find_method(problem.name, method)
-    if time_limit is not None and not (time_limit > 0 and math.isfinite(time_limit)):
-        raise UsageError(f"time limit: found {time_limit}, expected seconds > 0")
-    if threads is not None and threads < 1:
-        raise UsageError(f"threads: found {threads}, expected at least 1")
-    if memory_limit is not None and memory_limit < 1:
-        raise UsageError(f"memory limit: found {memory_limit}, expected bytes > 0")
     options = dict(options or {})
     _check_options(chosen, options)
     known = None if hint is None else _check_hint(problem, hint)
@@ -123,6 +122,27 @@ def solve(
         logging.getLogger("lowtide").exception("method %s failed", method)
         outcome = Outcome(reason="crash", detail=f"{type(error).__name__}: {error}")
     return _judge(problem, chosen, context, outcome)
+
+
+def _check_arguments(
+    problem: object,
+    method: object,
+    time_limit: object,
+    seed: object,
+    threads: object,
+    memory_limit: object,
+) -> None:
+    """Check what any caller may get wrong, before anything is looked at."""
+    if not isinstance(problem, tuple(PROBLEMS.values())):
+        expected = ", ".join(sorted({kind.__name__ for kind in PROBLEMS.values()}))
+        raise UsageError(f"solve, problem: found {shown(problem)}, expected one of {expected}")
+    check_type(method, str, "method", "the name of a method")
+    check_seconds(time_limit, "time limit")
+    check_integer(seed, 0, "seed")
+    if threads is not None and (type(threads) is not int or threads < 1):
+        raise UsageError(f"threads: found {shown(threads)}, expected at least 1")
+    if memory_limit is not None and (type(memory_limit) is not int or memory_limit < 1):
+        raise UsageError(f"memory limit: found {shown(memory_limit)}, expected bytes > 0")
 
 
 def _judge(problem: Problem, method: Method, context: Context, outcome: Outcome) -> Result:

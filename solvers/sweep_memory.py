@@ -27,6 +27,7 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from typing import Any
 
+from ..models.checks import check_type
 from ..models.errors import UsageError
 from ..models.makespan import Makespan
 from ..models.memory import sequential_memory
@@ -110,6 +111,7 @@ def sweep_memory(
     """
     if type(points) is not int or points < FEWEST:
         raise UsageError(f"sweep of memory: found {points!r} points, expected an integer >= {FEWEST}")
+    check_type(problem, (Makespan, Recompute), "sweep of memory, problem")
     if isinstance(problem, Recompute):
         from .sweep_recompute import sweep_recompute
 

@@ -9,6 +9,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from ...models.checks import check_type
 from ...models.errors import InstanceError, UsageError
 from ...models.machine import Machine
 from ...models.units import parse_bytes
@@ -55,7 +56,8 @@ def load_machine(
     >>> [t.name for t in load_machine("a100-40g-pcie3", {"gpu": "24GiB"}).tiers]
     ['gpu', 'host', 'ssd']
     """
-    path = os.fspath(name)
+    check_type(name, (str, os.PathLike), "machine", "a name or a path")
+    path = os.fsdecode(name)
     data = _read(path)
     where = f"machine {path!r}"
     if not isinstance(data, dict):

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...models.checks import check_type
 from ...models.errors import UsageError
+from ...models.graph import Graph
 from ...models.plan import Plan
 from ...models.profile import MemoryProfile, memory_profile, reference_profile
 from ...models.result import Result
@@ -18,7 +20,6 @@ from .figure import pyplot_figure
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ...models.graph import Graph
     from ...models.machine import Tier
 
 
@@ -123,7 +124,9 @@ def plan_and_graph(item: Result | Plan, graph: Graph | None, picture: str) -> tu
         if item.plan is None:
             raise UsageError(f"{picture}: found no plan in a result that is {item.status}, expected one")
         plan, graph = item.plan, item.graph if graph is None else graph
+    check_type(plan, Plan, picture, "a Result or a Plan")
     assert isinstance(plan, Plan)
+    check_type(graph, (Graph, type(None)), f"{picture}, graph", "a Graph")
     if graph is None:
         raise UsageError(f"{picture}: found a plan without its graph, expected {picture}(plan, graph)")
     return plan, graph

@@ -204,3 +204,9 @@ def test_pictures_without_matplotlib(tmp_path: Path) -> None:
     (tmp_path / "matplotlib.py").write_text("raise ImportError")
     line = refused("plot", "p.json", "-o", "x.svg", cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)})
     assert "pip install 'lowtide[plot]'" in line
+
+
+@pytest.mark.parametrize("words", [("-v",), ("-v", "list"), ("--json",), ("--",)])
+def test_an_option_before_the_verb_is_named(tmp_path: Path, words: tuple[str, ...]) -> None:
+    line = refused(*words, cwd=tmp_path)
+    assert line.startswith(f"found unknown option '{words[0]}' before the verb, expected one of list, show")

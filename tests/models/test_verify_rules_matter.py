@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from random import Random
 
 import pytest
 
+from lowtide.models.buffers_lowering import buffers_from_plan
+from lowtide.models.plan import Free
 from lowtide.models.verdict import PLAN_KINDS, Verification
 from lowtide.models.verify import verify
 from lowtide.models.verify_allocation import AllocationVerdict, verify_allocation
+from tests.models import test_verify_periodic as steady
 from tests.oracles.attacks import ATTACKS
 from tests.oracles.comparison import difference, judged, simulated
-from tests.oracles.corpus import corpus
+from tests.oracles.corpus import corpus, valid_cases
 from tests.oracles.naive_allocation import allocation_faults, random_buffers, random_offsets
 from tests.oracles.naive_state import Outcome
 from tests.oracles.other_attacks import other_attacks
@@ -37,6 +41,26 @@ def cases() -> list[tuple[Case, Outcome]]:
     return [(case, simulated(case)) for case in (*by_hand, *corpus(range(1)))]
 
 
+LOST = Case(steady.GRAPH, replace(steady.PLAN, frees=(*steady.PLAN.frees, Free(0, "host", 20))))
+"""Breaks rule ``period``: the host's copy of the weight is there at the start, and gone at the end."""
+
+
+@cache
+def allocated() -> list[Case]:
+    """Return periodic plans with a valid allocation: the buffers, as lowering has them, end to end."""
+    found = []
+    for case in (*valid_cases("periodic", range(120)), LOST):
+        machine = case.plan.machine
+        roomy = replace(machine, tiers=tuple(replace(tier, capacity=None) for tier in machine.tiers))
+        plan = replace(case.plan, machine=roomy)
+        offsets, top = {}, 0
+        for b in buffers_from_plan(case.graph, plan).buffers:
+            offsets[b.id] = top
+            top += b.size
+        found.append(replace(case, plan=replace(plan, allocation=offsets)))
+    return found
+
+
 def faults(verify: Verify, verify_allocation: Callable[..., AllocationVerdict]) -> Iterator[str]:
     """Yield where this verifier is wrong."""
     for case, expected in cases():
@@ -52,6 +76,9 @@ def faults(verify: Verify, verify_allocation: Callable[..., AllocationVerdict]) 
         found = verify_allocation(buffers, offsets).violations
         if {(v.kind, frozenset(v.buffers)) for v in found} != allocation_faults(buffers, offsets):
             yield f"allocation of {buffers}"
+    for case in allocated():
+        if any(v.kind.startswith("allocation") for v in judged(case, verify).violations):
+            yield "allocation of a plan"
 
 
 def test_nothing_is_wrong_with_all_rules() -> None:

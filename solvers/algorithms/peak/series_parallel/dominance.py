@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from .....models.checks import check_type
 from .....models.errors import UsageError
 from .....models.graph import Graph
 from .....models.memory import SequentialMemory, sequential_memory
@@ -60,6 +61,7 @@ def dominant_order(graph: Graph) -> tuple[int, ...] | None:
     >>> lt.dominant_order(graph)
     (0, 4, 1, 5, 2, 3, 6, 7)
     """
+    check_type(graph, Graph, "dominant_order, graph")
     memory, before = sequential_memory(graph), precedence(graph).predecessors
     needed = [sum(1 << u for u in some) for some in before]
     kept: dict[int, list[Profile]] = {0: [Profile((), (), ())]}

@@ -1,0 +1,59 @@
+"""Checks of what a caller gives: the type of a field, a number's range; what, found, expected in one line."""
+
+from __future__ import annotations
+
+import math
+
+from .errors import InstanceError, UsageError
+
+
+def shown(value: object) -> str:
+    """Return a short text for any object, also one whose repr fails."""
+    try:
+        text = repr(value)
+    except Exception:
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def check_type(value: object, kind: type | tuple[type, ...], where: str, expected: str = "") -> None:
+    """Raise `InstanceError` unless the value is of that type; `expected` says what else it may be.
+
+    Examples
+    --------
+    >>> from lowtide.models.checks import check_type
+    >>> check_type(3, str, "graph, name")
+    Traceback (most recent call last):
+    ...
+    lowtide.models.errors.InstanceError: graph, name: found 3, expected a str
+    """
+    if not isinstance(value, kind):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        words = expected or " or ".join(f"{_article(k.__name__)} {k.__name__}" for k in kinds)
+        raise InstanceError(f"{where}: found {shown(value)}, expected {words}")
+
+
+def check_seconds(value: object, where: str) -> None:
+    """Raise `UsageError` unless the value is a number of seconds > 0, or None."""
+    if value is None:
+        return
+    if type(value) not in (int, float) or not (value > 0 and math.isfinite(value)):  # type: ignore[operator, arg-type]
+        raise UsageError(f"{where}: found {shown(value)}, expected seconds > 0")
+
+
+def check_flag(value: object, where: str) -> None:
+    """Raise `InstanceError` unless the value is True or False."""
+    check_type(value, bool, where, "True or False")
+
+
+def check_integer(value: object, least: int, where: str, *, optional: bool = False) -> None:
+    """Raise `InstanceError` unless the value is an integer >= `least` (a truth value is none), or None."""
+    if optional and value is None:
+        return
+    if type(value) is not int or value < least:
+        or_none = " or None" if optional else ""
+        raise InstanceError(f"{where}: found {shown(value)}, expected an integer >= {least}{or_none}")
+
+
+def _article(word: str) -> str:
+    return "an" if word[0] in "AEIOUaeio" else "a"
