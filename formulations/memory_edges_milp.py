@@ -20,7 +20,8 @@ Minimize C subject to
 
 (4) to (7) say that `lowtide.models.verify_flow` accepts the flow; M bounds it on each arc since the events
 stand in an order, so that the flow splits into paths of at most M together. The optimum is that over all
-edges if no tensor has several last accesses, and over all edges that a flow certifies in general.
+edges **only if no tensor has several last accesses**. In general it is that over all edges that one flow
+certifies, and others may be better, or exist where these do not: it is no bound on the problem.
 
 Source: the MILP of Marchal, Nagy, Simon and Vivien (IPDPS 2018) for one datum per edge, in the project's
 notes as checked against enumeration; (7) and the events are ours.

@@ -106,6 +106,35 @@ def random_graph(
     )
 
 
+def readers_graph(rng: Random, *, max_ops: int = 4) -> Graph:
+    """Return a graph in which few tensors have many readers, so that several are the last to use one."""
+    n = rng.randint(2, max_ops)
+    reads: list[list[int]] = [[] for _ in range(n)]
+    writes: list[list[int]] = [[] for _ in range(n)]
+    tensors = []
+    for t in range(rng.randint(1, 4)):
+        writer = None if rng.random() < 0.5 else rng.randrange(n)
+        if writer is not None:
+            writes[writer].append(t)
+        for i in range(0 if writer is None else writer + 1, n):
+            if rng.random() < 0.5:
+                reads[i].append(t)
+        final = rng.random() < 0.15
+        tensors.append(Tensor(name=str(t), nbytes=rng.randint(0, 4), initial=writer is None, final=final))
+    ops = [
+        Op(
+            name=str(i),
+            reads=tuple(reads[i]),
+            writes=tuple(writes[i]),
+            workspace=rng.choice((0, 0, 1, 2, 3)),
+            duration_ns=rng.randint(1, 4),
+        )
+        for i in range(n)
+    ]
+    accounting = rng.choice((Accounting.COEXIST, Accounting.REPLACE, Accounting.REPLACE))
+    return Graph(name="readers", tensors=tuple(tensors), ops=tuple(ops), accounting=accounting)
+
+
 @st.composite
 def graphs(
     draw: st.DrawFn,

@@ -45,6 +45,7 @@ def solve_highs(
     decode: Callable[[Value], Any],
     to_objective: Callable[[int], int],
     own_options: Sequence[str] = (),
+    settings: Mapping[str, str] | None = None,
 ) -> Outcome:
     """Run HiGHS on a Pyomo model that minimizes an integer linear objective.
 
@@ -60,6 +61,8 @@ def solve_highs(
         Turns a value of the model's objective into one of the problem's.
     own_options
         Options of the context that are not the solver's.
+    settings
+        Further options of the solver, as text; those of the context override them.
 
     Returns
     -------
@@ -72,7 +75,7 @@ def solve_highs(
         An unknown option, a value that HiGHS refuses, or a log file that cannot be written.
     """
     highs = _new_highs()
-    _set_options(highs, context, own_options)
+    _set_options(highs, context, own_options, settings or {})
     variables = _pass_model(highs, model, lambda: context.expired)
     if variables is None or context.expired:
         return Outcome(reason="time", detail="HiGHS was not started: no time was left")
@@ -171,7 +174,9 @@ def _new_highs() -> Any:
     return highs
 
 
-def _set_options(highs: Any, context: Context, own_options: Sequence[str]) -> None:
+def _set_options(
+    highs: Any, context: Context, own_options: Sequence[str], settings: Mapping[str, str]
+) -> None:
     if context.time_limit is not None:
         highs.setOptionValue("time_limit", context.remaining())
     highs.setOptionValue("threads", context.threads)
@@ -180,7 +185,7 @@ def _set_options(highs: Any, context: Context, own_options: Sequence[str]) -> No
     # The objective is an integer: below a gap of 1 it is exact, if the margin of the bound is small.
     small = context.incumbent is not None and margin(context.incumbent) < 0.25
     highs.setOptionValue("mip_abs_gap", 0.5 if small else 0.0)
-    for name, text in context.options.items():
+    for name, text in {**settings, **context.options}.items():
         if name not in own_options:
             _set_option(highs, name, text, own_options)
     if context.log is not None:

@@ -7,12 +7,14 @@ from random import Random
 import lowtide as lt
 from lowtide.formulations import parallel_cut
 from lowtide.models.memory_edges import earliest_starts
-from lowtide.models.parallel_memory import moment_bytes
+from lowtide.models.parallel_memory import Moment, moment_bytes
+from lowtide.solvers.algorithms.parallel.cases import search
 from lowtide.solvers.algorithms.parallel.closure import cut_arrays, largest_closure
 from lowtide.solvers.algorithms.parallel.growing import Growing
 from lowtide.solvers.algorithms.parallel.growing_flow import GrowingFlow
 from lowtide.solvers.algorithms.parallel.growing_kernel import augment
-from tests.strategies import random_graph
+from tests.oracles.brute_parallel import most_memory
+from tests.strategies import random_graph, readers_graph
 
 
 def check(graph: lt.Graph, rng: Random, plain: bool, edges: int) -> int:
@@ -47,6 +49,48 @@ def test_what_is_kept_current_is_what_scratch_gives() -> None:
         rng = Random(seed)
         closed += check(random_graph(rng, min_ops=3, max_ops=8, max_duration=5), rng, True, 10)
     assert closed > 5
+
+
+def check_search(growing: Growing) -> None:
+    """A search on a growing graph claims no more than its moments have, and finds the largest memory."""
+    claims: list[tuple[Moment, int]] = []
+    for processors in (None, 1, 2):
+        found = search(growing.cut(), processors, found=lambda *claim: claims.append(claim))
+        assert found.nbytes == found.bound == most_memory(growing.graph, set(growing.edges), processors)
+    assert all(moment_bytes(growing.graph, moment) >= nbytes for moment, nbytes in claims)
+
+
+def test_search_on_a_growing_graph_is_brute_force() -> None:
+    for seed in range(150):
+        rng = Random(seed)
+        growing = Growing(readers_graph(rng, max_ops=5))
+        for u in range(len(growing.after) - 1):
+            growing.add(u, u + 1 + rng.randrange(len(growing.after) - u - 1))
+        check_search(growing)
+
+
+def test_a_tensor_dies_where_a_search_ends_its_last_reader() -> None:
+    """Edges leave x and y one last reader each; one processor does not run c beside e, so c has ended."""
+    tensors = (
+        lt.Tensor(name="x", nbytes=4, initial=True),
+        lt.Tensor(name="y", nbytes=4),
+        lt.Tensor(name="z", nbytes=3),
+        lt.Tensor(name="out", nbytes=3),
+        lt.Tensor(name="kept", nbytes=4, final=True),
+        lt.Tensor(name="small", nbytes=1, initial=True, final=True),
+        lt.Tensor(name="none", nbytes=0, initial=True, final=True),
+    )
+    ops = (
+        lt.Op(name="a", reads=(0,), writes=(1,), workspace=4),
+        lt.Op(name="b", reads=(0,), writes=(2, 5)),
+        lt.Op(name="c", reads=(0,), writes=(5, 4)),
+        lt.Op(name="d", reads=(0, 1, 2), writes=(6,), workspace=1),
+        lt.Op(name="e", reads=(1,), writes=(3,)),
+    )
+    growing = Growing(lt.Graph(name="last reader", tensors=tensors, ops=ops))
+    for edge in ((0, 2), (3, 2), (0, 1), (3, 4)):
+        growing.add(*edge)
+    check_search(growing)
 
 
 def test_compiled_is_plain() -> None:

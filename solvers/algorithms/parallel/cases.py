@@ -290,6 +290,10 @@ class _Tree:
             for lost, v in sorted(loss)[: closure.running - self.processors]:
                 happened[v] = v % 2
                 gain -= lost
+            orders = self.cut.orders  # an end may be where tensors die
+            deaths = np.unique(orders[happened[orders[:, 1]] & ~happened[orders[:, 0]], 0])
+            happened[deaths] = True
+            gain += int(gains[deaths].sum())
         nbytes = gain - sum(one.nbytes for one in overrated(self.network, happened))
         if nbytes > self.nbytes:
             self.moment, self.nbytes = self.network.moment(happened.tolist()), nbytes

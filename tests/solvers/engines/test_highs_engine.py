@@ -117,6 +117,16 @@ def test_option_reaches_highs(context: Context, tmp_path: Path) -> None:
     assert "Presolve is switched off" in text or "presolve" in text.lower()
 
 
+def test_settings_of_a_method_reach_highs_and_give_way_to_options(context: Context, tmp_path: Path) -> None:
+    context.log = tmp_path / "highs.log"
+    run(knapsack(), context, settings={"presolve": "off"})
+    assert "Presolve is switched off" in context.log.read_text()
+    assert context.options == {}
+    context.options = {"presolve": "on"}
+    run(knapsack(), context, settings={"presolve": "off"})
+    assert "Presolve is switched off" not in context.log.read_text()
+
+
 def test_hint_is_the_mip_start_and_the_log_is_kept(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "solver.log"
     result = lt.solve(PROBLEM, "milp", hint=range(len(PROBLEM.graph.ops)), threads=1, log=log)
