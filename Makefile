@@ -4,8 +4,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 JOBS   ?= 2
-# Tests of one file stay in one process, in order: they share fixtures, one of them a Slurm of its own.
-TESTS  := $(BIN)/pytest -q --numprocesses $(JOBS) --dist loadfile
+TESTS  := $(BIN)/pytest -q --numprocesses $(JOBS)
+# All random cases, not a quarter of them; the tests of Slurm share one, in one process.
+FULL   := --hypothesis-profile=full --dist loadgroup
 
 .DELETE_ON_ERROR:
 .PHONY: demo test test-slow test-all lint bench bench-compilers bench-makespan bench-offsets bench-placement \
@@ -15,13 +16,13 @@ demo: $(READY)
 	$(BIN)/lowtide demo
 
 test: $(READY)
-	$(TESTS) -m "not slow"
+	$(TESTS) -m "not slow" --dist worksteal
 
 test-slow: $(READY)
-	$(TESTS) -m slow
+	$(TESTS) -m slow $(FULL)
 
 test-all: $(READY)
-	$(TESTS)
+	$(TESTS) $(FULL)
 
 lint: $(READY)
 	$(BIN)/ruff check .

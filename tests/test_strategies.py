@@ -5,9 +5,10 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from lowtide.models.graph import Accounting, Graph, Op, Tensor
+from tests.effort import many
 from tests.oracles.brute_force import brute_force_peak, must_precede, order_peak, topological_orders
 from tests.strategies import graphs, random_graph
 
@@ -91,7 +92,7 @@ def test_generator_reaches_every_structure() -> None:
     assert min(seen.values()) >= 20, seen
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@many(50)
 @given(graphs(max_ops=5))
 def test_reference_order_is_among_the_topological_orders(graph: Graph) -> None:
     orders = list(topological_orders(graph))

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import lowtide as lt
 from lowtide.formulations import peak_cpsat_steps, peak_milp_olla, peak_milp_steps
 from lowtide.formulations.peak_data import BuildTimeout, Lifetime, forced_bound, order_peak, peak_data
 from lowtide.models.graph import Accounting, Graph, Op, Tensor
+from tests.effort import many
 from tests.oracles.brute_force import brute_force_peak, topological_orders
 from tests.oracles.brute_force import order_peak as peak_of_order
 from tests.peak_solving import FORMULATIONS
 from tests.strategies import graphs
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@many(100)
 @given(graph=graphs(max_ops=5))
 def test_peak_of_every_order_from_the_lifetimes(graph: Graph) -> None:
     data = peak_data(lt.Peak(graph))
@@ -27,7 +28,7 @@ def test_peak_of_every_order_from_the_lifetimes(graph: Graph) -> None:
         assert all(place_of[j] < place_of[i] for i, js in enumerate(data.predecessors) for j in js)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@many(100)
 @given(graph=graphs(max_ops=6))
 def test_forced_bound_is_at_most_the_optimum(graph: Graph) -> None:
     data = peak_data(lt.Peak(graph))
@@ -95,7 +96,7 @@ def test_building_stops_when_the_time_is_up(formulation: object) -> None:
         formulation.build(data, expired=expired)  # type: ignore[attr-defined]
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@many(50)
 @given(graph=graphs(max_ops=8))
 def test_size_is_the_number_of_variables_of_the_model(graph: Graph) -> None:
     data = peak_data(lt.Peak(graph))

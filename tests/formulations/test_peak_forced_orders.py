@@ -7,16 +7,17 @@ from itertools import pairwise
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import lowtide as lt
 from lowtide.formulations.peak_data import PeakData, forced_bound, op_bytes, order_peak, peak_data
 from lowtide.formulations.peak_forced_orders import with_forced_orders
 from lowtide.models.graph import Graph
+from tests.effort import many
 from tests.oracles.brute_force import brute_force_peak, topological_orders
 from tests.strategies import graphs, random_graph
 
-EXAMPLES = settings(max_examples=100, deadline=None, derandomize=True)
+EXAMPLES = many(100)
 
 
 @cache

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import lowtide as lt
 from lowtide.formulations.peak_data import order_peak, peak_data
 from lowtide.models.graph import Accounting, Graph, Op, Tensor
+from tests.effort import many
 from tests.oracles.brute_force import brute_force_peak
 from tests.peak_solving import FORMULATIONS, solve_model
 from tests.strategies import graphs
@@ -16,7 +17,7 @@ METHODS = tuple(FORMULATIONS)
 
 
 @pytest.mark.parametrize("method", METHODS)
-@settings(max_examples=40, deadline=None, derandomize=True)
+@many(40)
 @given(graph=graphs(max_ops=6))
 def test_method_finds_and_proves_the_optimum(method: str, graph: Graph) -> None:
     optimum, _ = brute_force_peak(graph)
@@ -27,7 +28,7 @@ def test_method_finds_and_proves_the_optimum(method: str, graph: Graph) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-@settings(max_examples=25, deadline=None, derandomize=True)
+@many(25)
 @given(graph=graphs(max_ops=6))
 def test_model_without_incumbent_and_cutoff_has_the_optimum(method: str, graph: Graph) -> None:
     optimum, _ = brute_force_peak(graph)
@@ -36,7 +37,7 @@ def test_model_without_incumbent_and_cutoff_has_the_optimum(method: str, graph: 
 
 
 @pytest.mark.parametrize("method", METHODS)
-@settings(max_examples=25, deadline=None, derandomize=True)
+@many(25)
 @given(graph=graphs(max_ops=6))
 def test_hint_lower_and_upper_bound_keep_the_optimum(method: str, graph: Graph) -> None:
     optimum, order = brute_force_peak(graph)

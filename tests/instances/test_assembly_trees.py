@@ -5,13 +5,14 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lowtide.instances import load
 from lowtide.instances.generators import generate
 from lowtide.instances.generators.assembly import Front, nested_dissection
 from lowtide.models.errors import InstanceError
+from tests.effort import many
 
 Point = tuple[int, ...]
 
@@ -68,7 +69,7 @@ def eliminated(sides: tuple[int, ...], leaf: int, stencil: str) -> list[Front]:
     ]
 
 
-@settings(max_examples=80, deadline=None, derandomize=True)
+@many(80)
 @given(
     sides=st.lists(st.integers(1, 6), min_size=1, max_size=3),
     leaf=st.integers(1, 12),

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lowtide.instances.generators import FAMILIES, generate
 from lowtide.instances.generators.backward import training_graph
 from lowtide.models.errors import InstanceError
 from lowtide.models.graph import Graph, Op, Tensor
+from tests.effort import many
 
 SIZED_BY_N = ("chain", "intree", "outtree", "sp", "randwire")
 
@@ -119,7 +120,7 @@ def test_several_writers_are_refused(initial: bool) -> None:
         training_graph(Graph(name="g", tensors=tensors, ops=ops))
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@many(60)
 @given(
     family=st.sampled_from(SIZED_BY_N),
     n=st.integers(5, 25),

@@ -6,11 +6,12 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lowtide.instances.dot_text import parse_dot, quoted
 from lowtide.models.errors import InstanceError
+from tests.effort import many
 
 
 def parts(text: str) -> tuple[dict[str, Any], dict[str, Any], list[Any]]:
@@ -89,7 +90,7 @@ def test_bad_text_is_one_line_with_its_place(text: str, found: str) -> None:
     assert "\n" not in str(error.value)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@many(100)
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_quoting_is_undone_by_parsing(text: str) -> None:
     graph = parse_dot(f"digraph {{ n [k={quoted(text)}] }}", "t.dot")
@@ -97,7 +98,7 @@ def test_quoting_is_undone_by_parsing(text: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@settings(max_examples=30, deadline=None, derandomize=True)
+@many(30)
 @given(st.integers(0, 10**6))
 def test_same_nodes_and_edges_as_pydot(seed: int) -> None:
     pydot = pytest.importorskip("pydot")

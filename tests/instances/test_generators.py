@@ -6,15 +6,16 @@ from collections import Counter
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lowtide.instances import load
 from lowtide.instances.generators import FAMILIES, generate
 from lowtide.instances.generators.randwire import watts_strogatz
 from lowtide.models.graph import Accounting, Graph
+from tests.effort import many
 
-MANY = settings(max_examples=60, deadline=None, derandomize=True)
+MANY = many(60)
 SEEDS = st.integers(0, 10**6)
 
 HASHES = {

@@ -8,12 +8,13 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lowtide.instances import buffers_from_csv, csv_text, read_csv, write_csv
 from lowtide.models.buffers import Buffer, Buffers, Gap
 from lowtide.models.errors import InstanceError, UsageError
+from tests.effort import many
 from tests.oracles.naive_allocation import random_buffers
 
 EVERYTHING = Buffers(
@@ -176,7 +177,7 @@ def test_files_survive(ending: str, tmp_path: Path) -> None:
     assert path.read_bytes() == again.read_bytes()
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@many(100)
 @given(st.integers(0, 10**6), st.text(st.characters(codec="utf-8"), max_size=6))
 def test_any_buffers_survive(seed: int, name: str) -> None:
     """All but capacities, the order of the pairs, and the place of an empty window."""

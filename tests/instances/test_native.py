@@ -10,16 +10,17 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lowtide.instances import graph_from_dict, read_graph, write_graph
 from lowtide.instances.native import find_cycle
 from lowtide.models.errors import InstanceError
 from lowtide.models.graph import Accounting, Graph, Mode, Op, Tensor
+from tests.effort import many
 from tests.strategies import graphs, random_graph
 
-MANY = settings(max_examples=40, deadline=None, derandomize=True)
+MANY = many(40)
 
 
 def good() -> dict[str, Any]:

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lowtide.instances import (
@@ -24,6 +24,7 @@ from lowtide.instances import (
 )
 from lowtide.models.buffers import Buffer, Buffers, Gap
 from lowtide.models.errors import InstanceError, UsageError
+from tests.effort import many
 from tests.oracles.naive_allocation import random_buffers
 
 BUFFERS = Buffers(
@@ -132,7 +133,7 @@ def test_nulls_and_omitted_keys_are_defaults() -> None:
     assert buffers_from_dict({**least, "buffers": [{**row, "offset": None, "hint": None}]}) == expected
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@many(60)
 @given(st.integers(0, 10**6))
 def test_any_buffers_survive(seed: int) -> None:
     buffers = random_buffers(Random(seed))

@@ -10,13 +10,14 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lowtide.instances import load, machine_from_dict, plan_from_dict, read_plan, save, write_plan
 from lowtide.models.errors import InstanceError, UsageError
 from lowtide.models.machine import Access, Channel, ChannelGroup, Machine, Processor, Tier
 from lowtide.models.plan import Copy, Free, Plan, Resident, Run
+from tests.effort import many
 from tests.random_plans import random_case
 
 MACHINE = Machine(
@@ -118,7 +119,7 @@ def test_omitted_parts_take_defaults() -> None:
     assert plan == Plan(machine=Machine.single())
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@many(60)
 @given(st.integers(0, 10**6))
 def test_any_plan_survives(seed: int) -> None:
     plan = random_case(Random(seed)).plan

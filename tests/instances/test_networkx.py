@@ -9,16 +9,17 @@ from typing import Any
 
 import networkx as nx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lowtide.instances import from_networkx, load, save, to_networkx
 from lowtide.models.errors import InstanceError
 from lowtide.models.graph import Graph, Op, Tensor
+from tests.effort import many
 from tests.strategies import graphs, random_graph
 
 ENDINGS = (".dot", ".gv", ".graphml", ".graphml.gz")
-MANY = settings(max_examples=25, deadline=None, derandomize=True)
+MANY = many(25)
 
 
 def survives(graph: Graph, path: Path) -> None:

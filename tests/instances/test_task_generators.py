@@ -6,7 +6,7 @@ from random import Random
 from statistics import fmean, median, stdev
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lowtide.instances import load
@@ -14,8 +14,9 @@ from lowtide.instances.generators.psplib import project_network
 from lowtide.instances.generators.tasks import SHAPES, tasks
 from lowtide.models.errors import InstanceError
 from lowtide.models.graph import Graph, Mode
+from tests.effort import many
 
-MANY = settings(max_examples=60, deadline=None, derandomize=True)
+MANY = many(60)
 SEEDS = st.integers(0, 10**6)
 
 

@@ -7,13 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from lowtide.models.errors import InstanceError
 from lowtide.models.graph import Accounting, Graph, Mode, Op, Tensor
 from lowtide.models.machine import Access, Channel, ChannelGroup, Machine, Processor, Tier
 from lowtide.models.plan import Free, Plan, Resident, Run
 from lowtide.models.precedence import precedence
+from tests.effort import many
 from tests.strategies import graphs
 
 
@@ -76,7 +77,7 @@ def test_hash_ignores_name_and_provenance_only() -> None:
         assert other != graph
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@many(50)
 @given(graphs())
 def test_dropping_bytes_keeps_the_precedence(graph: Graph) -> None:
     light = graph.drop({"weight", "activation"})

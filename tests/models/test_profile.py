@@ -6,15 +6,16 @@ from bisect import bisect_right
 from random import Random
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lowtide import Graph, Op, Plan, Tensor, verify
 from lowtide.models.profile import memory_profile, reference_profile
+from tests.effort import many
 from tests.random_plans import FLAVOURS, random_case
 from tests.strategies import graphs
 
-MANY = settings(max_examples=60, deadline=None, derandomize=True)
+MANY = many(60)
 
 
 def assert_total_is_the_verifiers(graph: Graph, plan: Plan) -> None:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from itertools import islice, permutations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from lowtide.models.errors import InstanceError
 from lowtide.models.graph import Accounting, Graph, Op, Tensor
 from lowtide.models.memory import sequential_memory
 from lowtide.models.precedence import check_order, precedence
+from tests.effort import many
 from tests.oracles.brute_force import memory_profile, must_precede, order_peak, topological_orders
 from tests.strategies import graphs
 
-EXAMPLES = settings(max_examples=100, deadline=None, derandomize=True)
+EXAMPLES = many(100)
 
 
 @EXAMPLES

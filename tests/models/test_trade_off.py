@@ -5,12 +5,13 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lowtide.instances.native_trade_off import trade_off_from_dict
 from lowtide.models.errors import InstanceError
 from lowtide.models.trade_off import KnownBound, KnownSchedule, TradeOff, TradeOffPoint, closed
+from tests.effort import many
 
 MOST = 12
 
@@ -30,7 +31,7 @@ def knowledge(draw: st.DrawFn) -> tuple[dict[int, int], list[KnownSchedule], lis
     return least, schedules, bounds
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@many(200)
 @given(knowledge())
 def test_what_is_concluded_is_true_and_nothing_better_follows(
     known: tuple[dict[int, int], list[KnownSchedule], list[KnownBound]],

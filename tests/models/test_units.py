@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lowtide.models.errors import UsageError
 from lowtide.models.units import BINARY, format_bytes, format_duration, format_gap, parse_bytes
+from tests.effort import many
 
 
 @pytest.mark.parametrize(
@@ -27,7 +28,7 @@ def test_sizes_are_shown_in_binary_units(nbytes: int, text: str) -> None:
 
 
 @given(st.integers(1, 10**6), st.sampled_from(BINARY))
-@settings(max_examples=100, deadline=None, derandomize=True)
+@many(100)
 def test_whole_sizes_are_read_back(number: int, unit: str) -> None:
     assert parse_bytes(f"{number} {unit}") == number * 1024 ** BINARY.index(unit)
 

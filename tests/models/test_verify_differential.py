@@ -12,7 +12,7 @@ from itertools import islice
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lowtide.models.buffers_lowering import buffers_from_plan
@@ -20,6 +20,7 @@ from lowtide.models.graph import Graph
 from lowtide.models.lowering import lower_order
 from lowtide.models.verdict import PLAN_KINDS
 from lowtide.models.verify import verify
+from tests.effort import many
 from tests.mutations import MUTATIONS, mutate
 from tests.oracles.brute_force import order_peak, topological_orders
 from tests.oracles.comparison import difference, disagreement, judged, simulated
@@ -81,7 +82,7 @@ def test_both_judges_agree_on_many_plans(first: int) -> None:
         agree(case)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@many(100)
 @given(st.randoms(use_true_random=False), st.sampled_from(FLAVOURS), st.integers(0, 3))
 def test_both_judges_agree_after_any_mutations(rng: Random, flavour: str, count: int) -> None:
     case: Case | None = random_case(rng, flavour, max_ops=4)
@@ -160,7 +161,7 @@ def test_violations_are_sorted_and_repeatable() -> None:
         assert keys == sorted(keys)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@many(60)
 @given(graphs(max_ops=5))
 def test_lowered_orders_verify_with_the_peak_of_the_definition(graph: Graph) -> None:
     for order, _ in zip(topological_orders(graph), range(6), strict=False):

@@ -9,7 +9,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import lowtide as lt
@@ -17,6 +17,7 @@ from lowtide import Access, Channel, Copy, Graph, Machine, Op, Plan, Processor, 
 from lowtide.results.figures.channel_use import bandwidth_use
 from lowtide.results.figures.stacked_steps import draw_stack, thinned
 from lowtide.results.figures.svg_paths import compact_paths
+from tests.effort import many
 from tests.random_plans import random_case
 
 pytest.importorskip("matplotlib")
@@ -114,7 +115,7 @@ def test_shares_carry_every_byte_within_the_rate(flavour: str) -> None:
 steps = st.lists(st.floats(0, 1).map(lambda x: round(x, 3)), min_size=1, max_size=30).map(np.array)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@many(100)
 @given(steps, st.sampled_from([0.0, 0.01, 0.1]))
 def test_thinned_steps_are_near_and_keep_the_highest(heights: np.ndarray, least: float) -> None:
     edges = np.arange(len(heights) + 1.0)
@@ -147,7 +148,7 @@ def test_a_stack_lies_over_its_base_with_lower_layers_in_front() -> None:
 numbers = st.floats(-999, 999).map(lambda x: f"{x:.6f}")
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@many(100)
 @given(st.lists(st.tuples(st.sampled_from("ML"), numbers, numbers), min_size=1, max_size=20))
 def test_short_paths_lead_where_long_ones_did(turns: list[tuple[str, str, str]]) -> None:
     turns[0] = ("M", *turns[0][1:])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lowtide.models.errors import UsageError
@@ -31,6 +31,7 @@ from lowtide.results.tables.metrics import (
     shifted_geometric_mean,
 )
 from lowtide.results.tables.store import frame
+from tests.effort import many
 from tests.sweeps import record, sweep, write_experiment
 
 
@@ -45,7 +46,7 @@ def test_shifted_geometric_mean_of_0_and_8_is_2() -> None:
     assert shifted_geometric_mean([0, 5], shift=0) == 0
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@many(50)
 @given(st.lists(st.floats(0, 1e4), min_size=1, max_size=6), st.floats(0.1, 100))
 def test_shifted_geometric_mean_is_between_least_and_most(values: list[float], shift: float) -> None:
     mean = shifted_geometric_mean(values, shift)

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lowtide import Graph, Machine, Op, Peak, Plan, Tensor, load, solve, verify
@@ -22,6 +22,7 @@ pytest.importorskip("matplotlib")
 from matplotlib.text import Text
 
 from lowtide.results import plot
+from tests.effort import many
 
 MIB = 2**20
 
@@ -164,7 +165,7 @@ def test_thousands_of_ops_are_few_shapes() -> None:
     assert longest < 2500
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@many(100)
 @given(st.lists(st.floats(-1e3, 1e3), max_size=8).map(sorted), st.floats(0, 100))
 def test_spread_keeps_order_distance_and_what_is_far_apart(wanted: list[float], gap: float) -> None:
     found = spread(wanted, gap)

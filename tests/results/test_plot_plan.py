@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lowtide import (
@@ -41,6 +41,7 @@ from matplotlib.collections import PathCollection
 from matplotlib.colors import to_hex
 
 from lowtide.results import plot
+from tests.effort import many
 
 MIB = 2**20
 MS = 10**6
@@ -250,7 +251,7 @@ def some_bars(draw: st.DrawFn) -> list[Bar]:
     return [Bar(start, start + length, kind) for start, length, kind in spans]
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@many(100)
 @given(some_bars())
 def test_rows_hold_everything_and_nothing_overlaps(given_bars: list[Bar]) -> None:
     placed, count = rows_of(given_bars)
@@ -262,7 +263,7 @@ def test_rows_hold_everything_and_nothing_overlaps(given_bars: list[Bar]) -> Non
     assert count == max(most, 1)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@many(100)
 @given(some_bars(), st.integers(6000, 10**7))
 def test_joined_bars_keep_the_extent_and_are_few(given_bars: list[Bar], span: int) -> None:
     placed, count = rows_of(given_bars)

@@ -23,7 +23,7 @@ from tests.sweep_methods import alive, planned, records_of, told, wait_for
 SCRIPTS = Path(__file__).parents[1] / "slurm"
 NEEDED = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scancel")
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("slurm")]
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import tomllib
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lowtide.results.sweeps.toml_lines import Place, line_numbers
+from tests.effort import many
 
 EVERYTHING = r'''# comment with [ and "
 title = "a # b"  # and so on
@@ -95,7 +96,7 @@ def written(value: Any, breaks: list[bool]) -> str:
 
 
 @given(TABLES, st.lists(TABLES, max_size=3), st.lists(st.booleans(), max_size=20))
-@settings(max_examples=100, deadline=None, derandomize=True)
+@many(100)
 def test_places_are_those_of_the_reader(
     head: dict[str, Any], rows: list[dict[str, Any]], breaks: list[bool]
 ) -> None:

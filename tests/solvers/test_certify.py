@@ -6,17 +6,18 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import lowtide as lt
 from lowtide.models.graph import Graph, Op, Tensor
 from lowtide.models.verify_certificate import verify_certificate
+from tests.effort import many
 from tests.oracles.brute_force import brute_force_peak
 from tests.oracles.certificates import EXACT, PROVERS, certificate, damaged, neighbour, round_trip
 from tests.strategies import graphs, random_graph
 
-EXAMPLES = settings(max_examples=60, deadline=None, derandomize=True)
+EXAMPLES = many(60)
 TREES = "gen:intree?n=300&seed=1", "gen:sp?n=200&seed=4&data=edge", "gen:outtree?n=60&seed=2"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import networkx as nx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from lowtide.instances import load
 from lowtide.models.graph import Accounting, Graph, Op, Tensor
@@ -17,10 +17,11 @@ from lowtide.models.precedence import precedence
 from lowtide.solvers.algorithms.peak import least_memory
 from lowtide.solvers.algorithms.peak.cut_bound import cut_bound, working_set_bound
 from lowtide.solvers.algorithms.peak.greedy import greedy_orders
+from tests.effort import many
 from tests.oracles.brute_force import brute_force_peak, must_precede
 from tests.strategies import graphs, random_graph
 
-CHECKED = settings(max_examples=100, deadline=None, derandomize=True)
+CHECKED = many(100)
 
 
 def live_bytes(graph: Graph, done: frozenset[int]) -> int:

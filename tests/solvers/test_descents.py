@@ -7,7 +7,7 @@ from random import Random
 
 import networkx as nx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import lowtide as lt
 from lowtide.models.graph import Graph
@@ -17,10 +17,11 @@ from lowtide.solvers.algorithms.peak.beam import beam_pass
 from lowtide.solvers.algorithms.peak.descents import DescentSearch
 from lowtide.solvers.algorithms.peak.executed_sets import ExecutedSets, mask_of, members
 from lowtide.solvers.algorithms.peak.state_space import state_space
+from tests.effort import many
 from tests.oracles.brute_force import brute_force_peak, order_peak
 from tests.strategies import graphs, random_graph
 
-EXAMPLES = settings(max_examples=100, deadline=None, derandomize=True)
+EXAMPLES = many(100)
 WITHOUT_END = 10**9
 
 

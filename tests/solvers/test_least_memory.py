@@ -6,7 +6,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import lowtide as lt
 from lowtide.models.graph import Graph
@@ -14,6 +14,7 @@ from lowtide.models.precedence import precedence
 from lowtide.solvers.algorithms.peak import closure_flow, least_memory
 from lowtide.solvers.algorithms.peak.least_memory import LeastMemory
 from lowtide.solvers.algorithms.peak.state_space import StateSpace, state_space
+from tests.effort import many
 from tests.solvers.test_cut_bound import downsets, live_bytes
 from tests.strategies import graphs, random_graph
 
@@ -66,7 +67,7 @@ def is_downset(space: StateSpace, members: np.ndarray) -> bool:
     return all(members[u] for v in range(space.n) if members[v] for u in space.before[v])
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@many(100)
 @given(graphs(max_ops=7))
 def test_minimum_is_that_of_enumeration_and_its_set_is_the_largest(graph: Graph) -> None:
     least, rng = LeastMemory(state_space(graph)), Random(len(graph.ops))

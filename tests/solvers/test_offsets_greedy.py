@@ -7,7 +7,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lowtide.formulations.offsets_data import Integers, OffsetsData, offsets_data
@@ -21,9 +21,10 @@ from lowtide.solvers.algorithms.offsets.layout import layout
 from lowtide.solvers.algorithms.offsets.placing import place_plainly
 from lowtide.solvers.algorithms.offsets.placing_kernel import place
 from lowtide.solvers.context import Context
+from tests.effort import many
 from tests.oracles.brute_offsets import brute_heights, random_set
 
-SETS = settings(max_examples=100, deadline=None, derandomize=True)
+SETS = many(100)
 
 
 def faults(buffers: Buffers, data: OffsetsData, offsets: Integers) -> list[str]:

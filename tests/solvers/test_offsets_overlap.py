@@ -4,7 +4,7 @@ from random import Random
 from types import ModuleType
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lowtide.formulations.offsets_data import Integers, OffsetsData, offsets_data
@@ -15,9 +15,10 @@ from lowtide.solvers.algorithms.offsets import overlap_kernel, overlap_tables
 from lowtide.solvers.algorithms.offsets.greedy import greedy_offsets
 from lowtide.solvers.algorithms.offsets.overlap_search import OverlapSearch, descend, solve_overlap
 from lowtide.solvers.context import Context
+from tests.effort import many
 from tests.oracles.brute_offsets import brute_heights, random_set
 
-SETS = settings(max_examples=100, deadline=None, derandomize=True)
+SETS = many(100)
 
 
 def whole(rng: Random, most: int = 5) -> tuple[Buffers, OffsetsData, int] | None:

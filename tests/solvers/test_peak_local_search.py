@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from lowtide.instances import load
 from lowtide.models.graph import Graph, Op, Tensor
@@ -20,10 +20,11 @@ from lowtide.solvers.algorithms.peak.local_search import improve_by_local_search
 from lowtide.solvers.algorithms.peak.order_kernel import advance, anneal, delay, order_arrays
 from lowtide.solvers.algorithms.peak.state_space import state_space
 from lowtide.solvers.context import Context
+from tests.effort import many
 from tests.oracles.brute_force import brute_force_peak, order_peak
 from tests.strategies import graphs, random_graph
 
-CHECKED = settings(max_examples=100, deadline=None, derandomize=True)
+CHECKED = many(100)
 
 
 def improved(graph: Graph, runs: int = 4, seed: int = 0) -> Context:

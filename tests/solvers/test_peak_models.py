@@ -5,12 +5,13 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import lowtide as lt
 from lowtide.models.graph import Graph
 from lowtide.solvers.algorithms.peak.widening import take_first_steps
 from lowtide.solvers.context import Context
+from tests.effort import many
 from tests.oracles.brute_force import brute_force_peak
 from tests.peak_solving import FORMULATIONS
 from tests.strategies import graphs, random_graph
@@ -29,7 +30,7 @@ def proves_the_optimum(graph: Graph, method: str, options: dict[str, str]) -> bo
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("method", METHODS)
-@settings(max_examples=15, deadline=None, derandomize=True)
+@many(15)
 @given(graph=graphs(min_ops=3, max_ops=7))
 def test_every_option_keeps_the_optimum(method: str, options: dict[str, str], graph: Graph) -> None:
     assert proves_the_optimum(graph, method, options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from lowtide.models.graph import Accounting, Graph, Op, Tensor
 from lowtide.models.memory import sequential_memory
@@ -15,10 +15,11 @@ from lowtide.solvers.algorithms.peak.beam import beam_pass, improve_by_beam, sol
 from lowtide.solvers.algorithms.peak.greedy import RULES, greedy_order, greedy_orders, solve_greedy
 from lowtide.solvers.algorithms.peak.state_space import state_space
 from lowtide.solvers.context import Context
+from tests.effort import many
 from tests.oracles.brute_force import brute_force_peak, memory_profile, order_peak
 from tests.strategies import graphs, random_graph
 
-CHECKED = settings(max_examples=100, deadline=None, derandomize=True)
+CHECKED = many(100)
 
 
 def in_tree(arity: int, depth: int, rng: Random) -> Graph:

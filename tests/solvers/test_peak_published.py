@@ -6,7 +6,7 @@ from collections.abc import Callable
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from lowtide.models.graph import Graph, Op, Tensor
 from lowtide.models.memory import sequential_memory
@@ -16,10 +16,11 @@ from lowtide.solvers.algorithms.peak.published import inductor, xla
 from lowtide.solvers.algorithms.peak.published.serenity import solve_serenity
 from lowtide.solvers.context import Context
 from lowtide.solvers.registry import METHODS
+from tests.effort import many
 from tests.oracles.brute_force import brute_force_peak, order_peak
 from tests.strategies import graphs, random_graph
 
-CHECKED = settings(max_examples=100, deadline=None, derandomize=True)
+CHECKED = many(100)
 RULES: dict[str, Callable[[Graph], tuple[int, ...]]] = {
     "inductor-lpmf": inductor.least_peak_first,
     "inductor-dfs": inductor.depth_first,

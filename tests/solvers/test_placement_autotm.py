@@ -4,11 +4,12 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import lowtide as lt
 from lowtide.models.graph import Accounting
+from tests.effort import many
 from tests.oracles.autotm_rules import fastest
 from tests.placement_cases import random_graph, tiny_graph, working_set
 from tests.strategies import random_graph as any_graph
@@ -87,7 +88,7 @@ def test_optimum_is_that_of_exhaustive_search(form: str, in_place: bool) -> None
 
 
 @given(seed=st.integers(0, 10**9), form=st.sampled_from(FORMS), in_place=st.booleans())
-@settings(max_examples=60, deadline=None)
+@many(60)
 def test_optimum_on_any_structure_of_graph(seed: int, form: str, in_place: bool) -> None:
     rng = Random(seed)
     tiers = (DRAM, PMM) if in_place else ()

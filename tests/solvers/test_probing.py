@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from lowtide.instances import load
 from lowtide.models.graph import Graph, Op, Tensor
@@ -15,6 +15,7 @@ from lowtide.solvers.algorithms.peak.cut_bound import cut_bound
 from lowtide.solvers.algorithms.peak.greedy import greedy_order
 from lowtide.solvers.algorithms.peak.probing import TimeIsUp, force, probing_bound, with_pairs
 from lowtide.solvers.algorithms.peak.state_space import StateSpace, state_space
+from tests.effort import many
 from tests.oracles.brute_force import brute_force_peak, must_precede
 from tests.strategies import graphs, random_graph
 
@@ -38,7 +39,7 @@ def obeys(space: StateSpace, order: tuple[int, ...]) -> bool:
     return all(place[u] < place[v] for v in range(space.n) for u in space.before[v])
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@many(100)
 @given(graphs(max_ops=6))
 def test_no_good_order_breaks_a_forced_pair_and_every_refuted_limit_has_no_order(graph: Graph) -> None:
     memory, space = sequential_memory(graph), state_space(graph)
@@ -53,7 +54,7 @@ def test_no_good_order_breaks_a_forced_pair_and_every_refuted_limit_has_no_order
             assert all(obeys(space, order) for order in peaks if obeys(forced.space, order))
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@many(100)
 @given(graphs(max_ops=7))
 def test_bound_is_between_the_cut_and_the_optimum(graph: Graph) -> None:
     optimum, _ = brute_force_peak(graph)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import lowtide as lt
 from lowtide.models.graph import Graph
 from lowtide.solvers.algorithms.peak import widening
 from lowtide.solvers.algorithms.peak.widening import widen
 from lowtide.solvers.context import Context
+from tests.effort import many
 from tests.oracles.brute_force import brute_force_peak
 from tests.strategies import graphs
 
-EXAMPLES = settings(max_examples=100, deadline=None, derandomize=True)
+EXAMPLES = many(100)
 
 
 @EXAMPLES

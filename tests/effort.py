@@ -1,0 +1,32 @@
+"""How many random cases a test tries: a quarter of them in `make test`, all in `make test-all` and in CI.
+
+All of them: ``pytest --hypothesis-profile=full``; the profiles are registered in ``tests/conftest.py``.
+"""
+
+from __future__ import annotations
+
+from hypothesis import settings
+
+LEAST = 8
+"""No test tries fewer, if it has so many."""
+
+
+def share(count: int) -> int:
+    """Return how many of so many cases are tried now.
+
+    Examples
+    --------
+    >>> share(100) in (25, 100), share(5)
+    (True, 5)
+    """
+    return count if settings.get_current_profile_name() == "full" else min(count, max(LEAST, count // 4))
+
+
+def many(count: int) -> settings:
+    """Return hypothesis's settings for so many examples, the same ones in each run and on each machine."""
+    return settings(max_examples=share(count), deadline=None, derandomize=True)
+
+
+def seeds(count: int) -> range:
+    """Return the seeds of so many cases, or the first ones of them."""
+    return range(share(count))
