@@ -249,7 +249,7 @@ def _judged(graph: Graph, plan: Plan | None, certificate: Certificate) -> Judgem
         return None
     setting = certificate.setting
     if isinstance(setting, Setting):
-        problem = Placement(graph, setting.machine, periodic=setting.periodic, start=setting.start)
+        problem = Placement(graph, setting.machine, periodic=setting.periodic, start=setting.starts)
         try:
             return problem.judge(problem.read(plan))
         except InstanceError as error:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from . import runs as runs_of
 from .output import emit_json, emit_pairs
-from .parser import add_verb, key_value, size
+from .parser import add_verb, size
 from .progress import Progress
+from .start import add_start, start_tiers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,14 +79,7 @@ def add_parser(subparsers: Subparsers) -> None:
     plans.add_argument("--buffers", metavar="SPEC", help="the allocation's buffers, as for verify")
     plans.add_argument("--tier", metavar="NAME", help="memory or pool to draw (default: the innermost)")
     plans.add_argument("--bound", type=size, metavar="SIZE", help="bound to draw (default: the record's)")
-    plans.add_argument(
-        "--start",
-        type=key_value,
-        action="append",
-        default=[],
-        metavar="KIND=TIER[,TIER]",
-        help="of a timeline: where tensors may be at time 0, as for verify",
-    )
+    add_start(plans, "of a timeline: where tensors may be at time 0, as for verify")
     experiments = parser.add_argument_group("experiments")
     experiments.add_argument("--value", metavar="NAME", help="what is compared (default seconds)")
     experiments.add_argument("--by", metavar="COLUMN", help="what is compared with each other (setting)")
@@ -216,7 +210,6 @@ def _draw_plan(kind: str, args: argparse.Namespace) -> tuple[Axes, dict[str, Any
     from ..models.result import Result
     from ..models.verify import verify
     from ..results import plot
-    from .verify import start_tiers
 
     if len(args.items) > 1:
         raise UsageError(f"plot: found {len(args.items)} files, expected one plan, record or graph")

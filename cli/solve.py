@@ -14,6 +14,7 @@ from .parallel import PARALLEL, parallel_rows, read_edges, simulated, write_with
 from .parser import SPEC_HELP, add_verb, key_value, processors, seconds_or_none, size, unique, whole_number
 from .progress import Progress
 from .recompute import recompute_rows
+from .start import add_start, start_options, start_words
 
 if TYPE_CHECKING:
     from ..models.result import Result
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 OWN_FLAGS = {
     "offsets": ("capacity",),
-    "placement": ("machine", "device", "host", "periodic", "whole"),
+    "placement": ("machine", "device", "host", "periodic", "whole", "start"),
     "makespan": ("processors", "memory", "sweep_memory", "plot"),
     "parallel-memory": ("processors", "bound", "apply", "simulate"),
     "memory-edges": ("processors", "bound", "apply", "simulate"),
@@ -31,7 +32,7 @@ OWN_FLAGS = {
 }
 """Flags that only some problems have."""
 
-NO_OPTIONS = ("apply", "simulate", "sweep_memory", "plot")
+NO_OPTIONS = ("apply", "simulate", "sweep_memory", "plot", "start")
 """Those of them that are no options of their instances."""
 
 CERTIFIED = ("peak", "placement", *PARALLEL)
@@ -53,6 +54,7 @@ def add_parser(subparsers: Subparsers) -> None:
             "lowtide solve offsets buffers.csv --capacity 1MiB --plan solution.csv",
             "lowtide solve offsets plan.json --plan allocated.json",
             "lowtide solve placement graph.json.gz --machine a100-40g-pcie3 --device 24GiB --periodic",
+            "lowtide solve placement graph.json.gz --machine a100-40g-pcie3 --periodic --start input=ssd",
             "lowtide solve makespan graph.json.gz --processors 4 --memory 12GiB --plan schedule.json",
             "lowtide solve makespan graph.json.gz --processors 4 --sweep-memory 8 --plot curve.svg",
             "lowtide solve recompute 'gen:backprop-chain?l=5&accounting=replace' --memory 4 --plan plan.json",
@@ -82,6 +84,12 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     parser.add_argument(
         "--whole", action="store_true", help="placement, minio: copies move whole tensors, uninterrupted"
+    )
+    add_start(
+        parser,
+        "placement: tiers where tensors of a kind may be at time 0, or anywhere; repeatable; kinds that are "
+        "not named may start in every tier (default: everything anywhere with --periodic, else inputs in the "
+        "last tier)",
     )
     parser.add_argument(
         "--processors",
@@ -225,7 +233,7 @@ def run(args: argparse.Namespace) -> int:
         for flag in OWN_FLAGS.get(args.problem, ())
         if flag not in NO_OPTIONS and (value := getattr(args, flag)) not in (None, False)
     }
-    problem = load_problem(args.problem, args.spec, **given)
+    problem = load_problem(args.problem, args.spec, **given, **start_options(args.start))
     if isinstance(problem, Offsets):
         problem = replace(problem, satisfy=args.capacity is not None)
     if sweeps:
@@ -325,6 +333,8 @@ def summary(result: Result, loaded: float, plan_path: str | None) -> list[tuple[
     verdict = result.verification
     if isinstance(verdict, Verification) and verdict.valid and result.problem == "placement":
         rows.append(("stall", format_duration(verdict.stall)))
+        if result.plan is not None and result.plan.start_tiers is not None:
+            rows.append(("may start", start_words(result.plan.start_tiers, result.plan)))
         rows += [(f"peak in {tier}", exact_bytes(peak)) for tier, peak in verdict.peaks.items()]
         rows += [(f"traffic {a}->{b}", exact_bytes(moved)) for (a, b), moved in verdict.traffic.items()]
     if isinstance(verdict, Verification) and verdict.valid and result.problem == "makespan":

@@ -6,10 +6,11 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from .output import emit_json, emit_pairs, emit_table
-from .parser import add_verb, key_value, size, unique
+from .parser import add_verb, size
+from .start import add_start, start_tiers, start_words
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from ..models.graph import Graph
     from ..models.plan import Plan
@@ -50,14 +51,11 @@ def add_parser(subparsers: Subparsers) -> None:
         metavar="FILE",
         help="ops by index or unique name, one a line or separated by blanks; # begins a comment",
     )
-    parser.add_argument(
-        "--start",
-        type=key_value,
-        action="append",
-        default=[],
-        metavar="KIND=TIER[,TIER]",
-        help="tiers where tensors of a kind may be at time 0, or anywhere; repeatable; kinds that are not "
-        "named may start in every tier (default: inputs in the last tier)",
+    add_start(
+        parser,
+        "tiers where tensors of a kind may be at time 0, or anywhere; repeatable; kinds that are not named "
+        "may start in every tier (default: what the plan says that its question allowed; if it says nothing, "
+        "inputs in the last tier)",
     )
     parser.add_argument("--graph", metavar="SPEC", help="the plan's graph, instead of the source it names")
     parser.add_argument(
@@ -109,6 +107,7 @@ def run(args: argparse.Namespace) -> int:
         "graph": {"name": graph.name, "source": source, "sha256": graph.sha256},
         "valid": False,
         "violations": faults,
+        "start": None,
         "peaks": None,
         "heights": None,
         "makespan": None,
@@ -122,8 +121,10 @@ def run(args: argparse.Namespace) -> int:
         "gap": None,
     }
     if plan is not None:
-        verdict = verify(graph, plan, start_tiers=start_tiers(args.start, plan))
+        asked = start_tiers(args.start, plan)
+        verdict = verify(graph, plan, start_tiers=asked)
         found |= {
+            "start": _start(plan, asked),
             "valid": verdict.valid,
             "violations": [v.to_dict() for v in verdict.violations],
             "peaks": dict(verdict.peaks),
@@ -143,27 +144,16 @@ def run(args: argparse.Namespace) -> int:
     return 0 if found["valid"] else 1
 
 
-def start_tiers(pairs: Sequence[tuple[str, str]], plan: Plan) -> dict[str, tuple[str, ...]] | None:
-    """Return by kind of tensor the tiers that ``--start`` names; None if it is absent.
-
-    Raises
-    ------
-    UsageError
-        If a kind stands twice, or there is no such kind or tier.
-    """
-    from ..models.errors import UsageError
-    from ..models.graph import KINDS
-
-    tiers = [t.name for t in plan.machine.tiers]
-    found = {}
-    for kind, text in unique(pairs, "--start").items():
-        names = tuple(tiers) if text == "anywhere" else tuple(text.split(","))
-        for what, name, known in (("kind", kind, list(KINDS)), *(("tier", x, tiers) for x in names)):
-            if name not in known:
-                expected = ", ".join(known)
-                raise UsageError(f"--start {kind}={text}: found {what} {name!r}, expected one of {expected}")
-        found[kind] = names
-    return found or None
+def _start(plan: Plan, asked: Mapping[str, Sequence[str]] | None) -> str | None:
+    """Say by which rule things start, and whose it is; None if there is only one tier."""
+    if len(plan.machine.tiers) == 1:
+        return None
+    if asked is not None:
+        return f"{start_words(asked, plan)} (--start)"
+    if plan.start_tiers is not None:
+        return f"{start_words(plan.start_tiers, plan)} (as the plan says)"
+    last = plan.machine.tiers[-1].name
+    return f"{start_words({'input': (last,)}, plan)} (the plan does not say)"
 
 
 def order_faults(graph: Graph, order: Sequence[int]) -> list[dict[str, Any]]:
@@ -220,6 +210,8 @@ def _print(found: dict[str, Any], graph: Graph) -> None:
         ("plan", found["plan"]) if found["order"] is None else ("order", found["order"]),
         ("verdict", "valid" if found["valid"] else f"invalid: {count}"),
     ]
+    if found["start"] is not None:
+        rows.append(("may start", found["start"]))
     for tier, peak in (found["peaks"] or {}).items():
         rows.append((f"peak in {tier}", exact_bytes(peak)))
     for tier, height in (found["heights"] or {}).items():

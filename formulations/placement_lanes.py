@@ -139,9 +139,7 @@ def _lane(
 
     machine = _part_of_machine(problem.machine, processor, [device, *_outer(problem.machine, used)])
     tiers = {tier.name for tier in machine.tiers}
-    start = None
-    if problem.start is not None:
-        start = {kind: tuple(x for x in some if x in tiers) for kind, some in problem.start.items()}
+    start = {kind: tuple(x for x in some if x in tiers) for kind, some in problem.starts.items()}
     part_of_graph = replace(
         graph,
         name=f"{graph.name} on {processor.name}",

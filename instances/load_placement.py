@@ -39,7 +39,9 @@ def load_placement(spec: str | os.PathLike[str], **options: object) -> Placement
     ``capacity.TIER=SIZE``  capacity of any tier; ``none``: no limit
     ``periodic=1``          the steady state instead of a single run
     ``whole=1``             copies move whole tensors, without interruption
-    ``start.KIND=TIER``     where tensors of a kind may start; ``anywhere``: in every tier
+    ``start.KIND=TIER``     where tensors of a kind may start: ``ssd``, ``host+ssd``; ``anywhere``: in every
+                            tier; kinds that are not named may start anywhere, and without any such option
+                            single runs have their inputs in the last tier
     ``start=TIER``          where tensors of all kinds start; ``device``: where processors run
     ``replicas=N``          N copies of the graph, one for each of the first N processors
     ======================  ========================================================================
@@ -134,13 +136,16 @@ def _kinds(machine: Machine, value: object, where: str) -> list[str]:
 
 def _tiers(name: str, tiers: list[str], devices: list[str], where: str) -> tuple[str, ...]:
     """Return the tiers that a word of option `start` means."""
-    if name in tiers:
-        return (name,)
-    if name in (ANYWHERE, DEVICE):
+    if name in (ANYWHERE, DEVICE) and name not in tiers:
         return tuple(tiers if name == ANYWHERE else devices)
-    raise InstanceError(
-        f"instance {where!r}, start: found tier {show(name)}, {nearest(name, [*tiers, ANYWHERE, DEVICE])}"
-    )
+    names = (name,) if name in tiers else tuple(name.split("+"))
+    for tier in names:
+        if tier not in tiers:
+            raise InstanceError(
+                f"instance {where!r}, start: found tier {show(tier)}, "
+                f"{nearest(tier, [*tiers, ANYWHERE, DEVICE])}"
+            )
+    return names
 
 
 def _text(value: object) -> str:

@@ -3,9 +3,11 @@
 ::
 
     {"format": "lowtide/plan", "version": 1, "graph": {"name", "source", "sha256"}, "machine",
-     "accounting", "start", "period", "runs", "copies", "frees", "allocation"?}
+     "accounting", "start", "start_tiers"?, "period", "runs", "copies", "frees", "allocation"?}
 
-It is what `Plan.to_dict` returns. ``graph``, ``machine`` and ``runs`` must be there. In the file a
+It is what `Plan.to_dict` returns. ``graph``, ``machine`` and ``runs`` must be there. ``start_tiers`` is what
+the question allowed, ``{kind: [tier]}``; kinds that it does not name may start anywhere, and without it
+inputs start in the last tier. In the file a
 relative path in the graph's ``source`` counts from the folder of the plan, so that both can move
 together; in memory it counts from the working folder, as ``load`` reads it.
 """
@@ -17,8 +19,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ..models.errors import InstanceError
 from ..models.files import compress, write_whole
-from ..models.graph import Accounting
+from ..models.graph import KINDS, Accounting
+from ..models.machine import Machine
 from ..models.plan import ByteRange, Copy, Free, Plan, Resident, Run
 from .native_machine import machine_from_dict
 from .spec import relative_spec, resolved_spec
@@ -37,10 +41,12 @@ from .strict_json import (
     is_positive,
     is_size,
     is_text,
+    nearest,
     optional,
     parse_json,
     read_bytes,
     required,
+    show,
 )
 
 _INDEX = required(Field(is_size, "an index (an integer >= 0)"))
@@ -59,6 +65,7 @@ _PLAN = {
         " or ".join(f'"{a}"' for a in Accounting),
     ),
     "start": Field(is_list, "a list of what is resident at time 0"),
+    "start_tiers": Field(is_object, "an object from kinds of tensors to lists of tiers"),
     "period": Field(optional(is_positive), "an integer >= 1 (nanoseconds) or null"),
     "runs": required(Field(is_list, "a list of runs")),
     "copies": Field(is_list, "a list of copies"),
@@ -140,10 +147,12 @@ def plan_from_dict(data: Any, where: str = "plan", *, folder: str = "") -> Plan:
     check_rows(copies, _COPY, where, "copy")
     check_rows(frees, _FREE, where, "free")
     source = graph.get("source")
+    machine = machine_from_dict(data["machine"], f"{where}, machine")
     return Plan(
-        machine=machine_from_dict(data["machine"], f"{where}, machine"),
+        machine=machine,
         accounting=data.get("accounting", Accounting.COEXIST),
         start=tuple(Resident(**_with_range(row)) for row in start),
+        start_tiers=_start_tiers(data.get("start_tiers"), machine, f"{where}, start_tiers"),
         runs=tuple(Run(**{"mode": 0, **row}) for row in data["runs"]),
         copies=tuple(Copy(**_with_range(row)) for row in copies),
         frees=tuple(Free(**_with_range(row)) for row in frees),
@@ -171,6 +180,30 @@ def write_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
         data["graph"]["source"] = source
     content = dump_json(data, ("start", "runs", "copies", "frees"))
     write_whole(path, compress(content) if os.fspath(path).endswith(".gz") else content)
+
+
+def _start_tiers(
+    data: Mapping[str, object] | None, machine: Machine, where: str
+) -> dict[str, tuple[str, ...]] | None:
+    """Return by kind of tensor the tiers where the plan says that it may start."""
+    if data is None:
+        return None
+    tiers = [tier.name for tier in machine.tiers]
+    found = {}
+    for kind, some in data.items():
+        if kind not in KINDS:
+            raise InstanceError(f"{where}: found unknown kind {kind!r}, {nearest(kind, KINDS)}")
+        if not isinstance(some, list):
+            raise InstanceError(f"{where}, {kind}: found {show(some)}, expected a list of tiers")
+        for k, name in enumerate(some):
+            if name not in tiers:
+                raise InstanceError(
+                    f"{where}, {kind}: found {show(name)}, expected one of {', '.join(tiers)}"
+                )
+            if name in some[:k]:
+                raise InstanceError(f"{where}, {kind}: found tier {name!r} again, expected it once")
+        found[kind] = tuple(some)
+    return found
 
 
 def _with_range(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -350,6 +350,11 @@ class Setting:
     periodic: bool
     start: Mapping[str, tuple[str, ...]] | None
 
+    @property
+    def starts(self) -> Mapping[str, tuple[str, ...]]:
+        """By kind of tensor, the tiers where it may be at time 0; kinds that it does not name: anywhere."""
+        return {"input": (self.machine.tiers[-1].name,)} if self.start is None else self.start
+
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object."""
         start = None if self.start is None else {k: list(v) for k, v in sorted(self.start.items())}

@@ -114,6 +114,7 @@ class _Lowering:
             machine=self.machine,
             accounting=graph.accounting,
             start=self.begin,
+            start_tiers={x.kind: (MEMORY,) for x in graph.tensors if x.initial},
             runs=tuple(self.runs),
             copies=tuple(self.copies),
             frees=tuple(self.frees),

@@ -55,7 +55,8 @@ class Placement:
         Every copy moves a whole tensor, without interruption.
     start
         By kind of tensor, the tiers where it may be at time 0; kinds that are not named may start anywhere.
-        Default: inputs in the outermost tier.
+        Default: of a single run, inputs in the outermost tier; periodic, everything anywhere, for the inputs
+        of an iteration are brought during the one before, into rooms of their own.
     source
         What the problem was loaded from.
 
@@ -112,13 +113,12 @@ class Placement:
     def instance(self) -> Question:
         """Name, source and hash of graph, machine and question together."""
         machine = {key: value for key, value in self.machine.to_dict().items() if key != "name"}
-        start = None if self.start is None else {k: list(v) for k, v in sorted(self.start.items())}
         said = {
             "graph": self.graph.sha256,
             "machine": machine,
             "periodic": self.periodic,
             "whole": self.whole,
-            "start": start,
+            "start": self.starts,
         }
         text = json.dumps(said, sort_keys=True, separators=(",", ":"))
         return Question(
@@ -166,21 +166,35 @@ class Placement:
             or impossible_start(self.graph, self.machine, self.may_start)
         )
 
-    def may_start(self, kind: str) -> Tiers:
-        """Return the tiers where tensors of a kind may be at time 0."""
+    @cached_property
+    def starts(self) -> dict[str, Tiers]:
+        """By kind of tensor, the tiers where it may be at time 0, in the machine's order.
+
+        Kinds that may start in every tier are left out; equal rules are equal here, however they were given.
+        """
         tiers = tuple(tier.name for tier in self.machine.tiers)
-        if self.start is None:
-            return tiers[-1:] if kind == "input" else tiers
-        return tuple(self.start.get(kind, tiers))
+        default: dict[str, Tiers] = {} if self.periodic else {"input": tiers[-1:]}
+        said = default if self.start is None else self.start
+        found = {kind: tuple(x for x in tiers if x in some) for kind, some in sorted(said.items())}
+        return {kind: some for kind, some in found.items() if some != tiers}
+
+    def may_start(self, kind: str) -> Tiers:
+        """Return the tiers where tensors of a kind may be at time 0, in the machine's order."""
+        return self.starts.get(kind, tuple(tier.name for tier in self.machine.tiers))
 
     def judge(self, answer: Plan) -> Judgement:
-        """Verify the plan, and that it keeps to the reference order and to whole tensors if it must."""
-        verdict = verify(self.graph, answer, rerun=False, start_tiers=self.start)
+        """Verify the plan, and that it keeps to the reference order and to whole tensors if it must.
+
+        Where things may start is this problem's rule, which the plan of the judgement then states.
+        """
+        verdict = verify(self.graph, answer, rerun=False, start_tiers=self.starts)
         broken = list(_broken_rules(self, answer))
         if broken:
             verdict = replace(verdict, violations=sorted_violations([*verdict.violations, *broken]))
         objective = verdict.makespan if verdict.valid else None
-        return Judgement(objective=objective, verification=verdict, plan=answer)
+        return Judgement(
+            objective=objective, verification=verdict, plan=replace(answer, start_tiers=self.starts)
+        )
 
 
 def _check_reach(machine: Machine) -> None:

@@ -87,6 +87,9 @@ class Plan:
         That of the graph it was made for.
     start
         What is resident where at time 0 (initial tensors only).
+    start_tiers
+        By kind of tensor, the tiers where the question that the plan answers lets it be at time 0; kinds
+        that are not named may be anywhere. None: the plan does not say, and inputs start in the last tier.
     runs, copies, frees
         The actions; their order in the tuples carries no meaning.
     period
@@ -100,6 +103,7 @@ class Plan:
     machine: Machine
     accounting: Accounting = Accounting.COEXIST
     start: tuple[Resident, ...] = ()
+    start_tiers: Mapping[str, tuple[str, ...]] | None = None
     runs: tuple[Run, ...] = ()
     copies: tuple[Copy, ...] = ()
     frees: tuple[Free, ...] = ()
@@ -162,6 +166,8 @@ class Plan:
             "copies": [_action(c, ("tensor", "src", "dst", "start", "end")) for c in self.copies],
             "frees": [_action(f, ("tensor", "tier", "time")) for f in self.frees],
         }
+        if self.start_tiers is not None:
+            data["start_tiers"] = {kind: list(some) for kind, some in sorted(self.start_tiers.items())}
         if self.allocation is not None:
             data["allocation"] = dict(self.allocation)
         return data

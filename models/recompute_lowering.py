@@ -101,8 +101,9 @@ def lower_actions(graph: Graph, actions: Iterable[Action], machine: Machine) -> 
         else:
             frees.append(Free(action.tensor, action.tier, begun if action.tensor in early else now))
     used = {t for op in graph.ops for t in (*op.reads, *op.writes)}
+    fast = machine.tiers[0].name
     start = tuple(
-        Resident(t, machine.tiers[0].name)
+        Resident(t, fast)
         for t, tensor in enumerate(graph.tensors)
         if tensor.initial and (t in used or tensor.final)
     )
@@ -110,6 +111,7 @@ def lower_actions(graph: Graph, actions: Iterable[Action], machine: Machine) -> 
         machine=machine,
         accounting=graph.accounting,
         start=start,
+        start_tiers={x.kind: (fast,) for x in graph.tensors if x.initial} if machine.tiers[1:] else None,
         runs=tuple(runs),
         copies=tuple(copies),
         frees=tuple(frees),

@@ -118,6 +118,7 @@ class Result:
 
     def record(self, plan: str | None = None) -> dict[str, Any]:
         """Return the run record (design section 6): JSON values, `plan` is the path it was saved to."""
+        starts = None if self.plan is None else self.plan.start_tiers
         return {
             "instance": self.instance,
             "problem": self.problem,
@@ -134,6 +135,7 @@ class Result:
             "facts": dict(self.facts),
             "seconds": {k: round(v, 6) for k, v in self.seconds.items()},
             "trace": [[round(p.seconds, 6), p.incumbent, p.bound, p.bound_kind] for p in self.trace],
+            **({} if starts is None else {"start_tiers": {k: list(v) for k, v in sorted(starts.items())}}),
             **({} if self.edges is None else {"edges": [list(edge) for edge in self.edges]}),
             "certificate": None if self.certificate is None else dict(self.certificate),
             "versions": dict(self.versions),

@@ -7,7 +7,8 @@ The rules, by the kind of their violations:
 =================  =========================================================================
 graph              the plan is for this graph (its hash, if stated) and its accounting
 shape              actions are well formed; others are left out of the simulation
-start              only initial tensors start anywhere, where their kind may, listed once
+start              only initial tensors start anywhere, where their kind may, listed once; the plan does
+                   not say that more may than the question does
 missing-run        every op runs
 repeated-run       once, unless ops may run again
 duration           a run takes its mode's time, plus the rounded-up time of slow accesses
@@ -53,6 +54,7 @@ from .verifier.channels import judge_rates
 from .verifier.order import judge_order
 from .verifier.period import contents, judge_crossings, judge_final, judge_period
 from .verifier.simulation import Simulation
+from .verifier.starts import start_rule
 from .verify_allocation import verify_allocation
 
 __all__ = ["Verification", "Violation", "verify"]
@@ -80,8 +82,8 @@ def verify(
         Whether ops may run again; then versions decide, instead of the precedence. None: they may if
         some op runs more than once.
     start_tiers
-        By kind of tensor, the tiers where it may be at time 0; kinds not named may be anywhere. None:
-        inputs in the outermost tier.
+        The question's rule: by kind of tensor, the tiers where it may be at time 0; kinds not named may be
+        anywhere. None: what the plan says of its question; if it says nothing, inputs in the outermost tier.
 
     Returns
     -------
@@ -122,7 +124,7 @@ def verify(
     if plan.period is not None and not sound:
         case.report("shape", f"plan, period: found {shown(period)}, expected an integer in [1, {LATEST}]")
     _judge_graph(case, plan)
-    actions = well_formed(case, plan, start_tiers)
+    actions = well_formed(case, plan, start_rule(case, plan, start_tiers))
     if rerun is None:
         rerun = len({run.op for run in actions.runs}) < len(actions.runs)
     judge_order(case, actions.runs, rerun)

@@ -70,7 +70,7 @@ def certify_placement(
 
     context = Context(problem=problem, time_limit=time_limit, threads=threads, seed=seed, progress=progress)
     graph = problem.graph
-    setting = Setting(machine=problem.machine, periodic=problem.periodic, start=problem.start)
+    setting = Setting(machine=problem.machine, periodic=problem.periodic, start=problem.starts)
     best, proven = TRIVIAL, 0
 
     def reached() -> bool:

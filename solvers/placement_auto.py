@@ -1,6 +1,7 @@
 """`auto` for `placement`: plans of the planner and bounds by windows and prices, at the same time.
 
-1. The sum of the durations as a bound, and the first plan of the planner; often they meet.
+1. The sum of the durations as a bound, and release times where inputs may not start on the device, and the
+   first plan of the planner; often they meet.
 2. Bounds by windows and by linear programs in a thread of their own (with two threads or more), while
    the planner tries its other settings; with one thread the settings first, for half of the time.
 
@@ -23,14 +24,13 @@ from ..models.placement import Placement
 from .algorithms.placement.planner import (
     check_machine,
     first_plan,
-    ideal_time,
     tell_first_steps,
     try_settings,
 )
 from .context import Context, Outcome
 from .engines.supervise import stop_running
 from .placement_local_search import solve_local_search
-from .placement_samples import raise_by_samples
+from .placement_samples import raise_by_samples, raise_first_bounds
 from .placement_slots import solve_slots
 
 MOST_OPS = 400
@@ -40,7 +40,7 @@ MOST_OPS = 400
 def solve_auto(problem: Placement, context: Context) -> Outcome:
     """Stop as soon as a bound meets a plan, or when the settings and the programs are through."""
     check_machine(problem)
-    context.raise_bound(ideal_time(problem), kind="sum of durations")
+    raise_first_bounds(problem, context)
     tell_first_steps(context)
     if not problem.periodic:
         return _single_run(problem, context)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ..formulations.placement_prices import Prices, price_bound, window_prices
+from ..formulations.placement_releases import release_bound
 from ..formulations.placement_sample_data import Outer, SampleData
 from ..formulations.placement_samples import build, sampled_prices
 from ..formulations.placement_windows import Window, disjoint, windows
@@ -37,8 +38,7 @@ NEAR = 0.03
 
 def solve_samples(problem: Placement, context: Context) -> Outcome:
     """Raise the bound; make a plan first if there is none, to know when to stop."""
-    ideal = ideal_time(problem)
-    context.raise_bound(ideal, kind="sum of durations")
+    raise_first_bounds(problem, context)
     if context.answer is None:
         check_machine(problem)
         plan = first_plan(problem, context)
@@ -47,11 +47,21 @@ def solve_samples(problem: Placement, context: Context) -> Outcome:
     return raise_by_samples(problem, context)
 
 
+def raise_first_bounds(problem: Placement, context: Context) -> None:
+    """Raise the bound to what takes no time to find, on any machine: durations, and release times."""
+    context.raise_bound(ideal_time(problem), kind="sum of durations")
+    context.raise_bound(release_bound(problem), kind="release times")
+
+
 def raise_by_samples(
     problem: Placement, context: Context, rounds: Sequence[tuple[int, int, int]] = ROUNDS
 ) -> Outcome:
     """Compute bounds, from quick ones to slow ones, until one meets the incumbent."""
     ideal = ideal_time(problem)
+    if release_bound(problem) > ideal:
+        context.progress("windows behind the releases")
+        behind = release_bound(problem, windows(sample_data(problem)))
+        context.raise_bound(behind, kind="release times")
     for prices, kind, bound in price_rounds(problem, context, lambda: context.closed, rounds):
         context.raise_bound(ideal + bound, kind=kind, evidence=prices)
     return Outcome(reason="time" if context.expired and not context.closed else None)

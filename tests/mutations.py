@@ -284,6 +284,15 @@ def rules(rng: Random, case: Case) -> Case:
     return replace(case, start_tiers={k: tuple(rng.sample(names, rng.randint(0, len(names)))) for k in kinds})
 
 
+def statement(rng: Random, case: Case) -> Case:
+    """Let the plan say something else of where its question lets things start, or nonsense."""
+    names = [tier.name for tier in case.plan.machine.tiers]
+    stated: Any = {k: tuple(rng.sample(names, rng.randint(0, len(names)))) for k in ("input", "weight")}
+    if rng.random() < 0.3:
+        stated = rng.choice(([], 1, "input", {"inputs": ()}, {0: ()}, {"input": "x"}, {"input": ("x",)}))
+    return with_plan(case, start_tiers=rng.choice((stated, stated, None)))
+
+
 def fewer_channels(rng: Random, case: Case, channel: Any) -> list[Any]:
     return []
 
@@ -344,6 +353,7 @@ MUTATIONS: Mapping[str, Mutation] = {
     "accounting": accounting,
     "identity": identity,
     "rules": rules,
+    "statement": statement,
     "reorder": reorder,
     "tensor": tensor_field,
     "op": op_field,

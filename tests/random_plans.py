@@ -98,7 +98,27 @@ def random_case(rng: Random, flavour: str | None = None, max_ops: int = 6) -> Ca
         rerun = None
         if flavour != "recompute" and rng.random() < 0.2:
             rerun = rng.random() < 0.5
-        return Case(graph, fit_machine(rng, graph, plan), rerun, start_tiers)
+        plan = fit_machine(rng, graph, plan)
+        if rng.random() < 0.3:
+            plan = replace(plan, start_tiers=statement(rng, graph, plan, start_tiers))
+        return Case(graph, plan, rerun, start_tiers)
+
+
+def statement(
+    rng: Random, graph: Graph, plan: Plan, question: Mapping[str, tuple[str, ...]] | None
+) -> dict[str, tuple[str, ...]]:
+    """Return what a plan may say of its question: no more than that one allows, else no less than it does."""
+    names = [tier.name for tier in plan.machine.tiers]
+    stated = {}
+    for kind in sorted({tensor.kind for tensor in graph.tensors if tensor.initial}):
+        if question is not None:
+            some = [x for x in question.get(kind, names) if rng.random() < 0.7]
+        else:
+            used = {r.tier for r in plan.start if graph.tensors[r.tensor].kind == kind}
+            some = [x for x in names if x in used or rng.random() < 0.3]
+        if question is not None or rng.random() < 0.8:
+            stated[kind] = tuple(some)
+    return stated
 
 
 def fit_machine(rng: Random, graph: Graph, plan: Plan) -> Plan:

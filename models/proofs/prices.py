@@ -217,10 +217,7 @@ def _paid_by_bytes(graph: Graph, setting: Setting, proof: PricesProof, samples: 
 def _tiers_at_start(setting: Setting, kind: str) -> int:
     """Return the set of tiers (bit 0: the first one) where tensors of a kind may be at time 0."""
     tiers = [tier.name for tier in setting.machine.tiers]
-    if setting.start is None:
-        some: Sequence[str] = tiers[-1:] if kind == "input" else tiers
-    else:
-        some = setting.start.get(kind, tiers)
+    some: Sequence[str] = setting.starts.get(kind, tiers)
     return sum(1 << number for number, name in enumerate(tiers) if name in some)
 
 

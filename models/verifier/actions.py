@@ -6,7 +6,7 @@ nothing raises.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
@@ -83,7 +83,7 @@ class _Malformed(Exception):
     """Carries the words for what is wrong with an action."""
 
 
-def well_formed(case: Case, plan: Plan, start_tiers: Mapping[str, tuple[str, ...]] | None) -> Actions:
+def well_formed(case: Case, plan: Plan, start_tiers: Mapping[str, Sequence[str]]) -> Actions:
     """Return the well-formed actions; report the others, bad starts, and copies without channel."""
     actions = Actions()
     for i, entry in enumerate(plan.start):
@@ -260,7 +260,7 @@ def _judge_channel(case: Case, copy: CopyItem, latency: int | None) -> None:
 def _may_start(
     case: Case,
     entry: ResidentItem,
-    start_tiers: Mapping[str, tuple[str, ...]] | None,
+    start_tiers: Mapping[str, Sequence[str]],
 ) -> bool:
     """Rule ``start``, entry by entry; say whether the entry takes part in the simulation."""
     tensor, tier = case.graph.tensors[entry.tensor], case.tiers[entry.tier]
@@ -269,9 +269,8 @@ def _may_start(
     if not tensor.initial:
         case.report("start", f"{where} is not initial, expected no residency", **witness)
         return False
-    allowed = {"input": (case.tiers[-1],)} if start_tiers is None else start_tiers
-    if tier not in allowed.get(tensor.kind, (tier,)):
-        expected = f"expected {list(allowed[tensor.kind])} for kind {tensor.kind!r}"
+    if tier not in start_tiers.get(tensor.kind, (tier,)):
+        expected = f"expected {list(start_tiers[tensor.kind])} for kind {tensor.kind!r}"
         case.report("start", f"{where} starts in tier {tier!r}, {expected}", **witness)
     return True
 

@@ -11,7 +11,7 @@ import tempfile
 
 from lowtide.results.reproductions.table_files import HERE, lowtide
 
-SPEC = "catalogue:g10/vit-1280?start.input=anywhere"
+SPEC = "catalogue:g10/vit-1280"
 SETTING = ("--machine", "a100-40g-pcie3", "--device", "24GiB", "--periodic")
 
 
@@ -22,7 +22,7 @@ def main() -> None:
         lowtide("solve", "placement", SPEC, *SETTING, "--method", "planner", "--plan", plan)
         title = "ViT, batch 1,280: a training iteration on 24 GiB, steady state"
         picture = HERE / "placement_timeline.svg"
-        lowtide("plot", plan, "--start", "input=anywhere", "--title", title, "-o", picture)
+        lowtide("plot", plan, "--title", title, "-o", picture)
 
 
 if __name__ == "__main__":

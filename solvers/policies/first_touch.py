@@ -126,10 +126,7 @@ def _spans(problem: Placement) -> tuple[dict[int, int], dict[int, int]]:
 
 def _allowed(problem: Placement, t: int) -> tuple[str, ...]:
     """Return the tiers where an initial tensor may be at time 0."""
-    names = tuple(x.name for x in problem.machine.tiers)
-    kind = str(problem.graph.tensors[t].kind)
-    default = names[-1:] if kind == "input" and problem.start is None else names
-    return (problem.start or {}).get(kind, default)
+    return problem.may_start(problem.graph.tensors[t].kind)
 
 
 def _can_write(problem: Placement, t: int, tier: str) -> bool:

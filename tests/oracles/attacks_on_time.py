@@ -219,6 +219,39 @@ def order() -> None:
     attack("input starts inside", inputs, [], plan(Resident(0, F)), "start")
     attack("input starts inside where it may", inputs, [], plan(Resident(0, F)), start_tiers={"input": (F,)})
     attack(
+        "input starts inside where the plan says",
+        inputs,
+        [],
+        plan(Resident(0, F), start_tiers={"input": (F,)}),
+    )
+    attack(
+        "input starts outside, the plan says inside",
+        inputs,
+        [],
+        plan(Resident(0, S), start_tiers={"input": (F,)}),
+        "start",
+    )
+    for name, stated, kinds in (
+        ("more than the question", {"input": (F, S)}, ("start",)),
+        ("anywhere, not the question", {}, ("start",)),
+        ("of kinds that are not there", {"input": (F,), "weight": (F, S)}, ()),
+        ("no mapping", [], ("shape",)),
+        ("no kind", {"inputs": (F,)}, ("shape",)),
+        ("a kind that is no text", {0: (F,)}, ("shape",)),
+        ("a kind that has no hash of its own", {(F, S): (F,)}, ("shape",)),
+        ("a tier of another machine", {"input": ("moon",)}, ("shape",)),
+        ("no tiers", {"input": F}, ("shape",)),
+        ("a tier that is no text", {"input": ([],)}, ("shape",)),
+    ):
+        attack(
+            f"the plan says {name}",
+            inputs,
+            [],
+            plan(Resident(0, F), start_tiers=stated),
+            *kinds,
+            start_tiers={"input": (F,), "weight": ()},
+        )
+    attack(
         "weight may start nowhere",
         [tensor(4, "i")],
         [],

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from math import ceil
 
-from lowtide.models.graph import Accounting, Graph
+from lowtide.models.graph import KINDS, Accounting, Graph
 from lowtide.models.machine import Processor
 from lowtide.models.plan import Copy, Plan, Run
 from tests.oracles.naive_rules import SECOND, Rules
@@ -52,7 +52,7 @@ class Simulation(Rules):
         useless: set[int],
     ) -> None:
         super().__init__(graph, plan, rerun)
-        self.start_tiers = start_tiers
+        self.start_tiers = self.where_things_start(start_tiers)
         self.useless = set(useless)
         self.memory: dict[tuple[int, str], dict[int, int]] = {
             (t, tier): {} for t in range(len(graph.tensors)) for tier in self.tiers
@@ -125,6 +125,26 @@ class Simulation(Rules):
 
     # -- time 0, before its events -------------------------------------------------------------
 
+    def where_things_start(self, question: Mapping[str, tuple[str, ...]] | None) -> dict[str, list[str]]:
+        """What the question says, else the plan, else the default; the plan may not say more than it."""
+        default = {kind: self.tiers[-1:] if kind == "input" else self.tiers for kind in KINDS}
+        stated = self.plan.start_tiers
+        sound = isinstance(stated, dict) and all(
+            k in KINDS and type(v) is tuple and all(x in self.tiers for x in v) for k, v in stated.items()
+        )
+        if stated is not None and not sound:
+            self.fault("shape")
+            stated = None
+        said = None if stated is None else {kind: list(stated.get(kind, self.tiers)) for kind in KINDS}
+        if question is None:
+            return default if said is None else said
+        asked = {kind: list(question.get(kind, self.tiers)) for kind in KINDS}
+        for tensor in self.graph.tensors:
+            for tier in said[tensor.kind] if said is not None and tensor.initial else []:
+                if tier not in asked[tensor.kind]:
+                    self.fault("start", 0, None, None, tier)
+        return asked
+
     def place_start(self) -> None:
         seen: set[tuple[int, str, int]] = set()
         for place in self.start:
@@ -132,12 +152,7 @@ class Simulation(Rules):
             if not tensor.initial:
                 self.fault("start", 0, None, place.tensor, place.tier)
                 continue
-            allowed = list(self.tiers)
-            if self.start_tiers is not None:
-                allowed = list(self.start_tiers.get(tensor.kind, self.tiers))
-            elif tensor.kind == "input":
-                allowed = [self.tiers[-1]]
-            if place.tier not in allowed:
+            if place.tier not in self.start_tiers[tensor.kind]:
                 self.fault("start", 0, None, place.tensor, place.tier)
             content = self.memory[place.tensor, place.tier]
             for unit in self.units(place):

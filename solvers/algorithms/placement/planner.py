@@ -238,9 +238,7 @@ def _without_channels(machine: Machine) -> str | None:
 
 def _bound_kinds(problem: Placement) -> list[str]:
     """Return the kinds of persistent tensors that may not start in every tier."""
-    tiers = {t.name for t in problem.machine.tiers}
-    some = {kind for kind, names in (problem.start or {}).items() if tiers - set(names)}
-    return sorted(some & {str(t.kind) for t in problem.graph.tensors if t.initial and t.final})
+    return sorted({*problem.starts} & {str(t.kind) for t in problem.graph.tensors if t.initial and t.final})
 
 
 def is_compiled() -> bool:

@@ -156,8 +156,7 @@ def _entries(problem: Placement) -> list[int]:
     fits = host is None or sum(graph.tensors[t].nbytes for t in inputs) <= host // HOST_PART
     entries = []
     for t, tensor in enumerate(graph.tensors):
-        default = (tiers[-1].name,) if tensor.kind == "input" and problem.start is None else ()
-        allowed = (problem.start or {}).get(str(tensor.kind), default) or tuple(x.name for x in tiers)
+        allowed = problem.may_start(tensor.kind)
         slow = 2 if len(tiers) == 3 and tiers[2].name in allowed else 0
         outside = 4 if tiers[1].name in allowed and (fits or not slow) else slow
         here = 1 if tiers[0].name in allowed else 0
@@ -192,7 +191,7 @@ def _place(problem: Placement, work: Workload, scalar: Integers) -> int:
         if not x.initial or (problem.periodic and not x.final):
             continue
         size = int(tensor[kernel.SIZE, i])
-        allowed = _allowed(problem, str(x.kind))
+        allowed = problem.may_start(x.kind)
         movable = bool(tensor[kernel.MOVABLE, i])
         if names[0] in allowed and (size <= room or not movable or allowed == (names[0],)):
             room -= size
@@ -205,12 +204,3 @@ def _place(problem: Placement, work: Workload, scalar: Integers) -> int:
             place = kernel.SLOW
         tensor[kernel.PLACE, i] = place + 1
     return max(taken - memory, -host)
-
-
-def _allowed(problem: Placement, kind: str) -> tuple[str, ...]:
-    """Return the tiers where tensors of a kind may start, innermost first."""
-    names = tuple(t.name for t in problem.machine.tiers)
-    if problem.start is None:
-        return names[-1:] if kind == "input" else names
-    some = problem.start.get(kind, names)
-    return tuple(name for name in names if name in some)

@@ -268,10 +268,7 @@ def _start_bits(problem: Placement, t: int) -> int:
     if not tensor.initial:
         return 0
     names = [x.name for x in problem.machine.tiers]
-    kind = str(tensor.kind)
-    default = (names[-1],) if kind == "input" and problem.start is None else tuple(names)
-    allowed = (problem.start or {}).get(kind, default)
-    return sum(1 << names.index(tier) for tier in set(allowed))
+    return sum(1 << names.index(tier) for tier in problem.may_start(tensor.kind))
 
 
 def _gaps(
