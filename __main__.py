@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import gc
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -11,9 +12,11 @@ from typing import TYPE_CHECKING
 from ._version import __version__
 from .cli import audit, bench, convert, demo, explain, export, job, plot, report, show, solve, table, verify
 from .cli import list as list_verb
-from .cli.output import drop_output, reserve_output
+from .cli.output import complain, drop_output, reserve_output
 from .cli.parser import Parser, option_names
+from .instances.strict_json import UNPACK_VARIABLE
 from .models.errors import LowtideError, UsageError, VerificationError
+from .models.texts import cut, printable
 
 if TYPE_CHECKING:
     from .cli.parser import Subparsers
@@ -76,13 +79,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _run(list(sys.argv[1:] if argv is None else argv))
     except VerificationError as error:
-        print(f"lowtide: {error}", file=sys.stderr)
+        lines = (cut(printable(line)) for line in str(error).splitlines())
+        print("lowtide: " + "\n".join(lines), file=sys.stderr)
         return 1
     except (LowtideError, OSError) as error:
         if isinstance(error, BrokenPipeError):
             drop_output()
             return 0
-        print(f"lowtide: error: {' '.join(str(error).split())}", file=sys.stderr)
+        complain(str(error))
         return 2
     except KeyboardInterrupt:
         print("lowtide: interrupted", file=sys.stderr)
@@ -109,7 +113,16 @@ def _run(argv: list[str]) -> int:
         what = "option" if unknown[0].startswith("-") else "argument"
         hint = _nearest(unknown[0].partition("=")[0], option_names(subparsers.choices[args.verb]))
         raise UsageError(f"{args.verb}: found unknown {what} {unknown[0]!r}, {hint}")
-    status: int = args.run(args)
+    before = os.environ.get(UNPACK_VARIABLE)
+    if args.unpack_limit is not None:
+        os.environ[UNPACK_VARIABLE] = str(args.unpack_limit)  # processes that this one starts obey it too
+    try:
+        status: int = args.run(args)
+    finally:
+        if before is not None:
+            os.environ[UNPACK_VARIABLE] = before
+        elif args.unpack_limit is not None:
+            del os.environ[UNPACK_VARIABLE]
     return status
 
 

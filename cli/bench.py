@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..models.errors import UsageError
 from . import bench_slurm
-from .output import emit, emit_json, emit_pairs, emit_table, note
+from .output import complain, emit, emit_json, emit_pairs, emit_table, note
 from .parser import add_verb, whole_number
 
 if TYPE_CHECKING:
@@ -92,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
         return _resume(args) if args.resume is not None else _begin(args)
     except ExperimentError as error:
         for problem in error.problems:
-            print(f"lowtide: error: {problem}", file=sys.stderr)
+            complain(problem)
         return 2
 
 

@@ -12,6 +12,7 @@ from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from ..models.texts import printable
 from ..results.sweeps.estimate import Estimator
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ class SweepProgress:
 def title(run: RunSpec) -> str:
     """Return what people call a run."""
     words = [run.problem, run.method, *(f"{key}={value}" for key, value in run.parameters.items())]
-    return f"{' '.join(words)} {run.instance} seed {run.seed}"
+    return printable(f"{' '.join(words)} {run.instance} seed {run.seed}")
 
 
 def clock(seconds: float) -> str:

@@ -13,6 +13,8 @@ import sys
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from ..models.texts import escaped_json, one_line, printable
+
 _STYLES = {
     "optimal": "bold green",
     "valid": "bold green",
@@ -26,18 +28,26 @@ _STYLES = {
 
 
 def emit(text: str) -> None:
-    """Write a line to standard output."""
+    """Write a line, or several, to standard output; control characters in it are written out."""
     try:
-        print(text, flush=True)
+        print(printable(text, keep="\n"), flush=True)
     except OSError as error:
-        drop_output()  # else what is left fails once more when the process ends
-        if not isinstance(error, BrokenPipeError):
-            raise
+        _stop(error)
+
+
+def _stop(error: OSError) -> None:
+    drop_output()  # else what is left fails once more when the process ends
+    if not isinstance(error, BrokenPipeError):
+        raise error
 
 
 def emit_json(value: dict[str, Any]) -> None:
     """Write one JSON object on one line."""
-    emit(json.dumps(value, ensure_ascii=False))
+    text = escaped_json(json.dumps(value, ensure_ascii=False))
+    try:
+        print(text, flush=True)
+    except OSError as error:
+        _stop(error)
 
 
 def reserve_output() -> None:
@@ -62,11 +72,17 @@ def drop_output() -> None:
 
 def note(text: str) -> None:
     """Write a remark for people to standard error."""
-    print(f"lowtide: {text}", file=sys.stderr, flush=True)
+    print(f"lowtide: {printable(text)}", file=sys.stderr, flush=True)
+
+
+def complain(text: str) -> None:
+    """Write an error to standard error: in one line, cut in the middle if it is long."""
+    print(f"lowtide: error: {one_line(text)}", file=sys.stderr)
 
 
 def emit_pairs(rows: Sequence[tuple[str, str]]) -> None:
     """Write names and values, one pair a line."""
+    rows = [(printable(name), printable(value)) for name, value in rows]
     if not _draws():
         width = max((len(name) for name, _ in rows), default=0)
         for name, value in rows:
@@ -90,6 +106,8 @@ def emit_table(
     right: Collection[str] = (),
 ) -> None:
     """Write a table; the columns named in `right` hold numbers, aligned to the right."""
+    rows = [[printable(cell) for cell in row] for row in rows]
+    title = printable(title)
     if not _draws():
         emit("\n".join(_plain(columns, rows, title, right)))
         return

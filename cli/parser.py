@@ -37,7 +37,7 @@ def add_verb(
     details: str = "",
     examples: Sequence[str] = (),
 ) -> Parser:
-    """Add a verb's parser, with ``--json``, to the program's parser and return it."""
+    """Add a verb's parser, with what every verb has, to the program's parser and return it."""
     lines = [f"  {example}" for example in examples]
     parser = subparsers.add_parser(
         name,
@@ -48,6 +48,12 @@ def add_verb(
         allow_abbrev=False,
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument(
+        "--unpack-limit",
+        type=size_or_none,
+        metavar="SIZE",
+        help="read no file that holds more, unpacked, or none (default 2GiB)",
+    )
     parser.set_defaults(run=run)
     return parser
 
@@ -76,6 +82,11 @@ def size(text: str) -> int:
         return parse_bytes(text)
     except UsageError as error:
         raise argparse.ArgumentTypeError(str(error).removeprefix("size: ")) from None
+
+
+def size_or_none(text: str) -> int | str:
+    """Convert a size, or ``none`` for no limit, which stays text."""
+    return text if text == "none" else size(text)
 
 
 def whole_number(least: int) -> Callable[[str], int]:

@@ -10,6 +10,7 @@ import time
 from types import TracebackType
 from typing import Any, Self
 
+from ..models.texts import printable
 from ..models.units import format_bytes, format_duration
 
 DELAY = 2.0
@@ -49,7 +50,7 @@ class Progress:
 
     def __call__(self, line: str) -> None:
         """Take the latest news."""
-        self._line, self._pending = readable(line, self._unit), True
+        self._line, self._pending = printable(readable(line, self._unit)), True
         if self._quiet:
             return
         if self._live:

@@ -1,4 +1,7 @@
-"""Reading JSON that must be exactly right: every mistake is one line with place, found, expected.
+"""Reading files that must be exactly right: every mistake is one line with place, found, expected.
+
+The one place where files, JSON and TOML are read: no file is taken that is larger than a limit, unpacked, and
+no text whose nesting would overflow what walks through it later.
 
 A *field table* says what an object may hold: for each key a test, the words for what it expects, and
 whether it must be there. `problem` compares an object with its table and returns the first difference
@@ -9,15 +12,18 @@ from __future__ import annotations
 
 import difflib
 import gzip
+import io
 import json
 import math
 import os
+import re
+import tomllib
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..models.errors import InstanceError
+from ..models.errors import InstanceError, UsageError
+from ..models.units import exact_bytes, parse_bytes
 
 MAX_TOTAL = 2**62
 """Sums of bytes and of nanoseconds stay below this, so that 64-bit arithmetic on them is exact."""
@@ -157,16 +163,44 @@ def check_header(data: object, what: str, where: str) -> None:
             raise InstanceError(f"{where}: {key}: found {show(data[key])}, expected {show(value)}")
 
 
+UNPACK_LIMIT = 2**31
+"""Bytes of a file's content, unpacked, unless the environment variable `UNPACK_VARIABLE` says otherwise."""
+
+UNPACK_VARIABLE = "LOWTIDE_UNPACK_LIMIT"
+
+DEEPEST = 100
+"""Objects and lists within each other."""
+
+
+def unpack_limit() -> int | None:
+    """Return how many bytes a file may hold, unpacked; None: any number.
+
+    Raises
+    ------
+    UsageError
+        If the environment variable holds no size.
+    """
+    text = os.environ.get(UNPACK_VARIABLE)
+    if text is None or text == "none":
+        return UNPACK_LIMIT if text is None else None
+    try:
+        return parse_bytes(text)
+    except UsageError as error:
+        raise UsageError(f"environment variable {UNPACK_VARIABLE}: {error}") from None
+
+
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
     """Return the content of a file, uncompressed if its name ends in ``.gz``.
 
     Raises
     ------
     InstanceError
-        If it is missing, a folder, not readable, or no complete gzip file.
+        If it is missing, a folder, not readable, no complete gzip file, or larger than `unpack_limit`.
     """
+    limit = unpack_limit()
     try:
-        content = Path(path).read_bytes()
+        with open(path, "rb") as file:
+            content = file.read() if limit is None else file.read(limit + 1)
     except FileNotFoundError:
         raise InstanceError(f"{path}: found no such file, expected one to read") from None
     except IsADirectoryError:
@@ -174,14 +208,88 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise InstanceError(f"{path}: found {reason}, expected a readable file") from None
-    if not os.fspath(path).endswith(".gz"):
+    if limit is not None and len(content) > limit:
+        raise InstanceError(_too_large(path, limit, "a file of"))
+    if not os.fsdecode(path).endswith(".gz"):
         return content
     try:
-        return gzip.decompress(content)
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as packed:
+            content = packed.read() if limit is None else packed.read(limit + 1)
+        if limit is not None and len(content) > limit:
+            raise InstanceError(_too_large(path, limit, "a gzip file that unpacks to"))
+        return content
     except EOFError:
         raise InstanceError(f"{path}: found a truncated gzip file, expected a complete one") from None
     except (OSError, zlib.error) as error:
         raise InstanceError(f"{path}: found {error}, expected a gzip file") from None
+
+
+def _too_large(path: str | os.PathLike[str], limit: int, what: str) -> str:
+    size = exact_bytes(limit)
+    return f"{path}: found {what} more than {size}, expected at most that (--unpack-limit SIZE, or none)"
+
+
+def read_json(path: str | os.PathLike[str]) -> Any:
+    """Return the value of a JSON file, as `read_bytes` and `parse_json` read it."""
+    return parse_json(read_bytes(path), os.fsdecode(path))
+
+
+def parse_toml(content: bytes, where: str) -> dict[str, Any]:
+    """Return the table of a TOML text that is not nested too deeply.
+
+    Raises
+    ------
+    InstanceError
+        If it is no such text.
+    """
+    try:
+        text = content.decode("utf-8")
+        table = tomllib.loads(text)
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InstanceError(f"{where}:{line}: found bytes that are not UTF-8, expected TOML") from None
+    except RecursionError:
+        raise InstanceError(f"{where}: found TOML nested too deeply, expected flat data") from None
+    except ValueError as error:  # also of numbers with too many digits
+        match = re.fullmatch(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)", str(error), re.DOTALL)
+        words, at = (match[1], match[2]) if match else (str(error), None)
+        line = int(at) if at else text.count("\n") + 1
+        raise InstanceError(f"{where}:{line}: found no TOML: {words}") from None
+    level: list[Any] = [table]
+    for _ in range(DEEPEST):
+        level = [
+            item
+            for value in level
+            for item in (value.values() if isinstance(value, dict) else value)
+            if isinstance(item, dict | list)
+        ]
+    if level:
+        raise InstanceError(f"{where}: found TOML nested too deeply, expected flat data")
+    return table
+
+
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+
+
+def _too_deep(content: bytes) -> bool:
+    """Return whether a JSON text has more than `DEEPEST` (at most twice as many) levels.
+
+    Each round takes away the innermost pairs of brackets; strings are left out only where brackets in
+    them may be what stays.
+    """
+    for text in (content, None):
+        rest = (_STRING.sub(b"", content) if text is None else text).translate(None, _NO_BRACKETS)
+        for _ in range(DEEPEST):
+            less = rest.replace(b"[]", b"").replace(b"{}", b"")
+            if less == rest:
+                break
+            rest = less
+        else:
+            less = b""
+        if not rest:
+            return False
+    return less != rest  # else the brackets do not match: the parser says where
 
 
 def parse_json(content: bytes, where: str) -> Any:
@@ -192,6 +300,8 @@ def parse_json(content: bytes, where: str) -> Any:
     InstanceError
         If it is not such a text; the message has line and column where they are known.
     """
+    if _too_deep(content):
+        raise InstanceError(f"{where}: found JSON nested too deeply, expected flat data")
     try:
         text = content.decode("utf-8")
         value = json.loads(

@@ -14,7 +14,7 @@ from ...models.errors import InstanceError, UsageError
 from ...models.machine import Machine
 from ...models.units import parse_bytes
 from ..native_machine import machine_from_dict
-from ..strict_json import nearest, parse_json, read_bytes, show
+from ..strict_json import nearest, parse_toml, read_bytes, read_json, show
 
 _SIZES = {"tiers": ("capacity",), "channels": ("bytes_per_s",), "groups": ("bytes_per_s",)}
 
@@ -86,12 +86,9 @@ def _read(path: str) -> Any:
     if path in machine_names():
         return tomllib.loads((resources.files(__package__) / f"{path}.toml").read_text(encoding="utf-8"))
     if path.endswith(".toml"):
-        try:
-            return tomllib.loads(read_bytes(path).decode("utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise InstanceError(f"{path}: found no TOML, {error}") from None
+        return parse_toml(read_bytes(path), path)
     if path.endswith(".json"):
-        return parse_json(read_bytes(path), path)
+        return read_json(path)
     raise InstanceError(
         f"machine: found {path!r}, {nearest(path, machine_names())}, or a .toml or .json file"
     )

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...instances.strict_json import read_bytes, show
+from ...instances.strict_json import parse_json, read_bytes, show
 from ...models.errors import InstanceError
 from ..tables.store import read_records
 from .best_known import FORMAT, claims_of, read_best_known
@@ -141,8 +140,8 @@ def _cell(column: str, text: str | None) -> Any:
 def _read_json(path: Path, evidence: Evidence, *, named: bool) -> None:
     content = read_bytes(path)
     try:
-        data = json.loads(content)
-    except ValueError:
+        data = parse_json(content, str(path))
+    except InstanceError:
         data = None
     if isinstance(data, dict) and data.get("format") == FORMAT:
         evidence.claims.extend(claims_of(read_best_known(path), str(path)))

@@ -172,11 +172,14 @@ def subtitle_of(case: Case, pools: Sequence[str], loads: Sequence[Integers]) -> 
     return " · ".join(words)
 
 
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
 def time_name(case: Case, line: Timeline) -> str:
     """Return the label of the time axis."""
     if case.plan is None:
         power = len(str(line.unit)) - 1
-        name = f"time [$10^{power}$]" if power else "time"
+        name = f"time [10{str(power).translate(_RAISED)}]" if power else "time"
     elif counts_ops(case.plan):
         name = "ops executed"
     else:

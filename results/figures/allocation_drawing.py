@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .figure import plain
 from .profile_drawing import shorten
 
 if TYPE_CHECKING:
@@ -305,7 +306,7 @@ def write_names(ax: Axes, corners: Floats, names: Sequence[str], rgb: Floats) ->
         ax.text(
             (corners[i, 0] + corners[i, 1]) / 2,
             (corners[i, 2] + corners[i, 3]) / 2,
-            shorten(names[i], room),
+            plain(shorten(names[i], room)),
             ha="center",
             va="center",
             fontsize=_TEXT,

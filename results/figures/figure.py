@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...models.errors import BackendUnavailable, UsageError
 from ...models.files import write_whole
+from ...models.texts import printable
 from .svg_paths import compact_paths
 
 if TYPE_CHECKING:
@@ -52,6 +53,19 @@ def rendered(ax: Axes, kind: str) -> bytes:
     if kind == "svg":
         return compact_paths(buffer.getvalue().decode()).encode()
     return buffer.getvalue()
+
+
+def plain(text: str) -> str:
+    r"""Return a text that matplotlib shows as it is: no mathematics, nothing that steers, no hidden label.
+
+    Examples
+    --------
+    >>> from lowtide.results.figures.figure import plain
+    >>> print(plain("cost $x_1$"))
+    cost \$x_1\$
+    """
+    text = printable(text).replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text  # legends leave out labels that begin with _
 
 
 def new_axes(inches: tuple[float, float] = INCHES) -> Axes:

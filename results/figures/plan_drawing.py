@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
+from .figure import plain
 from .profile_drawing import COLOURS, shorten
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ _COLUMNS = 2400  # what is narrower than such a part of the width cannot be told
 _WIDE = 1 / 200  # part of the width from which on a bar ends a hair before its neighbour begins
 _HAIR = 1 / 1200
 _SEEN = 1 / 1400  # part of the width that every bar has, so that it can be seen
+_LONGEST = 28  # characters of the name of a lane
 _NAMED = 150  # bars of a lane up to which names are written into them
 _CHARACTER = 0.54 * 7  # width in points of a character of 7 points, on average
 
@@ -188,7 +190,8 @@ def draw_lane(ax: Axes, lane: Lane, y: float, unit: int, span: int, colours: dic
 
 def write_lane_names(ax: Axes, y: float, name: str, remark: str) -> None:
     """Write the name of the lane with that middle at its left, and the remark at its right."""
-    for text, x, align in ((name, (0, -8), "right"), (remark, (1, 8), "left")):
+    shown = plain(shorten(name, _LONGEST))
+    for text, x, align in ((shown, (0, -8), "right"), (remark, (1, 8), "left")):
         ax.annotate(
             text,
             (x[0], y),
@@ -215,7 +218,7 @@ def _write_names(
             ax.text(
                 (bar.start + bar.end) / 2 / unit,
                 bottom + height * (bar.row + 0.5),
-                shorten(bar.name, room),
+                plain(shorten(bar.name, room)),
                 ha="center",
                 va="center",
                 fontsize=7,

@@ -14,7 +14,7 @@ from . import allocation_case as found
 from . import allocation_drawing as drawing
 from .allocation_drawing import Rectangles, Timeline
 from .figure import INCHES, pyplot_figure
-from .profile_drawing import Scale, label_levels, style_axes, write_head
+from .profile_drawing import Scale, label_levels, shorten, style_axes, write_head
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -205,7 +205,7 @@ def _draw_pool(
     levels = found.levels_of(case, pool, int(load.max()))
     most = max(levels.values())
     y_name, y_unit = binary_unit(most)
-    where = f"{pool} " if len(case.buffers.pools) > 1 and pool else ""
+    where = f"{shorten(pool, 28)} " if len(case.buffers.pools) > 1 and pool else ""
     scale = Scale(found.time_name(case, line), line.unit, f"{where}address [{y_name}]", y_unit)
     style_axes(ax, scale, int(line.times[-1]), most)
     ax.set_ylim(0, max(most, 1) * 1.02 / y_unit)

@@ -10,10 +10,19 @@ from ...models.result import Result
 from ...models.units import format_bytes, format_duration
 from ...models.verify import verify
 from . import plan_drawing as drawing
-from .figure import INCHES, pyplot_figure
+from .figure import INCHES, plain, pyplot_figure
 from .plan_drawing import Bar, Lane
 from .plot_profile import counts_ops_of, plan_and_graph, tier_of
-from .profile_drawing import COLOURS, Scale, draw_areas, label_levels, scale_for, style_axes, write_head
+from .profile_drawing import (
+    COLOURS,
+    Scale,
+    draw_areas,
+    label_levels,
+    scale_for,
+    shorten,
+    style_axes,
+    write_head,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -216,7 +225,7 @@ def draw_tier(ax: Axes, plan: Plan, tier: Tier, memory: MemoryProfile) -> None:
     scale = scale_for(end, most, counts_ops=counts_ops_of(plan))
     style_axes(ax, scale, end, most)
     unit = scale.y_name.partition(" ")[2]
-    ax.set_ylabel(f"{tier.name} {unit}")
+    ax.set_ylabel(f"{plain(shorten(tier.name, 14))} {unit}")
     draw_areas(ax, memory, scale)
     label_levels(ax, levels, scale)
     if not memory.peak:

@@ -90,7 +90,7 @@ def profile(
     end, most = int(memory.times[-1]), max(levels.values())
     scale = drawing.scale_for(end, most, counts_ops=counts_ops_of(plan))
     if len(plan.machine.tiers) > 1:
-        scale = scale._replace(y_name=f"{memory.tier} {scale.y_name}")
+        scale = scale._replace(y_name=f"{drawing.shorten(memory.tier, 28)} {scale.y_name}")
 
     drawing.style_axes(ax, scale, end, most)
     drawing.draw_areas(ax, memory, scale)

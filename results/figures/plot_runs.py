@@ -16,7 +16,7 @@ from ..tables.measured import VIRTUAL_BEST
 from ..tables.metrics import performance_ratios, profile_steps
 from ..tables.values import VALUES, Kind, Value, value_of
 from . import runs_drawing as drawing
-from .figure import pyplot_figure
+from .figure import plain, pyplot_figure
 from .profile_drawing import write_head
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def cactus(
             markersize=3.5,
             markevery=drawing.some(drawn.size),
             linewidth=1.4,
-            label=f"{name}: {times.size}",
+            label=plain(f"{name}: {times.size}"),
             clip_on=False,
             zorder=4 if name == VIRTUAL_BEST else 3,
         )
@@ -257,7 +257,7 @@ def scatter(
                 markersize=5,
                 alpha=0.75,
                 markeredgewidth=0,
-                label=f"{label}: {int(chosen.sum())}",
+                label=plain(f"{label}: {int(chosen.sum())}"),
                 clip_on=False,
                 rasterized=len(points) > 5000,
                 zorder=3,

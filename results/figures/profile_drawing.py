@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...models.texts import printable
 from ...models.units import binary_unit, format_bytes, time_unit
+from .figure import plain
 from .stacked_steps import draw_stack, thinned
 
 if TYPE_CHECKING:
@@ -103,8 +105,8 @@ def style_axes(ax: Axes, scale: Scale, end_ns: int, most_bytes: int) -> None:
     ax.set_ylim(0, max(most_bytes, 1) / scale.y_unit * 1.18)
     if scale.x_unit == 1:
         ax.xaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
-    ax.set_xlabel(scale.x_name, color=_INK, fontsize=9)
-    ax.set_ylabel(scale.y_name, color=_INK, fontsize=9)
+    ax.set_xlabel(plain(scale.x_name), color=_INK, fontsize=9)
+    ax.set_ylabel(plain(scale.y_name), color=_INK, fontsize=9)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     for side in ("left", "bottom"):
@@ -130,7 +132,7 @@ def write_head(ax: Axes, title: str, subtitle: str, *legends: Mapping[str, Artis
         above += 13 * _write_legend(ax, legend, width, above)
     above += 5
     ax.annotate(
-        shorten(subtitle, int(width / (9 * _CHARACTER))),
+        plain(shorten(subtitle, int(width / (9 * _CHARACTER)))),
         (0, 1),
         (0, above),
         xycoords="axes fraction",
@@ -139,7 +141,7 @@ def write_head(ax: Axes, title: str, subtitle: str, *legends: Mapping[str, Artis
         color=_GREY,
     )
     ax.set_title(
-        shorten(title, int(width / (11 * 1.15 * _CHARACTER))),  # bold is wider
+        plain(shorten(title, int(width / (11 * 1.15 * _CHARACTER)))),  # bold is wider
         loc="left",
         fontsize=11,
         fontweight="bold",
@@ -188,7 +190,7 @@ def mark_peak(ax: Axes, memory: MemoryProfile, scale: Scale, name: str, index: i
     room = int(_points(ax)[0] / 2 / (_TEXT * _CHARACTER))
     remark = f" (op {index}) sets the peak" if room >= 45 else f" (op {index})"
     ax.annotate(
-        shorten(name, max(room - len(remark), 8)) + remark,
+        plain(shorten(name, max(room - len(remark), 8))) + remark,
         (x, y),
         (x, ax.get_ylim()[1] * (1 - 0.3 * 0.18)),
         ha="left" if to_the_right else "right",
@@ -271,13 +273,14 @@ def spread(wanted: Sequence[float], gap: float) -> list[float]:
 
 
 def shorten(text: str, most: int) -> str:
-    """Return the text with its middle left out if it is longer than `most` characters.
+    """Return the text, control characters written out, without its middle if it is longer than `most` characters.
 
     Examples
     --------
     >>> shorten("features/denseblock4/conv", 12)
     'featur…/conv'
     """
+    text = printable(text)
     if len(text) <= most:
         return text
     keep = max(most - 1, 2)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ...models.errors import UsageError
 from ..tables.cells import natural
 from ..tables.measured import CASE, VIRTUAL_BEST
+from .figure import plain
 from .profile_drawing import spread
 
 if TYPE_CHECKING:
@@ -77,8 +78,8 @@ def number_of_cases(count: int) -> str:
 
 def style_axes(ax: Axes, x_name: str, y_name: str, grid: str = "both") -> None:
     """Set names, ticks, grid and spines."""
-    ax.set_xlabel(x_name, color=INK, fontsize=9)
-    ax.set_ylabel(y_name, color=INK, fontsize=9)
+    ax.set_xlabel(plain(x_name), color=INK, fontsize=9)
+    ax.set_ylabel(plain(y_name), color=INK, fontsize=9)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     for side in ("left", "bottom"):
@@ -150,7 +151,7 @@ def square(ax: Axes, values: Floats, beyond: str, *, percent: bool) -> float:
     notes = {edge: beyond} if percent else {edge: beyond, edge / 10: "10 times"}
     for y, text in notes.items():
         ax.annotate(
-            text,
+            plain(text),
             (1, y),
             (5, 0),
             xycoords=("axes fraction", "data"),
@@ -204,7 +205,7 @@ def label_ends(
         places[k] = max(places[k], 0.0 if k == 0 else places[k - 1] + gap)
     for name, have, at in zip(names, wanted, places, strict=True):
         ax.annotate(
-            texts[name],
+            plain(texts[name]),
             (1, ends[name]),
             (14, at - have),
             xycoords="axes fraction",

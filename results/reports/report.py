@@ -7,16 +7,15 @@ verified again and its memory profile or its allocation drawn.
 from __future__ import annotations
 
 import os
-import tomllib
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import resources
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..._version import __version__
-from ...models.errors import BackendUnavailable, UsageError
+from ...instances.strict_json import parse_toml, read_bytes
+from ...models.errors import BackendUnavailable, InstanceError, UsageError
 from ...models.files import check_writable, write_whole
 from ..audits.audit import Contradiction, compare
 from ..audits.best_known import BestKnown, read_best_known
@@ -183,8 +182,9 @@ def _title(folders: Sequence[str | os.PathLike[str]]) -> str:
     names = []
     for folder in folders:
         name = None
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            name = tomllib.loads(Path(folder, "experiment.toml").read_text("utf-8"))["experiment"]["name"]
+        file = os.path.join(folder, "experiment.toml")
+        with suppress(InstanceError, KeyError, TypeError):
+            name = parse_toml(read_bytes(file), file)["experiment"]["name"]
         names.append(str(name or os.path.basename(os.path.realpath(folder))))
     return ", ".join(dict.fromkeys(names))
 

@@ -30,15 +30,13 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import re
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...instances.strict_json import is_flag, is_size, is_text, nearest, show
-from ...models.errors import LowtideError, UsageError
+from ...instances.strict_json import is_flag, is_size, is_text, nearest, parse_toml, read_bytes, show
+from ...models.errors import InstanceError, LowtideError, UsageError
 from ...models.units import parse_bytes
 from .job import load_question
 from .preflight import Trial, complaints
@@ -112,19 +110,11 @@ def read_experiment(path: str | Path, *, progress: Callable[[str], None] = lambd
     """
     path = Path(path)
     try:
-        content = path.read_bytes()
-        text = content.decode()
-        data = tomllib.loads(text)
-    except OSError as error:
-        raise ExperimentError([f"{path}: found {error.strerror}, expected a TOML file"]) from None
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise ExperimentError([f"{path}:{line}: found bytes that are not UTF-8, expected TOML"]) from None
-    except tomllib.TOMLDecodeError as error:
-        match = re.fullmatch(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)", str(error), re.DOTALL)
-        words, at = (match[1], match[2]) if match else (str(error), None)
-        line = int(at) if at else text.count("\n") + 1
-        raise ExperimentError([f"{path}:{line}: found no TOML: {words}"]) from None
+        content = read_bytes(path)
+        data = parse_toml(content, str(path))
+    except InstanceError as error:
+        raise ExperimentError([str(error)]) from None
+    text = content.decode()
     reader = _Reader(path, data, line_numbers(text), progress)
     runs = list(reader.runs())
     if reader.problems:

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...instances.strict_json import parse_json, read_bytes
+from ...instances.strict_json import parse_json, read_bytes, read_json
 from ...models.errors import InstanceError, UsageError
 from ...models.files import write_whole
 from .runspec import RunSpec
@@ -79,8 +79,8 @@ def write_record(out: Path, record: Mapping[str, Any]) -> Path:
 def read_record(path: Path) -> dict[str, Any] | None:
     """Return the record of a file; None if there is none, or no whole one: such a run is to be repeated."""
     try:
-        record = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+        record = read_json(path)
+    except InstanceError:
         return None
     if isinstance(record, dict) and record.get("name") == path.stem and "status" in record:
         return record

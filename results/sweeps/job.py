@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...models.errors import InstanceError, LowtideError, UsageError
+from ...models.texts import printable
 from .folder import FolderError, log_path, plan_path, read_run, write_record
 from .record import Usage, complete, load_average, now, unanswered
 from .runspec import RunSpec, option_texts, source_hash
@@ -225,7 +226,7 @@ def _solve(run: RunSpec, problem: AnyProblem, log: Path | None) -> Result:
 
     def progress(line: str) -> None:
         with contextlib.suppress(OSError):  # a full disk is no defect of the method
-            print(f"{time.perf_counter() - begun:9.3f} s  {line}", file=sys.stderr, flush=True)
+            print(f"{time.perf_counter() - begun:9.3f} s  {printable(line)}", file=sys.stderr, flush=True)
 
     return solve(
         problem,

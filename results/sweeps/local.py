@@ -35,7 +35,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...models.errors import UsageError
+from ...instances.strict_json import read_json
+from ...models.errors import InstanceError, UsageError
 from .folder import FolderError, log_path, read_record, read_run, record_path
 from .record import now
 from .runspec import RunSpec
@@ -194,8 +195,8 @@ def hold(out: Path) -> Iterator[None]:
     path = out / "lock"
     with _locked(path) as mine:
         if not mine:
-            with contextlib.suppress(OSError, ValueError):
-                holder = json.loads(path.read_bytes())
+            with contextlib.suppress(InstanceError, TypeError, LookupError):
+                holder = read_json(path)
                 raise UsageError(
                     f"{out}: found process {holder['pid']} of {holder['host']} at work since "
                     f"{holder['started']}, expected none (--join works beside it)"

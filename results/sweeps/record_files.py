@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import os
 import warnings
-import zlib
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
-from ...models.errors import UsageError
+from ...instances.strict_json import parse_json, read_bytes
+from ...models.errors import InstanceError, UsageError
 from ...models.result import Status
 
 Stamp = tuple[int, int, int]
@@ -85,10 +82,10 @@ def read_file(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
         If it cannot be read.
     """
     try:
-        content = Path(path).read_bytes()
-        content = gzip.decompress(content) if path.endswith(".gz") else content
-    except (OSError, EOFError, zlib.error) as error:
-        raise UsageError(f"{path}: found {error}, expected a file of run records") from None
+        content = read_bytes(path)
+    except InstanceError as error:
+        found = str(error).partition(", expected")[0]
+        raise UsageError(f"{found}, expected a file of run records") from None
     lines = content.splitlines() if path.removesuffix(".gz").endswith(".jsonl") else [content]
     for number, line in enumerate(lines, start=1):
         if line.strip():
@@ -99,8 +96,8 @@ def read_file(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _parse(content: bytes, where: str) -> dict[str, Any] | None:
     try:
-        values = json.loads(content)
-    except ValueError:
+        values = parse_json(content, where)
+    except InstanceError:
         _warn(where, "a damaged file")
         return None
     fault = _fault(values)

@@ -30,7 +30,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...models.errors import UsageError
+from ...instances.strict_json import read_json
+from ...models.errors import InstanceError, UsageError
 from .folder import FolderError, read_record, record_path, write_file
 from .local import Event, execute
 from .runspec import RunSpec
@@ -319,8 +320,8 @@ def _at_work(out: Path, names: Collection[str]) -> list[Task]:
     found = []
     for file in sorted((out / "slurm").glob("lowtide-*/tasks.json")):
         try:
-            content = json.loads(file.read_bytes())
-        except ValueError:  # nothing was submitted then
+            content = read_json(file)
+        except InstanceError:  # nothing was submitted then
             continue
         for index, part in enumerate(content["tasks"]):
             left = [name for name in part if name in names]

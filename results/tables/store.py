@@ -19,7 +19,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...models.errors import UsageError
+from ...instances.strict_json import read_json
+from ...models.errors import InstanceError, UsageError
 from ..sweeps.record_files import DamagedRecordWarning, is_experiment, read_file, read_places, stamps
 from .store_index import EMPTY, Index, read_index, write_index
 
@@ -163,8 +164,8 @@ def setting(record: Mapping[str, Any]) -> str:
 def missing_runs(folder: str | os.PathLike[str]) -> int:
     """Return how many runs of an experiment have no record yet; 0 where its list of runs is not there."""
     try:
-        names = {run["name"] for run in json.loads(Path(folder, "runs.json").read_bytes())}
-    except (OSError, ValueError, TypeError, KeyError):
+        names = {run["name"] for run in read_json(Path(folder, "runs.json"))}
+    except (InstanceError, TypeError, KeyError):
         return 0
     return len(names - {Path(place).stem for place in stamps(os.fspath(folder))})
 

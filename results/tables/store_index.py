@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..._version import __version__
-from ...models.errors import LowtideError
+from ...instances.strict_json import read_json
+from ...models.errors import InstanceError, LowtideError
 from ...models.files import write_whole
 from ..sweeps.record_files import Stamp
 
@@ -33,12 +33,12 @@ EMPTY = Index({}, {})
 def read_index(folder: str) -> Index:
     """Return the flat copy; an empty one if there is none, or none that can be used."""
     try:
-        data = json.loads(gzip.decompress(Path(folder, FILE).read_bytes()))
+        data = read_json(Path(folder, FILE))
         if any(data[key] != value for key, value in _FORMAT.items()):
             return EMPTY
         stamps = {place: (size, time, inode) for place, size, time, inode in data["stamps"]}
         columns = {key: _decoded(column) for key, column in data["columns"].items()}
-    except (OSError, EOFError, zlib.error, ValueError, TypeError, LookupError, AttributeError):
+    except (InstanceError, ValueError, TypeError, LookupError, AttributeError):
         return EMPTY
     return Index(stamps, columns) if {len(c) for c in columns.values()} <= {len(stamps)} else EMPTY
 

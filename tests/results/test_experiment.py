@@ -174,7 +174,7 @@ def test_files_that_are_no_text(tmp_path: Path) -> None:
     path.write_bytes(b"[limits]\n# \xff\n")
     with pytest.raises(ExperimentError, match=r"exp\.toml:2: found bytes that are not UTF-8"):
         read_experiment(path)
-    with pytest.raises(ExperimentError, match="No such file"):
+    with pytest.raises(ExperimentError, match="found no such file"):
         read_experiment(tmp_path / "other.toml")
 
 

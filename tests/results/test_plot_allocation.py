@@ -128,7 +128,7 @@ def test_auto_takes_events_if_most_buffers_could_not_be_seen() -> None:
 
 def test_long_times_without_a_unit_are_in_powers_of_ten() -> None:
     ax = drawn({"x": 0}, Buffers(buffers=(Buffer(id="x", lower=0, upper=3 * 10**11, size=4),)))
-    assert (ax.get_xlabel(), ax.get_xlim()) == ("time [$10^9$]", (0, 300))
+    assert (ax.get_xlabel(), ax.get_xlim()) == ("time [10⁹]", (0, 300))
 
 
 def test_a_plan_has_kinds_names_and_pools() -> None:

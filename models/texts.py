@@ -1,0 +1,53 @@
+"""Texts of others (names from files) made safe to show: nothing in them steers a terminal or a picture."""
+
+from __future__ import annotations
+
+import re
+
+_STEERING = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
+"""Control characters, marks that turn or hide text, line separators, halves of surrogate pairs."""
+
+_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+LONGEST = 300
+"""Characters of an error's line."""
+
+
+def printable(text: str, *, keep: str = "") -> str:
+    r"""Return a text whose control characters are written out, as ``\x1b``; those in `keep` stay.
+
+    Examples
+    --------
+    >>> from lowtide.models.texts import printable
+    >>> print(printable("red \x1b[31mname"))
+    red \x1b[31mname
+    """
+    return _STEERING.sub(lambda match: match[0] if match[0] in keep else _escaped(match[0]), text)
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    return _SHORT.get(character) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")
+
+
+def escaped_json(text: str) -> str:
+    """Return a JSON text in which those characters that JSON lets pass (DEL, C1, marks) are escaped too."""
+    return _STEERING.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def one_line(text: str) -> str:
+    """Return an error's message as one line that can be shown, cut in the middle if it is long.
+
+    Most of what is cut is what was found: the place is said before it, what was expected after it.
+    """
+    return cut(printable(" ".join(text.split())))
+
+
+def cut(line: str) -> str:
+    """Return a line of at most `LONGEST` characters: its begin and its end."""
+    if len(line) <= LONGEST:
+        return line
+    tail = LONGEST // 3
+    return f"{line[: LONGEST - tail - 3]} … {line[-tail:]}"
