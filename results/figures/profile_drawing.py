@@ -273,7 +273,7 @@ def spread(wanted: Sequence[float], gap: float) -> list[float]:
 
 
 def shorten(text: str, most: int) -> str:
-    """Return the text, control characters written out, without its middle if it is longer than `most` characters.
+    """Return the text with control characters written out, its middle left out beyond `most` characters.
 
     Examples
     --------
