@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ._version import __version__
 from .cli import audit, bench, convert, demo, explain, export, job, plot, report, show, solve, table, verify
+from .cli import compile as compile_verb
 from .cli import list as list_verb
 from .cli.output import complain, drop_output, reserve_output
 from .cli.parser import Parser, option_names
@@ -36,6 +37,7 @@ VERBS = (
     audit,
     export,
     demo,
+    compile_verb,
 )
 
 

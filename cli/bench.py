@@ -159,6 +159,7 @@ def _carry_out(
         return 0
     if args.slurm is None:
         warn_of_threads(left, args.jobs)
+    _compile(left, quiet=args.quiet)
     again, lost = bench_slurm.again(args, out), False
     started = time.monotonic()
     try:
@@ -189,6 +190,18 @@ def _carry_out(
         note(f"stopped; {again} goes on")
         return STOPPED
     return 1 if lost or progress.statuses["failed"] else 0
+
+
+def _compile(left: Sequence[RunSpec], *, quiet: bool) -> None:
+    """Compile what the methods of the runs call and does not lie on disk: once, not in each run."""
+    from ..solvers.engines.compilation import prepare
+    from ..solvers.registry import find_method
+    from .progress import Progress
+
+    methods = {(run.problem, run.method) for run in left}
+    kernels = {name for problem, method in methods for name in find_method(problem, method).kernels}
+    with Progress(quiet=quiet) as progress:
+        prepare(sorted(kernels), progress=progress)
 
 
 def improve_best_known(out: Path, path: str | None) -> None:

@@ -30,6 +30,9 @@ class Method:
         Paper, equation; empty if it is the suite's own.
     options
         Names and meanings of its own options.
+    kernels
+        Modules whose kernels it calls, named as in `run`: `solve` compiles what of them does not lie on disk
+        before the clock starts.
     engine
         "cpsat" or "highs" if further options pass through to that solver.
     """
@@ -41,6 +44,7 @@ class Method:
     exact: bool = False
     source: str = ""
     options: tuple[tuple[str, str], ...] = ()
+    kernels: tuple[str, ...] = ()
     engine: str | None = None
 
     def load(self) -> RunFunction:

@@ -3,6 +3,21 @@
 from __future__ import annotations
 
 from .method import PYOMO_SOLVER, Method
+from .methods_peak import PEAK_KERNELS
+
+_LISTS = (
+    ".algorithms.makespan.chain_kernel",
+    ".algorithms.makespan.list_kernel",
+    *PEAK_KERNELS,  # of the fallback order
+)
+_LABELS = (
+    *_LISTS,
+    ".algorithms.makespan.labels.dominance_kernel",
+    ".algorithms.makespan.labels.ideals_kernel",
+    ".algorithms.makespan.labels.label_kernel",
+)
+_BOOKING = (".algorithms.makespan.trees.booking_kernel",)
+_ALL = (*_LABELS, *_BOOKING, ".algorithms.makespan.filling_kernel")
 
 _START = (("start", "lists (default): from bounds and list schedules; none: from bounds alone"),)
 
@@ -17,6 +32,7 @@ MAKESPAN_METHODS = (
         summary="bounds, list schedules, local search, label setting, then CP-SAT with what they find",
         exact=True,
         engine="cpsat",
+        kernels=_ALL,
     ),
     Method(
         name="cpsat",
@@ -26,6 +42,7 @@ MAKESPAN_METHODS = (
         exact=True,
         options=_START,
         engine="cpsat",
+        kernels=_LISTS,
     ),
     Method(
         name="cpsat-reservoir",
@@ -35,6 +52,7 @@ MAKESPAN_METHODS = (
         exact=True,
         options=_START,
         engine="cpsat",
+        kernels=_LISTS,
     ),
     Method(
         name="milp",
@@ -45,6 +63,7 @@ MAKESPAN_METHODS = (
         source="Pritsker, Watters 1968; Christofides, Alvarez-Valdes, Tamarit 1987",
         options=(*_START, PYOMO_SOLVER),
         engine="highs",
+        kernels=_LISTS,
     ),
     Method(
         name="label-setting",
@@ -52,6 +71,7 @@ MAKESPAN_METHODS = (
         run=".makespan_labels:solve_labels",
         summary="labels on the sets of started ops, dominance, bounds, beams that widen (up to 62 ops)",
         exact=True,
+        kernels=_LABELS,
     ),
     Method(
         name="two-way-labels",
@@ -59,6 +79,7 @@ MAKESPAN_METHODS = (
         run=".makespan_two_way:solve_two_way",
         summary="trees: labels on reduced trees that grow, forwards and backwards (up to 62 ops)",
         exact=True,
+        kernels=_LABELS,
     ),
     Method(
         name="list",
@@ -66,6 +87,7 @@ MAKESPAN_METHODS = (
         run=".makespan_list:solve_list",
         summary="bounds, and list schedules that never get stuck, by several priorities",
         options=(("priority", "critical, fallback, successors, longest, bytes or all (default all)"),),
+        kernels=_LISTS,
     ),
     Method(
         name="local-search",
@@ -73,6 +95,7 @@ MAKESPAN_METHODS = (
         run=".makespan_auto:solve_local_search",
         summary="annealing over priorities and fallback orders, each decoded by the list scheduler",
         options=(("moves", "without a better schedule, after which it ends (default 10000)"),),
+        kernels=_ALL,
     ),
     Method(
         name="lns",
@@ -85,6 +108,7 @@ MAKESPAN_METHODS = (
                 "or moves of MemBooking, without a faster schedule, after which it ends (default 200000)",
             ),
         ),
+        kernels=(*_LISTS, *_BOOKING),
     ),
     Method(
         name="mem-booking",
@@ -92,6 +116,7 @@ MAKESPAN_METHODS = (
         run=".makespan_trees:solve_booking",
         summary="trees: nodes activated in a sequential order, each books the memory that it will need",
         source="Aupy, Brasseur, Marchal 2017",
+        kernels=_LISTS,
     ),
     Method(
         name="par-subtrees",
@@ -100,6 +125,7 @@ MAKESPAN_METHODS = (
         summary="trees: subtrees side by side, each on one processor, then the rest (may exceed the memory)",
         source=_TREES,
         options=(("parallel", "heaviest (default): as many as processors; all: those left over too"),),
+        kernels=_LISTS,
     ),
     Method(
         name="par-inner-first",
@@ -108,6 +134,7 @@ MAKESPAN_METHODS = (
         summary="trees: list schedule, inner nodes before leaves (may exceed the memory)",
         source=_TREES,
         options=_LEAVES,
+        kernels=_LISTS,
     ),
     Method(
         name="par-deepest-first",
@@ -116,6 +143,7 @@ MAKESPAN_METHODS = (
         summary="trees: list schedule, longest chain to the end first (may exceed the memory)",
         source=_TREES,
         options=_LEAVES,
+        kernels=_LISTS,
     ),
     Method(
         name="proportional-mapping",
@@ -123,6 +151,7 @@ MAKESPAN_METHODS = (
         run=".makespan_trees:solve_proportional",
         summary="trees: subtrees share the processors by their work (may exceed the memory)",
         source="Pothen, Sun 1993",
+        kernels=_LISTS,
     ),
     Method(
         name="memory-aware-mapping",
@@ -130,6 +159,7 @@ MAKESPAN_METHODS = (
         run=".makespan_trees:solve_memory_aware",
         summary="trees: the same in batches of subtrees that fit together",
         source="Agullo, Amestoy, Buttari, Guermouche, L'Excellent, Rouet 2016",
+        kernels=_LISTS,
     ),
     Method(
         name="all-to-all",
@@ -137,5 +167,6 @@ MAKESPAN_METHODS = (
         run=".makespan_trees:solve_all_to_all",
         summary="trees: best post-order, each node on all processors (one of them: ops are sequential)",
         source="Liu 1986",
+        kernels=_LISTS,
     ),
 )

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from .method import Method
 
+_GREEDY = (".algorithms.offsets.placing_kernel",)
+_SQUEEZE = (*_GREEDY, ".algorithms.offsets.dense_kernel", ".algorithms.offsets.squeeze_kernel")
+
 OFFSETS_METHODS = (
     Method(
         name="auto",
@@ -12,6 +15,7 @@ OFFSETS_METHODS = (
         summary="greedy first; then branch and bound, local searches and CP-SAT in turns",
         exact=True,
         engine="cpsat",
+        kernels=(*_SQUEEZE, ".algorithms.offsets.search_kernel"),
     ),
     Method(
         name="search",
@@ -20,6 +24,7 @@ OFFSETS_METHODS = (
         summary="branch and bound over canonical placements, at rising bounds and falling heights",
         exact=True,
         source="Moffitt, MiniMalloc, ASPLOS 2023",
+        kernels=(*_SQUEEZE, ".algorithms.offsets.search_kernel"),
     ),
     Method(
         name="greedy",
@@ -27,6 +32,7 @@ OFFSETS_METHODS = (
         run=".algorithms.offsets.greedy:solve_greedy",
         summary="allocators at run time, and seven orders with first fit and best fit",
         source="TFLite, TVM and XLA planners",
+        kernels=_GREEDY,
     ),
     Method(
         name="local-search",
@@ -34,6 +40,7 @@ OFFSETS_METHODS = (
         run=".algorithms.offsets.local_search:solve_local_search",
         summary="greedy orders that blame what ends too high, and guided ejection",
         source="Joslin and Clements, 1999; Nagata and Bräysy, 2009",
+        kernels=_SQUEEZE,
     ),
     Method(
         name="overlap",
@@ -41,6 +48,7 @@ OFFSETS_METHODS = (
         run=".algorithms.offsets.overlap_search:solve_overlap",
         summary="guided local search over overlaps at falling heights",
         source="Egeblad, Nielsen and Odgaard, 2007, after Voudouris and Tsang, 1999",
+        kernels=(*_GREEDY, ".algorithms.offsets.overlap_kernel"),
     ),
     Method(
         name="cpsat",
@@ -49,6 +57,7 @@ OFFSETS_METHODS = (
         summary="CP-SAT: rectangles of time and addresses that do not overlap",
         exact=True,
         engine="cpsat",
+        kernels=_GREEDY,
     ),
     Method(
         name="cpsat-sections",
@@ -57,6 +66,7 @@ OFFSETS_METHODS = (
         summary="CP-SAT: in each section of time, addresses that do not overlap",
         exact=True,
         engine="cpsat",
+        kernels=_GREEDY,
     ),
     Method(
         name="milp",

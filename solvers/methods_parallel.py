@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from .method import PYOMO_SOLVER, Method
 
+_GROWING = (".algorithms.parallel.growing_kernel",)
+
 _MARCHAL = "Marchal, Nagy, Simon and Vivien, IPDPS 2018"
 
 PARALLEL_METHODS = (
@@ -53,6 +55,7 @@ PARALLEL_METHODS = (
         summary="best of the four heuristics, then cpsat",
         exact=True,
         engine="cpsat",
+        kernels=_GROWING,
     ),
     Method(
         name="cpsat",
@@ -61,6 +64,7 @@ PARALLEL_METHODS = (
         summary="CP-SAT chooses edges that break conflicts, found as needed: exact for every graph",
         exact=True,
         engine="cpsat",
+        kernels=_GROWING,
     ),
     Method(
         name="milp",
@@ -71,6 +75,7 @@ PARALLEL_METHODS = (
         source=_MARCHAL,
         options=(PYOMO_SOLVER,),
         engine="highs",
+        kernels=_GROWING,
     ),
     *(
         Method(
@@ -79,6 +84,7 @@ PARALLEL_METHODS = (
             run=f".memory_edges:solve_{name.replace('-', '_')}",
             summary=summary,
             source=_MARCHAL,
+            kernels=_GROWING,
         )
         for name, summary in (
             ("min-levels", "edges that make the shortest path through them, against each too large moment"),

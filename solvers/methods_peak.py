@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from .method import PYOMO_SOLVER, Method
 
+PEAK_KERNELS = (
+    ".algorithms.peak.closure_kernel",
+    ".algorithms.peak.order_kernel",
+    ".algorithms.peak.pass_kernel",
+)
+
 _PEAK_MODELS = (
     ("start", "reference (default), or bounds: first what auto takes first, as hint and bound"),
     ("plain", "1: without the orders of pairs that the known order's peak forces (default 0)"),
@@ -18,6 +24,7 @@ PEAK_METHODS = (
         summary="bounds and heuristics first; if they do not meet, exact search with hint and bound",
         exact=True,
         engine="cpsat",
+        kernels=PEAK_KERNELS,
     ),
     Method(
         name="reference",
@@ -37,6 +44,7 @@ PEAK_METHODS = (
         run=".algorithms.peak.beam:solve_beam",
         summary="beam search over executed sets, best peak first",
         options=(("width", "states kept per step (default 64)"),),
+        kernels=(".algorithms.peak.pass_kernel",),
     ),
     Method(
         name="downsets",
@@ -44,6 +52,7 @@ PEAK_METHODS = (
         run=".algorithms.peak.widening:solve_downsets",
         summary="exhaustive search over executed sets, under limits that close in on the optimum",
         exact=True,
+        kernels=PEAK_KERNELS,
     ),
     Method(
         name="cpsat",
@@ -53,6 +62,7 @@ PEAK_METHODS = (
         exact=True,
         options=_PEAK_MODELS,
         engine="cpsat",
+        kernels=PEAK_KERNELS,
     ),
     Method(
         name="cpsat-positions",
@@ -62,6 +72,7 @@ PEAK_METHODS = (
         exact=True,
         options=_PEAK_MODELS,
         engine="cpsat",
+        kernels=PEAK_KERNELS,
     ),
     Method(
         name="milp",
@@ -72,6 +83,7 @@ PEAK_METHODS = (
         source="Steiner et al., OLLA, 2022 (MODeL, ICML 2023), section 3",
         options=(PYOMO_SOLVER, *_PEAK_MODELS),
         engine="highs",
+        kernels=PEAK_KERNELS,
     ),
     Method(
         name="milp-tensors",
@@ -86,6 +98,7 @@ PEAK_METHODS = (
             ("plain", "1: without forced orders, and with OLLA's windows: longest chains (default 0)"),
         ),
         engine="highs",
+        kernels=PEAK_KERNELS,
     ),
     Method(
         name="milp-steps",
@@ -95,6 +108,7 @@ PEAK_METHODS = (
         exact=True,
         options=(PYOMO_SOLVER, *_PEAK_MODELS),
         engine="highs",
+        kernels=PEAK_KERNELS,
     ),
     Method(
         name="local-search",
@@ -102,6 +116,7 @@ PEAK_METHODS = (
         run=".algorithms.peak.local_search:solve_local_search",
         summary="annealing by moves of blocks, aimed at where the memory is highest; any size",
         options=(("runs", "after which it ends by itself (default 100)"),),
+        kernels=PEAK_KERNELS[:2],
     ),
     Method(
         name="liu",

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from .method import Method
 
+_PLANNER = (".algorithms.placement.planner_kernel",)
+_SIMULATOR = (".algorithms.placement.simulator_kernel",)
+
 _POLICY = (
     ("strict", "1: no emergency evictions, what does not fit has no plan (default 0)"),
     ("chunk", "largest copy in MiB (default: whole tensors, or 16 for policies that move pages)"),
@@ -23,6 +26,7 @@ PLACEMENT_METHODS = (
         run=".placement_auto:solve_auto",
         summary="bounds, and the planner until its plan meets them",
         exact=True,
+        kernels=(*_PLANNER, *_SIMULATOR),
     ),
     Method(
         name="planner",
@@ -30,12 +34,14 @@ PLACEMENT_METHODS = (
         run=".algorithms.placement.planner:solve_planner",
         summary="event-driven: copies ahead of a forecast deficit, run to its periodic state",
         source="after G10, MICRO 2023, and SwapAdvisor, ASPLOS 2020",
+        kernels=_PLANNER,
     ),
     Method(
         name="lp-bound",
         problem="placement",
         run=".placement_samples:solve_samples",
         summary="bounds by windows in closed form and by prices from linear programs over sample instants",
+        kernels=_PLANNER,
     ),
     Method(
         name="local-search",
@@ -46,6 +52,7 @@ PLACEMENT_METHODS = (
             ("runs", "simulations after which it ends by itself (default 20000)"),
             ("chunk", "largest copy in MiB (default: a 256th of the device, at least 8)"),
         ),
+        kernels=_SIMULATOR,
     ),
     Method(
         name="demand-lru",
@@ -54,6 +61,7 @@ PLACEMENT_METHODS = (
         summary="policy: fetch on demand, evict the least recently used; pages",
         options=_POLICY,
         source="unified memory; as in Zhang et al., G10, MICRO 2023",
+        kernels=_SIMULATOR,
     ),
     Method(
         name="deepum",
@@ -62,6 +70,7 @@ PLACEMENT_METHODS = (
         summary="policy: prefetch the tensors of the op eight ahead, evict the least recently used; pages",
         options=(("degree", "ops that the prefetch is ahead (default 8)"), *_POLICY),
         source="Jung et al., DeepUM, ASPLOS 2023; as emulated in G10's artifact",
+        kernels=_SIMULATOR,
     ),
     Method(
         name="belady",
@@ -70,6 +79,7 @@ PLACEMENT_METHODS = (
         summary="policy: evict what is used furthest ahead, swap in as early as is safe",
         options=_POLICY,
         source="Huang et al., SwapAdvisor, ASPLOS 2020, section 4.2, one pool",
+        kernels=_SIMULATOR,
     ),
     Method(
         name="vdnn",
@@ -78,6 +88,7 @@ PLACEMENT_METHODS = (
         summary="policy: offload activations layer by layer, both streams wait for each other",
         options=(("offload", "all, conv, or dynamic: the first that fits (default dynamic)"), *_POLICY),
         source="Rhu et al., vDNN, MICRO 2016",
+        kernels=_SIMULATOR,
     ),
     Method(
         name="flashneuron",
@@ -86,6 +97,7 @@ PLACEMENT_METHODS = (
         summary="policy: offload a prefix of the forward tensors directly to the SSD",
         options=_POLICY,
         source="Bae et al., FlashNeuron, FAST 2021; as modelled in G10's artifact",
+        kernels=_SIMULATOR,
     ),
     Method(
         name="g10",
@@ -94,6 +106,7 @@ PLACEMENT_METHODS = (
         summary="policy: the most useful gaps first, booked in a ledger of bandwidths; pages",
         options=_POLICY,
         source="Zhang et al., G10, MICRO 2023, and its artifact",
+        kernels=_SIMULATOR,
     ),
     Method(
         name="autoswap",
@@ -102,6 +115,7 @@ PLACEMENT_METHODS = (
         summary="policy: gaps around the peak by one of four scores",
         options=(("score", "doa, aoa, wdoa or swdoa (default: the best of the four)"), *_POLICY),
         source="Zhang et al., SmartPool and AutoSwap, 2019",
+        kernels=_SIMULATOR,
     ),
     Method(
         name="first-touch",
@@ -123,6 +137,7 @@ PLACEMENT_METHODS = (
         run=".placement_slots_milp:solve_slot_milp",
         summary="single runs, whole tensors: MILPs over pieces of time that get finer, plans and bounds",
         engine="highs",
+        kernels=_SIMULATOR,
     ),
     Method(
         name="cpsat",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from .method import Method
-from .methods_recompute_chains import CHAIN_METHODS
+from .methods_recompute_chains import CHAIN_KERNELS, CHAIN_METHODS
+from .methods_recompute_graphs import GRAPH_KERNELS
 
 RECOMPUTE_METHODS = (
     Method(
@@ -12,12 +13,14 @@ RECOMPUTE_METHODS = (
         run=".recompute_auto:solve_auto",
         summary="each op once, if that fits; else chain programs, heuristics, moments, retention intervals",
         exact=True,
+        kernels=(*CHAIN_KERNELS, *GRAPH_KERNELS),
     ),
     Method(
         name="store-all",
         problem="recompute",
         run=".recompute_auto:solve_store_all",
         summary="each op once, in the reference order, nothing computed again",
+        kernels=(*CHAIN_KERNELS, *GRAPH_KERNELS),
     ),
     *CHAIN_METHODS,
 )

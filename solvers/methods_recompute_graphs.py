@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from .method import PYOMO_SOLVER, Method
 
+GRAPH_KERNELS = (".algorithms.recompute.runs_kernel",)
+
 _START = ("start", "lists (default): after heuristics; none: from nothing")
 _POINTS = ("points", "linearized (default): checkpoints anywhere; articulation: where one value crosses")
 _CHEN = "Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016"
@@ -23,6 +25,7 @@ RECOMPUTE_GRAPH_METHODS = (
             PYOMO_SOLVER,
         ),
         engine="highs",
+        kernels=GRAPH_KERNELS,
     ),
     Method(
         name="checkmate-rounding",
@@ -30,6 +33,7 @@ RECOMPUTE_GRAPH_METHODS = (
         run=".recompute_stages:solve_rounding",
         summary="its linear relaxation, rounded in two phases for several shares of the memory",
         source=f"{_CHECKMATE}, Algorithm 2",
+        kernels=GRAPH_KERNELS,
     ),
     Method(
         name="moccasin",
@@ -40,6 +44,7 @@ RECOMPUTE_GRAPH_METHODS = (
         source="Bartan et al., Moccasin, ICML 2023",
         options=(("copies", "most runs of each op (default 3)"), _START),
         engine="cpsat",
+        kernels=GRAPH_KERNELS,
     ),
     Method(
         name="poet",
@@ -50,12 +55,14 @@ RECOMPUTE_GRAPH_METHODS = (
         source="Patil et al., POET, ICML 2022",
         options=(_START,),
         engine="highs",
+        kernels=GRAPH_KERNELS,
     ),
     Method(
         name="moments",
         problem="recompute",
         run=".recompute_moments:solve_moments",
         summary="only a bound: what must be in memory at the first runs of some ops (MILP)",
+        kernels=GRAPH_KERNELS,
     ),
     Method(
         name="local-search",
@@ -63,6 +70,7 @@ RECOMPUTE_GRAPH_METHODS = (
         run=".recompute_graphs:solve_local_search",
         summary="annealing of sequences of runs, from the best of segments and rules of eviction",
         options=(("rounds", "without a faster schedule, after which it ends (default 3)"),),
+        kernels=GRAPH_KERNELS,
     ),
     Method(
         name="eviction",
@@ -71,6 +79,7 @@ RECOMPUTE_GRAPH_METHODS = (
         summary="segments, then a search over rules that evict by cost, size and next use",
         source="Kirisame et al., Dynamic Tensor Rematerialization, ICLR 2021, section 3",
         options=(("moves", "without a better schedule, after which it ends (default 200)"),),
+        kernels=GRAPH_KERNELS,
     ),
     Method(
         name="chen-greedy",
@@ -79,6 +88,7 @@ RECOMPUTE_GRAPH_METHODS = (
         summary="checkpoints where segments exceed a size; the best size that fits",
         source=f"{_CHEN}, Algorithm 3",
         options=(_POINTS,),
+        kernels=GRAPH_KERNELS,
     ),
     Method(
         name="chen-sqrt",
@@ -87,5 +97,6 @@ RECOMPUTE_GRAPH_METHODS = (
         summary="a checkpoint at every sqrt(n)-th gap of the forward pass",
         source=_CHEN,
         options=(_POINTS,),
+        kernels=GRAPH_KERNELS,
     ),
 )

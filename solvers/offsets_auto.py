@@ -1,7 +1,7 @@
 """`auto` for `offsets`: what is cheap first, and more only while a part is open.
 
-1. The bound of each part, and greedy placements until one meets it. Nothing is compiled for them; where
-   the search lies compiled on disk, it begins after the first few of them.
+1. The bound of each part, and greedy placements until one meets it; after the first few of
+   them the next methods begin.
 2. Methods that take turns on the parts that are still open, each round of turns longer than the last:
    branch and bound at the height below which nothing is gained (a solution closes the part, an exhausted
    search raises its bound), searches that lower the height step by step, and CP-SAT. The latter is the only
@@ -17,14 +17,14 @@ from ..models.problem import Offsets
 from .algorithms.offsets.greedy import greedy_offsets
 from .algorithms.offsets.local_search import improved_offsets
 from .algorithms.offsets.parts import Part, Parts
-from .algorithms.offsets.search import Found, Infeasible, Search, is_compiled
+from .algorithms.offsets.search import Found, Infeasible, Search
 from .context import Context, Outcome
 from .engines.cpsat import check_options
 
 FIRST_TURN = 0.25
 """Seconds of the first round's turns."""
 GREEDY_TURN = 0.005
-"""Seconds of greedy placements before a search that need not be compiled any more."""
+"""Seconds of greedy placements before the search begins."""
 GROWTH = 1.4
 """Of a turn, from one round to the next."""
 
@@ -52,7 +52,7 @@ def take_turns(parts: Parts, methods: tuple[Method, ...]) -> Outcome:
     """Have methods take turns on the open parts until all are done or the time is up."""
     working: dict[int, dict[Method, Iterator[None]]] = {}
     turn = FIRST_TURN
-    first = GREEDY_TURN if is_compiled() else float("inf")
+    first = GREEDY_TURN
     while (waiting := parts.open()) and not parts.context.expired:
         for part in waiting:
             of = working.setdefault(id(part), {method: method(parts, part) for method in methods})

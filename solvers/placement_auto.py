@@ -24,7 +24,6 @@ from ..models.placement import Placement
 from .algorithms.placement.planner import (
     check_machine,
     first_plan,
-    tell_first_steps,
     try_settings,
 )
 from .context import Context, Outcome
@@ -41,7 +40,7 @@ def solve_auto(problem: Placement, context: Context) -> Outcome:
     """Stop as soon as a bound meets a plan, or when the settings and the programs are through."""
     check_machine(problem)
     raise_first_bounds(problem, context)
-    tell_first_steps(context)
+    context.progress("planner")
     if not problem.periodic:
         return _single_run(problem, context)
     found = first_plan(problem, context)

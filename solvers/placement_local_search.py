@@ -36,7 +36,7 @@ from random import Random
 import numpy as np
 
 from ..models.placement import Placement
-from .algorithms.placement.simulator import Decisions, Simulation, is_compiled, simulate, stay
+from .algorithms.placement.simulator import Decisions, Simulation, simulate, stay
 from .algorithms.placement.simulator_case import NEVER, Case, Integers, make_case
 from .algorithms.placement.simulator_kernel import LOG_RUN, NO_VICTIM
 from .context import Context, Outcome
@@ -63,8 +63,6 @@ def solve_local_search(problem: Placement, context: Context) -> Outcome:
     case = make_case(problem, context.option("chunk", default) * MIB)
     ideal = int(case.duration.sum())
     context.raise_bound(ideal, kind="sum of durations")
-    if not is_compiled():
-        context.progress("compiling the simulator (once)")
     best, run = _start(case, context)
     if run is None:
         return Outcome(detail="no policy and no emergency eviction leads to a plan")

@@ -34,9 +34,6 @@ MOVES = 200
 ROUNDS = 3
 """Of annealing without a faster schedule, after which it ends; each is twice as long as the one before."""
 
-COMPILING = 8.0
-"""Seconds: with less time left the annealing is not compiled."""
-
 STOPPED = ("interrupted", "crash")
 """Why a step ended, after which no other one follows."""
 
@@ -95,13 +92,8 @@ def offer_annealed(
 
     if stop():
         return
-    from .algorithms.recompute.graph_annealing import anneal_runs, is_compiled
+    from .algorithms.recompute.graph_annealing import anneal_runs
 
-    if not is_compiled():
-        if context.remaining() < COMPILING:
-            context.progress("no annealing: too little time is left to compile it")
-            return
-        context.progress("compiling the annealing (once)")
     context.progress("annealing of sequences of runs")
     known = known_runs(context)
     anneal_runs(

@@ -89,6 +89,10 @@ def solve(
     _check_options(chosen, options)
     known = None if hint is None else _check_hint(problem, hint)
     run = chosen.load()
+    if chosen.kernels:
+        from .engines.compilation import prepare
+
+        prepare(chosen.kernels, progress=progress)
     context = Context(
         problem=problem,
         time_limit=time_limit,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from ...models.errors import UsageError
 from ...models.placement import Placement
-from ..algorithms.placement.simulator import Decisions, Simulation, is_compiled, simulate
+from ..algorithms.placement.simulator import Decisions, Simulation, simulate
 from ..algorithms.placement.simulator_case import Case, make_case
 from ..context import Context, Outcome
 
@@ -51,8 +51,6 @@ def follow(
         chunk = context.option("chunk", 1) * MIB
     case = make_case(problem, chunk)
     context.raise_bound(int(case.duration.sum()), kind="sum of durations")
-    if not is_compiled():
-        context.progress("compiling the simulator (once)")
     variants: list[tuple[str, Decisions]] = []
     for variant in decide(case):
         if variants and context.expired:

@@ -9,7 +9,6 @@ import pytest
 
 import lowtide as lt
 from lowtide.instances import load_problem
-from lowtide.solvers import offsets_auto
 from tests.oracles.brute_offsets import brute_offsets, random_set
 
 
@@ -59,19 +58,6 @@ def test_capacity_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.objective is not None
     assert result.objective <= 1048576
     assert result.bound == 963 * 1024
-
-
-def test_greedy_answers_before_anything_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A network whose load is met by greedy placing needs no search."""
-    problem = load_problem("offsets", "catalogue:aten/resnet18_tr")
-
-    def missing(*arguments: object) -> object:
-        raise AssertionError("the search was called")
-
-    for name in ("Search", "improved_offsets"):
-        monkeypatch.setattr(offsets_auto, name, missing)
-    monkeypatch.setattr(offsets_auto, "is_compiled", lambda: False)
-    assert lt.solve(problem, threads=1).status is lt.Status.OPTIMAL
 
 
 def test_one_iteration_after_the_other(tmp_path: Path) -> None:

@@ -97,12 +97,12 @@ def test_compiled_and_plain_schedules_agree() -> None:
     n, slots = 3000, 3
     long = revolve(n - 1, slots)
     plain_codes = np.empty_like(long)
-    assert module._emit.py_func(0, n, slots, n - 1, plain_codes, 0) == len(long) > module.COMPILED
+    assert module._emit.py_func(0, n, slots, n - 1, plain_codes, 0) == len(long)
     assert (plain_codes == long).all()
     found = mixed(n, slots)
     assert found is not None
     plain_codes = np.empty_like(found[1])
-    assert mixed_module._emit.py_func(n, slots, plain_codes) == len(found[1]) > module.COMPILED
+    assert mixed_module._emit.py_func(n, slots, plain_codes) == len(found[1])
     assert (plain_codes == found[1]).all()
 
 

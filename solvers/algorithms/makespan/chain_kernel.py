@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ....formulations.offsets_data import Integers
+from ...engines.kernels import kernel
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@kernel
 def chain_lengths(
     duration: Integers, after_at: Integers, after: Integers, source: int, until: int
 ) -> Integers:

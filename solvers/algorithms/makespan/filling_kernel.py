@@ -10,9 +10,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from ....formulations.offsets_data import Integers
+from ...engines.arrays import Rows
+from ...engines.kernels import inner, kernel
 from .layout import Shop
 
 MOST = 8
@@ -52,7 +53,7 @@ class Target(NamedTuple):
     rank: Integers
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def decode(  # type: ignore[no-untyped-def]
     shop: Shop, target: Target, order, lane, start, latest: int, idlest: int
 ) -> int:
@@ -114,7 +115,7 @@ def decode(  # type: ignore[no-untyped-def]
     return int(max(np.int64(-1), late))
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _within_memory(shop, target, order, lane, start, latest):  # type: ignore[no-untyped-def]
     """Delay ops to when they fit, none before one in front of it in the sequence.
 
@@ -173,7 +174,7 @@ def _within_memory(shop, target, order, lane, start, latest):  # type: ignore[no
     return late
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _move(target, processors, order, lane, place, new_order, new_lane):  # type: ignore[no-untyped-def]
     """Write a neighbour of a state; return False if it is the same."""
     n = len(order)
@@ -223,7 +224,7 @@ def _move(target, processors, order, lane, place, new_order, new_lane):  # type:
     return a != b
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _runs(shop, target, order, lane, start, a, rows):  # type: ignore[no-untyped-def]
     """Write one to three counted ops of a lane that start near each other, in every way; return how many.
 
@@ -254,7 +255,7 @@ def _runs(shop, target, order, lane, start, a, rows):  # type: ignore[no-untyped
     return count
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _missing(shop, target, order, lane, start):  # type: ignore[no-untyped-def]
     """Return, by lane, the time from the end of its last counted op until all of them should have ended."""
     ends = np.full(shop.numbers[0], target.numbers[1])
@@ -264,7 +265,7 @@ def _missing(shop, target, order, lane, start):  # type: ignore[no-untyped-def]
     return target.numbers[2] - ends
 
 
-@njit(cache=True, nogil=True)
+@inner
 def exchange(shop, target, order, lane, start, tries):  # type: ignore[no-untyped-def]
     """Make the lanes end as the goal says, one after another; return whether the state meets it now.
 
@@ -323,8 +324,18 @@ def exchange(shop, target, order, lane, start, tries):  # type: ignore[no-untype
             return False
 
 
-@njit(cache=True, nogil=True)
-def anneal(shop, target, state, best, moves, hot, cold, near, seed):  # type: ignore[no-untyped-def]
+@kernel
+def anneal(
+    shop: Shop,
+    target: Target,
+    state: Rows,
+    best: Integers,
+    moves: int,
+    hot: float,
+    cold: float,
+    near: float,
+    seed: int,
+) -> int:
     """Move at falling temperatures, until the goal is met; return the best makespan.
 
     Parameters
@@ -377,4 +388,4 @@ def anneal(shop, target, state, best, moves, hot, cold, near, seed):  # type: ig
         if made < fastest:
             fastest = made
             best[:] = start
-    return fastest
+    return int(fastest)

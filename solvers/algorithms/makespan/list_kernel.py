@@ -33,13 +33,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from ....formulations.offsets_data import Integers
+from ...engines.kernels import inner, kernel
 from .layout import Shop
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@kernel
 def schedule(shop: Shop, fallback: Integers, rank: Integers) -> Integers:
     """Return the start of each op in ns; where ops have a choice, then the alternative of each.
 
@@ -207,7 +207,7 @@ def schedule(shop: Shop, fallback: Integers, rank: Integers) -> Integers:
     return np.concatenate((start, way - way_at[:-1]))
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def earliest_finish(
     shop: Shop, booked: Integers, v: int, time: int, room: int, alone: bool
 ) -> tuple[int, int]:
@@ -250,7 +250,7 @@ def earliest_finish(
     return best, chosen
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def insert(ready: Integers, count: int, v: int, rank: Integers) -> int:
     """Insert an op by rank; return the new count."""
     k = count
@@ -261,7 +261,7 @@ def insert(ready: Integers, count: int, v: int, rank: Integers) -> int:
     return count + 1
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@kernel
 def anneal(
     shop: Shop, starts: Integers, order: Integers, sizes: Integers, moves: int, heat: float, seed: int
 ) -> int:
@@ -302,7 +302,7 @@ def anneal(
     return int((starts + shop.duration).max())
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@kernel
 def cut(
     shop: Shop, starts: Integers, order: Integers, first: int, last: int
 ) -> tuple[bool, Shop, Integers, int, int, Integers, int]:
@@ -402,7 +402,7 @@ def cut(
     return not replace or in_sequence(part), part, ops, running, begin, latest, ends.sum()
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def in_sequence(shop: Shop) -> bool:
     """Return whether the ops fit one after another, as they are numbered, under ``replace``."""
     left, level = shop.accessors.copy(), shop.numbers[2]
@@ -418,7 +418,7 @@ def in_sequence(shop: Shop) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@kernel
 def reschedule(
     shop: Shop, running: int, latest: Integers, allowed: int, sum_of_ends: int, moves: int
 ) -> tuple[int, Integers]:

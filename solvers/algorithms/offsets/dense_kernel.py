@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from ....formulations.offsets_data import Integers, OffsetsData
 from ....formulations.offsets_differences import forbidden_differences
+from ...engines.kernels import inner, kernel
 
 OUT = -1
 FIXED = 2**40
@@ -74,7 +74,7 @@ def differences(data: OffsetsData) -> Differences | None:
     return Differences(data.size, data.alignment, data.fixed, owned, table[1], table[2], table[3])
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@kernel
 def squeeze_dense(
     part: Differences, offsets: Integers, weights: Integers, target: int, steps: int, seed: int
 ) -> int:
@@ -133,7 +133,7 @@ def squeeze_dense(
     return left
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def lightest(
     part: Differences,
     offsets: Integers,

@@ -7,9 +7,8 @@ stand in this one file: the compiler's cache knows no other.
 
 from __future__ import annotations
 
-from numba import njit
-
 from ....formulations.offsets_data import Integers
+from ...engines.kernels import inner, kernel
 from .overlap_tables import Run, Tables
 
 # Scalars of a run, in `Run.state`.
@@ -18,7 +17,7 @@ STATE_SIZE = 13
 NOWHERE = -1
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def draw(state: Integers, count: int) -> int:
     """Return a random number below `count`: the upper 31 of 48 bits of a linear congruence."""
     x = (int(state[RANDOM]) * 25214903917 + 11) & 281474976710655
@@ -26,7 +25,7 @@ def draw(state: Integers, count: int) -> int:
     return ((x >> 17) * count) >> 31
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def enqueue(run: Run, fixed: Integers, i: int) -> None:
     """Have a buffer looked at, if it may move."""
     if not run.queued[i] and fixed[i] < 0:
@@ -35,7 +34,7 @@ def enqueue(run: Run, fixed: Integers, i: int) -> None:
         run.state[QUEUED] += 1
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def propose(state: Integers, offset: int, cost: int) -> None:
     """Take an offset as the best if it is; of equal ones, each is as likely."""
     if cost < state[COST]:
@@ -46,7 +45,7 @@ def propose(state: Integers, offset: int, cost: int) -> None:
             state[BEST] = offset
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def gather(tables: Tables, run: Run, u: int) -> int:
     """Write what a shape meets to ``run.at``, ``run.ends`` and ``run.pairs`` by address; return how many.
 
@@ -70,7 +69,7 @@ def gather(tables: Tables, run: Run, u: int) -> int:
     return count
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def overlap(tables: Tables, run: Run, i: int, offset: int) -> int:
     """Return the weighted overlap of a buffer at an offset."""
     total = 0
@@ -87,7 +86,7 @@ def overlap(tables: Tables, run: Run, i: int, offset: int) -> int:
     return total
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def look(tables: Tables, run: Run, i: int, most: int) -> None:
     """Propose the offsets where a buffer of one shape overlaps least, in holes alone if it overlaps none."""
     u = tables.shapes[i]
@@ -171,7 +170,7 @@ def look(tables: Tables, run: Run, i: int, most: int) -> None:
             propose(run.state, y, cost)
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def look_along(tables: Tables, run: Run, i: int, most: int) -> None:
     """Do what `look` does with one number per address instead of an order of what is met."""
     u = tables.shapes[i]
@@ -205,7 +204,7 @@ def look_along(tables: Tables, run: Run, i: int, most: int) -> None:
                 propose(state, y, cost)
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def below(at: Integers, sums: Integers, slopes: Integers, count: int, x: int) -> int:
     """Return the weighted bytes below an address."""
     low, high = 0, count
@@ -218,7 +217,7 @@ def below(at: Integers, sums: Integers, slopes: Integers, count: int, x: int) ->
     return sums[low - 1] + slopes[low - 1] * (x - at[low - 1]) if low else 0
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def look_widely(tables: Tables, run: Run, i: int, most: int) -> None:
     """Propose the offsets where a buffer of several shapes overlaps least."""
     at, slopes, a = run.at, run.slopes, tables.alignment[i]
@@ -261,7 +260,7 @@ def look_widely(tables: Tables, run: Run, i: int, most: int) -> None:
     propose(run.state, most, overlap(tables, run, i, most))
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def move(tables: Tables, run: Run, i: int, offset: int) -> None:
     """Give a buffer another offset, and have those that it now overlaps looked at."""
     old = run.offsets[i]
@@ -295,7 +294,7 @@ def move(tables: Tables, run: Run, i: int, offset: int) -> None:
         enqueue(run, tables.fixed, i)
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def raise_weights(tables: Tables, run: Run) -> int:
     """Raise the weight of each pair that overlaps, and have both looked at; return the work it took."""
     state, work = run.state, len(run.clashes)
@@ -323,7 +322,7 @@ def raise_weights(tables: Tables, run: Run) -> int:
     return work
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@kernel
 def count_clashes(tables: Tables, run: Run) -> None:
     """Find what overlaps at the start of a run."""
     for i in range(len(tables.size)):
@@ -341,7 +340,7 @@ def count_clashes(tables: Tables, run: Run) -> None:
     run.state[CLASHES] //= 2
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@kernel
 def improve(tables: Tables, run: Run, work: int, restless: int) -> bool:
     """Move buffers one by one until nothing overlaps; return whether that is so.
 

@@ -9,9 +9,9 @@ Kernels that call each other stand in this one file: the compiler's cache knows 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ....formulations.offsets_data import Integers
+from ...engines.kernels import inner, kernel
 from .layout import Layout
 
 NOWHERE = -1
@@ -19,7 +19,7 @@ CHUNK = 1024
 FIRST, LAST, BOTTOM, TOP, OWNER = range(5)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@kernel
 def place(layout: Layout, order: Integers, wishes: Integers, best_fit: bool) -> Integers:
     """Return offsets in units, as `place_plainly` does."""
     offsets = np.full(len(layout.size), NOWHERE)
@@ -53,7 +53,7 @@ def place(layout: Layout, order: Integers, wishes: Integers, best_fit: bool) -> 
     return offsets
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def insert(
     layout: Layout, r: int, offset: int, held: Integers, counts: Integers, sequence: Integers, used: int
 ) -> int:
@@ -89,7 +89,7 @@ def insert(
     return used
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def hole(layout: Layout, i: int, held: Integers, counts: Integers, sequence: Integers, best_fit: bool) -> int:
     """Return the offset of a buffer of one full rectangle, without fixed offset, wish or partner."""
     r = layout.rectangles[i]
@@ -112,7 +112,7 @@ def hole(layout: Layout, i: int, held: Integers, counts: Integers, sequence: Int
     return reached if found == NOWHERE else found
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def forbidden(
     layout: Layout, i: int, held: Integers, counts: Integers, sequence: Integers, room: Integers
 ) -> int:
@@ -135,7 +135,7 @@ def forbidden(
     return found
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def sort_columns(room: Integers, count: int) -> None:
     """Sort the first columns by their first entry: Shell's sort, which compiles fast."""
     gap = count // 2
@@ -151,7 +151,7 @@ def sort_columns(room: Integers, count: int) -> None:
         gap = gap // 2
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def choose(
     layout: Layout, i: int, offsets: Integers, wish: int, best_fit: bool, height: int, intervals: Integers
 ) -> int:
@@ -182,7 +182,7 @@ def choose(
     return found
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def blocked(layout: Layout, i: int, offset: int, offsets: Integers, intervals: Integers) -> bool:
     """Return whether an offset is in an interval to avoid, but for those of partners who share it."""
     for k in range(intervals.shape[1]):

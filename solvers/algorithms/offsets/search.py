@@ -43,17 +43,14 @@ that ends within its limit decides.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ....formulations.offsets_data import Integers, OffsetsData
 from ....models.errors import UsageError
-from ..compiled import lies_compiled
 from .merging import merge_pairs
 from .search_arrays import Arrays, Ranks
 
@@ -65,13 +62,6 @@ NOISY_LIMIT = 4
 """Attempts per buffer of a disturbed run, at most."""
 LATE = 128
 """Attempts per buffer after which disturbed runs get four times as many as the others, before as many."""
-
-
-def is_compiled() -> bool:
-    """Return whether the kernel is loaded, or known to lie compiled on disk: it costs no long wait."""
-    if f"{__package__}.search_kernel" in sys.modules:
-        return True
-    return lies_compiled(Path(__file__).with_name("search_kernel.py"), "advance")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

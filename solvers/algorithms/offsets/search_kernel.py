@@ -11,7 +11,11 @@ each of them a row of `comps`.
 
 from __future__ import annotations
 
-from numba import int32, int64, njit, types
+import numpy as np
+from numpy.typing import NDArray
+
+from ...engines.arrays import Integers, Rows
+from ...engines.kernels import inner, kernel
 
 # Scalars of a run, in `state`.
 PHASE, DEPTH, AND_TOP, TRAIL_TOP, COMP_TOP, ATTEMPTS, LIMIT, CAPACITY, STAMP = range(9)
@@ -30,14 +34,14 @@ WIDTH = 16
 NONE = 2**62
 
 
-@njit(nogil=True)
+@inner
 def _note(trail, top, what, value):  # type: ignore[no-untyped-def]
     trail[top, 0] = what
     trail[top, 1] = value
     return top + 1
 
 
-@njit(nogil=True)
+@inner
 def _undo(mark, top, buffers, rects, places, sums, trail):  # type: ignore[no-untyped-def]
     """Take back everything that is on the trail above `mark`; return `mark`."""
     size, _alignment, _fixed, _kind, first, last = buffers
@@ -65,7 +69,7 @@ def _undo(mark, top, buffers, rects, places, sums, trail):  # type: ignore[no-un
     return mark
 
 
-@njit(nogil=True)
+@inner
 def _sort(low, high, pool, before, after, peak):  # type: ignore[no-untyped-def]
     """Sort a list by (before, -peak, after): Shell's sort, insertion sort where it is short."""
     step = 1
@@ -86,7 +90,7 @@ def _sort(low, high, pool, before, after, peak):  # type: ignore[no-untyped-def]
         step //= 3
 
 
-@njit(nogil=True)
+@inner
 def _lifted(i, offset, buffers, near, places, stamp):  # type: ignore[no-untyped-def]
     """Return a bound on the offset of a buffer that cannot be placed at its least offset any more."""
     size, fixed = buffers[0], buffers[2]
@@ -104,7 +108,7 @@ def _lifted(i, offset, buffers, near, places, stamp):  # type: ignore[no-untyped
     return lift[i]
 
 
-@njit(nogil=True)
+@inner
 def _supported(frame, buffers, near, members, places, sums, trail, top, capacity, stamp):  # type: ignore[no-untyped-def]
     """Find a support for each section now that the last offset has grown; return the trail's top, or -1."""
     pointer, member = members
@@ -135,7 +139,7 @@ def _supported(frame, buffers, near, members, places, sums, trail, top, capacity
     return top
 
 
-@njit(nogil=True)
+@inner
 def _collect(frame, base, buffers, places, total, pool, candidates, capacity):  # type: ignore[no-untyped-def]
     """List the first candidates of a choice point."""
     size, _alignment, fixed, _kind, _first, _last = buffers
@@ -181,7 +185,7 @@ def _collect(frame, base, buffers, places, total, pool, candidates, capacity):  
     frame[COMPLETE] = complete
 
 
-@njit(nogil=True)
+@inner
 def _place(i, buffers, rects, near, members, places, sums, trail, top, capacity):  # type: ignore[no-untyped-def]
     """Place a buffer at its least offset; return the trail's top, -1 if refuted, and whether it is alone."""
     size, alignment, fixed, _kind, first, last = buffers
@@ -239,7 +243,7 @@ def _place(i, buffers, rects, near, members, places, sums, trail, top, capacity)
     return top if good else -1, alone
 
 
-@njit(nogil=True)
+@inner
 def _part(frame, buffers, ranks, places, sums, pool, pool_top, comps, comp_top):  # type: ignore[no-untyped-def]
     """List the components of what is unplaced, each sorted; return the new top of `comps`."""
     _size, _alignment, _fixed, _kind, first, last = buffers
@@ -280,14 +284,23 @@ def _part(frame, buffers, ranks, places, sums, pool, pool_top, comps, comp_top):
     return top
 
 
-V, LIST, TABLE = int64[::1], int32[::1], int64[:, ::1]
-SIX, FIVE, THREE, TWO = (types.UniTuple(V, k) for k in (6, 5, 3, 2))
-LISTS = types.Tuple((V, LIST))
-SIGNATURE = int64(SIX, THREE, LISTS, LISTS, TWO, V, SIX, FIVE, LIST, types.UniTuple(TABLE, 5))
+Lists = tuple[Integers, NDArray[np.int32]]
+"""Some list for each buffer: where it begins, and what is in it."""
 
 
-@njit(SIGNATURE, cache=True, nogil=True)
-def advance(buffers, rects, near, members, ranks, state, places, sums, pool, stacks):  # type: ignore[no-untyped-def]
+@kernel
+def advance(
+    buffers: tuple[Integers, Integers, Integers, Integers, Integers, Integers],
+    rects: tuple[Integers, Integers, Integers],
+    near: Lists,
+    members: Lists,
+    ranks: tuple[Integers, Integers],
+    state: Integers,
+    places: tuple[Integers, Integers, Integers, Integers, Integers, Integers],
+    sums: tuple[Integers, Integers, Integers, Integers, Integers],
+    pool: NDArray[np.int32],
+    stacks: tuple[Rows, Rows, Rows, Rows, Rows],
+) -> int:
     """Go on with a run until it ends, has used up its attempts, or needs longer arrays."""
     kind, first, last = buffers[3:]
     least, barred = places[0], places[2]

@@ -7,9 +7,9 @@ intervals that it must avoid in order, in one pass and without sorting.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ....formulations.offsets_data import Integers
+from ...engines.kernels import inner, kernel
 from .layout import Layout
 
 OUT = -1
@@ -20,7 +20,7 @@ MOVES = 4
 """Buffers in place that may move at random after each step."""
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@kernel
 def squeeze(
     layout: Layout,
     offsets: Integers,
@@ -119,7 +119,7 @@ def squeeze(
     return int(left)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def put(layout: Layout, i: int, offset: int, bottoms: Integers, tops: Integers, held: int) -> int:
     """Put a buffer's rectangles in place; return how many are."""
     for r in range(layout.rectangles[i], layout.rectangles[i + 1]):
@@ -129,7 +129,7 @@ def put(layout: Layout, i: int, offset: int, bottoms: Integers, tops: Integers, 
     return held
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def put_edge(layout: Layout, r: int, edge: int, edges: Integers, held: int) -> None:
     """Insert the lower or upper edge of a rectangle into those in place."""
     at = held
@@ -142,7 +142,7 @@ def put_edge(layout: Layout, r: int, edge: int, edges: Integers, held: int) -> N
     edges[FIRST, at], edges[LAST, at] = layout.rect_first[r], layout.rect_last[r]
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def take(layout: Layout, i: int, bottoms: Integers, tops: Integers, held: int) -> int:
     """Take a buffer's rectangles out; return how many are still in place."""
     for r in range(layout.rectangles[i], layout.rectangles[i + 1]):
@@ -157,7 +157,7 @@ def take(layout: Layout, i: int, bottoms: Integers, tops: Integers, held: int) -
     return held
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def gather(
     layout: Layout,
     i: int,
@@ -195,7 +195,7 @@ def gather(
     return found
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def lightest(
     layout: Layout,
     i: int,
@@ -244,7 +244,7 @@ def lightest(
     return best, least
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def clash(layout: Layout, i: int, offset: int, bottoms: Integers, z: int) -> bool:
     """Return whether a buffer at an offset would overlap a rectangle in place."""
     q = bottoms[RECT, z]
@@ -257,7 +257,7 @@ def clash(layout: Layout, i: int, offset: int, bottoms: Integers, z: int) -> boo
     return False
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def together(layout: Layout, i: int, j: int, offset: int, offsets: Integers) -> bool:
     """Return whether two buffers are partners at one offset."""
     if offsets[j] == offset:
@@ -267,7 +267,7 @@ def together(layout: Layout, i: int, j: int, offset: int, offsets: Integers) -> 
     return False
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def beside_partner(
     layout: Layout,
     i: int,

@@ -10,12 +10,11 @@ flow before stays: arcs that are added only let more flow through.
 
 from __future__ import annotations
 
-from numba import njit
-
+from ...engines.kernels import kernel
 from .closure import Integers
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@kernel
 def augment(
     first: Integers,
     following: Integers,

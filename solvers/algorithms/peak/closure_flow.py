@@ -34,7 +34,10 @@ Sources: Picard, "Maximal closure of a graph and applications to combinatorial p
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 FREE, IN, OUT = range(3)
 """Status of a node: to be chosen, fixed in the closed set, fixed outside."""
@@ -42,6 +45,10 @@ FREE, IN, OUT = range(3)
 HEAD, COUNT, PAID, SINCE, SUPPLY, FIXED, WORK = range(7)
 """Places in `Flow.now`: first and number of the nodes that wait, what the sink has received, work since
 labels were exact, positive profits of the free nodes, profit of the nodes that are in, work in all."""
+
+
+Numbers = Annotated[Any, NDArray[np.int64]]
+"""A list of integers; compiled, an array."""
 
 
 class Flow(NamedTuple):
@@ -67,25 +74,25 @@ class Flow(NamedTuple):
         Counters.
     """
 
-    need_at: Any
-    need: Any
-    by_at: Any
-    by: Any
-    by_arc: Any
-    profit: Any
-    kept_capacity: Any
-    kept_excess: Any
-    kept_flow: Any
-    status: Any
-    capacity: Any
-    excess: Any
-    label: Any
-    flow: Any
-    queue: Any
-    now: Any
+    need_at: Numbers
+    need: Numbers
+    by_at: Numbers
+    by: Numbers
+    by_arc: Numbers
+    profit: Numbers
+    kept_capacity: Numbers
+    kept_excess: Numbers
+    kept_flow: Numbers
+    status: Numbers
+    capacity: Numbers
+    excess: Numbers
+    label: Numbers
+    flow: Numbers
+    queue: Numbers
+    now: Numbers
 
 
-def fix(net: Flow, inside: Any, outside: Any) -> None:
+def fix(net: Flow, inside: Numbers, outside: Numbers) -> None:
     """Fix nodes in, with all that they need, and out, with all who need them; start from the kept preflow."""
     need_at, need, by_at, by = net.need_at, net.need, net.by_at, net.by
     profit, status, capacity, excess, flow = net.profit, net.status, net.capacity, net.excess, net.flow

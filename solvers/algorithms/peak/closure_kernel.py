@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from ...engines.kernels import kernel
 from . import closure_flow
 
-fix = njit(cache=True, nogil=True)(closure_flow.fix)
-advance = njit(cache=True, nogil=True)(closure_flow.advance)
+fix = kernel(closure_flow.fix)
+advance = kernel(closure_flow.advance)

@@ -16,9 +16,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ...engines.kernels import inner, kernel
 from .state_space import StateSpace
 
 Integers = NDArray[np.int64]
@@ -66,7 +66,7 @@ def _lists(lists: tuple[tuple[int, ...], ...]) -> tuple[Integers, Integers]:
     return begin, np.fromiter((v for some in lists for v in some), dtype=np.int64, count=int(begin[-1]))
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@kernel
 def anneal(
     arrays: OrderArrays,
     order: Integers,
@@ -180,7 +180,7 @@ def anneal(
     return peak, left
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def change(arrays: OrderArrays, v: int, place: Integers, last: Integers) -> int:
     """Return the change of M across an op, which follows from the places of its groups' ops."""
     total: int = arrays.increase[v]
@@ -198,7 +198,7 @@ def change(arrays: OrderArrays, v: int, place: Integers, last: Integers) -> int:
     return total
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def delay(
     arrays: OrderArrays, order: Integers, first: int, end: int, block: Integers, mark: Integers, stamp: int
 ) -> bool:
@@ -222,7 +222,7 @@ def delay(
     return moved
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def advance(
     arrays: OrderArrays, order: Integers, first: int, end: int, block: Integers, mark: Integers, stamp: int
 ) -> bool:
@@ -246,7 +246,7 @@ def advance(
     return moved
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def scale_free(most: int) -> int:
     """Return a random integer from 0 to `most`, each order of magnitude as likely."""
     return int(math.exp(np.random.random() * math.log(most + 1.0))) - 1

@@ -13,14 +13,16 @@ one more set; the next call goes on.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from ...engines.kernels import inner, kernel
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
+WordRows = Annotated[NDArray[np.uint64], 2]
 
 # Scalars of a pass, in `counters`: the next set of the level, and how many it has; the sets of the next
 # level, and its room; steps looked at; the limit, and the least cost above it that was cut off; memory and
@@ -85,8 +87,8 @@ class Level(NamedTuple):
         The only op that is followed from it, -1 if all are; known when it has been followed.
     """
 
-    done: Words
-    ready: Words
+    done: WordRows
+    ready: WordRows
     memory: Ints
     peak: Ints
     hash: Words
@@ -104,8 +106,8 @@ for _k in range(64):
     _PLACES[((0x03F79D71B4CB0A89 << _k) & (2**64 - 1)) >> 58] = _k
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def expand(tables: Tables, level: Level, children: Level, slots: Any, counters: Ints, budget: int) -> int:
+@kernel
+def expand(tables: Tables, level: Level, children: Level, slots: Ints, counters: Ints, budget: int) -> int:
     """Follow the sets of a level until it is done, or for about `budget` steps; see the module.
 
     Parameters
@@ -241,7 +243,7 @@ def expand(tables: Tables, level: Level, children: Level, slots: Any, counters: 
     return DONE
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def enter(level: Level, count: int, slots: Any) -> None:
     """Fill an empty hash table with the first `count` sets of a level."""
     last = np.uint64(len(slots) - 1)

@@ -46,10 +46,8 @@ the choice by furthest next use is Belady's (1966), used for tensors by SwapAdvi
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from ....models.errors import UsageError
 from ....models.graph import Accounting
@@ -57,7 +55,6 @@ from ....models.machine import Machine
 from ....models.placement import Placement
 from ....models.plan import Plan
 from ...context import Context, Outcome
-from ..compiled import lies_compiled
 
 MIB = 2**20
 
@@ -136,7 +133,7 @@ def solve_planner(problem: Placement, context: Context) -> Outcome:
     """Offer the plan of every setting until the time is up."""
     check_machine(problem)
     context.raise_bound(ideal_time(problem), kind="sum of durations")
-    tell_first_steps(context)
+    context.progress("planner")
     found = first_plan(problem, context)
     if isinstance(found, Plan):
         context.offer(found)
@@ -239,18 +236,6 @@ def _without_channels(machine: Machine) -> str | None:
 def _bound_kinds(problem: Placement) -> list[str]:
     """Return the kinds of persistent tensors that may not start in every tier."""
     return sorted({*problem.starts} & {str(t.kind) for t in problem.graph.tensors if t.initial and t.final})
-
-
-def is_compiled() -> bool:
-    """Return whether the kernel is loaded, or lies compiled on disk: it costs no long wait."""
-    if f"{__package__}.planner_kernel" in sys.modules:
-        return True
-    return lies_compiled(Path(__file__).with_name("planner_kernel.py"), "simulate")
-
-
-def tell_first_steps(context: Context) -> None:
-    """Say what is being waited for before the first plan."""
-    context.progress("planner" if is_compiled() else "compiling the planner (once)")
 
 
 def planned(problem: Placement, setting: Setting, *, believed: Sequence[int] | None = None) -> Plan | str:

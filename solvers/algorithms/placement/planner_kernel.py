@@ -9,14 +9,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
 
-Integers = NDArray[np.int64]
-
-inner = njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-"""Of functions that only the kernel calls: without ways in from elsewhere they compile in two thirds of the
-time."""
+from ...engines.arrays import Integers, Rows
+from ...engines.kernels import inner, kernel
 
 
 def _numbers(*bounds: int) -> tuple[Any, ...]:
@@ -106,16 +101,16 @@ SCALARS = 31
 class World(NamedTuple):
     """Everything: int64, one row for each name above (for channels: one column), and the log."""
 
-    op: Integers
-    access: Integers
-    tensor: Integers
-    chunk: Integers
-    channel: Integers
+    op: Rows
+    access: Rows
+    tensor: Rows
+    chunk: Rows
+    channel: Rows
     scalar: Integers
-    log: Integers
+    log: Rows
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@kernel
 def simulate(w: World, iterations: int) -> tuple[int, int, int]:
     """Run iterations until the state at the boundary repeats, or a single one.
 
@@ -177,7 +172,7 @@ def simulate(w: World, iterations: int) -> tuple[int, int, int]:
                     return STUCK, 0, done
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def remember(w: World, image: Integers) -> bool:
     """Note the physical state, channels in the image; return whether it is that at the last boundary.
 
@@ -207,7 +202,7 @@ def remember(w: World, image: Integers) -> bool:
     return same
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def set_chunks(w: World, row: int, i: int, state: int) -> int:
     """Give all chunks of tensor i a state; return how many there are."""
     low, high = w.tensor[FIRST_CHUNK, i], w.tensor[FIRST_CHUNK, i + 1]
@@ -216,7 +211,7 @@ def set_chunks(w: World, row: int, i: int, state: int) -> int:
     return int(high - low)
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def relist(w: World, i: int) -> None:
     """Put tensor i into the lists where it belongs now, and take it out of the others."""
     tensor, s = w.tensor, w.scalar
@@ -248,7 +243,7 @@ def relist(w: World, i: int) -> None:
         s[DIRTIES + kind] = count - 1
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def place_first(w: World) -> None:
     """Put what exists before the first iteration where it is then."""
     s, tensor = w.scalar, w.tensor
@@ -281,7 +276,7 @@ def place_first(w: World) -> None:
         add_range(w, LEAST, usable_end(w, i), use, -size)
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def begin_iteration(w: World) -> bool:
     """Let the inputs of the period appear where they start; return whether they fit."""
     s, tensor = w.scalar, w.tensor
@@ -317,14 +312,14 @@ def begin_iteration(w: World) -> bool:
     return bool(excess <= 0 or make_room(w, excess, s[NOW], NO))
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def last_forecast(w: World) -> int:
     """Return the op behind the last one of the forecast (absolute)."""
     n = w.op.shape[1] - 1
     return int(w.scalar[NOW] + n if w.scalar[PERIODIC] else n)
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def add_range(w: World, row: int, low: int, high: int, nbytes: int) -> None:
     """Add bytes to a forecast of ops low..high-1 (absolute), as far as it reaches."""
     n = w.op.shape[1] - 1
@@ -341,20 +336,20 @@ def add_range(w: World, row: int, low: int, high: int, nbytes: int) -> None:
         w.op[row, j] += nbytes
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def clock(w: World, op: int) -> int:
     """Return the ideal start time of an absolute op index."""
     n = w.op.shape[1] - 1
     return int((op // n) * w.op[CLOCK, n] + w.op[CLOCK, op % n])
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def usable_end(w: World, i: int) -> int:
     """Return the first op before the next use during which tensor i must not be away any more."""
     return int(w.tensor[NEXT_USE, i] - w.access[LEAD, w.tensor[FIRST_ACCESS, i] + w.tensor[NEXT_INDEX, i]])
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def access_after(w: World, i: int, index: int, base: int) -> tuple[int, int]:
     """Return the next access (index, absolute op) behind number `index` at `base`; FAR if it is dead then."""
     n = w.op.shape[1] - 1
@@ -366,7 +361,7 @@ def access_after(w: World, i: int, index: int, base: int) -> tuple[int, int]:
     return 0, FAR
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def shift_away(w: World, i: int, nbytes: int) -> None:
     """Add bytes to the least forecast wherever tensor i could be away: gaps before its next write."""
     end = last_forecast(w)
@@ -381,7 +376,7 @@ def shift_away(w: World, i: int, nbytes: int) -> None:
         index, use = access_after(w, i, index, use)
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def gap_around(w: World, i: int, op: int, hurry: bool) -> int:
     """Return the access that ends the usable gap of the current version of tensor i around `op`, else -1.
 
@@ -398,7 +393,7 @@ def gap_around(w: World, i: int, op: int, hurry: bool) -> int:
     return int(use)
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def gap_at_deficit(w: World, i: int) -> int:
     """Return the access that ends the first usable gap of the current version with a deficit, else -1."""
     n = w.op.shape[1] - 1
@@ -415,7 +410,7 @@ def gap_at_deficit(w: World, i: int) -> int:
     return -1
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def find_deficits(w: World) -> None:
     """Note at each op of the forecast the first deficit at it or behind."""
     n = w.op.shape[1] - 1
@@ -428,7 +423,7 @@ def find_deficits(w: World) -> None:
         w.op[NEXT_DEFICIT, k] = following
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def put_log(w: World, kind: int, what: int, where: int, low: int, high: int, start: int, end: int) -> None:
     """Append a row."""
     s = w.scalar
@@ -443,7 +438,7 @@ def put_log(w: World, kind: int, what: int, where: int, low: int, high: int, sta
     s[LOGGED] = row + 1
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def release(w: World, c: int, tier: int, high: int) -> None:
     """Free the first `high` bytes of a chunk in a tier."""
     s = w.scalar
@@ -456,7 +451,7 @@ def release(w: World, c: int, tier: int, high: int) -> None:
         s[HOST_USED] -= nbytes
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def make_room(w: World, needed: int, beyond: int, sparing_slow: bool) -> bool:
     """Drop clean chunks used after `beyond`, furthest first, of at least `needed` bytes; all or nothing.
 
@@ -507,7 +502,7 @@ def make_room(w: World, needed: int, beyond: int, sparing_slow: bool) -> bool:
     return True
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def drop(w: World, c: int) -> None:
     """Let a clean chunk leave the device."""
     tensor, nbytes = w.tensor, w.chunk[BYTES, c]
@@ -524,7 +519,7 @@ def drop(w: World, c: int) -> None:
     add_range(w, LEAST, usable_end(w, i), tensor[NEXT_USE, i], -nbytes)
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def decide(w: World) -> bool:
     """Start all that may start at this instant; return whether anything did."""
     s, channel = w.scalar, w.channel
@@ -560,7 +555,7 @@ def decide(w: World) -> bool:
         changed = True
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def first_deficit(w: World) -> int:
     """Return the first op at which memory will not do even if all that is clean is away, else -1."""
     n = w.op.shape[1] - 1
@@ -578,7 +573,7 @@ def first_deficit(w: World) -> int:
     return -1
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def host_is_due(w: World, deficit: int) -> bool:
     """Return whether the host's channel must work now lest it be late for a deficit, with a margin.
 
@@ -600,7 +595,7 @@ def host_is_due(w: World, deficit: int) -> bool:
     return False
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def start_run(w: World) -> bool:
     """Start the next op if all it accesses is there and what it creates fits."""
     n = w.op.shape[1] - 1
@@ -654,7 +649,7 @@ def start_run(w: World) -> bool:
     return True
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def forget_version(w: World, i: int) -> None:
     """Cancel copies in flight and release those made: a write begins."""
     chunk, tensor = w.chunk, w.tensor
@@ -681,7 +676,7 @@ def forget_version(w: World, i: int) -> None:
     relist(w, i)
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def end_run(w: World) -> None:
     """Release workspace and what nobody accesses any more: the op is over."""
     s, tensor = w.scalar, w.tensor
@@ -703,7 +698,7 @@ def end_run(w: World) -> None:
         relist(w, i)
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def set_off(w: World, k: int, c: int) -> None:
     """Begin to copy a chunk on channel k."""
     w.channel[k, CARRIED] = c
@@ -715,7 +710,7 @@ def set_off(w: World, k: int, c: int) -> None:
     refresh_rates(w)
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def refresh_rates(w: World) -> None:
     """Give the slow tier its rate, the host what is left; a copy whose rate changes is split."""
     channel, now = w.channel, w.scalar[TIME]
@@ -746,14 +741,14 @@ def refresh_rates(w: World) -> None:
                 channel[k, END] = now + channel[k, LATENCY] + (left * SCALE + rate - 1) // rate
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def log_copy(w: World, k: int, nbytes: int) -> None:
     """Log that channel k has copied bytes since the start of its segment."""
     low = w.channel[k, LOW]
     put_log(w, LOG_COPY, w.channel[k, CARRIED], k, low, low + nbytes, w.channel[k, START], w.scalar[TIME])
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def arrive(w: World, k: int) -> None:
     """Take in a chunk that channel k has copied."""
     s, tensor, chunk = w.scalar, w.tensor, w.chunk
@@ -794,7 +789,7 @@ def arrive(w: World, k: int) -> None:
     shift_away(w, i, -nbytes)
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def copy_out(w: World, k: int, deficit: int, beyond: int) -> bool:
     """Copy out the dirty chunk whose use behind the deficit is furthest; return whether there is one.
 
@@ -856,7 +851,7 @@ def copy_out(w: World, k: int, deficit: int, beyond: int) -> bool:
     return True
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def belongs_elsewhere(w: World, k: int, c: int) -> bool:
     """Return whether a chunk in its last version of the iteration had its copy elsewhere at the boundary."""
     n = w.op.shape[1] - 1
@@ -870,7 +865,7 @@ def belongs_elsewhere(w: World, k: int, c: int) -> bool:
     return bool(w.chunk[here, c] == NONE and w.chunk[there, c] != NONE)
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def writes(w: World, k: int, i: int) -> bool:
     """Return whether op k writes tensor i."""
     for a in range(w.op[FIRST_OF_OP, k], w.op[FIRST_OF_OP, k + 1]):
@@ -879,7 +874,7 @@ def writes(w: World, k: int, i: int) -> bool:
     return False
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def tail_limit(w: World, slack: int, end: int) -> int:
     """Return the first use of this iteration for which no more chunk can come back from slow in time.
 
@@ -907,7 +902,7 @@ def tail_limit(w: World, slack: int, end: int) -> int:
     return int(first)
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def forget_host(w: World, needed: int, beyond: int) -> bool:
     """Release host copies of chunks also on the device, nearest use first, all before `beyond`."""
     tensor, chunk = w.tensor, w.chunk
@@ -938,7 +933,7 @@ def forget_host(w: World, needed: int, beyond: int) -> bool:
     return True
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def copy_in(w: World, k: int) -> bool:
     """Fetch the absent chunk that is used next, if it does no harm; return whether there is one."""
     n = w.op.shape[1] - 1
@@ -999,7 +994,7 @@ def copy_in(w: World, k: int) -> bool:
     return True
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def stage(w: World, deficit: int) -> bool:
     """Fetch a chunk from a full host into a slot, to be passed on to the slow tier."""
     n = w.op.shape[1] - 1

@@ -10,9 +10,10 @@ import numpy as np
 from ....models.errors import UsageError
 from ....models.placement import Placement
 from ....models.plan import Plan
+from ...engines.arrays import Integers
 from . import planner_kernel as kernel
 from .emission import emitted_plan
-from .planner_kernel import Integers, World
+from .planner_kernel import World
 from .workload import Workload, workload
 
 if TYPE_CHECKING:

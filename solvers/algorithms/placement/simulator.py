@@ -34,12 +34,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 
 from ....models.plan import ByteRange, Copy, Free, Plan, Resident, Run
-from ..compiled import lies_compiled
 from . import simulator_kernel as kernel
 from .simulator_case import NEVER, Case, Integers
 
@@ -139,11 +137,6 @@ class Simulation:
         return _plan(self)
 
 
-def is_compiled() -> bool:
-    """Return whether the kernel lies compiled on disk: the first simulation costs no long wait."""
-    return lies_compiled(Path(kernel.__file__), "simulate")
-
-
 def simulate(case: Case, decisions: Decisions) -> Simulation:
     """Carry out decisions.
 
@@ -207,7 +200,7 @@ def _events(case: Case, decisions: Decisions) -> Integers:
     turn = (anchor >= 2 * n).astype(np.int64)
     place = anchor - 2 * n * turn
     order = np.lexsort((kind, decisions.rank[gap], place))
-    return np.stack((place, kind, gap, turn, tier))[:, order]
+    return np.ascontiguousarray(np.stack((place, kind, gap, turn, tier))[:, order])
 
 
 def _starts(case: Case, decisions: Decisions) -> Integers:

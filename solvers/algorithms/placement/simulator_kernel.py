@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from ...engines.arrays import Rows
+from ...engines.kernels import inner, kernel
 
 Integers = NDArray[np.int64]
 
@@ -135,9 +137,9 @@ def pairs(tiers: Sequence[str]) -> list[tuple[str, str]]:
     return [(tiers[0], x) for x in outer] + [(x, tiers[0]) for x in outer]
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@kernel
 def simulate(
-    d: Integers, knobs: Integers, barrier: Integers, events: Integers, s: Integers, log: Integers
+    d: Rows, knobs: Integers, barrier: Integers, events: Rows, s: Rows, log: Rows
 ) -> tuple[int, int]:
     """Carry out the decisions; return how it ended, and the period, the makespan or the op of the deadlock.
 
@@ -204,7 +206,7 @@ def simulate(
                 x[CROSSING] = 1
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def image(s: Integers, chunks: int, out: Integers) -> None:
     """Write the physical state: chunks in every tier, past and coming ns of each copy under way."""
     time = s[SCALARS, TIME]
@@ -219,7 +221,7 @@ def image(s: Integers, chunks: int, out: Integers) -> None:
         out[at + 2] = s[FLIGHT_END, c] - time if busy else 0
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def same(a: Integers, b: Integers) -> bool:
     """Return whether two images are equal."""
     for k in range(len(a)):  # noqa: SIM110
@@ -228,7 +230,7 @@ def same(a: Integers, b: Integers) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def write_log(s: Integers, log: Integers, kind: int, what: int, where: int, start: int, end: int) -> None:
     """Append a row; times count from the beginning of the iteration."""
     x = s[SCALARS]
@@ -241,7 +243,7 @@ def write_log(s: Integers, log: Integers, kind: int, what: int, where: int, star
     x[LOGGED] = row + 1
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def begin(d: Integers, knobs: Integers, s: Integers) -> bool:
     """Begin an iteration: inputs appear where they start; return whether they fit."""
     x = s[SCALARS]
@@ -271,7 +273,7 @@ def begin(d: Integers, knobs: Integers, s: Integers) -> bool:
     return bool(x[USED] <= d[LIMITS, 0] and x[USED_1] <= d[LIMITS, 1] and (x[USED_2] <= d[LIMITS, 2]))
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def end_iteration(d: Integers, knobs: Integers, s: Integers) -> None:
     """Let the final tensors that are not initial leave."""
     x = s[SCALARS]
@@ -290,7 +292,7 @@ def end_iteration(d: Integers, knobs: Integers, s: Integers) -> None:
                 s[COPY + tier - 1, c] = NONE
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def may_cross(d: Integers, knobs: Integers, s: Integers, log: Integers) -> bool:
     """Return whether the next iteration may begin: nothing that ends is under way, and inputs fit."""
     x = s[SCALARS]
@@ -310,7 +312,7 @@ def may_cross(d: Integers, knobs: Integers, s: Integers, log: Integers) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def inputs(d: Integers, knobs: Integers, s: Integers) -> int:
     """Return the bytes that appear on the device at the beginning of each iteration but the first."""
     total = np.int64(0)
@@ -320,7 +322,7 @@ def inputs(d: Integers, knobs: Integers, s: Integers) -> int:
     return int(total)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def enqueue(s: Integers, queue: int, i: int, use: int) -> bool:
     """Append a transfer to a queue; return False if it is full."""
     length = s.shape[1]
@@ -333,7 +335,7 @@ def enqueue(s: Integers, queue: int, i: int, use: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def fire(d: Integers, knobs: Integers, events: Integers, s: Integers, log: Integers) -> bool:
     """Carry out the events up to where the ops are: 2 k when op k is next, 2 k + 1 when it runs."""
     x = s[SCALARS]
@@ -364,7 +366,7 @@ def fire(d: Integers, knobs: Integers, events: Integers, s: Integers, log: Integ
     return changed
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def leave(d: Integers, s: Integers, log: Integers, i: int, use: int, tier: int) -> bool:
     """Mark a tensor as leaving until its next use, release what is clean; return whether some is dirty."""
     x = s[SCALARS]
@@ -391,7 +393,7 @@ def leave(d: Integers, s: Integers, log: Integers, i: int, use: int, tier: int) 
     return dirty
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def stop_leaving(d: Integers, s: Integers, i: int) -> None:
     """Let a tensor stay with what is left of it on the device."""
     if s[LEAVING, i] < 0:
@@ -402,7 +404,7 @@ def stop_leaving(d: Integers, s: Integers, i: int) -> None:
             s[SCALARS, PENDING] -= d[BYTES, c]
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def release(d: Integers, s: Integers, log: Integers, c: int) -> None:
     """Free a chunk of a leaving tensor on the device."""
     x = s[SCALARS]
@@ -416,7 +418,7 @@ def release(d: Integers, s: Integers, log: Integers, c: int) -> None:
     write_log(s, log, LOG_FREE, c, DEVICE_TIER, x[TIME], x[TIME])
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def free_copies(d: Integers, s: Integers, log: Integers, c: int) -> None:
     """Free a chunk's copies in the outer tiers."""
     x = s[SCALARS]
@@ -427,7 +429,7 @@ def free_copies(d: Integers, s: Integers, log: Integers, c: int) -> None:
             write_log(s, log, LOG_FREE, c, tier, x[TIME], x[TIME])
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def ask_back(d: Integers, s: Integers, i: int, use: int, urgent: int) -> bool:
     """Queue the return of what is away or leaving, behind the copies where they are; `urgent`: 0 or 4."""
     wanted_1 = wanted_2 = False
@@ -446,7 +448,7 @@ def ask_back(d: Integers, s: Integers, i: int, use: int, urgent: int) -> bool:
     return queued
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def needed_by(d: Integers, s: Integers, k: int) -> int:
     """Return the bytes that op k of the iteration has yet to find on the device."""
     total = d[BIRTHS, k] + d[WORKSPACE, k]
@@ -459,7 +461,7 @@ def needed_by(d: Integers, s: Integers, k: int) -> int:
     return int(total)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def start_op(d: Integers, knobs: Integers, barrier: Integers, s: Integers, log: Integers) -> bool:
     """Start the next op if its tensors are there and its births fit; else ask for what is missing."""
     x = s[SCALARS]
@@ -520,7 +522,7 @@ def start_op(d: Integers, knobs: Integers, barrier: Integers, s: Integers, log: 
     return True
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def is_asked(d: Integers, s: Integers, i: int, use: int) -> bool:
     """Return whether the return of a tensor is queued or under way."""
     for c in (HOST_IN, SLOW_IN):
@@ -534,7 +536,7 @@ def is_asked(d: Integers, s: Integers, i: int, use: int) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def end_op(d: Integers, knobs: Integers, s: Integers, log: Integers) -> None:
     """End the running op: tensors move on to their next use, or die."""
     x = s[SCALARS]
@@ -565,7 +567,7 @@ def end_op(d: Integers, knobs: Integers, s: Integers, log: Integers) -> None:
     x[OP] += 1
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def bury(d: Integers, s: Integers, log: Integers, c: int) -> None:
     """Free a chunk of a dead tensor everywhere."""
     x = s[SCALARS]
@@ -580,7 +582,7 @@ def bury(d: Integers, s: Integers, log: Integers, c: int) -> None:
             write_log(s, log, LOG_FREE, c, tier, x[TIME], x[TIME])
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def free_rate(d: Integers, knobs: Integers, s: Integers, c: int) -> int:
     """Return the rate that a copy would get on a channel now, 0 if less than half of its own is free."""
     rate = d[RATE, c]
@@ -594,7 +596,7 @@ def free_rate(d: Integers, knobs: Integers, s: Integers, c: int) -> int:
     return int(rate) if 2 * rate >= d[RATE, c] else 0
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def depart(d: Integers, s: Integers, log: Integers, channel: int, c: int, rate: int) -> None:
     """Put a chunk on a channel."""
     x = s[SCALARS]
@@ -607,7 +609,7 @@ def depart(d: Integers, s: Integers, log: Integers, channel: int, c: int, rate: 
     write_log(s, log, LOG_COPY, c, channel, x[TIME], s[FLIGHT_END, channel])
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def arrive(d: Integers, s: Integers, log: Integers, channel: int) -> None:
     """End the copy on a channel."""
     x = s[SCALARS]
@@ -629,7 +631,7 @@ def arrive(d: Integers, s: Integers, log: Integers, channel: int) -> None:
         release(d, s, log, c)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def serve_out(d: Integers, knobs: Integers, s: Integers, log: Integers, channel: int) -> bool:
     """Begin the next copy of an idle channel outwards, urgent ones first; in each queue strictly in turn."""
     x = s[SCALARS]
@@ -670,7 +672,7 @@ def serve_out(d: Integers, knobs: Integers, s: Integers, log: Integers, channel:
     return changed
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def forget(d: Integers, knobs: Integers, s: Integers, log: Integers, tier: int, lack: int) -> bool:
     """Free copies of chunks that are on the device as well, nearest use first, if that is enough."""
     x = s[SCALARS]
@@ -695,7 +697,7 @@ def forget(d: Integers, knobs: Integers, s: Integers, log: Integers, tier: int, 
     return True
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def may_forget(d: Integers, s: Integers, row: int, c: int) -> bool:
     """Return whether a copy is on the device as well, to stay, and no input's place."""
     i = d[OWNER, c]
@@ -703,7 +705,7 @@ def may_forget(d: Integers, s: Integers, row: int, c: int) -> bool:
     return bool(stays and (d[PERSISTENT, i] or not d[INITIAL, i]))
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def serve_in(d: Integers, knobs: Integers, s: Integers, log: Integers, channel: int) -> bool:
     """Begin the next copy of an idle channel inwards, urgent ones first; in each queue strictly in turn."""
     x = s[SCALARS]
@@ -743,7 +745,7 @@ def serve_in(d: Integers, knobs: Integers, s: Integers, log: Integers, channel: 
     return changed
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def room_for(d: Integers, knobs: Integers, s: Integers, nbytes: int, use: int) -> int:
     """Return the bytes that lack for a chunk to return, at most 0 if it may.
 
@@ -760,7 +762,7 @@ def room_for(d: Integers, knobs: Integers, s: Integers, nbytes: int, use: int) -
     return int(lack)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def evict(
     d: Integers, knobs: Integers, s: Integers, log: Integers, needed: int, spared: int, kept: int
 ) -> bool:
@@ -805,7 +807,7 @@ def evict(
     return found
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def rescue(d: Integers, knobs: Integers, s: Integers, log: Integers) -> bool:
     """Resolve a deadlock, as counted emergencies: fetch out of turn, move on to the slow tier, evict."""
     x = s[SCALARS]

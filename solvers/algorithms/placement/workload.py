@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ....models.graph import Graph
+from ...engines.arrays import Integers
 from . import planner_kernel as kernel
-from .planner_kernel import Integers
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

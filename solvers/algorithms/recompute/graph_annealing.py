@@ -26,14 +26,12 @@ moves are ours. Nothing is assumed about stages, as models with stages do
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from random import Random
 
 import numpy as np
 
 from ....formulations.offsets_data import Integers
 from ....formulations.recompute_data import RecomputeData, fits, time_of
-from ..compiled import lies_compiled
 from .runs_kernel import LOOK, NEVER, Case, anneal
 
 HOTTEST, COLDEST = 1.0, 0.01
@@ -44,12 +42,6 @@ ROUND, BATCH, WORK = 1_000, 20_000, 4_000_000
 
 EASIEST = 1e6
 """The weight of the excess stays within this factor of its start; no unit costs more than all ops once."""
-
-
-def is_compiled() -> bool:
-    """Return whether the kernel is compiled, or lies compiled on disk: the first moves cost no long wait."""
-    known = getattr(anneal, "signatures", True)  # without compilation it is a plain function
-    return bool(known) or lies_compiled(Path(__file__).with_name("runs_kernel.py"), "anneal")
 
 
 def anneal_runs(

@@ -10,9 +10,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+from numpy.typing import NDArray
 
 from ....formulations.offsets_data import Integers
+from ...engines.kernels import inner, kernel
 
 INVALID = -1
 """Excess of a sequence in which a run does not find what it reads."""
@@ -56,7 +57,7 @@ class Case(NamedTuple):
     after: Integers
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def excess(case: Case, runs, count: int, over) -> int:  # type: ignore[no-untyped-def]
     """Write the units by which each run exceeds the memory; return their sum, or `INVALID`.
 
@@ -101,7 +102,7 @@ def excess(case: Case, runs, count: int, over) -> int:  # type: ignore[no-untype
     return int(total)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _needed(case, runs, count, at):  # type: ignore[no-untyped-def]
     """Return by value whether it is there just before place `at`, and of use from there on."""
     needed = case.final == 1
@@ -114,7 +115,7 @@ def _needed(case, runs, count, at):  # type: ignore[no-untyped-def]
     return needed
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _again(case, runs, count, over):  # type: ignore[no-untyped-def]
     """Discard a value that is only kept at some place, and run its writer again; return the new count."""
     at = np.random.randint(count)
@@ -181,7 +182,7 @@ def _again(case, runs, count, over):  # type: ignore[no-untyped-def]
     return count + many
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _fewer(case, runs, count):  # type: ignore[no-untyped-def]
     """Leave out some runs of ops that run elsewhere too; return the new count."""
     many = np.zeros(len(case.duration), np.int64)
@@ -209,7 +210,7 @@ def _fewer(case, runs, count):  # type: ignore[no-untyped-def]
             return count
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _elsewhere(runs, count):  # type: ignore[no-untyped-def]
     """Move one to five runs in a row to another place."""
     if count < 2:
@@ -230,8 +231,18 @@ def _elsewhere(runs, count):  # type: ignore[no-untyped-def]
     runs[to : to + long] = block
 
 
-@njit(cache=True, nogil=True)
-def anneal(case, runs, best, state, weight, moves, hot, cold, seed):  # type: ignore[no-untyped-def]
+@kernel
+def anneal(
+    case: Case,
+    runs: Integers,
+    best: Integers,
+    state: Integers,
+    weight: NDArray[np.float64],
+    moves: int,
+    hot: float,
+    cold: float,
+    seed: int,
+) -> None:
     """Move at falling temperatures; write the best sequence that fits.
 
     Parameters

@@ -5,15 +5,29 @@ Labels are rows as in `label_kernel`.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numba import njit
+from numpy.typing import NDArray
+
+from ....engines.arrays import Integers, Rows, Rows8
+from ....engines.kernels import kernel
+from .shape import LabelArrays, Shape
 
 COMPARISONS = 400
 """With so many labels of the same ideal each label is compared at most."""
 
 
-@njit(cache=True, nogil=True)
-def undominated(order, ideal, time, ops, ends, bound, stop):  # type: ignore[no-untyped-def]
+@kernel
+def undominated(
+    order: Integers,
+    ideal: NDArray[np.int32],
+    time: Integers,
+    ops: Rows8,
+    ends: Rows,
+    bound: Integers,
+    stop: Integers,
+) -> NDArray[np.bool_]:
     """Return which of some labels no other one of these dominates.
 
     Parameters
@@ -63,8 +77,10 @@ def undominated(order, ideal, time, ops, ends, bound, stop):  # type: ignore[no-
     return keep
 
 
-@njit(cache=True, nogil=True)
-def merged(shape, sets, after, order, chunk, labels):  # type: ignore[no-untyped-def]
+@kernel
+def merged(
+    shape: Shape, sets: Integers, after: Integers, order: Integers, chunk: Integers, labels: LabelArrays
+) -> Any:
     """Return one label for each chunk of labels of one ideal, which dominates them all.
 
     Its time is the least; an op runs in it that runs in all of them, until the least of its ends.

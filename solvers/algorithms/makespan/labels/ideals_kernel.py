@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numba import njit
+from numpy.typing import NDArray
+
+from ....engines.arrays import Integers
+from ....engines.kernels import inner, kernel
+from .shape import Shape
 
 EMPTY = -1
 """A free place of a hash table; no set is negative."""
@@ -13,7 +19,7 @@ SEARCHED = 100
 """Steps of a search for a path to all ops."""
 
 
-@njit(nogil=True)
+@inner
 def _place(table, key):  # type: ignore[no-untyped-def]
     """Return where a set is in a hash table, or the free place where it belongs."""
     place = ((key * np.int64(7046029254386353131)) >> 17) & (len(table) - 1)
@@ -22,7 +28,7 @@ def _place(table, key):  # type: ignore[no-untyped-def]
     return place
 
 
-@njit(nogil=True)
+@inner
 def _remember(table, alive, count, key, answer):  # type: ignore[no-untyped-def]
     """Put a set with its answer into the table, unless it is nearly full."""
     place = _place(table, key)
@@ -34,7 +40,7 @@ def _remember(table, alive, count, key, answer):  # type: ignore[no-untyped-def]
     alive[place] = answer
 
 
-@njit(nogil=True)
+@inner
 def _needs(shape, started, i):  # type: ignore[no-untyped-def]
     """Return the bytes that op i allocates as it starts after a set."""
     total = shape.alloc[i]
@@ -44,7 +50,7 @@ def _needs(shape, started, i):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(nogil=True)
+@inner
 def _ended(shape, started, live, i):  # type: ignore[no-untyped-def]
     """Return the bytes that are live when op i has been run alone after all of a set had ended."""
     wider = started | np.int64(1) << i
@@ -55,7 +61,7 @@ def _ended(shape, started, live, i):  # type: ignore[no-untyped-def]
     return live
 
 
-@njit(nogil=True)
+@inner
 def _closure(shape, started, live):  # type: ignore[no-untyped-def]
     """Run all ops that fit and leave no more live than there was."""
     ops, capacity = len(shape.duration), shape.numbers[1]
@@ -75,7 +81,7 @@ def _closure(shape, started, live):  # type: ignore[no-untyped-def]
     return started, live
 
 
-@njit(nogil=True)
+@inner
 def _sinks(before, least, hill, net):  # type: ignore[no-untyped-def]
     """Return whether the segment of `before` and `least` goes after that of `hill` and `net`.
 
@@ -86,7 +92,7 @@ def _sinks(before, least, hill, net):  # type: ignore[no-untyped-def]
     return least >= 0 and before - least < hill - net
 
 
-@njit(nogil=True)
+@inner
 def _segments(shape, started, next_op, v, below, hills, nets, count):  # type: ignore[no-untyped-def]
     """Write the canonical segments of the unstarted ops of the subtree of v, or of the whole forest.
 
@@ -132,7 +138,7 @@ def _segments(shape, started, next_op, v, below, hills, nets, count):  # type: i
     count[into, v] = total
 
 
-@njit(nogil=True)
+@inner
 def _place_of(started, next_op, subtree):  # type: ignore[no-untyped-def]
     """Return 2 of a subtree that the next op is in, else 1 if something of it has started, else 0."""
     if next_op >= 0 and subtree >> next_op & 1:
@@ -140,7 +146,7 @@ def _place_of(started, next_op, subtree):  # type: ignore[no-untyped-def]
     return 1 if subtree & started else 0
 
 
-@njit(nogil=True)
+@inner
 def _subtrees(shape, below, hills, nets, count):  # type: ignore[no-untyped-def]
     """Write the subtrees of an in-tree, and their segments while nothing has started."""
     n = len(shape.duration)
@@ -152,7 +158,7 @@ def _subtrees(shape, below, hills, nets, count):  # type: ignore[no-untyped-def]
         _segments(shape, np.int64(0), -1, v, below, hills, nets, count)
 
 
-@njit(nogil=True)
+@inner
 def _forest_fits(shape, started, next_op, live, below, hills, nets, count):  # type: ignore[no-untyped-def]
     """Return whether what is left of an in-tree after an op fits, run one by one; see `_segments`."""
     n = len(shape.duration)
@@ -167,7 +173,7 @@ def _forest_fits(shape, started, next_op, live, below, hills, nets, count):  # t
     return True
 
 
-@njit(nogil=True)
+@inner
 def _forest_leads_to_all(shape, started, next_op, live, ready, table, alive, count, forest):  # type: ignore[no-untyped-def]
     """Return whether all ops can be run after a set and an op; `ready` is False at first for each set."""
     wider = started | np.int64(1) << next_op
@@ -186,7 +192,7 @@ def _forest_leads_to_all(shape, started, next_op, live, ready, table, alive, cou
     return answer
 
 
-@njit(nogil=True)
+@inner
 def _leads_to_all(shape, started, live, table, alive, count, nodes, bytes_live, tried):  # type: ignore[no-untyped-def]
     """Return whether all ops may be run after a set; a search of too many steps says yes."""
     place = _place(table, started)
@@ -238,8 +244,17 @@ def _leads_to_all(shape, started, live, table, alive, count, nodes, bytes_live, 
     return answer
 
 
-@njit(cache=True, nogil=True)
-def next_ideals(shape, sets, after, table, alive, count, most, stop):  # type: ignore[no-untyped-def]
+@kernel
+def next_ideals(
+    shape: Shape,
+    sets: Integers,
+    after: Integers,
+    table: Integers,
+    alive: NDArray[np.int8],
+    count: Integers,
+    most: int,
+    stop: Integers,
+) -> Any:
     """Return the sets with one op more, their bytes, and the steps to them: from, op, to.
 
     Parameters
@@ -318,8 +333,8 @@ def next_ideals(shape, sets, after, table, alive, count, most, stop):  # type: i
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
-def next_ops(shape, sets, after):  # type: ignore[no-untyped-def]
+@kernel
+def next_ops(shape: Shape, sets: Integers, after: Integers) -> tuple[Integers, NDArray[np.int8]]:
     """Return how many ops fit next, by set, and these ops.
 
     Parameters
@@ -344,8 +359,20 @@ def next_ops(shape, sets, after):  # type: ignore[no-untyped-def]
     return counts, by[:step].copy()
 
 
-@njit(cache=True, nogil=True)
-def sets_together(shape, sets, after, level, at, by, target, table, latest, count, budget):  # type: ignore[no-untyped-def]
+@kernel
+def sets_together(
+    shape: Shape,
+    sets: Integers,
+    after: Integers,
+    level: Integers,
+    at: Integers,
+    by: NDArray[np.int8],
+    target: NDArray[np.int32],
+    table: Integers,
+    latest: Integers,
+    count: int,
+    budget: int,
+) -> tuple[int, int, int]:
     """Add to a hash table the sets that can run together just after the ideals of one level.
 
     Parameters
@@ -425,8 +452,8 @@ def sets_together(shape, sets, after, level, at, by, target, table, latest, coun
     return count, level[1], steps
 
 
-@njit(cache=True, nogil=True)
-def put(table, latest, sets, sizes):  # type: ignore[no-untyped-def]
+@kernel
+def put(table: Integers, latest: Integers, sets: Integers, sizes: Integers) -> None:
     """Put sets, with a number each, into a hash table that has room for them."""
     for k in range(len(sets)):
         place = _place(table, sets[k])
@@ -434,8 +461,8 @@ def put(table, latest, sets, sizes):  # type: ignore[no-untyped-def]
         latest[place] = sizes[k]
 
 
-@njit(cache=True, nogil=True)
-def numbered(sets):  # type: ignore[no-untyped-def]
+@kernel
+def numbered(sets: Integers) -> tuple[Integers, Integers]:
     """Return a hash table of different sets, less than half full, and their numbers by place."""
     size = 16
     while size < 2 * len(sets):

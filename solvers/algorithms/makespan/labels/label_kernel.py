@@ -6,8 +6,14 @@ rising end; -1 and 0 in places that are not used), the label before it and the o
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numba import njit
+
+from ....engines.arrays import Integers, Rows
+from ....engines.kernels import inner, kernel
+from .meeting import Others
+from .shape import LabelArrays, Shape, Steps
 
 FEW = 24
 """At most so many unstarted ops have the sums of their durations looked at."""
@@ -16,7 +22,7 @@ LONGEST = 1 << 18
 """Sums are looked at for makespans of at most so many ticks."""
 
 
-@njit(nogil=True)
+@inner
 def _areas(shape, prices, started, area, best_behind):  # type: ignore[no-untyped-def]
     """Write the prices of unstarted ops, and the best bounds from them, by vector and rank of tails.
 
@@ -40,7 +46,7 @@ def _areas(shape, prices, started, area, best_behind):  # type: ignore[no-untype
             best_behind[z, r] = best
 
 
-@njit(nogil=True)
+@inner
 def _needs(shape, started, i):  # type: ignore[no-untyped-def]
     """Return the bytes that op i allocates as it starts after a set."""
     total = shape.alloc[i]
@@ -50,7 +56,7 @@ def _needs(shape, started, i):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(nogil=True)
+@inner
 def _running(started, ops):  # type: ignore[no-untyped-def]
     """Return how many ops of a label run, and the set of those that have ended."""
     running = 0
@@ -60,7 +66,7 @@ def _running(started, ops):  # type: ignore[no-untyped-def]
     return running, started
 
 
-@njit(nogil=True)
+@inner
 def _end(shape, ops, ends, x, running, ended, live):  # type: ignore[no-untyped-def]
     """End the ops that end when that at place x does; return the next place, the ended ops, the bytes."""
     time = ends[x]
@@ -75,7 +81,7 @@ def _end(shape, ops, ends, x, running, ended, live):  # type: ignore[no-untyped-
     return x, ended, live
 
 
-@njit(nogil=True)
+@inner
 def _start(shape, started, time, live, ops, ends, j, new_ops, new_ends):  # type: ignore[no-untyped-def]
     """Start op j as soon as it can after a label; write what runs then, by rising end.
 
@@ -109,7 +115,7 @@ def _start(shape, started, time, live, ops, ends, j, new_ops, new_ends):  # type
     return time, live + more, k
 
 
-@njit(nogil=True)
+@inner
 def _wait(shape, started, first, end, by, time, live, ops, ends):  # type: ignore[no-untyped-def]
     """Move a label on to the first time at which some op can start; ops that have ended leave its rows.
 
@@ -149,7 +155,7 @@ def _wait(shape, started, first, end, by, time, live, ops, ends):  # type: ignor
     return time, live, running - x
 
 
-@njit(nogil=True)
+@inner
 def _fullest(shape, started):  # type: ignore[no-untyped-def]
     """Return a tail, such that the unstarted ops with no shorter one keep the processors busy the longest.
 
@@ -171,7 +177,7 @@ def _fullest(shape, started):  # type: ignore[no-untyped-def]
     return tail, ops, few, work
 
 
-@njit(nogil=True)
+@inner
 def _sums(shape, chosen, sums):  # type: ignore[no-untyped-def]
     """Write the sums of durations of some of the chosen ops, as bits, as far as there is room."""
     sums[:] = 0
@@ -187,7 +193,7 @@ def _sums(shape, chosen, sums):  # type: ignore[no-untyped-def]
             sums[w] |= moved
 
 
-@njit(nogil=True)
+@inner
 def _room(sums, until, now, ends, running, processors):  # type: ignore[no-untyped-def]
     """Return how much work of such sums the processors can do at most, between what runs and a time."""
     room = np.int64(0)
@@ -210,7 +216,7 @@ def _room(sums, until, now, ends, running, processors):  # type: ignore[no-untyp
     return room
 
 
-@njit(nogil=True)
+@inner
 def _meet(shape, others, started, shortest, now, ops, ends, running, reach, below):  # type: ignore[no-untyped-def]
     """Return the least bound with a label of the other direction, `reach` at least; see `meeting`."""
     rest = (np.int64(1) << len(shape.duration)) - 1 & ~started
@@ -243,8 +249,18 @@ def _meet(shape, others, started, shortest, now, ops, ends, running, reach, belo
     return best
 
 
-@njit(cache=True, nogil=True)
-def expand(shape, prices, rank, ideals, labels, others, below, waits, stop):  # type: ignore[no-untyped-def]
+@kernel
+def expand(
+    shape: Shape,
+    prices: Rows,
+    rank: Integers,
+    ideals: Steps,
+    labels: LabelArrays,
+    others: Others,
+    below: int,
+    waits: bool,
+    stop: Integers,
+) -> Any:
     """Return the labels that start one op more, apart from those that cannot end before `below`.
 
     Parameters
@@ -381,8 +397,10 @@ def expand(shape, prices, rank, ideals, labels, others, below, waits, stop):  # 
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
-def complete(shape, ideals, labels, turn, below, enough, stop):  # type: ignore[no-untyped-def]
+@kernel
+def complete(
+    shape: Shape, ideals: Steps, labels: LabelArrays, turn: Integers, below: int, enough: int, stop: Integers
+) -> Any:
     """Complete labels in every way, depth first, for a makespan less than `below`.
 
     Parameters

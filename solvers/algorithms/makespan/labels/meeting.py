@@ -33,6 +33,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .....formulations.offsets_data import Integers
+from ....engines.arrays import Rows, Rows8
 
 
 class Others(NamedTuple):
@@ -52,8 +53,8 @@ class Others(NamedTuple):
     row: Integers
     at: Integers
     time: Integers
-    ops: np.ndarray
-    ends: np.ndarray
+    ops: Rows8
+    ends: Rows
     bound: Integers
 
 

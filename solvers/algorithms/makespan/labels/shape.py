@@ -6,12 +6,21 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .....formulations.makespan_data import MakespanData
 from .....formulations.offsets_data import Integers
+from ....engines.arrays import Rows, Rows8
 
 MOST_OPS = 62
 """A set of ops is one signed 64-bit word."""
+
+
+Steps = tuple[Integers, Integers, NDArray[np.int8], NDArray[np.int32]]
+"""Of all ideals: set, and the steps from it as ``at, by, target``."""
+
+LabelArrays = tuple[NDArray[np.int32], Integers, Integers, Rows8, Rows, Integers, NDArray[np.bool_]]
+"""``ideal, time, live, ops, ends, bound, exact`` of some labels."""
 
 
 class Shape(NamedTuple):

@@ -24,9 +24,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from .....formulations.offsets_data import Integers
+from ....engines.kernels import inner, kernel
 
 HOTTEST, COLDEST = 0.01, 0.0002
 """Temperatures, as parts of the best makespan."""
@@ -86,7 +86,7 @@ class Pairs(NamedTuple):
     numbers: Integers
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@kernel
 def search(nodes: Nodes, processors: int, memory: int, pairs: Pairs, moves: int, seed: int) -> None:
     """Make so many moves; `pairs` changes.
 
@@ -149,7 +149,7 @@ def search(nodes: Nodes, processors: int, memory: int, pairs: Pairs, moves: int,
             pairs.best_starts[:] = starts
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def choose(nodes: Nodes, x: int, whole: bool, chosen: np.ndarray) -> None:
     """Mark node x in `chosen`, or its subtree."""
     chosen[:] = False
@@ -159,7 +159,7 @@ def choose(nodes: Nodes, x: int, whole: bool, chosen: np.ndarray) -> None:
             chosen[i] = chosen[nodes.parent[i]]
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def moved(
     nodes: Nodes, current: Integers, place: Integers, chosen: np.ndarray, topological: bool, order: Integers
 ) -> None:
@@ -215,7 +215,7 @@ def moved(
             others += 1
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def sequential_peak(nodes: Nodes, order: Integers) -> int:
     """Return the peak of the nodes one after another, in bytes."""
     live = most = 0
@@ -228,7 +228,7 @@ def sequential_peak(nodes: Nodes, order: Integers) -> int:
     return most
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@kernel
 def book(
     nodes: Nodes, processors: int, memory: int, activation: Integers, rank: Integers, starts: Integers
 ) -> int:
@@ -320,7 +320,7 @@ def book(
     return int(now)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def insert_last(ready: Integers, count: int, v: int, rank: Integers) -> int:
     """Insert a node, the least rank last; return the new count."""
     k = count

@@ -23,9 +23,9 @@ for long chains; here p and k are the best for this chain, by trying all: O(l) v
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ....engines.kernels import kernel
 from .revolve import revolve
 from .segments import Codes
 
@@ -154,8 +154,8 @@ def _from_disk(
         n = split - 1
 
 
-@njit(cache=True, nogil=True)
-def _from_disk_times(l, memory, read, forward):  # type: ignore[no-untyped-def]  # noqa: E741
+@kernel
+def _from_disk_times(l: int, memory: Codes, read: int, forward: int) -> Codes:  # noqa: E741
     """Return Opt_1 by forwards."""
     once = memory.copy()
     for n in range(1, l + 1):
@@ -164,8 +164,15 @@ def _from_disk_times(l, memory, read, forward):  # type: ignore[no-untyped-def] 
     return once
 
 
-@njit(cache=True, nogil=True)
-def _with_disk_times(l, memory, once, write, read, forward):  # type: ignore[no-untyped-def]  # noqa: E741
+@kernel
+def _with_disk_times(
+    l: int,  # noqa: E741
+    memory: Codes,
+    once: Codes,
+    write: int,
+    read: int,
+    forward: int,
+) -> Codes:
     """Return Opt_inf by forwards."""
     many = memory.copy()
     for n in range(1, l + 1):
@@ -174,8 +181,14 @@ def _with_disk_times(l, memory, once, write, read, forward):  # type: ignore[no-
     return many
 
 
-@njit(cache=True, nogil=True)
-def _best_period(l, memory, once, transfers, forward):  # type: ignore[no-untyped-def]  # noqa: E741
+@kernel
+def _best_period(
+    l: int,  # noqa: E741
+    memory: Codes,
+    once: Codes,
+    transfers: int,
+    forward: int,
+) -> tuple[int, int, int]:
     """Return the least time, its period and how many checkpoints on the disk it has."""
     best, best_period, best_count = memory[l], 0, 0
     for period in range(1, l + 1):

@@ -27,10 +27,13 @@ reads it back.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import numpy as np
-from numba import njit
+from numpy.typing import NDArray
 
+from ....engines.arrays import Rows
+from ....engines.kernels import kernel
 from .segments import Codes
 
 BELOW = -1
@@ -84,8 +87,18 @@ def h_revolve(
     return cost, codes[:end]
 
 
-@njit(cache=True, nogil=True)
-def _tables(l, counts, costs, forward, backward):  # type: ignore[no-untyped-def]  # noqa: E741
+Cube = Annotated[NDArray[np.int64], 3]
+Splits = Annotated[NDArray[np.int32], 3]
+
+
+@kernel
+def _tables(
+    l: int,  # noqa: E741
+    counts: Codes,
+    costs: Rows,
+    forward: int,
+    backward: int,
+) -> tuple[Cube, Splits]:
     """Return O by tier, forwards and slots, and the j that O' takes; 0 for (2), BELOW for the tier below."""
     tiers, most = len(counts), counts.max()
     free = np.full((tiers, l + 1, most + 1), NEVER)
@@ -120,8 +133,8 @@ def _tables(l, counts, costs, forward, backward):  # type: ignore[no-untyped-def
     return free, splits
 
 
-@njit(cache=True, nogil=True)
-def _emit(l, counts, free, splits, codes):  # type: ignore[no-untyped-def]  # noqa: E741
+@kernel
+def _emit(l: int, counts: Codes, free: Cube, splits: Splits, codes: Codes) -> int:  # noqa: E741
     """Write the schedule; return its length."""
     tiers = len(counts)
     in_work, in_tier, to_read = 0, 1, 2

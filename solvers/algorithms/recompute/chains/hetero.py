@@ -42,9 +42,9 @@ from dataclasses import dataclass
 from math import gcd
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
 
+from ....engines.arrays import Integers, Rows
+from ....engines.kernels import kernel
 from .chain import PlainChain, TapedChain
 from .segments import Codes
 
@@ -56,8 +56,6 @@ SLOTS = 500
 
 CELLS = 40_000_000
 """Entries of the table, at most: there are fewer slots for very long chains."""
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,8 +168,18 @@ def hetero_chain(
     return cost, _schedule(stages, table, room, unit, kept), unit
 
 
-@njit(cache=True, nogil=True)
-def _fill(table, length, count, room, unit, taped, times, kept, needs):  # type: ignore[no-untyped-def]
+@kernel
+def _fill(
+    table: Rows,
+    length: int,
+    count: int,
+    room: int,
+    unit: int,
+    taped: bool,
+    times: tuple[Integers, Integers],
+    kept: tuple[Integers, Integers],
+    needs: tuple[Integers, Integers, Integers, Integers, Integers],
+) -> None:
     """Write C(s, s + length) for every s, at row s (2 L - s + 1) / 2 + length, by slots."""
     forward, backward = times
     inputs, tape = kept

@@ -55,9 +55,8 @@ is 2 l + i - 1.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from .revolve import COMPILED
+from ....engines.kernels import kernel
 from .segments import Codes
 
 
@@ -106,13 +105,12 @@ def mixed(l: int, s: int) -> tuple[int, Codes] | None:  # noqa: E741
     if least is None:
         return None
     codes = np.empty(least + l, np.int64)
-    run = _emit if len(codes) >= COMPILED or _emit.signatures else _emit.py_func
-    run(l, s, codes)
+    _emit(l, s, codes)
     return least, codes
 
 
-@njit(cache=True, nogil=True)
-def _emit(l, s, codes):  # type: ignore[no-untyped-def]  # noqa: E741
+@kernel
+def _emit(l: int, s: int, codes: Codes) -> int:  # noqa: E741
     """Write the schedule."""
     stack = np.empty((s + 2, 3), np.int64)  # first step, number of steps, slots
     stack[0, 0], stack[0, 1], stack[0, 2] = 1, l, s

@@ -21,12 +21,9 @@ so that the time is linear in the length of the schedule.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from ....engines.kernels import kernel
 from .segments import Codes
-
-COMPILED = 20_000
-"""Schedules of fewer ops do not wait for a compiler that has not run yet."""
 
 
 def least_forwards(n: int, s: int) -> int:
@@ -57,13 +54,12 @@ def revolve(l: int, s: int) -> Codes:  # noqa: E741
     """
     n, s = l + 1, min(s, l + 1)
     ops = np.empty(n + least_forwards(n, s), np.int64)
-    run = _emit if len(ops) >= COMPILED or _emit.signatures else _emit.py_func
-    run(0, n, s, l, ops, 0)
+    _emit(0, n, s, l, ops, 0)
     return ops
 
 
-@njit(cache=True, nogil=True)
-def _emit(start, n, s, l, ops, at):  # type: ignore[no-untyped-def]  # noqa: E741
+@kernel
+def _emit(start: int, n: int, s: int, l: int, ops: Codes, at: int) -> int:  # noqa: E741
     """Write the reversal of n steps from `start` with s slots, x_start in one of them; return the end."""
     stack = np.empty((s + 2, 3), np.int64)
     stack[0, 0], stack[0, 1], stack[0, 2] = start, n, s

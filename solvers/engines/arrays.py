@@ -1,0 +1,15 @@
+"""The arrays that kernels take, contiguous; see `lowtide.solvers.engines.kernels`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+
+Integers = NDArray[np.int64]
+"""Of one dimension, as every array whose annotation does not say otherwise."""
+
+Rows = Annotated[NDArray[np.int64], 2]
+Rows8 = Annotated[NDArray[np.int8], 2]
+"""Of two dimensions."""
