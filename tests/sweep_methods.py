@@ -36,7 +36,8 @@ def nap(problem, context):
 def patient(problem, context):
     """Offers the reference order, then waits for more than its time."""
     context.offer(range(len(problem.graph.ops)))
-    time.sleep(60)
+    tell(os.getpid())
+    time.sleep(600)
 
 
 def deaf(problem, context):
@@ -44,20 +45,21 @@ def deaf(problem, context):
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     tell(os.getpid())
     while True:
-        time.sleep(60)
+        time.sleep(600)
 
 
 def hog(problem, context):
-    """Takes ever more memory."""
+    """Takes more memory, bit by bit, then waits."""
     blocks = []
-    while True:
+    for _ in range(25):
         blocks.append(b"x" * 10**7)
         time.sleep(0.005)
+    time.sleep(600)
 
 
 def hog_below(problem, context):
     """Has another process, in a session of its own, take ever more memory."""
-    program = "import os, time; x = b'x' * 400_000_000; time.sleep(60)"
+    program = "import os, time; x = b'x' * 400_000_000; time.sleep(600)"
     below = subprocess.Popen([sys.executable, "-c", program], start_new_session=True)
     tell(below.pid)
     below.wait()
@@ -81,7 +83,7 @@ def leave(problem, context):
 
 def lasting(problem, context):
     """Leaves a process behind, and waits at its own end."""
-    below = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    below = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     tell(below.pid)
     return range(len(problem.graph.ops))
 
@@ -130,7 +132,7 @@ def told(folder: Path) -> list[str]:
     return file.read_text().split() if file.exists() else []
 
 
-def wait_for(condition: Callable[[], Any], what: str, seconds: float = 60) -> None:
+def wait_for(condition: Callable[[], Any], what: str, seconds: float = 600) -> None:
     """Wait until something is so."""
     end = time.monotonic() + seconds
     while not condition():

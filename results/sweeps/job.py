@@ -190,6 +190,8 @@ def peak_resident() -> int:
 def main(descriptor: int) -> int:
     """Carry out the run that standard input describes; report to a file descriptor."""
     os.set_inheritable(descriptor, False)  # a solver's own process must not keep it open
+    # The supervisor's way to ask for an end; a background job of a shell starts with it ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     order = json.loads(sys.stdin.buffer.read())
     _die_with(order["parent"])
     run = RunSpec.from_dict(order["run"])

@@ -8,7 +8,10 @@ import signal
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +19,7 @@ import pytest
 from lowtide import load, verify
 from lowtide.instances import read_plan
 from lowtide.models.errors import UsageError
+from lowtide.results.sweeps import supervise as supervise_module
 from lowtide.results.sweeps.folder import log_path, read_record, record_path
 from lowtide.results.sweeps.runspec import RunSpec
 from lowtide.results.sweeps.supervise import THREAD_VARIABLES, supervise
@@ -58,14 +62,43 @@ def test_threads_are_set_for_every_library(defects: Path) -> None:
         assert f"{name} 3" in log
 
 
-def test_asked_to_stop_it_keeps_its_incumbent(defects: Path) -> None:
-    record = record_of(defects, planned("user-patient", seconds=0.2, grace=1.5))
+@pytest.fixture
+def leaps(monkeypatch: pytest.MonkeyPatch, defects: Path) -> Callable[[int], None]:
+    """Return what sets how often the supervisor's clock leaps a day ahead, once a method has told."""
+
+    def leap(count: int) -> None:
+        days = iter(range(1, count + 1))
+        day = 0
+
+        def monotonic() -> float:
+            nonlocal day
+            if told(defects):
+                day = next(days, day)
+            return time.monotonic() + 86_400 * day
+
+        monkeypatch.setattr(supervise_module, "time", SimpleNamespace(monotonic=monotonic))
+
+    return leap
+
+
+@pytest.mark.parametrize("handler", [signal.default_int_handler, signal.SIG_IGN], ids=["here", "background"])
+def test_asked_to_stop_it_keeps_its_incumbent(
+    defects: Path, leaps: Callable[[int], None], handler: Any
+) -> None:
+    """Also where a shell ignores Ctrl-C for what it runs in the background."""
+    leaps(1)
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        record = record_of(defects, planned("user-patient", seconds=20, grace=120))
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert (record["status"], record["reason"], record["objective"]) == ("feasible", "time", 16)
     assert (record["killed_by"], record["returncode"]) == (None, 0)
 
 
-def test_deaf_is_killed(defects: Path) -> None:
-    record = record_of(defects, planned("user-deaf", seconds=0.2, grace=0.2))
+def test_deaf_is_killed(defects: Path, leaps: Callable[[int], None]) -> None:
+    leaps(10**6)
+    record = record_of(defects, planned("user-deaf", seconds=20, grace=120))
     assert (record["status"], record["reason"], record["killed_by"]) == ("unknown", "time", "time")
     assert (record["objective"], record["bound"], record["gap"], record["returncode"]) == (
         None,
