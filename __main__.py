@@ -17,6 +17,7 @@ from .cli.output import complain, drop_output, reserve_output
 from .cli.parser import Parser, option_names
 from .instances.strict_json import UNPACK_VARIABLE
 from .models.errors import LowtideError, UsageError, VerificationError
+from .models.files import noting_files
 from .models.texts import cut, printable
 
 if TYPE_CHECKING:
@@ -119,7 +120,8 @@ def _run(argv: list[str]) -> int:
     if args.unpack_limit is not None:
         os.environ[UNPACK_VARIABLE] = str(args.unpack_limit)  # processes that this one starts obey it too
     try:
-        status: int = args.run(args)
+        with noting_files():
+            status: int = args.run(args)
     finally:
         if before is not None:
             os.environ[UNPACK_VARIABLE] = before

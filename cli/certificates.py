@@ -58,6 +58,8 @@ def with_certificate(
     seconds = dict(result.seconds)
     started = time.perf_counter()
     claim = result.bound if result.problem != "memory-edges" else _edges_claim(problem, result)
+    if result.reason == "interrupted":  # Ctrl-C ends all of it, not only the search
+        return without("interrupted")
     if claim is None:
         return without("there is no bound" if result.problem != "memory-edges" else "there are no edges")
     try:

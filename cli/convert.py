@@ -6,6 +6,7 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from .files import check_outputs
 from .output import emit_json, emit_pairs
 from .parser import SPEC_HELP, add_verb, key_value, unique
 from .progress import Progress
@@ -51,10 +52,10 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Convert."""
-    from ..instances import check_writable, load, save
+    from ..instances import load, save
     from ..models.units import exact_bytes
 
-    check_writable(args.out)
+    check_outputs({"OUT": args.out}, (args.spec,))
     options = unique(args.set, "--set")
     with Progress() as progress:
         progress(f"loading {args.spec}")
@@ -63,6 +64,7 @@ def run(args: argparse.Namespace) -> int:
         graph = graph.drop(args.drop)
     if args.accounting is not None:
         graph = replace(graph, accounting=args.accounting)
+    check_outputs({"OUT": args.out})
     save(graph, args.out)
     summary = graph.summary()
     if args.json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from .files import check_outputs
 from .output import emit_json, emit_pairs, emit_table
 from .parser import SPEC_HELP, add_verb, seconds_or_none, size, whole_number
 from .progress import Progress
@@ -52,17 +53,17 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Explain and print the set."""
-    from ..instances import check_writable, load_buffers
+    from ..instances import load_buffers
     from ..models.errors import UsageError
     from ..solvers.explain import explain, subset
     from ..solvers.registry import find_method
 
     if not find_method("offsets", args.method).exact:
         raise UsageError(f"explain: found method {args.method!r}, expected an exact one")
-    if args.out is not None:
-        check_writable(args.out)
+    check_outputs({"--out": args.out}, (args.spec,))
     given = {} if args.capacity is None else {"capacity": args.capacity}
     buffers = load_buffers(args.spec, **given)
+    check_outputs({"--out": args.out})
     unlimited = all(capacity is None for capacity in buffers.pools.values())
     if unlimited and all(b.offset is None for b in buffers.buffers):
         raise UsageError(f"{args.spec}: found no capacity, expected --capacity SIZE")

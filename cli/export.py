@@ -6,6 +6,7 @@ import argparse
 import os
 from typing import TYPE_CHECKING
 
+from .files import check_outputs
 from .output import emit_json, emit_pairs
 from .parser import SPEC_HELP, add_verb, size, whole_number
 
@@ -42,18 +43,19 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Build and write the model."""
-    from ..instances import check_writable, load_problem
+    from ..instances import load_problem
     from ..models.errors import UsageError
     from ..models.units import exact_bytes
     from ..solvers.export import export_model
     from ..solvers.registry import find_method
 
-    check_writable(args.out)
+    check_outputs({"--out": args.out}, (args.spec,))
     find_method(args.problem, args.method)
     if args.capacity is not None and args.problem != "offsets":
         raise UsageError(f"export: found --capacity with problem {args.problem}, expected it with offsets")
     given = {} if args.capacity is None else {"capacity": args.capacity}
     problem = load_problem(args.problem, args.spec, **given)
+    check_outputs({"--out": args.out})
     export_model(problem, args.method, args.out, part=args.part)
     nbytes = os.path.getsize(args.out)
     if args.json:

@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from . import runs as runs_of
+from .files import check_outputs
 from .output import emit_json, emit_pairs
 from .parser import add_verb, size
 from .progress import Progress
@@ -90,12 +91,11 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Draw."""
-    from ..instances import check_writable
     from ..models.errors import UsageError
     from ..results import plot
     from .sources import read_allocation_and_buffers, read_record
 
-    check_writable(args.out)
+    check_outputs({"--out": args.out}, (*args.items, args.order, args.graph, args.buffers))
     plot.file_kind(args.out)
     if (curve := _curve(args)) is not None:
         return _tell(args, *_draw_curve(args, curve))
@@ -188,6 +188,7 @@ def _tell(args: argparse.Namespace, ax: Axes, told: dict[str, Any]) -> int:
     """Write the picture and say what is in it."""
     from ..results import plot
 
+    check_outputs({"--out": args.out})
     plot.save(ax, args.out)
     if args.json:
         emit_json({**told, "written": args.out})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from .files import check_outputs
 from .output import emit_json, emit_pairs, note
 from .parser import add_verb
 
@@ -43,6 +44,7 @@ def run(args: argparse.Namespace) -> int:
 
     if not args.out.lower().endswith((".html", ".htm")):
         raise UsageError(f"{args.out}: found another ending, expected .html")
+    check_outputs({"--out": args.out}, args.folders)
     size = write_report(
         args.folders,
         args.out,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import time
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from . import sweep_memory
 from .certificates import LIMIT, certificate_line, with_certificate
+from .files import check_outputs
 from .output import emit_json, emit_pairs, note
 from .parallel import PARALLEL, parallel_rows, read_edges, simulated, write_with_edges
 from .parser import SPEC_HELP, add_verb, key_value, processors, seconds_or_none, size, unique, whole_number
@@ -183,7 +185,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Solve and print the result."""
-    from ..instances import Allocation, check_writable, load_problem, read_answer, write_answer
+    from ..instances import Allocation, load_problem, read_answer, write_answer
     from ..instances.answers import check_ending
     from ..models.errors import UsageError
     from ..models.makespan import Makespan
@@ -197,9 +199,14 @@ def run(args: argparse.Namespace) -> int:
     from ..solvers.solve import solve
 
     sweeps = args.sweep_memory is not None
-    for path in (None if sweeps else args.plan, args.log, args.certificate, args.apply):
-        if path is not None:
-            check_writable(path)
+    outputs = {
+        "--plan": None if sweeps else args.plan,
+        "--log": args.log,
+        "--certificate": args.certificate,
+        "--apply": args.apply,
+        "--plot": args.plot,
+    }
+    check_outputs(outputs, (args.spec, args.hint, args.machine))
     certified = (args.certificate, args.certificate_limit) != (None, None)
     if certified and args.problem not in CERTIFIED:
         raise UsageError(
@@ -237,6 +244,7 @@ def run(args: argparse.Namespace) -> int:
     if isinstance(problem, Offsets):
         problem = replace(problem, satisfy=args.capacity is not None)
     if sweeps:
+        check_outputs(outputs)
         assert isinstance(problem, Makespan | Recompute)
         return sweep_memory.run(args, problem, options)
     hint: object = None
@@ -245,6 +253,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.hint is not None:
         known = read_answer(args.hint)
         hint = known.offsets if isinstance(known, Allocation) else known
+    check_outputs(outputs)
     loaded = time.perf_counter() - started
     with Progress(quiet=args.quiet, always=args.progress, unit=problem.unit) as progress:
         result = solve(
@@ -272,7 +281,10 @@ def run(args: argparse.Namespace) -> int:
                 memory_limit=args.memory_limit,
                 progress=progress,
             )
-        found = None if args.simulate is None else simulated(result, problem, args, progress)
+        found = None
+        if args.simulate is not None and result.reason != "interrupted":
+            with suppress(KeyboardInterrupt):  # what was solved is kept
+                found = simulated(result, problem, args, progress)
     plan_path = None
     if args.plan is not None and is_verified(result):
         write_answer(result, args.plan)

@@ -8,6 +8,7 @@ import os
 from typing import TYPE_CHECKING
 
 from . import runs as runs_of
+from .files import check_outputs
 from .output import emit, emit_pairs, emit_table
 from .parser import add_verb
 
@@ -62,11 +63,10 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print or write the table."""
     from ..models.errors import UsageError
-    from ..models.files import check_writable, write_whole
+    from ..models.files import write_whole
     from ..results.tables.tables import pivot, summary
 
-    if args.out is not None:
-        check_writable(args.out)
+    check_outputs({"--out": args.out}, args.paths)
     chosen = _format(args)
     found = runs_of.read_runs(args.paths, args)
     if args.value is None and args.cols is None:

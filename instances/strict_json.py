@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..models.errors import InstanceError, UsageError
+from ..models.files import note_file
 from ..models.units import exact_bytes, parse_bytes
 
 MAX_TOTAL = 2**62
@@ -199,6 +200,7 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
     """
     limit = unpack_limit()
     try:
+        note_file(path)
         with open(path, "rb") as file:
             content = file.read() if limit is None else file.read(limit + 1)
     except FileNotFoundError:

@@ -6,9 +6,35 @@ import gzip
 import io
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 from .errors import UsageError
+
+_READ: ContextVar[set[str] | None] = ContextVar("files read", default=None)
+
+
+@contextmanager
+def noting_files() -> Iterator[None]:
+    """Note which files are read from now on, for `files_read`."""
+    token = _READ.set(set())
+    try:
+        yield
+    finally:
+        _READ.reset(token)
+
+
+def note_file(path: str | os.PathLike[str]) -> None:
+    """Note that a file is read, if anybody asked for it."""
+    if (found := _READ.get()) is not None:
+        found.add(os.path.realpath(os.fsdecode(path)))
+
+
+def files_read() -> set[str]:
+    """Return the files that were read within `noting_files`, links followed."""
+    return set(_READ.get() or ())
 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:

@@ -10,6 +10,7 @@ from ..models.checks import check_integer, check_seconds, check_type
 from ..models.flow_proof import ParallelSetting
 from ..models.graph import Graph
 from ..models.memory_edges import Edge
+from .interrupts import asked_to_stop
 
 MOST_CASES = 2_000
 """Cases of a proof, each with a flow on the whole network."""
@@ -26,8 +27,8 @@ def certify_parallel(
 ) -> Certificate | None:
     """Return a certificate that no parallel schedule of a graph needs more than some bytes.
 
-    It is that of the least bound that was proved, which is `bound` if there was time; None if there is a
-    schedule that needs more than `bound`.
+    It is that of the least bound that was proved, which is `bound` if there was time and no Ctrl-C; None if
+    there is a schedule that needs more than `bound`.
 
     Parameters
     ----------
@@ -68,14 +69,15 @@ def certify_parallel(
     check_seconds(time_limit, "certify_parallel, time limit")
     order_with(graph, edges)
     end = None if time_limit is None else time.perf_counter() + time_limit
-    found = search(
-        parallel_cut.build(graph, edges),
-        processors,
-        target=bound,
-        most_nodes=MOST_CASES,
-        expired=lambda: end is not None and time.perf_counter() >= end,
-        proved=lambda least: progress(f"certificate: flow, {least} bytes"),
-    )
+    with asked_to_stop() as asked:
+        found = search(
+            parallel_cut.build(graph, edges),
+            processors,
+            target=bound,
+            most_nodes=MOST_CASES,
+            expired=lambda: asked() or (end is not None and time.perf_counter() >= end),
+            proved=lambda least: progress(f"certificate: flow, {least} bytes"),
+        )
     if found.moment is not None:
         return None
     proof = found.proof()

@@ -71,7 +71,7 @@ def certify_placement(
     context = Context(problem=problem, time_limit=time_limit, threads=threads, seed=seed, progress=progress)
     graph = problem.graph
     setting = Setting(machine=problem.machine, periodic=problem.periodic, start=problem.starts)
-    best, proven = TRIVIAL, 0
+    best, proven, ideal = TRIVIAL, 0, 0
 
     def reached() -> bool:
         return proven >= bound
@@ -89,6 +89,8 @@ def certify_placement(
             value, _ = proven_time(graph, setting, proof)
             if value > proven:
                 best, proven = proof, value
+    except KeyboardInterrupt:
+        progress("certificate: interrupted")  # what is proved so far is kept
     except (Refused, UsageError):
         return None
     if proven <= ideal < bound:
