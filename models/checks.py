@@ -33,11 +33,11 @@ def check_type(value: object, kind: type | tuple[type, ...], where: str, expecte
         raise InstanceError(f"{where}: found {shown(value)}, expected {words}")
 
 
-def check_seconds(value: object, where: str) -> None:
-    """Raise `UsageError` unless the value is a number of seconds > 0, or None."""
-    if value is None:
+def check_seconds(value: object, where: str, *, zero: bool = False) -> None:
+    """Raise `UsageError` unless the value is a number of seconds > 0 (or also 0), or None."""
+    if value is None or (zero and value == 0 and type(value) in (int, float)):
         return
-    if type(value) not in (int, float) or not (value > 0 and math.isfinite(value)):  # type: ignore[operator, arg-type]
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < math.inf:
         raise UsageError(f"{where}: found {shown(value)}, expected seconds > 0")
 
 

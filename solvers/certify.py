@@ -70,7 +70,7 @@ def certify(
     """
     check_type(graph, Graph, "certify, graph")
     check_integer(bound, 0, "certify, bound")
-    check_seconds(time_limit, "certify, time limit")
+    check_seconds(time_limit, "certify, time limit", zero=True)
     check_integer(memory_limit, 1, "certify, memory limit", optional=True)
     end = None if time_limit is None else time.perf_counter() + time_limit
 

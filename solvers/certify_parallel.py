@@ -66,7 +66,7 @@ def certify_parallel(
     check_type(graph, Graph, "certify_parallel, graph")
     check_integer(bound, 0, "certify_parallel, bound")
     check_integer(processors, 1, "certify_parallel, processors", optional=True)
-    check_seconds(time_limit, "certify_parallel, time limit")
+    check_seconds(time_limit, "certify_parallel, time limit", zero=True)
     order_with(graph, edges)
     end = None if time_limit is None else time.perf_counter() + time_limit
     with asked_to_stop() as asked:

@@ -64,7 +64,7 @@ def certify_placement(
 
     check_type(problem, Placement, "certify_placement, problem")
     check_integer(bound, 0, "certify_placement, bound")
-    check_seconds(time_limit, "certify_placement, time limit")
+    check_seconds(time_limit, "certify_placement, time limit", zero=True)
     check_integer(threads, 1, "certify_placement, threads")
     from .placement_samples import price_rounds
 
