@@ -1,7 +1,7 @@
 r"""Edges that bound parallel memory with the shortest critical path: a MILP with the certificate flow inside.
 
 **Sets and data.** Ops i with shortest duration :math:`w_i`, W their sum; events, births, deaths and bytes
-as in `lowtide.formulations.parallel_cut`; M the bound.
+as in `lowtide.formulations.parallel_cut`; M the bound, or all bytes if these are fewer.
 
 **Variables.** :math:`b_{ij} \in \{0, 1\}`: op i must end before op j starts (1 where precedence says so, 0
 against it); :math:`c_i` the end of op i, :math:`C` the critical path; :math:`f_{uv} \ge 0` the flow on an
@@ -42,6 +42,9 @@ from .milp_terms import silent_pyomo
 from .parallel_cut import Arc, accesses
 from .peak_data import ModelSize
 
+LARGEST_TOTAL = 2**49
+"""Of bytes and of ns: HiGHS refuses models with factors of 10^15."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class BuiltEdges:
@@ -49,6 +52,13 @@ class BuiltEdges:
 
     model: Any
     before: dict[Arc, Any]
+
+
+def totals(graph: Graph) -> tuple[int, int]:
+    """Return the bytes of all tensors and workspaces, and W."""
+    n = range(len(graph.ops))
+    nbytes = sum(t.nbytes for t in graph.tensors) + sum(most_workspace(graph, i)[0] for i in n)
+    return nbytes, sum(shortest_mode(graph, i)[0] for i in n)
 
 
 def size(graph: Graph) -> ModelSize:
@@ -62,12 +72,13 @@ def size(graph: Graph) -> ModelSize:
 
 
 def build(graph: Graph, bound: int) -> BuiltEdges:
-    """Return the model of a graph for a bound in bytes."""
+    """Return the model of a graph for a bound in bytes; its `totals` are below `LARGEST_TOTAL`."""
     import pyomo.environ as pyo
 
     n, fixed = len(graph.ops), precedence(graph).descendants
     ops, duration = range(n), [shortest_mode(graph, i)[0] for i in range(n)]
-    total = sum(duration)
+    nbytes, total = totals(graph)
+    bound = min(bound, nbytes)
     with silent_pyomo():
         model = pyo.ConcreteModel()
         pairs = [(i, j) for i in ops for j in ops if i != j]

@@ -23,11 +23,11 @@ from .load import load
 from .load_plan import graph_of_plan
 from .minimalloc_csv import read_csv
 from .native import graph_from_dict
-from .native_buffers import buffers_from_dict, check_buffer_magnitude
+from .native_buffers import buffers_from_dict
 from .native_plan import plan_from_dict
 from .options import Parameter, convert
 from .spec import Spec, parse_spec
-from .strict_json import nearest, parse_json, read_bytes, show
+from .strict_json import located, nearest, parse_json, read_bytes, show
 from .unroll import unroll
 
 ENDINGS = (".csv", ".csv.gz", *GRAPH_ENDINGS)
@@ -113,10 +113,6 @@ def load_buffers_and_plan(spec: str | os.PathLike[str], **options: object) -> Lo
     if "iterations" in ours:
         found = _repeated(found, ours["iterations"], where)
     buffers = _with_options(found.buffers, ours, where)
-    try:
-        check_buffer_magnitude(buffers)
-    except InstanceError as error:
-        raise InstanceError(f"{where}: {error}") from None
     texts = {key: "none" if value is None else str(value) for key, value in ours.items()}
     source = Spec(parsed.scheme, parsed.name, {**of_graph, **texts})
     return found._replace(buffers=replace(buffers, source=str(source)))
@@ -179,7 +175,8 @@ def _repeated(found: LoadedBuffers, value: object, where: str) -> LoadedBuffers:
     count = convert(value, parameter)
     if count is None:
         raise InstanceError(f"{where}, option iterations: found {show(value)}, expected {parameter.expected}")
-    return LoadedBuffers(unroll(found.graph, found.plan, int(count)))
+    with located(where):
+        return LoadedBuffers(unroll(found.graph, found.plan, int(count)))
 
 
 def _refuse(rest: Mapping[str, object], spec: Spec) -> None:
@@ -198,10 +195,12 @@ def _with_options(buffers: Buffers, options: Mapping[str, object], where: str) -
             if name not in pools:
                 raise InstanceError(f"{where}: found unknown pool {name!r}, {nearest(name, pools)}")
             pools[name] = _size(options, key, where, unlimited=True)
+    least = _size(options, "alignment", where) if "alignment" in options else None
     chosen = buffers.buffers
-    if least := "alignment" in options and _size(options, "alignment", where):
-        chosen = tuple(replace(b, alignment=lcm(b.alignment, least)) for b in chosen)
-    return replace(buffers, buffers=chosen, pools=pools)
+    with located(where):
+        if least:
+            chosen = tuple(replace(b, alignment=lcm(b.alignment, least)) for b in chosen)
+        return replace(buffers, buffers=chosen, pools=pools)
 
 
 def _size(options: Mapping[str, object], key: str, where: str, *, unlimited: bool = False) -> int | None:

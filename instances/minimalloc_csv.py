@@ -41,7 +41,6 @@ from collections.abc import Mapping, Sequence
 from ..models.buffers import Buffer, Buffers, Gap
 from ..models.errors import InstanceError
 from ..models.files import compress, write_whole
-from .native_buffers import check_buffer_magnitude
 from .strict_json import nearest, read_bytes, show
 
 _ALIASES = {
@@ -133,7 +132,6 @@ def buffers_from_csv(text: str, where: str = "csv", *, name: str = "") -> Buffer
         raise InstanceError(f"{where}:{lines[own]}, inplace: {fault}")
     try:
         found = Buffers(buffers=tuple(buffers), inplace=tuple(pairs), name=name)
-        check_buffer_magnitude(found)
     except InstanceError as error:
         raise InstanceError(f"{where}: {error}") from None
     return found

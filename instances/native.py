@@ -24,7 +24,6 @@ from ..models.files import compress, write_whole
 from ..models.graph import KINDS, Accounting, Graph, Mode, Op, Tensor
 from .strict_json import (
     FLAG,
-    MAX_TOTAL,
     SIZE,
     TEXT,
     Field,
@@ -42,7 +41,6 @@ from .strict_json import (
     problem,
     read_bytes,
     required,
-    show,
 )
 
 _INDICES = Field(is_int_list, "a list of indices (integers)")
@@ -148,28 +146,9 @@ def graph_from_dict(data: Any, where: str = "graph") -> Graph:
             accounting=data.get("accounting", Accounting.COEXIST),
             provenance=data.get("provenance", {}),
         )
-        check_magnitude(graph)
     except InstanceError as error:
         raise InstanceError(f"{where}: {error}") from None
     return graph
-
-
-def check_magnitude(graph: Graph) -> None:
-    """Raise unless all bytes and all nanoseconds of the graph add up exactly in 64 bits.
-
-    Raises
-    ------
-    InstanceError
-        If a sum reaches 2**62.
-    """
-    modes = [mode for op in graph.ops for mode in op.modes or (op,)]  # an op has the fields of its only mode
-    sums = {
-        "nbytes": sum(t.nbytes for t in graph.tensors) + sum(m.workspace for m in modes),
-        "duration_ns": sum(m.duration_ns for m in modes),
-    }
-    for key, total in sums.items():
-        if total >= MAX_TOTAL:
-            raise InstanceError(f"{key}: found the sum {show(total)}, expected less than 2**62")
 
 
 def write_graph(graph: Graph, path: str | os.PathLike[str]) -> None:

@@ -20,7 +20,6 @@ from ..models.buffers import Buffer, Buffers, Gap
 from ..models.errors import InstanceError
 from ..models.files import compress, write_whole
 from .strict_json import (
-    MAX_TOTAL,
     SIZE,
     TEXT,
     Field,
@@ -37,7 +36,6 @@ from .strict_json import (
     parse_json,
     read_bytes,
     required,
-    show,
 )
 
 _OFFSET = Field(optional(is_size), "an integer >= 0 or null")
@@ -122,33 +120,9 @@ def buffers_from_dict(data: Any, where: str = "buffers") -> Buffers:
             inplace=tuple((a, b) for a, b in data.get("inplace", ())),
             name=data.get("name", ""),
         )
-        check_buffer_magnitude(found)
     except InstanceError as error:
         raise InstanceError(f"{where}: {error}") from None
     return found
-
-
-def check_buffer_magnitude(buffers: Buffers) -> None:
-    """Raise unless 64-bit arithmetic on times and addresses is exact.
-
-    No allocation that puts each buffer at the first place for it reaches higher than the sum of all sizes,
-    fixed offsets and alignments.
-
-    Raises
-    ------
-    InstanceError
-        If that sum or a time reaches 2**62.
-    """
-    sums = {
-        "upper": max((b.upper for b in buffers.buffers), default=0),
-        "size, offset and alignment": sum(b.size + (b.offset or 0) + b.alignment for b in buffers.buffers),
-        "hint": max((b.hint or 0 for b in buffers.buffers), default=0),
-        "pools": max((capacity or 0 for capacity in buffers.pools.values()), default=0),
-    }
-    for key, total in sums.items():
-        if total >= MAX_TOTAL:
-            what = "the sum" if " " in key else "the largest"
-            raise InstanceError(f"buffers, {key}: found {what} {show(total)}, expected less than 2**62")
 
 
 def write_buffers(buffers: Buffers, path: str | os.PathLike[str]) -> None:

@@ -27,8 +27,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from ..models.errors import InstanceError
 from ..models.graph import Graph, Op, Tensor
-from .native import check_magnitude
-from .strict_json import show
+from .strict_json import located, show
 from .task_order import topological_order
 
 if TYPE_CHECKING:
@@ -101,16 +100,13 @@ class _PlainDag:
             )
             for i in kept
         ]
-        graph = Graph(
-            name=name,
-            tensors=tuple(self.tensors),
-            ops=tuple(ops),
-            provenance={"source": "directed graph with sizes on its nodes or edges"},
-        )
-        try:
-            check_magnitude(graph)
-        except InstanceError as error:
-            raise InstanceError(f"{self.where}: {error}") from None
+        with located(self.where):
+            graph = Graph(
+                name=name,
+                tensors=tuple(self.tensors),
+                ops=tuple(ops),
+                provenance={"source": "directed graph with sizes on its nodes or edges"},
+            )
         return graph
 
     def _add_tensors(self) -> None:

@@ -27,9 +27,8 @@ from pathlib import Path
 from ..models.errors import InstanceError
 from ..models.graph import Graph
 from .generators.builder import DATA, SEED, SIZES, from_successors
-from .native import check_magnitude
 from .options import Parameter
-from .strict_json import read_bytes, show
+from .strict_json import located, read_bytes, show
 from .task_order import topological_order
 
 PARAMETERS = {
@@ -123,16 +122,13 @@ def read_stg(
         )
         for op, i in zip(drawn.ops, kept, strict=True)
     )
-    graph = Graph(
-        name=Path(path).name,
-        tensors=drawn.tensors,
-        ops=ops,
-        provenance={"source": "file of the Standard Task Graph Set, sizes drawn", "seed": seed},
-    )
-    try:
-        check_magnitude(graph)
-    except InstanceError as error:
-        raise InstanceError(f"{where}: {error}") from None
+    with located(where):
+        graph = Graph(
+            name=Path(path).name,
+            tensors=drawn.tensors,
+            ops=ops,
+            provenance={"source": "file of the Standard Task Graph Set, sizes drawn", "seed": seed},
+        )
     return graph
 
 

@@ -19,15 +19,13 @@ import os
 import re
 import tomllib
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from ..models.errors import InstanceError, UsageError
 from ..models.files import note_file
 from ..models.units import exact_bytes, parse_bytes
-
-MAX_TOTAL = 2**62
-"""Sums of bytes and of nanoseconds stay below this, so that 64-bit arithmetic on them is exact."""
 
 
 class Field(NamedTuple):
@@ -99,6 +97,15 @@ FLAG = Field(is_flag, "true or false")
 def required(field: Field) -> Field:
     """Return the same field, which must be there."""
     return field._replace(required=True)
+
+
+@contextmanager
+def located(where: str) -> Iterator[None]:
+    """Put the place in front of what is said to be wrong within."""
+    try:
+        yield
+    except InstanceError as error:
+        raise InstanceError(f"{where}: {error}") from None
 
 
 def show(value: object) -> str:

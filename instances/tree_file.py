@@ -27,9 +27,8 @@ from typing import NamedTuple
 
 from ..models.errors import InstanceError
 from ..models.graph import Graph, Op, Tensor
-from .native import check_magnitude
 from .options import Parameter
-from .strict_json import read_bytes, show
+from .strict_json import located, read_bytes, show
 
 UNIT_NS = 1_000_000
 """Six decimals of a time count."""
@@ -89,33 +88,30 @@ def read_tree(path: str | os.PathLike[str], *, unit_bytes: int = 1, unit_ns: int
     for i, node in enumerate(order[:-1]):
         reads[number[nodes[node].parent]].append(i)
     root = len(order) - 1
-    graph = Graph(
-        name=Path(path).name,
-        tensors=tuple(
-            Tensor(
-                name=f"out {node}",
-                nbytes=nodes[node].out * unit_bytes,
-                kind="output" if i == root else "activation",
-                final=i == root,
-            )
-            for i, node in enumerate(order)
-        ),
-        ops=tuple(
-            Op(
-                name=f"node {node}",
-                duration_ns=max(1, (2 * nodes[node].time * unit_ns + 1) // 2),
-                workspace=nodes[node].workspace * unit_bytes,
-                reads=tuple(reads[i]),
-                writes=(i,),
-            )
-            for i, node in enumerate(order)
-        ),
-        provenance={"source": "in-tree file", "unit_bytes": unit_bytes, "unit_ns": unit_ns},
-    )
-    try:
-        check_magnitude(graph)
-    except InstanceError as error:
-        raise InstanceError(f"{where}: {error}") from None
+    with located(where):
+        graph = Graph(
+            name=Path(path).name,
+            tensors=tuple(
+                Tensor(
+                    name=f"out {node}",
+                    nbytes=nodes[node].out * unit_bytes,
+                    kind="output" if i == root else "activation",
+                    final=i == root,
+                )
+                for i, node in enumerate(order)
+            ),
+            ops=tuple(
+                Op(
+                    name=f"node {node}",
+                    duration_ns=max(1, (2 * nodes[node].time * unit_ns + 1) // 2),
+                    workspace=nodes[node].workspace * unit_bytes,
+                    reads=tuple(reads[i]),
+                    writes=(i,),
+                )
+                for i, node in enumerate(order)
+            ),
+            provenance={"source": "in-tree file", "unit_bytes": unit_bytes, "unit_ns": unit_ns},
+        )
     return graph
 
 

@@ -37,9 +37,18 @@ from typing import Any
 
 from ..models.errors import InstanceError
 from ..models.graph import Graph, Op, Tensor
-from .native import check_magnitude
 from .options import Parameter
-from .strict_json import is_list, is_object, is_size, is_text, is_text_list, parse_json, read_bytes, show
+from .strict_json import (
+    is_list,
+    is_object,
+    is_size,
+    is_text,
+    is_text_list,
+    located,
+    parse_json,
+    read_bytes,
+    show,
+)
 from .task_order import topological_order
 
 PARAMETERS = {"memory": Parameter(True, "the memory of a task is its workspace")}
@@ -101,19 +110,13 @@ def read_wfcommons(path: str | os.PathLike[str], *, memory: bool = True) -> Grap
         tasks, alias = _tasks_with_files(workflow, sizes, f"{where}, workflow")
     if not tasks:
         raise InstanceError(f"{where}: found no task, expected some")
-    graph = _graph(tasks, alias, sizes, where, memory)
-    name = data.get("name")
-    graph = Graph(
+    graph, name = _graph(tasks, alias, sizes, where, memory), data.get("name")
+    return Graph(
         name=name if isinstance(name, str) and name else Path(path).name,
         tensors=graph.tensors,
         ops=graph.ops,
         provenance={"source": "workflow trace of WfCommons", "schema_version": version},
     )
-    try:
-        check_magnitude(graph)
-    except InstanceError as error:
-        raise InstanceError(f"{where}: {error}") from None
-    return graph
 
 
 def _tasks_of_specification(
@@ -221,31 +224,32 @@ def _graph(
     names = [name for name in sizes if name in read or name in writer]
     index = {name: t for t, name in enumerate(names)}
     position = {i: k for k, i in enumerate(order)}
-    return Graph(
-        name="",
-        tensors=tuple(
-            Tensor(
-                name=name,
-                nbytes=sizes[name],
-                kind="input" if name not in writer else "activation" if name in read else "output",
-                initial=name not in writer,
-                final=name not in read,
-            )
-            for name in names
-        ),
-        ops=tuple(
-            Op(
-                name=tasks[i].name,
-                kind=tasks[i].kind,
-                duration_ns=max(1, round(tasks[i].seconds * 10**9)),
-                workspace=tasks[i].memory if memory else 0,
-                reads=tuple(index[name] for name in dict.fromkeys(tasks[i].reads)),
-                writes=tuple(index[name] for name in dict.fromkeys(tasks[i].writes)),
-                after=tuple(sorted(position[j] for j in parents[i] - flows[i])),
-            )
-            for i in order
-        ),
-    )
+    with located(where):
+        return Graph(
+            name="",
+            tensors=tuple(
+                Tensor(
+                    name=name,
+                    nbytes=sizes[name],
+                    kind="input" if name not in writer else "activation" if name in read else "output",
+                    initial=name not in writer,
+                    final=name not in read,
+                )
+                for name in names
+            ),
+            ops=tuple(
+                Op(
+                    name=tasks[i].name,
+                    kind=tasks[i].kind,
+                    duration_ns=max(1, round(tasks[i].seconds * 10**9)),
+                    workspace=tasks[i].memory if memory else 0,
+                    reads=tuple(index[name] for name in dict.fromkeys(tasks[i].reads)),
+                    writes=tuple(index[name] for name in dict.fromkeys(tasks[i].writes)),
+                    after=tuple(sorted(position[j] for j in parents[i] - flows[i])),
+                )
+                for i in order
+            ),
+        )
 
 
 def _parents(tasks: list[_Task], number: Mapping[str, int], where: str) -> list[set[int]]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from .checks import check_integer, check_type
+from .checks import check_integer, check_sums, check_type
 from .errors import InstanceError
 
 Rectangle = tuple[int, int, int, int]
@@ -121,6 +121,16 @@ class Buffer:
         return {**values, **{key: value for key, value in rest.items() if value is not None}}
 
 
+def _check_sums(buffers: Buffers) -> None:
+    """Check that 64-bit arithmetic on addresses is exact.
+
+    No allocation that puts each buffer at the first place for it reaches higher than the sum of all sizes,
+    fixed offsets and alignments.
+    """
+    top = sum(b.size + (b.offset or 0) + b.alignment for b in buffers.buffers)
+    check_sums({"buffers, size, offset and alignment": top})
+
+
 @dataclass(frozen=True, kw_only=True)
 class Buffers:
     """A set of buffers to place.
@@ -139,7 +149,8 @@ class Buffers:
     Raises
     ------
     InstanceError
-        If ids repeat, a pair dangles, or a capacity is out of range.
+        If ids repeat, a pair dangles, a capacity is out of range, or sizes, fixed offsets and alignments add
+        up to 2**62 or more.
 
     Examples
     --------
@@ -180,6 +191,7 @@ class Buffers:
                 raise InstanceError(
                     f"buffers, inplace: found {pair}, expected the ids of two different buffers"
                 )
+        _check_sums(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object of the native format."""

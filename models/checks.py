@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from .errors import InstanceError, UsageError
+
+LIMIT = 2**62
+"""Bytes, nanoseconds, and their sums over an instance stay below this, so that 64-bit arithmetic is exact."""
 
 
 def shown(value: object) -> str:
@@ -47,12 +51,34 @@ def check_flag(value: object, where: str) -> None:
 
 
 def check_integer(value: object, least: int, where: str, *, optional: bool = False) -> None:
-    """Raise `InstanceError` unless the value is an integer >= `least` (a truth value is none), or None."""
+    """Raise `InstanceError` unless the value is an integer >= `least` (a truth value is none), or None.
+
+    It must also be below `LIMIT`.
+    """
     if optional and value is None:
         return
     if type(value) is not int or value < least:
         or_none = " or None" if optional else ""
         raise InstanceError(f"{where}: found {shown(value)}, expected an integer >= {least}{or_none}")
+    if value >= LIMIT:
+        or_none = " (None: no limit)" if optional else ""
+        raise InstanceError(f"{where}: found {shown(value)}, expected less than 2**62{or_none}")
+
+
+def check_sums(sums: Mapping[str, int]) -> None:
+    """Raise `InstanceError` unless totals, by what is added up, are below `LIMIT`.
+
+    Examples
+    --------
+    >>> from lowtide.models.checks import check_sums
+    >>> check_sums({"nbytes": 2**62})
+    Traceback (most recent call last):
+    ...
+    lowtide.models.errors.InstanceError: nbytes: found the sum 4611686018427387904, expected less than 2**62
+    """
+    for what, total in sums.items():
+        if total >= LIMIT:
+            raise InstanceError(f"{what}: found the sum {shown(total)}, expected less than 2**62")
 
 
 def _article(word: str) -> str:

@@ -16,7 +16,7 @@ from enum import StrEnum
 from functools import cached_property, lru_cache
 from typing import Any
 
-from .checks import check_flag, check_integer, check_type
+from .checks import check_flag, check_integer, check_sums, check_type
 from .errors import InstanceError
 
 KINDS = ("input", "weight", "state", "activation", "gradient", "output", "workspace", "other")
@@ -189,7 +189,8 @@ class Graph:
     Raises
     ------
     InstanceError
-        If an index dangles, an operand repeats, or the reference order is no valid execution.
+        If an index dangles, an operand repeats, the reference order is no valid execution, or the bytes
+        (of tensors and workspaces) or the nanoseconds, over all modes, add up to 2**62 or more.
 
     Examples
     --------
@@ -227,6 +228,7 @@ class Graph:
             ) from None
         _check_structure(self)
         _check_reference_order(self)
+        _check_sums(self)
 
     def __eq__(self, other: object) -> bool:
         """Equal content; name and provenance do not count."""
@@ -391,3 +393,14 @@ def _check_reference_order(graph: Graph) -> None:
                 f"tensor {t} {tensor.name!r}, final: found true without content, "
                 "expected an initial tensor or one that some op writes"
             )
+
+
+def _check_sums(graph: Graph) -> None:
+    """Check that all bytes, and all nanoseconds, add up exactly in 64 bits."""
+    modes = [mode for op in graph.ops for mode in op.modes or (op,)]  # an op has the fields of its only mode
+    check_sums(
+        {
+            "nbytes": sum(t.nbytes for t in graph.tensors) + sum(m.workspace for m in modes),
+            "duration_ns": sum(m.duration_ns for m in modes),
+        }
+    )

@@ -89,8 +89,6 @@ def largest_cut(network: CutNetwork) -> LargestCut:
 
     Raises
     ------
-    UsageError
-        If the bytes together leave 62 bits.
     RuntimeError
         If the library of flows fails.
     """

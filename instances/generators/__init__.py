@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 from ...models.errors import InstanceError
 from ...models.graph import Accounting, Graph
-from ..native import check_magnitude
 from ..options import Parameter, Value, typed_options
 from ..spec import Spec
 from ..strict_json import nearest
@@ -278,7 +277,6 @@ def generate(family: str, **options: object) -> Graph:
         accounting=Accounting(str(values["accounting"])),
         provenance={**graph.provenance, "source": str(full)},
     )
-    check_magnitude(graph)
     return graph
 
 

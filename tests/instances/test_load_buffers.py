@@ -152,8 +152,8 @@ BAD = {
     "two.json?alignment=0": 'option alignment: found "0"',
     "two.json?pool.gpus=4": "instance 'two.json?pool.gpus=4': found unknown pool 'gpus', did you mean gpu?",
     "two.json?pool.gpu=4x": 'option pool.gpu: found "4x"',
-    "two.json?alignment=999999999999999999PiB": "buffers, size, offset and alignment: found the sum",
-    "two.json?capacity=999999999999999999PiB": "buffers, pools: found the largest",
+    "two.json?alignment=999999999999999999PiB": "PiB': buffer 'x', alignment: found 11",
+    "two.json?capacity=999999999999999999PiB": "pool 'gpu', capacity: found 11",
 }  # fmt: skip
 
 

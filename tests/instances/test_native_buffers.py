@@ -71,8 +71,8 @@ BAD: dict[str, tuple[tuple[Any, ...], Any, str]] = {
     "window": (("buffers", 0, "gaps"), [[1, 2, 0, 9]], "window: found end 9, expected at most the size"),
     "pool of a buffer": (("buffers", 0, "pool"), None, "pool: found null, expected a string"),
     "id": (("buffers", 1, "id"), "x", "buffers: found id 'x' 2 times, expected once"),
-    "huge": (("buffers", 1, "size"), 2**62, "buffers, size, offset and alignment: found the sum 46"),
-    "huge pool": (("pools", "gpu"), 2**62, "buffers, pools: found the largest 46"),
+    "huge": (("buffers", 1, "size"), 2**62, "buffer 'y', size: found 46"),
+    "huge pool": (("pools", "gpu"), 2**62, "buffers, pool 'gpu', capacity: found 46"),
 }  # fmt: skip
 
 

@@ -154,7 +154,7 @@ def test_bounds_of_a_stopped_flow_only_rise() -> None:
 
 def test_bytes_beyond_64_bits_are_refused() -> None:
     graph = lt.Graph(
-        name="huge", tensors=(lt.Tensor(name="x", nbytes=2**62),), ops=(lt.Op(name="a", writes=(0,)),)
+        name="huge", tensors=(lt.Tensor(name="x", nbytes=2**61),), ops=(lt.Op(name="a", writes=(0,)),)
     )
     assert not LeastMemory.fits(state_space(graph))
     with pytest.raises(ValueError, match=r"2\*\*62"):

@@ -239,7 +239,7 @@ class _Tree:
         many = at(0, 1)
         if limit is None or many.running <= limit:
             return relaxed(many, many)
-        most = int(np.abs(self.cut.gains).sum()) + 1
+        most = sum(map(abs, self.cut.gains.tolist())) + 1
         price = int(np.abs(self.cut.gains).max())
         few = None
         try:

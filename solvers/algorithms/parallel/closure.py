@@ -21,7 +21,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ....formulations.parallel_cut import CutNetwork, Shared
-from ....models.errors import UsageError
 from ....models.flow_proof import SINK, SOURCE, FlowCase
 
 Integers = npt.NDArray[np.int64]
@@ -32,7 +31,7 @@ FREE, IN, OUT = range(3)
 """Whether an event is settled, and how."""
 
 _LIMIT = 2**62
-"""Of the sum of all gains, as OR-tools counts in 64 bits."""
+"""Of the sum of all gains, and of all losses, as OR-tools counts in 64 bits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,15 +78,9 @@ class Closure:
 def cut_arrays(network: CutNetwork) -> CutArrays:
     """Return a network as arrays.
 
-    Raises
-    ------
-    UsageError
-        If the bytes together leave 62 bits.
+    Gains add up to less than 2**62, and so do losses, since all bytes of a graph do.
     """
     gains, constant = network.gains()
-    total = sum(abs(g) for g in gains)
-    if total >= _LIMIT:
-        raise UsageError(f"parallel memory: found {total} bytes in all, expected fewer than 2**62")
     return CutArrays(
         network=network,
         gains=np.array(gains, dtype=np.int64),
@@ -113,14 +106,15 @@ def largest_closure(
     Raises
     ------
     OverflowError
-        If bytes and prices together leave 62 bits.
+        If the gains, or the losses, and prices together leave 62 bits.
     RuntimeError
         If the library fails.
     """
     from ortools.graph.python import max_flow
 
     n, events = cut.network.n_ops, cut.network.n_events
-    total = scale * int(np.abs(cut.gains).sum()) + 2 * n * price
+    up, down = (int(side.sum()) for side in (np.maximum(cut.gains, 0), np.maximum(-cut.gains, 0)))
+    total = scale * max(up, down) + n * price
     if total >= _LIMIT:
         raise OverflowError(f"parallel memory: found {total} bytes over {scale}, expected fewer than 2**62")
     gain = priced_gains(cut, price, scale)

@@ -135,5 +135,5 @@ def _cut(ops: list[int], change: list[int], rng: Random | None) -> int:
     least = min(memories)
     if rng is None:
         return len(memories) - memories[::-1].index(least)
-    low = least + LOW * rng.random() ** 2 * (max(memories) - least)
+    low = least + int(LOW * rng.random() ** 2 * (max(memories) - least))  # an integer: floats lose bytes
     return 1 + rng.choice([k for k, memory in enumerate(memories) if memory <= low])
