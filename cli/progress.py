@@ -15,6 +15,8 @@ from ..models.units import format_bytes, format_duration
 
 DELAY = 2.0
 """Seconds before anything is shown."""
+_VALUE = re.compile(r"\b(incumbent|bound) (\d+)(?: (bytes|ns)\b)?")
+_SHOWN = {"bytes": format_bytes, "ns": format_duration}
 _PAUSE = 1.0  # seconds between two plain lines
 
 
@@ -127,7 +129,7 @@ def readable(line: str, unit: str = "bytes") -> str:
     line
         What a method says.
     unit
-        Of objectives and bounds: ``bytes`` or ``ns``.
+        Of objectives and bounds that the line gives none for: ``bytes`` or ``ns``.
 
     Examples
     --------
@@ -135,10 +137,11 @@ def readable(line: str, unit: str = "bytes") -> str:
     'incumbent 2 MiB, bound 1 MiB, gap 50.00 %'
     >>> readable("incumbent 3715945690, bound 3715945690", "ns")
     'incumbent 3.716 s, bound 3.716 s'
+    >>> readable("activation order: incumbent 2048 bytes", "ns")
+    'activation order: incumbent 2 KiB'
     """
-    shown = format_bytes if unit == "bytes" else format_duration
-    values = {key: int(n) for key, n in re.findall(r"\b(incumbent|bound) (\d+)", line)}
-    text = re.sub(r"\b(incumbent|bound) (\d+)", lambda m: f"{m[1]} {shown(int(m[2]))}", line)
+    values = {match[1]: int(match[2]) for match in _VALUE.finditer(line)}
+    text = _VALUE.sub(lambda m: f"{m[1]} {_SHOWN[m[3] or unit](int(m[2]))}", line)
     if len(values) == 2 and 0 < values["bound"] < values["incumbent"]:
         text += f", gap {100 * (1 - values['bound'] / values['incumbent']):.2f} %"
     return text

@@ -41,6 +41,7 @@ from collections.abc import Mapping, Sequence
 from ..models.buffers import Buffer, Buffers, Gap
 from ..models.errors import InstanceError
 from ..models.files import compress, write_whole
+from ..models.texts import as_cell, from_cell
 from .strict_json import nearest, read_bytes, show
 
 _ALIASES = {
@@ -53,6 +54,10 @@ _ALIASES = {
 _REQUIRED = ("id", "lower", "upper", "size")
 _COLUMNS = (*_REQUIRED, "alignment", "hint", "gaps", "offset", "pool", "inplace")
 _GAP = re.compile(r"(\d{1,19})-(\d{1,19})(?:@(\d{1,19}):(\d{1,19}))?", re.ASCII)
+
+
+_TEXTS = ("id", "pool", "inplace")
+"""Columns of texts, which spreadsheets might take for formulas."""
 
 
 def read_csv(path: str | os.PathLike[str]) -> Buffers:
@@ -116,6 +121,7 @@ def buffers_from_csv(text: str, where: str = "csv", *, name: str = "") -> Buffer
         if len(row) != len(names):
             raise InstanceError(f"{place}: found {len(row)} cells, expected {len(names)}")
         cells = dict(zip(names, row, strict=True))
+        cells |= {column: from_cell(cells[column]) for column in _TEXTS if column in cells}
         first = lines.setdefault(cells["id"], line)
         if first != line:
             fault = f"found {cells['id']!r} again, first on line {first}, expected it once"
@@ -170,7 +176,7 @@ def csv_text(buffers: Buffers, offsets: Mapping[str, int] | None = None) -> str:
         reused.setdefault(second, []).append(first)
     for b, row in zip(buffers.buffers, rows, strict=True):
         if b.id in reused:
-            row["inplace"] = _joined(reused[b.id], " ")
+            row["inplace"] = as_cell(_joined(reused[b.id], " "))
     used = [column for column in _COLUMNS if column in _REQUIRED or any(column in row for row in rows)]
     empty = {"alignment": "1", "hint": "-1", "offset": "-1"}
     table = [used, *([row.get(column, empty.get(column, "")) for column in used] for row in rows)]
@@ -310,7 +316,7 @@ def _joined(cells: Sequence[str], delimiter: str) -> str:
 
 def _cells(b: Buffer, solution: int | None) -> dict[str, str]:
     """Return what a row says beyond the defaults."""
-    cells = {"id": b.id, "lower": str(b.lower), "upper": str(b.upper), "size": str(b.size)}
+    cells = {"id": as_cell(b.id), "lower": str(b.lower), "upper": str(b.upper), "size": str(b.size)}
     if b.alignment != 1:
         cells["alignment"] = str(b.alignment)
     if b.hint is not None:
@@ -322,5 +328,5 @@ def _cells(b: Buffer, solution: int | None) -> dict[str, str]:
     if (offset := b.offset if solution is None else solution) is not None:
         cells["offset"] = str(offset)
     if b.pool:
-        cells["pool"] = b.pool
+        cells["pool"] = as_cell(b.pool)
     return cells

@@ -11,6 +11,9 @@ _STEERING = re.compile(
 
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
 LONGEST = 300
 """Characters of an error's line."""
 
@@ -51,3 +54,22 @@ def cut(line: str) -> str:
         return line
     tail = LONGEST // 3
     return f"{line[: LONGEST - tail - 3]} … {line[-tail:]}"
+
+
+def as_cell(text: str) -> str:
+    """Return a text as a cell of a CSV file that no spreadsheet takes for a formula: after an apostrophe.
+
+    Numbers stay as they are. `from_cell` undoes it, also where the text has apostrophes of its own.
+
+    Examples
+    --------
+    >>> from lowtide.models.texts import as_cell, from_cell
+    >>> as_cell("=1+1"), as_cell("-1"), as_cell("conv"), from_cell(as_cell("'=1+1"))
+    ("'=1+1", '-1', 'conv', "'=1+1")
+    """
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+
+
+def from_cell(cell: str) -> str:
+    """Return the text of a cell that `as_cell` made."""
+    return cell[1:] if cell[:1] == "'" and _FORMULA.match(cell) else cell

@@ -183,9 +183,10 @@ class Context:
 
     def _note(self) -> None:
         self.trace.append(TracePoint(self.elapsed(), self.incumbent, self.bound, self.bound_kind))
-        known = [f"incumbent {self.incumbent}"] if self.incumbent is not None else []
-        known += [f"bound {self.bound}"] if self.bound is not None else []
-        self.progress(", ".join(known))
+        # With the unit: a part of the work may be another problem, counted in another one.
+        values = {"incumbent": self.incumbent, "bound": self.bound}
+        unit = getattr(self.problem, "unit", "")
+        self.progress(", ".join(f"{k} {v} {unit}".rstrip() for k, v in values.items() if v is not None))
 
 
 def is_maximized(problem: Problem) -> bool:

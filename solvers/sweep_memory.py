@@ -20,7 +20,6 @@ does not need, the others have.
 from __future__ import annotations
 
 import math
-import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -234,12 +233,11 @@ class _Sweep:
         if remaining <= 0:
             self.reason = "time"
             return None
-        in_bytes = isinstance(question, Peak)
         result = solve(
             question,
             method,
             time_limit=None if math.isinf(remaining) else remaining / left,
-            progress=lambda line: self.say(f"{title}: {_without_incumbents(line) if in_bytes else line}"),
+            progress=lambda line: self.say(f"{title}: {line}"),
             **self.setting,
             **given,
         )
@@ -301,17 +299,3 @@ def _least_memory(problem: Makespan, peak_bound: int) -> int:
         return forced
     counts = sequential_peak_counts(makespan_data(replace(problem, memory=peak_bound - 1)))
     return peak_bound if counts else forced
-
-
-def _without_incumbents(line: str) -> str:
-    """Return a line of news of `peak` in which no number can be taken for a makespan.
-
-    Examples
-    --------
-    >>> _without_incumbents("incumbent 2097152, bound 1048576")
-    'at most 2 MiB, at least 1 MiB'
-    """
-    words = {"incumbent": "at most", "bound": "at least"}
-    return re.sub(
-        r"\b(incumbent|bound) (\d+)", lambda match: f"{words[match[1]]} {format_bytes(int(match[2]))}", line
-    )

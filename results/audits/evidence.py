@@ -21,6 +21,7 @@ from typing import Any
 
 from ...instances.strict_json import parse_json, read_bytes, show
 from ...models.errors import InstanceError
+from ...models.texts import from_cell
 from ..tables.store import read_records
 from .best_known import FORMAT, claims_of, read_best_known
 from .claims import Claim, claim_of
@@ -133,7 +134,8 @@ def _cell(column: str, text: str | None) -> Any:
         try:
             return int(text)
         except ValueError:
-            return text
+            return from_cell(text)
+    text = from_cell(text)
     return {"true": True, "false": False}.get(text.lower(), text) if column == "verified" else text
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from lowtide.models.texts import as_cell, from_cell
 from lowtide.results.tables.store import read_records
 
 HERE = Path(__file__).resolve().parent
@@ -52,7 +53,8 @@ def write_rows(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, A
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        for row in rows:
+            writer.writerow({k: as_cell(v) if isinstance(v, str) else v for k, v in row.items()})
 
 
 def write_table(
@@ -80,4 +82,4 @@ def _value(text: str) -> int | float | str | None:
             return read(text)
         except ValueError:
             continue
-    return text or None
+    return from_cell(text) or None

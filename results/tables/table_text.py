@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...models.errors import UsageError
+from ...models.texts import as_cell
 from .cells import Cell
 from .tables import Table
 from .values import Kind
@@ -91,7 +92,13 @@ def latex(table: Table, unit: str | None = None) -> str:
 
 def csv(table: Table) -> str:
     """Return the exact numbers as CSV; runs counted get columns of their own where they matter."""
-    return table.frame().to_csv(index=False, lineterminator="\n")
+    found = table.frame()
+    found = found.rename(columns=_text_cell).map(_text_cell)
+    return found.to_csv(index=False, lineterminator="\n")
+
+
+def _text_cell(value: Any) -> Any:
+    return as_cell(value) if isinstance(value, str) else value
 
 
 def json_values(table: Table) -> dict[str, Any]:

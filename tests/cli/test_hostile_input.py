@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import lowtide as lt
+from lowtide.instances import read_csv, write_csv
 from lowtide.instances.strict_json import DEEPEST, UNPACK_VARIABLE, parse_json, parse_toml, read_bytes
 from lowtide.models.errors import InstanceError, UsageError
-from lowtide.models.texts import LONGEST, cut, escaped_json, one_line, printable
+from lowtide.models.texts import LONGEST, as_cell, cut, escaped_json, from_cell, one_line, printable
 from tests.commands import refused, within
 
 NAME = "e\x1b[31mvil\x9b31m\n\u202ename $\\alpha_$ $x$"
@@ -185,6 +189,40 @@ def test_errors_show_names_written_out_and_are_cut_in_the_middle(folder: Path) -
     assert " … " in line
     assert line.endswith(("expected one of after, duration_ns", "?")) or "expected" in line
     assert len(line) <= LONGEST
+
+
+FORMULAS = ["=1+1", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "'=1", "''-x", "=a b", '=a,b"c', "-"]
+PLAIN = ["x", "-1", "+1.5e3", "'x", "3:=x@gpu@0", "'", "a=b"]
+
+
+@pytest.mark.parametrize("name", [*FORMULAS, *PLAIN])
+def test_cells_are_no_formulas_and_read_back_unchanged(tmp_path: Path, name: str) -> None:
+    cell = as_cell(name)
+    assert from_cell(cell) == name
+    assert (cell == name) == (name in PLAIN)
+    assert cell[0] not in "=@\t"
+    ids = (name, f"{name} twin")
+    buffers = lt.Buffers(
+        buffers=tuple(lt.Buffer(id=i, lower=k, upper=k + 2, size=3, pool=name) for k, i in enumerate(ids)),
+        inplace=(ids,),
+    )
+    write_csv(buffers, tmp_path / "b.csv")
+    for row in csv.reader((tmp_path / "b.csv").read_text().splitlines()[1:]):
+        for text in row:
+            assert text[:1] not in ("=", "@", "\t")
+    assert replace(read_csv(tmp_path / "b.csv"), name="") == buffers
+
+
+def test_tables_of_hostile_instances(tmp_path: Path) -> None:
+    run = {"problem": "peak", "method": "=cmd()", "status": "optimal", "objective": -3, "bound": -3}
+    record = {**run, "instance": "=1+1", "seconds": {"total": 1.0}}
+    (tmp_path / "r.jsonl").write_text(json.dumps(record) + "\n")
+    done = within("table", "r.jsonl", "--format", "csv", "--value", "objective", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rows = list(csv.reader(done.stdout.splitlines()))
+    assert rows[1][0] == "'=1+1"
+    assert rows[0][1].startswith("'=cmd()")
+    assert rows[1][1] == "-3"
 
 
 def test_texts() -> None:

@@ -128,6 +128,10 @@ def test_progress_in_a_pipe_shows_what_lasts(
         monkeypatch.setattr(show, "_print", lambda now: shown.set())
         show("incumbent 2500000")
         assert shown.wait(30)  # though no further news come
+    assert (
+        readable("part: incumbent 2048 bytes, bound 5 ns", "ns")
+        == "part: incumbent 2 KiB, bound 5 ns, gap 99.76 %"
+    )
     assert readable("incumbent 2500000, bound 12", "ns") == "incumbent 2.5 ms, bound 12 ns, gap 100.00 %"
 
 

@@ -49,7 +49,7 @@ def test_record_of_a_run_that_is_proved(tmp_path: Path) -> None:
     assert record["machine"]["cores"] >= 1
     assert record["trace"][-1][1:] == [12, 12, "exhaustive pass"]
     verify(graph, read_plan(tmp_path / record["plan"])).raise_if_invalid()
-    assert "incumbent 12, bound 12" in (tmp_path / record["log"]).read_text()
+    assert "incumbent 12 bytes, bound 12 bytes" in (tmp_path / record["log"]).read_text()
 
 
 def test_threads_are_set_for_every_library(defects: Path) -> None:

@@ -41,7 +41,7 @@ def find_fallback(problem: Makespan, context: Context, expired: Callable[[], boo
     if problem.memory is None:
         return Fallback(tuple(range(len(graph.ops))), 0)
     peak = Peak(graph)
-    inner = context.inner(peak, context.remaining(), "fallback order, peaks in bytes: ")
+    inner = context.inner(peak, context.remaining(), "fallback order: ")
     limit = problem.memory
 
     def enough() -> bool:

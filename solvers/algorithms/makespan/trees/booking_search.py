@@ -90,7 +90,7 @@ def activation_orders(problem: Makespan, context: Context, tree: TaskTree) -> li
     peak = Peak(problem.relaxed)
     orders = [tree.post_order()]
     for solve in (solve_liu, solve_minmem):
-        inner = context.inner(peak, context.remaining(), "activation order, peaks in bytes: ")
+        inner = context.inner(peak, context.remaining(), "activation order: ")
         solve(peak, inner)
         if inner.answer is not None:
             orders.append(tuple(inner.answer))
