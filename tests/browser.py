@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-PATIENCE = 60
+PATIENCE = 600
 """Seconds that an answer may take: enough for the slowest machine, and tests do not hang for ever."""
 KEYS = {"Enter": 13, "Escape": 27, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowRight": 39, "Tab": 9}
 

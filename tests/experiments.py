@@ -33,7 +33,7 @@ def run(
     `change` sees the result before it is written, `changes` are the record's last word.
     """
     stated = load_problem(problem, spec)
-    result = change(solve(stated, method, time_limit=5, seed=seed, threads=1))
+    result = change(solve(stated, method, time_limit=None, seed=seed, threads=1))
     words = f"{spec} {method} {seed}" if problem == "peak" else f"{problem} {spec} {method} {seed}"
     name = name or hashlib.sha256(words.encode()).hexdigest()[:16]
     keep_plan = keep_plan and (result.plan is not None or result.allocation is not None)
@@ -47,6 +47,7 @@ def run(
         **result.record(plan if keep_plan else None),
         "unit": "bytes",
         "seconds": seconds,
+        "trace": [[0.001 * (k + 1), *point[1:]] for k, point in enumerate(result.record()["trace"])],
         "spec": spec,
         "instance_sha256": stated.instance.sha256,
         "parameters": {},

@@ -37,7 +37,7 @@ FORMULATIONS = {
 def solve_model(formulation: ModuleType, graph: Graph, **build_options: object) -> tuple[Context, Outcome]:
     """Build and solve the model of a graph; the context has what the solver alone found."""
     problem = Peak(graph)
-    context = Context(problem=problem, threads=1, time_limit=60)
+    context = Context(problem=problem, threads=1, time_limit=None)
     data = peak_data(problem)
     built = formulation.build(data, **build_options)
     run = solve_cpsat if formulation in (peak_cpsat_steps, peak_cpsat_positions) else solve_highs

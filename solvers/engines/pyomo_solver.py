@@ -24,7 +24,7 @@ def _settings(threads: int, seed: int) -> dict[str, dict[str, Any]]:
     """Return, by the start of a solver's name, the options that close the gap and fix threads and seed."""
     return {
         "appsi_highs": {"mip_rel_gap": 0.0, "mip_abs_gap": 0.0, "threads": threads, "random_seed": seed},
-        "cbc": {"ratioGap": 0, "allowableGap": 0, "randomCbcSeed": seed}
+        "cbc": {"ratioGap": 0, "allowableGap": 0, "randomCbcSeed": seed, "timeMode": "elapsed"}
         | ({"threads": threads} if threads > 1 else {}),
         "cplex": {
             "mip_tolerances_mipgap": 0,
@@ -86,7 +86,8 @@ def solve_pyomo(
     settings = _settings(context.threads, context.seed % 2**31)
     closes_gap = next((key for key in settings if name.startswith(key)), None)
     options = dict(settings[closes_gap]) if closes_gap else {}
-    options |= _typed({k: v for k, v in context.options.items() if k not in own_options})
+    own = _typed({k: v for k, v in context.options.items() if k not in own_options})
+    options |= own
     limit = context.remaining()
     if limit <= 0:
         return Outcome(reason="time", detail=f"{name} was not started: no time was left")
@@ -124,8 +125,15 @@ def solve_pyomo(
         context.raise_bound(to_objective(bound), "floating", kind=name)
     if context.closed or optimal:
         return Outcome(detail=detail)
-    # Not every solver says that it ran out of time.
-    out_of_time = condition == TerminationCondition.maxTimeLimit or context.remaining() < limit / 10
+    unsaid = condition in (
+        TerminationCondition.feasible,
+        TerminationCondition.intermediateNonInteger,
+        TerminationCondition.other,
+        TerminationCondition.unknown,
+    )
+    # Not every solver says that it ran out of time, though that was the only limit.
+    only_limit = unsaid and keywords and not own
+    out_of_time = condition == TerminationCondition.maxTimeLimit or only_limit or context.expired
     return Outcome(reason="time" if out_of_time else None, detail=detail)
 
 

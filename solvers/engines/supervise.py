@@ -133,6 +133,7 @@ class Supervisor:
     def stop(self, seconds: float) -> None:
         """Ask the solver to stop, and wait so long for it at most."""
         end = time.perf_counter() + seconds
+        self._stop()
         while not self._done.wait(POLL_SECONDS) and time.perf_counter() < end:
             self._stop()
 

@@ -17,7 +17,7 @@ from lowtide.models.errors import UsageError
 from lowtide.results.sweeps.folder import read_runs, write_runs
 from lowtide.results.sweeps.job import run_job
 from lowtide.results.sweeps.local import Event
-from tests.commands import answer, command, contents, refused, within
+from tests.commands import answer, command, contents, refused, within, without_progress
 from tests.run_records import random_records
 from tests.sweep_methods import records_of
 
@@ -121,7 +121,7 @@ def test_bad_experiment_starts_and_writes_nothing(experiment: Path) -> None:
     before = contents(experiment)
     done = within("bench", "exp.toml", "--out", "out", cwd=experiment)
     assert (done.returncode, done.stdout) == (2, "")
-    lines = done.stderr.splitlines()
+    lines = without_progress(done.stderr).splitlines()
     assert [line.startswith("lowtide: error: exp.toml:") for line in lines] == [True, True]
     assert "2: limits, second: found an unknown key, did you mean seconds?" in lines[0]
     assert "6: runs 1, methods 1: found 'gredy', did you mean greedy" in lines[1]

@@ -73,7 +73,7 @@ def interrupted(folder: Path, env: dict[str, str], method: str) -> subprocess.Co
     ready = process.stderr.readline()
     assert ready == "ready\n", ready + process.stderr.read()
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=600)
     return subprocess.CompletedProcess([], process.returncode, out, err)
 
 

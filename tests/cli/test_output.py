@@ -93,7 +93,7 @@ def on_a_terminal(*words: str) -> tuple[int, str]:
             break
         parts.append(part)
     os.close(terminal)
-    return process.wait(timeout=60), b"".join(parts).decode()
+    return process.wait(timeout=600), b"".join(parts).decode()
 
 
 def test_terminal_gets_drawn_tables_and_live_progress() -> None:

@@ -43,13 +43,13 @@ def cluster() -> Iterator[dict[str, str]]:
                 [SCRIPTS / "start.sh", folder, str(os.getpid())],
                 capture_output=True,
                 text=True,
-                timeout=60,
+                timeout=600,
                 check=False,
             )
             assert done.returncode == 0, done.stderr
             yield {"SLURM_CONF": f"{folder}/slurm.conf", "LOWTIDE_TEST_CLUSTER": folder}
         finally:
-            subprocess.run([SCRIPTS / "stop.sh", folder], timeout=60, check=True)
+            subprocess.run([SCRIPTS / "stop.sh", folder], timeout=600, check=True)
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def bench(out: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
 
 def finish(process: subprocess.Popen[str], status: int = 0) -> tuple[dict[str, Any], str]:
     """Wait for the end; return the summary and what was said."""
-    stdout, stderr = process.communicate(timeout=120)
+    stdout, stderr = process.communicate(timeout=600)
     assert process.returncode == status, stderr
     return json.loads(stdout), stderr
 
@@ -196,13 +196,13 @@ def test_scripts_leave_no_process(cluster: dict[str, str], tmp_path: Path) -> No
         env = {**os.environ, "SLURM_CONF": f"{folder}/slurm.conf", "LOWTIDE_TEST_CLUSTER": folder}
         with subprocess.Popen(nap, env=env) as inside, subprocess.Popen(nap) as outside:
             try:
-                subprocess.run([SCRIPTS / "start.sh", folder], timeout=60, check=True)
+                subprocess.run([SCRIPTS / "start.sh", folder], timeout=600, check=True)
                 words = ["sbatch", "-o", "/dev/null", "--wrap", f"echo $$ > {job}; exec sleep 300"]
                 subprocess.run(words, env=env, check=True)
                 wait_for(lambda: job.exists() and job.read_text(), "the job")
                 assert len(daemons() - before) >= 4
             finally:
-                subprocess.run([SCRIPTS / "stop.sh", folder], timeout=60, check=True)
+                subprocess.run([SCRIPTS / "stop.sh", folder], timeout=600, check=True)
                 assert outside.poll() is None
                 outside.kill()
             assert inside.wait(10) < 0

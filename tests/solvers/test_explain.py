@@ -27,7 +27,7 @@ def tight_set(seed: int) -> Buffers:
 
 
 def explained(buffers: Buffers) -> Explanation:
-    return explain(buffers, threads=1, time_limit=60)
+    return explain(buffers, threads=1, time_limit=None)
 
 
 def test_members_have_no_allocation_and_none_can_be_spared() -> None:

@@ -526,7 +526,7 @@ def test_parts_without_a_proof_are_tried_again(monkeypatch: pytest.MonkeyPatch) 
         return Outcome(reason="interrupted")
 
     monkeypatch.setattr(makespan_auto, "_solve_whole", solved)
-    context = Context(problem=problem, time_limit=60)
+    context = Context(problem=problem, time_limit=None)
     outcome = makespan_auto._solve_parts(problem, parts, context)
     sizes = sorted(len(part.problem.graph.ops) for part in parts)
     assert calls == [*sizes, sizes[0]]

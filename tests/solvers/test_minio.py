@@ -209,7 +209,7 @@ def test_joint_model_alone_finds_the_fewest_bytes(whole: bool) -> None:
     for _, problem in small_problems(15, whole, n=7):
         data = tree_data(problem, "test")
         built = minio_cpsat.build(data, [0] * data.n)
-        context = Context(problem=problem, time_limit=60)
+        context = Context(problem=problem, time_limit=None)
         solve_cpsat(
             built.model,
             context,
@@ -252,7 +252,7 @@ def test_no_model_is_built_when_the_time_is_up(
     offer = Context.offer
     monkeypatch.setattr(Context, "offer", offered)
     monkeypatch.setattr(build, "build", lambda *given: pytest.fail("built a model after the time"))
-    result = lt.solve(problem, method, threads=1, time_limit=60)
+    result = lt.solve(problem, method, threads=1, time_limit=None)
     assert len(limits) == 1
     assert (result.status, result.reason) == ("feasible", "time")
     assert "was not built: no time was left" in result.detail

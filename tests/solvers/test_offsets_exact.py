@@ -49,7 +49,7 @@ def stairs(count: int) -> Buffers:
 @each_method
 def test_optimum_and_bound_are_those_of_the_brute_force(method: str) -> None:
     for problem, least in problems(80):
-        result = lt.solve(problem, method, threads=1, time_limit=60)
+        result = lt.solve(problem, method, threads=1, time_limit=None)
         if least is None:
             assert result.status is lt.Status.INFEASIBLE, problem
         else:
@@ -61,7 +61,7 @@ def test_optimum_and_bound_are_those_of_the_brute_force(method: str) -> None:
 def test_any_allocation_satisfies(method: str) -> None:
     feasible = 0
     for problem, least in problems(60, satisfy=True):
-        result = lt.solve(problem, method, threads=1, time_limit=60)
+        result = lt.solve(problem, method, threads=1, time_limit=None)
         assert (result.status is lt.Status.INFEASIBLE) == (least is None), problem
         assert (result.objective is None) == (least is None)
         feasible += least is not None
@@ -72,7 +72,7 @@ def test_any_allocation_satisfies(method: str) -> None:
 def test_first_fit_is_improved_to_a_proved_optimum(method: str) -> None:
     problem = lt.Offsets(stairs(30))
     greedy = lt.solve(problem, "greedy", threads=1)
-    result = lt.solve(problem, method, threads=1, time_limit=60)
+    result = lt.solve(problem, method, threads=1, time_limit=None)
     assert result.status is lt.Status.OPTIMAL
     assert result.proof == "exact"
     assert greedy.objective is not None
@@ -83,14 +83,15 @@ def test_first_fit_is_improved_to_a_proved_optimum(method: str) -> None:
 @pytest.mark.parametrize(("name", "optimum"), [("C", 1039360), ("F", 1048576), ("K", 1048576)])
 @pytest.mark.parametrize("method", ["cpsat", "cpsat-sections"])
 def test_challenging_instance_has_its_known_optimum(method: str, name: str, optimum: int) -> None:
-    result = lt.solve(lt.Offsets(lt.load_buffers(f"catalogue:minimalloc/{name}")), method, threads=1)
+    problem = lt.Offsets(lt.load_buffers(f"catalogue:minimalloc/{name}"))
+    result = lt.solve(problem, method, threads=1, time_limit=None)
     assert (result.status, result.objective) == (lt.Status.OPTIMAL, optimum)
 
 
 def test_hint_is_the_first_incumbent() -> None:
     problem = lt.Offsets(stairs(8))
-    best = lt.solve(problem, "cpsat", threads=1, time_limit=60)
-    again = lt.solve(problem, "milp", threads=1, time_limit=60, hint=best.allocation)
+    best = lt.solve(problem, "cpsat", threads=1, time_limit=None)
+    again = lt.solve(problem, "milp", threads=1, time_limit=None, hint=best.allocation)
     assert again.status is lt.Status.OPTIMAL
     assert again.trace[0].incumbent == best.objective
 
@@ -122,7 +123,7 @@ def tight() -> Buffers:
 
 def opened(buffers: Buffers) -> tuple[Parts, bool]:
     problem = lt.Offsets(buffers)
-    parts = Parts(problem, Context(problem=problem, threads=1, time_limit=60))
+    parts = Parts(problem, Context(problem=problem, threads=1, time_limit=None))
     for part in parts.parts:
         parts.offer(part, place_as_they_come(part.data))
     return parts, parts.infeasible
@@ -132,7 +133,7 @@ def opened(buffers: Buffers) -> tuple[Parts, bool]:
 def test_log_has_every_run(method: str, tmp_path: Path) -> None:
     path = tmp_path / "solver.log"
     path.write_text("old")
-    result = lt.solve(lt.Offsets(tight()), method, threads=1, time_limit=60, log=path)
+    result = lt.solve(lt.Offsets(tight()), method, threads=1, time_limit=None, log=path)
     assert result.status is lt.Status.OPTIMAL
     text = path.read_text()
     assert "old" not in text
@@ -184,6 +185,6 @@ def test_fixed_offsets_that_overlap_are_infeasible_for_every_method() -> None:
         )
     )
     for method in (*METHODS, "auto", "greedy"):
-        result = lt.solve(lt.Offsets(both), method, threads=1, time_limit=5)
+        result = lt.solve(lt.Offsets(both), method, threads=1, time_limit=None)
         assert result.status is lt.Status.INFEASIBLE
         assert result.detail.startswith("fixed offsets: buffers 'a' at [0, 3) and 'b' at [1, 4)")

@@ -132,7 +132,7 @@ def test_static_is_never_faster_than_synchronous_nor_that_than_asynchronous(seed
     problem = case(seed, in_place=seed % 2 == 0, ops=12)
     values = []
     for form in FORMS:
-        result = lt.solve(problem, f"autotm-{form}", threads=1, time_limit=60)
+        result = lt.solve(problem, f"autotm-{form}", threads=1, time_limit=None)
         assert result.reason is None, result.detail
         assert result.status in (lt.Status.OPTIMAL, lt.Status.FEASIBLE, lt.Status.UNKNOWN)
         values.append(float("inf") if result.objective is None else result.objective)

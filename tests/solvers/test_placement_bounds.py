@@ -58,7 +58,7 @@ def slot_bound(problem: Placement) -> int:
 def whole_bound(problem: Placement) -> int | None:
     """Return the bound of the lower model on one piece per run and stall; None if there is no plan."""
     data = placement_data(problem)
-    context = Context(problem=problem, time_limit=20)
+    context = Context(problem=problem, time_limit=None)
     built = build(coarse(data), most=longest_stall(data), upper=False)
     outcome = solve_highs(
         built.model, context, decode=lambda value: None, to_objective=lambda units: data.ideal + units
@@ -71,7 +71,7 @@ def solved(problem: Placement, method: str, hint: lt.Plan | None = None) -> lt.R
     """Return the result, verified if it has a plan; None if the method does not serve the problem."""
     try:
         result = lt.solve(
-            problem, method, threads=1, time_limit=5, hint=hint, options=OPTIONS.get(method, {})
+            problem, method, threads=1, time_limit=None, hint=hint, options=OPTIONS.get(method, {})
         )
     except lt.UsageError:
         return None
@@ -120,7 +120,7 @@ def test_more_memory_never_hurts_an_optimum_or_a_bound(seed: int) -> None:
         larger = with_device(problem, tier.capacity + more)
         best = fastest(larger.graph, larger.machine, start_of(larger))
         assert best is not None
-        assert lt.solve(larger, "slot-milp", threads=1, time_limit=20).objective == best
+        assert lt.solve(larger, "slot-milp", threads=1, time_limit=None).objective == best
         optima.append(best)
         data = placement_data(larger)
         bounds.append((window_bound(data), slot_bound(larger), whole_bound(larger) or 0))
@@ -204,7 +204,7 @@ def epochs(problem: Placement, length: int) -> int:
                     model.rows.add(moved[t] >= graph.tensors[t].nbytes * change)
             if some:
                 model.rows.add(sum(moved.values()) * (10**9 / rates[pair]) <= time)
-    context = Context(problem=problem, time_limit=20)
+    context = Context(problem=problem, time_limit=None)
     ideal = sum(op.duration_ns for op in graph.ops)
     solve_highs(model, context, decode=lambda value: None, to_objective=lambda units: ideal + units)
     assert context.bound is not None

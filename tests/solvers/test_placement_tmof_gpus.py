@@ -60,7 +60,7 @@ def alone(graph: lt.Graph, device: int, slower: int = 1) -> Placement:
 
 def best(problem: Placement, share: str = "joint") -> int | None:
     """Return the optimum among the plans of a form, None if there are none."""
-    result = lt.solve(problem, "tmof", threads=1, time_limit=20, options={"share": share})
+    result = lt.solve(problem, "tmof", threads=1, time_limit=None, options={"share": share})
     assert result.status is not lt.Status.FAILED, result.detail
     through = result.status is lt.Status.OPTIMAL or "Optimal" in result.detail
     none = result.status is lt.Status.INFEASIBLE or "Infeasible" in result.detail

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 
 import pytest
 
@@ -17,9 +18,15 @@ PROBLEM = lt.Peak(lt.load("gen:chain?n=3"))
 
 
 @pytest.fixture(autouse=True)
-def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervise, "GRACE_SECONDS", 0.05)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who obeys has all the time it needs."""
+    monkeypatch.setattr(supervise, "GRACE_SECONDS", 600)
     monkeypatch.setattr(supervise, "POLL_SECONDS", 0.01)
+
+
+def long_ago() -> float:
+    """Return a start whose time was up a day ago."""
+    return time.perf_counter() - 86_400
 
 
 class Solver:
@@ -32,8 +39,8 @@ class Solver:
     def solve(self) -> None:
         for _ in range(self.interrupts):
             os.kill(os.getpid(), signal.SIGINT)
-            self.asked.wait(5)
-        (self.asked if self.obeys else self.released).wait(5)
+            self.asked.wait(600)
+        (self.asked if self.obeys else self.released).wait(600)
 
     def stop(self) -> None:
         self.asked.set()
@@ -58,7 +65,7 @@ def test_ctrl_c_stops_the_solver() -> None:
 
 
 def test_overrun_time_stops_the_solver() -> None:
-    supervisor = supervised(Solver(), time_limit=1e-9)
+    supervisor = supervised(Solver(), time_limit=1.0, started=long_ago())
     assert (supervisor.reason, supervisor.abandoned) == ("time", False)
 
 
@@ -73,10 +80,10 @@ def test_memory_above_the_limit_stops_the_solver(monkeypatch: pytest.MonkeyPatch
 def test_solver_that_does_not_stop_is_abandoned_and_heard_no_more(
     monkeypatch: pytest.MonkeyPatch, interrupts: int, reason: str
 ) -> None:
-    if interrupts == 2:  # the second one must come before the patience ends, else it would stop the tests
-        monkeypatch.setattr(supervise, "GRACE_SECONDS", 5.0)
+    if interrupts < 2:  # a second one must come before the patience ends, else it would stop the tests
+        monkeypatch.setattr(supervise, "GRACE_SECONDS", 0.05)
     solver = Solver(obeys=False, interrupts=interrupts)
-    supervisor = supervised(solver, time_limit=None if interrupts else 1e-9)
+    supervisor = supervised(solver, time_limit=None if interrupts else 1e-9, started=long_ago())
     assert (supervisor.reason, supervisor.abandoned) == (reason, True)
     heard: list[int] = []
     supervisor.callback(heard.append)(1)
@@ -117,14 +124,14 @@ def test_what_runs_in_another_thread_can_be_stopped() -> None:
 
     def solve() -> None:
         started.set()
-        asked.wait(60)
+        asked.wait(600)
 
     thread = threading.Thread(target=Supervisor(mine).run, args=(solve, asked.set))
     thread.start()
-    assert started.wait(60)
+    assert started.wait(600)
     supervise.stop_running(other)
     assert not asked.is_set()
     supervise.stop_running(mine)
     assert asked.is_set()
-    thread.join(60)
+    thread.join(600)
     assert not thread.is_alive()
