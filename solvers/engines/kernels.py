@@ -13,10 +13,11 @@ a ``NamedTuple``, ``tuple[...]``       of these, field by field
 =====================================  ============================================
 
 What is compiled lies in ``FOLDER/kernels/PYTHON-NUMBA/MODULE-HASH``, where the hash is that of the kernel's
-file and of the files with kernels that it imports, so that a kernel may call those of other files: a change
-in any of them is another folder, whatever the files' times. The folder is that of ``LOWTIDE_CACHE_DIR``;
-else of numba's own ``NUMBA_CACHE_DIR``; else ``lowtide`` in the user's folder for caches. Nothing is written
-beside the sources. Within a folder numba tells processors apart: machines of several kinds can share it.
+file and of the files with kernels that it imports, and of their places, so that a kernel may call those of
+other files: a change in any of them is another folder, whatever the files' times. The folder is that of
+``LOWTIDE_CACHE_DIR``; else of numba's own ``NUMBA_CACHE_DIR``; else ``lowtide`` in the user's folder for
+caches. Nothing is written beside the sources. Within a folder numba tells processors apart: machines of
+several kinds can share it.
 
 Without a compiler (``NUMBA_DISABLE_JIT=1``) kernels are plain Python, and so is ``kernel.py_func`` always.
 """
@@ -102,7 +103,7 @@ def is_kept(compiled: Any) -> bool:
     try:
         name = kept._cache_file._load_index().get(key)
         return name is not None and Path(kept.cache_path, name).exists()
-    except OSError:
+    except Exception:  # a damaged index: unpickling it raises anything
         return False
 
 
@@ -213,13 +214,19 @@ def _sources(file: Path) -> tuple[Path, ...]:
     return tuple(sorted(found))
 
 
+def _said(file: Path) -> str:
+    """Return a file's path within the package, which what numba keeps names; else its name."""
+    root = Path(__file__).resolve().parents[2]
+    return file.relative_to(root).as_posix() if file.is_relative_to(root) else file.name
+
+
 @cache
 def _folder(file: Path) -> Path:
     """Return the folder of the compiled kernels of a file."""
     digest = hashlib.sha256(inspect.getsource(kernel).encode())
     for path in _sources(file):
         text = path.read_bytes()
-        digest.update(b"%d %s\n" % (len(text), path.name.encode()) + text)
+        digest.update(b"%d %s\n" % (len(text), _said(path).encode()) + text)
     python = f"{sys.implementation.cache_tag}-numba-{numba.__version__}"
     return cache_folder() / python / f"{file.stem}-{digest.hexdigest()[:16]}"
 
@@ -258,6 +265,11 @@ class _Cache(caching.FunctionCache):  # type: ignore[misc]
         try:
             return super().load_overload(signature, context)
         except OSError:
+            return None
+        except Exception as error:  # what was cut short, or names what is gone: unpickling it raises anything
+            logging.getLogger("lowtide").debug("kernel %s is compiled anew: %s", self, error)
+            with contextlib.suppress(OSError):
+                Path(self._cache_file._index_path).unlink(missing_ok=True)
             return None
 
     def save_overload(self, signature: Any, data: Any) -> None:

@@ -248,6 +248,10 @@ def test_a_change_in_a_file_with_kernels_is_another_folder(
     first, second = folders("")
     assert first.parent == second.parent
     assert first.name.startswith("first-")
+    elsewhere = tmp_path / "elsewhere" / "second.py"
+    elsewhere.parent.mkdir()
+    elsewhere.write_text(FILES["second.py"], encoding="utf-8")
+    assert kernels._folder(elsewhere) != second
     assert folders("base.py")[0] != first
     assert folders("base.py")[1] == second
     assert folders("second.py")[0] == first
@@ -275,6 +279,14 @@ import json
 from lowtide.solvers.engines.compilation import prepare
 names = [[name for name, _ in prepare({SMALL[:1]}).compiled] for _ in range(2)]
 print(json.dumps(names))
+"""
+
+LOADED = f"""
+import json
+from lowtide.solvers.engines.kernels import compile_kernel, is_kept, kernels_of
+(kernel,) = kernels_of("{SMALL[0]}")
+compile_kernel(kernel)
+print(json.dumps(is_kept(kernel)))
 """
 
 INTERRUPTED = f"""
@@ -307,6 +319,17 @@ def printed(process: subprocess.Popen[str]) -> Any:
     text, _ = process.communicate()
     assert process.returncode == 0
     return json.loads(text)
+
+
+@needs_compiler
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+def test_what_is_damaged_is_compiled_anew(tmp_path: Path, ending: str) -> None:
+    """As after a full disk; or from a version of the package whose modules had other names."""
+    assert printed(python(PREPARE, tmp_path)) == [["chain_kernel.chain_lengths"], []]
+    (kept,) = tmp_path.rglob(f"*.{ending}")
+    kept.write_bytes(kept.read_bytes()[:-100])
+    assert printed(python(LOADED, tmp_path)) is True
+    assert printed(python(PREPARE, tmp_path)) == [[], []]
 
 
 @needs_compiler
