@@ -28,7 +28,7 @@ from .context import Context, Outcome
 from .engines import cpsat
 from .engines.logs import check_log, logged
 from .engines.memory import refuse_if_too_large
-from .engines.supervise import GRACE_SECONDS
+from .engines.supervise import LATE_SECONDS, OVERRUN_SECONDS
 
 FIRST_TURN = 0.5
 """Seconds of the first run of a part."""
@@ -165,7 +165,7 @@ class _Runs:
             parts.raise_bound(part, built.upper + 1, kind="CP-SAT")
         reached = part.height is not None and part.height <= upper
         self._share = 0.5 if reached else max(0.05, self._share * 0.7)
-        if run.time_limit is not None and run.elapsed() > run.time_limit + 2 * GRACE_SECONDS:
+        if run.time_limit is not None and run.elapsed() > run.time_limit + OVERRUN_SECONDS + LATE_SECONDS:
             return Outcome(reason="crash", detail=outcome.detail)
         return outcome
 

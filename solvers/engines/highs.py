@@ -11,21 +11,18 @@ from __future__ import annotations
 
 import difflib
 import math
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...models.errors import UsageError
 from ..context import Context, Outcome
+from .highs_scheduler import run_in_turn
 from .logs import check_log
 from .supervise import Supervisor
 
 Value = Callable[[Any], float]
 
 _LARGEST_SEED = 2**31 - 1
-
-_one_at_a_time = threading.Lock()
-"""HiGHS has one scheduler per process; resetting it under a running solve is not safe."""
 
 
 def margin(bound: float) -> float:
@@ -81,6 +78,7 @@ def solve_highs(
         return Outcome(reason="time", detail="HiGHS was not started: no time was left")
     column = {id(variable): k for k, variable in enumerate(variables)}
     supervisor = Supervisor(context)
+    given = {*context.options, *(settings or {})} - set(own_options)
 
     def read(values: Any) -> None:
         found = list(values)
@@ -104,14 +102,12 @@ def solve_highs(
     highs.cbMipInterrupt.subscribe(lambda event: on_bound(event.data_out.mip_dual_bound))
 
     def work() -> None:
-        if not _one_at_a_time.acquire(timeout=min(context.remaining(), threading.TIMEOUT_MAX)):
-            return
-        try:
-            # A scheduler made for another number of threads makes the next solve fail silently.
-            highs.resetGlobalScheduler(True)
-            highs.run()
-        finally:
-            _one_at_a_time.release()
+        run_in_turn(
+            highs,
+            context.remaining,
+            limit="time_limit" not in given,
+            silent=not {"output_flag", "log_to_console"} & given,
+        )
 
     supervisor.run(work, highs.cancelSolve)
     if supervisor.abandoned:
@@ -177,8 +173,6 @@ def _new_highs() -> Any:
 def _set_options(
     highs: Any, context: Context, own_options: Sequence[str], settings: Mapping[str, str]
 ) -> None:
-    if context.time_limit is not None:
-        highs.setOptionValue("time_limit", context.remaining())
     highs.setOptionValue("threads", context.threads)
     highs.setOptionValue("random_seed", context.seed % _LARGEST_SEED)
     highs.setOptionValue("mip_rel_gap", 0.0)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import math
-import threading
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..context import Context
+from .highs_scheduler import run_in_turn
 from .supervise import Supervisor
 
 if TYPE_CHECKING:
     from ...formulations.linear_program import LinearProgram
-
-_one_at_a_time = threading.Lock()
 
 
 def dual_values(program: LinearProgram, context: Context, seconds: float) -> list[float] | None:
@@ -117,7 +115,7 @@ class _Scaled:
 
 
 def _solved(scaled: _Scaled, context: Context, seconds: float, *, crossover: str) -> Any | None:
-    """Return HiGHS after it has run; None if it was abandoned."""
+    """Return HiGHS after it has run; None if its turn did not come in time, or it was abandoned."""
     import highspy
 
     highs = highspy.Highs()
@@ -127,13 +125,13 @@ def _solved(scaled: _Scaled, context: Context, seconds: float, *, crossover: str
     highs.setOptionValue("solver", "ipm")
     highs.setOptionValue("run_crossover", crossover)
     highs.setOptionValue("threads", 1)
-    if math.isfinite(seconds):
-        highs.setOptionValue("time_limit", max(0.01, seconds))
+    end = time.perf_counter() + min(seconds, context.remaining())
+    ran = False
 
     def work() -> None:
-        with _one_at_a_time:
-            highs.run()
+        nonlocal ran
+        ran = run_in_turn(highs, lambda: end - time.perf_counter())
 
     supervisor = Supervisor(context)
     supervisor.run(work, highs.cancelSolve)
-    return None if supervisor.abandoned else highs
+    return highs if ran and not supervisor.abandoned else None

@@ -29,8 +29,14 @@ if TYPE_CHECKING:
 POLL_SECONDS = 0.05
 """How often the waiting thread looks at the clock and the memory; also the delay of a Ctrl-C."""
 
+OVERRUN_SECONDS = 0.25
+"""How much longer than its limit a solver may take by itself."""
+
+LATE_SECONDS = 0.5
+"""How long it may then take to stop: a limit is kept to a second."""
+
 GRACE_SECONDS = 5.0
-"""How much longer than its limit a solver may take by itself; then how long it may take to stop."""
+"""How long it may take to stop for another reason, and when the process ends."""
 
 
 _running: set[Supervisor] = set()
@@ -149,13 +155,13 @@ class Supervisor:
 
     def _ask_to_stop(self, reason: str) -> None:
         self.reason = reason
-        self._give_up = time.perf_counter() + GRACE_SECONDS
+        self._give_up = time.perf_counter() + (LATE_SECONDS if reason == "time" else GRACE_SECONDS)
         self._stop()
 
     def _why_stop(self, used: int | None) -> str | None:
         context = self.context
         limit = context.time_limit
-        if limit is not None and context.elapsed() > limit + GRACE_SECONDS:
+        if limit is not None and context.elapsed() > limit + OVERRUN_SECONDS:
             return "time"
         if context.memory_limit is not None and used is not None:
             now = resident_bytes()

@@ -18,9 +18,15 @@ PROBLEM = lt.Peak(lt.load("gen:chain?n=3"))
 
 
 @pytest.fixture(autouse=True)
+<<<<<<< HEAD
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who obeys has all the time it needs."""
     monkeypatch.setattr(supervise, "GRACE_SECONDS", 600)
+=======
+def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("GRACE_SECONDS", "LATE_SECONDS", "OVERRUN_SECONDS"):
+        monkeypatch.setattr(supervise, name, 0.05)
+>>>>>>> 3350d94 (HiGHS: runs of MILPs and LPs take turns and keep to the time while they wait; nothing is printed to the console from Python either; a solver that overruns is left alone within a second)
     monkeypatch.setattr(supervise, "POLL_SECONDS", 0.01)
 
 
