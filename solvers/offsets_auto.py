@@ -17,7 +17,7 @@ from ..models.problem import Offsets
 from .algorithms.offsets.greedy import greedy_offsets
 from .algorithms.offsets.local_search import improved_offsets
 from .algorithms.offsets.parts import Part, Parts
-from .algorithms.offsets.search import Found, Infeasible, Search
+from .algorithms.offsets.search import Found, Infeasible, Prepared, Search
 from .context import Context, Outcome
 from .engines.cpsat import check_options
 
@@ -53,6 +53,10 @@ def take_turns(parts: Parts, methods: tuple[Method, ...]) -> Outcome:
     working: dict[int, dict[Method, Iterator[None]]] = {}
     turn = FIRST_TURN
     first = GREEDY_TURN
+    for part in (
+        parts.open() if place in methods else ()
+    ):  # an answer for all comes before a better one for any
+        parts.offer(part, next(greedy_offsets(part.data))[1])
     while (waiting := parts.open()) and not parts.context.expired:
         for part in waiting:
             of = working.setdefault(id(part), {method: method(parts, part) for method in methods})
@@ -92,11 +96,18 @@ def place(parts: Parts, part: Part) -> Iterator[None]:
         yield
 
 
+def prepared(part: Part) -> Prepared:
+    """Return what the searches of a part share."""
+    if part.prepared is None:
+        part.prepared = Prepared(part.data)
+    return part.prepared
+
+
 def prove(parts: Parts, part: Part) -> Iterator[None]:
     """Search for an allocation within the least height that is not refuted."""
     while not part.data.has_windows and parts.is_open(part):
         target = parts.target(part)
-        for answer in Search(part.data, target, parts.context.seed).steps():
+        for answer in Search(prepared(part), target, parts.context.seed).steps():
             if isinstance(answer, Found):
                 parts.offer(part, answer.offsets)
             elif isinstance(answer, Infeasible):
@@ -114,9 +125,10 @@ def descend(parts: Parts, part: Part) -> Iterator[None]:
         height = int(part.data.size.sum()) if part.height is None else part.height
         step = max(1, (height - target) // 2)
         while True:
+            yield from prepared(part).make()
             end = time.perf_counter() + patience
             seed += 1
-            for answer in Search(part.data, height - step, seed).steps():
+            for answer in Search(prepared(part), height - step, seed).steps():
                 if isinstance(answer, Found):
                     parts.offer(part, answer.offsets)
                 elif isinstance(answer, Infeasible):
@@ -126,6 +138,7 @@ def descend(parts: Parts, part: Part) -> Iterator[None]:
                 if time.perf_counter() > end:
                     break
                 yield
+            yield
             if not parts.is_open(part) or (part.height or height) < height:
                 break
             if step == 1:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
 import lowtide as lt
+from lowtide.formulations.offsets_data import OffsetsData
 from lowtide.instances import load_problem
+from lowtide.solvers import offsets_auto
+from lowtide.solvers.algorithms.offsets import search
+from lowtide.solvers.context import Context
 from tests.oracles.brute_offsets import brute_offsets, random_set
 
 
@@ -81,3 +86,47 @@ def test_stops_in_time_with_the_best_so_far() -> None:
     assert result.objective is not None
     assert result.bound is not None
     assert result.bound <= result.objective
+
+
+def two_pools(n: int) -> lt.Offsets:
+    rng = Random(2)
+    some = [
+        (pool, rng.randint(0, 30), rng.randint(1, 20), rng.randint(1, 99)) for pool in "ab" for _ in range(n)
+    ]
+    return lt.Offsets(
+        lt.Buffers(
+            buffers=tuple(
+                lt.Buffer(
+                    id=str(k),
+                    pool=pool,
+                    lower=a,
+                    upper=a + length,
+                    size=size,
+                    gaps=(lt.Gap(a, a + 1),) * (length > 3),
+                )
+                for k, (pool, a, length, size) in enumerate(some)
+            )
+        )
+    )
+
+
+def test_every_part_is_placed_before_any_is_improved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Context, "expired", property(lambda context: True))
+    result = lt.solve(two_pools(40), threads=1)
+    assert result.status in (lt.Status.FEASIBLE, lt.Status.OPTIMAL)
+    assert result.bound is not None
+
+
+def test_tables_of_a_part_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[object] = []
+    whole = search.tables_of
+
+    def tables_of(data: OffsetsData) -> Any:
+        made.append(data)
+        return whole(data)
+
+    now = [0.0]  # a search sees half a second pass at each look, and gives up at once
+    monkeypatch.setattr(search, "tables_of", tables_of)
+    monkeypatch.setattr(offsets_auto.time, "perf_counter", lambda: now.__setitem__(0, now[0] + 0.5) or now[0])
+    lt.solve(two_pools(40), method="search", threads=1, time_limit=200.0)
+    assert 0 < len(made) <= 2

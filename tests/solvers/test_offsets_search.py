@@ -154,7 +154,7 @@ def test_arrays_grow_where_they_must() -> None:
                 arrays._trail = np.zeros((1, 2), dtype=np.int64)
                 arrays._pool = np.zeros(part.count, dtype=np.int32)
                 arrays._comps = np.zeros((1, 4), dtype=np.int64)
-            ranks = search_arrays.Ranks(part, arrays.kind)
+            ranks = search_arrays.Ranks(part, arrays._tables[0][3])
             arrays.sort(ranks.sorted_by("TWA", True, 0.0, np.random.default_rng(0)))
             ended = arrays.advance(search_kernel.advance, 20_000)
             found.append((ended, arrays.attempts, arrays.least.tolist()))
@@ -202,6 +202,42 @@ def test_merging_halves_a_chain() -> None:
     result = Search(part, 1).run(never)
     assert isinstance(result, Found)
     assert result.offsets.tolist() == [0] * 5
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_neighbours_are_listed_piece_by_piece(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for part in offsets_data(small_set(Random(seed))):
+        sections = [
+            {
+                s
+                for r in range(*part.rectangles[i : i + 2])
+                for s in range(part.rect_first[r], part.rect_last[r])
+            }
+            for i in range(part.count)
+        ]
+        for block in (1, 7, 1 << 20):
+            monkeypatch.setattr(search_arrays, "BLOCK", block)
+            arrays = search_arrays.Arrays.of(part)
+            assert arrays is not None
+            pointer, near = arrays._tables[2]
+            for i in range(part.count):
+                met = sorted(near[pointer[i] : pointer[i + 1]].tolist())
+                assert met == [j for j in range(part.count) if j != i and sections[i] & sections[j]]
+
+
+def test_no_piece_lists_more_pairs_than_a_buffer_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    (part,) = offsets_data(crowd(Random(3), 60))
+    listed: list[int] = []
+    whole = search_arrays._numbers
+
+    def numbers(lows: Any, highs: Any) -> Any:
+        listed.append(int((highs - lows).sum()))
+        return whole(lows, highs)
+
+    monkeypatch.setattr(search_arrays, "_numbers", numbers)
+    monkeypatch.setattr(search_arrays, "BLOCK", 100)
+    assert len(list(search_arrays.tables_of(part))) > 10
+    assert max(listed[1:]) <= max(100, part.count)
 
 
 def test_windows_are_refused() -> None:

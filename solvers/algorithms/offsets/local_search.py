@@ -48,7 +48,10 @@ SLICES = 8
 """Slices of squeezing per turn and unit of effort."""
 
 SLICE = 1000
-"""Steps of squeezing between two looks at the clock."""
+"""Steps of squeezing between two looks at the clock, for parts of few rectangles."""
+
+LEAST_SLICE, SLOW = 20, 1000
+"""Above so many rectangles fewer steps, as each takes longer; at least these."""
 
 DENSE_SLICE = 3000
 """The same with one number per address, where a step takes less time."""
@@ -185,11 +188,12 @@ class _Search:
                 args = (self.differences, offsets, self.weights, target, DENSE_SLICE, seed)
                 return int(squeeze_dense(*args))
         places = self.layout
+        steps = max(LEAST_SLICE, min(SLICE, SLICE * SLOW // len(places.owner)))
         lies = np.flatnonzero(offsets[places.owner] != OUT)
         at = offsets[places.owner[lies]]
         by_bottom = lies[np.argsort(at + places.rect_low[lies], kind="stable")]
         by_top = lies[np.argsort(at + places.rect_high[lies], kind="stable")]
-        return int(squeeze(places, offsets, by_bottom, by_top, self.weights, target, SLICE, seed))
+        return int(squeeze(places, offsets, by_bottom, by_top, self.weights, target, steps, seed))
 
 
 def solve_local_search(problem: Offsets, context: Context) -> Outcome:

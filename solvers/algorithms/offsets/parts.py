@@ -7,6 +7,7 @@ bounds the pool, and a part whose height is within that bound is done, whatever 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,12 +17,19 @@ from ....models.problem import Offsets
 from ....models.verify_allocation import verify_allocation
 from ...context import Context, Outcome
 
+if TYPE_CHECKING:
+    from .search import Prepared
+
 
 @dataclass(eq=False, kw_only=True)
 class Part:
-    """One part, its best offsets with their height, and its proved bound, in units of the part."""
+    """One part, its best offsets with their height, and its proved bound, in units of the part.
+
+    `prepared` is what branch and bound keeps of it.
+    """
 
     data: OffsetsData
+    prepared: Prepared | None = None
     offsets: Integers | None = None
     height: int | None = None
     bound: int = 0

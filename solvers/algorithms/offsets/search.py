@@ -52,7 +52,7 @@ import numpy as np
 from ....formulations.offsets_data import Integers, OffsetsData
 from ....models.errors import UsageError
 from .merging import merge_pairs
-from .search_arrays import Arrays, Ranks
+from .search_arrays import Arrays, Ranks, Tables, tables_of
 
 CHUNK = 12_000_000
 """Attempts between two looks at the clock, times the number of buffers and sections."""
@@ -117,13 +117,49 @@ NOISY = tuple(
 )
 
 
-class Search:
-    """A feasibility search at one capacity.
+class Prepared:
+    """What all searches of a part share, made once and piece by piece.
 
     Parameters
     ----------
     data
         The part. In-place pairs are merged beforehand where that costs nothing, else kept apart.
+
+    Raises
+    ------
+    UsageError
+        If the part has gaps with windows.
+    """
+
+    def __init__(self, data: OffsetsData) -> None:
+        if data.has_windows:
+            raise UsageError("search: found gaps with windows, expected buffers that are whole while alive")
+        self.complete = not len(data.inplace)
+        self.data, self.owner = merge_pairs(data)
+        self.tables: Tables | None = None
+        self.ranks: Ranks | None = None
+        self._making: Iterator[None] | None = self._make()
+
+    def make(self) -> Iterator[None]:
+        """Yield now and then until the tables are made, or are known to be too large."""
+        while self._making is not None:
+            if next(self._making, self) is self:
+                self._making = None
+            yield
+
+    def _make(self) -> Iterator[None]:
+        self.tables = yield from tables_of(self.data)
+        if self.tables is not None:
+            self.ranks = Ranks(self.data, self.tables.kind)
+
+
+class Search:
+    """A feasibility search at one capacity.
+
+    Parameters
+    ----------
+    part
+        What was prepared of it, or its data.
     capacity
         In units.
     seed
@@ -135,14 +171,12 @@ class Search:
         If the part has gaps with windows.
     """
 
-    def __init__(self, data: OffsetsData, capacity: int, seed: int = 0) -> None:
-        if data.has_windows:
-            raise UsageError("search: found gaps with windows, expected buffers that are whole while alive")
-        self.complete = not len(data.inplace)
+    def __init__(self, part: Prepared | OffsetsData, capacity: int, seed: int = 0) -> None:
+        self.prepared = part if isinstance(part, Prepared) else Prepared(part)
         self.capacity = capacity
         self.random = np.random.default_rng(seed)
         self.attempts = 0
-        self.data, self.owner = merge_pairs(data)
+        self.data = self.prepared.data
 
     def run(self, expired: Callable[[], bool], kernel: Any = None) -> Found | Infeasible | Stopped:
         """Search until decided or expired.
@@ -163,16 +197,17 @@ class Search:
 
     def steps(self, kernel: Any = None) -> Iterator[Found | Infeasible | Stopped | None]:
         """Yield None every few tens of milliseconds, and at the end the answer."""
-        arrays = Arrays.of(self.data)
-        if arrays is None:
+        yield from self.prepared.make()
+        tables, ranks = self.prepared.tables, self.prepared.ranks
+        if tables is None or ranks is None:
             yield Stopped("memory")
             return
+        arrays = Arrays(tables)
         if not arrays.start(self.capacity):
             yield self._nothing()
             return
         if kernel is None:
             from .search_kernel import advance as kernel
-        ranks = Ranks(self.data, arrays.kind)
         chunk = 1 + CHUNK // (self.data.count + self.data.sections)
         for order, limit in self._runs():
             arrays.start(self.capacity)
@@ -200,7 +235,7 @@ class Search:
             limit *= 2
 
     def _found(self, offsets: Integers) -> Found:
-        return Found(offsets[self.owner])
+        return Found(offsets[self.prepared.owner])
 
     def _nothing(self) -> Infeasible | Stopped:
-        return Infeasible() if self.complete else Stopped("incomplete")
+        return Infeasible() if self.prepared.complete else Stopped("incomplete")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Generator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,47 +21,92 @@ WIDTH = 16
 FOUND, EXHAUSTED, AT_LIMIT, NEEDS_TRAIL, NEEDS_POOL = range(5)
 
 
+BLOCK = 1 << 20
+"""Pairs of neighbours that are listed at a time; and places of a table of the pairs of buffers."""
+
+
+class Tables(NamedTuple):
+    """What all runs over a part share.
+
+    Attributes
+    ----------
+    data
+        The part.
+    kind
+        Equal numbers for twins.
+    pointer, section, member
+        All pairs of a section and a buffer alive in it, by section, from ``pointer[section]`` on.
+    near_pointer, near
+        By buffer: those that are alive with it, from ``near_pointer[i]`` on.
+    """
+
+    data: OffsetsData
+    kind: Integers
+    pointer: Integers
+    section: Integers
+    member: Integers
+    near_pointer: Integers
+    near: NDArray[np.int32]
+
+
+def tables_of(data: OffsetsData) -> Generator[None, None, Tables | None]:
+    """Make the tables of a part piece by piece; return None if they would be too large."""
+    if (data.rect_last - data.rect_first).sum() > LARGEST:
+        return None
+    section, member = _members(data)
+    pointer = _pointer(section, data.sections)
+    yield
+    starts = np.argsort(data.rect_first, kind="stable")
+    begin = data.rect_first[starts]
+    # A rectangle meets those alive in its first section, and those that start after that.
+    low = np.searchsorted(begin, data.rect_first, side="right")
+    high = np.maximum(low, np.searchsorted(begin, data.rect_last, side="left"))
+    lows = np.stack((pointer[data.rect_first], low + len(member)), axis=1).reshape(-1)
+    highs = np.stack((pointer[data.rect_first + 1], high + len(member)), axis=1).reshape(-1)
+    done = np.concatenate(([0], np.cumsum(highs - lows)))[2 * data.rectangles]  # pairs, by buffer
+    if done[-1] > LARGEST:
+        return None
+    owner = _owners(data)
+    met = np.concatenate((member, owner[starts]))
+    lefts, rights = [], []
+    first, most = 0, max(1, BLOCK // data.count)
+    while first < data.count:
+        last = int(np.searchsorted(done, done[first] + BLOCK, side="right")) - 1
+        last = max(first + 1, min(last, first + most, data.count))
+        rows = slice(2 * data.rectangles[first], 2 * data.rectangles[last])
+        row, place = _numbers(lows[rows], highs[rows])
+        left, right = owner[row // 2 + data.rectangles[first]], met[place]
+        if data.has_gaps:  # those that meet several times count once
+            table = np.zeros((last - first) * data.count, dtype=bool)
+            table[(left - first) * data.count + right] = True
+            left, right = np.divmod(np.flatnonzero(table), data.count)
+            left += first
+        apart = left != right
+        lefts.append(left[apart])
+        rights.append(right[apart].astype(np.int32))
+        first = last
+        yield
+    near_pointer = _pointer(np.concatenate(lefts), data.count)
+    return Tables(data, _kinds(data), pointer, section, member, near_pointer, np.concatenate(rights))
+
+
 class Arrays:
-    """Tables of a part and the state of one run over it."""
+    """The state of one run over a part."""
 
     @staticmethod
     def of(data: OffsetsData) -> Arrays | None:
-        """Return the arrays of a part, or None if they would be too large."""
-        if (data.rect_last - data.rect_first).sum() > LARGEST:
-            return None
-        section, member = _members(data)
-        pointer = _pointer(section, data.sections)
-        starts = np.argsort(data.rect_first, kind="stable")
-        begin = data.rect_first[starts]
-        # A rectangle meets those alive in its first section, and those that start after that.
-        low = np.searchsorted(begin, data.rect_first, side="right")
-        high = np.maximum(low, np.searchsorted(begin, data.rect_last, side="left"))
-        lows = np.stack((pointer[data.rect_first], low + len(member)), axis=1).reshape(-1)
-        highs = np.stack((pointer[data.rect_first + 1], high + len(member)), axis=1).reshape(-1)
-        if (highs - lows).sum() > LARGEST:
-            return None
-        owner = _owners(data)
-        row, place = _numbers(lows, highs)
-        left, right = owner[row // 2], np.concatenate((member, owner[starts]))[place]
-        apart = left != right
-        left, right = left[apart], right[apart]
-        if data.has_gaps:
-            left, right = np.divmod(np.unique(left * data.count + right), data.count)
-        return Arrays(data, pointer, section, member, left, right)
+        """Return the arrays of a part, or None if its tables would be too large."""
+        making = tables_of(data)
+        while True:
+            try:
+                next(making)
+            except StopIteration as end:
+                return None if end.value is None else Arrays(end.value)
 
-    def __init__(
-        self,
-        data: OffsetsData,
-        pointer: Integers,
-        section: Integers,
-        member: Integers,
-        left: Integers,
-        right: Integers,
-    ) -> None:
+    def __init__(self, tables: Tables) -> None:
+        data, pointer, section, member = tables.data, tables.pointer, tables.section, tables.member
         n, sections = data.count, data.sections
         self.data = data
-        self.kind = _kinds(data)
-        near_pointer = _pointer(left, n)
         _, borders = _numbers(data.first + 1, data.last)
         self._spans = np.bincount(borders, minlength=sections)
         self._least = np.maximum(data.fixed, 0)
@@ -68,15 +114,15 @@ class Arrays:
         self._witness = member[by_least[pointer[:-1]]]
         self._floor = self._least[self._witness]
         self._tables = (
-            (data.size, data.alignment, data.fixed, self.kind, data.first, data.last),
+            (data.size, data.alignment, data.fixed, tables.kind, data.first, data.last),
             (data.rectangles, data.rect_first, data.rect_last),
-            (near_pointer, right.astype(np.int32)),
+            (tables.near_pointer, tables.near),
             (pointer, member.astype(np.int32)),
         )
         self._state = np.zeros(STATE_SIZE, dtype=np.int64)
         self.least, self._placed, self._barred, self._stamped, self._lift, self._peak = _zeros(n, 6)
         self._total, self._border, self._support, self._block, self._fill = _zeros(sections, 5)
-        self._trail = np.zeros((8 * (n + sections) + len(right) // 2, 2), dtype=np.int64)
+        self._trail = np.zeros((8 * (n + sections) + len(tables.near) // 2, 2), dtype=np.int64)
         self._pool = np.zeros(8 * n, dtype=np.int32)
         self._comps = np.zeros((8 * n, 4), dtype=np.int64)
         self._frames = np.zeros((n + 2, FRAME_SIZE), dtype=np.int64)
