@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,8 +12,7 @@ import pytest
 import lowtide as lt
 from lowtide.formulations.offsets_data import OffsetsData
 from lowtide.instances import load_problem
-from lowtide.solvers import offsets_auto
-from lowtide.solvers.algorithms.offsets import search
+from lowtide.solvers.algorithms.offsets import search, search_arrays
 from lowtide.solvers.context import Context
 from tests.oracles.brute_offsets import brute_offsets, random_set
 
@@ -119,14 +119,19 @@ def test_every_part_is_placed_before_any_is_improved(monkeypatch: pytest.MonkeyP
 
 def test_tables_of_a_part_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[object] = []
-    whole = search.tables_of
 
     def tables_of(data: OffsetsData) -> Any:
         made.append(data)
-        return whole(data)
+        return search_arrays.tables_of(data)
 
-    now = [0.0]  # a search sees half a second pass at each look, and gives up at once
+    now = [time.perf_counter()]
+
+    def clock() -> float:
+        """Half a second passes at each look, so that searches give up at once."""
+        now[0] += 0.5
+        return now[0]
+
     monkeypatch.setattr(search, "tables_of", tables_of)
-    monkeypatch.setattr(offsets_auto.time, "perf_counter", lambda: now.__setitem__(0, now[0] + 0.5) or now[0])
+    monkeypatch.setattr(time, "perf_counter", clock)
     lt.solve(two_pools(40), method="search", threads=1, time_limit=200.0)
     assert 0 < len(made) <= 2

@@ -18,15 +18,10 @@ PROBLEM = lt.Peak(lt.load("gen:chain?n=3"))
 
 
 @pytest.fixture(autouse=True)
-<<<<<<< HEAD
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who obeys has all the time it needs."""
-    monkeypatch.setattr(supervise, "GRACE_SECONDS", 600)
-=======
-def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("GRACE_SECONDS", "LATE_SECONDS", "OVERRUN_SECONDS"):
-        monkeypatch.setattr(supervise, name, 0.05)
->>>>>>> 3350d94 (HiGHS: runs of MILPs and LPs take turns and keep to the time while they wait; nothing is printed to the console from Python either; a solver that overruns is left alone within a second)
+    for name in ("GRACE_SECONDS", "LATE_SECONDS"):
+        monkeypatch.setattr(supervise, name, 600)
     monkeypatch.setattr(supervise, "POLL_SECONDS", 0.01)
 
 
@@ -87,7 +82,8 @@ def test_solver_that_does_not_stop_is_abandoned_and_heard_no_more(
     monkeypatch: pytest.MonkeyPatch, interrupts: int, reason: str
 ) -> None:
     if interrupts < 2:  # a second one must come before the patience ends, else it would stop the tests
-        monkeypatch.setattr(supervise, "GRACE_SECONDS", 0.05)
+        for name in ("GRACE_SECONDS", "LATE_SECONDS"):
+            monkeypatch.setattr(supervise, name, 0.05)
     solver = Solver(obeys=False, interrupts=interrupts)
     supervisor = supervised(solver, time_limit=None if interrupts else 1e-9, started=long_ago())
     assert (supervisor.reason, supervisor.abandoned) == (reason, True)
