@@ -28,17 +28,10 @@ Objective. Minimize :math:`\sum_{ti} d_i R_{ti}` subject to
    is only read may go at the start of the run;
 7. a run that is none of (1) leaves something: :math:`R_{ti} \le \sum_{u \in Out_i} N_{tiu}`.
 
-*Paging* (a slower tier; optional). :math:`F_{tiu} \in \{0, 1\}`: value u comes back from the slower tier just
-before op i runs, which reads it; :math:`O_{tiu} \in \{0, 1\}`: u is written there just after op i, which
-leaves it, or before everything, if it is initial (to write it later costs as much); :math:`G_{tiu}`: the
-slower tier has it after the place. The objective has their times as well; P + F takes the place of P in (2),
-(3), (4) and of what (6) finds there when the run starts; and
-
-8. :math:`F_{tiu} \le G`, as it was before, and :math:`F_{tiu} \le R_{ti}`;
-9. :math:`G_{tiu} \le G + O_{tiu}` and :math:`G_{tiu} \le 1 - R_{ti} + O_{tiu}` where i leaves or destroys u
-   (a run makes other copies stale); :math:`O_{tiu} \le R_{ti}`; :math:`\sum_u m_u G` within the tier.
-
-Final values end in the fast memory, and bundles move together.
+*Paging* (slower tiers; optional): see `recompute_stages_paging`, rows 8 to 10. :math:`F_{tiu}`: value u comes
+back from a slower tier just before op i runs, which reads it; P + F takes the place of P in (2), (3), (4) and
+of what (6) finds there when the run starts. What a run leaves and only slower tiers keep counts in (7). Final
+values end in the fast memory, and bundles move together.
 
 *What is optimal relative to what.* A partitioned schedule runs ops for the first time in the reference
 order, and between two first runs each op at most once, in the reference order. The problem demands neither:
@@ -65,6 +58,8 @@ from ..models.recompute_lowering import Compute, Transfer
 from .milp_terms import at_most, linear, silent_pyomo
 from .peak_data import ModelSize
 from .recompute_data import RecomputeData, model_name
+from .recompute_stages_paging import FAMILIES as PAGING
+from .recompute_stages_paging import Move, Paging, SlowerTiers, transfers
 
 EXACT_UNITS = 2**20
 """Memories up to so many units are stated in units; larger ones are scaled, against rounding errors."""
@@ -83,11 +78,9 @@ FAMILIES = (
     "level_follows",
     "memory_suffices",
     "leaves_something",
-    "comes_back_if_there",
-    "slower_tier_has_it",
-    "slower_tier_suffices",
+    *PAGING,
 )
-"""The names of the rows: two of (1), one of (2), three of (3), one of each of (4) to (8), two of (9)."""
+"""The names of the rows: two of (1), one of (2), three of (3), one of each of (4) to (10), (6) after (5)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,19 +95,9 @@ class Place:
     """Values with N."""
     held: tuple[tuple[int, Any], ...]
     """Bundles with Q."""
-    fetched: tuple[tuple[int, Any], ...] = ()
-    stored: tuple[tuple[int, Any], ...] = ()
-    """Values with F, and with O."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Paging:
-    """A slower tier: by value the ticks to read it from there and to write it there; its units, or None."""
-
-    tier: str
-    read: tuple[int, ...]
-    write: tuple[int, ...]
-    capacity: int | None = None
+    before: tuple[Move, ...] = ()
+    behind: tuple[Move, ...] = ()
+    """Copies from tier to tier before the run and behind it, one after another."""
 
 
 @dataclass
@@ -125,16 +108,17 @@ class StagesModel:
     data: RecomputeData
     partitioned: bool
     scale: float
+    paging: Paging | None = None
     places: list[Place] = field(default_factory=list)
-    stored_first: list[tuple[int, Any]] = field(default_factory=list)
-    """Values with O before the first place."""
+    first: list[Move] = field(default_factory=list)
+    """Copies from tier to tier before the first place."""
 
 
-def size(data: RecomputeData, stages: int | None = None) -> ModelSize:
+def size(data: RecomputeData, stages: int | None = None, *, tiers: int = 2) -> ModelSize:
     """Return counts that those of the model do not exceed by much; `stages` None means partitioned."""
     accesses = sum(len(data.touches[i]) + 2 for i in range(data.n))
     places = accesses * (data.n + 1) // 2 if stages is None else accesses * stages
-    return ModelSize(variables=2 * places, constraints=3 * places, terms=8 * places)
+    return ModelSize(variables=tiers * places, constraints=(2 * tiers - 1) * places, terms=4 * tiers * places)
 
 
 def enough_stages(data: RecomputeData, best: int) -> int:
@@ -167,7 +151,7 @@ def build(
     relaxed
         R need not be integral.
     paging
-        Costs of a slower tier; None for no use of one.
+        Costs of slower tiers; None for no use of them.
     """
     import pyomo.environ as pyo
 
@@ -179,12 +163,11 @@ def build(
         model.N = pyo.VarList(domain=pyo.UnitInterval)
         model.Q = pyo.VarList(domain=pyo.UnitInterval)
         model.L = pyo.VarList(bounds=(0, limit * scale))
-        model.F = pyo.VarList(domain=pyo.Binary)
-        model.O = pyo.VarList(domain=pyo.Binary)
+        model.X = pyo.VarList(domain=pyo.Binary)
         model.G = pyo.VarList(domain=pyo.UnitInterval)
         for family in FAMILIES:
             model.add_component(family, pyo.ConstraintList())
-        built = StagesModel(model, data, stages is None, scale)
+        built = StagesModel(model, data, stages is None, scale, paging)
         sequence = _sequence(data, stages)
         state = _State(built, limit * scale, sequence, paging)
         for k, (t, i) in enumerate(sequence):
@@ -192,7 +175,7 @@ def build(
                 return None
             state.place(k, t, i)
         state.finish()
-        terms = [(data.duration[p.op], p.run) for p in built.places] + state.fares
+        terms = [(data.duration[p.op], p.run) for p in built.places] + state.slower.fares
         sure = sum(weight * item for weight, item in terms if isinstance(item, int))
         free = [(weight, item) for weight, item in terms if not isinstance(item, int)]
         model.objective = pyo.Objective(expr=linear([x for _, x in free], [w for w, _ in free], sure))
@@ -213,10 +196,11 @@ class _State:
         self, built: StagesModel, limit: float, sequence: list[tuple[int, int]], paging: Paging | None
     ) -> None:
         self.built, self.model, self.data, self.limit = built, built.model, built.data, limit
-        self.paging = paging
-        self.slow: list[Any] = [0] * len(self.data.values)
-        """Whether the slower tier has the value."""
-        self.fares: list[tuple[int, Any]] = []
+        self.slower = SlowerTiers(self.model, self.data, paging, self.row)
+        self.pages = paging is not None
+        """Whether values may go to slower tiers."""
+        self.pages_late = paging is not None and paging.limited
+        """Whether they may do so at a place that only reads them."""
         self.there: list[Any] = [int(x.at_start) for x in self.data.values]
         """P by value."""
         begin = sum(x.nbytes for x in self.data.values if x.at_start)
@@ -226,55 +210,8 @@ class _State:
         for k, (_, i) in enumerate(sequence):
             for u in self.data.reads[i]:
                 self.last_read[u] = k
-        if paging is not None:
-            for u, x in enumerate(self.data.values):
-                if x.at_start and x.readers:
-                    self.slow[u] = self._stored(u, 1)
-                    built.stored_first.append((u, self.slow[u]))
-            self._slower_tier_suffices()
-
-    def _stored(self, u: int, run: Any) -> Any:
-        """Return O, of a value that is there if `run`."""
-        assert self.paging is not None
-        stored = self.model.O.add()
-        self.fares.append((self.paging.write[u], stored))
-        self.row("slower_tier_has_it", [(1, stored), (-1, run)], 0)
-        return stored
-
-    def _fetched(self, i: int, run: Any) -> dict[int, Any]:
-        """(8) Return F by value, of what op i reads and the slower tier may have."""
-        found: dict[int, Any] = {}
-        for u in self.data.reads[i]:
-            if self.paging is not None and not isinstance(self.slow[u], int):
-                found[u] = self.model.F.add()
-                self.fares.append((self.paging.read[u], found[u]))
-                self.row("comes_back_if_there", [(1, found[u]), (-1, self.slow[u])], 0)
-                self.row("comes_back_if_there", [(1, found[u]), (-1, run)], 0)
-        return found
-
-    def _store(self, k: int, i: int, run: Any) -> list[tuple[int, Any]]:
-        """(9) Change what the slower tier has; return O by value, of what op i leaves."""
-        found: list[tuple[int, Any]] = []
-        for u in (*self.data.writes[i], *self.data.destroys[i]) if self.paging is not None else ():
-            stored: Any = 0
-            if u in self.data.writes[i] and k < self.last_read[u]:
-                stored = self._stored(u, run)
-                found.append((u, stored))
-            if isinstance(self.slow[u], int) and isinstance(stored, int):
-                continue
-            now = self.model.G.add()
-            self.row("slower_tier_has_it", [(1, now), (-1, self.slow[u]), (-1, stored)], 0)
-            self.row("slower_tier_has_it", [(1, now), (1, run), (-1, stored)], 1)
-            self.slow[u] = now
-        if found:
-            self._slower_tier_suffices()
-        return found
-
-    def _slower_tier_suffices(self) -> None:
-        """(9) What the slower tier has now is within it."""
-        if self.paging is not None and self.paging.capacity is not None:
-            terms = [(x.nbytes, g) for x, g in zip(self.data.values, self.slow, strict=True)]
-            self.row("slower_tier_suffices", terms, self.paging.capacity)
+        initial = {u: (1,) for u, x in enumerate(self.data.values) if self.pages and x.at_start and x.readers}
+        built.first += self.slower.outward(initial)
 
     def row(self, family: str, terms: Sequence[tuple[float, Any]], most: float) -> None:
         """State that the weighted sum of variables and numbers is at most `most`."""
@@ -289,16 +226,23 @@ class _State:
             for a in data.after[i]:  # (1)
                 self.row("runs_after", [(1, run), *((-1, r) for r in self.ran[a])], 0)
         self.ran[i].append(run)
-        fetched = self._fetched(i, run)
+        late = [u for u in data.reads[i] if self.pages_late and k < self.last_read[u]]
+        moves = self.slower.outward({u: (self.there[u], run) for u in late})
+        moves += self.slower.inward(data.reads[i] if self.pages else (), run)
+        fetched: dict[int, list[Any]] = {u: [] for u in data.touches[i]}
+        for u, _, target, made in moves:
+            if target == 0:
+                fetched[u].append(made)
         for u in data.reads[i]:  # (2)
-            self.row("finds_what_it_reads", [(1, run), (-1, self.there[u]), (-1, fetched.get(u, 0))], 0)
+            found = [(-1, x) for x in (self.there[u], *fetched[u])]
+            self.row("finds_what_it_reads", [(1, run), *found], 0)
         before = {u: self.there[u] for u in data.touches[i]}
         destroyed = data.destroys[i]
         kept = []
         for u, was in before.items():  # (3)
             writes = u in data.writes[i]
             wanted = values[u].final or k < self.last_read[u]
-            source = [(-1, was), (-1, run if writes else 0), (-1, fetched.get(u, 0))]
+            source = [(-1, x) for x in (was, run if writes else 0, *fetched[u])]
             absent = all(isinstance(item, int) and not item for _, item in source)
             if not wanted or (u in destroyed and forced) or absent:
                 self.there[u] = 0
@@ -318,14 +262,14 @@ class _State:
             if not forced:
                 room = model.Q.add()
                 held.append((u, room))
-                arrived = [(1, fetched.get(v, 0)) for v in family]
+                arrived = [(1, x) for v in family for x in fetched[v]]
                 self.row("has_room", [*((1, before[v]) for v in family), *arrived, (-1, room)], 0)  # (4)
                 self.row("has_room", [(1, run), (-1, room)], 0)
             extra.append((weight, room))
             side = self.there if data.in_place else before
             extra += [(-weight, side[v]) for v in family]
             if not data.in_place:
-                extra += [(-weight, fetched.get(v, 0)) for v in family]
+                extra += [(-weight, x) for v in family for x in fetched[v]]
         level = model.L.add()
         change = [
             (values[u].nbytes * scale * sign, item)
@@ -333,17 +277,21 @@ class _State:
             for sign, item in ((1, self.there[u]), (-1, before[u]))
         ]
         self.row("level_follows", [(1, self.level), (-1, level), *change], 0)  # (5)
-        arriving = [(1, self.level), *((values[u].nbytes * scale, f) for u, f in fetched.items())]
-        if data.in_place and fetched:
+        arriving = [(1, self.level), *((values[u].nbytes * scale, x) for u in fetched for x in fetched[u])]
+        if data.in_place and len(arriving) > 1:
             self.row("memory_suffices", arriving, self.limit)
         base = [(1, level)] if data.in_place else arriving
         self.row("memory_suffices", [*base, *extra, (data.workspace[i] * scale, run)], self.limit)  # (6)
-        stored = self._store(k, i, run)
+        kept_on = {u: (run,) for u in data.writes[i] if self.pages and k < self.last_read[u]}
+        stale = (*data.writes[i], *data.destroys[i]) if self.pages else ()
+        stored = self.slower.outward(kept_on, stale=stale, run=run)
         if not forced and self.built.partitioned:  # (7)
-            left = [(-1, self.there[u]) for u in data.writes[i]] + [(-1, item) for _, item in stored]
+            left = [(-1, self.there[u]) for u in data.writes[i]] + [
+                (-1, x) for _, j, _, x in stored if j == 0
+            ]
             self.row("leaves_something", [(1, run), *left], 0)
         self.level = level
-        record = (tuple(kept), tuple(held), tuple(fetched.items()), tuple(stored))
+        record = (tuple(kept), tuple(held), tuple(moves), tuple(stored))
         self.built.places.append(Place(t, i, run, level, *record))
 
     def finish(self) -> None:
@@ -361,21 +309,18 @@ def decode(built: StagesModel, value: Callable[[Any], float]) -> list[int]:
     return [p.op for p in built.places if isinstance(p.run, int) or value(p.run) > 0.5]
 
 
-def decode_paged(
-    built: StagesModel, value: Callable[[Any], float], fast: str, slow: str
-) -> list[Compute | Transfer]:
-    """Return the runs and transfers of a solution with paging, between tiers of these names."""
+def decode_paged(built: StagesModel, value: Callable[[Any], float]) -> list[Compute | Transfer]:
+    """Return the runs and transfers of a solution with paging."""
+    assert built.paging is not None
 
-    def moved(items: Iterable[tuple[int, Any]], src: str, dst: str) -> list[Compute | Transfer]:
-        bundles = [built.data.tensors[built.data.values[u].tensor] for u, x in items if value(x) > 0.5]
-        return [Transfer(t, src, dst) for bundle in bundles for t in bundle]
+    def moved(moves: Iterable[Move]) -> list[Transfer]:
+        assert built.paging is not None
+        return transfers(built.data, built.paging, moves, value)
 
-    found = moved(built.stored_first, fast, slow)
+    found: list[Compute | Transfer] = [*moved(built.first)]
     for place in built.places:
         if isinstance(place.run, int) or value(place.run) > 0.5:
-            found += moved(place.fetched, slow, fast)
-            found.append(Compute(place.op))
-            found += moved(place.stored, fast, slow)
+            found += [*moved(place.before), Compute(place.op), *moved(place.behind)]
     return found
 
 

@@ -61,7 +61,7 @@ def set_values(built: StagesModel, hint: Sequence[int]) -> None:
             before[u] = now[u]
         level = sum(x.nbytes for x, there in zip(values, before, strict=True) if there)
         place.level.set_value(level * built.scale)
-    for unused in (built.model.F, built.model.O, built.model.G):
+    for unused in (built.model.X, built.model.G):
         for variable in unused.values():
             variable.set_value(0)
 

@@ -59,9 +59,11 @@ class Recompute:
         Capacity of the fast memory in bytes; None: that of the machine, or no limit.
     machine
         Tiers behind the fast memory, and the channels that lead there and back; one processor, which accesses
-        no tier at extra cost. Default: one memory, and an unlimited tier for every other one that a mode
-        names, which runs access and nothing is copied from: what a run writes there is lost to all ops that
-        must find it in the memory (forwards that save nothing for their backwards are such modes).
+        no tier at extra cost. Default: one memory, called ``memory``; where modes name that and the machine
+        has no such tier, its first one is called so. Of other tiers that modes name and the machine lacks an
+        unlimited one is added, which runs access and nothing is copied from: what a run writes there is lost
+        to all ops that must find it in the memory (forwards that save nothing for their backwards are such
+        modes).
     source
         What the problem was loaded from.
 
@@ -93,9 +95,8 @@ class Recompute:
         if not self.graph.ops:
             raise InstanceError(f"recompute, graph {self.graph.name!r}: found no ops, expected at least one")
         check_integer(self.memory, 0, "recompute, memory", optional=True)
-        if self.machine is ONE_MEMORY:
-            object.__setattr__(self, "machine", _machine_of(self.graph))
         _check_processor(self.machine)
+        object.__setattr__(self, "machine", _with_named_tiers(self.machine, self.graph))
         if self.memory is None:
             object.__setattr__(self, "memory", self.machine.tiers[0].capacity)
         else:
@@ -275,16 +276,39 @@ def rerunnable(graph: Graph) -> tuple[bool, ...]:
     return tuple(found)
 
 
-def _machine_of(graph: Graph) -> Machine:
-    """Return one memory, and an unlimited tier for every other one that a mode names."""
-    fast = ONE_MEMORY.tiers[0].name
-    named = {tier for op in graph.ops for mode in op.modes for _, tier in mode.operands} - {fast}
-    kinds = sorted({kind for op in graph.ops for mode in op.modes for kind in mode.processors[:1]})
-    (processor,) = Machine.single(kinds=kinds[:1] or ("any",)).processors
-    return Machine(
-        name=ONE_MEMORY.name,
-        tiers=(*ONE_MEMORY.tiers, *(Tier(name=tier) for tier in sorted(named))),
-        processors=(replace(processor, tiers=(*processor.tiers, *(Access(tier=t) for t in sorted(named)))),),
+def _with_named_tiers(machine: Machine, graph: Graph) -> Machine:
+    """Return the machine with the tiers that modes name: its first one, and unlimited ones that it lacks."""
+    named = {tier for op in graph.ops for mode in op.modes for _, tier in mode.operands}
+    memory = ONE_MEMORY.tiers[0].name
+    if machine is ONE_MEMORY:
+        kinds = sorted({kind for op in graph.ops for mode in op.modes for kind in mode.processors[:1]})
+        machine = replace(machine, processors=Machine.single(kinds=kinds[:1] or ("any",)).processors)
+    elif memory in named - {tier.name for tier in machine.tiers}:
+        machine = _renamed(machine, machine.tiers[0].name, memory)
+    lost = sorted(named - {tier.name for tier in machine.tiers})
+    (processor,) = machine.processors
+    access = (*processor.tiers, *(Access(tier=tier) for tier in lost))
+    tiers = (*machine.tiers, *(Tier(name=tier) for tier in lost))
+    return replace(machine, tiers=tiers, processors=(replace(processor, tiers=access),))
+
+
+def _renamed(machine: Machine, old: str, new: str) -> Machine:
+    """Return the machine with another name of a tier."""
+
+    def name(tier: str) -> str:
+        return new if tier == old else tier
+
+    return replace(
+        machine,
+        tiers=tuple(replace(x, name=name(x.name)) for x in machine.tiers),
+        processors=tuple(
+            replace(x, tiers=tuple(replace(y, tier=name(y.tier)) for y in x.tiers))
+            for x in machine.processors
+        ),
+        channels=tuple(replace(x, src=name(x.src), dst=name(x.dst)) for x in machine.channels),
+        groups=tuple(
+            replace(x, channels=tuple((name(a), name(b)) for a, b in x.channels)) for x in machine.groups
+        ),
     )
 
 

@@ -66,6 +66,35 @@ def with_discards(graph: Graph, steps: Iterable[Compute | Transfer], fast: str) 
     return tuple(reversed(backwards))
 
 
+def without_idle_copies(
+    graph: Graph, steps: Iterable[Compute | Transfer], fast: str
+) -> list[Compute | Transfer]:
+    """Return the steps without transfers to where nothing uses the tensor before it is there afresh.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> from lowtide.models.recompute_releases import without_idle_copies
+    >>> steps = [lt.Compute(0), lt.Transfer(0, "memory", "disk"), lt.Compute(1)]
+    >>> without_idle_copies(lt.load("gen:chain?n=2"), steps, "memory")
+    [Compute(op=0, mode=0), Compute(op=1, mode=0)]
+    """
+    reads, writes = _places(graph, fast)
+    needed = {(t, fast) for t, tensor in enumerate(graph.tensors) if tensor.final}
+    kept: list[Compute | Transfer] = []
+    for step in reversed(list(steps)):
+        if isinstance(step, Compute):
+            used, made = reads[step.op][step.mode], writes[step.op][step.mode]
+        else:
+            used, made = ((step.tensor, step.src),), ((step.tensor, step.dst),)
+            if made[0] not in needed:
+                continue
+        kept.append(step)
+        needed.difference_update(made)
+        needed.update(used)
+    return kept[::-1]
+
+
 Places = list[list[tuple[tuple[int, str], ...]]]
 """By op and mode: tensors and the tiers where they are."""
 

@@ -4,7 +4,7 @@
 2. Segments, rules of eviction, and annealing of sequences of runs.
 3. Bounds by moments, from one to as many as the longest path has ops.
 4. Retention intervals (MOCCASIN) in the order of the first runs of the best schedule, from it as hint; where
-   a slower tier returns values, the MILP in stages with paging (POET).
+   slower tiers return values, the MILP in stages with paging (POET).
 5. Bounds by all moments for the rest of the time; if they leave some of it, annealing once more.
 
 It ends as soon as the bound meets the best schedule.

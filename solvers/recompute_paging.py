@@ -1,18 +1,19 @@
-"""`poet`: recompute and page to a slower tier together, as a MILP in stages through HiGHS."""
+"""`poet`: recompute and page to slower tiers together, as a MILP in stages through HiGHS."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
 from ..formulations import recompute_stages as stages_model
 from ..formulations.recompute_data import RecomputeData, in_ns
-from ..formulations.recompute_stages import Paging
 from ..formulations.recompute_stages_hint import set_values
+from ..formulations.recompute_stages_paging import Paging
 from ..models.errors import UsageError
 from ..models.recompute import Recompute, Transfer
+from ..models.recompute_releases import without_idle_copies
 from .context import Context, Outcome
 from .engines import highs
 from .engines.memory import refuse_if_too_large
@@ -32,7 +33,7 @@ def paging(problem: Recompute, data: RecomputeData) -> Paging:
     Raises
     ------
     UsageError
-        If there is no such tier.
+        If there is none.
     """
     found = costs_of_paging(problem, data)
     if found is None:
@@ -44,25 +45,37 @@ def paging(problem: Recompute, data: RecomputeData) -> Paging:
 
 
 def costs_of_paging(problem: Recompute, data: RecomputeData) -> Paging | None:
-    """Return what the first slower tier with channels to the fast memory and back costs, in ns, or None."""
-    pairs = {(channel.src, channel.dst) for channel in problem.machine.channels}
-    for tier in problem.machine.tiers[1:]:
-        if {(problem.fast, tier.name), (tier.name, problem.fast)} <= pairs:
-            break
-    else:
+    """Return what copies to slower tiers and back cost, in ns; None if values come back from no tier."""
+    channels = {(channel.src, channel.dst) for channel in problem.machine.channels}
+    near = _steps_away(problem.fast, {(b, a) for a, b in channels})  # from the tier to the fast memory
+    there = _steps_away(problem.fast, channels)
+    names = [tier.name for tier in problem.machine.tiers if tier.name in near and tier.name in there]
+    names.sort(key=lambda name: near[name])  # the fast memory is nearest; then by the machine's order
+    if len(names) == 1:
         return None
+    capacity = {tier.name: tier.capacity for tier in problem.machine.tiers}
+    bundles = [data.tensors[x.tensor] for x in data.values]
+    ticks = {
+        (names.index(src), names.index(dst)): tuple(
+            sum(problem.transfer_ns(Transfer(t, src, dst)) for t in bundle) for bundle in bundles
+        )
+        for src, dst in sorted(channels)
+        if src in names and dst in names
+    }
+    units = (None if (room := capacity[name]) is None else room // data.unit for name in names)
+    return Paging(tiers=tuple(names), ticks=ticks, capacity=tuple(units))
 
-    def cost(src: str, dst: str) -> tuple[int, ...]:
-        bundles = [data.tensors[x.tensor] for x in data.values]
-        return tuple(sum(problem.transfer_ns(Transfer(t, src, dst)) for t in bundle) for bundle in bundles)
 
-    capacity = None if tier.capacity is None else tier.capacity // data.unit
-    return Paging(
-        read=cost(tier.name, problem.fast),
-        write=cost(problem.fast, tier.name),
-        capacity=capacity,
-        tier=tier.name,
-    )
+def _steps_away(start: str, channels: Collection[tuple[str, str]]) -> dict[str, int]:
+    """Return by tier the least number of channels on a way to it."""
+    found = {start: 0}
+    reached = [start]
+    for name in reached:
+        for src, dst in sorted(channels):
+            if src == name and dst not in found:
+                found[dst] = found[name] + 1
+                reached.append(dst)
+    return found
 
 
 def solve_poet(problem: Recompute, context: Context) -> Outcome:
@@ -116,7 +129,7 @@ def solve_pages(
     what = "the MILP in stages with paging"
     own = part_of(context, seconds)
     own.options = {name: text for name, text in context.options.items() if name not in OPTIONS}
-    size = stages_model.size(data)
+    size = stages_model.size(data, tiers=len(costs.tiers))
     refused = refuse_if_too_large(size, bytes_per_term=2 * BYTES_PER_TERM, context=own, what=what)
     if refused is not None:
         return refused
@@ -135,8 +148,8 @@ def solve_pages(
         return problem.least_time
 
     def decode(value: Callable[[Any], float]) -> Any:
-        steps = stages_model.decode_paged(built, value, problem.fast, costs.tier)
-        answer = problem.with_discards(steps)
+        steps = stages_model.decode_paged(built, value)
+        answer = problem.with_discards(without_idle_copies(problem.graph, steps, problem.fast))
         if problem.judge(answer).violations:
             return None
         context.offer(answer)

@@ -9,7 +9,12 @@ import networkx as nx
 import pytest
 
 import lowtide as lt
-from lowtide.formulations import recompute_moccasin, recompute_moments, recompute_stages
+from lowtide.formulations import (
+    recompute_moccasin,
+    recompute_moments,
+    recompute_stages,
+    recompute_stages_paging,
+)
 from lowtide.formulations.recompute_data import in_ns, recompute_data, time_of
 from lowtide.formulations.recompute_stages_hint import stages_of
 from lowtide.models.errors import UsageError
@@ -24,7 +29,7 @@ from tests.recompute_problems import chain_with_disk, milp, tight_problem, with_
 CUTS = ("leaves_something",)
 """Rows that exclude no optimum."""
 
-PAGED = ("comes_back_if_there", "slower_tier_has_it", "slower_tier_suffices")
+PAGED = recompute_stages_paging.FAMILIES
 
 FREE = ("runs_once", "runs_after")
 """Rows that only free stages have."""
@@ -137,9 +142,7 @@ def with_paging(problem: lt.Recompute, without: str | None = None) -> bool:
     found = milp(
         problem,
         built.model,
-        lambda value: problem.with_discards(
-            recompute_stages.decode_paged(built, value, problem.fast, costs.tier)
-        ),
+        lambda value: problem.with_discards(recompute_stages.decode_paged(built, value)),
     )
     best = fastest_recomputation(problem.graph, problem.machine)
     return found.incumbent == best and not problem.judge(found.answer).violations

@@ -53,9 +53,8 @@ def test_costs_are_those_of_a_tier_that_values_come_back_from() -> None:
     data = recompute_data(problem)
     assert (data.unit, data.tick, data.tensors) == (2, 30, ((0, 1), (2,)))
     costs = paging(problem, data)
-    assert (costs.tier, costs.capacity) == ("disk", 5)
-    assert costs.read == (8 + 12, 4)
-    assert costs.write == (5 + 8 + 5 + 12, 5 + 4)
+    assert (costs.tiers, costs.capacity[1:]) == (("memory", "disk"), (5,))
+    assert costs.ticks == {(1, 0): (8 + 12, 4), (0, 1): (5 + 8 + 5 + 12, 5 + 4)}
     fine = in_ns(data)
     assert (fine.tick, fine.duration, fine.ns(7)) == (1, (30, 60), 7)
 
@@ -139,19 +138,19 @@ def drawn(built: StagesModel, rng: Random) -> bool:
     """
     data, possible = built.data, True
     has = [False] * len(data.values)
-    for u, stored in built.stored_first:
+    for u, *_, stored in built.first:
         has[u] = rng.random() < 0.5
         stored.set_value(int(has[u]))
     for place in built.places:
         run = isinstance(place.run, int) or rng.random() < 0.5
         if not isinstance(place.run, int):
             place.run.set_value(int(run))
-        for u, fetched in place.fetched:
+        for u, _, _, fetched in place.before:
             fetch = rng.random() < (0.5 if run and has[u] else 0.02)
             fetched.set_value(int(fetch))
             possible = possible and (not fetch or (run and has[u]))
-        stores = {u: rng.random() < (0.5 if run else 0.02) for u, _ in place.stored}
-        for u, stored in place.stored:
+        stores = {u: rng.random() < (0.5 if run else 0.02) for u, *_ in place.behind}
+        for u, _, _, stored in place.behind:
             stored.set_value(int(stores[u]))
             possible = possible and (run or not stores[u])
         if run:
@@ -167,7 +166,7 @@ def rows_hold(built: StagesModel) -> bool:
     model = built.model
     for variable in model.G.values():
         variable.set_value(0)
-    rows = [*model.slower_tier_has_it.values(), *model.comes_back_if_there.values()]
+    rows = [*model.slower_tier_has_it.values(), *model.moves_if_there.values()]
     room: dict[int, Any] = {id(variable): variable for variable in model.G.values()}
     above: dict[int, list[Any]] = {key: [] for key in room}
     for row in model.slower_tier_has_it.values():
@@ -183,7 +182,7 @@ def rows_hold(built: StagesModel) -> bool:
 @pytest.mark.parametrize("problem", [chain(), updating()], ids=["chain", "updating"])
 def test_rows_of_paging_say_what_can_come_back(problem: lt.Recompute) -> None:
     data = in_ns(recompute_data(problem))
-    built = recompute_stages.build(data, paging=replace(paging(problem, data), capacity=None))
+    built = recompute_stages.build(data, paging=replace(paging(problem, data), capacity=(None, None)))
     assert built is not None
     rng = Random(1)
     told = []
