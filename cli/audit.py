@@ -26,7 +26,8 @@ def add_parser(subparsers: Subparsers) -> None:
         "look for records that contradict each other",
         details=(
             "Records about the same graph and problem are compared with each other, with the best-known\n"
-            "file and with the catalogue; plans are verified again. Exit status 1 if anything is wrong."
+            "file and with the catalogue; plans and certificates are verified again, and the instances of\n"
+            "tables loaded. Exit status 1 if anything is wrong, or a table cannot be read."
         ),
         examples=["lowtide audit runs/peak results/", "lowtide audit runs/peak --plans optimal --json"],
     )
@@ -62,10 +63,15 @@ def run(args: argparse.Namespace) -> int:
                 "records": found.records,
                 "questions": found.questions,
                 "plans_verified": found.plans,
+                "certificates_verified": found.certificates,
                 "without_plan": found.without_plan,
+                "best_with_plan": found.best_with_plan,
+                "instances_loaded": found.instances,
                 "contradictions": [c.to_dict() for c in found.contradictions],
                 "unchecked": [{"record": who, "reason": why} for who, why in found.unchecked],
-                "passed_over": found.passed_over,
+                "tables": found.tables,
+                "no_claims": [{"table": table, "reason": why} for table, why in found.no_claims],
+                "rows_elsewhere": found.elsewhere,
             }
         )
     else:
@@ -77,14 +83,19 @@ def _print(found: Audit) -> None:
     count = len(found.contradictions)
     rows = [
         ("records", f"{found.records:,} about {found.questions:,} questions"),
-        ("plans", f"{found.plans:,} verified again"),
+        ("plans", f"{found.plans:,} verified again, {found.certificates:,} certificates confirmed again"),
+        ("best", f"of {found.best_with_plan:,} questions the best objective has such a plan"),
     ]
     if found.without_plan:
         rows.append(("without plan", f"{found.without_plan:,} records with an objective"))
     if found.unchecked:
         rows.append(("unchecked", f"{len(found.unchecked):,} plans, listed below"))
-    if found.passed_over:
-        rows.append(("passed over", "; ".join(found.passed_over)))
+    if found.tables or found.no_claims:
+        rows.append(("tables", f"{len(found.tables):,} read, {found.instances:,} instances loaded"))
+    if found.elsewhere:
+        rows.append(("elsewhere", f"{found.elsewhere:,} rows about instances that are not at hand"))
+    for table, why in found.no_claims:
+        rows.append(("no claims", f"{table}: {why}"))
     rows.append(
         (
             "verdict",

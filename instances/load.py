@@ -11,6 +11,7 @@ from ..models.errors import InstanceError
 from ..models.graph import Graph
 from .blocks import in_blocks
 from .data_parallel import data_parallel
+from .drawn_sizes import with_drawn_sizes
 from .native import read_graph
 from .options import Parameter, typed_options
 from .spec import Spec, parse_spec
@@ -25,6 +26,7 @@ _ONNX_OPTIONS = {
     "weights": Parameter(False, "keep the bytes of the weights"),
 }
 _BLOCKS = {"blocks": Parameter(1, "blocks of consecutive ops", least=1)}
+_DRAW = {"draw": Parameter(0, "number of the draw of random sizes", least=0)}
 _DIMENSION = Parameter(1, "size of a symbolic dimension", least=1)
 
 
@@ -50,6 +52,7 @@ def load(spec: str | os.PathLike[str], **options: object) -> Graph:
     ``…?blocks=50``               any of these, its ops in blocks of like durations (`in_blocks`)
     ``…?copies=gpu0+gpu1``        any of these, once for each of these processor kinds (`data_parallel`)
     ``…?node=optane``             any of these, on a socket with DRAM and persistent memory (`optane`)
+    ``…?draw=1``                  any of these, with random sizes (`with_drawn_sizes`)
     ============================  ==================================================================
 
     Parameters
@@ -79,10 +82,14 @@ def load(spec: str | os.PathLike[str], **options: object) -> Graph:
     blocks = given.pop("blocks", None)
     copies = given.pop("copies", None)
     node = given.pop("node", None)
+    draw = given.pop("draw", None)
     graph = _load(parsed, given)
     dims = given.pop("dims", {})
     assert isinstance(dims, Mapping)
     text = {key: _text(value) for key, value in {**given, **dims}.items()}
+    if draw is not None:
+        graph = with_drawn_sizes(graph, int(typed_options({"draw": draw}, _DRAW, str(parsed))["draw"]))
+        text["draw"] = str(draw)
     if blocks is not None:
         graph = in_blocks(graph, int(typed_options({"blocks": blocks}, _BLOCKS, str(parsed))["blocks"]))
         text["blocks"] = str(blocks)

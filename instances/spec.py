@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ..models.checks import check_type
@@ -73,26 +74,34 @@ def parse_spec(spec: str | os.PathLike[str]) -> Spec:
 
 
 def relative_spec(spec: str, folder: str) -> str:
-    """Return the specification with its relative path, if it is one, counted from another folder."""
-    parsed = _relative_file(spec)
-    if parsed is None:
-        return spec
-    name = os.path.relpath(os.path.realpath(parsed.name), os.path.realpath(folder or "."))
-    return str(Spec(parsed.scheme, name, parsed.options))
+    """Return the specification with its relative paths counted from another folder.
+
+    These are the path of a file, if it is one, and that of a machine's file (``machine=FILE.toml``).
+    """
+
+    def relative(path: str) -> str:
+        return os.path.relpath(os.path.realpath(path), os.path.realpath(folder or "."))
+
+    return _with_paths(spec, relative)
 
 
 def resolved_spec(spec: str, folder: str) -> str:
     """Undo `relative_spec`: return the specification as it reads from the working folder."""
-    parsed = _relative_file(spec)
-    if parsed is None:
-        return spec
-    return str(Spec(parsed.scheme, os.path.join(folder, parsed.name), parsed.options))
+    return _with_paths(spec, lambda path: os.path.join(folder, path))
 
 
-def _relative_file(spec: str) -> Spec | None:
+def _with_paths(spec: str, changed: Callable[[str], str]) -> str:
+    """Return the specification with its relative paths changed; the same text if it has none."""
     try:
         parsed = parse_spec(spec)
     except InstanceError:
-        return None
+        return spec
     is_file = parsed.scheme in ("path", "native", "g10", "stg", "tree", "wfcommons")
-    return parsed if is_file and not os.path.isabs(parsed.name) else None
+    name = changed(parsed.name) if is_file and not os.path.isabs(parsed.name) else parsed.name
+    options = dict(parsed.options)
+    machine = options.get("machine", "")
+    if machine.endswith((".toml", ".json")) and not os.path.isabs(machine):
+        options["machine"] = changed(machine)
+    if (name, options) == (parsed.name, parsed.options):
+        return spec
+    return str(Spec(parsed.scheme, name, options))

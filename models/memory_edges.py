@@ -8,8 +8,11 @@ Vivien, IPDPS 2018).
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar
 
 from .checks import check_integer, check_type
@@ -19,6 +22,7 @@ from .flow_proof import FlowProof
 from .graph import Graph
 from .parallel_lowering import lower_starts
 from .parallel_memory import Moment, check_modes, moment_bytes
+from .placement import Question
 from .precedence import precedence
 from .problem import Judgement
 from .verdict import Violation, sorted_violations
@@ -77,10 +81,17 @@ class MemoryEdges:
         check_integer(self.processors, 1, f"{self.name}, processors", optional=True)
         check_modes(self.graph, self.name)
 
-    @property
-    def instance(self) -> Graph:
-        """The graph."""
-        return self.graph
+    @cached_property
+    def instance(self) -> Question:
+        """Name, source and hash of graph and question together."""
+        said = {"graph": self.graph.sha256, "bound": self.bound, "processors": self.processors}
+        text = json.dumps(said, sort_keys=True, separators=(",", ":"))
+        where = "" if self.processors is None else f" on {self.processors} processors"
+        return Question(
+            name=f"{self.graph.name}{where}, {self.bound} bytes",
+            source=self.graph.source,
+            sha256=hashlib.sha256(text.encode()).hexdigest(),
+        )
 
     def read(self, item: object) -> Edges:
         """Return edges with their flow; the verifier looks at them in `judge`.

@@ -14,14 +14,18 @@ each op that of its mode with the most.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 from .checks import check_integer, check_type
 from .errors import InstanceError
 from .graph import Accounting, Graph
 from .parallel_lowering import lower_starts
+from .placement import Question
 from .plan import Plan
 from .precedence import precedence
 from .problem import Judgement
@@ -74,10 +78,17 @@ class ParallelMemory:
         check_integer(self.processors, 1, f"{self.name}, processors", optional=True)
         check_modes(self.graph, self.name)
 
-    @property
-    def instance(self) -> Graph:
-        """The graph."""
-        return self.graph
+    @cached_property
+    def instance(self) -> Question:
+        """Name, source and hash of graph and question together."""
+        said = {"graph": self.graph.sha256, "processors": self.processors}
+        text = json.dumps(said, sort_keys=True, separators=(",", ":"))
+        where = "" if self.processors is None else f" on {self.processors} processors"
+        return Question(
+            name=f"{self.graph.name}{where}",
+            source=self.graph.source,
+            sha256=hashlib.sha256(text.encode()).hexdigest(),
+        )
 
     def read(self, item: object) -> Moment:
         """Return a moment, that of a plan's peak, or that of a pair of sequences of op indices.

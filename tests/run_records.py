@@ -9,7 +9,7 @@ from typing import Any
 
 from lowtide.results.sweeps.folder import write_record, write_runs
 from lowtide.results.sweeps.record import Usage, complete, unanswered
-from lowtide.results.sweeps.runspec import Limits, RunSpec, suite_hash
+from lowtide.results.sweeps.runspec import Limits, RunSpec, source_hash
 
 METHODS = ("greedy", "auto", "cpsat", "milp")
 EXACT = METHODS[1:]
@@ -39,7 +39,7 @@ def random_records(
             parameters={"width": 16 * (1 + i % 3)} if method == "greedy" else {},
             seed=i // (len(methods) * instances),
             limits=Limits(seconds=10, memory=4 << 30, threads=1),
-            source_hash=suite_hash(),
+            source_hash=source_hash("peak", "greedy"),
         )
         yield run, random_record(run, known[instance][0], source)
 

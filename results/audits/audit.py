@@ -3,7 +3,8 @@
 =====================  =====================================================================
 kind                   what is wrong
 =====================  =====================================================================
-bound-above-objective  a proved bound lies above an objective that the verifier has seen
+bound-above-objective  a proved bound lies above an objective that the verifier has seen (below
+                       it, where larger objectives are better)
 infeasible-with-plan   one record says that there is no plan, another one has a plan
 two-optima             two proved optima differ
 optimal-without-proof  a record says OPTIMAL, but bound and objective are not the same number
@@ -11,11 +12,21 @@ not-verified           a record has an objective that the verifier has not confi
 plan-missing           the plan that a record names is not there
 plan-invalid           the plan cannot be read, is for another graph, or does not verify
 objective-differs      the plan's objective is not the one on record
+certificate-missing    the certificate that a record names is not there
+certificate-invalid    the certificate cannot be read, is for another question, or does not hold
+bound-differs          the certificate proves less than the bound on record
+instance-differs       the instance that a table names cannot be loaded, or has another hash
+better-than-known      a row of a committed table is better than what the best-known file says
 malformed              a record is none
+table-unread           a table cannot be read, or nobody says what it claims
 =====================  =====================================================================
 
 What the catalogue and the package's best-known file know takes part like any record. An objective whose
 plan turns out to be wrong is reported as such, and not held against the bounds of others.
+
+Of committed tables (those beside a ``tables.toml``, or in a folder beside one) every instance is loaded, and
+the best-known file must have what their best rows say: so a row that became better than it was is found, also
+where no plan was kept.
 """
 
 from __future__ import annotations
@@ -25,12 +36,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ...models.errors import LowtideError
 from ...models.problem import Peak, Problem
 from ...models.result import Status
-from .best_known import FILE, claims_of, read_best_known
-from .claims import Claim, Question
+from .best_known import FILE, BestKnown, claims_of, read_best_known
+from .claims import Claim, Question, is_beyond, is_maximized
 from .evidence import read_claims
-from .recheck import recheck
+from .recheck import problem_of, recheck, recheck_bound
 
 PLANS = ("all", "optimal", "none")
 """Which plans `audit` can verify again."""
@@ -73,23 +85,35 @@ class Audit:
 
     Attributes
     ----------
-    records, questions, plans
-        How many claims were compared, about how many questions, and how many plans were verified again.
+    records, questions, plans, certificates
+        How many claims were compared, about how many questions, and how many plans and certificates were
+        verified again.
     without_plan
         How many records have an objective, but kept no plan.
+    best_with_plan
+        About how many questions the best objective has a plan that was verified again.
+    instances
+        How many instances that tables name were loaded, and have the hash that they say.
     unchecked
         (record, reason) of plans that could not be verified here, such as for want of the instance.
-    passed_over
-        Tables that could not be compared, in words.
+    tables, no_claims
+        Tables that were read; (table, why) of those that say that they claim nothing.
+    elsewhere
+        Rows of tables about instances that cannot be loaded from here.
     """
 
     contradictions: list[Contradiction] = field(default_factory=list)
     records: int = 0
     questions: int = 0
     plans: int = 0
+    certificates: int = 0
     without_plan: int = 0
+    best_with_plan: int = 0
+    instances: int = 0
     unchecked: list[tuple[str, str]] = field(default_factory=list)
-    passed_over: list[str] = field(default_factory=list)
+    tables: list[str] = field(default_factory=list)
+    no_claims: list[tuple[str, str]] = field(default_factory=list)
+    elsewhere: int = 0
 
 
 def audit(
@@ -108,7 +132,8 @@ def audit(
     best_known
         The best-known file that takes part besides.
     plans
-        "all", "optimal" (only of records that say OPTIMAL) or "none".
+        "all", "optimal" (only of records that say OPTIMAL) or "none": which plans are verified again, and
+        certificates of the same records. With "none" the instances of tables are not loaded either.
     progress
         Called with a line of text for each question whose plans are verified.
 
@@ -122,20 +147,31 @@ def audit(
     >>> audit().contradictions
     []
     """
-    evidence = read_claims(paths)
-    found = Audit(records=len(evidence.claims), passed_over=list(evidence.passed_over))
-    found.contradictions += [
-        Contradiction(kind="malformed", message=message, records=(where,))
-        for where, message in evidence.malformed
-    ]
+    evidence = read_claims(paths, without=best_known)
+    found = Audit(
+        records=len(evidence.claims),
+        tables=evidence.tables,
+        no_claims=evidence.no_claims,
+        elsewhere=evidence.elsewhere,
+    )
+    for kind, faults in (("malformed", evidence.malformed), ("table-unread", evidence.unread)):
+        found.contradictions += [
+            Contradiction(kind=kind, message=message, records=(where,)) for where, message in faults
+        ]
     by_question: dict[Question, list[Claim]] = {}
     for claim in (*evidence.claims, *_known(best_known)):
         by_question.setdefault(claim.question, []).append(claim)
+    known = read_best_known(best_known)
     found.without_plan = sum(c.objective is not None and c.plan is None for c in evidence.claims)
     found.questions = len({claim.question for claim in evidence.claims})
-    for claims in by_question.values():
-        wrong = _recheck_plans(claims, plans, found, progress)
+    # in the order of the instances: what is loaded for one question may do for the next
+    for question, claims in sorted(by_question.items(), key=lambda item: (item[1][0].instance, item[0])):
+        problems: dict[Question, Problem] = {}
+        if plans != "none":
+            _check_instances(claims, problems, found, progress)
+        wrong = _recheck_plans(claims, plans, problems, found, progress)
         _compare([c for c in claims if id(c) not in wrong], found)
+        _better_than_known(claims, known.get(question), found)
     return found
 
 
@@ -177,32 +213,90 @@ def _known(best_known: str | os.PathLike[str]) -> list[Claim]:
     return claims
 
 
+def _check_instances(
+    claims: Sequence[Claim],
+    problems: dict[Question, Problem],
+    found: Audit,
+    progress: Callable[[str], None],
+) -> None:
+    """Load every instance that a table names for a question; what can be loaded joins the problems."""
+    by_spec: dict[str, list[Claim]] = {}
+    for claim in claims:
+        if claim.table is not None:
+            by_spec.setdefault(claim.instance, []).append(claim)
+    for some in by_spec.values():
+        progress(f"{some[0].instance}, {some[0].problem}")
+        loaded: dict[Question, Problem] = {}
+        try:
+            problem_of(some[0], loaded)
+        except LowtideError as error:
+            found.contradictions.append(_about("instance-differs", str(error), some))
+            continue
+        found.instances += 1
+        problems |= loaded
+
+
 def _recheck_plans(
-    claims: Sequence[Claim], plans: str, found: Audit, progress: Callable[[str], None]
+    claims: Sequence[Claim],
+    plans: str,
+    problems: dict[Question, Problem],
+    found: Audit,
+    progress: Callable[[str], None],
 ) -> set[int]:
-    """Verify the plans of a question's claims again; return the identities of claims found wrong."""
+    """Verify plans and certificates of a question's claims again; return the identities of wrong claims."""
     if plans == "none":
         return set()
-    chosen = [
-        c
-        for c in claims
-        if c.plan is not None and (c.status is Status.OPTIMAL if plans == "optimal" else c.verified)
-    ]
-    if chosen:
-        progress(f"{chosen[0].instance}: {len(chosen)} plans")
-    problems: dict[Question, Problem] = {}
+    chosen = [c for c in claims if (c.status is Status.OPTIMAL if plans == "optimal" else c.verified)]
+    with_plan = [c for c in chosen if c.plan is not None]
+    with_certificate = [c for c in chosen if c.certificate is not None]
+    if with_plan or with_certificate:
+        progress(
+            f"{chosen[0].instance}: {len(with_plan)} plans"
+            + (f", {len(with_certificate)} certificates" if with_certificate else "")
+        )
     wrong = set()
-    for claim in chosen:
-        result = recheck(claim, problems)
-        if result.fault is not None:
-            kind, message = result.fault
-            found.contradictions.append(_about(kind, message, [claim]))
-            wrong.add(id(claim))
-        elif result.unchecked is not None:
-            found.unchecked.append((str(claim), result.unchecked))
-        else:
-            found.plans += 1
+    right = []
+    for check, some in ((recheck, with_plan), (recheck_bound, with_certificate)):
+        for claim in some:
+            result = check(claim, problems)
+            if result.fault is not None:
+                kind, message = result.fault
+                found.contradictions.append(_about(kind, message, [claim]))
+                wrong.add(id(claim))
+            elif result.unchecked is not None:
+                found.unchecked.append((str(claim), result.unchecked))
+            elif check is recheck:
+                found.plans += 1
+                right.append(claim)
+            else:
+                found.certificates += 1
+    first = best([c for c in claims if id(c) not in wrong and c.verified])
+    found.best_with_plan += first is not None and any(c.objective == first.objective for c in right)
     return wrong
+
+
+def best(claims: Sequence[Claim]) -> Claim | None:
+    """Return a claim with the best objective, if one has any."""
+    some = [c for c in claims if c.objective is not None]
+    if not some:
+        return None
+    return (max if is_maximized(some[0].problem) else min)(some, key=lambda c: c.objective or 0)
+
+
+def _better_than_known(claims: Sequence[Claim], known: BestKnown | None, found: Audit) -> None:
+    """Add the rows of committed tables that say more than the best-known file."""
+    for claim in claims:
+        if claim.table is None:
+            continue
+        for side, value in (("objective", claim.objective), ("bound", claim.bound)):
+            mark = None if known is None else getattr(known, side)
+            if value is None or (side == "objective" and not claim.verified):
+                continue
+            larger = is_maximized(claim.problem) is (side == "objective")
+            if mark is None or (value > mark.value if larger else value < mark.value):
+                said = "nothing" if mark is None else str(mark.value)
+                message = f"{side} {value}, where the best known is {said}"
+                found.contradictions.append(_about("better-than-known", message, [claim]))
 
 
 def _compare(claims: Sequence[Claim], found: Audit) -> None:
@@ -216,17 +310,20 @@ def _compare(claims: Sequence[Claim], found: Audit) -> None:
     with_plan = [c for c in claims if c.objective is not None and c.verified]
     if not with_plan:
         return
-    best = min(with_plan, key=lambda c: c.objective or 0)
-    assert best.objective is not None
-    above = [c for c in claims if c.bound is not None and c.bound > best.objective]
+    first = best(with_plan)
+    assert first is not None
+    assert first.objective is not None
+    maximized = is_maximized(first.problem)
+    above = [c for c in claims if c.bound is not None and is_beyond(c.bound, first.objective, c.problem)]
     if above:
-        highest = max(c.bound for c in above if c.bound is not None)
-        message = f"bound {highest} above the objective {best.objective} of {best}"
-        add(_about("bound-above-objective", message, [*above, best]))
+        highest = (min if maximized else max)(c.bound for c in above if c.bound is not None)
+        side = "below" if maximized else "above"
+        message = f"bound {highest} {side} the objective {first.objective} of {first}"
+        add(_about("bound-above-objective", message, [*above, first]))
     none = [c for c in claims if c.status is Status.INFEASIBLE]
     if none:
-        message = f"said to be infeasible, but {best} has a plan with objective {best.objective}"
-        add(_about("infeasible-with-plan", message, [*none, best]))
+        message = f"said to be infeasible, but {first} has a plan with objective {first.objective}"
+        add(_about("infeasible-with-plan", message, [*none, first]))
     optima: dict[int, list[Claim]] = {}
     for claim in with_plan:
         if claim.status is Status.OPTIMAL and claim.objective is not None:

@@ -1,14 +1,15 @@
 """The best that is known about each question: objective and bound, and the runs that they come from.
 
 ``best_known.json`` beside this module is part of the package. `update` only ever improves it: an
-objective counts once its plan was verified again, a bound if nothing known contradicts it.
+objective counts once its plan was verified again, or if a committed table says it (its plan was verified when
+the table was made; ``table`` names it), a bound if nothing known contradicts it.
 
 ::
 
     {"format": "lowtide/best-known", "version": 1, "entries": [
      {"instance", "instance_sha256", "problem", "unit",
-      "objective": {"value", "method", "date", "version"} | null,
-      "bound": {"value", "method", "date", "version", "proof"} | null}]}
+      "objective": {"value", "method", "date"?, "version"?, "table"?} | null,
+      "bound": {"value", "method", "date"?, "version"?, "proof"?, "table"?} | null}]}
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from ...models.errors import InstanceError, LowtideError
 from ...models.files import write_whole
 from ...models.problem import Problem
 from ...models.result import Status
-from .claims import Claim, Question, unit_of
+from .claims import Claim, Question, is_beyond, is_maximized, unit_of
 from .recheck import recheck
 
 FORMAT = "lowtide/best-known"
@@ -50,8 +51,9 @@ FILE = Path(__file__).parents[1] / "best_known.json"
 _MARK = {
     "value": required(Field(is_size, "an integer >= 0")),
     "method": required(TEXT),
-    "date": required(Field(optional(is_text), "a day such as 2026-01-31 or null")),
-    "version": required(Field(optional(is_text), "a version or null")),
+    "date": Field(optional(is_text), "a day such as 2026-01-31 or null"),
+    "version": Field(optional(is_text), "a version or null"),
+    "table": Field(is_text, "the name of a table"),
 }
 _BOUND = {**_MARK, "proof": Field(lambda v: v in ("exact", "floating", None), '"exact", "floating" or null')}
 _ENTRY = {
@@ -71,13 +73,17 @@ _HEAD = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """A value and the run that it comes from; `proof` ("exact", "floating") of a bound only."""
+    """A value and the run that it comes from; `proof` ("exact", "floating") of a bound only.
+
+    `table` is the committed table that says so, where no plan of it is kept.
+    """
 
     value: int
     method: str
     date: str | None = None
     version: str | None = None
     proof: str | None = None
+    table: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,9 +194,9 @@ def update(claims: Iterable[Claim], path: str | os.PathLike[str] = FILE) -> Upda
     """Improve a best-known file by what records say.
 
     Nothing that is known gets worse. A better objective is taken only if its plan is there and verifies
-    again; a better bound only if the plan of its record, if it has one, does, and if it is not above
-    the best objective. A question about which the records and the file contradict each other is left
-    as it is (``lowtide audit`` lists the records).
+    again, or if a committed table says it; a better bound only if the plan of its record, if it has one,
+    does, and if it is not above the best objective. A question about which the records and the file
+    contradict each other is left as it is (``lowtide audit`` lists the records).
 
     Parameters
     ----------
@@ -238,7 +244,7 @@ def update(claims: Iterable[Claim], path: str | os.PathLike[str] = FILE) -> Upda
 
 
 def portable_name(spec: str) -> str:
-    """Return what to call an instance on another machine: of a path only the name of the file.
+    """Return what to call an instance elsewhere: of paths only the names of the files.
 
     Examples
     --------
@@ -249,18 +255,27 @@ def portable_name(spec: str) -> str:
         parsed = parse_spec(spec)
     except LowtideError:
         return spec
-    if parsed.scheme not in ("path", "native"):
-        return spec
-    return str(replace(parsed, scheme="path", name=os.path.basename(parsed.name)))
+    machine = parsed.options.get("machine", "")
+    options = {**parsed.options, "machine": os.path.basename(machine)} if "/" in machine else parsed.options
+    if parsed.scheme in ("path", "native"):
+        return str(replace(parsed, scheme="path", name=os.path.basename(parsed.name), options=options))
+    return str(replace(parsed, options=options)) if options != parsed.options else spec
 
 
 def _improved(entry: BestKnown, claims: Sequence[Claim], refused: list[str]) -> BestKnown:
     """Return the entry with the best verified objective and the best bound of the claims."""
     problems: dict[Question, Problem] = {}
     objective = entry.objective
-    for claim in sorted((c for c in claims if c.objective is not None), key=_objective):
-        if objective is not None and _objective(claim) >= objective.value:
-            break
+    sign = -1 if is_maximized(entry.problem) else 1
+    by_objective = sorted(
+        (c for c in claims if c.objective is not None),
+        key=lambda c: (sign * _objective(c), c.plan is None),
+    )
+    for claim in by_objective:
+        if objective is not None and sign * _objective(claim) >= sign * objective.value:
+            confirms = _objective(claim) == objective.value and claim.plan is not None
+            if not (confirms and objective.table is not None):
+                break
         if doubt := _doubt(claim, problems, needs_plan=True):
             refused.append(f"{claim}: objective {claim.objective}, {doubt}")
             continue
@@ -268,17 +283,18 @@ def _improved(entry: BestKnown, claims: Sequence[Claim], refused: list[str]) -> 
         break
     bound = entry.bound
     for claim in sorted((c for c in claims if c.bound is not None), key=_strength, reverse=True):
-        value, _ = _strength(claim)
-        if bound is not None and _strength(claim) <= (bound.value, bound.proof == "exact"):
+        value = claim.bound or 0
+        if bound is not None and _strength(claim) <= (sign * bound.value, bound.proof == "exact"):
             break
         if doubt := _doubt(claim, problems, needs_plan=False):
             refused.append(f"{claim}: bound {value}, {doubt}")
             continue
         bound = _mark(claim, value, claim.proof)
         break
-    if objective is not None and bound is not None and bound.value > objective.value:
+    if objective is not None and bound is not None and is_beyond(bound.value, objective.value, entry.problem):
+        side = "below" if is_maximized(entry.problem) else "above"
         refused.append(
-            f"{entry.instance}, {entry.problem}: bound {bound.value} ({bound.method}) above "
+            f"{entry.instance}, {entry.problem}: bound {bound.value} ({bound.method}) {side} "
             f"objective {objective.value} ({objective.method})"
         )
         return entry
@@ -291,8 +307,9 @@ def _objective(claim: Claim) -> int:
 
 
 def _strength(claim: Claim) -> tuple[int, bool]:
+    """Return how strong a bound is: upper ones, of what is maximized, the lower the stronger."""
     assert claim.bound is not None
-    return claim.bound, claim.proof == "exact"
+    return (-claim.bound if is_maximized(claim.problem) else claim.bound), claim.proof == "exact"
 
 
 def _doubt(claim: Claim, problems: dict[Question, Problem], *, needs_plan: bool) -> str | None:
@@ -300,18 +317,28 @@ def _doubt(claim: Claim, problems: dict[Question, Problem], *, needs_plan: bool)
     if claim.status is Status.FAILED:
         return "the run failed"
     if claim.plan is None:
-        return "without a plan to verify" if needs_plan else None
+        return "without a plan to verify" if needs_plan and claim.table is None else None
     found = recheck(claim, problems)
     return found.fault[1] if found.fault is not None else found.unchecked
 
 
 def _mark(claim: Claim, value: int, proof: str | None) -> Mark:
-    return Mark(value=value, method=claim.method, date=claim.date, version=claim.version, proof=proof)
+    return Mark(
+        value=value,
+        method=claim.method,
+        date=claim.date,
+        version=claim.version,
+        proof=proof,
+        table=claim.table if claim.plan is None else None,
+    )
 
 
 def _entry(known: BestKnown) -> dict[str, Any]:
     def mark(item: Mark | None, keys: Iterable[str]) -> dict[str, Any] | None:
-        return None if item is None else {key: getattr(item, key) for key in keys}
+        if item is None:
+            return None
+        found = {key: getattr(item, key) for key in keys}
+        return {key: value for key, value in found.items() if value is not None}
 
     return {
         "instance": known.instance,

@@ -37,6 +37,10 @@ class Claim:
         Whether the objective is the verifier's.
     plan
         The file of its plan, or None.
+    certificate
+        The file of the proof of its bound, or None.
+    table
+        The name of the committed table (one beside a ``tables.toml``) that it is a row of, or None.
     date
         The day of the run, ISO, or None.
     version
@@ -55,6 +59,8 @@ class Claim:
     proof: str | None = None
     verified: bool = True
     plan: Path | None = None
+    certificate: Path | None = None
+    table: str | None = None
     date: str | None = None
     version: str | None = None
 
@@ -67,8 +73,12 @@ class Claim:
         return f"{self.source}: {self.name} ({self.method})"
 
 
-def claim_of(record: Mapping[str, Any], source: str, name: str, folder: Path) -> Claim | None:
+def claim_of(
+    record: Mapping[str, Any], source: str, name: str, folder: Path, table: str | None = None
+) -> Claim | None:
     """Return the claim of a record; None if it names no instance by hash.
+
+    Paths in it count from `folder`.
 
     Raises
     ------
@@ -90,7 +100,9 @@ def claim_of(record: Mapping[str, Any], source: str, name: str, folder: Path) ->
     for key in ("objective", "bound"):
         if record.get(key) is not None and type(record[key]) is not int:
             raise InstanceError(f"{key}: found {show(record[key])}, expected an integer or null")
-    plan, started = record.get("plan"), record.get("started")
+    plan, started, certificate = record.get("plan"), record.get("started"), record.get("certificate")
+    if isinstance(certificate, Mapping):
+        certificate = certificate.get("path")
     return Claim(
         source=source,
         name=name,
@@ -104,9 +116,21 @@ def claim_of(record: Mapping[str, Any], source: str, name: str, folder: Path) ->
         proof=record.get("proof"),
         verified=record.get("verified", record.get("objective") is not None) is True,
         plan=folder / plan if isinstance(plan, str) else None,
+        certificate=folder / certificate if isinstance(certificate, str) else None,
+        table=table,
         date=started[:10] if isinstance(started, str) else None,
         version=record.get("version"),
     )
+
+
+def is_maximized(problem: str) -> bool:
+    """Return whether larger objectives of a problem are better, and its bounds upper ones."""
+    return problem in PROBLEMS and bool(getattr(PROBLEMS[problem], "maximize", False))
+
+
+def is_beyond(bound: int, objective: int, problem: str) -> bool:
+    """Return whether a proved bound and a verified objective cannot both be right."""
+    return bound < objective if is_maximized(problem) else bound > objective
 
 
 def unit_of(problem: str) -> str:

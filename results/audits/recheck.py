@@ -1,16 +1,20 @@
-"""A claim's plan, read and verified again: nothing but the files and the verifier is trusted."""
+"""A claim's plan and certificate, read and verified again: only the files and the verifier are trusted."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ...instances import Allocation, read_answer
+from ...instances import Allocation, read_answer, read_certificate
+from ...models.certificate import Certificate, Setting
 from ...models.errors import InstanceError, LowtideError
+from ...models.flow_proof import FlowProof, ParallelSetting
+from ...models.memory_edges import Edges, MemoryEdges
 from ...models.plan import Plan
-from ...models.problem import Judgement, Problem
+from ...models.problem import Judgement, Offsets, Problem
 from ...models.problems import PROBLEMS
+from ...models.verify_certificate import verify_certificate
 from ..sweeps.job import load_question
-from .claims import Claim, Question
+from .claims import Claim, Question, is_beyond, is_maximized
 
 
 class Recheck(NamedTuple):
@@ -35,6 +39,8 @@ class Recheck(NamedTuple):
 def recheck(claim: Claim, problems: dict[Question, Problem]) -> Recheck:
     """Read the plan of a claim and its instance, verify, and recompute the objective.
 
+    The answer to `memory-edges` is in the claim's certificate: its edges, and the flow that they need.
+
     Parameters
     ----------
     claim
@@ -51,40 +57,65 @@ def recheck(claim: Claim, problems: dict[Question, Problem]) -> Recheck:
         answer = read_answer(claim.plan)
     except InstanceError as error:
         return Recheck(fault=("plan-invalid", f"the plan cannot be read: {error}"))
-    made_for, _ = _made_for(answer)
-    if made_for not in (None, claim.sha256):
-        return Recheck(fault=("plan-invalid", f"{claim.plan} is a plan for another instance"))
+    made_for, source = _made_for(answer)
     try:
-        problem = _problem_of(claim, answer, problems)
+        problem = problem_of(claim, problems, source)
     except LowtideError as error:
         return Recheck(unchecked=str(error))
-    return _judge(claim, answer, problem)
+    if made_for not in (None, _hash_of(problem, answer)):
+        return Recheck(fault=("plan-invalid", f"{claim.plan} is a plan for another instance"))
+    if not isinstance(problem, MemoryEdges):
+        return _judge(claim, answer if isinstance(answer, Plan) else answer.offsets, problem)
+    if claim.certificate is None:
+        return Recheck(unchecked="the plan has no flow, which a certificate would have")
+    certificate = _read_certificate(claim, problem)
+    if isinstance(certificate, Recheck):
+        return certificate
+    if not isinstance(certificate.proof, FlowProof) or not isinstance(certificate.setting, ParallelSetting):
+        return Recheck(fault=("plan-invalid", f"{claim.certificate} has no flow, expected one"))
+    return _judge(claim, Edges(edges=certificate.setting.edges, flow=certificate.proof), problem)
 
 
-def _made_for(answer: Plan | Allocation) -> tuple[str | None, str | None]:
-    """Return hash and source of the instance that an answer names."""
-    if isinstance(answer, Plan):
-        return answer.graph_sha256, answer.graph_source
-    return answer.buffers_sha256, answer.buffers_source
+def recheck_bound(claim: Claim, problems: dict[Question, Problem]) -> Recheck:
+    """Read the certificate of a claim and its instance, and confirm that it proves the claim's bound.
 
+    `Recheck.objective` is then the bound that the certificate proves.
 
-def _judge(claim: Claim, answer: Plan | Allocation, problem: Problem) -> Recheck:
-    """Verify the answer as one to the claim's problem."""
+    Parameters
+    ----------
+    claim
+        One with a certificate and a bound.
+    problems
+        Those loaded before; a problem that is loaded joins them.
+    """
+    assert claim.certificate is not None
     try:
-        judgement = problem.judge(problem.read(answer if isinstance(answer, Plan) else answer.offsets))
-    except InstanceError as error:
-        return Recheck(fault=("plan-invalid", f"the plan does not verify: {error}"))
-    if judgement.violations:
-        text = f"the plan does not verify: {judgement.violations[0].message}"
-        return Recheck(fault=("plan-invalid", text))
-    if judgement.objective != claim.objective:
-        text = f"the plan's objective is {judgement.objective}, the record says {claim.objective}"
-        return Recheck(fault=("objective-differs", text))
-    return Recheck(judgement=judgement, objective=judgement.objective)
+        problem = problem_of(claim, problems)
+    except LowtideError as error:
+        return Recheck(unchecked=str(error))
+    certificate = _read_certificate(claim, problem)
+    if isinstance(certificate, Recheck):
+        return certificate
+    graph = getattr(problem, "graph", None)
+    if graph is None:
+        return Recheck(fault=("certificate-invalid", f"found one for {claim.problem}, which has none"))
+    verdict = verify_certificate(graph, certificate)
+    if not verdict.valid:
+        return Recheck(fault=("certificate-invalid", f"the certificate does not hold: {verdict.witness}"))
+    proved = certificate.bound
+    if isinstance(problem, MemoryEdges):  # the flow bounds the memory, not the time
+        if proved <= problem.bound:
+            return Recheck(objective=proved)
+        return Recheck(fault=("bound-differs", f"the flow proves {proved}, expected {problem.bound} or less"))
+    if claim.bound is None or is_beyond(claim.bound, proved, claim.problem):
+        side = "at most" if is_maximized(claim.problem) else "at least"
+        text = f"the certificate proves {side} {proved}, the record says {claim.bound}"
+        return Recheck(fault=("bound-differs", text))
+    return Recheck(objective=proved)
 
 
-def _problem_of(claim: Claim, answer: Plan | Allocation, problems: dict[Question, Problem]) -> Problem:
-    """Return the claim's problem, its instance from where the plan or the record says it is.
+def problem_of(claim: Claim, problems: dict[Question, Problem], *sources: str | None) -> Problem:
+    """Return the claim's problem, its instance from where the record says it is, or from another source.
 
     Raises
     ------
@@ -94,17 +125,74 @@ def _problem_of(claim: Claim, answer: Plan | Allocation, problems: dict[Question
     if claim.question in problems:
         return problems[claim.question]
     refused: LowtideError | None = None
-    for spec in dict.fromkeys((_made_for(answer)[1], claim.instance)):
+    for spec in dict.fromkeys((claim.instance, *sources)):
         if spec is None:
             continue
         try:
             problem = load_question(claim.problem, spec)
         except LowtideError as error:
-            refused = error
+            refused = refused or error
             continue
         if problem.instance.sha256 == claim.sha256:
             problems[claim.question] = problem
             return problem
-        refused = InstanceError(f"instance {spec!r}: its content has changed since")
+        refused = refused or InstanceError(f"instance {spec!r}: its content has changed since")
     assert refused is not None
     raise refused
+
+
+def _read_certificate(claim: Claim, problem: Problem) -> Certificate | Recheck:
+    """Return the certificate, one for the problem and its setting, or what is wrong with it."""
+    path = claim.certificate
+    assert path is not None
+    if not path.is_file():
+        return Recheck(fault=("certificate-missing", f"found no file {path}, expected its certificate"))
+    try:
+        certificate = read_certificate(path)
+    except InstanceError as error:
+        return Recheck(fault=("certificate-invalid", f"the certificate cannot be read: {error}"))
+    if certificate.setting != _setting_of(problem, certificate):
+        return Recheck(fault=("certificate-invalid", f"{path} is a certificate for another question"))
+    return certificate
+
+
+def _setting_of(problem: Problem, certificate: Certificate) -> Setting | ParallelSetting | None:
+    """Return what a certificate about the problem has as its setting; the edges are its own answer."""
+    asked: Any = problem
+    if problem.name == "placement":
+        return Setting(machine=asked.machine, periodic=asked.periodic, start=asked.starts)
+    if problem.name in ("parallel-memory", "memory-edges"):
+        own = isinstance(problem, MemoryEdges) and isinstance(certificate.setting, ParallelSetting)
+        edges = getattr(certificate.setting, "edges", ()) if own else ()
+        return ParallelSetting(processors=asked.processors, edges=edges)
+    return None
+
+
+def _made_for(answer: Plan | Allocation) -> tuple[str | None, str | None]:
+    """Return hash and source of what an answer names: a graph or buffers."""
+    if isinstance(answer, Plan):
+        return answer.graph_sha256, answer.graph_source
+    return answer.buffers_sha256, answer.buffers_source
+
+
+def _hash_of(problem: Problem, answer: Plan | Allocation) -> str:
+    """Return the hash that an answer to the problem names."""
+    if isinstance(answer, Plan) and isinstance(problem, Offsets) and problem.origin is not None:
+        return problem.origin.graph.sha256
+    graph = getattr(problem, "graph", None)
+    return problem.instance.sha256 if graph is None else str(graph.sha256)
+
+
+def _judge(claim: Claim, answer: object, problem: Problem) -> Recheck:
+    """Verify the answer as one to the claim's problem."""
+    try:
+        judgement = problem.judge(problem.read(answer))
+    except InstanceError as error:
+        return Recheck(fault=("plan-invalid", f"the plan does not verify: {error}"))
+    if judgement.violations:
+        text = f"the plan does not verify: {judgement.violations[0].message}"
+        return Recheck(fault=("plan-invalid", text))
+    if judgement.objective != claim.objective:
+        text = f"the plan's objective is {judgement.objective}, the record says {claim.objective}"
+        return Recheck(fault=("objective-differs", text))
+    return Recheck(judgement=judgement, objective=judgement.objective)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from lowtide.results.sweeps.folder import write_runs
 from lowtide.results.sweeps.local import Event, run_all
-from lowtide.results.sweeps.runspec import Limits, RunSpec, suite_hash
+from lowtide.results.sweeps.runspec import Limits, RunSpec, source_hash
 from lowtide.results.sweeps.supervise import child_environment
 
 BLOCK = 10
@@ -28,7 +28,7 @@ BARE = [sys.executable, "-c", "import lowtide.results.sweeps.job"]
 
 def trivial_runs(count: int) -> list[RunSpec]:
     """Return runs that take next to no time."""
-    code, limits = suite_hash(), Limits(seconds=60, memory=4 << 30)
+    code, limits = source_hash("peak", "reference"), Limits(seconds=60, memory=4 << 30)
     return [
         RunSpec(
             instance=f"gen:chain?n=2,seed={seed}",

@@ -66,6 +66,7 @@ def rows_of(name: str, curve: TradeOff, ops: int) -> Iterator[Row]:
     """Yield a row for each memory."""
     for point in curve.points:
         yield {
+            "instance": f"{CASES[name].spec}&processors={CASES[name].processors}&memory={point.memory}",
             "graph": name,
             "title": CASES[name].title,
             "ops": ops,

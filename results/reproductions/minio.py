@@ -17,7 +17,7 @@ from pathlib import Path
 from lowtide import Graph, MinIO, Peak, load, solve
 from lowtide.results.reproductions.readme import into_readme
 from lowtide.results.reproductions.table_files import Row, read_table, write_table
-from lowtide.results.reproductions.trees import GRIDS, reweighted
+from lowtide.results.reproductions.trees import GRIDS
 from lowtide.solvers.algorithms.minio.bounds import packed_cuts, subtree_bounds
 from lowtide.solvers.minio import tree_data
 
@@ -52,7 +52,7 @@ def instances() -> Iterator[tuple[str, str, Graph]]:
     for spec in ASSEMBLY:
         yield "assembly", spec, load(spec)
     for spec in ASSEMBLY:
-        yield "assembly, random weights", f"{spec} draw 0", reweighted(load(spec), 0)
+        yield "assembly, random weights", f"{spec}&draw=0", load(f"{spec}&draw=0")
     for spec in RANDOM:
         yield "random", spec, load(spec)
 

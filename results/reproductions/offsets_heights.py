@@ -19,9 +19,12 @@ from lowtide.instances import load_buffers
 from lowtide.instances.catalogue import entries
 from lowtide.models.units import format_gap
 from lowtide.results.reproductions.readme import into_readme
-from lowtide.results.reproductions.table_files import HERE, ROOT, lowtide, records_of, write_table
+from lowtide.results.reproductions.table_files import HERE, ROOT, from_here, lowtide, records_of, write_table
 
 PLAN = ROOT / "results/plans/offsets.toml"
+PLANS = HERE / "offsets_plans"
+"""Orders of least peak, which rows of the table are about; those that are there are not made again."""
+
 COLUMNS = ("buffers of", "count", "max load", "height", "bound", "gap", "status", "first", "seconds", "rss")
 
 
@@ -60,6 +63,7 @@ def rows(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
         first = next(point[0] for point in record["trace"] if point[1] is not None)
         found.append(
             {
+                "instance": from_here(record["spec"]),
                 "group": group,
                 "buffers of": title,
                 "count": len(buffers.buffers),
@@ -146,9 +150,13 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(arguments.out or scratch)
-        (folder / "plans").mkdir(parents=True, exist_ok=True)
-        plan = experiment(optimal_plans(folder / "plans"), folder)
-        table = rows(records_of(plan, str(folder / "runs")))
+        PLANS.mkdir(exist_ok=True)
+        plans = optimal_plans(PLANS)
+        table = rows(records_of(experiment(plans, folder), str(folder / "runs")))
+    asked = {row["instance"] for row in table}
+    for path in plans:
+        if f"{PLANS.name}/{path.name}" not in asked:
+            path.unlink()
     write_table("offsets_heights", COLUMNS, table, markdown(table, f"All {len(table)} sets."))
     into_readme("offsets_heights", markdown(*hard(table)))
     draw()

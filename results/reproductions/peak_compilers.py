@@ -16,7 +16,7 @@ from typing import Any
 
 from lowtide.results.reproductions.peak_networks import title
 from lowtide.results.reproductions.readme import into_readme
-from lowtide.results.reproductions.table_files import records_of, write_table
+from lowtide.results.reproductions.table_files import from_here, records_of, write_table
 
 PLAN = "results/plans/peak_compilers.toml"
 METHODS = (
@@ -62,6 +62,7 @@ def rows(records: list[dict[str, Any]]) -> list[Row]:
             {
                 "group": _group(spec, name),
                 "place": (place, len(graph.ops), name),
+                "instance": from_here(spec),
                 "graph": name,
                 "ops": len(graph.ops),
                 "least": least,

@@ -35,6 +35,7 @@ def rows(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
         found.append(
             {
                 "group": group,
+                "instance": spec,
                 "graph": name,
                 "ops": len(load(spec).ops),
                 "reference": of["reference"]["objective"],

@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import lowtide as lt
-from lowtide.instances import load_machine
-from lowtide.results.reproductions.table_files import HERE, write_table
+from lowtide.instances.load_placement import load_placement
+from lowtide.instances.spec import resolved_spec
+from lowtide.results.reproductions.table_files import HERE, two_tiers, write_table
 
 PARTS = (70, 50, 35)
 """Percent of the peak."""
@@ -47,30 +48,35 @@ COLUMNS = (
 Row = dict[str, Any]
 
 
-def chain(ops: int, seed: int) -> tuple[lt.Graph, int]:
-    """Return a training chain and the bytes per second of its links."""
-    return lt.load(f"gen:skipchain?n={ops}&seed={seed}"), 12 * 10**9
+def chain(ops: int, seed: int) -> tuple[str, str]:
+    """Return the specification of a training chain, and its machine: links of 12 GB/s."""
+    return f"gen:skipchain?n={ops}&seed={seed}", "v100-16g-pcie3"
 
 
-def network(name: str) -> tuple[lt.Graph, int]:
-    """Return a network in blocks, and the rate at which its activations go and return while its ops run."""
-    graph = lt.load(f"catalogue:{name}-train?blocks={BLOCKS}")
+def network(name: str) -> tuple[str, str]:
+    """Return the specification of a network in blocks, and the file of its machine.
+
+    Its activations go over the links and return while its ops run.
+    """
+    spec = f"catalogue:{name}-train?blocks={BLOCKS}"
+    graph = lt.load(spec)
     activations = sum(t.nbytes for t in graph.tensors if t.kind == "activation")
-    return graph, 2 * activations * 10**9 // graph.summary()["duration_ns"]
+    rate = 2 * activations * 10**9 // graph.summary()["duration_ns"]
+    return spec, two_tiers(f"links-{name}", ("gpu", "host"), rate)
 
 
-def solved(name: str, seed: int | None, graph: lt.Graph, rate: int, part: int, time_limit: float) -> Row:
+def solved(name: str, seed: int | None, spec: str, machine: str, part: int, time_limit: float) -> Row:
     """Return the row of one instance."""
+    graph = lt.load(spec)
     device = lt.Peak(graph).evaluate(tuple(range(len(graph.ops)))) * part // 100
+    instance = f"{spec}&machine={machine}&start=gpu&device={device}B"
     began = time.process_time()
-    base = load_machine("v100-16g-pcie3", {"gpu": device})
-    channels = tuple(lt.Channel(src=c.src, dst=c.dst, bytes_per_s=rate) for c in base.channels)
-    machine = lt.Machine(name=base.name, tiers=base.tiers, processors=base.processors, channels=channels)
-    start = {str(t.kind): ("gpu",) for t in graph.tensors}
-    problem = lt.Placement(graph, machine, start=start)
+    problem = load_placement(resolved_spec(instance, str(HERE)))
+    (rate,) = {c.bytes_per_s for c in problem.machine.channels}
     result = lt.solve(problem, "slot-lp", time_limit=time_limit, threads=1)
     assert result.status is not lt.Status.FAILED, result.detail
     return {
+        "instance": instance,
         "graph": name,
         "ops": len(graph.ops),
         "seed": seed,
@@ -154,7 +160,7 @@ def main() -> None:
     parser.add_argument("--time-limit", type=float, default=120)
     parser.add_argument("--out", type=Path, default=HERE, help="folder of the files")
     arguments = parser.parse_args()
-    instances: list[tuple[str, int | None, lt.Graph, int]] = [
+    instances: list[tuple[str, int | None, str, str]] = [
         ("skipchain", seed, *chain(ops, seed))
         for ops in arguments.ops
         for seed in range(1, arguments.seeds + 1)
@@ -162,9 +168,9 @@ def main() -> None:
     instances += [(name, None, *network(name)) for name in arguments.networks]
     path = arguments.out / "placement_chains.csv"
     rows = {(r["graph"], r["ops"], r["seed"], r["budget"]): r for r in read(path)}
-    for name, seed, graph, rate in instances:
+    for name, seed, spec, machine in instances:
         for part in PARTS:
-            row = solved(name, seed, graph, rate, part, arguments.time_limit)
+            row = solved(name, seed, spec, machine, part, arguments.time_limit)
             rows[row["graph"], row["ops"], row["seed"], row["budget"]] = row
             print(row, flush=True)
     known = ["skipchain", *NETWORKS]

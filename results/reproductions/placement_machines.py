@@ -17,7 +17,7 @@ from lowtide.results.reproductions.table_files import records_of, write_table
 
 PLAN = "results/plans/placement_machines.toml"
 COLUMNS = (
-    "workload", "device", "host", "ideal", "period", "stall", "bound_stall", "gap", "bound_kind",
+    "workload", "device", "host", "ideal", "period", "stall", "bound", "bound_stall", "gap", "bound_kind",
     "bound_seconds", "seconds",
 )  # fmt: skip
 GIB = 2**30
@@ -39,6 +39,7 @@ def rows(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 "ideal": ideal,
                 "period": record["objective"],
                 "stall": record["objective"] - ideal,
+                "bound": record["bound"],
                 "bound_stall": record["bound"] - ideal,
                 "gap": record["gap"],
                 "bound_kind": record["bound_kind"],

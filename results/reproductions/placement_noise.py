@@ -54,10 +54,15 @@ COLUMNS = ("workload", "chunk", "noise", "seed", "setting", "ideal", "known", "o
 Row = dict[str, Any]
 
 
+def specification(workload: str, *, whole: bool = False) -> str:
+    """Return the specification of the steady state of a workload on the reference machine."""
+    options = "machine=a100-40g-pcie3&periodic=1&start.input=anywhere"
+    return f"catalogue:g10/{workload}?{options}" + ("&whole=1" if whole else "")
+
+
 def question(workload: str, *, whole: bool = False) -> lt.Placement:
     """Return the steady state of a workload on the reference machine."""
-    options = "machine=a100-40g-pcie3&periodic=1&start.input=anywhere"
-    return load_placement(f"catalogue:g10/{workload}?{options}" + ("&whole=1" if whole else ""))
+    return load_placement(specification(workload, whole=whole))
 
 
 def period(problem: lt.Placement, setting: Setting, believed: list[int] | None = None) -> int | None:
@@ -87,6 +92,7 @@ def granular(workload: str, chunk: int | None) -> list[Row]:
             break
     return [
         {
+            "instance": specification(workload, whole=chunk is None),
             "workload": workload,
             "chunk": "whole" if chunk is None else chunk,
             "setting": None if best is None else best[1],

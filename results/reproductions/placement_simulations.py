@@ -32,24 +32,25 @@ POLICIES = ("belady", "autoswap", "g10")
 Row = dict[str, Any]
 
 
-def questions() -> list[tuple[str, lt.Placement]]:
-    """Return what is searched, with a name."""
+def questions() -> list[tuple[str, str]]:
+    """Return what is searched: a name and a specification."""
     found = []
     for ops in CHAINS:
         spec = f"gen:skipchain?n={ops}&seed=1"
         graph = lt.load(spec)
         device = lt.Peak(graph).evaluate(tuple(range(len(graph.ops)))) // 2
         options = f"machine=v100-16g-pcie3&start=gpu&device={device}B"
-        found.append((f"chain of {ops} ops, whole tensors", load_placement(f"{spec}&{options}&whole=1")))
-        found.append((f"chain of {ops} ops, chunks", load_placement(f"{spec}&{options}")))
+        found.append((f"chain of {ops} ops, whole tensors", f"{spec}&{options}&whole=1"))
+        found.append((f"chain of {ops} ops, chunks", f"{spec}&{options}"))
     for workload in PUBLISHED:
         options = "machine=a100-40g-pcie3&periodic=1&start.input=anywhere"
-        found.append((workload, load_placement(f"catalogue:g10/{workload}?{options}")))
+        found.append((workload, f"catalogue:g10/{workload}?{options}"))
     return found
 
 
-def searched(name: str, problem: lt.Placement, time_limit: float) -> Row:
+def searched(name: str, spec: str, time_limit: float) -> Row:
     """Return the row of one instance."""
+    problem = load_placement(spec)
     policies = [lt.solve(problem, method, threads=1).objective for method in POLICIES]
     began = time.process_time()
     result = lt.solve(problem, "local-search", time_limit=time_limit, threads=1, seed=1)
@@ -57,6 +58,7 @@ def searched(name: str, problem: lt.Placement, time_limit: float) -> Row:
     assert result.plan is not None, result.detail
     return {
         "instance": name,
+        "question": spec,
         "ops": len(problem.graph.ops),
         "copies": len(result.plan.copies),
         "ideal": sum(op.all_modes[0].duration_ns for op in problem.graph.ops),
@@ -109,8 +111,8 @@ def main() -> None:
     parser.add_argument("--time-limit", type=float, default=60)
     arguments = parser.parse_args()
     table = []
-    for name, problem in questions():
-        table.append(searched(name, problem, arguments.time_limit))
+    for name, spec in questions():
+        table.append(searched(name, spec, arguments.time_limit))
         print(table[-1], flush=True)
     write_table("placement_simulations", COLUMNS, table, markdown(table))
 

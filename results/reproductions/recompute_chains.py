@@ -17,11 +17,23 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
-from lowtide import Access, Channel, Machine, Processor, Recompute, Tier, load, solve
-from lowtide.results.reproductions.table_files import HERE, Row, read_table, write_rows, write_table
+from lowtide import Recompute, solve
+from lowtide.instances.load_recompute import load_recompute
+from lowtide.instances.spec import resolved_spec
+from lowtide.results.reproductions.table_files import (
+    HERE,
+    Row,
+    read_table,
+    two_tiers,
+    write_rows,
+    write_table,
+)
 
 NAME = "recompute_chains"
-COLUMNS = ("algorithm", "n", "slots", "disk", "x", "published", "ours", "peer", "peak", "actions")
+COLUMNS = (
+    "algorithm", "n", "slots", "disk", "x", "published", "ours", "peer", "peak", "actions",
+    "method", "status", "objective", "bound",
+)  # fmt: skip
 
 REVOLVE = {
     5: (15, 11, 10, 9),
@@ -90,42 +102,44 @@ SLIDE = (
 """Strategies for l = 5: cells in memory, forwards run again."""
 
 
-def with_disk(slots: int, disk: int | None, time_ns: int) -> Machine:
-    """Return a machine with cells for slots and two buffers, and a disk whose transfers take that time."""
-    channels = [
-        Channel(src=a, dst=b, bytes_per_s=10**9, latency_ns=time_ns - 1)
-        for a, b in (("memory", "disk"), ("disk", "memory"))
-    ]
-    return Machine(
-        name="memory and disk",
-        tiers=(Tier(name="memory", capacity=slots + 2), Tier(name="disk", capacity=disk)),
-        processors=(Processor(name="p", tiers=(Access(tier="memory"),)),),
-        channels=tuple(channels),
-    )
+def plain(n: int, memory: int, *, unit: int = 1, disk: int | None = None, time_ns: int = 0) -> str:
+    """Return the question of a chain of n steps, each of `unit` ns, cells counted after each op.
+
+    Transfers to and from a disk with so many cells, 0 for any number, take that time; None: no disk.
+    """
+    graph = f"gen:backprop-chain?l={n - 1}&forward={unit}&backward={unit}&accounting=replace"
+    if disk is None:
+        return f"{graph}&memory={memory}B"
+    name = f"disk-{time_ns}ns" + (f"-{disk}" if disk else "")
+    file = two_tiers(name, ("memory", "disk"), 10**9, time_ns - 1, capacity=disk or None)
+    return f"{graph}&machine={file}&memory={memory}B"
 
 
-def plain(n: int, *, unit: int = 1, memory: int | None = None, machine: Machine | None = None) -> Recompute:
-    """Return the problem of a chain of n steps, each of `unit` ns, cells counted after each op."""
-    graph = load(f"gen:backprop-chain?l={n - 1}&forward={unit}&backward={unit}&accounting=replace")
-    return Recompute(graph, memory) if machine is None else Recompute(graph, memory, machine)
+def taped(n: int, memory: int) -> str:
+    """Return the question of a chain of n steps whose states and data for backwards have one size."""
+    return f"gen:taped-chain?l={n}&largest=1&saved=0&gradients=0&backward=1&spread=1&memory={memory}B"
 
 
-def taped(n: int, memory: int) -> Recompute:
-    """Return the problem of a chain of n steps whose states and data for backwards have one size."""
-    spec = f"gen:taped-chain?l={n}&largest=1&saved=0&gradients=0&backward=1&spread=1"
-    return Recompute(load(spec), memory)
+def problem_of(instance: str) -> Recompute:
+    """Return the problem of a specification; files of machines count from this folder."""
+    return load_recompute(resolved_spec(instance, str(HERE)))
 
 
-def solved(problem: Recompute, method: str, **options: str) -> tuple[int, Row]:
+def solved(instance: str, method: str, **options: str) -> tuple[int, Row]:
     """Return the verified objective in ns, and what a row says of the plan."""
-    result = solve(problem, method, threads=1, options=options)
+    result = solve(problem_of(instance), method, threads=1, options=options)
     if result.objective is None or result.plan is None:
-        raise SystemExit(f"{problem.instance.name}, {method}: {result.status}, {result.detail}")
+        raise SystemExit(f"{instance}, {method}: {result.status}, {result.detail}")
     verdict: Any = result.verification
     plan = result.plan
     return result.objective, {
         "peak": verdict.peaks["memory"],
         "actions": len(plan.runs) + len(plan.copies) + len(plan.frees),
+        "instance": instance,
+        "method": method,
+        "status": str(result.status),
+        "objective": result.objective,
+        "bound": result.bound,
     }
 
 
@@ -151,7 +165,7 @@ def values() -> Iterator[Row]:
 
     for n, row in REVOLVE.items():
         for slots, published in enumerate(row, start=1):
-            ours, more = solved(plain(n, memory=slots + 2), "revolve")
+            ours, more = solved(plain(n, slots + 2), "revolve")
             other = cost_of_peer(peer.Revolve(n, slots), 0)
             yield _row("Revolve", n, slots, None, None, published, ours, other, more)
     for n, row in MIXED.items():
@@ -161,7 +175,7 @@ def values() -> Iterator[Row]:
             yield _row("Mixed", n, slots, None, None, published, ours - n, other, more)
     for (n, slots), row in DISK.items():
         for x, published in zip(DISK_X, row, strict=True):
-            problem = plain(n, machine=with_disk(slots, None, x))
+            problem = plain(n, slots + 2, disk=0, time_ns=x)
             ours, more = solved(problem, "disk-revolve", reads="once")
             other = cost_of_peer(peer.DiskRevolve(n, slots, wd=x, rd=x), x)
             yield _row("Disk-Revolve, read once", n, slots, None, x, published, ours, other, more)
@@ -174,7 +188,7 @@ def values() -> Iterator[Row]:
     unit = 10  # ns, so that x = 0.1 is a whole number of them
     for (n, slots, disk), costs in H.items():
         for share, cost in zip(H_X, costs, strict=True):
-            problem = plain(n, unit=unit, machine=with_disk(slots, disk, round(share * unit)))
+            problem = plain(n, slots + 2, unit=unit, disk=disk, time_ns=round(share * unit))
             ours, more = solved(problem, "h-revolve")
             other = cost_of_peer(peer.HRevolve(n, slots, disk, wd=share, rd=share), share)
             yield _row("H-Revolve", n, slots, disk, share, cost, ours / unit, other, more)
@@ -185,10 +199,10 @@ def values() -> Iterator[Row]:
             yield _row("hetero-chain, unit", n, slots, None, None, None, ours - n, other, more)
     for l, cells in IN_PLACE.items():  # noqa: E741
         for memory, published in cells.items():
-            ours, more = solved(plain(l + 1, memory=memory), "hetero-chain")
+            ours, more = solved(plain(l + 1, memory), "hetero-chain")
             yield _row("in place", l + 1, None, None, None, published, ours - 2 * l - 1, None, more, memory)
     for method, memory, published in SLIDE:
-        ours, more = solved(plain(6, memory=memory), method)
+        ours, more = solved(plain(6, memory), method)
         yield _row(f"slide: {method}", 6, None, None, None, published, ours - 11, None, more, memory)
 
 

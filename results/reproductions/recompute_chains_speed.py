@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from lowtide import Recompute, solve
 from lowtide.results.reproductions.readme import into_readme
-from lowtide.results.reproductions.recompute_chains import cost_of_peer, plain, taped, with_disk
+from lowtide.results.reproductions.recompute_chains import cost_of_peer, plain, problem_of, taped
 from lowtide.results.reproductions.table_files import HERE, Row, read_table, write_rows, write_table
 from lowtide.solvers.algorithms.recompute.chains.disk_revolve import disk_revolve, periodic_disk_revolve
 from lowtide.solvers.algorithms.recompute.chains.h_revolve import h_revolve
@@ -62,13 +62,13 @@ def algorithms() -> dict[str, Timed]:
     import checkpoint_schedules as peer
 
     def in_memory(n: int) -> Recompute:
-        return plain(n, memory=SLOTS + 2)
+        return problem_of(plain(n, SLOTS + 2))
 
     def beside_disk(n: int) -> Recompute:
-        return plain(n, machine=with_disk(HALF, None, 2))
+        return problem_of(plain(n, HALF + 2, disk=0, time_ns=2))
 
     def beside_slots(n: int) -> Recompute:
-        return plain(n, machine=with_disk(HALF, SLOTS - HALF, 2))
+        return problem_of(plain(n, HALF + 2, disk=SLOTS - HALF, time_ns=2))
 
     return {
         "Revolve": Timed(
@@ -83,7 +83,7 @@ def algorithms() -> dict[str, Timed]:
         "Mixed": Timed(
             lambda n: _codes(mixed(n, SLOTS)),
             lambda n: peer.MixedCheckpointSchedule(n, SLOTS),
-            lambda n: taped(n, SLOTS + 2),
+            lambda n: problem_of(taped(n, SLOTS + 2)),
             "mixed",
         ),
         "Disk-Revolve": Timed(

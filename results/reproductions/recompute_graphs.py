@@ -19,12 +19,13 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
-from pathlib import Path
 
 from lowtide import Graph, Recompute, Result, load, solve
 from lowtide.formulations.recompute_data import levels, recompute_data
+from lowtide.instances import write_graph
 from lowtide.instances.blocks import in_blocks
 from lowtide.results.reproductions.readme import into_readme
+from lowtide.results.reproductions.table_files import HERE, write_rows
 from lowtide.solvers.context import Context
 from lowtide.solvers.recompute_stages import relax
 
@@ -35,7 +36,7 @@ GRAPHS = {
 }
 PERCENTS = (15, 30, 45, 60, 80)
 METHODS = ("checkmate-rounding", "local-search", "eviction", "chen-greedy", "chen-sqrt")
-HERE = Path(__file__).parent
+GRAPHS_FOLDER = HERE / "graphs"
 Row = dict[str, str]
 
 
@@ -61,6 +62,14 @@ def training_graph(spec: str, blocks: int) -> Graph:
     return in_blocks(replace(graph, ops=tuple(moved)), blocks)
 
 
+def graph_file(name: str, blocks: int) -> str:
+    """Write the graph of that name; return its file, which the table's questions name."""
+    GRAPHS_FOLDER.mkdir(exist_ok=True)
+    path = GRAPHS_FOLDER / f"{name}.json.gz"
+    write_graph(training_graph(GRAPHS[name], blocks), path)
+    return str(path)
+
+
 def shown(result: Result) -> str:
     """Return an objective, or nothing."""
     return "" if result.objective is None else str(result.objective)
@@ -68,7 +77,7 @@ def shown(result: Result) -> str:
 
 def row_of(name: str, percent: int, seconds: float, blocks: int) -> Row:
     """Return the row of a graph and a memory; times in ns, sizes in bytes, empty where nothing was found."""
-    graph = training_graph(GRAPHS[name], blocks)
+    graph = load(graph_file(name, blocks))
     data = recompute_data(Recompute(graph))
     most, least = max(levels(data, range(data.n))) * data.unit, max(data.footprint) * data.unit
     problem = Recompute(graph, memory=least + (most - least) * percent // 100)
@@ -176,10 +185,7 @@ def main() -> None:
             for row in pool.map(row_of, *zip(*cases, strict=True)):
                 found.append(row)
                 print(f"{row['graph']}, {row['percent']} %: {row['status']}, {row['objective']}", flush=True)
-        with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(found[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(found)
+        write_rows(path, list(found[0]), found)
     with path.open(newline="") as file:
         table = list(csv.DictReader(file))
     (HERE / "recompute_graphs.md").write_text(markdown(table))

@@ -23,9 +23,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from random import Random
 
 from lowtide import Graph, Peak, load, solve
+from lowtide.instances.drawn_sizes import with_drawn_sizes
+from lowtide.results.reproductions.table_files import write_rows
 from lowtide.solvers.context import Context
 from lowtide.solvers.registry import find_method
 
@@ -83,14 +84,15 @@ def rows(folder: Path | None) -> Iterator[Row]:
         graph = load(spec)
         yield compared("assembly", spec, graph)
         for draw in range(DRAWS):
-            yield compared("assembly, random weights", f"{spec} draw {draw}", reweighted(graph, draw))
+            drawn = f"{spec}&draw={draw}"
+            yield compared("assembly, random weights", drawn, load(drawn))
     for path in sorted(folder.glob("dump.*.tree.nf")) if folder else ():
         graph = load(path)
         if len(graph.ops) > LARGEST_FILE:
             print(f"{path.name}: left out, {len(graph.ops):,} nodes", file=sys.stderr, flush=True)
             continue
         yield compared("files", path.name, graph)
-        yield compared("files, random weights", f"{path.name} draw 0", reweighted(graph, 0))
+        yield compared("files, random weights", f"{path.name} draw 0", with_drawn_sizes(graph, 0))
     for spec in RANDOM:
         yield compared("random", spec, load(spec))
     for levels, branches in HARPOONS:
@@ -105,15 +107,6 @@ def rows(folder: Path | None) -> Iterator[Row]:
         yield timed("large trees", spec, ("liu", "minmem", "postorder", "series-parallel"))
     for spec in LARGE_SP:
         yield timed("large series-parallel", spec, ("series-parallel",))
-
-
-def reweighted(graph: Graph, draw: int) -> Graph:
-    """Return a tree with outputs of 1 to N and workspaces of 1 to N / 500 bytes, uniform; N nodes."""
-    n = len(graph.ops)
-    rng = Random(f"{graph.name} {draw}")
-    tensors = tuple(replace(t, nbytes=rng.randint(1, n)) for t in graph.tensors)
-    ops = tuple(replace(op, workspace=rng.randint(1, max(1, n // 500))) for op in graph.ops)
-    return replace(graph, tensors=tensors, ops=ops)
 
 
 def compared(name: str, instance: str, graph: Graph) -> Row:
@@ -259,13 +252,11 @@ def main() -> None:
     if not args.table:
         if args.trees is None:
             print(f"no --trees: public files are left out ({REPOSITORY}, data/trees)", file=sys.stderr)
-        with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS, restval="", lineterminator="\n")
-            writer.writeheader()
-            for count, row in enumerate(rows(args.trees), start=1):
-                writer.writerow(row)
-                file.flush()
-                print(f"{count} rows: {row['instance']}", file=sys.stderr, flush=True)
+        table: list[Row] = []
+        for row in rows(args.trees):
+            table.append(row)
+            print(f"{len(table)} rows: {row['instance']}", file=sys.stderr, flush=True)
+        write_rows(path, COLUMNS, table)
     with path.open(newline="") as file:
         (HERE / "trees.md").write_text(markdown(list(csv.DictReader(file))))
 

@@ -2,8 +2,9 @@
 
 The name is the first 16 hexadecimal digits of the SHA-256 of a canonical JSON text that holds the
 instance's content (its graph's SHA-256), problem, method, parameters, seed, limits and the code: the
-package version and a hash of the sources that can change an answer. So the same name is the same row,
-wherever the instance file lies, and a commit that touches none of those sources redoes no run.
+package version and a hash of the sources that can change an answer to the problem
+(`lowtide.results.sweeps.used_sources`). So the same name is the same row, wherever the instance file lies,
+and a commit that touches none of those sources redoes no run.
 """
 
 from __future__ import annotations
@@ -22,12 +23,10 @@ from typing import Any
 from ..._version import __version__
 from ...instances.strict_json import FLAG, TEXT, Field, check_object, is_object, is_size, is_text, required
 from ...models.errors import InstanceError
+from .used_sources import ROOT, all_sources, used_sources
 
 Value = bool | int | float | str
 """What a parameter of a method can be."""
-
-SOURCES = ("models", "formulations", "solvers")
-"""The folders of the package whose code can change an answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +151,8 @@ def option_texts(parameters: Mapping[str, Value]) -> dict[str, str]:
 def source_hash(problem: str, method: str) -> str:
     """Return 16 hexadecimal digits that change with the code that can change a method's answer.
 
-    It covers the sources of `SOURCES` and, for a method of a user's, the file that defines it.
+    It covers what the suite's methods for the problem use (`used_sources`) and, for a method of a user's, all
+    sources of the suite and the file that defines it.
 
     Raises
     ------
@@ -163,23 +163,23 @@ def source_hash(problem: str, method: str) -> str:
 
     found = find_method(problem, method)
     if found in METHODS:
-        return suite_hash()
+        return _hash_of(used_sources(problem))
     if isinstance(found.run, str):
         module = find_spec(found.run.partition(":")[0])
         file = None if module is None else module.origin
     else:
         file = inspect.getsourcefile(inspect.unwrap(found.run))
     own = Path(file).read_bytes() if file is not None else b""
-    return hashlib.sha256(suite_hash().encode() + own).hexdigest()[:16]
+    return hashlib.sha256(_hash_of(all_sources()).encode() + own).hexdigest()[:16]
 
 
 @cache
-def suite_hash() -> str:
-    """Return 16 hexadecimal digits that change with the sources of `SOURCES`."""
-    root, digest = Path(__file__).parents[2], hashlib.sha256()
-    for path in sorted(p for folder in SOURCES for p in (root / folder).rglob("*.py")):
+def _hash_of(paths: tuple[Path, ...]) -> str:
+    """Return 16 hexadecimal digits that change with the names or the content of sources."""
+    digest = hashlib.sha256()
+    for path in paths:
         content = path.read_bytes()
-        digest.update(f"{path.relative_to(root).as_posix()} {len(content)}\n".encode())
+        digest.update(f"{path.relative_to(ROOT).as_posix()} {len(content)}\n".encode())
         digest.update(content)
     return digest.hexdigest()[:16]
 

@@ -273,8 +273,9 @@ def test_committed_tables_are_read_and_others_named(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text(json.dumps({**row, "plan": None, "name": "r3"}) + "\n")
     found = audit([tmp_path])
     assert found.records == 3
-    assert found.passed_over == [f"{tmp_path / 'figure.csv'}: no column 'instance'"]
-    (who,) = found.contradictions
+    assert only(found, "table-unread").records == (str(tmp_path / "figure.csv"),)
+    assert "found no column 'instance'" in only(found, "table-unread").message
+    who = only(found, "bound-above-objective")
     assert {name.split(": ")[1].split()[0] for name in who.records} == {record["name"], "r2", "r3"}
     with pytest.raises(InstanceError, match="no column 'instance'"):
         audit([tmp_path / "figure.csv"])

@@ -15,7 +15,7 @@ from lowtide.models.errors import InstanceError
 from lowtide.results.sweeps.estimate import Estimator
 from lowtide.results.sweeps.experiment import Experiment, ExperimentError, read_experiment
 from lowtide.results.sweeps.folder import read_run, read_runs, write_runs
-from lowtide.results.sweeps.runspec import Limits, RunSpec, suite_hash
+from lowtide.results.sweeps.runspec import Limits, RunSpec, source_hash
 from tests.run_records import random_records
 from tests.sweep_methods import planned
 
@@ -235,7 +235,6 @@ def test_estimate_learns_from_what_is_done() -> None:
     assert estimator.rest() == (0, True)
 
 
-def test_hash_of_the_sources_is_short_and_stable() -> None:
-    assert len(suite_hash()) == 16
-    suite_hash.cache_clear()
-    assert suite_hash() == planned("greedy").source_hash
+def test_hash_of_the_sources_is_short_and_that_of_the_plan() -> None:
+    assert len(source_hash("peak", "greedy")) == 16
+    assert source_hash("peak", "greedy") == planned("greedy").source_hash

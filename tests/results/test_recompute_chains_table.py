@@ -19,7 +19,6 @@ from lowtide.results.reproductions.recompute_chains import (
     plain,
     solved,
     taped,
-    with_disk,
 )
 from lowtide.results.reproductions.table_files import HERE, read_table
 from lowtide.solvers.algorithms.recompute.chains.mixed import least_mixed_forwards
@@ -62,15 +61,15 @@ def test_ops_of_long_schedules_are_as_committed() -> None:
 @pytest.mark.parametrize("n", [6, 10])
 def test_rows_of_short_chains_are_made_again(n: int) -> None:
     for s, forwards in enumerate(REVOLVE[n], start=1):
-        assert solved(plain(n, memory=s + 2), "revolve")[0] == forwards
+        assert solved(plain(n, s + 2), "revolve")[0] == forwards
     for s, forwards in enumerate(MIXED[n], start=1):
         assert solved(taped(n, s + 2), "mixed")[0] == forwards + n
 
 
 def test_rows_with_a_disk_are_made_again() -> None:
     for x, cost in zip(DISK_X, DISK[50, 2], strict=True):
-        problem = plain(50, machine=with_disk(2, None, x))
+        problem = plain(50, 4, disk=0, time_ns=x)
         assert solved(problem, "disk-revolve", reads="once")[0] == cost
     for share, expected in zip(H_X, H[50, 2, 5], strict=True):
-        problem = plain(50, unit=10, machine=with_disk(2, 5, round(10 * share)))
+        problem = plain(50, 4, unit=10, disk=5, time_ns=round(10 * share))
         assert solved(problem, "h-revolve")[0] == round(10 * expected)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 
-from lowtide.results.reproductions.recompute_graphs import GRAPHS, HERE, METHODS, PERCENTS, markdown, summary
+from lowtide.results.reproductions.recompute_graphs import GRAPHS, METHODS, PERCENTS, markdown, summary
+from lowtide.results.reproductions.table_files import HERE
 
 
 def rows() -> list[dict[str, str]]:

@@ -1,0 +1,24 @@
+"""Improve ``results/best_known.json`` by the committed tables and records.
+
+    python results/reproductions/best_known.py
+
+To be run after a table was made again: ``lowtide audit results`` finds what a table says and the file does
+not.
+"""
+
+from __future__ import annotations
+
+from lowtide.results.audits.best_known import update
+from lowtide.results.audits.evidence import read_claims
+from lowtide.results.reproductions.table_files import ROOT
+
+
+def main() -> None:
+    """Improve the file, and say how often and what was refused."""
+    done = update(read_claims([ROOT / "results"]).claims)
+    print(*done.refused, sep="\n")
+    print(f"{len(done.changes)} improvements, {len(done.refused)} refused")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""Which sources can change an answer to a problem: what its methods import, and what that imports.
+
+The imports are read from the sources, those inside functions too, without carrying anything out. Of a package
+only the modules that are imported count, and its ``__init__`` where something else is taken from it. Methods
+are started by name (`lowtide.solvers.registry`), so that table is not followed; a method that starts methods
+of other problems itself depends on all of them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+"""The folder of the package."""
+
+FOLDERS = ("models", "formulations", "solvers")
+"""The folders of the package whose code can change an answer."""
+
+_SOLVE, _REGISTRY = "solvers.solve", "solvers.registry"
+
+
+@cache
+def used_sources(problem: str) -> tuple[Path, ...]:
+    """Return the files whose code can change an answer of some method of the suite to a problem, sorted.
+
+    Examples
+    --------
+    >>> names = {path.name for path in used_sources("peak")}
+    >>> "peak_auto.py" in names, "minio_auto.py" in names
+    (True, False)
+    """
+    from ...solvers.registry import METHODS
+
+    methods = {m.run if isinstance(m.run, str) else m.run.__module__ for m in METHODS if m.problem == problem}
+    modules = {f"solvers.{run.partition(':')[0].lstrip('.')}" for run in methods}
+    found = _closure(modules)
+    if _SOLVE in found or _REGISTRY in found:
+        return all_sources()
+    return tuple(sorted({path for name in found | _closure({_SOLVE}) if (path := _file(name)) is not None}))
+
+
+@cache
+def all_sources() -> tuple[Path, ...]:
+    """Return all files of `FOLDERS`, sorted."""
+    return tuple(sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")))
+
+
+def _closure(modules: Iterable[str]) -> set[str]:
+    """Return modules and all that they import, by names relative to the package; not through the registry."""
+    found: set[str] = set()
+    waiting = sorted(modules)
+    while waiting:
+        name = waiting.pop()
+        if name in found:
+            continue
+        found.add(name)
+        if name != _REGISTRY:
+            waiting += _imports(name)
+    return found
+
+
+@cache
+def _imports(name: str) -> tuple[str, ...]:
+    """Return the modules of `FOLDERS` that a module imports itself."""
+    file = _file(name)
+    if file is None:
+        return ()
+    package = name.split(".") if file.name == "__init__.py" else name.split(".")[:-1]
+    found = []
+    for node in _statements(ast.parse(file.read_bytes())):
+        imported: list[tuple[str, list[ast.alias]]]
+        if isinstance(node, ast.Import):
+            imported = [(alias.name.removeprefix("lowtide."), []) for alias in node.names]
+        elif node.level:
+            base = package[: len(package) - node.level + 1]
+            imported = [(".".join([*base, *((node.module or "").split("."))]).strip("."), node.names)]
+        else:
+            imported = [((node.module or "").removeprefix("lowtide."), node.names)]
+        for module, names in imported:
+            if module.partition(".")[0] not in FOLDERS:
+                continue
+            inside = [f"{module}.{alias.name}" for alias in names]
+            modules = [each for each in inside if _file(each) is not None]
+            found += modules
+            if len(modules) < len(inside) or not inside:
+                found.append(module)
+    return tuple(dict.fromkeys(found))
+
+
+def _statements(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+    """Yield the imports that can be carried out: not those for type checkers alone."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node
+        elif isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            waiting += node.orelse
+        else:
+            waiting += ast.iter_child_nodes(node)
+
+
+def _file(name: str) -> Path | None:
+    """Return the file of a module; None if there is none."""
+    path = ROOT.joinpath(*name.split("."))
+    for file in (path.with_suffix(".py"), path / "__init__.py"):
+        if file.is_file():
+            return file
+    return None
