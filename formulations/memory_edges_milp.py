@@ -88,7 +88,7 @@ def build(graph: Graph, bound: int) -> BuiltEdges:
                 model.b[i, j].setlb(1)
             elif fixed[j] >> i & 1:
                 model.b[i, j].setub(0)
-        model.c = pyo.Var(ops)
+        model.c = pyo.Var(ops, bounds=(0, total))
         model.length = pyo.Var(bounds=(0, total))
         model.rows = pyo.ConstraintList()
         for i, j in pairs:

@@ -14,8 +14,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ...models.errors import UsageError
 from ..context import Context, Outcome
+from . import highs_scaling
 from .highs_scheduler import run_in_turn
 from .logs import check_log
 from .supervise import Supervisor
@@ -73,15 +76,16 @@ def solve_highs(
     """
     highs = _new_highs()
     _set_options(highs, context, own_options, settings or {})
-    variables = _pass_model(highs, model, lambda: context.expired)
-    if variables is None or context.expired:
+    passed = _pass_model(highs, model, lambda: context.expired)
+    if passed is None or context.expired:
         return Outcome(reason="time", detail="HiGHS was not started: no time was left")
+    variables, scales = passed
     column = {id(variable): k for k, variable in enumerate(variables)}
     supervisor = Supervisor(context)
     given = {*context.options, *(settings or {})} - set(own_options)
 
     def read(values: Any) -> None:
-        found = list(values)
+        found = (np.asarray(list(values)) * scales.columns).tolist()
         answer = decode(lambda variable: found[column[id(variable)]])
         if answer is not None:
             context.offer(answer)
@@ -89,7 +93,7 @@ def solve_highs(
             highs.cancelSolve()
 
     def take_bound(value: float) -> None:
-        bound = integer_bound(value)
+        bound = integer_bound(scales.bound(value))
         if bound is not None:
             context.raise_bound(to_objective(bound), "floating", kind="HiGHS")
         if context.closed:
@@ -218,10 +222,11 @@ def _typed(text: str, kind: str) -> tuple[bool | int | float | str | None, str]:
         return None, words_for
 
 
-def _pass_model(highs: Any, model: Any, expired: Callable[[], bool]) -> list[Any] | None:
-    """Give the model to HiGHS; return its variables, or None if the time is up."""
+def _pass_model(
+    highs: Any, model: Any, expired: Callable[[], bool]
+) -> tuple[list[Any], highs_scaling.Scales] | None:
+    """Give the model to HiGHS, scaled; return its variables and the scales, or None if the time is up."""
     import highspy
-    import numpy as np
     from pyomo.environ import Constraint, Objective, Var, value
     from pyomo.repn import generate_standard_repn
 
@@ -243,25 +248,41 @@ def _pass_model(highs: Any, model: Any, expired: Callable[[], bool]) -> list[Any
     linear = generate_standard_repn(objective.expr)
     costs = np.zeros(len(variables))
     costs[[column[id(variable)] for variable in linear.linear_vars]] = linear.linear_coefs
+    program = highs_scaling.Program(
+        costs=costs,
+        offset=float(value(linear.constant)),
+        lower=np.array([-infinity if x.lb is None else x.lb for x in variables], dtype=float),
+        upper=np.array([infinity if x.ub is None else x.ub for x in variables], dtype=float),
+        integer=np.array([not x.is_continuous() for x in variables], dtype=bool),
+        row_lower=np.array(lower, dtype=float),
+        row_upper=np.array(upper, dtype=float),
+        starts=np.array(starts, dtype=np.int64),
+        indices=np.array(indices, dtype=np.int64),
+        factors=np.array(coefficients, dtype=float),
+    )
+    scales = highs_scaling.scale(program)
     lp = highspy.HighsLp()
     lp.num_col_, lp.num_row_ = len(variables), len(lower)
-    lp.offset_ = float(value(linear.constant))
-    lp.col_cost_ = costs
-    lp.col_lower_ = np.array([-infinity if x.lb is None else x.lb for x in variables], dtype=float)
-    lp.col_upper_ = np.array([infinity if x.ub is None else x.ub for x in variables], dtype=float)
-    lp.row_lower_ = np.array(lower, dtype=float)
-    lp.row_upper_ = np.array(upper, dtype=float)
+    lp.offset_ = program.offset
+    lp.col_cost_ = program.costs
+    lp.col_lower_, lp.col_upper_ = program.lower, program.upper
+    lp.row_lower_, lp.row_upper_ = program.row_lower, program.row_upper
     lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    lp.a_matrix_.start_ = np.array(starts, dtype=np.int32)
-    lp.a_matrix_.index_ = np.array(indices, dtype=np.int32)
-    lp.a_matrix_.value_ = np.array(coefficients, dtype=float)
+    lp.a_matrix_.start_ = program.starts.astype(np.int32)
+    lp.a_matrix_.index_ = program.indices.astype(np.int32)
+    lp.a_matrix_.value_ = program.factors
     kinds = highspy.HighsVarType
-    lp.integrality_ = [kinds.kContinuous if x.is_continuous() else kinds.kInteger for x in variables]
+    lp.integrality_ = [kinds.kInteger if x else kinds.kContinuous for x in scales.integer.tolist()]
+    if scales.objective > 1:
+        _, gap = highs.getOptionValue("mip_abs_gap")
+        highs.setOptionValue("mip_abs_gap", gap / scales.objective)
+        for name in ("mip_feasibility_tolerance", "primal_feasibility_tolerance"):
+            highs.setOptionValue(name, min(highs_scaling.TOLERANCE, highs.getOptionValue(name)[1]))
     if highs.passModel(lp) == highspy.HighsStatus.kError:
         raise RuntimeError("HiGHS refuses the model")
     start = [x.value for x in variables]
     if all(x is not None for x in start):
         solution = highspy.HighsSolution()
-        solution.col_value = [float(x) for x in start]
+        solution.col_value = (np.array(start, dtype=float) / scales.columns).tolist()
         highs.setSolution(solution)
-    return variables
+    return variables, scales

@@ -13,6 +13,7 @@ from lowtide.solvers.methods_peak import PEAK_METHODS
 from tests.oracles.brute_orders import shortest_within
 from tests.oracles.brute_parallel import most_memory
 from tests.oracles.least_peak import least_peak
+from tests.strategies import random_graph, readers_graph
 
 MOST = 2**62 - 1
 
@@ -151,6 +152,55 @@ def test_minio() -> None:
         result = solved(lt.MinIO(graph, memory=memory))
         assert result is not None
         assert (result.status, result.objective) == ("optimal", 0)
+
+
+def uneven(graph: lt.Graph, rng: Random, factor: int) -> lt.Graph:
+    """Return a graph with about so many times the bytes, without a common divisor."""
+
+    def larger(nbytes: int) -> int:
+        return nbytes and nbytes * factor - rng.randrange(10)
+
+    return replace(
+        graph,
+        tensors=tuple(replace(t, nbytes=larger(t.nbytes)) for t in graph.tensors),
+        ops=tuple(replace(op, workspace=larger(op.workspace)) for op in graph.ops),
+    )
+
+
+def check_milps(seed: int) -> int:
+    """MILPs of many bytes against enumeration; return how many optima they proved."""
+    rng = Random(seed)
+    small = readers_graph(rng) if seed % 2 else random_graph(rng, min_ops=2, max_ops=4)
+    graph = uneven(small, rng, 2 ** rng.choice((24, 28, 31, 36)))
+    most, peak = most_memory(graph), least_peak(graph)
+    bound = rng.randint(most * 6 // 10, most)
+    questions: list[tuple[Problem, int | None, tuple[str, ...]]] = [
+        (lt.ParallelMemory(graph), most, ("milp",)),
+        (lt.Peak(graph), peak, ("milp", "milp-tensors", "milp-steps")),
+        (lt.MemoryEdges(graph, bound), shortest_within(graph, bound), ("milp",)),
+    ]
+    proved = 0
+    for problem, value, methods in questions:
+        for method in methods:
+            result = lt.solve(problem, method, threads=1)
+            assert result.status != "failed", (seed, method, result.detail)
+            assert result.status != "infeasible" or value is None, (seed, method)
+            if result.status == "optimal":
+                assert result.objective == value, (seed, method)
+                proved += 1
+            if value is not None and result.bound is not None:
+                above = result.bound - value
+                assert above >= 0 if problem.name == "parallel-memory" else above <= 0, (seed, method)
+    return proved
+
+
+def test_milps_of_many_bytes_claim_nothing_false() -> None:
+    assert sum(check_milps(seed) for seed in range(25)) > 25
+
+
+@pytest.mark.slow
+def test_milps_of_many_bytes_claim_nothing_false_on_many_graphs() -> None:
+    assert sum(check_milps(seed) for seed in range(100, 400)) > 300
 
 
 def test_walks_over_divisions_keep_to_integers() -> None:

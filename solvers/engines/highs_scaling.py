@@ -1,0 +1,108 @@
+"""Scaling of models with large numbers, by powers of two, before HiGHS sees them.
+
+HiGHS 1.12 prunes optima, and calls feasible models infeasible, where bytes or nanoseconds in the rows reach
+billions that no common divisor makes smaller: its presolve and cuts compare with fixed tolerances. Such a
+model is solved in other units. Of column j, :math:`x_j = s_j x'_j`, so that a bounded one is at most
+`LARGEST_VALUE`; each row is divided by :math:`r_i`, so that its largest factor is below 2, and the objective
+by :math:`c`, so that its largest factor is at most twice `LARGEST_COST`. All are powers of two: no digit is
+lost. A column of integers in a large range is relaxed, as its integrality means nothing to tolerances; the
+bound holds all the same.
+
+Models whose numbers stay below `LARGE` are passed on as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Numbers = npt.NDArray[np.float64]
+
+LARGE = 2.0**24
+"""From here on a number needs scaling."""
+
+LARGEST_VALUE = 2.0**10
+"""Of a scaled column, about."""
+
+SPREAD = 20
+"""Powers of two that the factors of a row may be apart and all survive: HiGHS drops factors below 10^-9."""
+
+TOLERANCE = 1e-9
+"""Of rows and integers in a scaled model; HiGHS's own is 10^-6, a thousand units of a number of 10^9."""
+
+LARGEST_COST = 2.0**16
+"""Of a scaled column, about: HiGHS prunes what is within 10^-6 of an incumbent."""
+
+SLACK = 2e-6
+"""Of the scaled objective, what bounds are lowered by for that."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scales:
+    """s by column, and c; whether each column keeps its integers."""
+
+    columns: Numbers
+    objective: float
+    integer: npt.NDArray[np.bool_]
+
+    def bound(self, value: float) -> float:
+        """Return the bound in units of the model, of one that HiGHS reports."""
+        return value if self.objective == 1 else (value - SLACK) * self.objective
+
+
+@dataclass(kw_only=True)
+class Program:
+    """A linear program in rows: columns' costs and bounds, rows' bounds, and factors row by row."""
+
+    costs: Numbers
+    offset: float
+    lower: Numbers
+    upper: Numbers
+    integer: npt.NDArray[np.bool_]
+    row_lower: Numbers
+    row_upper: Numbers
+    starts: npt.NDArray[np.int64]
+    indices: npt.NDArray[np.int64]
+    factors: Numbers
+
+
+def scale(program: Program) -> Scales:
+    """Scale a program in place, if its numbers are large; return by what."""
+    reach = _reach(program)
+    n = len(program.costs)
+    sizes = [np.abs(program.factors), np.abs(program.costs), reach]
+    if max((float(some.max()) for some in sizes if len(some)), default=0.0) < LARGE:
+        return Scales(columns=np.ones(n), objective=1.0, integer=program.integer)
+    integer = program.integer & (reach < LARGE)
+    columns = np.where(integer | (reach <= LARGEST_VALUE), 1.0, _power(reach / LARGEST_VALUE))
+    program.factors = program.factors * columns[program.indices]
+    program.lower, program.upper = program.lower / columns, program.upper / columns
+    costs = program.costs * columns
+    objective = max(1.0, float(_power(np.abs(costs)).max(initial=1.0)) / LARGEST_COST)
+    program.costs, program.offset = costs / objective, program.offset / objective
+    for i in range(len(program.row_lower)):
+        part = slice(program.starts[i], program.starts[i + 1])
+        some = np.abs(program.factors[part])
+        some = some[some > 0]
+        if not len(some):
+            continue
+        most, least = float(_power(some).max()), float(_power(some).min())
+        by = min(most, least * 2.0**SPREAD)
+        if by > 1:
+            program.factors[part] /= by
+            program.row_lower[i] /= by
+            program.row_upper[i] /= by
+    return Scales(columns=columns, objective=objective, integer=integer)
+
+
+def _reach(program: Program) -> Numbers:
+    """Return the largest size of a finite bound of each column; 0 if it has none."""
+    sides = [np.where(np.isfinite(side), np.abs(side), 0.0) for side in (program.lower, program.upper)]
+    return np.maximum(sides[0], sides[1])
+
+
+def _power(values: Numbers) -> Numbers:
+    """Return the largest powers of two that are at most the values; 1 for 0."""
+    return np.exp2(np.floor(np.log2(np.where(values > 0, values, 1.0))))
