@@ -14,6 +14,7 @@ only, and channels between that tier and outer ones.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ..models.errors import UsageError
 from ..models.graph import Accounting
@@ -172,7 +173,8 @@ def _lives(problem: Placement) -> tuple[Life, ...]:
     lives = []
     for t, tensor in enumerate(graph.tensors):
         births = ([-1] if tensor.initial else []) + writes[t]
-        for born, following in zip(births, [*births[1:], None], strict=True):
+        for born, following in pairwise([*births, None]):
+            assert born is not None
             accesses = tuple(k for k in reads[t] if born < k and (following is None or k <= following))
             kept = tensor.final and following is None
             if tensor.nbytes and (accesses or kept):
@@ -189,6 +191,22 @@ def _lives(problem: Placement) -> tuple[Life, ...]:
                     )
                 )
     return tuple(lives)
+
+
+def weightless(problem: Placement) -> list[tuple[int, str, int]]:
+    """Return where initial tensors of no bytes start, in the fast memory if they may; they have no life.
+
+    Each with its tier and the ns from there to the fast memory: the latency of the channel.
+    """
+    device = problem.machine.tiers[0].name
+    latency = {c.src: c.latency_ns for c in problem.machine.channels if c.dst == device}
+    found = []
+    for t, tensor in enumerate(problem.graph.tensors):
+        if tensor.initial and not tensor.nbytes:
+            allowed = problem.may_start(tensor.kind)
+            tier = device if device in allowed else next((x for x in allowed if x in latency), allowed[0])
+            found.append((t, tier, 0 if tier == device else latency.get(tier, 0)))
+    return found
 
 
 def _outer(machine: Machine) -> tuple[Outer, ...]:

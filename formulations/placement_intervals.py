@@ -1,8 +1,9 @@
 r"""Tensor placement in a single run with whole tensors, as intervals in CP-SAT: exact for tiny graphs.
 
 Two tiers, the outer one without limit. A tensor is copied as a whole, and each direction carries one copy at
-a time. (A plan may also let copies share a channel at lower rates, which can be faster: the optimum of this
-model bounds no such plan.)
+a time, at a rate that no joint cap forbids beside one in the other direction (`placement_whole.apart`). (A
+plan may also let copies share a channel at lower rates, which can be faster: the optimum of this model bounds
+no such plan.)
 
 Data: see `placement_data` (ops k, durations :math:`d_k`, lives l of :math:`z_l` bytes, M bytes of fast
 memory); :math:`c^o_l, c^i_l`: times of a copy out and in. All times are rounded up to ticks. The *uses* of

@@ -49,6 +49,27 @@ from .placement_windows import Window
 SECOND = 10**9
 
 
+def ideal_time(problem: Placement) -> int:
+    """Return the most ns that any processor is busy at least; of one processor, the sum of the durations.
+
+    Proof. Each op runs in one of its modes, on a processor that may run it. A processor runs one op at a
+    time, in a period as well, and no run crosses its end. So nothing is shorter than the shortest modes
+    together of the ops that only one processor may run.
+    """
+    processors = problem.machine.processors
+    busy = dict.fromkeys(range(len(processors)), 0)
+    for op in problem.graph.ops:
+        able = [
+            (p, mode.duration_ns)
+            for p, processor in enumerate(processors)
+            for mode in op.all_modes
+            if not mode.processors or processor.kind in mode.processors
+        ]
+        if len({p for p, _ in able}) == 1:
+            busy[able[0][0]] += min(ns for _, ns in able)
+    return max(busy.values())
+
+
 def release_bound(problem: Placement, found: Sequence[Window] = ()) -> int:
     """Return the bound in ns; 0 if nothing must come from afar.
 

@@ -311,14 +311,38 @@ def _rows_of_bytes(columns: _Columns) -> None:
                     builder.row([(h, -1), (a, -1)], -nbytes, builder.bytes_unit)
 
 
-def window_bound(data: PlacementData) -> int:
+def window_bound(
+    data: PlacementData, *, many: int = 1, joint_out: int | None = None, joint_in: int | None = None
+) -> int:
     r"""Return a lower bound on the makespan in ns from single ops, in the time of one pass.
+
+    Parameters
+    ----------
+    data
+        Of a machine, or of each of several lanes that are alike (`placement_lanes`).
+    many
+        m, how many lanes there are.
+    joint_out, joint_in
+        What the channels of all lanes out of their fast memories and into them carry together, bytes/s; None
+        for no limit but their own.
+
+    Notes
+    -----
+    One lane.
 
     While op k runs, at least :math:`V_k = W_k + \sum_l z_l - M` bytes of the lives that span it are absent.
     Those that were not in an outer tier at time 0 were copied out before, and not before the first birth
     among them; those that are accessed later return behind the end of k, and an op that accesses one runs
     behind that. With the sum B of the rates of a direction, k starts no earlier than the first birth plus
     :math:`V/B`, and what follows takes no less than :math:`V/B` and the shortest next reader.
+
+    Several lanes, in any plan, in step or not. Number the lanes in the order in which op k starts in them.
+    When it starts in lane j, j lanes have copied their V bytes out, all behind the least time of the first
+    birth, so k starts there no earlier than that plus :math:`jV/R`, with R the joint rate. In the m - j + 1
+    lanes from j on, k ends no earlier than in j; their bytes return behind that, which takes
+    :math:`(m - j + 1) V'/R'`, and the reader of the last ones follows. So for each j the makespan is at least
+    the start, :math:`d_k` and what follows. (It would be wrong that each lane has an m-th of the link: lanes
+    that are not in step can have it in turn, one while the others compute.)
     """
     out = sum(tier.out.rate for tier in data.outer)
     into = sum(tier.into.rate for tier in data.outer)
@@ -337,14 +361,21 @@ def window_bound(data: PlacementData) -> int:
             continue
         dirty = [life for life in spanning if life.born >= 0 or not any(life.outer)]
         leaving = excess - sum(life.nbytes for life in spanning if life.born < 0 and any(life.outer))
-        before = clock[k]
-        if leaving > 0 and out:
-            born = min(clock[life.born + 1] for life in dirty)
-            before = max(before, born - (-leaving * SECOND // out))
         readers = [min(j for j in life.accesses if j > k) for life in spanning if life.accesses[-1:] > (k,)]
         returning = excess - sum(life.nbytes for life in spanning if not life.accesses[-1:] > (k,))
-        behind = clock[-1] - clock[k + 1]
-        if returning > 0 and into:
-            behind = max(behind, min(data.duration[j] for j in readers) - (-returning * SECOND // into))
-        best = max(best, before + data.duration[k] + behind)
+        for j in range(1, many + 1):
+            before, behind = clock[k], clock[-1] - clock[k + 1]
+            if leaving > 0 and out:
+                born = min(clock[life.born + 1] for life in dirty)
+                before = max(before, born + _transfer(leaving, out, j, joint_out))
+            if returning > 0 and into:
+                reader = min(data.duration[i] for i in readers)
+                behind = max(behind, reader + _transfer(returning, into, many - j + 1, joint_in))
+            best = max(best, before + data.duration[k] + behind)
     return best
+
+
+def _transfer(nbytes: int, rate: int, many: int, joint: int | None) -> int:
+    """Return the least ns in which each of several lanes can carry some bytes, rounded up."""
+    alone = -(-nbytes * SECOND // rate)
+    return alone if joint is None else max(alone, -(-many * nbytes * SECOND // joint))

@@ -21,7 +21,7 @@ from fractions import Fraction
 from ..models.placement import Placement
 from ..models.plan import ByteRange, Copy, Free, Plan, Resident, Run
 from .linear_program import SECOND
-from .placement_data import Life, PlacementData
+from .placement_data import Life, PlacementData, weightless
 from .placement_lanes import Lane
 
 MOST_ROUNDS = 2**12
@@ -160,7 +160,7 @@ def emit(parts: Sequence[Part], problem: Placement) -> Plan | None:
                 own = part.lane.problem.graph
                 writes = own.ops[k].writes
                 gone = {w.life.tensor for w in ending[g].get(k, ())} - set(writes)
-                gone |= {t for t in writes if (t, k) not in goes_on[g] and not own.tensors[t].final}
+                gone |= {t for t in writes if (t, k) not in goes_on[g]}
                 device = out.tier(g, -1)
                 out.frees += [
                     Free(out.tensor(g, t), device, ends[g]) for t in sorted(gone) if own.tensors[t].nbytes
@@ -199,16 +199,12 @@ def _start(out: _Emission, g: int, part: Part) -> None:
         for x, some in ranges:
             if some[0] < some[1]:
                 out.start.append(Resident(out.tensor(g, life.tensor), out.tier(g, x), _range(life, some)))
-    device, own = out.tier(g, -1), part.lane.problem
-    latency = {c.src: c.latency_ns for c in own.machine.channels if c.dst == device}
-    for t, tensor in enumerate(own.graph.tensors):
-        if tensor.initial and not tensor.nbytes:
-            allowed = own.may_start(tensor.kind)
-            tier = device if device in allowed else allowed[0]
-            out.start.append(Resident(out.tensor(g, t), tier))
-            if tier != device:
-                out.copies.append(Copy(out.tensor(g, t), tier, device, 0, latency[tier]))
-                out.clock = max(out.clock, latency[tier])
+    device = out.tier(g, -1)
+    for t, tier, ns in weightless(part.lane.problem):
+        out.start.append(Resident(out.tensor(g, t), tier))
+        if tier != device:
+            out.copies.append(Copy(out.tensor(g, t), tier, device, 0, ns))
+            out.clock = max(out.clock, ns)
 
 
 def _rounds(parts: Sequence[Part], p: int) -> list[list[list[_Step]]] | None:

@@ -50,7 +50,7 @@ from typing import Any
 from ..models.errors import UsageError
 from ..models.machine import ChannelGroup
 from .linear_program import SECOND
-from .placement_data import Life, PlacementData
+from .placement_data import Cap, Life, PlacementData
 from .placement_lanes import Lane
 from .placement_slots import instants
 from .placement_slots_emission import Bytes, Walk
@@ -79,8 +79,8 @@ class TmofModel:
 
     @property
     def unit(self) -> int:
-        """Bytes of a unit."""
-        return self.data[0].memory
+        """Bytes of a unit; a memory of none is that of tensors of no bytes."""
+        return max(1, self.data[0].memory)
 
 
 def check(data: Sequence[PlacementData]) -> None:
@@ -102,6 +102,37 @@ def alike(data: Sequence[PlacementData]) -> bool:
         (x.duration, x.need, x.memory, x.lives, x.outer) == (y.duration, y.need, y.memory, y.lives, y.outer)
         for x, y in pairwise(data)
     )
+
+
+def shares(lanes: Sequence[Lane], data: Sequence[PlacementData], groups: Sequence[ChannelGroup]) -> list[Cap]:
+    """Return what each of several GPUs has of the groups that treat all alike, rounded up to bytes/s."""
+    found = []
+    for group in groups:
+        pairs = [
+            ((lane.device, x.outer[0].name), (x.outer[0].name, lane.device))
+            for lane, x in zip(lanes, data, strict=True)
+        ]
+        ways = {(out in group.channels, into in group.channels) for out, into in pairs}
+        if len(ways) == 1 and ways != {(False, False)}:
+            ((out, into),) = ways
+            rate = -(-group.bytes_per_s // len(lanes))
+            found.append(Cap(out=(0,) if out else (), into=(0,) if into else (), rate=rate))
+    return found
+
+
+def joint_rate(
+    lanes: Sequence[Lane], data: Sequence[PlacementData], groups: Sequence[ChannelGroup], outward: bool
+) -> int | None:
+    """Return the least rate of a group that counts a direction of every GPU; None if none does."""
+    rates = []
+    for group in groups:
+        pairs = [
+            (lane.device, x.outer[0].name) if outward else (x.outer[0].name, lane.device)
+            for lane, x in zip(lanes, data, strict=True)
+        ]
+        if set(pairs) <= set(group.channels):
+            rates.append(group.bytes_per_s)
+    return min(rates, default=None)
 
 
 def intervals(data: PlacementData) -> tuple[Interval, ...]:

@@ -10,22 +10,25 @@ early as it can: a copy out begins when its life is born and the copy before it 
 released when it has its copy and its last use is through; a return or an op begins when the one before it in
 the order has begun, there is room, and what it needs is there.
 
-*What an order loses.* Nothing: take any feasible plan of this kind and its own order. By induction along the
-order, with the same copies out before each moment, everything happens no later than in the plan.
+Where channels have joint caps, each way keeps to a rate that leaves the other its own (`apart`).
+
+*What an order loses.* Without joint caps of both ways, nothing: take any feasible plan of this kind and its
+own order. By induction along the order, with the same copies out before each moment, everything happens no
+later than in the plan.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from ..models.errors import UsageError
 from ..models.placement import Placement
 from ..models.plan import Copy, Free, Plan, Resident, Run
 from .linear_program import SECOND
-from .placement_data import Life, Link, PlacementData
+from .placement_data import Life, Link, PlacementData, weightless
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,34 @@ def check(data: PlacementData, what: str) -> None:
         found = f"no channel to or from {data.outer[0].name!r}, expected both"
     if found:
         raise UsageError(f"{what}: found {found}")
+
+
+def apart(data: PlacementData) -> PlacementData:
+    """Return the data with rates at which a copy out and one in may always go, beside each other.
+
+    A joint cap of one direction limits its rate; of one over both, each has its share of the cap, in
+    proportion to the rates, if together they exceed it.
+
+    Raises
+    ------
+    UsageError
+        If a share is less than a byte per second.
+    """
+    host = data.outer[0]
+    out, into = host.out.rate, host.into.rate
+    for cap in data.caps:
+        if cap.out and not cap.into:
+            out = min(out, cap.rate)
+        elif cap.into and not cap.out:
+            into = min(into, cap.rate)
+    for cap in data.caps:
+        if cap.out and cap.into and out + into > cap.rate:
+            out = max(1, out * cap.rate // (out + into))
+            into = min(into, cap.rate - out)
+    if into < 1:
+        raise UsageError(f"channels of {host.name!r}: found a joint cap of 1 byte per second, expected more")
+    own = replace(host, out=replace(host.out, rate=out), into=replace(host.into, rate=into))
+    return replace(data, outer=(own,), caps=())
 
 
 def copy_time(nbytes: int, link: Link) -> int:
@@ -270,20 +301,24 @@ def plan(data: PlacementData, problem: Placement, some: Sequence[Gap], times: Ti
         for t in op.writes:
             if graph.tensors[t].nbytes and (t, k) not in born:
                 frees.append(Free(t, device, times.start[k] + data.duration[k]))
-    for t, tensor in enumerate(graph.tensors):
-        if tensor.initial and not tensor.nbytes:
-            start.append(Resident(t, device))
+    first = weightless(problem)
+    delay = max((ns for _, _, ns in first), default=0)
+    copies = [replace(copy, start=copy.start + delay, end=copy.end + delay) for copy in copies]
+    for t, tier, ns in first:  # everything waits for them
+        start.append(Resident(t, tier))
+        if tier != device:
+            copies.append(Copy(t, tier, device, 0, ns))
     processor = machine.processors[0].name
     return Plan(
         machine=machine,
         accounting=graph.accounting,
         start=tuple(start),
         runs=tuple(
-            Run(k, 0, s, s + d, processor)
+            Run(k, 0, s + delay, s + d + delay, processor)
             for k, (s, d) in enumerate(zip(times.start, data.duration, strict=True))
         ),
         copies=tuple(copies),
-        frees=tuple(frees),
+        frees=tuple(replace(free, time=free.time + delay) for free in frees),
         graph_name=graph.name,
         graph_source=graph.source,
         graph_sha256=graph.sha256,

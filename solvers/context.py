@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..models.errors import UsageError
-from ..models.problem import Problem
+from ..models.problem import Judgement, Problem
 from ..models.result import TracePoint
 
 
@@ -69,6 +69,11 @@ class Context:
         certificate of it can be made from, or None.
     build_seconds
         Of building solver models, written by the method; None if it builds none.
+    careful
+        Whether the verifier judges each better answer before it is taken. For methods that combine others,
+        or that know no general proof that their answers are valid ones: what is taken then stays.
+    judgement, refused
+        Of the incumbent, and why the answer that was offered last was not taken, if the context is careful.
     """
 
     problem: Problem
@@ -87,6 +92,9 @@ class Context:
     bound_kind: str | None = None
     evidence: Any = None
     build_seconds: float | None = None
+    careful: bool = False
+    judgement: Judgement | None = None
+    refused: str = ""
     trace: list[TracePoint] = field(default_factory=list)
 
     def inner(self, problem: Problem, seconds: float, prefix: str, turn: int = 0) -> Context:
@@ -130,15 +138,22 @@ class Context:
     def offer(self, item: object) -> int:
         """Take an answer as incumbent if it is the best so far; return its objective.
 
+        A careful context takes it only if the verifier finds it valid.
+
         Raises
         ------
         InstanceError
             If it is no answer to the problem: a defect of the method.
         """
+        self.refused = ""
         answer = self.problem.read(item)
         value = self.problem.evaluate(answer)
         if self.incumbent is None or self._is_above(self.incumbent, value):
-            self.answer, self.incumbent = answer, value
+            judgement = self.problem.judge(answer) if self.careful else None
+            if judgement is not None and judgement.violations:
+                self.refused = f"a plan does not verify: {judgement.violations[0].message}"
+                return value
+            self.answer, self.incumbent, self.judgement = answer, value, judgement
             self._note()
         return value
 

@@ -125,6 +125,13 @@ PLACEMENT_METHODS = (
         source="NUMA first touch, the baseline of Hildebrand et al., AutoTM, ASPLOS 2020",
     ),
     Method(
+        name="serial",
+        problem="placement",
+        run=".algorithms.placement.serial:solve_serial",
+        summary="any plan of whole tensors, one op or copy after the other: depth-first search",
+        source="furthest next use first: Belady, 1966",
+    ),
+    Method(
         name="slot-lp",
         problem="placement",
         run=".placement_slots:solve_slots",

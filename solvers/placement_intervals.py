@@ -9,11 +9,10 @@ from typing import Any
 from ..formulations.placement_data import placement_data
 from ..formulations.placement_intervals import WHAT, build, common_tick, decode
 from ..formulations.placement_slots import window_bound
-from ..formulations.placement_whole import check
+from ..formulations.placement_whole import apart, check, longest_stall
 from ..models.placement import Placement
 from .context import Context, Outcome
 from .engines.cpsat import check_options, solve_cpsat
-from .placement_slots import longest_stall
 
 OPTIONS = ("tick",)
 
@@ -36,8 +35,9 @@ def solve_intervals(problem: Placement, context: Context) -> Outcome:
     check(data, WHAT)
     context.raise_bound(data.ideal, kind="sum of durations")
     context.raise_bound(window_bound(data), kind="single ops")
-    tick = context.option("tick", common_tick(data))
-    built = build(data, problem, data.ideal + longest_stall(data), tick)
+    own = apart(data)
+    tick = context.option("tick", common_tick(own))
+    built = build(own, problem, data.ideal + longest_stall(own), tick)
     known = context.bound or data.ideal
 
     def plan(value: Callable[[Any], int]) -> Any:

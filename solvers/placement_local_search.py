@@ -29,6 +29,7 @@ follow from the problem, the seed and the options; time only decides when they s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from math import exp
 from random import Random
@@ -36,6 +37,7 @@ from random import Random
 import numpy as np
 
 from ..models.placement import Placement
+from .algorithms.placement.recurring import as_inputs
 from .algorithms.placement.simulator import Decisions, Simulation, simulate, stay
 from .algorithms.placement.simulator_case import NEVER, Case, Integers, make_case
 from .algorithms.placement.simulator_kernel import LOG_RUN, NO_VICTIM
@@ -52,26 +54,34 @@ WARM, COLD = 0.02, 0.0002
 FINEST, CHUNKS = 8, 256
 """Chunks have at least so many MiB, and at least such a part of the device."""
 SLICE = 50
-"""Simulations between two lines of progress."""
+"""Simulations between two lines of progress, and between two plans that are told."""
 MIB = 2**20
+
+Offer = Callable[[Simulation], None]
+"""Offers the plan of a simulation."""
 
 
 def solve_local_search(problem: Placement, context: Context) -> Outcome:
     """Improve the best policy's decisions until the time or the runs are up, or nothing waits."""
     device = problem.machine.tiers[0].capacity or 0
     default = max(FINEST, device // CHUNKS // MIB)
-    case = make_case(problem, context.option("chunk", default) * MIB)
+    simplified, restored = as_inputs(problem)
+    case = make_case(simplified, context.option("chunk", default) * MIB)
+
+    def offer(run: Simulation) -> None:
+        context.offer(restored(run.plan()))
+
     ideal = int(case.duration.sum())
     context.raise_bound(ideal, kind="sum of durations")
-    best, run = _start(case, context)
+    context.careful = True  # the simulator knows no start tiers at a period's end
+    best, run = _start(case, context, offer)
     if run is None:
-        return Outcome(detail="no policy and no emergency eviction leads to a plan")
-    context.offer(run.plan())
+        return Outcome(detail=context.refused or "no policy and no emergency eviction leads to a plan")
     random = Random(context.seed)
     runs, length = context.option("runs", RUNS), FIRST_ROUND
     left = runs
     while left > 0 and not context.expired and not context.closed and len(case.gap_tensor):
-        found, result, steps = _round(case, best, run, min(left, length), random, context)
+        found, result, steps = _round(case, best, run, min(left, length), random, context, offer)
         left, length = left - steps, length * GROWTH
         if _time(result) < _time(run):
             best, run = found, result
@@ -82,10 +92,9 @@ def solve_local_search(problem: Placement, context: Context) -> Outcome:
     return Outcome(reason=reason, detail=detail, facts=facts)
 
 
-def _start(case: Case, context: Context) -> tuple[Decisions, Simulation | None]:
-    """Return the best policy's decisions and what they lead to."""
-    best, run = stay(case).with_emergencies(), None
-    candidates = [best]
+def _start(case: Case, context: Context, offer: Offer) -> tuple[Decisions, Simulation | None]:
+    """Offer the best plan of a policy that verifies; return its decisions and what they lead to."""
+    candidates = [stay(case).with_emergencies()]
     for policy in (belady.decide, autoswap.decide, g10.decide):
         if context.expired:
             break
@@ -93,42 +102,64 @@ def _start(case: Case, context: Context) -> tuple[Decisions, Simulation | None]:
             candidates.append(decisions.with_emergencies())
             if decisions.eager:
                 candidates.append(replace(decisions, victim=NO_VICTIM, eager=False).with_emergencies())
-    for decisions in candidates:
+    fitting = []
+    for number, decisions in enumerate(candidates):
         result = simulate(case, decisions)
-        if result.time is not None and (run is None or result.time < _time(run)):
-            best, run = decisions, result
-    return best, run
+        if result.time is not None:
+            fitting.append((result.time, number, result))
+    refused = ""
+    for _, number, result in sorted(fitting, key=lambda one: one[:2]):
+        offer(result)
+        if not context.refused:
+            return candidates[number], result
+        refused = refused or context.refused
+    context.refused = refused
+    return candidates[0], None
 
 
 def _round(
-    case: Case, start: Decisions, first: Simulation, steps: int, random: Random, context: Context
+    case: Case,
+    start: Decisions,
+    first: Simulation,
+    steps: int,
+    random: Random,
+    context: Context,
+    offer: Offer,
 ) -> tuple[Decisions, Simulation, int]:
     """Anneal for at most `steps` simulations; return the best state, what it leads to, and how many."""
     ideal = int(case.duration.sum())
-    now, now_run, best, best_run = start, first, start, first
+    now, now_run, best, best_run, told = start, first, start, first, first
     fixed = set(forced_away(case).tolist())
     scale = max(_time(first) - ideal, 1)
     waits = _waits(case, first)
-    for step in range(steps):
-        if context.expired or context.closed:
-            return best, best_run, step
-        if step % SLICE == 0:
-            context.progress(f"simulations, stall {_time(best_run) - ideal} ns")
-        changed = _move(case, now, waits, fixed, random)
-        run = simulate(case, changed)
-        if run.time is None:
-            continue
-        temperature = scale * WARM * (COLD / WARM) ** (step / steps)
-        worse = run.time - _time(now_run)
-        if worse > 0 and random.random() >= exp(-worse / temperature):
-            continue
-        if worse:
-            waits = _waits(case, run)
-        now, now_run = changed, run
-        if run.time < _time(best_run):
-            best, best_run = changed, run
-            context.offer(run.plan())
-    return best, best_run, steps
+    done = steps
+    try:
+        for step in range(steps):
+            if best_run is not told and (step % SLICE == 0 or best_run.time == context.bound):
+                offer(best_run)
+                told = best_run
+            if context.expired or context.closed:
+                done = step
+                break
+            if step % SLICE == 0:
+                context.progress(f"simulations, stall {_time(best_run) - ideal} ns")
+            changed = _move(case, now, waits, fixed, random)
+            run = simulate(case, changed)
+            if run.time is None:
+                continue
+            temperature = scale * WARM * (COLD / WARM) ** (step / steps)
+            worse = run.time - _time(now_run)
+            if worse > 0 and random.random() >= exp(-worse / temperature):
+                continue
+            if worse:
+                waits = _waits(case, run)
+            now, now_run = changed, run
+            if run.time < _time(best_run):
+                best, best_run = changed, run
+    finally:  # Ctrl-C loses nothing
+        if best_run is not told:
+            offer(best_run)
+    return best, best_run, done
 
 
 def _time(run: Simulation) -> int:

@@ -11,11 +11,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 
 from ..formulations.placement_prices import Prices, price_bound, window_prices
-from ..formulations.placement_releases import release_bound
+from ..formulations.placement_releases import ideal_time, release_bound
 from ..formulations.placement_sample_data import Outer, SampleData
 from ..formulations.placement_samples import build, sampled_prices
 from ..formulations.placement_windows import Window, disjoint, windows
@@ -23,7 +24,7 @@ from ..models.errors import UsageError
 from ..models.graph import Accounting
 from ..models.placement import Placement
 from ..models.plan import Plan
-from .algorithms.placement.planner import check_machine, first_plan, ideal_time
+from .algorithms.placement.planner import check_machine, first_plan
 from .context import Context, Outcome
 
 SMALLEST = 2**20
@@ -39,11 +40,13 @@ NEAR = 0.03
 def solve_samples(problem: Placement, context: Context) -> Outcome:
     """Raise the bound; make a plan first if there is none, to know when to stop."""
     raise_first_bounds(problem, context)
+    context.careful = True
     if context.answer is None:
-        check_machine(problem)
-        plan = first_plan(problem, context)
-        if isinstance(plan, Plan):
-            context.offer(plan)
+        with suppress(UsageError):  # a machine that the planner does not serve: the bound needs no plan
+            check_machine(problem)
+            plan = first_plan(problem, context)
+            if isinstance(plan, Plan):
+                context.offer(plan)
     return raise_by_samples(problem, context)
 
 
@@ -106,15 +109,17 @@ def sample_data(problem: Placement) -> SampleData:
     Raises
     ------
     UsageError
-        If the accounting is ``replace``, ops have several modes, or the machine has several processors,
-        reads in place outside its first tier or slowly in it, or has channels between outer tiers: an op
-        might last longer than the bound thinks, or a byte take another way.
+        If the accounting is ``replace``, ops have several modes, or the machine has one tier, several
+        processors, reads in place outside its first tier or slowly in it, or has channels between outer
+        tiers: an op might last longer than the bound thinks, or a byte take another way.
     """
     graph, machine = problem.graph, problem.machine
     device = machine.tiers[0]
     names = [t.name for t in machine.tiers]
     fault = None
-    if graph.accounting is not Accounting.COEXIST:
+    if len(machine.tiers) < 2:
+        fault = "one tier, expected more"
+    elif graph.accounting is not Accounting.COEXIST:
         fault = f"accounting {graph.accounting}, expected coexist"
     elif len(machine.processors) != 1 or [a.tier for a in machine.processors[0].tiers] != [device.name]:
         fault = "another use of tiers, expected one processor that uses the first tier only"

@@ -127,12 +127,30 @@ def plan_in_rounds(
 
 def raise_by_slots(data: PlacementData, context: Context) -> None:
     """Raise the bound to that of the program without limit on the rounds."""
+    most = longest_stall(data) if context.incumbent is None else max(1, context.incumbent - data.ideal)
+    bound = slot_bound(data, context, most, context.remaining())
+    if bound is not None:
+        context.raise_bound(bound, kind="slot model")
+
+
+def slot_bound(data: PlacementData, context: Context, most: int, seconds: float) -> int | None:
+    """Return the bound in ns of the program without limit on the rounds; None if it took too long.
+
+    Parameters
+    ----------
+    data, context
+        What is bounded, and for its threads and its progress.
+    most
+        ns of stall; above the sum of the durations and these nothing is proved.
+    seconds
+        For the solver.
+    """
     from .engines.highs_lp import dual_values
 
-    most = longest_stall(data) if context.incumbent is None else max(1, context.incumbent - data.ideal)
     slots = build(data, stall=most)
     context.progress(f"slot model: bound, {len(slots.program.low)} rows")
-    values = dual_values(slots.program, context, context.remaining())
-    if values is not None:
-        bound = dual_bound(slots.program, [round(y * DENOMINATOR) for y in values], DENOMINATOR)
-        context.raise_bound(data.ideal + min(most, bound), kind="slot model")
+    values = dual_values(slots.program, context, seconds)
+    if values is None:
+        return None
+    bound = dual_bound(slots.program, [round(y * DENOMINATOR) for y in values], DENOMINATOR)
+    return data.ideal + min(most, bound)

@@ -19,7 +19,7 @@ from ..formulations.placement_data import PlacementData, placement_data
 from ..formulations.placement_slots import size, window_bound
 from ..formulations.placement_slots_milp import Cut, SlotMilp, build, coarse, crowded, finer, order
 from ..formulations.placement_slots_sample import set_values
-from ..formulations.placement_whole import check, longest_stall, plan, timing
+from ..formulations.placement_whole import apart, check, longest_stall, plan, timing
 from ..models.errors import UsageError
 from ..models.placement import Placement
 from .context import Context, Outcome
@@ -99,6 +99,8 @@ class _Search:
 
     def __init__(self, problem: Placement, context: Context, data: PlacementData) -> None:
         self.problem, self.context, self.data = problem, context, data
+        self.apart = apart(data)
+        """The data for timings of orders."""
         self.uncrowded = False
         """Whether the last solution of a lower model holds no more than fits."""
 
@@ -106,7 +108,7 @@ class _Search:
     def most(self) -> int:
         """The longest stall of interest, in ns."""
         if self.context.incumbent is None:
-            return longest_stall(self.data)
+            return longest_stall(self.apart)
         return max(1, self.context.incumbent - self.data.ideal)
 
     def upper(self, cut: Cut) -> Outcome:
@@ -173,9 +175,9 @@ class _Search:
 
         def decode(value: Value) -> Any:
             look(value)
-            times = timing(self.data, self.problem, built.cut.gaps, order(built, value))
+            times = timing(self.apart, self.problem, built.cut.gaps, order(built, value))
             if times is not None:
-                context.offer(plan(self.data, self.problem, built.cut.gaps, times))
+                context.offer(plan(self.apart, self.problem, built.cut.gaps, times))
             return None
 
         def to_objective(units: int) -> int:

@@ -23,13 +23,16 @@ from typing import Any
 
 from ..formulations.placement_data import PlacementData, placement_data
 from ..formulations.placement_lanes import Lane, lanes
-from ..formulations.placement_slots import window_bound
+from ..formulations.placement_slots import size, window_bound
 from ..formulations.placement_slots_emission import Part, emit
-from ..formulations.placement_tmof import TmofModel, alike, build, check, decode
+from ..formulations.placement_tmof import TmofModel, alike, build, check, decode, joint_rate, shares
 from ..models.errors import UsageError
+from ..models.machine import ChannelGroup
 from ..models.placement import Placement
 from .context import Context, Outcome
 from .engines.highs import check_options, solve_highs
+from .engines.memory import refuse_if_too_large
+from .placement_slots import BYTES_PER_TERM, longest_stall, slot_bound
 
 OPTIONS = ("share",)
 SHARES = ("joint", "disjoint", "bidirectional", "both", "oblivious")
@@ -37,6 +40,9 @@ SHARES = ("joint", "disjoint", "bidirectional", "both", "oblivious")
 
 def solve_tmof(problem: Placement, context: Context) -> Outcome:
     """Find the fastest plan of TMOF's form; the bound is that of all plans.
+
+    For GPUs that are alike, the fact ``form_bound`` is a bound in ns on all plans that go in step, TMOF's or
+    not (`form_bound`).
 
     Examples
     --------
@@ -60,9 +66,16 @@ def solve_tmof(problem: Placement, context: Context) -> Outcome:
     for some in data:
         context.raise_bound(some.ideal, kind="sum of durations")
         context.raise_bound(window_bound(some), kind="single ops")
+    if len(parts) > 1 and alike(data):
+        out, into = (joint_rate(parts, data, problem.machine.groups, outward) for outward in (True, False))
+        bound = window_bound(data[0], many=len(parts), joint_out=out, joint_in=into)
+        context.raise_bound(bound, kind="single ops on a shared link")
+    form = form_bound(parts, data, problem.machine.groups, context)
+    facts = {} if form is None else {"form_bound": form}
+    known = "" if form is None else f", no plan of GPUs in step takes less than {form} ns"
     if share == "oblivious":
         outcome = _solve(problem, context, parts, data, build(data[:1]))
-        return replace(outcome, detail=f"{outcome.detail}, each GPU for itself")
+        return replace(outcome, detail=f"{outcome.detail}, each GPU for itself{known}", facts=facts)
     token = share in ("bidirectional", "both")
     limits: Sequence[int | None] = (None,)
     if share in ("disjoint", "both"):
@@ -74,7 +87,36 @@ def solve_tmof(problem: Placement, context: Context) -> Outcome:
             outcome = replace(outcome, detail=f"{outcome.detail}, intervals swapped by at most {limit} GPUs")
         if context.answer is not None or outcome.reason is not None:
             break
-    return outcome
+    return replace(outcome, detail=f"{outcome.detail}{known}", facts=facts)
+
+
+def form_bound(
+    parts: Sequence[Lane], data: Sequence[PlacementData], groups: Sequence[ChannelGroup], context: Context
+) -> int | None:
+    """Return a bound in ns on all plans of GPUs that go in step, no less than that of all; None without one.
+
+    In step: op k starts on every GPU at the same time. The GPUs are alike (`alike`: graph, memory, links).
+
+    Proof. Read the quantities of the slot model (`lowtide.formulations.placement_slots`) off the plan, GPU by
+    GPU, and one length for each stall, because all have the same. Each GPU satisfies rows 1 to 5 with its own
+    channels, and for each joint cap the sum over all GPUs is at most its rate times the length of a piece.
+    All rows are linear, and those of the GPUs are the same: their average satisfies them too. Where a cap
+    counts the same directions of every GPU, the sum over all is m times that of the average. So the average
+    and the stalls satisfy the program of one GPU with an m-th of the cap, and its optimum is no more than
+    the plan's time. (Rates are rounded up and other caps left out, which only lowers it.) It says nothing of
+    plans in which GPUs use the link in turn.
+    """
+    if not alike(data):
+        return None
+    most = longest_stall(data[0]) * len(data)
+    one = replace(data[0], caps=(*shares(parts, data, groups),))
+    too_large = refuse_if_too_large(
+        size(one), bytes_per_term=BYTES_PER_TERM, context=context, what="the slot model of one GPU"
+    )
+    if too_large is not None:
+        return None
+    found = slot_bound(one, context, most, context.remaining() / 4)
+    return None if found is None else max(found, context.bound or 0)
 
 
 def _solve(

@@ -155,8 +155,10 @@ def _judge(problem: Problem, method: Method, context: Context, outcome: Outcome)
     judgement = objective = None
     detail, status = outcome.detail, Status.UNKNOWN
     if context.answer is not None:
-        judgement = problem.judge(context.answer)
+        judgement = context.judgement or problem.judge(context.answer)
         objective = judgement.objective
+    if judgement is None and context.refused:
+        detail = "; ".join(word for word in (detail, context.refused) if word)
     if judgement is not None and judgement.violations:
         status, detail = Status.FAILED, f"the plan does not verify: {judgement.violations[0].message}"
     elif outcome.reason == "crash":

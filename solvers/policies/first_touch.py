@@ -7,9 +7,10 @@ Steps. Initial tensors are placed in the order of their first accesses, others a
 fastest tier of the processor where they fit as long as they live, else in the next. Nothing moves. An op
 takes the mode that suits the tiers of its operands, the shortest of these, and what slow accesses add to it.
 
-Abstracted: pages (tensors are placed whole), fragmentation of the pool. Room for the largest workspace stays
-free in the home tier. An op can write to another tier than its processor's home only in a mode that says so;
-where it has none, the tensor is put at home, or there is no plan.
+Abstracted: pages (tensors are placed whole), fragmentation of the pool. Room for the largest workspace, of
+each op in the mode that needs least, stays free in the home tier; modes that need more are not taken. An op
+can write to another tier than its processor's home only in a mode that says so; where it has none, the tensor
+is put at home, or there is no plan.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ def place(problem: Placement) -> Plan | str:
     home = processor.tiers[0].tier
     order = sorted(rates, key=lambda tier: (rates[tier] is not None, -(rates[tier] or 0)))
     room = {t.name: 2**62 if t.capacity is None else t.capacity for t in machine.tiers}
-    room[home] -= max((op.least_workspace for op in graph.ops), default=0)
+    workspace = max((op.least_workspace for op in graph.ops), default=0)
+    room[home] -= workspace
     first, last = _spans(problem)
     where: dict[int, str] = {}
 
@@ -89,7 +91,8 @@ def place(problem: Placement) -> Plan | str:
         suited = [
             (_length(problem, k, mode, where), n)
             for n, mode in enumerate(op.all_modes)
-            if _suits(op, mode, where, home) and processor.kind in (mode.processors or (processor.kind,))
+            if mode.workspace <= workspace and _suits(op, mode, where, home)
+            if processor.kind in (mode.processors or (processor.kind,))
         ]
         if not suited:
             return f"op {k} {op.name!r} has no mode for the tiers of its operands"

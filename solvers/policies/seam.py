@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from ...models.errors import UsageError
 from ...models.placement import Placement
+from ..algorithms.placement.recurring import as_inputs
 from ..algorithms.placement.simulator import Decisions, Simulation, simulate
 from ..algorithms.placement.simulator_case import Case, make_case
 from ..context import Context, Outcome
@@ -49,7 +50,9 @@ def follow(
         raise UsageError(f"option strict: found {strict!r}, expected 0 or 1")
     if "chunk" in context.options:
         chunk = context.option("chunk", 1) * MIB
-    case = make_case(problem, chunk)
+    context.careful = True  # the simulator knows no start tiers at a period's end
+    simplified, restored = as_inputs(problem)
+    case = make_case(simplified, chunk)
     context.raise_bound(int(case.duration.sum()), kind="sum of durations")
     variants: list[tuple[str, Decisions]] = []
     for variant in decide(case):
@@ -64,12 +67,15 @@ def follow(
             break
         tried = [(name, simulate(case, d.with_emergencies() if rescued else d)) for name, d in variants]
         fitting = [(run.time, k) for k, (_, run) in enumerate(tried) if run.time is not None]
-        if fitting:
-            name, run = tried[min(fitting)[1]]
-            context.offer(run.plan())
+        for _, k in sorted(fitting):
+            name, run = tried[k]
+            context.offer(restored(run.plan()))
+            if context.refused:
+                continue
             facts = {"emergencies": run.emergencies, "evictions": run.evictions}
             return Outcome(detail=_remark(name, run), facts=facts)
-    return Outcome(detail="; ".join(f"{name}: {run.fault}" if name else run.fault for name, run in tried))
+    faults = [f"{name}: {run.fault}" if name else run.fault for name, run in tried if run.fault]
+    return Outcome(detail="; ".join(faults))
 
 
 def _remark(name: str, run: Simulation) -> str:

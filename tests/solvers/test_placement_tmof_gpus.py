@@ -196,3 +196,56 @@ def test_what_couples_processors_otherwise_is_refused() -> None:
     lane = [replace(op, reads=(0, 1) if k == 3 else op.reads) for k, op in enumerate(other.graph.ops)]
     with pytest.raises(lt.UsageError, match="several processors access"):
         lt.solve(replace(other, graph=replace(other.graph, ops=tuple(lane))), "tmof")
+
+
+def test_in_step_two_gpus_have_half_the_link_each_and_in_turn_they_are_faster() -> None:
+    """Both must spill a tensor before a long op. In step both wait for two spills, in turn one waits."""
+    graph = lt.Graph(
+        name="one after the other",
+        tensors=(lt.Tensor(name="x", nbytes=100), lt.Tensor(name="y", nbytes=100)),
+        ops=(
+            lt.Op(name="make", writes=(0,), duration_ns=10_000),
+            lt.Op(name="long", writes=(1,), duration_ns=100_000),
+            lt.Op(name="use", reads=(0,), duration_ns=10_000),
+        ),
+    )
+    problem = parallel(graph, 2, 100)
+    out, into = -(-100 * 10**9 // RATE_OUT), -(-100 * 10**9 // RATE_IN)
+    tmof = lt.solve(problem, "tmof", threads=1)
+    assert tmof.facts["form_bound"] == 120_000 + 2 * out + 2 * into
+    assert "no plan of GPUs in step takes less than" in tmof.detail
+    runs, copies, frees = list[lt.Run](), list[lt.Copy](), list[lt.Free]()
+    for g in range(2):
+        away = 10_000 + (g + 1) * out
+        back = away + 100_000
+        name = f"gpu{g}"
+        copies += [lt.Copy(g, name, "host", away - out, away), lt.Copy(g, "host", name, back, back + into)]
+        starts = (0, away, back + into)
+        runs += [
+            lt.Run(2 * k + g, 0, at, at + op.duration_ns, name)
+            for k, (at, op) in enumerate(zip(starts, graph.ops, strict=True))
+        ]
+        frees += [lt.Free(g, name, away), lt.Free(2 + g, name, back)]
+    plan = lt.Plan(machine=problem.machine, runs=tuple(runs), copies=tuple(copies), frees=tuple(frees))
+    judged = problem.judge(plan)
+    assert judged.violations == ()
+    assert judged.objective == 120_000 + 2 * out + into < tmof.facts["form_bound"]
+    assert tmof.bound == judged.objective  # of all plans: nothing is faster
+
+
+@pytest.mark.parametrize(("graph", "device"), CASES[::3])
+@pytest.mark.parametrize("many", [2, 3])
+def test_bounds_of_several_gpus_stay_below_plans(graph: lt.Graph, device: int, many: int) -> None:
+    problem = parallel(graph, many, device)
+    joint = lt.solve(problem, "tmof", threads=1, time_limit=20)
+    alone_on_its_share = lt.solve(alone(graph, device, many), "slot-lp", threads=1, time_limit=20)
+    form = joint.facts.get("form_bound")
+    if form is None:
+        assert joint.status is lt.Status.INFEASIBLE
+        return
+    assert alone_on_its_share.objective is not None
+    assert form <= alone_on_its_share.objective + ROUNDING
+    assert joint.bound is not None
+    assert joint.bound <= form
+    if joint.objective is not None:
+        assert form <= joint.objective

@@ -49,6 +49,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from ....formulations.placement_releases import ideal_time
 from ....models.errors import UsageError
 from ....models.graph import Accounting
 from ....models.machine import Machine
@@ -132,6 +133,7 @@ def portfolio(problem: Placement) -> list[Setting]:
 def solve_planner(problem: Placement, context: Context) -> Outcome:
     """Offer the plan of every setting until the time is up."""
     check_machine(problem)
+    context.careful = True  # it counts no capacity of the slow tier
     context.raise_bound(ideal_time(problem), kind="sum of durations")
     context.progress("planner")
     found = first_plan(problem, context)
@@ -141,11 +143,6 @@ def solve_planner(problem: Placement, context: Context) -> Outcome:
     if context.closed:
         return Outcome()
     return Outcome(reason="time" if context.expired else None, detail=detail)
-
-
-def ideal_time(problem: Placement) -> int:
-    """Return the sum of the durations in ns: no period is shorter, because one processor runs all ops."""
-    return sum(min(mode.duration_ns for mode in op.all_modes) for op in problem.graph.ops)
 
 
 def try_settings(problem: Placement, context: Context, expired: Callable[[], bool]) -> str:
@@ -202,8 +199,11 @@ def check_machine(problem: Placement) -> None:
     UsageError
         If it has several processors, reads operands in place slowly or outside the first tier, or has more
         than two outer tiers or one without channels from and to the first tier; if the accounting is
-        ``replace``.
+        ``replace``; if what outlives a period, and is written or may start on the device, may not start in
+        every tier.
     """
+    from .recurring import as_inputs
+
     machine = problem.machine
     fault = None
     if problem.graph.accounting is not Accounting.COEXIST:
@@ -220,7 +220,7 @@ def check_machine(problem: Placement) -> None:
         fault = f"no channels of tier {apart!r} from and to the first tier, expected both"
     elif any(len(op.all_modes) > 1 for op in problem.graph.ops):
         fault = "ops with several modes, expected one each"
-    elif problem.periodic and (bound := _bound_kinds(problem)):
+    elif problem.periodic and (bound := _bound_kinds(as_inputs(problem)[0])):
         fault = f"start tiers of kind {bound[0]!r}, expected none for what outlives a period"
     if fault:
         raise UsageError(f"placement by the planner, machine {machine.name!r}: found {fault}")
@@ -265,6 +265,7 @@ def planned(problem: Placement, setting: Setting, *, believed: Sequence[int] | N
     ()
     """
     from .planner_run import simulated_plan
+    from .recurring import as_inputs
 
     ops = len(problem.graph.ops)
     if believed is not None and (len(believed) != ops or min(believed, default=0) < 0):
@@ -272,4 +273,6 @@ def planned(problem: Placement, setting: Setting, *, believed: Sequence[int] | N
             f"placement by the planner, believed durations: found {len(believed)} of at least "
             f"{min(believed, default=0)} ns, expected {ops} of at least 0 ns"
         )
-    return simulated_plan(problem, setting, believed)
+    simplified, restored = as_inputs(problem)
+    plan = simulated_plan(simplified, setting, believed)
+    return restored(plan) if isinstance(plan, Plan) else plan

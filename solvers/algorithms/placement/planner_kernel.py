@@ -121,9 +121,10 @@ def simulate(w: World, iterations: int) -> tuple[int, int, int]:
     s = w.scalar
     place_first(w)
     image = np.empty(16, np.int64)
-    remember(w, image)
-    if not begin_iteration(w):
+    if not clear_for_inputs(w):
         return STUCK, 0, 0
+    remember(w, image)
+    begin_iteration(w)
     done = 0
     op, before = s[NOW], s[LOGGED]
     most = IDLE_MOVES * w.chunk.shape[1] + 1024
@@ -161,6 +162,8 @@ def simulate(w: World, iterations: int) -> tuple[int, int, int]:
                 done += 1
                 if not s[PERIODIC]:
                     return DONE, period, done
+                if not clear_for_inputs(w):
+                    return STUCK, 0, done
                 if remember(w, image):
                     return REPEATS, period, done
                 if done == iterations:
@@ -168,8 +171,7 @@ def simulate(w: World, iterations: int) -> tuple[int, int, int]:
                 s[HELD] = done >= FREE_ITERATIONS
                 s[BOUNDARY] = time
                 s[LOGGED] = 0
-                if not begin_iteration(w):
-                    return STUCK, 0, done
+                begin_iteration(w)
 
 
 @inner
@@ -277,8 +279,19 @@ def place_first(w: World) -> None:
 
 
 @inner
-def begin_iteration(w: World) -> bool:
-    """Let the inputs of the period appear where they start; return whether they fit."""
+def clear_for_inputs(w: World) -> bool:
+    """Make room for inputs that are on the device when the next period begins; return whether there is."""
+    s, tensor = w.scalar, w.tensor
+    excess = s[USED] - s[MEMORY]
+    for i in range(tensor.shape[1] - 1):
+        if tensor[ENTRY, i] & 1:
+            excess += tensor[SIZE, i]
+    return bool(excess <= 0 or make_room(w, excess, s[NOW], NO))
+
+
+@inner
+def begin_iteration(w: World) -> None:
+    """Let the inputs of the period appear where they start."""
     s, tensor = w.scalar, w.tensor
     n = w.op.shape[1] - 1
     base = s[NOW] - s[NOW] % n
@@ -308,8 +321,6 @@ def begin_iteration(w: World) -> bool:
         else:
             tensor[AWAY_HOST, i] = count
         relist(w, i)
-    excess = s[USED] - s[MEMORY]
-    return bool(excess <= 0 or make_room(w, excess, s[NOW], NO))
 
 
 @inner

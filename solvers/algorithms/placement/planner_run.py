@@ -12,6 +12,7 @@ from ....models.placement import Placement
 from ....models.plan import Plan
 from ...engines.arrays import Integers
 from . import planner_kernel as kernel
+from .chunks import coarse_enough
 from .emission import emitted_plan
 from .planner_kernel import World
 from .workload import Workload, workload
@@ -42,7 +43,7 @@ def simulated_plan(problem: Placement, setting: Setting, believed: Sequence[int]
     capacity = machine.tiers[0].capacity
     work = workload(
         problem.graph,
-        chunk=max(1, largest) if problem.whole else setting.chunk,
+        chunk=coarse_enough(problem, max(1, largest) if problem.whole else setting.chunk),
         least=max(1, min(MIB, (capacity or 0) // SHARE)),
         rate=int(channel[kernel.HOST_IN, kernel.FULL_RATE]),
         lead=setting.lead,
@@ -147,20 +148,31 @@ def _channels(problem: Placement) -> tuple[Integers, tuple[int, int]]:
 def _entries(problem: Placement) -> list[int]:
     """Return per tensor where an input of a period starts, 1 for the device + 2 for slow or 4 for the host.
 
-    Wherever it may: on the device because it is needed soon, and outside because it need not be copied there
-    then. On the host if all inputs together hardly fill it.
+    Wherever it may: on the device because it is needed soon, as far as there is room beside what the first op
+    makes, and outside because it need not be copied there then. On the host if all inputs together hardly
+    fill it.
     """
     tiers, graph = problem.machine.tiers, problem.graph
     written = {t for op in graph.ops for t in op.writes}
     inputs = {t for t, x in enumerate(graph.tensors) if x.initial and not x.final}
     host = tiers[1].capacity
     fits = host is None or sum(graph.tensors[t].nbytes for t in inputs) <= host // HOST_PART
+    first = {t: k for k, op in reversed([*enumerate(graph.ops)]) for t in (*op.reads, *op.writes)}
+    allowed_of = [problem.may_start(str(tensor.kind)) for tensor in graph.tensors]
+    op = graph.ops[0]
+    room = UNLIMITED if tiers[0].capacity is None else tiers[0].capacity
+    room -= op.least_workspace + sum(graph.tensors[t].nbytes for t in {*op.writes} - {*op.reads} - inputs)
+    early = set()
+    for t in sorted(inputs, key=lambda t: (set(allowed_of[t]) != {tiers[0].name}, first.get(t, 0), t)):
+        if graph.tensors[t].nbytes <= room or set(allowed_of[t]) == {tiers[0].name}:
+            room -= graph.tensors[t].nbytes
+            early.add(t)
     entries = []
     for t, tensor in enumerate(graph.tensors):
-        allowed = problem.may_start(tensor.kind)
+        allowed = allowed_of[t]
         slow = 2 if len(tiers) == 3 and tiers[2].name in allowed else 0
         outside = 4 if tiers[1].name in allowed and (fits or not slow) else slow
-        here = 1 if tiers[0].name in allowed else 0
+        here = 1 if tiers[0].name in allowed and t in early else 0
         if t not in inputs:
             entries.append(0)
         elif t in written:  # the room that it keeps on the host would be that of another version

@@ -22,6 +22,7 @@ from ....models.graph import Accounting, Graph
 from ....models.machine import Machine
 from ....models.placement import Placement
 from . import simulator_kernel as kernel
+from .chunks import coarse_enough
 
 Integers = NDArray[np.int64]
 
@@ -151,13 +152,14 @@ def make_case(problem: Placement, chunk: int | None = None) -> Case:
     problem
         A single run or a period.
     chunk
-        Most bytes per copy; None, or a problem of whole tensors: tensors move whole.
+        Most bytes per copy (more, if that were too many copies); None, or a problem of whole tensors: tensors
+        move whole.
 
     Raises
     ------
     UsageError
         If the machine has several processors, reads in place outside its first tier or has more than two
-        outer tiers; if an op has several modes, or the accounting is ``replace``.
+        outer tiers; if an op has several modes, or the accounting is ``replace``; if a copy is too large.
     """
     _check(problem)
     graph, n = problem.graph, len(problem.graph.ops)
@@ -173,7 +175,7 @@ def make_case(problem: Placement, chunk: int | None = None) -> Case:
     persistent = np.array([x.initial and x.final for x in tensors], dtype=np.bool_)
     gaps = _gaps(problem, kept, some_accesses)
     most = int(size.max(initial=1)) or 1
-    chunk = most if chunk is None or problem.whole else min(chunk, most)
+    chunk = coarse_enough(problem, most if chunk is None or problem.whole else chunk)
     counts = np.maximum(1, -(-size // chunk))
     uses = sum(len(x) for x in some_accesses)
     groups = problem.machine.groups

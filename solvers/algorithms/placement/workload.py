@@ -11,6 +11,9 @@ from ....models.graph import Graph
 from ...engines.arrays import Integers
 from . import planner_kernel as kernel
 
+LONGEST = 2**50
+"""ns that a return takes, as far as leads know: thirteen days."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Workload:
@@ -115,7 +118,10 @@ def workload(
     access[kernel.BY_OP_WRITES, : len(listed)] = [w for _, w in listed]
     access[kernel.AT] = [k for t in kept for k, _ in accesses[t]]
     access[kernel.WRITES] = [w for t in kept for _, w in accesses[t]]
-    fetch = np.repeat(size * 10**6 // max(rate, 1), [len(accesses[t]) for t in kept])
+    fetch = np.array(  # in Python: the product may exceed 64 bits
+        [min(graph.tensors[t].nbytes * 10**6 // max(rate, 1), LONGEST) for t in kept for _ in accesses[t]],
+        dtype=np.int64,
+    )
     access[kernel.LEAD] = _leads(access[kernel.AT], lead * fetch // 16, table[kernel.CLOCK])
     table[kernel.FLOOR] = table[kernel.LIVE]
     for i, t in enumerate(kept):
