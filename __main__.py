@@ -13,7 +13,7 @@ from ._version import __version__
 from .cli import audit, bench, convert, demo, explain, export, job, plot, report, show, solve, table, verify
 from .cli import compile as compile_verb
 from .cli import list as list_verb
-from .cli.output import complain, drop_output, reserve_output
+from .cli.output import complain, drop_output, open_streams, reserve_output
 from .cli.parser import Parser, option_names
 from .instances.strict_json import UNPACK_VARIABLE
 from .models.errors import LowtideError, UsageError, VerificationError
@@ -72,6 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     0
     """
     if argv is None:
+        open_streams()
         reserve_output()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a name that the terminal cannot show must not stop the work
@@ -97,6 +98,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: list[str]) -> int:
+    for word in argv:
+        _check_word(word)
     parser, subparsers = build_parser()
     names = list(subparsers.choices)
     if not argv:
@@ -128,6 +131,16 @@ def _run(argv: list[str]) -> int:
         elif args.unpack_limit is not None:
             del os.environ[UNPACK_VARIABLE]
     return status
+
+
+def _check_word(word: str) -> None:
+    """Raise `UsageError` at a word that can be no path and no name."""
+    try:
+        sound = b"\0" not in word.encode()
+    except UnicodeEncodeError:  # bytes that are no UTF-8: no plan could name such a file
+        sound = False
+    if not sound:
+        raise UsageError(f"found {word!r}, expected Unicode text without null characters")
 
 
 def _nearest(word: str, words: Sequence[str]) -> str:

@@ -43,4 +43,4 @@ def _paths(item: str) -> set[str]:
     names = {item}
     with suppress(InstanceError):  # whoever reads it says what is wrong
         names.add(parse_spec(item).name)
-    return {os.path.realpath(name) for name in names if "\0" not in name}
+    return {os.path.realpath(name) for name in names}

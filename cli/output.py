@@ -50,6 +50,22 @@ def emit_json(value: dict[str, Any]) -> None:
         _stop(error)
 
 
+def open_streams() -> None:
+    """Let standard streams that whoever started the program closed lead nowhere.
+
+    Otherwise the next file that is opened takes their descriptor, and what libraries print goes into it.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free: this one
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(1, "w", closefd=False)
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(2, "w", closefd=False)
+
+
 def reserve_output() -> None:
     """Keep standard output for what this program says: what libraries write to it goes to standard error.
 
@@ -57,8 +73,6 @@ def reserve_output() -> None:
     its options are; beside the object of ``--json`` no program could read that. The descriptor is moved for
     good, because the C library may hold such a line back until the process ends.
     """
-    if sys.stdout is None or sys.stderr is None:  # closed by whoever started the program
-        return
     theirs = sys.stdout.fileno()
     ours = os.fdopen(os.dup(theirs), "w", encoding=sys.stdout.encoding, errors="replace")
     os.dup2(sys.stderr.fileno(), theirs)

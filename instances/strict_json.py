@@ -377,4 +377,7 @@ def dump_json(data: Mapping[str, Any], rows: Sequence[str]) -> bytes:
 
 
 def _dumps(value: object) -> str:
-    return json.dumps(value, allow_nan=False)
+    text = json.dumps(value, allow_nan=False)
+    if "\\ud" in text:  # half of a surrogate pair could not be read back
+        json.dumps(value, ensure_ascii=False).encode()
+    return text

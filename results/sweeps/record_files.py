@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ...instances.strict_json import parse_json, read_bytes
+from ...instances.strict_json import is_flag, is_object, is_text, parse_json, read_bytes, show
 from ...models.errors import InstanceError, UsageError
 from ...models.result import Status
 
@@ -15,7 +15,7 @@ Stamp = tuple[int, int, int]
 """Size, time of change in ns, and inode of a file."""
 
 _TEXTS = ("instance", "problem", "method")
-_NUMBERS = ("objective", "bound")
+_LARGEST = 2**63
 
 
 class DamagedRecordWarning(UserWarning):
@@ -109,16 +109,47 @@ def _parse(content: bytes, where: str) -> dict[str, Any] | None:
 
 
 def _fault(values: Any) -> str | None:
-    """Return what keeps a value from being a run record; only what all readers rely on is checked."""
+    """Return what keeps a value from being a run record: a field that is not what readers compute with."""
     if not isinstance(values, dict):
         return "no object"
     for key in _TEXTS:
         if not isinstance(values.get(key), str):
-            return f"{key} {values.get(key)!r}"
-    for key in _NUMBERS:
-        if not isinstance(values.get(key), int | float | None):
-            return f"{key} {values[key]!r}"
-    return None if values.get("status") in tuple(Status) else f"status {values.get('status')!r}"
+            return f"{key} {show(values.get(key))}"
+    for keys, test in _TESTS:
+        for key in keys:
+            if values.get(key) is not None and not test(values[key]):
+                return f"{key} {show(values[key])}"
+    return None if values.get("status") in tuple(Status) else f"status {show(values.get('status'))}"
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LARGEST
+
+
+def _is_numbers(value: object) -> bool:
+    return isinstance(value, dict) and all(v is None or _is_number(v) for v in value.values())
+
+
+def _is_trace(value: object) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(point, list)
+        and len(point) >= 3
+        and _is_number(point[0])
+        and all(v is None or _is_number(v) for v in point[1:3])
+        for point in value
+    )
+
+
+_TESTS: tuple[tuple[tuple[str, ...], Callable[[object], bool]], ...] = (
+    (("name", "reason", "proof", "bound_kind", "detail", "plan", "unit", "graph", "spec", "folder"), is_text),
+    (("instance_sha256", "version", "source_hash", "git_commit", "killed_by", "started", "log"), is_text),
+    (("objective", "bound", "gap", "seed", "cpu_seconds", "peak_rss", "returncode"), _is_number),
+    (("seconds", "limits"), _is_numbers),
+    (("parameters", "versions", "machine", "facts"), is_object),
+    (("verified",), is_flag),
+    (("trace",), _is_trace),
+)
+"""What the fields must be where they are there, and not null."""
 
 
 def _warn(where: str, found: str) -> None:

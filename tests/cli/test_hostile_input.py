@@ -5,17 +5,19 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import shlex
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import lowtide as lt
-from lowtide.instances import read_csv, write_csv
+from lowtide.instances import read_csv, write_csv, write_graph
 from lowtide.instances.strict_json import DEEPEST, UNPACK_VARIABLE, parse_json, parse_toml, read_bytes
 from lowtide.models.errors import InstanceError, UsageError
 from lowtide.models.texts import LONGEST, as_cell, cut, escaped_json, from_cell, one_line, printable
-from tests.commands import refused, within
+from tests.commands import command, refused, within
 
 NAME = "e\x1b[31mvil\x9b31m\n\u202ename $\\alpha_$ $x$"
 SHOWN = "e\\x1b[31mvil\\x9b31m\\n\\u202ename $\\alpha_$ $x$"
@@ -236,3 +238,63 @@ def test_texts() -> None:
     long = cut("a" * 500 + "b" * 500)
     assert len(long) == LONGEST
     assert (long[0], long[-1]) == ("a", "b")
+
+
+# -- the shell around ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)], ids=str)
+def test_closed_streams(folder: Path, closed: tuple[int, ...]) -> None:
+    """No traceback, and nothing that is printed gets into the files that are written."""
+    redirections = " ".join(f"{number}>&-" for number in closed)
+    words = shlex.join(command("solve", "peak", "good.json", "--plan", "p.json", "--progress", "--json"))
+    done = subprocess.run(
+        f"{words} {redirections}", shell=True, cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done
+    assert "Traceback" not in done.stderr
+    assert (done.stdout == "") == (1 in closed)
+    assert within("verify", "p.json", cwd=folder).returncode == 0
+
+
+@pytest.mark.parametrize("word", ["a\0b.json", "\udcff.json"])
+def test_words_that_name_nothing(tmp_path: Path, word: str) -> None:
+    assert refused("show", word, cwd=tmp_path, run=within).startswith(f"found {printable(repr(word))}, exp")
+
+
+def test_nothing_is_written_that_could_not_be_read(tmp_path: Path) -> None:
+    graph = lt.Graph(name="\ud800", tensors=(), ops=(lt.Op(name="f"),))
+    with pytest.raises(InstanceError, match="expected JSON values"):
+        write_graph(graph, tmp_path / "g.json")
+    assert not (tmp_path / "g.json").exists()
+    write_graph(replace(graph, name="😀"), tmp_path / "g.json")
+    assert lt.load(tmp_path / "g.json").name == "😀"
+
+
+RECORD = {
+    **{"instance": "i", "problem": "peak", "method": "auto", "status": "optimal", "objective": 8, "bound": 8},
+    **{"reason": None, "seconds": {"solve": 0.1}, "trace": [[0.1, 8, None]], "parameters": {}},
+}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("seconds", "x"),
+        ("seconds", {"solve": "x"}),
+        ("bound", 10**19),
+        ("objective", True),
+        ("reason", -1),
+        ("trace", [[0.1]]),
+        ("trace", [["x", 8, 8]]),
+        ("parameters", []),
+        ("verified", 1),
+        ("name", {}),
+    ],
+)
+def test_records_with_wrong_fields_are_left_out(tmp_path: Path, key: str, value: object) -> None:
+    (tmp_path / "r.jsonl").write_text(f"{json.dumps(RECORD)}\n{json.dumps({**RECORD, key: value})}\n")
+    done = within("table", "r.jsonl", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert f"line 2: found {key}" in done.stderr
+    assert "it is left out" in done.stderr
