@@ -40,6 +40,7 @@ Source: this project's; release times and tails are textbook bounds of one-machi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import accumulate, combinations
 
 from ..models.machine import Machine
@@ -47,6 +48,16 @@ from ..models.placement import Placement
 from .placement_windows import Window
 
 SECOND = 10**9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """What proves the bound `time`, in ns: op k, the tiers U, and the joint caps that are counted."""
+
+    time: int
+    op: int
+    tiers: tuple[str, ...]
+    groups: tuple[str, ...]
 
 
 def ideal_time(problem: Placement) -> int:
@@ -89,19 +100,25 @@ def release_bound(problem: Placement, found: Sequence[Window] = ()) -> int:
     >>> release_bound(lt.Placement(graph, machine))  # 12 GB at 12 GB/s, then the op
     1000000001
     """
+    best = best_release(problem, found)
+    return 0 if best is None else best.time
+
+
+def best_release(problem: Placement, found: Sequence[Window] = ()) -> Release | None:
+    """Return what proves the bound, None if nothing must come from afar; parameters as of `release_bound`."""
     late = _late(problem)
     if not late:
-        return 0
+        return None
     graph = problem.graph
     one = len(problem.machine.processors) == 1
     tails = [min(mode.duration_ns for mode in op.all_modes) for op in graph.ops]
     if one:
         tails = list(accumulate(reversed(tails)))[::-1]
         tails = [tail + stall for tail, stall in zip(tails, _stalls_behind(found, len(tails)), strict=True)]
-    best = 0
+    best: Release | None = None
     for cut in _cuts(problem.machine):
         inside = {t: graph.tensors[t].nbytes for t, starts in late.items() if starts <= cut}
-        carried = _rate(problem.machine, cut)
+        carried, groups = _rate(problem.machine, cut)
         if not any(inside.values()) or not carried:
             continue
         latency = _latency(problem.machine, cut, set().union(*(late[t] for t in inside)))
@@ -110,7 +127,9 @@ def release_bound(problem: Placement, found: Sequence[Window] = ()) -> int:
             fresh = sum(inside.pop(t) if one else inside[t] for t in {*op.reads} & inside.keys())
             nbytes = nbytes + fresh if one else fresh
             if fresh:
-                best = max(best, latency - (-nbytes * SECOND // carried) + tails[k])
+                time = latency - (-nbytes * SECOND // carried) + tails[k]
+                if best is None or time > best.time:
+                    best = Release(time=time, op=k, tiers=tuple(sorted(cut)), groups=groups)
             for t in {*op.writes} & inside.keys():  # from here on another version of it is read
                 del inside[t]
     return best
@@ -142,8 +161,8 @@ def _cuts(machine: Machine) -> list[set[str]]:
     return [set(some) for many in range(1, len(far) + 1) for some in combinations(far, many)]
 
 
-def _rate(machine: Machine, cut: set[str]) -> int:
-    """Return bytes per second that the channels out of a set of tiers carry at most together."""
+def _rate(machine: Machine, cut: set[str]) -> tuple[int, tuple[str, ...]]:
+    """Return bytes per second that the channels out of some tiers carry together, and groups that count."""
     rates = {(c.src, c.dst): c.bytes_per_s for c in machine.channels if c.src in cut and c.dst not in cut}
     total = sum(rates.values())
     savings = []
@@ -151,11 +170,13 @@ def _rate(machine: Machine, cut: set[str]) -> int:
         pairs = set(group.channels) & set(rates)
         savings.append((sum(rates[pair] for pair in pairs) - group.bytes_per_s, group.name, pairs))
     counted: set[tuple[str, str]] = set()
-    for saved, _, pairs in sorted(savings, key=lambda item: (-item[0], item[1])):
+    names = []
+    for saved, name, pairs in sorted(savings, key=lambda item: (-item[0], item[1])):
         if saved > 0 and counted.isdisjoint(pairs):
             total -= saved
             counted |= pairs
-    return total
+            names.append(name)
+    return total, tuple(names)
 
 
 def _latency(machine: Machine, cut: set[str], starts: set[str]) -> int:

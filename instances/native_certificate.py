@@ -33,6 +33,7 @@ from ..models.certificate import (
     Multipliers,
     PricesProof,
     Proof,
+    ReleaseProof,
     Setting,
     StatesProof,
     Way,
@@ -125,6 +126,8 @@ _GRAPH = {
     ),
 }
 _KIND = {"kind": required(TEXT)}
+_TEXTS = required(Field(is_text_list, "a list of strings"))
+_RELEASE = {**_KIND, "op": _INT, "tiers": _TEXTS, "groups": _TEXTS}
 _WORKING_SET = {**_KIND, "at": required(TEXT), "op": _NULLABLE}
 _CUT = {**_KIND, "op": _INT, "multipliers": _OBJECT}
 _MULTIPLIERS = {"edges": _TRIPLES, "shares": _TRIPLES}
@@ -219,6 +222,7 @@ def _proof(data: Mapping[str, Any], where: str) -> Proof:
         "states": _states,
         "descents": _descents,
         "prices": _prices,
+        "release": _release,
         "flow": _flow,
     }
     kind = data.get("kind")
@@ -294,6 +298,11 @@ def _prices(data: Mapping[str, Any], where: str) -> Proof:
         channels=tuple(((row["src"], row["dst"]), tuple(row["prices"])) for row in data["channels"]),
         groups=tuple((row["name"], tuple(row["prices"])) for row in data["groups"]),
     )
+
+
+def _release(data: Mapping[str, Any], where: str) -> Proof:
+    check_object(data, _RELEASE, where)
+    return ReleaseProof(op=data["op"], tiers=tuple(data["tiers"]), groups=tuple(data["groups"]))
 
 
 def _parallel(data: Mapping[str, Any], where: str) -> ParallelSetting:

@@ -14,6 +14,7 @@ cut           `CutProof`                `lowtide.models.proofs.cut`
 states        `StatesProof`             `lowtide.models.proofs.states`
 descents      `DescentsProof`           `lowtide.models.proofs.descents`
 prices        `PricesProof`             `lowtide.models.proofs.prices`
+release       `ReleaseProof`            `lowtide.models.proofs.release`
 flow          `FlowProof`               `lowtide.models.verify_flow`
 ============  ========================  ==========================================
 
@@ -338,6 +339,28 @@ class PricesProof:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseProof:
+    """What op `op` waits for must come out of some tiers, through channels with joint caps.
+
+    Attributes
+    ----------
+    op
+        Index.
+    tiers, groups
+        Names; the groups have no channel out of the tiers in common.
+    """
+
+    kind: ClassVar[str] = "release"
+    op: int
+    tiers: tuple[str, ...]
+    groups: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON object."""
+        return {"kind": self.kind, "op": self.op, "tiers": list(self.tiers), "groups": list(self.groups)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
     """The question of `placement` beside its graph: machine, whether periodic, tiers at time 0 by kind.
 
@@ -361,7 +384,7 @@ class Setting:
         return {"machine": self.machine.to_dict(), "periodic": self.periodic, "start": start}
 
 
-Proof = WorkingSetProof | CutProof | StatesProof | DescentsProof | PricesProof | FlowProof
+Proof = WorkingSetProof | CutProof | StatesProof | DescentsProof | PricesProof | ReleaseProof | FlowProof
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .certificate import Certificate, CutProof, PricesProof, Setting, StatesProof, WorkingSetProof
+from .certificate import (
+    Certificate,
+    CutProof,
+    PricesProof,
+    ReleaseProof,
+    Setting,
+    StatesProof,
+    WorkingSetProof,
+)
 from .checks import check_type
 from .errors import VerificationError
 from .flow_proof import FlowProof, ParallelSetting
@@ -20,6 +28,7 @@ from .proofs.descents import check_descents
 from .proofs.flow import check_flow
 from .proofs.prices import check_prices
 from .proofs.refused import Refused
+from .proofs.release import check_release
 from .proofs.states import check_states
 from .proofs.working_set import check_working_set
 
@@ -99,12 +108,16 @@ def verify_certificate(graph: Graph, certificate: Certificate) -> CertificateVer
                 f"expected {certificate.graph_sha256[:12]}…, that of the certificate"
             )
         setting = certificate.setting
-        expected = {PricesProof: Setting, FlowProof: ParallelSetting}.get(type(proof), type(None))
+        settings = {PricesProof: Setting, ReleaseProof: Setting, FlowProof: ParallelSetting}
+        expected = settings.get(type(proof), type(None))
         if not isinstance(setting, expected):
             raise Refused(f"found proof {proof.kind} of problem {certificate.problem}, expected another kind")
         if isinstance(proof, PricesProof):
             assert isinstance(setting, Setting)
             checked = check_prices(graph, setting, bound, proof)
+        elif isinstance(proof, ReleaseProof):
+            assert isinstance(setting, Setting)
+            check_release(graph, setting, bound, proof)
         elif isinstance(proof, FlowProof):
             assert isinstance(setting, ParallelSetting)
             checked = check_flow(graph, setting, bound, proof)

@@ -1,7 +1,8 @@
 """`certify_placement`: prove a bound on the time of a placement once more, and write the prices down.
 
-The prices are those of `lp-bound` (`lowtide.solvers.placement_samples`): windows in closed form, then dual
-values of linear programs. The checker is told them, not what they prove: that it works out itself.
+Where inputs must come from afar, a release time may prove it at once. Else the prices are those of
+`lp-bound` (`lowtide.solvers.placement_samples`): windows in closed form, then dual values of linear programs.
+The checker is told them, not what they prove: that it works out itself.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..models.certificate import Certificate, PricesProof, Setting
+from ..models.certificate import Certificate, PricesProof, ReleaseProof, Setting
 from ..models.checks import check_integer, check_seconds, check_type
 from ..models.errors import UsageError
 from ..models.placement import Placement
@@ -33,7 +34,7 @@ def certify_placement(
     seed: int = 0,
     progress: Callable[[str], None] = lambda line: None,
 ) -> Certificate | None:
-    """Return a certificate of the best bound up to `bound` that prices prove; None if that is not new.
+    """Return a certificate of the best bound up to `bound` that releases or prices prove; None: none is new.
 
     A bound that something else proved (the slot model) may be out of reach; then the certificate has the best
     one above the sum of the durations, and None is returned if there is none.
@@ -41,7 +42,7 @@ def certify_placement(
     Parameters
     ----------
     problem
-        On a machine with one processor, and channels at its memory only.
+        For prices, on a machine with one processor, and channels at its memory only.
     bound
         ns, such as `Result.bound`.
     prices
@@ -60,7 +61,9 @@ def certify_placement(
     >>> certify_placement(problem, sum(op.duration_ns for op in problem.graph.ops)).proof.kind
     'prices'
     """
+    from ..formulations.placement_releases import best_release, ideal_time
     from ..models.proofs.prices import proven_time
+    from ..models.proofs.release import released_time
 
     check_type(problem, Placement, "certify_placement, problem")
     check_integer(bound, 0, "certify_placement, bound")
@@ -71,14 +74,20 @@ def certify_placement(
     context = Context(problem=problem, time_limit=time_limit, threads=threads, seed=seed, progress=progress)
     graph = problem.graph
     setting = Setting(machine=problem.machine, periodic=problem.periodic, start=problem.starts)
-    best, proven, ideal = TRIVIAL, 0, 0
+    best: PricesProof | ReleaseProof = TRIVIAL
+    ideal, proven = ideal_time(problem), 0
+    released = best_release(problem)
+    if released is not None:
+        release = ReleaseProof(op=released.op, tiers=released.tiers, groups=released.groups)
+        best, proven = release, released_time(graph, setting, release)
 
     def reached() -> bool:
         return proven >= bound
 
     try:
-        ideal, _ = proven_time(graph, setting, best)
-        proven = ideal
+        ideal, _ = proven_time(graph, setting, TRIVIAL)
+        if ideal >= proven:
+            best, proven = TRIVIAL, ideal
         rounds = (found for found, _, _ in price_rounds(problem, context, reached))
         known = [] if prices is None else [prices]
         while not reached():
@@ -91,8 +100,8 @@ def certify_placement(
                 best, proven = proof, value
     except KeyboardInterrupt:
         progress("certificate: interrupted")  # what is proved so far is kept
-    except (Refused, UsageError):
-        return None
+    except (Refused, UsageError):  # a machine that prices do not serve
+        pass
     if proven <= ideal < bound:
         return None
     return Certificate(

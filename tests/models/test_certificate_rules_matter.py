@@ -31,6 +31,7 @@ from tests.oracles.certificates import PROVERS, certificate, damaged, neighbour,
 from tests.oracles.flow_certificates import bad_flows
 from tests.oracles.price_certificates import bad_prices
 from tests.oracles.proof_rules import Rule, checker_without, rules
+from tests.oracles.release_certificates import bad_releases
 from tests.strategies import random_graph
 
 RULES = rules()
@@ -106,7 +107,7 @@ def _damaged(rng: Random, graph: Graph, bound: int, times: int) -> Iterator[tupl
 def refused_by() -> dict[Rule, list[tuple[Graph, Certificate]]]:
     """Return the bad certificates by the rule that refuses them."""
     found: dict[Rule, list[tuple[Graph, Certificate]]] = defaultdict(list)
-    for graph, bad in chain(by_hand(), bad_prices(), bad_flows(), bad_certificates()):
+    for graph, bad in chain(by_hand(), bad_prices(), bad_releases(), bad_flows(), bad_certificates()):
         rule = refusing(graph, bad)
         if rule is not None and len(found[rule]) < 60:
             found[rule].append((graph, bad))
