@@ -4,7 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 JOBS   ?= 2
-TESTS  := $(BIN)/pytest -q --numprocesses $(JOBS)
+# Kernels first, all cores at work: else every process would wait for those that its tests reach.
+TESTS  := $(BIN)/lowtide compile --quiet >/dev/null && $(BIN)/pytest -q --numprocesses $(JOBS)
 # All random cases, not a quarter of them; the tests of Slurm share one, in one process.
 FULL   := --hypothesis-profile=full --dist loadgroup
 

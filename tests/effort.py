@@ -8,18 +8,17 @@ from __future__ import annotations
 from hypothesis import settings
 
 LEAST = 8
-"""No test tries fewer, if it has so many."""
 
 
-def share(count: int) -> int:
-    """Return how many of so many cases are tried now.
+def share(count: int, least: int = LEAST) -> int:
+    """Return how many of so many cases are tried now; not fewer than `least`, if there are so many.
 
     Examples
     --------
     >>> share(100) in (25, 100), share(5)
     (True, 5)
     """
-    return count if settings.get_current_profile_name() == "full" else min(count, max(LEAST, count // 4))
+    return count if settings.get_current_profile_name() == "full" else min(count, max(least, count // 4))
 
 
 def many(count: int) -> settings:
@@ -27,6 +26,6 @@ def many(count: int) -> settings:
     return settings(max_examples=share(count), deadline=None, derandomize=True)
 
 
-def seeds(count: int) -> range:
+def seeds(count: int, least: int = LEAST) -> range:
     """Return the seeds of so many cases, or the first ones of them."""
-    return range(share(count))
+    return range(share(count, least))

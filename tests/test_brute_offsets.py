@@ -11,6 +11,7 @@ import pytest
 
 from lowtide.models.buffers import Buffer, Buffers, Gap
 from lowtide.models.verify_allocation import verify_allocation
+from tests.effort import seeds
 from tests.oracles.brute_offsets import brute_heights, brute_offsets, random_set
 
 
@@ -43,7 +44,7 @@ def test_fixed_offset_counts_without_bytes() -> None:
     assert brute_offsets(Buffers(buffers=(replace(nothing, alignment=2),))) is None
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(60))
 def test_no_address_is_better_than_the_least_height(seed: int) -> None:
     rng = Random(seed)
     buffers = random_set(rng, most=3)

@@ -76,6 +76,8 @@ def test_wheel_runs_outside_the_checkout(tmp_path: Path) -> None:
 
     assert run("-c", "import lowtide; print(lowtide.__file__)").strip() == str(site / "lowtide/__init__.py")
     assert (site / "lowtide" / "py.typed").exists()
+    assert not (site / "lowtide" / "setup.py").exists()
+    assert not (source / "build").exists()  # tools would read it as the package
     assert "usage: lowtide" in run("-m", "lowtide", "--help")
     spec = "catalogue:two-branches"
     solved = run("-m", "lowtide", "solve", "peak", spec, "--method", "greedy", "--plan", "p.json")

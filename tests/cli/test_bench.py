@@ -237,6 +237,7 @@ def test_terminal_shows_bar_runs_and_time_left(experiment: Path) -> None:
     assert "feasible 2  optimal 2" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path",
     [

@@ -11,6 +11,7 @@ from lowtide.formulations.placement_releases import release_bound
 from lowtide.formulations.placement_windows import windows
 from lowtide.models.placement import Placement
 from lowtide.solvers.placement_samples import sample_data
+from tests.effort import seeds
 from tests.oracles.brute_placement import COPY, DEVICE, fastest
 from tests.placement_cases import machine, random_graph, tiny_graph, working_set
 from tests.random_plans import random_case
@@ -91,7 +92,7 @@ def test_what_is_overwritten_or_outlives_the_period_is_not_late() -> None:
     assert release_bound(Placement(kept, machine(100, None), start=starts)) > 0
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(60))
 def test_exhaustive_search_is_never_faster(seed: int) -> None:
     """Tensors that start on the host, all of them or the inputs only; often the bound is the optimum."""
     graph = tiny_graph(seed)
@@ -110,7 +111,7 @@ def test_exhaustive_search_is_never_faster(seed: int) -> None:
         assert best == max(release_bound(problem), durations)  # room for everything, one copy
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", seeds(24))
 def test_no_plan_of_the_steady_state_is_faster(seed: int) -> None:
     graph = random_graph(seed)
     graph = replace(

@@ -117,6 +117,7 @@ def test_the_root_of_a_square_is_its_middle_line() -> None:
     assert not any(t.initial or t.final for t in graph.tensors)
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_fronts() -> None:
     graph = load("gen:assembly?grid=480x480&leaf=1")
     assert len(graph.ops) > 100_000

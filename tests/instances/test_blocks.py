@@ -6,6 +6,7 @@ import pytest
 
 import lowtide as lt
 from lowtide.instances.blocks import in_blocks
+from tests.effort import seeds
 from tests.placement_cases import random_graph
 
 
@@ -13,7 +14,7 @@ def peak(graph: lt.Graph) -> int:
     return lt.Peak(graph).evaluate(tuple(range(len(graph.ops))))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 @pytest.mark.parametrize("many", [1, 4, 9, 14])
 def test_blocks_take_as_long_and_need_no_less_memory(seed: int, many: int) -> None:
     graph = random_graph(seed, 14)

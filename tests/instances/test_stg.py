@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import lowtide as lt
+from tests.effort import seeds
 
 # Ten columns wide as in the set; task 3 before task 1, a dummy (4) in between, information below.
 TEXT = """\
@@ -66,7 +67,7 @@ def test_a_task_behind_dummies_in_a_row_and_behind_what_it_reads(tmp_path: Path)
     ]
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(30))
 def test_the_precedence_of_random_files_stays(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)
     n = rng.randint(1, 14)

@@ -97,6 +97,7 @@ def test_the_optimum_is_proven_again(name: str) -> None:
     assert result.objective == result.bound == known(name).optimum
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OPEN)
 def test_the_bounds_of_open_ones_contain_what_is_found_now(name: str) -> None:
     result = lt.solve(lt.Peak(graph(name)), time_limit=3, threads=1)

@@ -16,6 +16,7 @@ from lowtide.models.errors import InstanceError
 from lowtide.models.graph import Graph, Op, Tensor
 from lowtide.models.plan import Copy, Free, Plan, Resident
 from tests.drawings import one_tier
+from tests.effort import seeds
 from tests.models import test_verify_periodic as steady
 from tests.random_plans import random_case
 
@@ -127,7 +128,7 @@ def weight(buffers: Buffers, time: int) -> Counter[str]:
     return found
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", seeds(100))
 def test_every_iteration_weighs_what_one_weighs(seed: int) -> None:
     """At each instant, tensor by tensor; only what is both initial and final crosses a border."""
     case = random_case(Random(seed))

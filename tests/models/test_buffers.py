@@ -16,6 +16,7 @@ from lowtide.models.plan import Copy, Free, Plan, Resident, Run
 from lowtide.models.verify import verify
 from lowtide.models.verify_allocation import verify_allocation
 from tests.drawings import GRAPH, MACHINE, PLAN, W, X, Y, chain, one_tier
+from tests.effort import seeds
 from tests.models import test_verify_periodic as steady
 from tests.random_plans import random_case
 
@@ -267,7 +268,7 @@ def test_what_is_made_anew_each_period_is_two_buffers() -> None:
 # -- the buffers are the plan's memory -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", seeds(120))
 def test_buffers_add_up_to_the_verified_profile(seed: int) -> None:
     """At every instant of the plan the buffers alive in a pool weigh what the verifier counts."""
     case = random_case(Random(seed))

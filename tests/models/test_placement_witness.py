@@ -9,6 +9,7 @@ import pytest
 import lowtide as lt
 from lowtide.models.placement import LARGEST, Placement
 from lowtide.models.verdict import Verification
+from tests.effort import seeds
 from tests.placement_cases import machine, random_graph, working_set
 
 ANYWHERE = {"input": ("gpu", "host", "ssd")}
@@ -20,7 +21,7 @@ def two_tiers(device: int, host: int) -> lt.Machine:
     return replace(bench, tiers=(bench.tiers[0], lt.Tier(name="host", capacity=host)))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_a_moment_needs_what_one_memory_holds_then(seed: int) -> None:
     """Tensors of these graphs have content from first write to last access: the peak is needed."""
     graph = random_graph(seed)

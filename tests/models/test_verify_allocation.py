@@ -19,6 +19,7 @@ from lowtide.models.verdict import ALLOCATION_KINDS, Violation
 from lowtide.models.verify import verify
 from lowtide.models.verify_allocation import verify_allocation
 from tests.drawings import GRAPH, PLAN, W
+from tests.effort import seeds
 from tests.oracles.naive_allocation import first_collision, first_fit, random_buffers
 
 STAIRS = Buffers(
@@ -243,7 +244,7 @@ def test_a_pair_that_meets_many_times_is_told_once() -> None:
     assert judged({"a": 0, "b": 0}, apart) == []
 
 
-@pytest.mark.parametrize("block", range(8))
+@pytest.mark.parametrize("block", seeds(8, least=2))
 def test_overlaps_are_those_of_all_pairs_byte_by_byte(block: int) -> None:
     """With the first instant of each as its time."""
     rng = Random(block)

@@ -21,6 +21,7 @@ from lowtide.models.verify_certificate import verify_certificate
 from lowtide.solvers.certify_placement import certify_placement, prices_proof
 from lowtide.solvers.context import Context
 from lowtide.solvers.placement_samples import price_rounds, sample_data
+from tests.effort import seeds
 from tests.oracles.brute_placement import COPY, DEVICE, fastest
 from tests.oracles.price_certificates import GRAPH, LEAST, PROOF, SETTING, bad_prices, signed
 from tests.placement_cases import machine, random_graph, tiny_placement, working_set
@@ -103,7 +104,7 @@ def test_what_is_overwritten_unread_pays_nothing() -> None:
 
 
 @pytest.mark.parametrize("periodic", [True, False])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(12))
 def test_prices_of_the_rounds_are_confirmed(seed: int, periodic: bool) -> None:
     problem = random_placement(seed, periodic=periodic)
     for prices, _, bound in price_rounds(problem, Context(problem=problem), lambda: False):
@@ -113,7 +114,7 @@ def test_prices_of_the_rounds_are_confirmed(seed: int, periodic: bool) -> None:
 
 
 @pytest.mark.parametrize("periodic", [True, False])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(12))
 def test_any_prices_prove_at_least_what_the_formulation_says_and_no_more_than_plans(
     seed: int, periodic: bool
 ) -> None:
@@ -127,7 +128,7 @@ def test_any_prices_prove_at_least_what_the_formulation_says_and_no_more_than_pl
         assert all(proven <= time for time in times)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(60))
 def test_no_prices_prove_more_than_exhaustive_search_finds(seed: int) -> None:
     problem = tiny_placement(seed)
     least = time_of_brute_force(problem)
@@ -156,7 +157,7 @@ def changed(rng: Random, value: Any) -> Any:
     return found
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_changed_certificates_are_refused_or_still_below_the_optimum(seed: int) -> None:
     problem = tiny_placement(seed)
     least = time_of_brute_force(problem)

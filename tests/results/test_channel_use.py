@@ -63,6 +63,7 @@ def test_few_copies_are_bars_and_many_are_shares_of_the_bandwidth() -> None:
         assert ("w" in remarks) == (count == 10)
 
 
+@pytest.mark.slow
 def test_pictures_of_thousands_of_copies_are_small_files(tmp_path: Path) -> None:
     graph, plan = copied_in_pieces(20_000)
     axes = lt.plot.timeline(plan, graph, lt.plot.new_figure(lt.plot.timeline_inches(plan)))

@@ -231,6 +231,7 @@ def test_no_buffers_is_an_empty_picture() -> None:
     assert shapes(drawn({"x": 3}, Buffers(buffers=(Buffer(id="x", lower=2, upper=3, size=0),)))) == set()
 
 
+@pytest.mark.slow
 def test_thousands_are_one_image_in_a_small_file() -> None:
     buffers, offsets = many(VECTOR + 1)
     ax = drawn(offsets, buffers)

@@ -207,6 +207,7 @@ def test_same_picture_same_bytes(swapped: tuple[Graph, Plan], name: str) -> None
     assert len(hashes) == 1
 
 
+@pytest.mark.slow
 def test_thousands_of_runs_are_few_shapes() -> None:
     graph = load("gen:chain?n=8000&seed=1")
     ax = plot.gantt(Plan.from_order(graph, range(8000)), graph, plot.new_figure())[0]

@@ -17,7 +17,7 @@ from lowtide.models.precedence import precedence
 from lowtide.solvers.algorithms.peak import least_memory
 from lowtide.solvers.algorithms.peak.cut_bound import cut_bound, working_set_bound
 from lowtide.solvers.algorithms.peak.greedy import greedy_orders
-from tests.effort import many
+from tests.effort import many, seeds
 from tests.oracles.brute_force import brute_force_peak, must_precede
 from tests.strategies import graphs, random_graph
 
@@ -128,7 +128,7 @@ def test_cut_bound_is_its_definition_and_below_the_optimum(graph: Graph) -> None
         assert found.value == op_cost(graph, found.op, frozenset(found.downset)) == cuts[found.op]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(12))
 def test_bound_of_the_named_op_is_proved_by_an_independent_flow(seed: int) -> None:
     rng = Random(seed)
     graph = random_graph(
@@ -207,6 +207,7 @@ def test_time_that_is_up_within_a_flow_leaves_a_bound(patience: int, monkeypatch
         assert found.value == op_cost(graph, found.op, frozenset(found.downset))
 
 
+@pytest.mark.slow
 def test_no_masks_are_made_where_they_would_be_large() -> None:
     """Masks of ancestors take n^2 / 8 bytes: 55 MB here."""
     graph = load("gen:layered?layers=2100&width=10")

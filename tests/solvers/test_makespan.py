@@ -14,6 +14,7 @@ from lowtide.models.precedence import precedence
 from lowtide.solvers.algorithms.makespan.bounds import critical_path, load, memory_area
 from lowtide.solvers.algorithms.makespan.layout import shop_of
 from lowtide.solvers.algorithms.makespan.list_kernel import schedule
+from tests.effort import share
 from tests.makespan_problems import optimum, problem_of_identical
 from tests.oracles.brute_makespan import live_bytes
 
@@ -43,7 +44,7 @@ def chunks(start: int) -> range:
     return range(start, start + 20)
 
 
-@pytest.mark.parametrize("start", range(0, 120, 20))
+@pytest.mark.parametrize("start", range(0, share(120), 20))
 @pytest.mark.parametrize(("method", "options"), [("cpsat", {"start": "none"}), ("auto", {})])
 def test_exact_methods_equal_exhaustive_search(method: str, options: dict[str, str], start: int) -> None:
     for seed in chunks(start):
@@ -54,7 +55,7 @@ def test_exact_methods_equal_exhaustive_search(method: str, options: dict[str, s
         assert (result.status, result.objective) == expected, f"seed {seed}: {result.detail}"
 
 
-@pytest.mark.parametrize("start", range(1000, 1060, 20))
+@pytest.mark.parametrize("start", range(1000, 1000 + share(60), 20))
 def test_reservoir_equals_exhaustive_search(start: int) -> None:
     for seed in chunks(start):
         problem = problem_of_identical(seed)

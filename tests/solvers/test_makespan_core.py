@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
+
 import lowtide as lt
 from lowtide.solvers.algorithms.makespan.core import core_problem, restricted
 from tests.oracles.brute_force import brute_force_peak
@@ -34,6 +36,7 @@ def test_core_of_all_ops_is_the_whole() -> None:
     assert lt.solve(core, threads=1).objective == lt.solve(problem, threads=1).objective
 
 
+@pytest.mark.slow
 def test_heaviest_ops_of_an_assembly_tree_bound_it_best() -> None:
     graph = lt.load("gen:assembly?grid=40x40&leaf=1")
     least = lt.solve(lt.Peak(graph), threads=1).objective

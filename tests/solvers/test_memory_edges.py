@@ -19,6 +19,7 @@ from lowtide.solvers.algorithms.parallel.adding import RULES
 from lowtide.solvers.context import Context
 from lowtide.solvers.memory_edges_cpsat import solve_cpsat
 from lowtide.solvers.parallel_flow import largest_cut
+from tests.effort import seeds
 from tests.oracles.brute_force import brute_force_peak, must_precede
 from tests.oracles.brute_orders import (
     longest_path,
@@ -123,7 +124,7 @@ def test_optimum_of_all_partial_orders() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", range(6))
+@pytest.mark.parametrize("block", seeds(6, least=2))
 def test_optimum_of_all_partial_orders_of_five_ops(block: int) -> None:
     for seed in range(100):
         check_optimum(10_000 + 100 * block + seed, max_ops=5)

@@ -194,6 +194,7 @@ def test_shared_tensors_and_out_trees_are_refused() -> None:
         lt.solve(lt.MinIO(graph, memory=10**6), "furthest")
 
 
+@pytest.mark.slow
 def test_orders_of_a_large_tree_verify() -> None:
     rng = Random(7)
     problem = tight(rng, random_tree(rng, 3000, most=1000, reach=60), whole=True)

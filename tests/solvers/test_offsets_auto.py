@@ -14,10 +14,11 @@ from lowtide.formulations.offsets_data import OffsetsData
 from lowtide.instances import load_problem
 from lowtide.solvers.algorithms.offsets import search, search_arrays
 from lowtide.solvers.context import Context
+from tests.effort import seeds
 from tests.oracles.brute_offsets import brute_offsets, random_set
 
 
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", seeds(120))
 def test_optimum_of_small_sets_with_every_feature(seed: int) -> None:
     buffers = random_set(Random(seed))
     if any((b.offset or 0) % b.alignment for b in buffers.buffers):

@@ -12,6 +12,7 @@ from lowtide.models.buffers import Buffer, Buffers, Gap
 from lowtide.models.verify_allocation import verify_allocation
 from lowtide.solvers.algorithms.offsets import dense_kernel as module
 from lowtide.solvers.algorithms.offsets.dense_kernel import OUT, differences, squeeze_dense
+from tests.effort import seeds
 from tests.oracles.brute_offsets import brute_heights, random_set
 
 
@@ -24,7 +25,7 @@ def squeezed(data: OffsetsData, target: int, seed: int = 0, steps: int = 3000) -
     return int(squeeze_dense(part, offsets, weights, target, steps, seed)), offsets
 
 
-@pytest.mark.parametrize("block", range(8))
+@pytest.mark.parametrize("block", seeds(8, least=2))
 def test_optima_of_random_sets_are_reached(block: int) -> None:
     for seed in range(100 * block, 100 * block + 100):
         drawn = random_set(Random(seed))

@@ -21,7 +21,7 @@ from lowtide.solvers.algorithms.offsets.layout import layout
 from lowtide.solvers.algorithms.offsets.placing import place_plainly
 from lowtide.solvers.algorithms.offsets.placing_kernel import place
 from lowtide.solvers.context import Context
-from tests.effort import many
+from tests.effort import many, seeds
 from tests.oracles.brute_offsets import brute_heights, random_set
 
 SETS = many(100)
@@ -79,7 +79,7 @@ def test_valid_and_never_below_the_optimum(rng: Random) -> None:
                 assert data.height(offsets) * data.unit >= least[data.pool], name
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(12))
 def test_compiled_and_plain_placing_agree(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = Random(seed)
     buffers = larger_set(rng, 40 + 20 * seed)

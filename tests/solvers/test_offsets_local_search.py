@@ -68,7 +68,7 @@ def test_the_optimum_is_nearly_always_found_and_never_passed() -> None:
     assert met >= 0.95 * asked
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds(10))
 def test_squeezing_keeps_every_rule(seed: int) -> None:
     """What lies in place is valid whenever the steps are used up, complete or not."""
     rng = Random(seed)

@@ -18,6 +18,7 @@ from lowtide.models.verify_allocation import verify_allocation
 from lowtide.solvers.algorithms.offsets import search, search_arrays, search_kernel
 from lowtide.solvers.algorithms.offsets.merging import merge_pairs
 from lowtide.solvers.algorithms.offsets.search import Found, Infeasible, Search, Stopped
+from tests.effort import share
 from tests.oracles.brute_offsets import brute_heights, random_set
 
 
@@ -75,7 +76,7 @@ def least_height(buffers: Buffers) -> int | None:
     return None if heights is None else max(heights.values(), default=0)
 
 
-@pytest.mark.parametrize("start", range(0, 300, 50))
+@pytest.mark.parametrize("start", range(0, share(300), 50))
 def test_decides_as_brute_force_does(start: int) -> None:
     for seed in range(start, start + 50):
         buffers = small_set(Random(seed))

@@ -200,6 +200,7 @@ def test_an_upper_bound_below_the_memory_is_a_failure(monkeypatch: pytest.Monkey
     assert "below the verified objective 4" in result.detail
 
 
+@pytest.mark.slow
 def test_ten_thousand_ops_with_forty_thousand_edges() -> None:
     rng, sizes = Random(1), dict[tuple[int, int], int]()
     while len(sizes) < 40_000:

@@ -105,6 +105,7 @@ def test_blocks_move_with_what_depends_on_them() -> None:
     assert moved(graph, 1, 4) == ([2, 1, 3], [1, 3, 2])
 
 
+@pytest.mark.slow
 def test_it_finds_the_optimum_that_greedy_and_beam_miss() -> None:
     """Both proven: randwire-60-1 by the search by descents, intree-200 by Liu's traversal."""
     for name, optimum in (("randwire-60-1", 230), ("intree-200", 67)):
@@ -156,16 +157,16 @@ def test_it_stops_at_the_largest_working_set() -> None:
     assert context.incumbent == context.bound
 
 
-def test_sizes_beyond_64_bits_keep_the_greedy_order() -> None:
+def test_sizes_whose_sums_pass_64_bits_keep_the_greedy_order() -> None:
     graph = load("catalogue:harpoon")
     huge = Graph(
         name="huge",
-        tensors=tuple(Tensor(name=t.name, nbytes=t.nbytes << 60, final=t.final) for t in graph.tensors),
+        tensors=tuple(Tensor(name=t.name, nbytes=t.nbytes << 56, final=t.final) for t in graph.tensors),
         ops=graph.ops,
     )
     context = Context(problem=Peak(huge))
     assert solve_local_search(Peak(huge), context).reason is None
-    assert context.incumbent == sequential_memory(huge).peak(greedy_order(huge)) == 15 << 60
+    assert context.incumbent == sequential_memory(huge).peak(greedy_order(huge)) == 15 << 56
 
 
 def test_graph_without_ops() -> None:

@@ -23,6 +23,7 @@ from lowtide.solvers.algorithms.peak.series_parallel.synchronization import sync
 from lowtide.solvers.algorithms.peak.state_space import StateSpace, state_space
 from lowtide.solvers.context import Context
 from lowtide.solvers.registry import find_method
+from tests.effort import seeds
 from tests.oracles.brute_force import must_precede, topological_orders
 from tests.oracles.least_peak import least_peak
 from tests.strategies import random_graph
@@ -105,7 +106,7 @@ def claims(method: str, graph: Graph) -> tuple[int | None, int | None]:
     return context.incumbent, context.bound
 
 
-@pytest.mark.parametrize("block", range(6))
+@pytest.mark.parametrize("block", seeds(6, least=2))
 def test_dominant_orders_of_600_graphs_have_the_least_peak(block: int) -> None:
     for seed in range(100 * block, 100 * block + 100):
         graph = random_sp_graph(seed)
@@ -125,7 +126,7 @@ def test_two_terminal_graphs_of_the_generator(accounting: Accounting) -> None:
 
 
 @pytest.mark.slow(reason="600 graphs of 12 ops, their executed sets enumerated in plain Python: a minute")
-@pytest.mark.parametrize("block", range(6))
+@pytest.mark.parametrize("block", seeds(6, least=2))
 def test_600_graphs_of_twelve_ops(block: int) -> None:
     for seed in range(100 * block, 100 * block + 100):
         graph = random_sp_graph(10_000 + seed, least=12, most=12)

@@ -18,6 +18,7 @@ from lowtide.solvers.algorithms.peak.trees.postorder import best_post_order
 from lowtide.solvers.algorithms.peak.trees.walks import tree_space
 from lowtide.solvers.context import Context
 from lowtide.solvers.registry import find_method
+from tests.effort import seeds
 from tests.oracles.brute_force import memory_profile
 from tests.oracles.least_peak import least_peak
 
@@ -62,7 +63,7 @@ def peak_by(method: str, graph: Graph) -> tuple[int | None, int | None]:
     return context.incumbent, context.bound
 
 
-@pytest.mark.parametrize("block", range(5))
+@pytest.mark.parametrize("block", seeds(5, least=2))
 def test_liu_and_minmem_have_the_least_peak_of_500_trees(block: int) -> None:
     for seed in range(100 * block, 100 * block + 100):
         graph = random_tree(seed)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import lowtide as lt
 from lowtide.models.graph import Accounting
-from tests.effort import many
+from tests.effort import many, seeds
 from tests.oracles.autotm_rules import fastest
 from tests.placement_cases import random_graph, tiny_graph, working_set
 from tests.strategies import random_graph as any_graph
@@ -127,7 +127,7 @@ def test_window_limits_how_far_from_its_users_a_tensor_moves() -> None:
         assert result.objective == best
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(12))
 def test_static_is_never_faster_than_synchronous_nor_that_than_asynchronous(seed: int) -> None:
     problem = case(seed, in_place=seed % 2 == 0, ops=12)
     values = []

@@ -6,6 +6,7 @@ import pytest
 import lowtide as lt
 from lowtide.instances.machines import load_machine
 from lowtide.solvers.algorithms.placement.simulator_case import make_case
+from tests.effort import seeds
 from tests.oracles.brute_placement import COPY, DEVICE, fastest
 from tests.placement_cases import tiny_placement
 from tests.random_decisions import random_problem
@@ -33,7 +34,7 @@ def test_tiny_runs_meet_the_exhaustive_search() -> None:
     assert met > 0.8 * tried
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", seeds(24))
 def test_never_worse_than_the_policies_it_starts_from(seed: int) -> None:
     problem = random_problem(seed)
     result = lt.solve(problem, "local-search", options={"runs": "300"}, time_limit=None)

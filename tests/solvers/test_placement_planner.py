@@ -12,10 +12,11 @@ import pytest
 import lowtide as lt
 from lowtide.models.placement import Placement
 from lowtide.solvers.algorithms.placement.planner import Setting, planned
+from tests.effort import seeds
 from tests.placement_cases import machine, random_graph, working_set
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(60))
 def test_plans_on_random_graphs_verify(seed: int) -> None:
     graph = random_graph(seed)
     rng = np.random.default_rng(seed)
@@ -70,7 +71,7 @@ def test_an_input_that_may_start_outside_is_not_copied_there(start: tuple[str, .
     assert len([copy for copy in plan.copies if copy.dst == "gpu"]) == 1
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_plans_made_on_line_under_noise_verify(seed: int) -> None:
     graph = random_graph(seed)
     rng = np.random.default_rng(seed)
@@ -95,7 +96,7 @@ def test_the_planner_needs_a_belief_about_every_op() -> None:
         planned(problem, Setting(chunk=3), believed=[1, 2])
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_plans_of_single_runs_verify(seed: int) -> None:
     graph = random_graph(seed)
     rng = np.random.default_rng(seed)
@@ -149,6 +150,7 @@ def test_what_must_start_on_the_device_does_not_fit() -> None:
 PLAIN = """
 import numba, sys
 from tests.solvers.test_placement_planner import plans_of_small_cases
+from tests.effort import seeds
 assert numba.config.DISABLE_JIT
 sys.stdout.write(plans_of_small_cases())
 """
@@ -203,6 +205,7 @@ def test_a_real_workload_runs_without_a_stall() -> None:
     assert result.objective == 7_285_465_834
 
 
+@pytest.mark.slow
 def test_a_host_that_is_not_eager_is_kept_for_what_slow_cannot_do() -> None:
     graph = lt.load("catalogue:g10/inceptionv3-1536")
     bench = lt.load_machine("a100-40g-pcie3")

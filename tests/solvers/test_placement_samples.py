@@ -16,6 +16,7 @@ from lowtide.solvers.algorithms.placement.planner import Setting, planned
 from lowtide.solvers.context import Context
 from lowtide.solvers.engines.highs_lp import dual_values
 from lowtide.solvers.placement_samples import price_rounds, sample_data
+from tests.effort import seeds
 from tests.oracles.brute_placement import COPY, DEVICE, fastest
 from tests.placement_cases import machine, random_graph, tiny_placement, working_set
 
@@ -82,7 +83,7 @@ def overwritten(graph: lt.Graph, seed: int) -> lt.Graph:
 
 
 @pytest.mark.parametrize("periodic", [True, False])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_no_plan_is_below_the_bounds(seed: int, periodic: bool) -> None:
     graph = random_graph(seed)
     if seed % 3 == 0:
@@ -103,7 +104,7 @@ def test_no_plan_is_below_the_bounds(seed: int, periodic: bool) -> None:
         assert price_bound(data, any_prices(data, 100 * seed + k)) <= stall
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(60))
 def test_no_optimum_of_a_tiny_run_is_below_the_bounds(seed: int) -> None:
     problem = tiny_placement(seed)
     assert problem.start is not None
@@ -171,7 +172,7 @@ def test_what_is_overwritten_unread_need_not_be_anywhere() -> None:
     assert by_program(problem) == 1800
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds(10))
 def test_prices_are_as_good_as_the_program(seed: int) -> None:
     """All instants sampled: windows say no more than the program, up to the rounding of its solver."""
     graph = random_graph(seed)

@@ -15,11 +15,12 @@ from lowtide.models.plan import Copy, Plan
 from lowtide.solvers.algorithms.placement import simulator_kernel as kernel
 from lowtide.solvers.algorithms.placement.simulator import Simulation, simulate, stay
 from lowtide.solvers.algorithms.placement.simulator_case import make_case
+from tests.effort import seeds
 from tests.placement_cases import machine, random_graph
 from tests.random_decisions import random_decisions, random_problem
 
 
-@pytest.mark.parametrize("block", range(8))
+@pytest.mark.parametrize("block", seeds(8, least=2))
 def test_every_plan_verifies(block: int) -> None:
     found = 0
     for seed in range(100 * block, 100 * block + 100):
@@ -37,7 +38,7 @@ def test_every_plan_verifies(block: int) -> None:
     assert found > 250
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(60))
 def test_demand_finds_room_for_every_op(seed: int) -> None:
     problem = random_problem(seed)
     case = make_case(problem)
@@ -47,7 +48,7 @@ def test_demand_finds_room_for_every_op(seed: int) -> None:
         assert run.emergencies == 0
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_everything_on_the_device_takes_the_sum_of_durations(seed: int) -> None:
     graph = random_graph(seed)
     start = dict.fromkeys(("input", "weight"), ("gpu",))
@@ -181,6 +182,7 @@ PLAIN = """
 from tests.random_decisions import random_decisions, random_problem
 from lowtide.solvers.algorithms.placement.simulator import simulate
 from lowtide.solvers.algorithms.placement.simulator_case import make_case
+from tests.effort import seeds
 for seed in range(12):
     case = make_case(random_problem(seed), chunk=3)
     run = simulate(case, random_decisions(case, seed, seed % 4))

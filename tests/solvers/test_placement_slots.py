@@ -1,6 +1,7 @@
 """The slot model: plans verify, bounds are below every plan, and both meet where bytes are many."""
 
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -14,6 +15,7 @@ from lowtide.instances.load_placement import load_placement
 from lowtide.models.placement import Placement
 from lowtide.solvers.context import Context
 from lowtide.solvers.placement_slots import plan_in_rounds, raise_by_slots
+from tests.effort import seeds
 from tests.oracles.brute_placement import COPY, DEVICE, fastest
 from tests.placement_cases import machine, random_graph, tiny_placement, working_set
 
@@ -50,7 +52,7 @@ def case(seed: int, *, ops: int = 12, latency: int = 0) -> Placement:
     return Placement(graph, bench, start=STARTS[seed % 3])
 
 
-@pytest.mark.parametrize("seed", range(36))
+@pytest.mark.parametrize("seed", seeds(36))
 def test_plans_verify_and_meet_their_bounds(seed: int) -> None:
     problem = case(seed)
     result = lt.solve(problem, "slot-lp", threads=1)
@@ -82,7 +84,7 @@ def start_of(problem: Placement) -> dict[int, int]:
     }
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(60))
 def test_bounds_are_below_exhaustive_search(seed: int) -> None:
     problem = tiny_placement(seed)
     best = fastest(problem.graph, problem.machine, start_of(problem))
@@ -164,7 +166,7 @@ def test_a_host_as_full_as_the_device_lets_nothing_move_and_says_so() -> None:
     assert "may find no room on the way" in result.detail
 
 
-@pytest.mark.parametrize("seed", range(80))
+@pytest.mark.parametrize("seed", seeds(80))
 def test_what_is_called_infeasible_has_no_plan(seed: int) -> None:
     problem = case(2 * seed)
     rng = np.random.default_rng(seed)
@@ -225,13 +227,18 @@ def test_rounds_need_room_for_what_arrives() -> None:
     assert sum(rounds.program.low) != sum(bound.program.low)
 
 
+@cache
+def solved(seed: int) -> lt.Result:
+    return lt.solve(case(seed), "slot-lp", threads=1)
+
+
 @pytest.mark.parametrize("part", ["_presence", "_memory", "_capacities", "_channels", "_rows_of_bytes"])
 def test_every_part_of_the_model_matters(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    cases = [case(seed) for seed in (0, 1, 3, 14, 23)]
-    before = [lt.solve(problem, "slot-lp", threads=1) for problem in cases]
-    monkeypatch.setattr(placement_slots, part, lambda *arguments: None)
-    for problem, good in zip(cases, before, strict=True):
-        found = lt.solve(problem, "slot-lp", threads=1)
+    for seed in (0, 1, 3, 14, 23):
+        good = solved(seed)
+        with monkeypatch.context() as patch:
+            patch.setattr(placement_slots, part, lambda *arguments: None)
+            found = lt.solve(case(seed), "slot-lp", threads=1)
         assert good.objective is not None
         assert good.bound is not None
         worse = found.objective is None or found.objective > 1.002 * good.objective

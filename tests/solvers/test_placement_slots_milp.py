@@ -15,6 +15,7 @@ from lowtide.instances.load_placement import load_placement
 from lowtide.models.placement import Placement
 from lowtide.solvers.context import Context
 from lowtide.solvers.engines.highs import solve_highs
+from tests.effort import seeds
 from tests.oracles.brute_placement import fastest
 from tests.placement_cases import machine, random_graph, tiny_placement, working_set
 from tests.solvers.test_placement_slots import scaled, start_of
@@ -23,7 +24,7 @@ OPEN = (7, 20)
 """Seeds where copies in parts would be faster: the bound stays below."""
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(30))
 def test_as_fast_as_exhaustive_search_and_proved(seed: int) -> None:
     problem = tiny_placement(seed)
     best = fastest(problem.graph, problem.machine, start_of(problem))
@@ -93,7 +94,7 @@ def every_variable(model: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("method", ["belady", "autoswap", "demand-lru", "local-search"])
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds(10))
 def test_every_plan_is_a_point_of_the_lower_model(seed: int, method: str) -> None:
     problem = case(seed, latency=400 * (seed % 2))
     options = {"runs": "300"} if method == "local-search" else {"chunk": "1000"}
@@ -110,7 +111,7 @@ def test_every_plan_is_a_point_of_the_lower_model(seed: int, method: str) -> Non
         assert sum(x.value for x in built.model.stall.values()) == stall <= clock[-1] - data.ideal
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds(10))
 def test_plans_verify_and_bounds_are_below_them(seed: int) -> None:
     problem = case(seed)
     result = lt.solve(problem, "slot-milp", threads=1, time_limit=None)
@@ -169,6 +170,7 @@ def exchange() -> Placement:
     return Placement(graph, replace(bench, tiers=(room, bench.tiers[1])), whole=True, start=start)
 
 
+@pytest.mark.slow
 def test_pieces_of_a_stall_come_one_after_the_other() -> None:
     problem = exchange()
     data = placement_data(problem)
@@ -248,6 +250,7 @@ def test_what_cannot_start_is_infeasible() -> None:
     assert lt.solve(free, "slot-milp", threads=1).status is lt.Status.OPTIMAL
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ops", "seed", "megabytes"), [(14, 1, 460), (18, 3, 480)])
 def test_training_chains_are_solved(ops: int, seed: int, megabytes: int) -> None:
     spec = f"gen:skipchain?n={ops}&seed={seed}&machine=v100-16g-pcie3&start=gpu&whole=1&device={megabytes}MB"

@@ -8,6 +8,7 @@ import lowtide as lt
 from lowtide.formulations.placement_data import placement_data
 from lowtide.solvers.context import Context
 from lowtide.solvers.placement_slots import plan_in_rounds, raise_by_slots
+from tests.effort import seeds
 from tests.placement_cases import machine, random_graph, tiny_graph, working_set
 
 
@@ -22,7 +23,7 @@ def scaled(graph: lt.Graph, factor: int) -> lt.Graph:
     )
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(30))
 def test_plans_verify_and_are_above_the_bound_of_all_plans(seed: int) -> None:
     graph = scaled(random_graph(seed, 9) if seed % 2 else tiny_graph(seed), 10_000)
     gpu: tuple[str, ...] = ("gpu",) if seed % 3 else ("gpu", "host")

@@ -10,6 +10,7 @@ import lowtide as lt
 from lowtide.formulations.placement_lanes import lanes
 from lowtide.instances.data_parallel import data_parallel
 from lowtide.models.placement import Placement
+from tests.effort import seeds
 from tests.placement_cases import random_graph, tiny_graph, working_set
 from tests.solvers.test_placement_tmof import scaled, spill
 
@@ -89,7 +90,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", seeds(16))
 def test_one_gpu_is_the_model_of_one_gpu(seed: int) -> None:
     graph, device = case(seed)
     expected = best(alone(graph, device))

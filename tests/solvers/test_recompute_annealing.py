@@ -106,6 +106,7 @@ def test_unit_chains_take_what_is_proved(forwards: int, memory: int) -> None:
     assert lt.solve(problem, "local-search", threads=1).objective == exact.objective
 
 
+@pytest.mark.slow
 def test_the_same_seed_finds_the_same() -> None:
     graph = lt.load("gen:backprop-chain?l=14&largest=9&forward=9&backward=9&spread=2&seed=4")
     least = max(lt.Recompute(graph).least_bytes(i) for i in range(len(graph.ops)))

@@ -69,6 +69,7 @@ def test_every_memory_is_settled_if_there_are_enough_points() -> None:
     assert len(curve.points) < 40
 
 
+@pytest.mark.slow
 def test_memories_are_multiples_of_what_can_be_live() -> None:
     graph = lt.load("gen:sp?n=8&seed=1")
     coarse = replace(graph, tensors=tuple(replace(t, nbytes=1000 * t.nbytes) for t in graph.tensors))
