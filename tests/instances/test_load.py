@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lowtide.instances import Spec, list_instances, load, parse_spec, save
+from lowtide.instances import Spec, list_instances, load, load_buffers, parse_spec, save
+from lowtide.instances.catalogue import is_buffers
 from lowtide.models.errors import InstanceError, UsageError
 from lowtide.models.graph import Accounting
 
@@ -111,7 +112,9 @@ def test_every_listed_instance_is_known() -> None:
     assert len({spec for spec, _ in rows}) == len(rows)
     assert all(description for _, description in rows)
     for spec, _ in rows:
-        if not spec.startswith(("onnx:", "torch:")):
+        if spec.startswith("catalogue:") and is_buffers(spec.removeprefix("catalogue:")):
+            assert load_buffers(spec).buffers
+        elif not spec.startswith(("onnx:", "torch:")):
             load(spec)
 
 
