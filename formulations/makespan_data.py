@@ -39,6 +39,9 @@ from ..models.problem import Peak
 from ..models.processors import Alternative
 from .peak_data import PeakData, peak_data
 
+MASKED = 20_000
+"""Ops up to which sets of ops are made: they take n^2 / 4 bytes."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class MakespanData:
@@ -110,7 +113,7 @@ def makespan_data(problem: Makespan) -> MakespanData:
     >>> data.tick, data.head, data.tail
     (2, (0, 3), (2, 0))
     """
-    size = peak_data(Peak(problem.relaxed))
+    size = peak_data(Peak(problem.relaxed), masks=len(problem.graph.ops) <= MASKED)
     every = [a for some in problem.alternatives for a in some]
     tick = math.gcd(*(a.duration for a in every))
     size = _in_units(size, math.gcd(size.unit, *(a.workspace for a in every)))

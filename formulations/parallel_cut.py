@@ -150,7 +150,25 @@ def build(graph: Graph, edges: Sequence[Arc] = (), descendants: Sequence[int] | 
     []
     """
     n = len(graph.ops)
-    after = descendants_with(graph, edges) if descendants is None else descendants
+    known = descendants
+    follows = [set(some) for some in precedence(graph).successors]
+    for i, j in edges:
+        follows[i].add(j)
+
+    def after() -> Sequence[int]:
+        """Return the sets of all followers, made when something asks what direct ones do not tell."""
+        nonlocal known
+        if known is None:
+            known = descendants_with(graph, edges)
+        return known
+
+    def last_of(some: list[int]) -> list[int]:
+        last = [a for a in some if follows[a].isdisjoint(some)]
+        if len(last) > 1:
+            users = sum(1 << a for a in some)
+            last = [a for a in last if not after()[a] & users]
+        return last
+
     demands: dict[Arc, int] = {}
     orders: list[Arc] = []
     direct: list[tuple[int, int, int, int]] = []
@@ -174,8 +192,7 @@ def build(graph: Graph, edges: Sequence[Arc] = (), descendants: Sequence[int] | 
             demand(birth, SINK, tensor.nbytes)
             continue
         death = 2 * n + t
-        users = sum(1 << a for a in accessors[t])
-        last = [a for a in accessors[t] if not after[a] & users]
+        last = last_of(accessors[t])
         held = graph.accounting is Accounting.COEXIST
         lets_go = [2 * a + (held or a in writers[t]) for a in last]
         if len(last) == 1:
@@ -183,7 +200,7 @@ def build(graph: Graph, edges: Sequence[Arc] = (), descendants: Sequence[int] | 
             direct.append((birth, death, lets_go[0], tensor.nbytes))
         else:
             demand(birth, death, tensor.nbytes)
-            orders += [(death, 2 * c) for c in earliest_common(after, last)]  # (4)
+            orders += [(death, 2 * c) for c in earliest_common(after(), last)]  # (4)
             shared.append(
                 Shared(tensor=t, nbytes=tensor.nbytes, lets_go=tuple(lets_go), accessors=tuple(last))
             )

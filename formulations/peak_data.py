@@ -98,8 +98,17 @@ class PeakData:
         return -(-nbytes // self.unit)
 
 
-def peak_data(problem: Peak) -> PeakData:
+def peak_data(problem: Peak, *, masks: bool = True) -> PeakData:
     """Return the data of a problem.
+
+    Parameters
+    ----------
+    problem
+        What is asked.
+    masks
+        Whether to make the sets of ops, which take n^2 / 4 bytes. Without them `ancestors` and `descendants`
+        are empty, `earliest` and `latest` say nothing, and predecessors and last accesses that others imply
+        stay in.
 
     Raises
     ------
@@ -120,6 +129,10 @@ def peak_data(problem: Peak) -> PeakData:
     graph = problem.graph
     order, memory = precedence(graph), sequential_memory(graph)
     replace = graph.accounting is Accounting.REPLACE
+
+    def least(ops: Sequence[int]) -> tuple[int, ...]:
+        return maximal(ops, order.ancestors) if masks else tuple(ops)
+
     base, merged = 0, dict[tuple[int | None, tuple[int, ...], bool], int]()
     for t, tensor in enumerate(graph.tensors):
         accessors = memory.accessors[t]
@@ -127,7 +140,7 @@ def peak_data(problem: Peak) -> PeakData:
             base += tensor.nbytes
         elif accessors and tensor.nbytes:
             born = None if tensor.initial else accessors[0]
-            last = () if tensor.final else maximal(accessors, order.ancestors)
+            last = () if tensor.final else least(accessors)
             held = not replace or tensor.final or t in graph.ops[accessors[-1]].writes
             merged[born, last, held] = merged.get((born, last, held), 0) + tensor.nbytes
     workspace = [min(mode.workspace for mode in op.all_modes) for op in graph.ops]
@@ -139,13 +152,13 @@ def peak_data(problem: Peak) -> PeakData:
         unit=unit,
         replace=replace,
         base=base // unit,
-        predecessors=tuple(maximal(before, order.ancestors) for before in order.predecessors),
-        earliest=tuple(mask.bit_count() for mask in order.ancestors),
-        latest=tuple(n - 1 - mask.bit_count() for mask in order.descendants),
+        predecessors=tuple(least(before) for before in order.predecessors),
+        earliest=tuple(mask.bit_count() for mask in order.ancestors) if masks else (0,) * n,
+        latest=tuple(n - 1 - mask.bit_count() for mask in order.descendants) if masks else (n - 1,) * n,
         lifetimes=lifetimes,
         workspace=tuple(w // unit for w in workspace),
-        ancestors=order.ancestors,
-        descendants=order.descendants,
+        ancestors=order.ancestors if masks else (),
+        descendants=order.descendants if masks else (),
     )
     if data.total >= LARGEST_TOTAL:
         raise UsageError(
@@ -167,6 +180,15 @@ def forced_bound(data: PeakData) -> int:
         bits = np.frombuffer(mask.to_bytes(data.n // 8 + 1, "little"), dtype=np.uint8)
         forced += np.unpackbits(bits, bitorder="little", count=data.n).astype(np.int64) * x.nbytes
     return data.base + int(forced.max(initial=0))
+
+
+def accessed_bound(data: PeakData) -> int:
+    """Return the bytes that some op has live by its own accesses, in units: a bound without sets of ops."""
+    held = list(data.workspace)
+    for x in data.lifetimes:
+        for i in {*(() if x.born is None else (x.born,)), *(x.last if x.held else ())}:
+            held[i] += x.nbytes
+    return data.base + max(held, default=0)
 
 
 def shared_deaths(data: PeakData) -> dict[tuple[int, ...], int]:

@@ -41,6 +41,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from .flow_proof import SINK, SOURCE, FlowCase, FlowProof
 from .graph import Accounting, Graph
@@ -93,7 +94,7 @@ def verify_flow(
     if found:
         return tuple(found)
     after = _followers(graph, edges)
-    if after is None:
+    if not after.acyclic:
         return (Violation(kind="edge", message="the edges close a cycle, expected none"),)
     users, writers = _uses(graph)
     facts = _Facts(graph=graph, after=after, users=users, writers=writers)
@@ -108,10 +109,10 @@ def verify_flow(
 
 @dataclass(frozen=True, kw_only=True)
 class _Facts:
-    """The graph, bit masks of the ops after each op, users and writers of each tensor."""
+    """The graph, what follows each op, users and writers of each tensor."""
 
     graph: Graph
-    after: list[int]
+    after: _Followers
     users: list[list[int]]
     writers: list[list[int]]
 
@@ -231,11 +232,11 @@ def _sound(facts: _Facts, u: int, v: int) -> bool:
         return not graph.tensors[t].initial and bool(writers[t]) and u == 2 * writers[t][0]
     op, is_end = v // 2, v % 2 == 1
     if u < 2 * n:
-        return (u % 2 == 0 and v == u + 1) or (u % 2 == 1 and not is_end and after[u // 2] >> op & 1 == 1)
+        return (u % 2 == 0 and v == u + 1) or (u % 2 == 1 and not is_end and after.has(u // 2, op))
     t = u - 2 * n
     if graph.tensors[t].final or not users[t]:
         return False
-    if any(a != op and not after[a] >> op & 1 for a in users[t]):
+    if any(a != op and not after.has(a, op) for a in users[t]):
         return False
     if op not in users[t]:
         return not is_end
@@ -258,11 +259,11 @@ def _surely(facts: _Facts, case: FlowCase) -> _Sure:
         else:
             unended |= op
             unstarted |= op * (1 - v % 2)
-    for i, after in enumerate(facts.after):
+    for i, after in enumerate(facts.after.masks if case.decisions else ()):
         if after & started:
             ended |= 1 << i
     started |= ended
-    for i, after in enumerate(facts.after):
+    for i, after in enumerate(facts.after.masks if case.decisions else ()):
         if unended >> i & 1:
             unstarted |= after
     return _Sure(started=started, ended=ended, unstarted=unstarted, unended=unended | unstarted)
@@ -288,10 +289,44 @@ def _settled(facts: _Facts, sure: _Sure, u: int, v: int) -> bool:
     return all(let_go) if v == SOURCE else any(let_go)
 
 
-def _followers(graph: Graph, edges: Sequence[tuple[int, int]]) -> list[int] | None:
-    """Return bit masks of the ops that must follow each op; None if there is a cycle."""
-    n = len(graph.ops)
-    later: list[set[int]] = [set() for _ in range(n)]
+class _Followers:
+    """What must follow each op: directly; and all of it as bit masks, once something asks for more."""
+
+    def __init__(self, later: list[set[int]]) -> None:
+        self.later = later
+        waits = [0] * len(later)
+        for some in later:
+            for j in some:
+                waits[j] += 1
+        self._order = [i for i, count in enumerate(waits) if not count]
+        for i in self._order:
+            for j in sorted(later[i]):
+                waits[j] -= 1
+                if not waits[j]:
+                    self._order.append(j)
+
+    @property
+    def acyclic(self) -> bool:
+        """Whether there is no cycle."""
+        return len(self._order) == len(self.later)
+
+    @cached_property
+    def masks(self) -> list[int]:
+        """Bit j of mask i: j must follow i."""
+        masks = [0] * len(self.later)
+        for i in reversed(self._order):
+            for j in self.later[i]:
+                masks[i] |= masks[j] | 1 << j
+        return masks
+
+    def has(self, i: int, j: int) -> bool:
+        """Return whether op j must follow op i."""
+        return j in self.later[i] or bool(self.masks[i] >> j & 1)
+
+
+def _followers(graph: Graph, edges: Sequence[tuple[int, int]]) -> _Followers:
+    """Return what must follow each op by the graph and further edges."""
+    later: list[set[int]] = [set() for _ in graph.ops]
     writer: dict[int, int] = {}
     readers: dict[int, list[int]] = {}
     for i, op in enumerate(graph.ops):
@@ -308,20 +343,4 @@ def _followers(graph: Graph, edges: Sequence[tuple[int, int]]) -> list[int] | No
             later[j].add(i)
     for i, j in edges:
         later[i].add(j)
-    waits = [0] * n
-    for some in later:
-        for j in some:
-            waits[j] += 1
-    order = [i for i in range(n) if not waits[i]]
-    for i in order:
-        for j in sorted(later[i]):
-            waits[j] -= 1
-            if not waits[j]:
-                order.append(j)
-    if len(order) < n:
-        return None
-    masks = [0] * n
-    for i in reversed(order):
-        for j in later[i]:
-            masks[i] |= masks[j] | 1 << j
-    return masks
+    return _Followers(later)

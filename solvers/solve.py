@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import logging
 import os
 import platform
 from collections.abc import Callable, Mapping
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,8 @@ def solve(
         from .engines.compilation import prepare
 
         prepare(chosen.kernels, progress=progress)
+    if chosen.name != "auto":  # which may end without its solver
+        _import_solver(chosen.engine)
     context = Context(
         problem=problem,
         time_limit=time_limit,
@@ -240,6 +243,16 @@ def _check_hint(problem: Problem, hint: object) -> Any:
     if violations:
         raise InstanceError(f"hint: {violations[0].message}")
     return answer
+
+
+_SOLVERS = {"cpsat": ("ortools.sat.python.cp_model",), "highs": ("pyomo.environ", "highspy"), None: ()}
+
+
+def _import_solver(engine: str | None) -> None:
+    """Import the library of an engine, which takes about a second; where it is missing, the method says so."""
+    for name in _SOLVERS[engine]:
+        with contextlib.suppress(ImportError):
+            import_module(name)
 
 
 _PACKAGES = {"cpsat": ("ortools",), "highs": ("pyomo", "highspy"), None: ()}

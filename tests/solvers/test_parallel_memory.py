@@ -9,8 +9,10 @@ import pytest
 
 import lowtide as lt
 from lowtide.formulations import parallel_cut
+from lowtide.models import verify_flow as flow_module
 from lowtide.models.flow_proof import FlowCase, FlowProof
 from lowtide.models.parallel_memory import moment_plan
+from lowtide.models.precedence import precedence
 from lowtide.models.verify_flow import verify_flow
 from lowtide.solvers.context import Context, Outcome
 from lowtide.solvers.method import Method
@@ -211,3 +213,27 @@ def test_ten_thousand_ops_with_forty_thousand_edges() -> None:
     result = lt.solve(lt.ParallelMemory(per_edge(sizes, 10_000, "coexist")), "flow")
     assert (result.status, result.bound_kind) == ("optimal", "flow")
     assert result.objective == result.bound
+
+
+def test_a_chain_needs_no_sets_of_followers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They take n^2 / 4 bytes: gigabytes for 100,000 ops."""
+
+    def never(*arguments: object) -> object:
+        raise AssertionError("sets of followers were made")
+
+    monkeypatch.setattr(parallel_cut, "descendants_with", never)
+    monkeypatch.setattr(flow_module._Followers, "masks", property(never))
+    result = lt.solve(lt.ParallelMemory(lt.load("gen:chain?n=50&seed=1")), threads=1)
+    assert result.status is lt.Status.OPTIMAL
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_follows_is_told_directly_and_by_sets(seed: int) -> None:
+    graph = lt.load(f"gen:randwire?n=9&seed={seed}")
+    after = flow_module._followers(graph, [(0, len(graph.ops) - 1)])
+    assert after.acyclic
+    expected = precedence(graph).descendants
+    for i in range(len(graph.ops)):
+        for j in range(len(graph.ops)):
+            edge = (i, j) == (0, len(graph.ops) - 1)
+            assert after.has(i, j) == (edge or bool(expected[i] >> j & 1))

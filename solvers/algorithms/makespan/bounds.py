@@ -50,11 +50,14 @@ from itertools import combinations
 
 import numpy as np
 
-from ....formulations.makespan_data import MakespanData
-from ....formulations.peak_data import forced_bound
+from ....formulations.makespan_data import MASKED, MakespanData
+from ....formulations.peak_data import accessed_bound, forced_bound
 from ....models.makespan import Makespan
 from ....models.precedence import precedence
 from ...context import Context
+
+MOST_STEPS = 50_000_000
+"""Of a load bound: heads that are tried, times ops."""
 
 
 def raise_bounds(problem: Makespan, data: MakespanData, context: Context) -> None:
@@ -75,15 +78,18 @@ def critical_path(data: MakespanData) -> int:
 def load(data: MakespanData) -> int:
     """Return the best of the load bounds in ticks.
 
-    Only heads that some op has need be tried as x; for each of them the ops are taken by falling tail.
+    Only heads that some op has need be tried as x; for each of them the ops are taken by falling tail. Each x
+    gives a bound: of very many, some are tried, at equal distances.
     """
     head = np.array(data.head, dtype=np.int64)
     by_tail = np.argsort(-np.array(data.tail, dtype=np.int64), kind="stable")
     tail = np.array(data.tail, dtype=np.int64)[by_tail]
+    heads = np.unique(head)
+    heads = heads[:: -(-len(heads) * len(head) // MOST_STEPS) or 1]
     best = 0
     for effort, per_tick in efforts(data):
         work_by_tail = np.array(effort, dtype=np.int64)[by_tail]
-        for x in np.unique(head):
+        for x in heads:
             chosen = head[by_tail] >= x
             work = np.cumsum(work_by_tail[chosen])
             best = max(best, int((x + tail[chosen] - (-work // per_tick)).max()))
@@ -178,7 +184,8 @@ def sequential_peak_counts(data: MakespanData) -> bool:
 
 def does_not_fit(problem: Makespan, data: MakespanData) -> str | None:
     """Return why there is no schedule, if one op with what is live around it needs more than the memory."""
-    needed = forced_bound(data.bytes) * data.bytes.unit
+    least = forced_bound if data.n <= MASKED else accessed_bound
+    needed = least(data.bytes) * data.bytes.unit
     if problem.memory is None or needed <= problem.memory:
         return None
     return f"some op runs with {needed} bytes live in every schedule, of {problem.memory}"

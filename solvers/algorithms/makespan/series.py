@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from ....models.graph import Accounting, Graph, Op, Tensor
 from ....models.makespan import Makespan
-from ....models.precedence import precedence
+from ....models.precedence import Precedence, precedence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +24,24 @@ class Part:
     first: int
     end: int
     problem: Makespan
+
+
+def ordered_with_all(order: Precedence) -> list[bool]:
+    """Return which ops run neither beside nor in another order than any other op.
+
+    All ops before op i of the reference order precede it if each has a direct successor up to i, and so on;
+    op i precedes all behind it if each of these has a direct predecessor from i on.
+    """
+    n = len(order.predecessors)
+    before, behind = [False] * n, [False] * n
+    latest, earliest = -1, n
+    for i in range(n):
+        before[i] = latest <= i
+        latest = max(latest, min(order.successors[i], default=n))
+    for i in range(n - 1, -1, -1):
+        behind[i] = earliest >= i
+        earliest = min(earliest, max(order.predecessors[i], default=-1))
+    return [a and b for a, b in zip(before, behind, strict=True)]
 
 
 def in_series(problem: Makespan) -> list[Part]:
@@ -44,8 +62,7 @@ def in_series(problem: Makespan) -> list[Part]:
     n = len(graph.ops)
     if graph.accounting is not Accounting.COEXIST or not problem.identical:
         return [Part(first=0, end=n, problem=problem)]
-    order = precedence(graph)
-    alone = [order.ancestors[i].bit_count() + order.descendants[i].bit_count() == n - 1 for i in range(n)]
+    alone = ordered_with_all(precedence(graph))
     cuts, shared = [0], 0
     for i in range(n):
         shared += not alone[i]
