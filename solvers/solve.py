@@ -249,7 +249,7 @@ _SOLVERS = {"cpsat": ("ortools.sat.python.cp_model",), "highs": ("pyomo.environ"
 
 
 def _import_solver(engine: str | None) -> None:
-    """Import the library of an engine, which takes about a second; where it is missing, the method says so."""
+    """Import the library of an engine, which takes a second; the method says so where it is missing."""
     for name in _SOLVERS[engine]:
         with contextlib.suppress(ImportError):
             import_module(name)

@@ -24,13 +24,13 @@ Without a compiler (``NUMBA_DISABLE_JIT=1``) kernels are plain Python, and so is
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import hashlib
 import importlib
 import inspect
 import logging
 import os
+import re
 import stat
 import sys
 import tempfile
@@ -189,15 +189,17 @@ def _temporary() -> Path | None:
     return None
 
 
+_IMPORT = re.compile(r"^ *from (\.+)([\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
+
+
 @cache
 def _imported(file: Path) -> frozenset[Path]:
     """Return the files of its package that a file imports (relative imports, by text)."""
     found = set()
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.level:
-            base = file.parents[node.level - 1].joinpath(*(node.module or "").split("."))
-            found.add(base.with_suffix(".py"))
-            found.update(base / f"{alias.name}.py" for alias in node.names)
+    for dots, module, names in _IMPORT.findall(file.read_text(encoding="utf-8")):
+        base = file.parents[len(dots) - 1].joinpath(*module.split("."))
+        found.add(base.with_suffix(".py"))
+        found.update(base / f"{name}.py" for name in re.findall(r"\w+", names))
     return frozenset(path for path in found if path.exists())
 
 
