@@ -88,9 +88,12 @@ def test_inner_functions_are_plain_from_python_and_compiled_in_kernels() -> None
 @cache
 def imported_files(file: Path) -> set[Path]:
     """Return the files that a file of the package imports relatively, in functions too."""
-    found = set()
+    found: set[Path] = set()
+    absent: list[ast.stmt] = []  # what is imported for type checkers is not there when it runs
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.level:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            absent += node.body
+        if isinstance(node, ast.ImportFrom) and node.level and node not in absent:
             base = file.parents[node.level - 1].joinpath(*(node.module or "").split("."))
             found |= {base.with_suffix(".py"), *(base / f"{alias.name}.py" for alias in node.names)}
     return {path for path in found if path.exists()}
