@@ -131,10 +131,14 @@ def refused(
     *arguments: str | Path,
     cwd: Path,
     env: Mapping[str, str] | None = None,
-    run: Callable[..., subprocess.CompletedProcess[str]] = lowtide,
+    run: Callable[..., subprocess.CompletedProcess[str]] | None = None,
 ) -> str:
-    """Run a command that must be refused; return its line, having checked that it is all that happened."""
+    """Run a command that must be refused; return its line, having checked that it is all that happened.
+
+    Without an environment of its own it runs in this process, unless `run` is another way.
+    """
     before = contents(cwd)
+    run = run or (within if env is None else lowtide)
     done = run(*arguments, cwd=cwd, env=env)
     assert done.returncode == 2, (done.returncode, done.stdout, done.stderr)
     assert done.stdout == ""

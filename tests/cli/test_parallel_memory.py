@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import lowtide as lt
-from tests.commands import answer, lowtide
+from tests.commands import answer, within
 
 SPEC = "gen:randwire?n=16&seed=1"
 
@@ -25,7 +25,7 @@ def test_edges_are_applied_and_the_new_graph_needs_no_more(tmp_path: Path) -> No
     assert found["edges"]
     assert found["simulated"]["after"]["above_bound"] == 0
     assert answer("solve", "parallel-memory", "new.json.gz", cwd=tmp_path)["objective"] <= bound
-    assert lowtide("verify", "plan.json", cwd=tmp_path).returncode == 0
+    assert within("verify", "plan.json", cwd=tmp_path).returncode == 0
 
 
 def test_edges_for_some_processors_and_their_certificate(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_edges_for_some_processors_and_their_certificate(tmp_path: Path) -> None
     assert judged["peak"] <= judged["bound"] <= bound
     # a plan on any number of processors is no schedule of the certificate for two
     answer("solve", "parallel-memory", SPEC, "--plan", "wide.json", cwd=tmp_path)
-    refused = lowtide("verify", "wide.json", "--certificate", "most.json", cwd=tmp_path)
+    refused = within("verify", "wide.json", "--certificate", "most.json", cwd=tmp_path)
     assert refused.returncode == 2
     assert "expected at most 2" in refused.stderr
 
@@ -61,7 +61,7 @@ def test_hints_are_verified_and_kept(tmp_path: Path) -> None:
     memory = answer("solve", "peak", SPEC, "--plan", "order.json", cwd=tmp_path)["objective"]
     asked = ("solve", "parallel-memory", SPEC, "--bound", f"{memory + 10}B")
     files = ("--apply", "new.json", "--certificate", "proof.json", "--plan", "plan.json")
-    done = lowtide(*asked, *files, "--json", cwd=tmp_path)
+    done = within(*asked, *files, "--json", cwd=tmp_path)
     (tmp_path / "record.json").write_text(done.stdout)
     first = json.loads(done.stdout)
     for hint in ("new.json", "proof.json", "record.json"):
@@ -71,20 +71,18 @@ def test_hints_are_verified_and_kept(tmp_path: Path) -> None:
     chain = answer(*asked, "--method", "max-size", "--hint", "order.json", cwd=tmp_path)
     assert chain["trace"][0][1] == sum(op.duration_ns for op in lt.load(SPEC).ops)
     for hint in ("new.json", "plan.json", "order.json"):
-        refused = lowtide(
-            "solve", "memory-edges", f"{SPEC}&bound={memory - 1}B", "--hint", hint, cwd=tmp_path
-        )
+        refused = within("solve", "memory-edges", f"{SPEC}&bound={memory - 1}B", "--hint", hint, cwd=tmp_path)
         assert refused.returncode == 2
         assert "the flow proves" in refused.stderr
     (tmp_path / "other.json").write_text('{"format": "lowtide/buffers"}')
-    refused = lowtide(*asked, "--hint", "other.json", cwd=tmp_path)
+    refused = within(*asked, "--hint", "other.json", cwd=tmp_path)
     assert "expected a plan, a graph, a certificate" in refused.stderr
 
 
 def test_people_see_what_runs_and_which_edges(tmp_path: Path) -> None:
-    shown = lowtide("solve", "parallel-memory", SPEC, "--processors", "2", cwd=tmp_path).stdout
+    shown = within("solve", "parallel-memory", SPEC, "--processors", "2", cwd=tmp_path).stdout
     assert "running" in shown
-    shown = lowtide("solve", "parallel-memory", f"{SPEC}&bound=1", "--bound", "1GiB", cwd=tmp_path).stdout
+    shown = within("solve", "parallel-memory", f"{SPEC}&bound=1", "--bound", "1GiB", cwd=tmp_path).stdout
     assert "no edges are needed" in shown
 
 
@@ -100,7 +98,7 @@ def test_people_see_what_runs_and_which_edges(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_questions_exit_with_two(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
-    done = lowtide("solve", *arguments, cwd=tmp_path)
+    done = within("solve", *arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert said in done.stderr
     assert "Traceback" not in done.stderr

@@ -9,7 +9,7 @@ import pytest
 
 from lowtide import Plan, load
 from lowtide.instances import read_plan, write_graph
-from tests.commands import answer, lowtide
+from tests.commands import answer, within
 
 RECORD = {
     "instance",
@@ -51,7 +51,7 @@ def test_list_of_one_thing_has_nothing_else(tmp_path: Path) -> None:
 
 
 def test_list_for_people_is_aligned(tmp_path: Path) -> None:
-    lines = lowtide("list", "problems", cwd=tmp_path).stdout.splitlines()
+    lines = within("list", "problems", cwd=tmp_path).stdout.splitlines()
     assert lines[1:3] == ["problems", "--------"]
     assert lines[3].index("objective") == lines[4].index("bytes")
 
@@ -73,7 +73,7 @@ def test_show_says_which_bytes_are_left_out(tmp_path: Path) -> None:
     lost = graph.dropped_bytes["weight"]
     assert lost > 0
     assert answer("show", "g.json", cwd=tmp_path)["dropped_bytes"] == {"weight": lost}
-    text = lowtide("show", "g.json", cwd=tmp_path).stdout
+    text = within("show", "g.json", cwd=tmp_path).stdout
     assert f"weight tensors count 0 bytes; they are {lost:,} B" in text
 
 
@@ -109,7 +109,7 @@ def test_solve_prints_the_run_record_and_writes_the_plan(tmp_path: Path) -> None
 
 
 def test_solve_for_people_names_status_and_sizes(tmp_path: Path) -> None:
-    done = lowtide("solve", "peak", "catalogue:diamond", "--method", "reference", cwd=tmp_path)
+    done = within("solve", "peak", "catalogue:diamond", "--method", "reference", cwd=tmp_path)
     rows = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
     assert rows["status"] == "feasible"
     assert rows["objective"] == "8 B"
@@ -151,7 +151,7 @@ def test_verify_lists_violations_and_exits_1(tmp_path: Path) -> None:
     found = answer("verify", "p.json", cwd=tmp_path, status=1)
     assert not found["valid"]
     assert {"precedence", "processor-overlap"} <= {v["kind"] for v in found["violations"]}
-    done = lowtide("verify", "p.json", cwd=tmp_path)
+    done = within("verify", "p.json", cwd=tmp_path)
     assert done.returncode == 1
     assert f"invalid: {len(found['violations'])} violations" in done.stdout
 
@@ -206,7 +206,7 @@ def test_nothing_is_drawn_of_an_invalid_plan(tmp_path: Path) -> None:
     data = json.loads((tmp_path / "p.json").read_text())
     data["runs"].pop()
     (tmp_path / "p.json").write_text(json.dumps(data))
-    done = lowtide("plot", "p.json", "-o", "x.svg", cwd=tmp_path)
+    done = within("plot", "p.json", "-o", "x.svg", cwd=tmp_path)
     assert done.returncode == 1
     assert "missing-run" in done.stderr
     assert not (tmp_path / "x.svg").exists()

@@ -11,7 +11,7 @@ import lowtide as lt
 from lowtide.models.problem import Offsets, Peak
 from lowtide.results.reports.report_charts import own_gaps
 from lowtide.solvers.context import Context
-from tests.commands import answer, lowtide
+from tests.commands import answer, within
 
 
 def context() -> Context:
@@ -66,7 +66,7 @@ def test_no_bound_no_kind() -> None:
 def test_the_command_says_the_kind(tmp_path: Path) -> None:
     record = answer("solve", "peak", "catalogue:harpoon", "--method", "cpsat", cwd=tmp_path)
     assert record["bound_kind"] == "CP-SAT"
-    done = lowtide("solve", "peak", "catalogue:harpoon", "--method", "cpsat", cwd=tmp_path)
+    done = within("solve", "peak", "catalogue:harpoon", "--method", "cpsat", cwd=tmp_path)
     assert "15 B by CP-SAT, proof exact" in done.stdout
 
 

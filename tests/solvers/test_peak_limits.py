@@ -10,13 +10,13 @@ import pytest
 from lowtide.instances import load
 from lowtide.solvers.algorithms.peak.plain_pass import plain_pass
 from lowtide.solvers.algorithms.peak.state_space import state_space
-from tests.commands import lowtide
+from tests.commands import within
 
 
 @pytest.mark.parametrize("method", ["auto", "downsets"])
 def test_little_memory_leaves_an_order_a_bound_and_the_reason(method: str, tmp_path: Path) -> None:
     spec = "gen:randwire?n=150&seed=1"
-    done = lowtide(
+    done = within(
         "solve",
         "peak",
         spec,
