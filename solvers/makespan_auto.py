@@ -234,7 +234,13 @@ def search(problem: Makespan, context: Context, started: Started, *, part: float
     tried = [ranks(name, problem, started.data, started.order) for name in PRIORITIES]
     tried += [mixed(weight, started.data, started.order) for weight in MIXES]
     context.progress("local search")
-    rank = min(tried, key=lambda r: context.offer(started.list_schedule(r)))
+    rank, least = tried[0], context.offer(started.list_schedule(tried[0]))
+    for other in tried[1:]:
+        if context.closed or context.elapsed() >= until:
+            return
+        value = context.offer(started.list_schedule(other))
+        if value < least:
+            rank, least = other, value
     improve(
         problem,
         decode=started.list_schedule,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -12,6 +15,9 @@ from lowtide.formulations.peak_data import accessed_bound, forced_bound, peak_da
 from lowtide.models.precedence import precedence
 from lowtide.solvers.algorithms.makespan import bounds
 from lowtide.solvers.algorithms.makespan.series import ordered_with_all
+from lowtide.solvers.context import Context
+from lowtide.solvers.makespan_auto import search
+from lowtide.solvers.makespan_list import Started, begin
 
 SPECS = (
     *(f"gen:tasks?shape=inception&n=20&cores=2&seed={seed}" for seed in range(4)),
@@ -73,3 +79,21 @@ def test_of_many_heads_some_are_tried_and_give_a_bound(monkeypatch: pytest.Monke
         monkeypatch.setattr(bounds, "MOST_STEPS", 1)
         few = bounds.load(data)
         assert -(-int(np.sum(data.duration)) // 2) <= few <= best
+
+
+def test_a_local_search_that_has_no_time_makes_one_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = lt.Makespan(lt.load("gen:layered?layers=6&width=3&seed=1"), 2)
+    started = begin(problem, Context(problem=problem))
+    assert isinstance(started, Started)
+    made: list[object] = []
+    whole = Started.list_schedule
+
+    def list_schedule(self: Started, rank: Any) -> Any:
+        made.append(rank)
+        return whole(self, rank)
+
+    monkeypatch.setattr(Started, "list_schedule", list_schedule)
+    late = Context(problem=problem, time_limit=1.0, started=time.perf_counter() - 86_400)
+    search(problem, late, started, part=1.0, moves=None)
+    assert len(made) == 1
+    assert late.incumbent is not None
