@@ -23,6 +23,7 @@ from lowtide.instances.spec import resolved_spec
 from lowtide.results.reproductions.table_files import (
     HERE,
     Row,
+    peer_is_there,
     read_table,
     two_tiers,
     write_rows,
@@ -314,6 +315,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--table", action="store_true", help="make the text again from the committed rows")
     args = parser.parse_args()
+    if not args.table and not peer_is_there("checkpoint_schedules", NAME):
+        return
     rows: list[Row] = []
     if args.table:
         rows = read_table(NAME)

@@ -21,7 +21,14 @@ from typing import Any, NamedTuple
 from lowtide import Recompute, solve
 from lowtide.results.reproductions.readme import into_readme
 from lowtide.results.reproductions.recompute_chains import cost_of_peer, plain, problem_of, taped
-from lowtide.results.reproductions.table_files import HERE, Row, read_table, write_rows, write_table
+from lowtide.results.reproductions.table_files import (
+    HERE,
+    Row,
+    peer_is_there,
+    read_table,
+    write_rows,
+    write_table,
+)
 from lowtide.solvers.algorithms.recompute.chains.disk_revolve import disk_revolve, periodic_disk_revolve
 from lowtide.solvers.algorithms.recompute.chains.h_revolve import h_revolve
 from lowtide.solvers.algorithms.recompute.chains.mixed import mixed
@@ -210,6 +217,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--table", action="store_true", help="make the text again from the committed rows")
     args = parser.parse_args()
+    if not args.table and not peer_is_there("checkpoint_schedules", NAME):
+        return
     if not args.table:
         times: list[Row] = []
         for row in speeds():

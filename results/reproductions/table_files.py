@@ -6,6 +6,7 @@ A table is a ``.csv`` of its rows and a ``.md`` for people; README.md has a copy
 from __future__ import annotations
 
 import csv
+import importlib.util
 import os
 import subprocess
 import sys
@@ -75,6 +76,14 @@ def write_table(
     """Write both files of a table."""
     write_rows(folder / f"{name}.csv", columns, rows)
     (folder / f"{name}.md").write_text(text)
+
+
+def peer_is_there(package: str, name: str) -> bool:
+    """Return whether a package that a table compares with is installed; if not, say that the table stays."""
+    if importlib.util.find_spec(package) is not None:
+        return True
+    print(f"{name}: found no package {package} to compare with, the table stays", file=sys.stderr)
+    return False
 
 
 def from_here(spec: str) -> str:

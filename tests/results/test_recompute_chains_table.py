@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+from typing import Any
+
 import pytest
 
-from lowtide.results.reproductions import recompute_chains_speed
+from lowtide.results.reproductions import recompute_chains, recompute_chains_speed
 from lowtide.results.reproductions.readme import README
 from lowtide.results.reproductions.recompute_chains import (
     DISK,
@@ -73,3 +76,17 @@ def test_rows_with_a_disk_are_made_again() -> None:
     for share, expected in zip(H_X, H[50, 2, 5], strict=True):
         problem = plain(50, 4, unit=10, disk=5, time_ns=round(10 * share))
         assert solved(problem, "h-revolve")[0] == round(10 * expected)
+
+
+@pytest.mark.parametrize("script", [recompute_chains, recompute_chains_speed])
+def test_tables_stay_where_the_peer_is_not_installed(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("sys.argv", [script.NAME])
+    written: list[Any] = []
+    for name in ("write_rows", "write_table"):
+        monkeypatch.setattr(script, name, lambda *args, **kwargs: written.append(args))
+    script.main()
+    assert not written
+    assert "found no package checkpoint_schedules to compare with, the table stays" in capsys.readouterr().err
