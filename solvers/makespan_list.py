@@ -17,6 +17,9 @@ from .algorithms.makespan.layout import Shop, shop_of
 from .algorithms.makespan.priorities import PRIORITIES, ranks
 from .context import Context, Outcome
 
+SLOW = 20_000
+"""Above so many ops one list schedule can take longer than a second."""
+
 SMALL = 60
 """Up to so many ops the first list schedules are made without a compiler."""
 
@@ -170,9 +173,9 @@ def solve_list(problem: Makespan, context: Context) -> Outcome:
 
 
 def offer_lists(problem: Makespan, context: Context, started: Started, names: Iterable[str]) -> None:
-    """Offer the list schedules of some priorities; the first one also when the time is up."""
+    """Offer the list schedules of some priorities; of smaller graphs the first also when the time is up."""
     for place, name in enumerate(names):
-        if context.closed or (place and context.expired):
+        if context.closed or (context.expired and (place or started.data.n > SLOW)):
             return
         context.progress(f"list schedule by {name}")
         rank = ranks(name, problem, started.data, started.order)

@@ -13,11 +13,12 @@ from lowtide.formulations import makespan_data as data_module
 from lowtide.formulations.makespan_data import makespan_data
 from lowtide.formulations.peak_data import accessed_bound, forced_bound, peak_data
 from lowtide.models.precedence import precedence
+from lowtide.solvers import makespan_list
 from lowtide.solvers.algorithms.makespan import bounds
 from lowtide.solvers.algorithms.makespan.series import ordered_with_all
 from lowtide.solvers.context import Context
 from lowtide.solvers.makespan_auto import search
-from lowtide.solvers.makespan_list import Started, begin
+from lowtide.solvers.makespan_list import Started, begin, offer_lists
 
 SPECS = (
     *(f"gen:tasks?shape=inception&n=20&cores=2&seed={seed}" for seed in range(4)),
@@ -97,3 +98,16 @@ def test_a_local_search_that_has_no_time_makes_one_schedule(monkeypatch: pytest.
     search(problem, late, started, part=1.0, moves=None)
     assert len(made) == 1
     assert late.incumbent is not None
+
+
+@pytest.mark.parametrize(("slow", "count"), [(10, 0), (100, 1)])
+def test_no_list_schedule_of_a_large_graph_when_the_time_is_up(
+    slow: int, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = lt.Makespan(lt.load("gen:layered?layers=6&width=3&seed=1"), 2)
+    started = begin(problem, Context(problem=problem))
+    assert isinstance(started, Started)
+    monkeypatch.setattr(makespan_list, "SLOW", slow)
+    late = Context(problem=problem, time_limit=1.0, started=time.perf_counter() - 86_400)
+    offer_lists(problem, late, started, ("critical", "fallback"))
+    assert len(late.trace) == count
