@@ -60,6 +60,13 @@ def test_auto_finds_a_plan_of_what_has_one(seed: int) -> None:
     check(problem, {name: result for name, result in results.items() if result is not None})
 
 
+def test_tensors_of_no_bytes_are_released_behind_their_copies() -> None:
+    problem = random_placement(12236)
+    result = found(problem, "serial")
+    assert result is not None
+    assert result.plan is not None
+
+
 @pytest.mark.parametrize("form", ["any", "star", "pair"])
 @pytest.mark.parametrize("seed", [1000 + k for k in seeds(32)])
 def test_no_method_fails_and_no_claim_is_false(seed: int, form: str) -> None:

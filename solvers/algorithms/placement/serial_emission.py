@@ -55,7 +55,6 @@ def serial_emission(tables: Tables, start: Where, path: Sequence[Step]) -> Plan:
         for t, tensor in enumerate(graph.tensors):
             if tensor.initial:
                 release(t, ~start[t])
-        now = max(now, 1 + max((copy.start for copy in copies), default=0))  # some take no time
     return Plan(
         machine=tables.machine,
         accounting=graph.accounting,
@@ -73,10 +72,11 @@ def serial_emission(tables: Tables, start: Where, path: Sequence[Step]) -> Plan:
 
 
 def _copy_ns(tables: Tables, t: int, src: int, dst: int) -> int:
+    """Return the ns of a copy, at least 1: at one instant frees come before starts."""
     pair = tables.names[src], tables.names[dst]
     channel = next(c for c in tables.machine.channels if (c.src, c.dst) == pair)
     rate = min([channel.bytes_per_s, *(g.bytes_per_s for g in tables.machine.groups if pair in g.channels)])
-    return channel.latency_ns - (-tables.size[t] * SECOND // rate)
+    return max(1, channel.latency_ns - (-tables.size[t] * SECOND // rate))
 
 
 def _run_ns(tables: Tables, op: Op, way: Way, where: Sequence[int]) -> int:
