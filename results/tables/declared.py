@@ -17,8 +17,9 @@ where one of its cells is empty. A table whose rows bring the column ``instance`
 counts from the folder. ``column`` (default ``instance``) is where the specification stands in the table, and
 ``column`` with ``_sha256`` where the hash of the question does; further blocks of the same name are further
 questions of the same rows. Of a claim, ``method`` is a text with cells in braces, the others are columns:
-``status`` (without one it follows from the numbers), ``objective``, ``bound``, and ``proven``, a column that
-is filled where the objective is a proved optimum (``true``: everywhere). Rows with one of the listed values
+``status`` (without one it follows from the numbers), ``objective``, ``bound``, ``gap``, which must be that of
+these two, and ``proven``, a column that is filled where the objective is a proved optimum (``true``:
+everywhere). Rows with one of the listed values
 in a column of ``elsewhere`` are about instances that cannot be loaded from here.
 
 The scripts of tables write the two columns with `with_questions`; ``lowtide audit`` reads all of it.
@@ -26,6 +27,7 @@ The scripts of tables write the two columns with `with_questions`; ``lowtide aud
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import tomllib
@@ -62,6 +64,7 @@ class TableClaim:
     objective: str | None = None
     bound: str | None = None
     status: str | None = None
+    gap: str | None = None
     proven: str | bool = False
 
 
@@ -200,7 +203,7 @@ def needed_columns(declared: Declared) -> list[str]:
             found += re.findall(r"\{([^}]*)\}", claim.method)
             found += [
                 name
-                for name in (claim.objective, claim.bound, claim.status, claim.proven)
+                for name in (claim.objective, claim.bound, claim.status, claim.gap, claim.proven)
                 if isinstance(name, str)
             ]
     return list(dict.fromkeys(found))
@@ -246,6 +249,7 @@ def _record(claim: TableClaim, row: Row, where: str) -> dict[str, Any] | None:
     """Return method, status, objective and bound; None where all cells are empty."""
     objective = _number(claim.objective, row, where)
     bound = _number(claim.bound, row, where)
+    _check_gap(claim, row, objective, bound, where)
     status = _text(row[claim.status]) if claim.status is not None else ""
     proven = claim.proven is True or bool(claim.proven and _text(row[claim.proven]) not in ("", "False"))
     if proven or (claim.bound is None and status == "optimal"):
@@ -260,6 +264,27 @@ def _record(claim: TableClaim, row: Row, where: str) -> dict[str, Any] | None:
         "objective": objective,
         "bound": bound,
     }
+
+
+def _check_gap(claim: TableClaim, row: Row, objective: int | None, bound: int | None, where: str) -> None:
+    """Raise unless the gap, if there is such a column, is that of objective and bound."""
+    if claim.gap is None:
+        return
+    expected = None
+    if objective is not None and bound is not None:
+        expected = (objective - bound) / objective if objective else 0.0
+    text = _text(row[claim.gap])
+    try:
+        found = float(text) if text else None
+    except ValueError:
+        found = math.nan
+    if found is None or expected is None:
+        right = found is expected
+    else:
+        right = math.isclose(found, expected, rel_tol=1e-9)
+    if not right:
+        said = "nothing" if expected is None else f"{expected!r}, that of objective and bound"
+        raise InstanceError(f"{where}, {claim.gap}: found {show(text)}, expected {said}")
 
 
 def _number(column: str | None, row: Row, where: str) -> int | None:
@@ -292,6 +317,7 @@ _CLAIM = {
     "objective": Field(is_text, "a column"),
     "bound": Field(is_text, "a column"),
     "status": Field(is_text, "a column"),
+    "gap": Field(is_text, "a column"),
     "proven": Field(lambda v: v is True or is_text(v), "a column or true"),
 }
 _NONE = {"no_claims": required(Field(is_text, "a string that says why"))}

@@ -35,6 +35,7 @@ problem = "peak"
 instance = "catalogue:{graph}"
 claims = [
     { method = "auto", status = "status", objective = "peak", bound = "bound" },
+    { method = "weak", objective = "weak", bound = "below", gap = "gap" },
     { method = "reference", objective = "reference", bound = "below" },
 ]
 elsewhere = { graph = ["secret"] }
@@ -61,6 +62,8 @@ def folder(tmp_path: Path) -> Path:
                 "bound": best.bound,
                 "reference": plain.objective,
                 "below": best.bound - 1,
+                "weak": 2 * best.bound,
+                "gap": (best.bound + 1) / (2 * best.bound),
             }
         )
         certificate = found / "answers" / f"{graph}.proof.json.gz"
@@ -90,7 +93,7 @@ def audited(folder: Path) -> Audit:
 def test_all_of_it_is_read_and_verified_again(folder: Path) -> None:
     found = audited(folder)
     assert found.contradictions == []
-    assert (found.records, found.questions) == (3 * len(GRAPHS), len(GRAPHS))
+    assert (found.records, found.questions) == (4 * len(GRAPHS), len(GRAPHS))
     assert (found.plans, found.certificates, found.best_with_plan) == (len(GRAPHS),) * 3
     assert found.instances == len(GRAPHS)
     assert [Path(table).name for table in found.tables] == ["records.jsonl", "small.csv"]
@@ -186,6 +189,10 @@ CHANGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "a better objective": (cell("peak", less), "better-than-known"),
     "a worse objective": (cell("peak", more), "optimal-without-proof"),
     "a better objective without a proof": (cell("reference", lambda text: "1"), "better-than-known"),
+    "an objective that is not the best": (cell("weak", less), "malformed"),
+    "a gap": (cell("gap", lambda text: "0.5"), "malformed"),
+    "a gap that is no number": (cell("gap", lambda text: "half"), "malformed"),
+    "no gap": (cell("gap", lambda text: ""), "malformed"),
     "a bound above the objective": (cell("bound", more), "bound-above-objective"),
     "a bound below it": (cell("bound", less), "optimal-without-proof"),
     "a bound that is empty": (cell("bound", lambda text: ""), "optimal-without-proof"),
