@@ -71,6 +71,7 @@ $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(None if v >= (3, 11) else f"lowtide needs Python 3.11 or newer, found {v[0]}.{v[1]}; try: make PYTHON=python3.12")'
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[all,dev]'
+	$(BIN)/python -m compileall -qq *.py cli formulations instances models results solvers  # as pip does for others
 	mkdir -p $(VENV)/src && ln -sfn ../.. $(VENV)/src/lowtide  # mypy reads the package under its own name
 	touch $@
 
