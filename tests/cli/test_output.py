@@ -36,7 +36,8 @@ from lowtide.__main__ import main
 progress.DELAY = 0.0
 with progress.Progress() as show:
     show("incumbent 2097152, bound 1048576")
-    time.sleep(0.5)
+    while show._display is None or not show._display.live.is_started:
+        time.sleep(0.01)
 sys.exit(main(["list", "problems"]))
 """
 

@@ -19,7 +19,7 @@ import pytest
 from lowtide.results.sweeps.folder import record_path, write_runs
 from lowtide.results.sweeps.runspec import RunSpec
 from tests.commands import command, lowtide
-from tests.sweep_methods import alive, planned, records_of, told, wait_for
+from tests.sweep_methods import alive, let_go, planned, records_of, told, wait_for
 
 
 def folder_of(folder: Path, runs: list[RunSpec]) -> Path:
@@ -53,7 +53,8 @@ def stamps(out: Path) -> dict[str, int]:
     return {name: record_path(out, name).stat().st_mtime_ns for name in records_of(out)}
 
 
-def test_killed_sweep_resumes(defects: Path) -> None:
+def test_killed_sweep_resumes(defects: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HELD", "4 5 6")
     runs = [planned(seed=seed) for seed in range(6)]
     out = folder_of(defects, runs)
     with bench(out, "--jobs", "2") as process:
@@ -62,6 +63,7 @@ def test_killed_sweep_resumes(defects: Path) -> None:
     before = stamps(out)
     assert 2 <= len(before) < 6
     wait_for(lambda: not any(map(alive, told(defects))), "the end of the runs")
+    let_go(defects)
     summary = finish(out, "--jobs", "2")
     assert (summary["done"], summary["finished"]) == (6, 6 - len(before))
     after = stamps(out)
@@ -72,12 +74,11 @@ def test_killed_sweep_resumes(defects: Path) -> None:
 def test_killed_run_is_one_failed_row_and_can_be_retried(
     defects: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("NAP", "1.5")
+    monkeypatch.setenv("HELD", "1")
     out = folder_of(defects, [planned(seed=seed) for seed in range(2)])
     with bench(out) as process:
         wait_for(lambda: told(defects), "the first run")
         os.kill(int(told(defects)[0]), signal.SIGKILL)
-        monkeypatch.setenv("NAP", "0")
         assert process.wait(600) == 1
     first, second = sorted(records_of(out).values(), key=lambda record: record["started"])
     assert (first["status"], first["killed_by"], second["status"]) == ("failed", "signal 9", "feasible")
@@ -146,7 +147,8 @@ def test_damaged_records_are_made_again(tmp_path: Path) -> None:
     assert {name for name in after if after[name] == before[name]} == {runs[-1].name}
 
 
-def test_second_process_refuses_or_shares(defects: Path) -> None:
+def test_second_process_refuses_or_shares(defects: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HELD", "1")
     runs = [planned(seed=seed) for seed in range(4)]
     out = folder_of(defects, runs)
     with bench(out) as first:
@@ -154,6 +156,7 @@ def test_second_process_refuses_or_shares(defects: Path) -> None:
         second = lowtide("bench", "--resume", out, cwd=defects)
         assert second.returncode == 2
         assert f"found process {first.pid} of" in second.stderr
+        let_go(defects)
         summary = finish(out, "--join")
         stdout, _ = first.communicate(timeout=600)
     assert len(told(defects)) == 4
