@@ -49,6 +49,7 @@ def test_windows_start_with_the_bytes_that_are_live_and_leave_valid_schedules() 
         assert part.numbers[2] == live_bytes(problem.graph, began, ended), f"seed {seed}"
         assert sorted(ops.tolist()) == sorted({*order[:last].tolist()} - ended)
         moves = 60 if seed % 3 else 2
+        anneal(shop, starts.copy(), order, np.empty(0, np.int64), 1, 1.0, seed)  # draws from here
         late, new = reschedule(part, running, latest, 10**9, 0, moves)  # anything is good enough
         assert late == (new + part.duration - latest).max()
         after = starts.copy()
