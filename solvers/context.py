@@ -52,6 +52,8 @@ class Context:
         What is solved.
     time_limit
         Seconds from `started`; None for no limit.
+    kept_back
+        Seconds of these in which the answer is judged after the method has ended.
     seed, threads
         For everything random; for every solver.
     memory_limit
@@ -78,6 +80,7 @@ class Context:
 
     problem: Problem
     time_limit: float | None = None
+    kept_back: float = 0.0
     seed: int = 0
     threads: int = 1
     memory_limit: int | None = None
@@ -118,10 +121,13 @@ class Context:
         return time.perf_counter() - self.started
 
     def remaining(self) -> float:
-        """Return the seconds left, at least 0; infinite without a limit."""
-        if self.time_limit is None:
-            return math.inf
-        return max(0.0, self.time_limit - self.elapsed())
+        """Return the seconds left for the method, at least 0; infinite without a limit."""
+        return max(0.0, self.ends - self.elapsed())
+
+    @property
+    def ends(self) -> float:
+        """Seconds after the start at which the method has to end; infinite without a limit."""
+        return math.inf if self.time_limit is None else self.time_limit - self.kept_back
 
     @property
     def expired(self) -> bool:

@@ -32,6 +32,8 @@ def solve_auto(problem: Peak, context: Context) -> Outcome:
 
         check_options(context.options)
     context.offer(range(len(problem.graph.ops)))
+    if context.expired:
+        return Outcome(reason="time")
     order = series_parallel_order(problem.graph)
     if order is not None:
         conclude(problem, context, order)

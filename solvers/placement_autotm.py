@@ -91,7 +91,7 @@ def _solve(
     own = context
     if share < 1:
         limit = min(context.remaining() * share, LONGEST_STEP)
-        own = replace(context, time_limit=context.elapsed() + limit, trace=[])
+        own = replace(context, time_limit=context.elapsed() + limit, kept_back=0.0, trace=[])
     found: list[tuple[int, Solution]] = []
     best = [data.ideal]
 

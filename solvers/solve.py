@@ -21,7 +21,9 @@ from ..models.problem import Problem
 from ..models.problems import PROBLEMS
 from ..models.result import Result, Status
 from .context import Context, Outcome, available_cores, is_maximized
-from .method import Method
+from .engines.garbage import collected_rarely
+from .judging import judging_seconds
+from .method import Method, RunFunction
 from .registry import find_method
 
 
@@ -47,7 +49,8 @@ def solve(
     method
         A name that ``lowtide list methods`` shows.
     time_limit
-        Seconds; None for no limit.
+        Seconds, the verifier's own included: what judging an answer of this size takes is kept back for it
+        (`lowtide.solvers.judging`). None for no limit.
     seed
         Same inputs, seed, one thread and no time limit: same result.
     threads
@@ -96,20 +99,27 @@ def solve(
         prepare(chosen.kernels, progress=progress)
     if chosen.name != "auto":  # which may end without its solver
         _import_solver(chosen.engine)
-    context = Context(
-        problem=problem,
-        time_limit=time_limit,
-        seed=seed,
-        threads=threads or available_cores(),
-        memory_limit=memory_limit,
-        options=options,
-        log=None if log is None else Path(log),
-        progress=progress or (lambda line: None),
-    )
+    with collected_rarely():
+        context = Context(
+            problem=problem,
+            time_limit=time_limit,
+            kept_back=judging_seconds(problem, time_limit),
+            seed=seed,
+            threads=threads or available_cores(),
+            memory_limit=memory_limit,
+            options=options,
+            log=None if log is None else Path(log),
+            progress=progress or (lambda line: None),
+        )
+        return _run(problem, chosen, run, context, known)
+
+
+def _run(problem: Problem, method: Method, run: RunFunction, context: Context, known: object) -> Result:
+    """Run a method from what is known; whatever ends it, judge what it found."""
     outcome = Outcome()
     try:
         if (witness := problem.impossible()) is not None:
-            return _judge(problem, chosen, context, Outcome(infeasible=True, detail=witness))
+            return _judge(problem, method, context, Outcome(infeasible=True, detail=witness))
         if known is not None:
             context.offer(known)
         answer = run(problem, context)
@@ -126,9 +136,9 @@ def solve(
     except LowtideError:
         raise
     except Exception as error:  # a method's defect must not lose what it found before
-        logging.getLogger("lowtide").exception("method %s failed", method)
+        logging.getLogger("lowtide").exception("method %s failed", method.name)
         outcome = Outcome(reason="crash", detail=f"{type(error).__name__}: {error}")
-    return _judge(problem, chosen, context, outcome)
+    return _judge(problem, method, context, outcome)
 
 
 def _check_arguments(

@@ -160,8 +160,7 @@ class Supervisor:
 
     def _why_stop(self, used: int | None) -> str | None:
         context = self.context
-        limit = context.time_limit
-        if limit is not None and context.elapsed() > limit + OVERRUN_SECONDS:
+        if context.time_limit is not None and context.elapsed() > context.ends + OVERRUN_SECONDS:
             return "time"
         if context.memory_limit is not None and used is not None:
             now = resident_bytes()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import pickle
 from dataclasses import replace
 from typing import Any
@@ -75,6 +77,22 @@ def test_hash_ignores_name_and_provenance_only() -> None:
     ):
         assert other.sha256 != graph.sha256
         assert other != graph
+
+
+@pytest.mark.parametrize("accounting", list(Accounting))
+def test_hash_is_that_of_the_canonical_json(accounting: Accounting) -> None:
+    named = [replace(IN, name='quoted "\u00e4\n'), Tensor(name="y", nbytes=0, kind="weight", final=True)]
+    mode = Mode(duration_ns=3, workspace=4, processors=("gpu",), operands=((0, "slow"), (1, "fast")))
+    ops = [
+        Op(name="a\\", kind="mat\tmul", reads=(0,), writes=(1,), duration_ns=7, workspace=9),
+        Op(name="\ud800", reads=(0, 1), after=(0,), modes=(mode, Mode())),
+        Op(name="in place", reads=(0,), writes=(1,), after=(0, 1), inplace=((0, 1),)),
+    ]
+    for graph in (replace(make(named, ops), accounting=accounting), make([], [])):
+        data = graph.to_dict()
+        del data["name"], data["provenance"]
+        text = json.dumps(data, sort_keys=True, separators=(",", ":"))
+        assert graph.sha256 == hashlib.sha256(text.encode()).hexdigest()
 
 
 @many(50)

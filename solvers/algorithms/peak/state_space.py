@@ -119,10 +119,11 @@ def _forward(graph: Graph) -> StateSpace:
     increase = list(memory.first_bytes)
     groups: dict[tuple[int, ...], int] = {}
     first: dict[tuple[int, ...], int] = {}
+    hubs: dict[int, frozenset[int]] = {}
     for t, accessors in enumerate(memory.accessors):
         if not memory.mortal[t] or not memory.sizes[t]:
             continue
-        last = _maximal(accessors, order.predecessors, masks)
+        last = _maximal(accessors, order.predecessors, masks, hubs)
         if len(last) == 1:
             increase[last[0]] -= memory.sizes[t]
         else:
@@ -134,7 +135,7 @@ def _forward(graph: Graph) -> StateSpace:
             groups_of[v].append(g)
     before = order.predecessors
     if masks is not None:
-        before = tuple(_maximal(some, before, masks) for some in before)
+        before = tuple(_maximal(some, before, masks, hubs) for some in before)
     after: list[list[int]] = [[] for _ in range(n)]
     for v, some in enumerate(before):
         for u in some:
@@ -177,13 +178,28 @@ def _backward(forward: StateSpace) -> StateSpace:
 
 
 def _maximal(
-    ops: tuple[int, ...], predecessors: tuple[tuple[int, ...], ...], masks: tuple[int, ...] | None
+    ops: tuple[int, ...],
+    predecessors: tuple[tuple[int, ...], ...],
+    masks: tuple[int, ...] | None,
+    hubs: dict[int, frozenset[int]],
 ) -> tuple[int, ...]:
-    """Return the ops that precede no other of them; with no masks, as far as direct edges tell."""
+    """Return the ops that precede no other of them; with no masks, as far as direct edges tell.
+
+    `hubs` keeps the predecessors of ops with more of them than there are ops here: such an op, as one that
+    joins everything, may be among the ops of every tensor.
+    """
     if len(ops) < 2:
         return ops
     if masks is None:
-        direct = {u for v in ops for u in predecessors[v]}
+        direct: set[int] = set()
+        for v in ops:
+            some = predecessors[v]
+            if len(some) <= len(ops):
+                direct.update(some)
+            else:
+                if v not in hubs:
+                    hubs[v] = frozenset(some)
+                direct.update(u for u in ops if u in hubs[v])
         return tuple(v for v in ops if v not in direct)
     covered, last = 0, []
     for v in reversed(ops):

@@ -1,0 +1,38 @@
+"""How long the verifier will take for an answer, so that this much of a time limit is kept back for it.
+
+Judging is part of what a user waits for: an answer is lowered to a plan, every action of the plan is looked
+at and simulated, flows and allocations are checked. All of that is linear in what is judged but for a
+logarithm, so the estimate is a number of microseconds for each op and each of its accesses, or for each
+buffer. At most half of the limit is kept back.
+"""
+
+from __future__ import annotations
+
+from ..models.problem import Offsets, Problem
+
+MICROSECONDS = {
+    "peak": 4.0,
+    "makespan": 5.0,
+    "minio": 4.0,
+    "recompute": 6.0,
+    "placement": 12.0,
+    "parallel-memory": 7.0,
+    "memory-edges": 12.0,
+    "offsets": 20.0,
+}
+"""For each op and access of the graph, of `offsets` for each buffer: measured on graphs of 100,000 ops."""
+
+PART = 0.5
+"""Of the limit that is kept back at most."""
+
+
+def judging_seconds(problem: Problem, time_limit: float | None) -> float:
+    """Return the seconds that are kept back for judging an answer; 0 without a limit."""
+    if time_limit is None:
+        return 0.0
+    if isinstance(problem, Offsets):
+        judged = len(problem.buffers.buffers)
+    else:
+        graph = problem.graph  # type: ignore[attr-defined]
+        judged = len(graph.ops) + sum(len(op.reads) + len(op.writes) for op in graph.ops)
+    return min(PART * time_limit, 1e-6 * MICROSECONDS.get(problem.name, 10.0) * judged)

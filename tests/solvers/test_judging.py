@@ -1,0 +1,72 @@
+"""What `solve` keeps back for the verifier, and the garbage collector while it runs."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+import lowtide as lt
+from lowtide.solvers import solve as solving
+from lowtide.solvers.context import Context
+from lowtide.solvers.engines.garbage import ALLOCATIONS, collected_rarely
+from lowtide.solvers.judging import MICROSECONDS, PART, judging_seconds
+
+PEAK = lt.Peak(lt.load("gen:chain?n=10"))  # 10 ops, 19 accesses
+
+
+def test_judging_takes_time_for_each_op_and_access() -> None:
+    assert judging_seconds(PEAK, 60.0) == pytest.approx(29e-6 * MICROSECONDS["peak"])
+    assert judging_seconds(PEAK, None) == 0.0
+    assert judging_seconds(PEAK, 1e-6) == PART * 1e-6, "a method has its half in any case"
+
+
+def test_judging_of_an_allocation_takes_time_for_each_buffer() -> None:
+    buffers = lt.Buffers(buffers=(lt.Buffer(id="x", lower=0, upper=3, size=4),))
+    assert judging_seconds(lt.Offsets(buffers), 60.0) == pytest.approx(1e-6 * MICROSECONDS["offsets"])
+
+
+def test_a_method_ends_before_the_time_that_is_kept_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("lowtide.solvers.context.time.perf_counter", lambda: now[0])
+    context = Context(problem=PEAK, time_limit=5.0, kept_back=2.0, started=0.0)
+    assert context.remaining() == 3.0
+    assert context.inner(PEAK, 10.0, "").time_limit == 3.0
+    now[0] = 3.0
+    assert context.expired
+    assert Context(problem=PEAK, kept_back=0.0).remaining() == float("inf")
+
+
+def test_solve_keeps_back_what_judging_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    monkeypatch.setattr(solving, "judging_seconds", lambda problem, limit: 59.5)
+
+    def spy(problem: lt.Problem, context: Context) -> range:
+        seen.append(context.ends)
+        return range(10)
+
+    monkeypatch.setattr("lowtide.solvers.method.Method.load", lambda self: spy)
+    assert lt.solve(PEAK, "reference").objective == PEAK.evaluate(range(10))
+    assert seen == [0.5]
+
+
+def test_the_collector_runs_rarely_and_as_before_afterwards() -> None:
+    before = gc.get_threshold()
+    rare = (ALLOCATIONS, *before[1:])
+    with collected_rarely():
+        with pytest.raises(ZeroDivisionError), collected_rarely():
+            assert [gc.get_threshold(), 1 / 0] == [rare, 0]
+        assert gc.get_threshold() == rare, "the outer solve goes on"
+    assert gc.get_threshold() == before
+
+
+@pytest.mark.parametrize("own", [0, 10 * ALLOCATIONS])
+def test_a_collector_that_is_off_or_rarer_stays(own: int) -> None:
+    before = gc.get_threshold()
+    try:
+        gc.set_threshold(own, 7, 8)
+        with collected_rarely():
+            assert gc.get_threshold() == (own, 7, 8)
+        assert gc.get_threshold() == (own, 7, 8)
+    finally:
+        gc.set_threshold(*before)
