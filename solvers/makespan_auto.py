@@ -21,6 +21,7 @@ ones (`makespan_two_way`).
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 
 from ..formulations.makespan_cpsat import LARGEST_AREA, RESERVOIR
@@ -29,13 +30,13 @@ from ..models.graph import Accounting
 from ..models.makespan import Makespan
 from .algorithms.makespan.core import core_problem
 from .algorithms.makespan.local_search import improve
-from .algorithms.makespan.priorities import MIXES, PRIORITIES, mixed, ranks
+from .algorithms.makespan.priorities import PRIORITIES
 from .algorithms.makespan.series import Part, in_series, joined
 from .context import Context, Outcome
 from .engines.cpsat import check_options
 from .makespan_cpsat import solve_model
 from .makespan_labels import has_labels, set_labels
-from .makespan_list import Started, begin
+from .makespan_list import Started, TimeIsUp, begin, rankings
 from .makespan_lns import improve_large, search_booking
 from .makespan_two_way import has_two_way, two_way
 
@@ -231,26 +232,26 @@ def solve_local_search(problem: Makespan, context: Context) -> Outcome:
 def search(problem: Makespan, context: Context, started: Started, *, part: float, moves: int | None) -> None:
     """Run the local search for a part of the time that is left, from the best list schedule."""
     until = context.elapsed() + part * context.remaining()
-    tried = [ranks(name, problem, started.data, started.order) for name in PRIORITIES]
-    tried += [mixed(weight, started.data, started.order) for weight in MIXES]
     context.progress("local search")
-    rank, least = tried[0], context.offer(started.list_schedule(tried[0]))
-    for other in tried[1:]:
-        if context.closed or context.elapsed() >= until:
-            return
-        value = context.offer(started.list_schedule(other))
-        if value < least:
-            rank, least = other, value
-    improve(
-        problem,
-        decode=started.list_schedule,
-        rank=rank,
-        order=started.order,
-        seed=context.seed,
-        offer=context.offer,
-        stop=lambda: context.closed or context.elapsed() >= until,
-        moves=moves,
-    )
+    with contextlib.suppress(TimeIsUp):
+        rank, least = None, 0
+        for other in rankings(problem, started):
+            value = context.offer(started.list_schedule(other))
+            if rank is None or value < least:
+                rank, least = other, value
+            if context.closed or context.elapsed() >= until:
+                return
+        assert rank is not None
+        improve(
+            problem,
+            decode=started.list_schedule,
+            rank=rank,
+            order=started.order,
+            seed=context.seed,
+            offer=context.offer,
+            stop=lambda: context.closed or context.elapsed() >= until,
+            moves=moves,
+        )
 
 
 def search_filling(problem: Makespan, context: Context, started: Started) -> None:

@@ -2,32 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..formulations.makespan_data import MakespanData, makespan_data
+from ..formulations.offsets_data import Integers
 from ..models.errors import UsageError
 from ..models.makespan import Makespan, Starts
 from .algorithms.makespan.bounds import critical_path, does_not_fit, raise_bounds, sequential_peak_counts
 from .algorithms.makespan.chained_efforts import chained_efforts
 from .algorithms.makespan.fallback import find_fallback
 from .algorithms.makespan.layout import Shop, shop_of
-from .algorithms.makespan.priorities import PRIORITIES, ranks
+from .algorithms.makespan.priorities import MIXES, PRIORITIES, mixed, ranks
 from .context import Context, Outcome
+from .engines.supervise import run_passes
 
 SLOW = 20_000
 """Above so many ops one list schedule can take longer than a second."""
 
+WATCHED = 2000
+"""Above so many ops a list schedule is made under the eyes of a clock."""
+
+LEAST = 0.5
+"""Seconds that the first one of such a graph has in any case, if it has no more than `SLOW` ops."""
+
 SMALL = 60
 """Up to so many ops the first list schedules are made without a compiler."""
+
+
+class TimeIsUp(Exception):
+    """A list schedule was not ended before the time was up."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Started:
     """What every method begins with."""
 
+    context: Context
+    """Whose limits hold for the list schedules of large graphs."""
     data: MakespanData
     shop: Shop
     order: tuple[int, ...]
@@ -40,6 +54,7 @@ class Started:
         prefer: Sequence[int] | None = None,
         *,
         compiled: bool = True,
+        least: float = 0.0,
     ) -> Starts:
         """Return the answer that is the safe list schedule of a ranking.
 
@@ -53,15 +68,61 @@ class Started:
             By op, the alternative that it prefers; -1, or None for all: whichever would end first.
         compiled
             Whether to run the compiled kernel.
-        """
-        from .algorithms.makespan.list_kernel import schedule
+        least
+            Seconds that it has in any case.
 
-        run = schedule if compiled else schedule.py_func
+        Raises
+        ------
+        TimeIsUp
+            If the graph is large and the time was up before the end.
+        """
         fallback = np.array(self.order if order is None else order, dtype=np.int64)
         shop = self.shop
         if prefer is not None:
             shop = shop._replace(prefer=np.array(prefer, dtype=np.int64))
-        return tuple(run(shop, fallback, rank).tolist())
+        if not compiled:
+            from .algorithms.makespan.list_kernel import schedule
+
+            return tuple(schedule.py_func(shop, fallback, rank).tolist())
+        return tuple(scheduled(self.context, shop, fallback, rank, least).tolist())
+
+
+def scheduled(
+    context: Context, shop: Shop, fallback: Integers, rank: Integers, least: float = 0.0
+) -> Integers:
+    """Return the safe list schedule of a ranking, made by the compiled kernel.
+
+    Raises
+    ------
+    TimeIsUp
+        If the graph is large and the time, but at least so many seconds, was up before the end.
+    KeyboardInterrupt
+        If Ctrl-C ended it.
+    """
+    from .algorithms.makespan.list_kernel import schedule, schedule_until
+
+    if len(fallback) <= WATCHED or context.time_limit is None:
+        starts: Integers = schedule(shop, fallback, rank)
+        return starts
+    stop = np.zeros(1, dtype=np.int64)
+    found: list[Integers] = []
+    seconds = max(context.remaining(), least)
+    reason = run_passes(
+        context, seconds, stop, lambda: found.append(schedule_until(shop, fallback, rank, stop))
+    )
+    if reason == "interrupted":
+        raise KeyboardInterrupt
+    if not found or len(found[0]) < len(fallback):
+        raise TimeIsUp
+    return found[0]
+
+
+def rankings(problem: Makespan, started: Started) -> Iterator[Integers]:
+    """Yield the rankings that searches begin with, each made when it is its turn."""
+    for name in PRIORITIES:
+        yield ranks(name, problem, started.data, started.order)
+    for weight in MIXES:
+        yield mixed(weight, started.data, started.order)
 
 
 def begin(
@@ -94,7 +155,7 @@ def begin(
     started = None
     if found.order is not None:
         context.offer(in_sequence(problem, found.order))
-        started = Started(data=data, shop=shop_of(problem), order=found.order)
+        started = Started(context=context, data=data, shop=shop_of(problem), order=found.order)
         offer_lists(problem, context, started, lists)
     raise_bounds(problem, data, context)
     if not context.closed and not context.expired:
@@ -179,4 +240,8 @@ def offer_lists(problem: Makespan, context: Context, started: Started, names: It
             return
         context.progress(f"list schedule by {name}")
         rank = ranks(name, problem, started.data, started.order)
-        context.offer(started.list_schedule(rank, compiled=started.data.n > SMALL))
+        try:
+            least = 0.0 if place or started.data.n > SLOW else LEAST
+            context.offer(started.list_schedule(rank, compiled=started.data.n > SMALL, least=least))
+        except TimeIsUp:
+            return

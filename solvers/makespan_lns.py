@@ -9,18 +9,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
+from ..formulations.offsets_data import Integers
 from ..models.errors import UsageError
 from ..models.makespan import Makespan, Starts
-from .algorithms.makespan.priorities import MIXES, PRIORITIES, mixed, ranks
 from .algorithms.makespan.trees.task_tree import task_tree
 from .algorithms.makespan.windows import improve_by_windows
 from .context import Context, Outcome
-from .makespan_list import Started, begin
+from .makespan_list import Started, TimeIsUp, begin, rankings, scheduled
 
 REACHES = (4, 6, 8, 12, 16, 24, 32, 64, 128, 256, 512)
 """Places of the fallback order that may be looked at; and all."""
@@ -57,10 +58,11 @@ def improve_large(
     Or until `windows` brought nothing.
     """
     enough = context.elapsed() + FIRST * context.remaining()
-    for starts in first_schedules(problem, context, started):
-        context.offer(starts)
-        if context.closed or context.elapsed() >= enough:
-            break
+    with contextlib.suppress(TimeIsUp):
+        for starts in first_schedules(problem, context, started):
+            context.offer(starts)
+            if context.closed or context.elapsed() >= enough:
+                break
     if not (context.closed or context.expired):
         search_booking(problem, context, started, BOOKED, moves=windows)
     if context.closed or context.expired:
@@ -78,19 +80,18 @@ def improve_large(
 
 def first_schedules(problem: Makespan, context: Context, started: Started) -> Iterator[Starts]:
     """Yield the list schedules to begin with, those first that take little time or are often good."""
-    from .algorithms.makespan.list_kernel import schedule
-
     data, fallback = started.data, np.array(started.order, dtype=np.int64)
     context.progress("list schedules")
-    rankings = [ranks(name, problem, data, started.order) for name in PRIORITIES]
-    rankings += [mixed(weight, data, started.order) for weight in MIXES]
+    kept: list[Integers] = []
     for reach in (data.n, *REACHES):
         if reach > data.n:
             continue
         shop = started.shop._replace(numbers=started.shop.numbers.copy())
         shop.numbers[5] = reach
-        for rank in rankings:
-            yield tuple(schedule(shop, fallback, rank).tolist())
+        for rank in rankings(problem, started) if reach == data.n else tuple(kept):
+            if reach == data.n:
+                kept.append(rank)
+            yield tuple(scheduled(context, shop, fallback, rank).tolist())
 
 
 def search_booking(

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 from ..formulations import parallel_cut
 from ..models.memory_edges import Edges, MemoryEdges, earliest_starts, shortest_mode
 from ..models.parallel_memory import most_workspace
-from .algorithms.parallel.adding import edges_by_rule, nodes_for
+from .algorithms.parallel.adding import MOST_OPS, edges_by_rule, nodes_for
 from .algorithms.parallel.cases import search
 from .context import Context, Outcome
+
+WATCHED = 2000
+"""Above so many ops nothing is begun when the time is up."""
 
 
 def solve_min_levels(problem: MemoryEdges, context: Context) -> Outcome:
@@ -66,9 +70,15 @@ def order_within(problem: MemoryEdges, context: Context) -> tuple[int, ...] | Ou
     )
     heavy = Peak(replace(graph, ops=heaviest))
     for quick in ("reference", "greedy"):
-        found = solve(heavy, quick, seed=context.seed, threads=1)
+        if len(graph.ops) > WATCHED and context.expired:
+            break
+        limit = context.remaining() if len(graph.ops) > WATCHED else math.inf
+        seconds = None if math.isinf(limit) else max(0.1, limit)
+        found = solve(heavy, quick, time_limit=seconds, seed=context.seed, threads=1)
         if found.objective is not None and found.plan is not None and found.objective <= problem.bound:
             return found.plan.order
+    if len(graph.ops) > WATCHED and context.expired:
+        return Outcome(reason="time", detail="no time was left to look for an order within the bound")
     peak = solve(
         heavy,
         time_limit=None if context.time_limit is None else max(0.1, context.remaining() / 2),
@@ -103,6 +113,8 @@ def offer_rule(
     `order` is that of ``respect-order``. With `for_any` the edges are good for any number of processors: more
     of them, found sooner.
     """
+    if (count := len(problem.graph.ops)) > MOST_OPS:
+        return Outcome(detail=f"{rule}: found {count} ops, expected at most {MOST_OPS}")
     found = edges_by_rule(
         problem.graph,
         problem.bound,

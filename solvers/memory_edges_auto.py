@@ -7,7 +7,7 @@ from ..models.flow_proof import FlowProof
 from ..models.memory_edges import Edges, MemoryEdges
 from .algorithms.parallel.adding import RULES, nodes_for
 from .context import Context, Outcome
-from .memory_edges import offer_rule, order_within, raise_path_bound, with_flow
+from .memory_edges import WATCHED, offer_rule, order_within, raise_path_bound, with_flow
 from .memory_edges_cpsat import solve_cpsat
 
 
@@ -21,6 +21,8 @@ def solve_auto(problem: MemoryEdges, context: Context) -> Outcome:
     <Status.INFEASIBLE: 'infeasible'>
     """
     raise_path_bound(problem, context)
+    if len(problem.graph.ops) > WATCHED and context.expired:
+        return Outcome(reason="time")
     if _none_needed(problem, context):
         return Outcome(detail="no edges are needed")
     found = order_within(problem, context)
@@ -32,6 +34,8 @@ def solve_auto(problem: MemoryEdges, context: Context) -> Outcome:
     for rule in RULES:
         if context.closed:
             return Outcome()
+        if context.expired:
+            return outcome if outcome.reason == "time" else Outcome(reason="time", detail=outcome.detail)
         if rule == "respect-order" and isinstance(found, Outcome):
             continue
         outcome = offer_rule(problem, context, rule, () if isinstance(found, Outcome) else found)

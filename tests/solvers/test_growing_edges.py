@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
+
+import pytest
 
 import lowtide as lt
 from lowtide.formulations import parallel_cut
 from lowtide.models.memory_edges import earliest_starts
 from lowtide.models.parallel_memory import Moment, moment_bytes
+from lowtide.solvers.algorithms.parallel import growing as growing_module
+from lowtide.solvers.algorithms.parallel.adding import edges_by_rule
 from lowtide.solvers.algorithms.parallel.cases import search
 from lowtide.solvers.algorithms.parallel.closure import cut_arrays, largest_closure
-from lowtide.solvers.algorithms.parallel.growing import Growing
+from lowtide.solvers.algorithms.parallel.growing import Growing, TimeIsUp
 from lowtide.solvers.algorithms.parallel.growing_flow import GrowingFlow
 from lowtide.solvers.algorithms.parallel.growing_kernel import augment
+from lowtide.solvers.context import Context, Outcome
+from lowtide.solvers.memory_edges import order_within
+from lowtide.solvers.memory_edges_auto import solve_auto
 from tests.oracles.brute_parallel import most_memory
 from tests.strategies import random_graph, readers_graph
 
@@ -111,3 +119,49 @@ def test_many_edges_need_the_kernel_and_room() -> None:
     assert gains == sorted(gains, reverse=True)
     sequential = lt.verify(graph, lt.Plan.from_order(graph, order)).peaks
     assert flow.largest().gain == max(sequential.values())
+
+
+def test_the_state_of_a_large_graph_looks_at_the_clock_while_it_is_built(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph, looks = lt.load("gen:randwire?n=40&seed=2"), [0]
+    monkeypatch.setattr(growing_module, "CHECKED", 10)
+
+    def expired_at(last: int) -> Callable[[], bool]:
+        def expired() -> bool:
+            looks[0] += 1
+            return looks[0] >= last
+
+        return expired
+
+    Growing(graph, expired_at(10**6))
+    needed, looks[0] = looks[0], 0
+    assert needed >= 2 * len(graph.ops) // 10
+    for last in (1, needed // 2, needed):
+        looks[0] = 0
+        with pytest.raises(TimeIsUp):
+            Growing(graph, expired_at(last))
+        assert looks[0] == last, "nothing is built after it"
+    looks[0] = 0
+    assert edges_by_rule(graph, 181, "min-levels", expired=expired_at(1)) is None
+
+
+def test_rules_refuse_graphs_whose_followers_take_gigabytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = lt.MemoryEdges(lt.load("gen:layered?layers=6&width=3&seed=1"), 10**6)
+    assert lt.solve(problem, "min-levels", threads=1).edges == ()
+    monkeypatch.setattr("lowtide.solvers.memory_edges.MOST_OPS", 17)
+    result = lt.solve(problem, "min-levels", threads=1)
+    assert (str(result.status), result.detail) == ("unknown", "min-levels: found 18 ops, expected at most 17")
+
+
+def test_auto_begins_nothing_on_a_large_graph_when_the_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = lt.MemoryEdges(lt.load("gen:randwire?n=40&seed=2"), 181)
+    context = Context(problem=problem, threads=1, time_limit=0.0)
+    monkeypatch.setattr("lowtide.solvers.memory_edges.WATCHED", 10)
+    monkeypatch.setattr("lowtide.solvers.memory_edges_auto.WATCHED", 10)
+    monkeypatch.setattr("lowtide.solvers.memory_edges_auto._none_needed", None)
+    monkeypatch.setattr("lowtide.solvers.solve.solve", None)
+    assert solve_auto(problem, context).reason == "time"
+    found = order_within(problem, context)
+    assert isinstance(found, Outcome)
+    assert found.reason == "time"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -14,11 +16,14 @@ from lowtide.formulations.makespan_data import makespan_data
 from lowtide.formulations.peak_data import accessed_bound, forced_bound, peak_data
 from lowtide.models.precedence import precedence
 from lowtide.solvers import makespan_list
-from lowtide.solvers.algorithms.makespan import bounds
+from lowtide.solvers.algorithms.makespan import bounds, fallback
+from lowtide.solvers.algorithms.makespan.layout import shop_of
+from lowtide.solvers.algorithms.makespan.list_kernel import schedule, schedule_until
 from lowtide.solvers.algorithms.makespan.series import ordered_with_all
 from lowtide.solvers.context import Context
 from lowtide.solvers.makespan_auto import search
-from lowtide.solvers.makespan_list import Started, begin, offer_lists
+from lowtide.solvers.makespan_list import Started, TimeIsUp, begin, offer_lists
+from tests.strategies import random_graph
 
 SPECS = (
     *(f"gen:tasks?shape=inception&n=20&cores=2&seed={seed}" for seed in range(4)),
@@ -111,3 +116,114 @@ def test_no_list_schedule_of_a_large_graph_when_the_time_is_up(
     late = Context(problem=problem, time_limit=1.0, started=time.perf_counter() - 86_400)
     offer_lists(problem, late, started, ("critical", "fallback"))
     assert len(late.trace) == count
+
+
+class Bell:
+    """A number that is 0 for so many looks, then 1."""
+
+    def __init__(self, looks: int) -> None:
+        self.looks = looks
+
+    def __getitem__(self, place: int) -> int:
+        self.looks -= 1
+        return int(self.looks < 0)
+
+
+def test_a_list_schedule_is_stopped_at_the_next_ready_op() -> None:
+    problem = lt.Makespan(lt.load("gen:layered?layers=6&width=3&seed=1"), 2)
+    n = len(problem.graph.ops)
+    shop, order = shop_of(problem), np.arange(n)
+    for looks in (0, 1, n // 2):
+        bell = Bell(looks)
+        assert len(schedule_until.py_func(shop, order, order, bell)) == 0
+        assert bell.looks == -1, "it was not asked again"
+    whole = schedule_until.py_func(shop, order, order, np.zeros(1, np.int64))
+    assert whole.tolist() == schedule(shop, order, order).tolist()
+    assert len(schedule_until(shop, order, order, np.ones(1, np.int64))) == 0
+
+
+def test_a_list_schedule_of_a_large_graph_ends_with_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was there before stays; with time it is the schedule that small graphs get."""
+    problem = lt.Makespan(lt.load("gen:layered?layers=6&width=3&seed=1"), 2)
+    monkeypatch.setattr(makespan_list, "WATCHED", 10)
+    monkeypatch.setattr(makespan_list, "SMALL", 10)
+    ample = Context(problem=problem, time_limit=86_400.0)
+    started = begin(problem, ample)
+    assert isinstance(started, Started)
+    rank = np.arange(started.data.n)
+    assert started.list_schedule(rank) == tuple(
+        schedule(started.shop, np.array(started.order), rank).tolist()
+    )
+
+    def stopped(context: Context, seconds: float, stop: Any, go: Callable[[], None]) -> str:
+        stop[0] = 1
+        go()
+        return "time"
+
+    monkeypatch.setattr(makespan_list, "run_passes", stopped)
+    with pytest.raises(TimeIsUp):
+        started.list_schedule(rank)
+    for method in ("list", "local-search"):
+        result = lt.solve(problem, method, time_limit=86_400.0)
+        assert result.verification is not None
+        assert result.verification.valid
+        assert result.objective == problem.evaluate(makespan_list.in_sequence(problem, started.order))
+    monkeypatch.setattr(makespan_list, "run_passes", lambda *_: "interrupted")
+    with pytest.raises(KeyboardInterrupt):
+        started.list_schedule(rank)
+
+
+class Alarm:
+    """A clock whose time is up at its n-th look."""
+
+    def __init__(self, last: int) -> None:
+        self.last, self.looks = last, 0
+
+    def __call__(self) -> bool:
+        self.looks += 1
+        return self.looks >= self.last
+
+
+def test_memory_area_without_time_is_a_weaker_bound() -> None:
+    weaker = 0
+    for seed in range(30):
+        graph = random_graph(Random(seed), min_ops=4, max_ops=7, max_duration=4)
+        problem = lt.Makespan(graph, 2, lt.solve(lt.Peak(graph), "downsets", threads=1).objective)
+        data = makespan_data(problem)
+        whole = bounds.memory_area(problem, data)
+        for last in (1, 2, 10**6):
+            alarm = Alarm(last)
+            part = bounds.memory_area(problem, data, alarm)
+            assert (part is None) == (whole is None)
+            assert alarm.looks <= last, "it is not asked again"
+            if part is not None and whole is not None:
+                assert part <= whole
+                assert last < 10**6 or part == whole
+                weaker += part < whole
+    assert weaker
+
+
+def test_large_graphs_without_time_have_the_critical_path_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = lt.Makespan(lt.load("gen:layered?layers=6&width=3&seed=1"), 2, 10**6)
+    late = Context(problem=problem, time_limit=0.0)
+    bounds.raise_bounds(problem, makespan_data(problem), late)
+    assert late.bound_kind == "load"
+    monkeypatch.setattr(bounds, "LARGE", 10)
+    hurried = Context(problem=problem, time_limit=0.0)
+    bounds.raise_bounds(problem, makespan_data(problem), hurried)
+    assert hurried.bound_kind == "critical path"
+
+
+def test_fallback_of_a_large_graph_without_time_is_the_reference_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph = lt.load("gen:layered?layers=6&width=3&seed=1")
+    reference = tuple(range(len(graph.ops)))
+    enough = lt.Peak(graph).evaluate(reference)
+    monkeypatch.setattr(fallback, "LARGE", 10)
+    monkeypatch.setattr(fallback, "greedy_orders", None)
+    monkeypatch.setattr(fallback, "take_first_steps", None)
+    for memory, order in ((enough, reference), (enough - 1, None)):
+        problem = lt.Makespan(graph, 2, memory)
+        late = Context(problem=problem, time_limit=0.0)
+        assert fallback.find_fallback(problem, late, lambda: True).order == order

@@ -44,14 +44,14 @@ Sources: critical path, load and memory area as in this project's handbook; head
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
 
 from ....formulations.makespan_data import MASKED, MakespanData
-from ....formulations.peak_data import accessed_bound, forced_bound
+from ....formulations.peak_data import Lifetime, accessed_bound, forced_bound
 from ....models.makespan import Makespan
 from ....models.precedence import precedence
 from ...context import Context
@@ -60,12 +60,21 @@ MOST_STEPS = 50_000_000
 """Of a load bound: heads that are tried, times ops."""
 
 
+LARGE = 2000
+"""Above so many ops bounds that take longer than the ops' sum look at the clock."""
+
+
 def raise_bounds(problem: Makespan, data: MakespanData, context: Context) -> None:
-    """Give the context the three bounds."""
+    """Give the context the three bounds; of large graphs those for which there is time."""
+
+    def late() -> bool:
+        return data.n > LARGE and context.expired
+
     context.raise_bound(critical_path(data) * data.tick, kind="critical path")
-    context.raise_bound(load(data) * data.tick, kind="load")
-    if problem.memory is not None:
-        area = memory_area(problem, data)
+    if not late():
+        context.raise_bound(load(data) * data.tick, kind="load")
+    if problem.memory is not None and not late():
+        area = memory_area(problem, data, late)
         if area is not None:
             context.raise_bound(area * data.tick, kind="memory area")
 
@@ -142,32 +151,40 @@ def _effort(data: MakespanData, weight: Mapping[int, int]) -> tuple[list[int], i
     return effort, sum(w * data.counts[k] for k, w in weight.items())
 
 
-def memory_area(problem: Makespan, data: MakespanData) -> int | None:
-    """Return the memory-area bound in ticks; None if nothing but what is kept throughout fits at all."""
+def memory_area(
+    problem: Makespan, data: MakespanData, expired: Callable[[], bool] = lambda: False
+) -> int | None:
+    """Return the memory-area bound in ticks; None if nothing but what is kept throughout fits at all.
+
+    The longest chains from an op to all others take time with their number. From when `expired` holds on,
+    the chain from the birth of a tensor to another op that accesses it is taken to be the op that makes it
+    alone, which that other one follows.
+    """
     from .chain_kernel import chain_lengths
 
     size = data.bytes
     duration = np.array(data.duration, dtype=np.int64)
     after_at, after = precedence(problem.graph).successors_csr
     area = sum(min(a.workspace * a.duration for a in some) for some in data.alternatives)
-    lengths: dict[int, tuple[int, np.ndarray]] = {}
-    reach: dict[int, int] = {}
-    for x in size.lifetimes:
-        if x.born is not None and x.last:
-            reach[x.born] = max(reach.get(x.born, 0), *x.last)
+    made: dict[int, list[Lifetime]] = {}
     for x in size.lifetimes:
         if not x.last:
             assert x.born is not None
             area += x.nbytes * (data.duration[x.born] + data.tail[x.born])
-            continue
-        if x.born is None:
-            chains = {u: data.head[u] for u in x.last}
+        elif x.born is None:
+            area += x.nbytes * max(data.head[u] + (data.duration[u] if x.held else 0) for u in x.last)
         else:
-            if x.born not in lengths:
-                until = reach[x.born]
-                lengths[x.born] = until, chain_lengths(duration, after_at, after, x.born, until)
-            chains = {u: int(lengths[x.born][1][u - x.born]) for u in x.last}
-        area += x.nbytes * max(start + (data.duration[u] if x.held else 0) for u, start in chains.items())
+            made.setdefault(x.born, []).append(x)
+    hurried = False
+    for born, some in made.items():
+        hurried = hurried or expired()
+        if hurried:
+            chain = {u: 0 if u == born else data.duration[born] for x in some for u in x.last}
+        else:
+            lengths = chain_lengths(duration, after_at, after, born, max(max(x.last) for x in some))
+            chain = {u: int(lengths[u - born]) for x in some for u in x.last}
+        for x in some:
+            area += x.nbytes * max(chain[u] + (data.duration[u] if x.held else 0) for u in x.last)
     room = data.memory - size.base
     if room <= 0:
         return None

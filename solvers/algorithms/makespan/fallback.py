@@ -12,6 +12,9 @@ from ...context import Context
 from ..peak.greedy import greedy_orders
 from ..peak.widening import take_first_steps, widen
 
+LARGE = 20_000
+"""Above so many ops nothing is begun once the time is up, and the reference order comes first."""
+
 
 @dataclass(frozen=True)
 class Fallback:
@@ -24,9 +27,9 @@ class Fallback:
 def find_fallback(problem: Makespan, context: Context, expired: Callable[[], bool]) -> Fallback:
     """Search by the methods of `peak`, until an order fits or the bound is above the memory.
 
-    Greedy orders come first, then the order in which a schedule that the context knows starts the ops: where
-    the sequential peak counts, that one fits. The order returned has the least peak that was met on the way:
-    a lower one leaves the scheduler more freedom.
+    Greedy orders come first (of large graphs the reference order), then the order in which a schedule that
+    the context knows starts the ops: where the sequential peak counts, that one fits. The order returned has
+    the least peak that was met on the way: a lower one leaves the scheduler more freedom.
 
     Parameters
     ----------
@@ -48,16 +51,20 @@ def find_fallback(problem: Makespan, context: Context, expired: Callable[[], boo
         known = inner.incumbent is not None and inner.incumbent <= limit
         return known or (inner.bound is not None and inner.bound > limit)
 
-    for first in greedy_orders(graph):
-        inner.offer(first)
-        if expired():
-            break
+    large = len(graph.ops) > LARGE
+    if large:  # it is there at once
+        inner.offer(range(len(graph.ops)))
+    if not (large and expired()):
+        for first in greedy_orders(graph):
+            inner.offer(first)
+            if expired():
+                break
     if context.answer is not None and not enough():
         starts = context.answer
         inner.offer(sorted(range(len(graph.ops)), key=lambda i: (starts[i], i)))
-    if not enough():
+    if not enough() and not (large and expired()):
         take_first_steps(peak, inner)
-    if not enough() and not inner.closed:
+    if not enough() and inner.bound is not None and not inner.closed:
         widen(peak, inner, lambda: enough() or expired())
     order = None
     if inner.answer is not None and sequential_memory(graph).peak(inner.answer) <= limit:

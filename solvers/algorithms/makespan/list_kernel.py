@@ -52,6 +52,16 @@ def schedule(shop: Shop, fallback: Integers, rank: Integers) -> Integers:
     rank
         By op, all different: ready ops of a lower rank are tried first.
     """
+    starts: Integers = schedule_until(shop, fallback, rank, np.zeros(1, np.int64))
+    return starts
+
+
+@kernel
+def schedule_until(shop: Shop, fallback: Integers, rank: Integers, stop: Integers) -> Integers:
+    """Return the same, or nothing soon after somebody else has set the number in `stop` to 1.
+
+    It is looked at for every ready op: what these cost together grows with the square of their number.
+    """
     processors, memory, now, replace = shop.numbers[0], shop.numbers[1], shop.numbers[2], shop.numbers[3]
     single, reach, way_at, extra = shop.numbers[4], shop.numbers[5], shop.way_at, shop.extra
     duration, alloc, at_end, gain = shop.duration, shop.alloc, shop.at_end, shop.gain
@@ -111,6 +121,8 @@ def schedule(shop: Shop, fallback: Integers, rank: Integers) -> Integers:
             if not single:
                 booked[:] = free_at
             for r in range(count):
+                if stop[0]:
+                    return np.empty(0, np.int64)
                 v = ready[r]
                 q = place[v]
                 go = busy < processors and q < first + reach

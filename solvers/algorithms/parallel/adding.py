@@ -43,7 +43,7 @@ from ....models.memory_edges import Edge, Edges
 from ....models.parallel_memory import Moment
 from .cases import Relaxed, search
 from .closure import Booleans, Closure, flow_case, overrated
-from .growing import Ends, Growing
+from .growing import Ends, Growing, TimeIsUp
 from .growing_flow import GrowingFlow
 
 RULES = ("min-levels", "respect-order", "max-size", "max-min-size")
@@ -53,6 +53,10 @@ RULES = ("min-levels", "respect-order", "max-size", "max-min-size")
 def nodes_for(ops: int) -> int:
     """Return how many nodes a branch and bound may have; 0 for large graphs, whose flows take longer."""
     return 10_000 // max(ops, 1) if ops <= 600 else 0
+
+
+MOST_OPS = 50_000
+"""Above so many ops the rules are not tried: sets of followers of all ops would take a gigabyte and more."""
 
 
 def edges_by_rule(
@@ -80,7 +84,10 @@ def edges_by_rule(
     progress
         Called with one line of text now and then.
     """
-    growing = Growing(graph)
+    try:
+        growing = Growing(graph, expired)
+    except TimeIsUp:
+        return None
     flow = GrowingFlow(growing)
     levels: tuple[Mapping[int, int], Mapping[int, int]] | None = None
     if rule == "respect-order":

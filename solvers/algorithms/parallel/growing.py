@@ -31,8 +31,23 @@ class Ends:
     tails: dict[int, int]
 
 
+CHECKED = 500
+"""Ops after which the building of the state looks at the clock."""
+
+
+class TimeIsUp(Exception):
+    """The state was not built in time."""
+
+
 class Growing:
     """The state; see the module.
+
+    Parameters
+    ----------
+    graph
+        What gets edges.
+    expired
+        Whether the time is up: sets of followers of many ops take long, and `TimeIsUp` ends them.
 
     Attributes
     ----------
@@ -46,14 +61,22 @@ class Growing:
         Of all edges.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, expired: Callable[[], bool] = lambda: False) -> None:
+        def look(i: int) -> None:
+            if i % CHECKED == 0 and expired():
+                raise TimeIsUp
+
         order = precedence(graph)
         n = len(graph.ops)
         self.graph = graph
         self.edges: list[Arc] = []
-        self.after = list(order.descendants)
-        self.before = [0] * n
+        self.after, self.before = [0] * n, [0] * n
+        for i in reversed(range(n)):
+            look(i)
+            for j in order.successors[i]:
+                self.after[i] |= self.after[j] | 1 << j
         for j, some in enumerate(order.predecessors):
+            look(j)
             for i in some:
                 self.before[j] |= self.before[i] | 1 << i
         self.later = [list(some) for some in order.successors]
@@ -64,7 +87,9 @@ class Growing:
             self.start[j] = max((self.start[i] + self.duration[i] for i in self.earlier[j]), default=0)
         for i in reversed(range(n)):
             self.bottom[i] += max((self.bottom[j] for j in self.later[i]), default=0)
+        look(0)
         self.network = parallel_cut.build(graph, (), self.after)
+        look(0)
         self._users = {one.tensor: sum(1 << a for a in one.accessors) for one in self.network.shared}
         self._common = {one.tensor: self._followers(one) for one in self.network.shared}
         self._covered: dict[int, set[int]] = {one.tensor: set() for one in self.network.shared}
