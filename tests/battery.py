@@ -17,7 +17,9 @@ import multiprocessing
 import os
 import sys
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import astuple
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -109,12 +111,13 @@ def placements() -> Iterator[tuple[str, lt.Placement]]:
 
 def questions() -> dict[str, Callable[[], Any]]:
     """Return every question by its name."""
-    loaded = {
-        f"{problem} {spec}": lambda problem=problem, spec=spec: load_problem(problem, spec)
-        for problem, specs in LOADED.items()
-        for spec in specs
-    }
-    return loaded | {f"placement {name}": lambda made=made: made for name, made in placements()}
+    asked: dict[str, Callable[[], Any]] = {}
+    for problem, specs in LOADED.items():
+        for spec in specs:
+            asked[f"{problem} {spec}"] = partial(load_problem, problem, spec)
+    for name, placement in placements():
+        asked[f"placement {name}"] = partial(copy, placement)
+    return asked
 
 
 def fingerprint(result: lt.Result) -> str | None:
