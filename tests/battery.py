@@ -57,7 +57,6 @@ LOADED = {
     "makespan": (
         "catalogue:intree-50?processors=3&memory=400",
         "gen:randwire?n=12&seed=3&processors=3&memory=220",
-        "gen:tasks?gpu=12&seed=1&processors=cpu=2,gpu=1&memory=60",
         "gen:tasks?shape=layered&n=12&cores=2&seed=0&processors=2&memory=40",
         "gen:tasks?shape=layered&n=20&cores=2&seed=1&processors=2&memory=95",
         "gen:tasks?shape=tree&n=14&cores=2&seed=1&processors=2&memory=400",
