@@ -25,24 +25,24 @@ from .models.errors import (
 )
 from .models.graph import Accounting, Graph, Mode, Op, Tensor
 from .models.machine import Access, Channel, ChannelGroup, Machine, Processor, Tier
-from .models.makespan import Makespan
-from .models.memory_edges import Edges, MemoryEdges
-from .models.minio import Eviction, MinIO, Traversal
-from .models.parallel_memory import Moment, ParallelMemory
-from .models.placement import Placement
 from .models.plan import Copy, Free, Plan, Resident, Run
-from .models.problem import Offsets, Peak
-from .models.recompute import Compute, Discard, Recompute, Transfer
+from .models.problems.makespan import Makespan
+from .models.problems.memory_edges import Edges, MemoryEdges
+from .models.problems.minio import Eviction, MinIO, Traversal
+from .models.problems.parallel_memory import Moment, ParallelMemory
+from .models.problems.placement import Placement
+from .models.problems.problem import Offsets, Peak
+from .models.problems.recompute import Compute, Discard, Recompute, Transfer
+from .models.problems.trade_off import TradeOff, TradeOffPoint
 from .models.result import Result, Status
-from .models.trade_off import TradeOff, TradeOffPoint
-from .models.verify import verify
-from .models.verify_certificate import verify_certificate
-from .solvers.algorithms.peak.series_parallel.dominance import dominant_order
-from .solvers.certify import certify
-from .solvers.certify_parallel import certify_parallel
-from .solvers.certify_placement import certify_placement
+from .models.verifier.certificate import verify_certificate
+from .models.verifier.verify import verify
+from .solvers.parallel.certify import certify_parallel
+from .solvers.peak.certify.certify import certify
+from .solvers.peak.series_parallel.dominance import dominant_order
+from .solvers.placement.bounds.certify import certify_placement
 from .solvers.solve import solve
-from .solvers.sweep_memory import sweep_memory
+from .solvers.trade_off import sweep_memory
 
 if TYPE_CHECKING:
     from .results import plot

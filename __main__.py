@@ -15,7 +15,7 @@ from .cli import compile as compile_verb
 from .cli import list as list_verb
 from .cli.output import complain, drop_output, open_streams, reserve_output
 from .cli.parser import Parser, option_names
-from .instances.strict_json import UNPACK_VARIABLE
+from .instances.formats.strict_json import UNPACK_VARIABLE
 from .models.errors import LowtideError, UsageError, VerificationError
 from .models.files import noting_files
 from .models.texts import cut, printable

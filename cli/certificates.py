@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
     from ..models.certificate import Certificate
     from ..models.graph import Graph
-    from ..models.memory_edges import MemoryEdges
-    from ..models.parallel_memory import ParallelMemory
-    from ..models.placement import Placement
     from ..models.plan import Plan
-    from ..models.problem import Judgement, Peak
+    from ..models.problems.memory_edges import MemoryEdges
+    from ..models.problems.parallel_memory import ParallelMemory
+    from ..models.problems.placement import Placement
+    from ..models.problems.problem import Judgement, Peak
     from ..models.result import Result
 
 LIMIT = 200_000_000
@@ -49,7 +49,7 @@ def with_certificate(
     from ..instances import decode_certificate, encode_certificate, write_whole
     from ..models.files import compress
     from ..models.result import Status
-    from ..models.verify_certificate import verify_certificate
+    from ..models.verifier.certificate import verify_certificate
 
     def without(detail: str, kind: str | None = None, nbytes: int | None = None) -> Result:
         found = {"path": None, "kind": kind, "bytes": nbytes, "checked": False, "detail": detail}
@@ -97,7 +97,7 @@ def with_certificate(
 
 def _edges_claim(problem: object, result: Result) -> int | None:
     """Return the bound on the memory, if there are edges that keep it."""
-    from ..models.memory_edges import MemoryEdges
+    from ..models.problems.memory_edges import MemoryEdges
 
     assert isinstance(problem, MemoryEdges)
     return None if result.edges is None else problem.bound
@@ -114,12 +114,12 @@ def _certified(
     progress: Callable[[str], None],
 ) -> Certificate | None:
     """Prove the bound of the result once more."""
-    from ..models.placement import Placement
-    from ..models.problem import Peak
-    from ..solvers.certify import certify
-    from ..solvers.certify_parallel import certify_parallel
-    from ..solvers.certify_placement import certify_placement
+    from ..models.problems.placement import Placement
+    from ..models.problems.problem import Peak
     from ..solvers.context import available_cores
+    from ..solvers.parallel.certify import certify_parallel
+    from ..solvers.peak.certify.certify import certify
+    from ..solvers.placement.bounds.certify import certify_placement
 
     if isinstance(problem, Placement):
         return certify_placement(
@@ -166,7 +166,7 @@ def run_verify(args: argparse.Namespace) -> int:
     from ..instances import load, read_certificate
     from ..models.certificate import Setting
     from ..models.errors import InstanceError, UsageError
-    from ..models.verify_certificate import verify_certificate
+    from ..models.verifier.certificate import verify_certificate
 
     if args.buffers is not None or args.bound is not None:
         raise UsageError("verify: found --buffers or --bound with --certificate, expected neither")
@@ -242,10 +242,10 @@ def _judged(graph: Graph, plan: Plan | None, certificate: Certificate) -> Judgem
     """Return what the verifier says of a plan that answers the question of the certificate."""
     from ..models.certificate import Setting
     from ..models.errors import InstanceError, UsageError
-    from ..models.placement import Placement
-    from ..models.problem import Judgement
-    from ..models.proofs.flow import outside
-    from ..models.verify import verify
+    from ..models.problems.placement import Placement
+    from ..models.problems.problem import Judgement
+    from ..models.verifier.proofs.flow import outside
+    from ..models.verifier.verify import verify
 
     if plan is None:
         return None

@@ -37,8 +37,8 @@ def run(args: argparse.Namespace) -> int:
     """Solve, verify, draw."""
     from ..instances import check_writable, load, read_plan, write_plan
     from ..models.errors import UsageError
-    from ..models.problem import Offsets, Peak
-    from ..models.verify import verify
+    from ..models.problems.problem import Offsets, Peak
+    from ..models.verifier.verify import verify
     from ..results import plot
     from ..solvers.solve import solve
 

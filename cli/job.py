@@ -101,7 +101,7 @@ def _run_file(path: str, out: str | None) -> int:
     import sys
     import tempfile
 
-    from ..instances.strict_json import parse_json, read_bytes
+    from ..instances.formats.strict_json import parse_json, read_bytes
     from ..results.sweeps.folder import log_path
     from ..results.sweeps.local import stopped_by_signals
     from ..results.sweeps.runspec import RunSpec

@@ -43,7 +43,7 @@ def known_about(graph: Graph, *, given: int | None, order: Sequence[int] | None)
         return Known(best, bound, origin)
     if order is None:
         return Known(best, None, None)
-    from ..solvers.algorithms.peak.cut_bound import cut_bound
+    from ..solvers.peak.bounds.cut_bound import cut_bound
 
     end = time.perf_counter() + QUICK
     cut = cut_bound(graph, [order], expired=lambda: time.perf_counter() >= end)
@@ -53,7 +53,7 @@ def known_about(graph: Graph, *, given: int | None, order: Sequence[int] | None)
 def _on_record(graph: Graph) -> tuple[list[int], list[tuple[int, str]]]:
     """Return the peaks that were reached, and the bounds that were proved, each with its origin."""
     from ..instances.catalogue import entries
-    from ..models.problem import Peak
+    from ..models.problems.problem import Peak
     from ..results.audits.best_known import find_best_known
 
     bests, bounds = [], []

@@ -19,7 +19,7 @@ SHOWN = 8
 
 def parallel_rows(result: Result) -> list[tuple[str, str]]:
     """Return the witness of the largest memory, or the edges that were added, for people."""
-    from ..models.parallel_memory import ParallelMemory
+    from ..models.problems.parallel_memory import ParallelMemory
 
     assert result.graph is not None
     ops = result.graph.ops
@@ -35,7 +35,7 @@ def parallel_rows(result: Result) -> list[tuple[str, str]]:
 def write_with_edges(result: Result, path: str) -> None:
     """Write the graph with the edges that were added."""
     from ..instances import write_graph
-    from ..models.memory_edges import apply_edges
+    from ..models.problems.memory_edges import apply_edges
 
     assert result.graph is not None
     assert result.edges is not None
@@ -51,7 +51,7 @@ def read_edges(path: str) -> object:
         If it is something else, or not exactly of its format.
     """
     from ..instances import decode_certificate, load, read_plan
-    from ..instances.strict_json import is_pair_list, parse_json, read_bytes, show
+    from ..instances.formats.strict_json import is_pair_list, parse_json, read_bytes, show
     from ..models.errors import InstanceError
     from ..models.flow_proof import ParallelSetting
 
@@ -109,9 +109,9 @@ def simulated(
     result: Result, problem: object, args: argparse.Namespace, progress: Callable[[str], None]
 ) -> Simulated:
     """Run the graph many times with random durations, without and with the edges that were found."""
-    from ..models.memory_edges import MemoryEdges
-    from ..models.parallel_memory import ParallelMemory
-    from ..solvers.dynamic_runtime import simulate
+    from ..models.problems.memory_edges import MemoryEdges
+    from ..models.problems.parallel_memory import ParallelMemory
+    from ..solvers.parallel.runtime import simulate
 
     assert isinstance(problem, MemoryEdges | ParallelMemory)
     common: dict[str, Any] = {"runs": args.simulate, "seed": args.seed, "progress": progress}

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from ..models.errors import InstanceError, UsageError
-from ..models.processors import parse_processors, processors_text
+from ..models.problems.processors import parse_processors, processors_text
 from ..models.units import parse_bytes
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from ..models.buffers import Buffers
     from ..models.graph import Graph
     from ..models.plan import Plan
+    from ..models.problems.trade_off import TradeOff
     from ..models.result import Result
-    from ..models.trade_off import TradeOff
     from .parser import Subparsers
 
 PLAN_KINDS = ("profile", "gantt", "residency", "timeline", "cells", "allocation")
@@ -134,8 +134,8 @@ def _curve(args: argparse.Namespace) -> TradeOff | None:
     UsageError
         If that kind of picture is asked for, but the item is no curve.
     """
-    from ..instances.native_trade_off import trade_off_from_dict
-    from ..instances.strict_json import parse_json, read_bytes
+    from ..instances.formats.native_trade_off import trade_off_from_dict
+    from ..instances.formats.strict_json import parse_json, read_bytes
     from ..models.errors import UsageError
 
     (path, *others) = args.items
@@ -206,10 +206,10 @@ def _holds_runs(item: str, kind: str | None) -> bool:
 
 def _draw_plan(kind: str, args: argparse.Namespace) -> tuple[Axes, dict[str, Any]]:
     """Return the axes of the figure of a plan, and what is told about it."""
+    from ..models.derived.profile import memory_profile, memory_profiles
     from ..models.errors import UsageError
-    from ..models.profile import memory_profile, memory_profiles
     from ..models.result import Result
-    from ..models.verify import verify
+    from ..models.verifier.verify import verify
     from ..results import plot
 
     if len(args.items) > 1:

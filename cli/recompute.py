@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..models.result import Result
-    from ..models.verdict import Verification
+    from ..models.verifier.verdict import Verification
 
 
 def recompute_rows(result: Result, verdict: Verification) -> list[tuple[str, str]]:

@@ -52,9 +52,9 @@ def run(args: argparse.Namespace) -> int:
 
 def describe(graph: Graph, source: str, largest: int) -> dict[str, Any]:
     """Return what ``show --json`` prints."""
-    from ..models.memory import sequential_memory
-    from ..models.precedence import precedence
-    from ..solvers.algorithms.peak.cut_bound import working_set_bound
+    from ..models.derived.memory import sequential_memory
+    from ..models.derived.precedence import precedence
+    from ..solvers.peak.bounds.cut_bound import working_set_bound
     from .known import known_about
 
     known = known_about(graph, given=None, order=None)

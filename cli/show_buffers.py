@@ -21,7 +21,7 @@ def holds_buffers(spec: str) -> bool:
     from ..instances import parse_spec
     from ..instances.answers import is_csv
     from ..instances.catalogue import is_buffers
-    from ..instances.strict_json import parse_json, read_bytes
+    from ..instances.formats.strict_json import parse_json, read_bytes
 
     parsed = parse_spec(spec)
     if parsed.scheme == "catalogue":
@@ -38,8 +38,8 @@ def holds_buffers(spec: str) -> bool:
 
 def describe(buffers: Buffers, source: str, largest: int) -> dict[str, Any]:
     """Return what ``show --json`` prints."""
-    from ..formulations.offsets_data import offsets_data
-    from ..solvers.algorithms.offsets.bounds import lower_bound
+    from ..formulations.offsets.data import offsets_data
+    from ..solvers.offsets.bounds import lower_bound
 
     pools: dict[str, dict[str, Any]] = {}
     for pool, capacity in buffers.pools.items():

@@ -188,12 +188,12 @@ def run(args: argparse.Namespace) -> int:
     from ..instances import Allocation, load_problem, read_answer, write_answer
     from ..instances.answers import check_ending
     from ..models.errors import UsageError
-    from ..models.makespan import Makespan
-    from ..models.memory_edges import MemoryEdges
-    from ..models.parallel_memory import ParallelMemory
-    from ..models.placement import Placement
-    from ..models.problem import Offsets, Peak
-    from ..models.recompute import Recompute
+    from ..models.problems.makespan import Makespan
+    from ..models.problems.memory_edges import MemoryEdges
+    from ..models.problems.parallel_memory import ParallelMemory
+    from ..models.problems.placement import Placement
+    from ..models.problems.problem import Offsets, Peak
+    from ..models.problems.recompute import Recompute
     from ..solvers.context import available_cores
     from ..solvers.registry import find_method
     from ..solvers.solve import solve
@@ -321,7 +321,7 @@ def run_record(result: Result, loaded: float, plan_path: str | None) -> dict[str
 def summary(result: Result, loaded: float, plan_path: str | None) -> list[tuple[str, str]]:
     """Return names and values for people."""
     from ..models.units import exact_bytes, exact_value, format_duration, format_gap
-    from ..models.verdict import Verification
+    from ..models.verifier.verdict import Verification
 
     stopped = f", stopped by {result.reason}" if result.reason in ("time", "memory") else ""
     stopped = ", interrupted" if result.reason == "interrupted" else stopped
@@ -369,7 +369,7 @@ def summary(result: Result, loaded: float, plan_path: str | None) -> list[tuple[
 
 def compared_with_reference(result: Result) -> str:
     """Return the peak of the reference order, and how much less the result needs."""
-    from ..models.memory import sequential_memory
+    from ..models.derived.memory import sequential_memory
     from ..models.units import exact_bytes
 
     assert result.graph is not None

@@ -64,7 +64,7 @@ def read_allocation_and_buffers(path: str, spec: str | None) -> tuple[Allocation
 
     from ..instances import Allocation, load_buffers, parse_spec, read_answer
     from ..instances.answers import is_csv
-    from ..instances.strict_json import parse_json, read_bytes
+    from ..instances.formats.strict_json import parse_json, read_bytes
     from ..models.errors import UsageError
 
     if parse_spec(path).scheme not in ("path", "native"):
@@ -101,7 +101,7 @@ class Record(NamedTuple):
 
     def result(self, plan: Plan, graph: Graph) -> Result:
         """Return the result that the record tells of, with its plan."""
-        from ..models.problems import PROBLEMS
+        from ..models.problems.registry import PROBLEMS
         from ..models.result import Result, Status
 
         values = self.values
@@ -127,7 +127,7 @@ def read_record(path: str) -> Record | None:
     InstanceError
         If the file cannot be read, is no JSON, or is a run record without a plan or with wrong values.
     """
-    from ..instances.strict_json import parse_json, read_bytes
+    from ..instances.formats.strict_json import parse_json, read_bytes
     from ..models.result import Status
 
     values = parse_json(read_bytes(path), path)

@@ -10,9 +10,9 @@ from .output import emit, emit_json, emit_pairs, emit_table, note
 from .progress import Progress
 
 if TYPE_CHECKING:
-    from ..models.makespan import Makespan
-    from ..models.recompute import Recompute
-    from ..models.trade_off import TradeOff
+    from ..models.problems.makespan import Makespan
+    from ..models.problems.recompute import Recompute
+    from ..models.problems.trade_off import TradeOff
 
 _USELESS = ("memory", "hint", "log")
 """Flags of a single schedule."""
@@ -45,7 +45,7 @@ def check_flags(args: argparse.Namespace) -> None:
 def run(args: argparse.Namespace, problem: Makespan | Recompute, options: dict[str, str]) -> int:
     """Sweep, print the curve, write plans and picture."""
     from ..results import plot
-    from ..solvers.sweep_memory import sweep_memory
+    from ..solvers.trade_off import sweep_memory
 
     with Progress(quiet=args.quiet, always=args.progress, unit=problem.unit) as progress:
         curve = sweep_memory(

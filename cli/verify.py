@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     from ..instances import load
     from ..models.errors import UsageError
     from ..models.plan import Plan
-    from ..models.verify import verify
+    from ..models.verifier.verify import verify
     from . import certificates, verify_allocation
     from .sources import read_allocation_and_buffers, read_order, read_plan_and_graph
 
@@ -158,7 +158,7 @@ def _start(plan: Plan, asked: Mapping[str, Sequence[str]] | None) -> str | None:
 
 def order_faults(graph: Graph, order: Sequence[int]) -> list[dict[str, Any]]:
     """Return every way in which an order is not one of all ops that obeys the precedence."""
-    from ..models.precedence import precedence
+    from ..models.derived.precedence import precedence
 
     ops = graph.ops
     place = {op: k for k, op in reversed(list(enumerate(order)))}
@@ -183,8 +183,8 @@ def order_faults(graph: Graph, order: Sequence[int]) -> list[dict[str, Any]]:
 
 def _score(graph: Graph, peak: int, given: int | None, order: list[int] | None) -> dict[str, Any]:
     """Return the peak of the reference order, the best that is known, and the gap to the bound."""
+    from ..models.derived.memory import sequential_memory
     from ..models.errors import UsageError
-    from ..models.memory import sequential_memory
     from .known import known_about
 
     known = known_about(graph, given=given, order=order)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def run(args: argparse.Namespace, allocation: Allocation, buffers: Buffers) -> int:
     """Judge the allocation and print the verdict."""
     from ..models.errors import UsageError
-    from ..models.verify_allocation import verify_allocation
+    from ..models.verifier.allocation import verify_allocation
 
     verdict = verify_allocation(buffers, allocation.offsets)
     height = sum(verdict.heights.values())
@@ -48,8 +48,8 @@ def run(args: argparse.Namespace, allocation: Allocation, buffers: Buffers) -> i
 
 def quick_bound(buffers: Buffers) -> int:
     """Return a bound on the sum of the pools' heights that takes little time."""
-    from ..formulations.offsets_data import offsets_data
-    from ..solvers.algorithms.offsets.bounds import lower_bound
+    from ..formulations.offsets.data import offsets_data
+    from ..solvers.offsets.bounds import lower_bound
 
     by_pool: dict[str, int] = {}
     for data in offsets_data(buffers):

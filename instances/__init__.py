@@ -2,20 +2,20 @@
 
 from ..models.files import check_writable, write_whole
 from .answers import read_answer, write_answer
+from .formats.minimalloc_csv import buffers_from_csv, csv_text, read_csv, write_csv
+from .formats.native import graph_from_dict, read_graph, write_graph
+from .formats.native_allocation import Allocation, allocation_from_dict, read_allocation, write_allocation
+from .formats.native_buffers import buffers_from_dict, read_buffers, write_buffers
+from .formats.native_certificate import decode_certificate, encode_certificate, read_certificate
+from .formats.native_machine import machine_from_dict
+from .formats.native_plan import plan_from_dict, read_plan, write_plan
+from .formats.networkx_graph import from_networkx, to_networkx
 from .load import list_instances, load
 from .load_buffers import LoadedBuffers, load_buffers, load_buffers_and_plan
 from .load_placement import load_placement
 from .load_plan import graph_of_plan, load_plan
-from .load_problem import load_problem
 from .machines import load_machine, machine_names
-from .minimalloc_csv import buffers_from_csv, csv_text, read_csv, write_csv
-from .native import graph_from_dict, read_graph, write_graph
-from .native_allocation import Allocation, allocation_from_dict, read_allocation, write_allocation
-from .native_buffers import buffers_from_dict, read_buffers, write_buffers
-from .native_certificate import decode_certificate, encode_certificate, read_certificate
-from .native_machine import machine_from_dict
-from .native_plan import plan_from_dict, read_plan, write_plan
-from .networkx_graph import from_networkx, to_networkx
+from .problems import load_problem
 from .save import save
 from .spec import Spec, parse_spec
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 from ..models.errors import InstanceError, UsageError
 from ..models.plan import Plan
 from ..models.result import Result
-from .minimalloc_csv import read_csv, write_csv
-from .native_allocation import Allocation, allocation_from_dict, write_allocation
-from .native_plan import plan_from_dict, write_plan
-from .strict_json import parse_json, read_bytes, show
+from .formats.minimalloc_csv import read_csv, write_csv
+from .formats.native_allocation import Allocation, allocation_from_dict, write_allocation
+from .formats.native_plan import plan_from_dict, write_plan
+from .formats.strict_json import parse_json, read_bytes, show
 
 CSV_ENDINGS = (".csv", ".csv.gz")
 

@@ -9,13 +9,13 @@ from dataclasses import replace
 
 from ..models.errors import InstanceError
 from ..models.graph import Graph
-from .blocks import in_blocks
-from .data_parallel import data_parallel
 from .drawn_sizes import with_drawn_sizes
-from .native import read_graph
+from .formats.native import read_graph
+from .formats.strict_json import nearest, show
 from .options import Parameter, typed_options
 from .spec import Spec, parse_spec
-from .strict_json import nearest, show
+from .transforms.blocks import in_blocks
+from .transforms.data_parallel import data_parallel
 
 ENDINGS = (".json", ".json.gz", ".onnx", ".dot", ".gv", ".graphml", ".graphml.gz", ".stg", ".tree", ".nf")
 """The file name endings that tell the format."""
@@ -97,7 +97,7 @@ def load(spec: str | os.PathLike[str], **options: object) -> Graph:
         graph = data_parallel(graph, str(copies).split("+"))
         text["copies"] = str(copies)
     if node is not None:
-        from .optane import on_optane
+        from .transforms.optane import on_optane
 
         if node != "optane":
             raise InstanceError(f"instance '{parsed}', option node: found {show(node)}, expected optane")
@@ -120,7 +120,7 @@ def _load(parsed: Spec, given: Mapping[str, object]) -> Graph:
     if parsed.scheme == "path" and parsed.name.lower().endswith(".onnx"):
         return _load_onnx(parsed, given)
     if parsed.scheme == "g10":
-        from .g10_statistics import CLOCK_MHZ, read_g10
+        from .formats.g10_statistics import CLOCK_MHZ, read_g10
 
         clock = Parameter(CLOCK_MHZ, "clock of the GPU", least=1)
         values = typed_options(given, {"clock_mhz": clock}, str(parsed))
@@ -150,12 +150,12 @@ def _task_format(parsed: Spec) -> str | None:
 def _load_tasks(kind: str, parsed: Spec, given: Mapping[str, object]) -> Graph:
     """Return the graph of a workflow trace, a file of the Standard Task Graph Set, or an in-tree."""
     if kind == "wfcommons":
-        from .wfcommons import PARAMETERS, read_wfcommons
+        from .formats.wfcommons import PARAMETERS, read_wfcommons
 
         options = typed_options(given, PARAMETERS, str(parsed))
         return read_wfcommons(parsed.name, memory=bool(options["memory"]))
     if kind == "stg":
-        from . import stg
+        from .formats import stg
 
         values = typed_options(given, stg.PARAMETERS, str(parsed))
         return stg.read_stg(
@@ -166,7 +166,7 @@ def _load_tasks(kind: str, parsed: Spec, given: Mapping[str, object]) -> Graph:
             largest=int(values["largest"]),
             data=str(values["data"]),
         )
-    from . import tree_file
+    from .formats import tree_file
 
     values = typed_options(given, tree_file.PARAMETERS, str(parsed))
     return tree_file.read_tree(
@@ -206,11 +206,11 @@ def _load_file(path: str) -> Graph:
     if lower.endswith((".json", ".json.gz")):
         return read_graph(path)
     if lower.endswith((".dot", ".gv")):
-        from .networkx_io import read_dot
+        from .formats.networkx_io import read_dot
 
         return read_dot(path)
     if lower.endswith((".graphml", ".graphml.gz")):
-        from .networkx_io import read_graphml
+        from .formats.networkx_io import read_graphml
 
         return read_graphml(path)
     if os.path.isdir(path):

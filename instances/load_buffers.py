@@ -11,24 +11,24 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..models.buffers import Buffers
-from ..models.buffers_lowering import buffers_from_plan
 from ..models.errors import InstanceError, UsageError
 from ..models.graph import Graph
+from ..models.lowering.buffers import buffers_from_plan
 from ..models.plan import Plan
 from ..models.units import parse_bytes
-from ..models.verify import verify
+from ..models.verifier.verify import verify
 from .catalogue import is_buffers, load_buffers_entry
+from .formats.minimalloc_csv import read_csv
+from .formats.native import graph_from_dict
+from .formats.native_buffers import buffers_from_dict
+from .formats.native_plan import plan_from_dict
+from .formats.strict_json import located, nearest, parse_json, read_bytes, show
 from .load import ENDINGS as GRAPH_ENDINGS
 from .load import load
 from .load_plan import graph_of_plan
-from .minimalloc_csv import read_csv
-from .native import graph_from_dict
-from .native_buffers import buffers_from_dict
-from .native_plan import plan_from_dict
 from .options import Parameter, convert
 from .spec import Spec, parse_spec
-from .strict_json import located, nearest, parse_json, read_bytes, show
-from .unroll import unroll
+from .transforms.unroll import unroll
 
 ENDINGS = (".csv", ".csv.gz", *GRAPH_ENDINGS)
 """The file name endings that tell the format."""
@@ -51,8 +51,8 @@ def load_buffers(spec: str | os.PathLike[str], **options: object) -> Buffers:
     ============================  ==================================================================
     specification                 buffers
     ============================  ==================================================================
-    ``buffers.csv(.gz)``          MiniMalloc's format (`lowtide.instances.minimalloc_csv`)
-    ``buffers.json(.gz)``         native file (`lowtide.instances.native_buffers`)
+    ``buffers.csv(.gz)``          MiniMalloc's format (`lowtide.instances.formats.minimalloc_csv`)
+    ``buffers.json(.gz)``         native file (`lowtide.instances.formats.native_buffers`)
     ``catalogue:minimalloc/D``    a bundled set (``lowtide list instances``)
     ``plan.json(.gz)``            residencies and workspaces of a plan, on the graph that it names
     what `load` takes             residencies and workspaces of the graph's reference order
@@ -63,7 +63,7 @@ def load_buffers(spec: str | os.PathLike[str], **options: object) -> Buffers:
     ==================  ============================================================================
     ``capacity=SIZE``   capacity of every pool: ``1048576``, ``512MiB``; ``none``: no limit
     ``pool.NAME=SIZE``  capacity of one pool
-    ``iterations=N``    of a plan or a graph: that many one after the other (`lowtide.instances.unroll`)
+    ``iterations=N``    of a plan or a graph: that many in a row (`lowtide.instances.transforms.unroll`)
     ``alignment=SIZE``  every offset is a multiple of it, besides of the buffer's own alignment
     ==================  ============================================================================
 

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 from ..models.errors import InstanceError, UsageError
-from ..models.makespan import Makespan
-from ..models.processors import parse_processors, processors_text
+from ..models.problems.makespan import Makespan
+from ..models.problems.processors import parse_processors, processors_text
 from ..models.units import parse_bytes
 from .load import load
 from .spec import Spec, parse_spec

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from ..models.errors import InstanceError, UsageError
-from ..models.minio import MinIO
+from ..models.problems.minio import MinIO
 from ..models.units import parse_bytes
 from .load import load
 from .options import Parameter, typed_options

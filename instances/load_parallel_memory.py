@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ..models.errors import InstanceError, UsageError
 from ..models.graph import Graph
-from ..models.memory_edges import MemoryEdges
-from ..models.parallel_memory import ParallelMemory
+from ..models.problems.memory_edges import MemoryEdges
+from ..models.problems.parallel_memory import ParallelMemory
 from ..models.units import parse_bytes
 from .load import load
 from .options import Parameter, typed_options

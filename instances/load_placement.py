@@ -6,12 +6,12 @@ import os
 
 from ..models.errors import InstanceError
 from ..models.machine import Machine
-from ..models.placement import Placement
+from ..models.problems.placement import Placement
+from .formats.strict_json import nearest, show
 from .load import load
 from .machines import load_machine
 from .options import Parameter, typed_options
 from .spec import Spec, parse_spec
-from .strict_json import nearest, show
 
 _FLAGS = {
     "periodic": Parameter(False, "the steady state of an iteration"),

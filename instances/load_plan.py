@@ -7,8 +7,8 @@ import os
 from ..models.errors import InstanceError
 from ..models.graph import Graph
 from ..models.plan import Plan
+from .formats.native_plan import read_plan
 from .load import load
-from .native_plan import read_plan
 
 
 def load_plan(

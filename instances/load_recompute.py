@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from ..models.errors import InstanceError, UsageError
-from ..models.recompute import ONE_MEMORY, Recompute
+from ..models.problems.recompute import ONE_MEMORY, Recompute
 from ..models.units import parse_bytes
 from .load import load
 from .machines import load_machine

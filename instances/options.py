@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..models.errors import InstanceError
-from .strict_json import nearest, show
+from .formats.strict_json import nearest, show
 
 Value = int | float | bool | str
 

@@ -6,7 +6,7 @@ import os
 
 from ..models.errors import UsageError
 from ..models.graph import Graph
-from .native import write_graph
+from .formats.native import write_graph
 
 ENDINGS = (".json", ".json.gz", ".dot", ".gv", ".graphml", ".graphml.gz")
 """The file name endings that tell the format."""
@@ -33,11 +33,11 @@ def save(graph: Graph, path: str | os.PathLike[str]) -> None:
     if lower.endswith((".json", ".json.gz")):
         write_graph(graph, path)
     elif lower.endswith((".dot", ".gv")):
-        from .networkx_io import write_dot
+        from .formats.networkx_io import write_dot
 
         write_dot(graph, path)
     elif lower.endswith((".graphml", ".graphml.gz")):
-        from .networkx_io import write_graphml
+        from .formats.networkx_io import write_graphml
 
         write_graphml(graph, path)
     else:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from ..models.checks import check_type
 from ..models.errors import InstanceError
-from .strict_json import nearest
+from .formats.strict_json import nearest
 
 SCHEMES = ("catalogue", "g10", "gen", "native", "onnx", "stg", "torch", "tree", "wfcommons")
 """The schemes; a specification without one is a path (scheme ``path``)."""

@@ -9,13 +9,13 @@ claim, is in the module that checks it:
 ============  ========================  ==========================================
 kind          proof                     checked by
 ============  ========================  ==========================================
-working-set   `WorkingSetProof`         `lowtide.models.proofs.working_set`
-cut           `CutProof`                `lowtide.models.proofs.cut`
-states        `StatesProof`             `lowtide.models.proofs.states`
-descents      `DescentsProof`           `lowtide.models.proofs.descents`
-prices        `PricesProof`             `lowtide.models.proofs.prices`
-release       `ReleaseProof`            `lowtide.models.proofs.release`
-flow          `FlowProof`               `lowtide.models.verify_flow`
+working-set   `WorkingSetProof`         `lowtide.models.verifier.proofs.working_set`
+cut           `CutProof`                `lowtide.models.verifier.proofs.cut`
+states        `StatesProof`             `lowtide.models.verifier.proofs.states`
+descents      `DescentsProof`           `lowtide.models.verifier.proofs.descents`
+prices        `PricesProof`             `lowtide.models.verifier.proofs.prices`
+release       `ReleaseProof`            `lowtide.models.verifier.proofs.release`
+flow          `FlowProof`               `lowtide.models.verifier.flow`
 ============  ========================  ==========================================
 
 Sets of ops are bit masks (bit v: op v); in files they are hexadecimal strings. *Forward* a walk executes
@@ -398,7 +398,7 @@ class Certificate:
     setting
         That of `placement` or `parallel-memory`; None: the certificate is about `peak`.
     proof
-        What `lowtide.models.verify_certificate.verify_certificate` confirms.
+        What `lowtide.models.verifier.certificate.verify_certificate` confirms.
     graph_name, graph_source, graph_sha256
         The graph, as in plans.
     """

@@ -1,6 +1,6 @@
 """Proofs that bound the memory of every parallel schedule: flows, one or one for each of several cases.
 
-`lowtide.models.verify_flow` says what they mean and why they prove it, and checks them.
+`lowtide.models.verifier.flow` says what they mean and why they prove it, and checks them.
 """
 
 from __future__ import annotations

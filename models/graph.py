@@ -313,7 +313,7 @@ class Graph:
 
     def _repr_html_(self) -> str:
         """Return what notebooks show."""
-        from .html import graph_html
+        from .notebook import graph_html
 
         return graph_html(self)
 

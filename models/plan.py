@@ -122,9 +122,9 @@ class Plan:
     def from_order(cls, graph: Graph, order: Sequence[int], machine: Machine | None = None) -> Plan:
         """Return the plan that runs the ops one after another in the given order.
 
-        See `lowtide.models.lowering.lower_order`.
+        See `lowtide.models.lowering.order.lower_order`.
         """
-        from .lowering import lower_order
+        from .lowering.order import lower_order
 
         return lower_order(graph, order, machine)
 
@@ -135,7 +135,7 @@ class Plan:
 
     def _repr_html_(self) -> str:
         """Return what notebooks show."""
-        from .html import plan_html
+        from .notebook import plan_html
 
         return plan_html(self)
 

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from .buffers import Buffers
     from .graph import Graph
     from .plan import Plan
-    from .verdict import Verification
-    from .verify_allocation import AllocationVerdict
+    from .verifier.allocation import AllocationVerdict
+    from .verifier.verdict import Verification
 
 
 class Status(StrEnum):
@@ -112,7 +112,7 @@ class Result:
 
     def _repr_html_(self) -> str:
         """Return what notebooks show."""
-        from .html import result_html
+        from .notebook import result_html
 
         return result_html(self)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..models.errors import UsageError
-from ..models.problem import Judgement, Problem
+from ..models.problems.problem import Judgement, Problem
 from ..models.result import TracePoint
 
 

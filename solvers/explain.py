@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from ..formulations.offsets_data import OffsetsData, offsets_data
+from ..formulations.offsets.data import OffsetsData, offsets_data
 from ..models.buffers import Buffer, Buffers
-from ..models.problem import Offsets
+from ..models.problems.problem import Offsets
 from ..models.result import Status
-from ..models.verify_allocation import verify_allocation
+from ..models.verifier.allocation import verify_allocation
 from .context import available_cores
 from .solve import solve
 

@@ -8,33 +8,53 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from ..formulations import (
-    makespan_cpsat,
-    makespan_milp,
-    offsets_cpsat,
-    offsets_cpsat_sections,
-    offsets_milp,
-    peak_cpsat_positions,
-    peak_cpsat_steps,
-    peak_milp_olla,
-    peak_milp_olla_tensors,
-    peak_milp_steps,
-    recompute_moccasin,
-    recompute_moments,
-    recompute_stages,
+from ..formulations.makespan import intervals_cpsat as makespan_cpsat
+from ..formulations.makespan import ticks_milp as makespan_milp
+from ..formulations.makespan.data import MakespanData, makespan_data
+from ..formulations.offsets import (
+    orders_milp as offsets_milp,
 )
-from ..formulations.makespan_data import MakespanData, makespan_data
-from ..formulations.offsets_data import OffsetsData, offsets_data
-from ..formulations.peak_data import PeakData, peak_data
-from ..formulations.recompute_data import in_ns, recompute_data
+from ..formulations.offsets import (
+    rectangles_cpsat as offsets_cpsat,
+)
+from ..formulations.offsets import (
+    sections_cpsat as offsets_cpsat_sections,
+)
+from ..formulations.offsets.data import OffsetsData, offsets_data
+from ..formulations.peak import (
+    olla_milp as peak_milp_olla,
+)
+from ..formulations.peak import (
+    olla_tensors_milp as peak_milp_olla_tensors,
+)
+from ..formulations.peak import (
+    positions_cpsat as peak_cpsat_positions,
+)
+from ..formulations.peak import (
+    steps_cpsat as peak_cpsat_steps,
+)
+from ..formulations.peak import (
+    steps_milp as peak_milp_steps,
+)
+from ..formulations.peak.data import PeakData, peak_data
+from ..formulations.recompute import (
+    moccasin_cpsat as recompute_moccasin,
+)
+from ..formulations.recompute import (
+    moments_milp as recompute_moments,
+)
+from ..formulations.recompute import (
+    stages_milp as recompute_stages,
+)
+from ..formulations.recompute.data import in_ns, recompute_data
 from ..models.errors import UsageError
 from ..models.files import check_writable, write_whole
-from ..models.makespan import Makespan
-from ..models.problem import Offsets, Peak, Problem
-from ..models.recompute import Recompute
-from .recompute_moccasin import COPIES
-from .recompute_moments import relaxed_data
-from .recompute_paging import paging
+from ..models.problems.makespan import Makespan
+from ..models.problems.problem import Offsets, Peak, Problem
+from ..models.problems.recompute import Recompute
+from .recompute.models.moccasin import COPIES
+from .recompute.models.moments import relaxed_data
+from .recompute.models.paging import paging
 from .solve import solve
 
 MILP_SUFFIXES = (".mps", ".lp")
@@ -60,8 +80,8 @@ def export_model(
     """Write the model of a method to a file, whole or not at all.
 
     All values in it are in the greatest common divisor of the sizes (and of the durations), see
-    `lowtide.formulations.peak_data`, `lowtide.formulations.offsets_data`,
-    `lowtide.formulations.makespan_data` and `lowtide.formulations.recompute_data`. It has no hint and no
+    `lowtide.formulations.peak.data`, `lowtide.formulations.offsets.data`,
+    `lowtide.formulations.makespan.data` and `lowtide.formulations.recompute.data`. It has no hint and no
     bounds but those of the formulation; models of `makespan` end with the best list schedule that is found
     within `HORIZON_SECONDS`. Of `recompute`, "checkmate", "moccasin" (at most `COPIES` runs of each op) and
     "poet" are models of schedules in partitioned stages, whose optimum is no bound on the problem; "moments"

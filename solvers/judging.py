@@ -8,7 +8,7 @@ buffer. At most half of the limit is kept back.
 
 from __future__ import annotations
 
-from ..models.problem import Offsets, Problem
+from ..models.problems.problem import Offsets, Problem
 
 MICROSECONDS = {
     "peak": 4.0,

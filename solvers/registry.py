@@ -17,16 +17,16 @@ import difflib
 from functools import cache
 
 from ..models.errors import UsageError
-from ..models.problems import PROBLEMS
+from ..models.problems.registry import PROBLEMS
+from .makespan.methods import MAKESPAN_METHODS
 from .method import Method
-from .methods_makespan import MAKESPAN_METHODS
-from .methods_minio import MINIO_METHODS
-from .methods_offsets import OFFSETS_METHODS
-from .methods_parallel import PARALLEL_METHODS
-from .methods_peak import PEAK_METHODS
-from .methods_placement import PLACEMENT_METHODS
-from .methods_recompute import RECOMPUTE_METHODS
-from .methods_recompute_graphs import RECOMPUTE_GRAPH_METHODS
+from .minio.methods import MINIO_METHODS
+from .offsets.methods import OFFSETS_METHODS
+from .parallel.methods import PARALLEL_METHODS
+from .peak.methods import PEAK_METHODS
+from .placement.methods import PLACEMENT_METHODS
+from .recompute.methods import RECOMPUTE_METHODS
+from .recompute.methods_graphs import RECOMPUTE_GRAPH_METHODS
 
 METHODS = (
     *PEAK_METHODS,

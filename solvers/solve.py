@@ -16,9 +16,9 @@ from .._version import __version__
 from ..models.buffers import Buffers
 from ..models.checks import check_integer, check_seconds, check_type, shown
 from ..models.errors import InstanceError, LowtideError, UsageError
-from ..models.memory_edges import MemoryEdges
-from ..models.problem import Problem
-from ..models.problems import PROBLEMS
+from ..models.problems.memory_edges import MemoryEdges
+from ..models.problems.problem import Problem
+from ..models.problems.registry import PROBLEMS
 from ..models.result import Result, Status
 from .context import Context, Outcome, available_cores, is_maximized
 from .engines.garbage import collected_rarely
@@ -244,7 +244,7 @@ def _check_hint(problem: Problem, hint: object) -> Any:
     try:
         answer = problem.read(hint)
         if isinstance(problem, MemoryEdges):
-            from .memory_edges import with_flow
+            from .parallel.edges import with_flow
 
             answer = with_flow(problem, answer)
     except InstanceError as error:

@@ -4,7 +4,7 @@ Below the smallest memory of the sweep there is no plan (`Recompute.impossible`)
 every op once in the reference order, which no plan is faster than (or that of the problem, if it has a
 smaller memory). The others lie between them, each the same part larger than the one before: curves are
 steepest at little memory. Afterwards every plan and every bound counts wherever it holds
-(`lowtide.models.trade_off`). The time is shared out evenly over the solves that are left.
+(`lowtide.models.problems.trade_off`). The time is shared out evenly over the solves that are left.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from ..models.recompute import Recompute
+from ..models.problems.recompute import Recompute
+from ..models.problems.trade_off import KnownBound, KnownSchedule, TradeOff, closed
 from ..models.result import Result, Status
-from ..models.trade_off import KnownBound, KnownSchedule, TradeOff, closed
 from ..models.units import format_bytes
-from ..models.verdict import Verification
+from ..models.verifier.verdict import Verification
 from .solve import solve
 
 

@@ -25,7 +25,7 @@ from lowtide.solvers.context import Outcome
 
 def backwards(problem, context):
     """As late as possible."""
-    from lowtide.models.precedence import precedence
+    from lowtide.models.derived.precedence import precedence
     after, order = precedence(problem.graph).successors, []
     while len(order) < len(after):
         order.append(next(i for i in reversed(range(len(after)))

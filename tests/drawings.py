@@ -18,7 +18,7 @@ from typing import Any
 from lowtide.models.graph import Accounting, Graph, Op, Tensor
 from lowtide.models.machine import Access, Channel, ChannelGroup, Machine, Processor, Tier
 from lowtide.models.plan import Copy, Free, Plan, Resident, Run
-from lowtide.models.verdict import Verification, Violation
+from lowtide.models.verifier.verdict import Verification, Violation
 
 W, X, Y, Z = range(4)
 GIGA = 10**9

@@ -12,10 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from lowtide.formulations import offsets_cpsat, offsets_cpsat_sections, offsets_milp
-from lowtide.formulations.offsets_data import OffsetsData, offsets_data
+from lowtide.formulations.offsets import (
+    orders_milp as offsets_milp,
+)
+from lowtide.formulations.offsets import (
+    rectangles_cpsat as offsets_cpsat,
+)
+from lowtide.formulations.offsets import (
+    sections_cpsat as offsets_cpsat_sections,
+)
+from lowtide.formulations.offsets.data import OffsetsData, offsets_data
 from lowtide.models.buffers import Buffer, Buffers
-from lowtide.models.verify_allocation import verify_allocation
+from lowtide.models.verifier.allocation import verify_allocation
 from tests.oracles.brute_offsets import brute_offsets, random_set
 
 FORMULATIONS = {

@@ -8,16 +8,24 @@ from __future__ import annotations
 from random import Random
 from types import ModuleType
 
-from lowtide.formulations import (
-    peak_cpsat_positions,
-    peak_cpsat_steps,
-    peak_milp_olla,
-    peak_milp_olla_tensors,
-    peak_milp_steps,
+from lowtide.formulations.peak import (
+    olla_milp as peak_milp_olla,
 )
-from lowtide.formulations.peak_data import peak_data
+from lowtide.formulations.peak import (
+    olla_tensors_milp as peak_milp_olla_tensors,
+)
+from lowtide.formulations.peak import (
+    positions_cpsat as peak_cpsat_positions,
+)
+from lowtide.formulations.peak import (
+    steps_cpsat as peak_cpsat_steps,
+)
+from lowtide.formulations.peak import (
+    steps_milp as peak_milp_steps,
+)
+from lowtide.formulations.peak.data import peak_data
 from lowtide.models.graph import Graph
-from lowtide.models.problem import Peak
+from lowtide.models.problems.problem import Peak
 from lowtide.solvers.context import Context, Outcome
 from lowtide.solvers.engines.cpsat import solve_cpsat
 from lowtide.solvers.engines.highs import solve_highs

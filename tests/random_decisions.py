@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 
 import lowtide as lt
-from lowtide.solvers.algorithms.placement import simulator_kernel as kernel
-from lowtide.solvers.algorithms.placement.simulator import Decisions, stay
-from lowtide.solvers.algorithms.placement.simulator_case import NEVER, Case
+from lowtide.solvers.placement.simulator import simulator_kernel as kernel
+from lowtide.solvers.placement.simulator.simulator import Decisions, stay
+from lowtide.solvers.placement.simulator.simulator_case import NEVER, Case
 from tests.placement_cases import machine, random_graph, working_set
 
 

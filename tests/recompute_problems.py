@@ -7,8 +7,8 @@ from random import Random
 from typing import Any
 
 import lowtide as lt
-from lowtide.formulations import recompute_moccasin
-from lowtide.formulations.recompute_data import recompute_data
+from lowtide.formulations.recompute import moccasin_cpsat as recompute_moccasin
+from lowtide.formulations.recompute.data import recompute_data
 from lowtide.solvers.context import Context
 from lowtide.solvers.engines.cpsat import solve_cpsat
 from lowtide.solvers.engines.highs import solve_highs

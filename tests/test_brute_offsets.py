@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from lowtide.models.buffers import Buffer, Buffers, Gap
-from lowtide.models.verify_allocation import verify_allocation
+from lowtide.models.verifier.allocation import verify_allocation
 from tests.effort import seeds
 from tests.oracles.brute_offsets import brute_heights, brute_offsets, random_set
 

@@ -18,7 +18,7 @@ from typing import TypeVar
 from ...models.buffers import Buffers
 from ...models.errors import InstanceError
 from ...models.graph import Graph
-from ..strict_json import nearest
+from ..formats.strict_json import nearest
 
 T = TypeVar("T")
 
@@ -79,8 +79,8 @@ def load_entry(name: str) -> Graph:
         If there is none of that name, it is a set of buffers, or its hash is not the one that the
         catalogue states.
     """
+    from ..formats.native import read_graph
     from ..load import load
-    from ..native import read_graph
 
     entry = _entry(name)
     if entry.is_buffers:
@@ -109,7 +109,7 @@ def load_buffers_entry(name: str) -> Buffers:
     InstanceError
         If there is none of that name, or its hash is not the one that the catalogue states.
     """
-    from ..minimalloc_csv import read_csv
+    from ..formats.minimalloc_csv import read_csv
 
     entry = _entry(name)
     if not entry.is_buffers:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 from ...models.errors import InstanceError
 from ...models.graph import Accounting, Graph
+from ..formats.strict_json import nearest
 from ..options import Parameter, Value, typed_options
 from ..spec import Spec
-from ..strict_json import nearest
 from .assembly import assembly
 from .backprop_chain import backprop_chain
 from .backward import training_graph

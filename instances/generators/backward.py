@@ -22,7 +22,7 @@ from dataclasses import replace
 
 from ...models.errors import InstanceError
 from ...models.graph import Graph, Op, Tensor
-from ..roofline import duration_ns
+from ..transforms.roofline import duration_ns
 
 SAVED = {
     "Softmax": "outputs",

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from ...models.graph import Graph, Op, Tensor
 from ..options import Parameter
-from ..roofline import duration_ns
+from ..transforms.roofline import duration_ns
 
 EQUAL_BYTES = 10
 """The size of every tensor of a family with ``sizes=equal``."""

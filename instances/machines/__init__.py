@@ -13,8 +13,8 @@ from ...models.checks import check_type
 from ...models.errors import InstanceError, UsageError
 from ...models.machine import Machine
 from ...models.units import parse_bytes
-from ..native_machine import machine_from_dict
-from ..strict_json import nearest, parse_toml, read_bytes, read_json, show
+from ..formats.native_machine import machine_from_dict
+from ..formats.strict_json import nearest, parse_toml, read_bytes, read_json, show
 
 _SIZES = {"tiers": ("capacity",), "channels": ("bytes_per_s",), "groups": ("bytes_per_s",)}
 

@@ -9,7 +9,7 @@ What the graph holds:
   (the tensors stay, with no bytes, so that updates keep their order; provenance says how much);
 * views (Reshape, Flatten, Squeeze, Unsqueeze, Identity, Dropout in inference, …) share the storage of their
   operand and vanish, as do arguments (target shapes, axes, limits), scalar constants and dead nodes;
-* durations from the roofline model of `lowtide.instances.roofline`.
+* durations from the roofline model of `lowtide.instances.transforms.roofline`.
 
 In training (``train=True``) Dropout writes its output and a mask, BatchNormalization uses the statistics of
 the batch, saves them, and updates its running statistics in place; `derivatives` holds the table of what

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ...models.graph import Op, Tensor
-from ..roofline import duration_ns
+from ..transforms.roofline import duration_ns
 from .derivatives import DERIVATIVES
 from .network import Network, Node
 from .work import multiply_adds

@@ -10,7 +10,8 @@ same for any ``torch.nn.Module``. What the graph holds:
 * one op for each aten operator that torch runs on a CPU, forward and backward, in the order of execution;
   views are folded into their storages, additions of gradients in a row into one n-ary op, and every gradient
   of a parameter is consumed by an update as soon as it is there (`lowering` has the rules);
-* durations from the roofline model of `lowtide.instances.roofline` (`work` counts bytes and arithmetic).
+* durations from the roofline model of `lowtide.instances.transforms.roofline` (`work` counts bytes and
+  arithmetic).
 
 Torch is an optional extra and slow to import: nothing here imports it before a network is traced.
 """
@@ -22,8 +23,8 @@ from typing import Any
 
 from ...models.errors import InstanceError
 from ...models.graph import Graph
+from ..formats.strict_json import nearest
 from ..options import Parameter, Value, typed_options
-from ..strict_json import nearest
 from .architectures import ARCHITECTURES, BATCH
 from .updates import STATES
 

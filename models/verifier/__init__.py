@@ -1,4 +1,4 @@
-"""The parts of the verifier, whose entrance is `lowtide.models.verify`.
+"""The parts of the verifier, whose entrance is `lowtide.models.verifier.verify`.
 
 `case` holds what is derived from raw fields, `actions` the well-formed actions of a plan. `order` and
 `channels` judge when ops run and how fast bytes move. `simulation` carries the plan out event by event, with

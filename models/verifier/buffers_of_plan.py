@@ -1,7 +1,7 @@
 """The buffers that the verifier says a plan has: what an allocation in the plan must place.
 
 Derived from the plan's well-formed actions, as everything that the verifier says; what lowers plans to
-buffers for the solvers (`lowtide.models.buffers_lowering`) is another program.
+buffers for the solvers (`lowtide.models.lowering.buffers`) is another program.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from ..graph import Graph
 from ..machine import Machine, Processor
-from ..verdict import Violation
+from .verdict import Violation
 
 Versions = tuple[tuple[int, int], ...]
 """``(tensor, version)`` pairs."""

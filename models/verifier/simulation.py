@@ -6,13 +6,13 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ..verdict import Profile
 from .actions import Actions, CopyItem, FreeItem, RunItem
 from .case import PARTNERS, Case
 from .flights import Flight, Flights
 from .order import report_duration
 from .reads import Read, Reads
 from .state import STALE, Memory
+from .verdict import Profile
 
 NS = 10**9
 

@@ -20,8 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...instances.spec import parse_spec
-from ...instances.strict_json import (
+from ...instances.formats.strict_json import (
     TEXT,
     Field,
     check_header,
@@ -37,9 +36,10 @@ from ...instances.strict_json import (
     read_bytes,
     required,
 )
+from ...instances.spec import parse_spec
 from ...models.errors import InstanceError, LowtideError
 from ...models.files import write_whole
-from ...models.problem import Problem
+from ...models.problems.problem import Problem
 from ...models.result import Status
 from .claims import Claim, Question, is_beyond, is_maximized, unit_of
 from .recheck import recheck

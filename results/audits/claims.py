@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...instances.strict_json import show
+from ...instances.formats.strict_json import show
 from ...models.errors import InstanceError
-from ...models.problems import PROBLEMS
+from ...models.problems.registry import PROBLEMS
 from ...models.result import Status
 
 Question = tuple[str, str]

@@ -21,8 +21,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ...instances.formats.strict_json import parse_json, read_bytes, show
 from ...instances.spec import resolved_spec
-from ...instances.strict_json import parse_json, read_bytes, show
 from ...models.errors import InstanceError
 from ...models.texts import from_cell
 from ..tables.declared import FILE, is_elsewhere, needed_columns, read_declared, records_of_row

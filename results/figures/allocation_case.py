@@ -9,13 +9,13 @@ import numpy as np
 
 from ...instances import Allocation
 from ...models.buffers import Buffer, Buffers
-from ...models.buffers_lowering import buffers_from_plan
 from ...models.errors import UsageError
 from ...models.graph import Graph
+from ...models.lowering.buffers import buffers_from_plan
 from ...models.plan import Plan
 from ...models.result import Result
 from ...models.units import format_bytes, format_duration, format_gap, time_unit
-from ...models.verify_allocation import verify_allocation
+from ...models.verifier.allocation import verify_allocation
 from . import allocation_drawing as drawing
 from .allocation_drawing import Integers, Rectangles, Timeline
 from .profile_drawing import COLOURS

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...models.derived.profile import MemoryProfile
 from ...models.errors import UsageError
-from ...models.profile import MemoryProfile
 from ...models.units import binary_unit
 from . import allocation_case as found
 from . import allocation_drawing as drawing

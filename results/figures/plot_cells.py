@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...models.errors import UsageError
+from ...models.lowering.residencies import residencies
 from ...models.plan import Plan
-from ...models.residencies import residencies
 from ...models.result import Result
-from ...models.verify import verify
+from ...models.verifier.verify import verify
 from . import plan_drawing as drawing
 from .figure import INCHES, pyplot_figure
 from .plan_drawing import Bar, Lane

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...models.derived.profile import MemoryProfile, memory_profile, memory_profiles
 from ...models.plan import Plan
-from ...models.profile import MemoryProfile, memory_profile, memory_profiles
 from ...models.result import Result
 from ...models.units import format_bytes, format_duration
-from ...models.verify import verify
+from ...models.verifier.verify import verify
 from . import plan_drawing as drawing
 from .figure import INCHES, plain, pyplot_figure
 from .plan_drawing import Bar, Lane
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from ...models.graph import Graph
     from ...models.machine import Channel, Tier
-    from ...models.verdict import Verification
+    from ...models.verifier.verdict import Verification
 
 _LANE, _TIER = 0.45, 1.7  # inches
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...models.checks import check_type
+from ...models.derived.profile import MemoryProfile, memory_profile, reference_profile
 from ...models.errors import UsageError
 from ...models.graph import Graph
 from ...models.plan import Plan
-from ...models.profile import MemoryProfile, memory_profile, reference_profile
 from ...models.result import Result
 from ...models.units import format_gap
-from ...models.verify import verify
+from ...models.verifier.verify import verify
 from . import profile_drawing as drawing
 from .figure import pyplot_figure
 

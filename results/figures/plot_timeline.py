@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from ...models.derived.profile import memory_profiles
 from ...models.plan import Plan
-from ...models.profile import memory_profiles
 from ...models.result import Result
 from ...models.units import format_duration
-from ...models.verify import verify
+from ...models.verifier.verify import verify
 from . import plan_drawing as drawing
 from .channel_use import draw_use
 from .figure import INCHES, pyplot_figure
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ...models.graph import Graph
-    from ...models.verdict import Verification
+    from ...models.verifier.verdict import Verification
 
 STALL = "stall"
 STALL_COLOUR = "#CC3311"

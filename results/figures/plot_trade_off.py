@@ -13,7 +13,7 @@ from .runs_drawing import INK, TEXT, style_axes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ...models.trade_off import TradeOff
+    from ...models.problems.trade_off import TradeOff
 
 Steps = list[tuple[float, float]]
 """Memory from which on a value holds, and the value."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-    from ...models.profile import MemoryProfile
+    from ...models.derived.profile import MemoryProfile
 
 COLOURS = {
     "weight": "#EEDD88",

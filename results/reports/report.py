@@ -14,7 +14,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from ..._version import __version__
-from ...instances.strict_json import parse_toml, read_bytes
+from ...instances.formats.strict_json import parse_toml, read_bytes
 from ...models.errors import BackendUnavailable, InstanceError, UsageError
 from ...models.files import check_writable, write_whole
 from ..audits.audit import Contradiction, compare
@@ -29,7 +29,7 @@ from .report_view import QuestionView, folder_of, views
 
 if TYPE_CHECKING:
     from ...models.graph import Graph
-    from ...models.problem import Judgement, Problem
+    from ...models.problems.problem import Judgement, Problem
 
 
 PAGE = 500
@@ -261,7 +261,7 @@ def _draw_plan(question: QuestionView, progress: Callable[[str], None]) -> None:
 
 def _picture(question: QuestionView, setting: str, problem: Problem, judgement: Judgement) -> Chart | None:
     """Return the memory profile of an order, or the picture of an allocation."""
-    from ...models.problem import Offsets, Peak
+    from ...models.problems.problem import Offsets, Peak
 
     if isinstance(problem, Peak):
         return _memory_chart(question, setting, problem.graph, judgement.plan)
@@ -277,7 +277,7 @@ def _picture(question: QuestionView, setting: str, problem: Problem, judgement: 
 
 
 def _memory_chart(question: QuestionView, setting: str, graph: Graph, plan: Any) -> Chart:
-    from ...models.profile import memory_profile, reference_profile
+    from ...models.derived.profile import memory_profile, reference_profile
     from ..figures.profile_drawing import COLOURS
 
     return memory_chart(

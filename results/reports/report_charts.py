@@ -17,7 +17,7 @@ import numpy as np
 from ...models.units import binary_unit, format_bytes, time_unit
 
 if TYPE_CHECKING:
-    from ...models.profile import MemoryProfile
+    from ...models.derived.profile import MemoryProfile
 
 WIDTH, HEIGHT = 1000, 400
 """Units of the box that lines are drawn in."""

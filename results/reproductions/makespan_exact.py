@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import lowtide as lt
-from lowtide.models.verdict import Verification
+from lowtide.models.verifier.verdict import Verification
 from lowtide.results.reproductions.readme import into_readme
 from lowtide.results.reproductions.table_files import ROOT, Row, records_of, write_table
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from lowtide import Makespan, Peak, load, solve
 from lowtide.models.errors import UsageError
-from lowtide.models.verdict import Verification
+from lowtide.models.verifier.verdict import Verification
 from lowtide.results.reproductions.table_files import HERE, Row, read_table, write_rows
 
 GRAPHS = (

@@ -18,8 +18,8 @@ from lowtide import Graph, MinIO, Peak, load, solve
 from lowtide.results.reproductions.readme import into_readme
 from lowtide.results.reproductions.table_files import Row, read_table, write_table
 from lowtide.results.reproductions.trees import GRIDS
-from lowtide.solvers.algorithms.minio.bounds import packed_cuts, subtree_bounds
-from lowtide.solvers.minio import tree_data
+from lowtide.solvers.minio.bounds import packed_cuts, subtree_bounds
+from lowtide.solvers.minio.rules import tree_data
 
 ASSEMBLY = tuple(
     f"gen:assembly?grid={grid}&leaf=8&stencil={stencil}" for grid in GRIDS for stencil in ("star", "box")

@@ -27,7 +27,7 @@ from typing import Any
 
 import lowtide as lt
 from lowtide.instances import load_buffers, read_answer
-from lowtide.models.verify_allocation import verify_allocation
+from lowtide.models.verifier.allocation import verify_allocation
 from lowtide.results.reproductions.readme import into_readme
 from lowtide.results.reproductions.table_files import ROOT, write_table
 

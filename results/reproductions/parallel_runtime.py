@@ -18,7 +18,7 @@ from pathlib import Path
 
 from lowtide import MemoryEdges, ParallelMemory, Peak, load, solve
 from lowtide.results.reproductions.table_files import Row, read_table, write_rows
-from lowtide.solvers.dynamic_runtime import simulate
+from lowtide.solvers.parallel.runtime import simulate
 
 GRAPHS = (
     "catalogue:aten/googlenet_tr",

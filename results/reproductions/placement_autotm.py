@@ -4,8 +4,8 @@
 
 Writes ``placement_autotm.csv`` and ``placement_autotm.md`` beside this script and the README's copy; an empty
 ``--networks`` only makes the latter two from the CSV. Steady state, durations and modes of
-`lowtide.instances.optane`, machine ``optane-node``; DRAM holds 1 / (ratio + 1) of the peak of the reference
-order. One thread.
+`lowtide.instances.transforms.optane`, machine ``optane-node``; DRAM holds 1 / (ratio + 1) of the peak of the
+reference order. One thread.
 """
 
 from __future__ import annotations

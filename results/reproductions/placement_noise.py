@@ -35,7 +35,7 @@ from lowtide.instances.load_placement import load_placement
 from lowtide.models.plan import Plan
 from lowtide.results.reproductions.placement_g10 import PUBLISHED
 from lowtide.results.reproductions.table_files import read_table, write_table
-from lowtide.solvers.algorithms.placement.planner import MIB, Setting, planned, portfolio
+from lowtide.solvers.placement.planner.planner import MIB, Setting, planned, portfolio
 
 CHUNKS = (16, 64)
 """MiB."""

@@ -19,10 +19,10 @@ import lowtide as lt
 from lowtide.instances.load_placement import load_placement
 from lowtide.results.reproductions.placement_g10 import PUBLISHED
 from lowtide.results.reproductions.table_files import write_table
-from lowtide.solvers.algorithms.placement.simulator import simulate
-from lowtide.solvers.algorithms.placement.simulator_case import make_case
-from lowtide.solvers.placement_local_search import CHUNKS, FINEST
-from lowtide.solvers.policies import belady
+from lowtide.solvers.placement.policies import belady
+from lowtide.solvers.placement.policies.local_search import CHUNKS, FINEST
+from lowtide.solvers.placement.simulator.simulator import simulate
+from lowtide.solvers.placement.simulator.simulator_case import make_case
 
 COLUMNS = ("instance", "ops", "copies", "ideal", "policy", "best", "simulations", "seconds", "alone")
 MIB = 2**20

@@ -29,10 +29,10 @@ from lowtide.results.reproductions.table_files import (
     write_rows,
     write_table,
 )
-from lowtide.solvers.algorithms.recompute.chains.disk_revolve import disk_revolve, periodic_disk_revolve
-from lowtide.solvers.algorithms.recompute.chains.h_revolve import h_revolve
-from lowtide.solvers.algorithms.recompute.chains.mixed import mixed
-from lowtide.solvers.algorithms.recompute.chains.revolve import revolve
+from lowtide.solvers.recompute.chains.disk_revolve import disk_revolve, periodic_disk_revolve
+from lowtide.solvers.recompute.chains.h_revolve import h_revolve
+from lowtide.solvers.recompute.chains.mixed import mixed
+from lowtide.solvers.recompute.chains.revolve import revolve
 
 NAME = "recompute_chains_speed"
 COLUMNS = ("algorithm", "n", "slots", "disk", "ops", "ours", "peer", "solve")

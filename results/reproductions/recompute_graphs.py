@@ -21,13 +21,13 @@ from dataclasses import replace
 from multiprocessing import get_context
 
 from lowtide import Graph, Recompute, Result, load, solve
-from lowtide.formulations.recompute_data import levels, recompute_data
+from lowtide.formulations.recompute.data import levels, recompute_data
 from lowtide.instances import write_graph
-from lowtide.instances.blocks import in_blocks
+from lowtide.instances.transforms.blocks import in_blocks
 from lowtide.results.reproductions.readme import into_readme
 from lowtide.results.reproductions.table_files import HERE, write_rows
 from lowtide.solvers.context import Context
-from lowtide.solvers.recompute_stages import relax
+from lowtide.solvers.recompute.models.stages import relax
 
 GRAPHS = {
     "U-Net": "catalogue:original-unet-train",

@@ -87,7 +87,7 @@ def trace(name: str, path: Path) -> None:
 
 def described(name: str, path: Path) -> dict[str, Any]:
     """Return the row of a graph; bounds are those that the catalogue has for the same graph."""
-    from lowtide.instances.native import read_graph
+    from lowtide.instances.formats.native import read_graph
 
     graph = read_graph(path)
     spec, title = GRAPHS[name]

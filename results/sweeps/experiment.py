@@ -35,7 +35,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...instances.strict_json import is_flag, is_size, is_text, nearest, parse_toml, read_bytes, show
+from ...instances.formats.strict_json import (
+    is_flag,
+    is_size,
+    is_text,
+    nearest,
+    parse_toml,
+    read_bytes,
+    show,
+)
 from ...models.errors import InstanceError, LowtideError, UsageError
 from ...models.units import parse_bytes
 from .job import load_question
@@ -221,8 +229,8 @@ class _Reader:
 
     def sweep(self, place: Place, value: Any) -> tuple[list[tuple[Place, Trial]], list[RunSpec]]:
         """Return one table's methods with their parameters, to be tried, and its runs."""
-        from ...models.problem import Peak
-        from ...models.problems import PROBLEMS
+        from ...models.problems.problem import Peak
+        from ...models.problems.registry import PROBLEMS
 
         table = self.table(place, value)
         for key in ("problem", "instances", "methods"):

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...instances.strict_json import parse_json, read_bytes, read_json
+from ...instances.formats.strict_json import parse_json, read_bytes, read_json
 from ...models.errors import InstanceError, UsageError
 from ...models.files import write_whole
 from .runspec import RunSpec

@@ -29,7 +29,7 @@ from .record import Usage, complete, load_average, now, unanswered
 from .runspec import RunSpec, option_texts, source_hash
 
 if TYPE_CHECKING:
-    from ...instances.load_problem import AnyProblem
+    from ...instances.problems import AnyProblem
     from ...models.result import Result
 
 ADDRESS_SLACK = 4 << 30

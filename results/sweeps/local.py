@@ -35,7 +35,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...instances.strict_json import read_json
+from ...instances.formats.strict_json import read_json
 from ...models.errors import InstanceError, UsageError
 from .folder import FolderError, log_path, read_record, read_run, record_path
 from .record import now

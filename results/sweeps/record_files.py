@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ...instances.strict_json import is_flag, is_object, is_text, parse_json, read_bytes, show
+from ...instances.formats.strict_json import is_flag, is_object, is_text, parse_json, read_bytes, show
 from ...models.errors import InstanceError, UsageError
 from ...models.result import Status
 

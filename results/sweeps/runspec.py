@@ -21,7 +21,16 @@ from pathlib import Path
 from typing import Any
 
 from ..._version import __version__
-from ...instances.strict_json import FLAG, TEXT, Field, check_object, is_object, is_size, is_text, required
+from ...instances.formats.strict_json import (
+    FLAG,
+    TEXT,
+    Field,
+    check_object,
+    is_object,
+    is_size,
+    is_text,
+    required,
+)
 from ...models.errors import InstanceError
 from .used_sources import ROOT, all_sources, used_sources
 

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...instances.strict_json import read_json
+from ...instances.formats.strict_json import read_json
 from ...models.errors import InstanceError, UsageError
 from .folder import FolderError, read_record, record_path, write_file
 from .local import Event, execute

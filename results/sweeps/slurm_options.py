@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from ...instances.strict_json import nearest
+from ...instances.formats.strict_json import nearest
 from ...models.errors import UsageError
 from .runspec import RunSpec
 from .supervise import LOAD_SECONDS

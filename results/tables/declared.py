@@ -37,8 +37,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ...instances.spec import resolved_spec
-from ...instances.strict_json import (
+from ...instances.formats.strict_json import (
     Field,
     check_object,
     is_list,
@@ -48,8 +47,9 @@ from ...instances.strict_json import (
     required,
     show,
 )
+from ...instances.spec import resolved_spec
 from ...models.errors import InstanceError
-from ...models.problems import PROBLEMS
+from ...models.problems.registry import PROBLEMS
 
 FILE = "tables.toml"
 

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...instances.strict_json import read_json
+from ...instances.formats.strict_json import read_json
 from ...models.errors import InstanceError, UsageError
 from ..sweeps.record_files import DamagedRecordWarning, is_experiment, read_file, read_places, stamps
 from .store_index import EMPTY, Index, read_index, write_index

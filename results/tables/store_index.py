@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..._version import __version__
-from ...instances.strict_json import read_json
+from ...instances.formats.strict_json import read_json
 from ...models.errors import InstanceError, LowtideError
 from ...models.files import write_whole
 from ..sweeps.record_files import Stamp

@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ...formulations.milp_terms import silent_pyomo
+from ...formulations.pyomo_terms import silent_pyomo
 from ...models.errors import BackendUnavailable, InstanceError
 from ..context import Context, Outcome
 from .highs import Value, integer_bound

@@ -121,7 +121,7 @@ def test_a_proof_that_does_not_hold_is_a_failure(tmp_path: Path, monkeypatch: py
             bound=bound, proof=proof, graph_name="", graph_source=None, graph_sha256=graph.sha256
         )
 
-    monkeypatch.setattr("lowtide.solvers.certify.certify", wrong)
+    monkeypatch.setattr("lowtide.solvers.peak.certify.certify.certify", wrong)
     found = answer("solve", "peak", SPEC, "--certificate", "proof.json", cwd=tmp_path, status=1)
     assert found["status"] == "failed"
     assert "the certificate does not hold: op 0" in found["detail"]

@@ -14,7 +14,13 @@ import pytest
 
 import lowtide as lt
 from lowtide.instances import read_csv, write_csv, write_graph
-from lowtide.instances.strict_json import DEEPEST, UNPACK_VARIABLE, parse_json, parse_toml, read_bytes
+from lowtide.instances.formats.strict_json import (
+    DEEPEST,
+    UNPACK_VARIABLE,
+    parse_json,
+    parse_toml,
+    read_bytes,
+)
 from lowtide.models.errors import InstanceError, UsageError
 from lowtide.models.texts import LONGEST, as_cell, cut, escaped_json, from_cell, one_line, printable
 from tests.commands import command, refused, within

@@ -9,8 +9,8 @@ import pytest
 from lowtide import Graph, Op
 from lowtide.cli.sources import read_order
 from lowtide.cli.verify import order_faults
+from lowtide.models.derived.precedence import check_order
 from lowtide.models.errors import InstanceError
-from lowtide.models.precedence import check_order
 
 GRAPH = Graph(
     name="g",

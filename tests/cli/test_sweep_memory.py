@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lowtide.instances.native_trade_off import read_trade_off
+from lowtide.instances.formats.native_trade_off import read_trade_off
 from tests.commands import answer, refused, within
 
 SPEC = "gen:sp?n=8&seed=1"

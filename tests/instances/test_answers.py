@@ -10,7 +10,7 @@ import pytest
 import lowtide as lt
 from lowtide.instances import Allocation, load_buffers, load_problem, read_answer, write_answer
 from lowtide.models.buffers import Buffer, Buffers
-from lowtide.models.problem import Problem
+from lowtide.models.problems.problem import Problem
 from lowtide.models.result import Result, Status
 
 OFFSETS = {"x": 8, "y": 0}

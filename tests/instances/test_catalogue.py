@@ -13,7 +13,7 @@ import pytest
 
 from lowtide.instances import load, load_buffers
 from lowtide.instances.catalogue import Bounds, entries
-from lowtide.instances.strict_json import parse_json
+from lowtide.instances.formats.strict_json import parse_json
 from lowtide.models.errors import InstanceError
 from lowtide.models.graph import Accounting, Graph
 from tests.oracles.brute_force import memory_profile, must_precede

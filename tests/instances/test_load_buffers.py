@@ -23,8 +23,8 @@ from lowtide.instances import (
     write_plan,
 )
 from lowtide.models.buffers import Buffer, Buffers
-from lowtide.models.buffers_lowering import buffers_from_plan
 from lowtide.models.errors import InstanceError
+from lowtide.models.lowering.buffers import buffers_from_plan
 from lowtide.models.plan import Free, Plan
 from tests.drawings import GRAPH, PLAN
 

@@ -9,9 +9,9 @@ import pytest
 
 from lowtide.instances import load
 from lowtide.instances.onnx_import import light_models, load_onnx
+from lowtide.models.derived.memory import sequential_memory
+from lowtide.models.derived.precedence import precedence
 from lowtide.models.graph import Graph
-from lowtide.models.memory import sequential_memory
-from lowtide.models.precedence import precedence
 
 pytest.importorskip("onnx", reason="the package onnx is not installed")
 

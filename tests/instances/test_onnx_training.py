@@ -15,9 +15,9 @@ from lowtide.instances.onnx_import.derivatives import DERIVATIVES
 from lowtide.instances.onnx_import.network import Node
 from lowtide.instances.onnx_import.shapes import Value
 from lowtide.instances.onnx_import.views import VIEWS
+from lowtide.models.derived.memory import sequential_memory
 from lowtide.models.errors import InstanceError
 from lowtide.models.graph import Graph
-from lowtide.models.memory import sequential_memory
 from tests.onnx_models import integers, node, save_model, transformer_block, value, weight
 
 pytest.importorskip("onnx", reason="the package onnx is not installed")

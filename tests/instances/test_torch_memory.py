@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lowtide.instances.torch_import import ARCHITECTURES, trace
-from lowtide.models.memory import sequential_memory
+from lowtide.models.derived.memory import sequential_memory
 from tests.torch_allocations import measure
 
 torch = pytest.importorskip("torch", reason="the package torch is not installed")

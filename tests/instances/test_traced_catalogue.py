@@ -11,7 +11,7 @@ from lowtide.instances import parse_spec
 from lowtide.instances.catalogue import Bounds, entries
 from lowtide.instances.torch_import import ARCHITECTURES, parameters_of
 from lowtide.instances.torch_import.updates import STATES
-from lowtide.models.memory import sequential_memory
+from lowtide.models.derived.memory import sequential_memory
 from lowtide.models.result import Status
 from lowtide.results.reproductions.torch_graphs import GRAPHS
 

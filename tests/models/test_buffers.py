@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from lowtide.models.buffers import Buffer, Buffers, Gap
-from lowtide.models.buffers_lowering import buffers_from_plan
 from lowtide.models.errors import InstanceError
 from lowtide.models.graph import Accounting, Graph, Op, Tensor
+from lowtide.models.lowering.buffers import buffers_from_plan
 from lowtide.models.plan import Copy, Free, Plan, Resident, Run
-from lowtide.models.verify import verify
-from lowtide.models.verify_allocation import verify_allocation
+from lowtide.models.verifier.allocation import verify_allocation
+from lowtide.models.verifier.verify import verify
 from tests.drawings import GRAPH, MACHINE, PLAN, W, X, Y, chain, one_tier
 from tests.effort import seeds
-from tests.models import test_verify_periodic as steady
+from tests.models.verifier import test_periodic as steady
 from tests.random_plans import random_case
 
 SOUND = Buffer(id="a", lower=0, upper=4, size=3)

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from lowtide.models import residencies as lowering
 from lowtide.models.buffers import Buffers
-from lowtide.models.buffers_lowering import buffers_from_plan
 from lowtide.models.errors import InstanceError
 from lowtide.models.graph import Accounting
+from lowtide.models.lowering import residencies as lowering
+from lowtide.models.lowering.buffers import buffers_from_plan
 from lowtide.models.verifier import residencies as verifier
 from lowtide.models.verifier.actions import well_formed
 from lowtide.models.verifier.buffers_of_plan import buffers_of_plan

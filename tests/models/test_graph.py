@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from lowtide.models.derived.precedence import precedence
 from lowtide.models.errors import InstanceError
 from lowtide.models.graph import Accounting, Graph, Mode, Op, Tensor
 from lowtide.models.machine import Access, Channel, ChannelGroup, Machine, Processor, Tier
 from lowtide.models.plan import Free, Plan, Resident, Run
-from lowtide.models.precedence import precedence
 from tests.effort import many
 from tests.strategies import graphs
 

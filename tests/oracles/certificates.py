@@ -8,16 +8,16 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from lowtide.instances.native_certificate import decode_certificate, encode_certificate
+from lowtide.instances.formats.native_certificate import decode_certificate, encode_certificate
 from lowtide.models.certificate import Certificate, Proof
 from lowtide.models.errors import InstanceError
 from lowtide.models.graph import Graph
-from lowtide.solvers.algorithms.peak.beam import PLAIN_STEPS
-from lowtide.solvers.algorithms.peak.certificates.descents import DescentProver
-from lowtide.solvers.algorithms.peak.certificates.ends import TooHigh
-from lowtide.solvers.algorithms.peak.certificates.simple import prove_by_cut, prove_by_working_set
-from lowtide.solvers.algorithms.peak.certificates.states import prove_by_states
-from lowtide.solvers.algorithms.peak.state_space import state_space
+from lowtide.solvers.peak.certify.descents import DescentProver
+from lowtide.solvers.peak.certify.ends import TooHigh
+from lowtide.solvers.peak.certify.simple import prove_by_cut, prove_by_working_set
+from lowtide.solvers.peak.certify.states import prove_by_states
+from lowtide.solvers.peak.search.beam import PLAIN_STEPS
+from lowtide.solvers.peak.search.state_space import state_space
 
 WITHOUT_END = 10**9
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lowtide.models.verdict import Verification, Violation
-from lowtide.models.verify import verify
+from lowtide.models.verifier.verdict import Verification, Violation
+from lowtide.models.verifier.verify import verify
 from tests.oracles.naive_rules import Fault
 from tests.oracles.naive_simulator import simulate
 from tests.oracles.naive_state import Outcome

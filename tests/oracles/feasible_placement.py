@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from lowtide.models.placement import Placement
+from lowtide.models.problems.placement import Placement
 
 State = tuple[int, tuple[int, ...]]
 """The next op, and per tensor the tiers that hold its current version, as bits."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import lowtide as lt
-from lowtide.models.placement import Placement
+from lowtide.models.problems.placement import Placement
 
 KINDS = ("weight", "input", "activation")
 

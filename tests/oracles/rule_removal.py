@@ -12,9 +12,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-PACKAGE = "lowtide.models"
+PACKAGE = "lowtide.models.verifier"
 ENTRY = f"{PACKAGE}.verify"
-PARTS = f"{PACKAGE}.verifier"
+APART = {"__init__", "flow", "verdict"}
+"""What judges no plan and no allocation: `flow` has tests of its own."""
 MAKERS = ("Violation", "_violation", "_overlap", "replace")
 """Functions that return a violation; a list that takes one up records it."""
 
@@ -33,17 +34,12 @@ class Site:
 
 
 def verifier_sources() -> dict[str, Path]:
-    """Return the files of the verifier, the entrance and its parts, by module name within `PACKAGE`.
-
-    Without `verify_flow`, which judges flows and not plans, and has tests of its own.
-    """
+    """Return the files of the verifier, the entrance and its parts, by module name within `PACKAGE`."""
     spec = importlib.util.find_spec(ENTRY)
     assert spec is not None
     assert spec.origin is not None
     folder = Path(spec.origin).parent
-    paths = [*folder.glob("verify*.py"), *folder.glob("verifier/*.py")]
-    paths.remove(folder / "verify_flow.py")
-    return {".".join(path.relative_to(folder).with_suffix("").parts): path for path in sorted(paths)}
+    return {path.stem: path for path in sorted(folder.glob("*.py")) if path.stem not in APART}
 
 
 def called(node: ast.expr) -> str:
@@ -113,9 +109,9 @@ def verifier_without(site: Site) -> ModuleType:
 
 def load(module: str, tree: ast.Module) -> ModuleType:
     """Return a fresh copy of the verifier in which one module is compiled from the tree."""
-    package = sys.modules[PACKAGE]
+    package = sys.modules[PACKAGE.rpartition(".")[0]]
     ours = {name: sys.modules[name] for name in loaded()}
-    shown = {name: vars(package)[name] for name in ("verify", "verify_allocation", "verifier")}
+    shown = vars(package)["verifier"]
     for name in ours:
         del sys.modules[name]
     try:
@@ -128,9 +124,9 @@ def load(module: str, tree: ast.Module) -> ModuleType:
         for name in loaded():
             del sys.modules[name]
         sys.modules.update(ours)
-        vars(package).update(shown)
+        vars(package)["verifier"] = shown
 
 
 def loaded() -> list[str]:
     """Return the full names of the verifier's modules, and of their folder, that are loaded now."""
-    return [name for name in sys.modules if name.startswith((ENTRY, PARTS))]
+    return [name for name in sys.modules if f"{name}.".startswith(f"{PACKAGE}.")]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lowtide.instances import load_buffers, read_allocation
-from lowtide.models.verify_allocation import verify_allocation
+from lowtide.models.verifier.allocation import verify_allocation
 
 BEST = Path(__file__).parents[2] / "results/reproductions/offsets_best"
 

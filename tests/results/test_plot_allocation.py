@@ -12,12 +12,12 @@ import pytest
 
 from lowtide import Buffer, Buffers, Gap, Graph, Op, Plan, Result, Status, Tensor
 from lowtide.instances import Allocation
-from lowtide.models.buffers_lowering import buffers_from_plan
 from lowtide.models.errors import UsageError, VerificationError
+from lowtide.models.lowering.buffers import buffers_from_plan
 from lowtide.results.figures.allocation_case import _kind
 from lowtide.results.figures.allocation_drawing import SCHEME, VECTOR, classes, painted, scheme, shaded
 from tests.drawings import GRAPH, PLAN
-from tests.models.test_verify_allocation import PACKED
+from tests.models.verifier.test_allocation import PACKED
 
 pytest.importorskip("matplotlib")
 from matplotlib.collections import PathCollection

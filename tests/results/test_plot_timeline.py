@@ -6,7 +6,7 @@ import pytest
 
 import lowtide as lt
 from lowtide.instances import write_answer, write_graph
-from lowtide.models.placement import Placement
+from lowtide.models.problems.placement import Placement
 from lowtide.models.units import format_duration
 from tests.commands import answer, refused, within
 from tests.placement_cases import machine, random_graph, working_set

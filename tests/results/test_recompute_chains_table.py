@@ -24,8 +24,8 @@ from lowtide.results.reproductions.recompute_chains import (
     taped,
 )
 from lowtide.results.reproductions.table_files import HERE, read_table
-from lowtide.solvers.algorithms.recompute.chains.mixed import least_mixed_forwards
-from lowtide.solvers.algorithms.recompute.chains.revolve import least_forwards
+from lowtide.solvers.recompute.chains.mixed import least_mixed_forwards
+from lowtide.solvers.recompute.chains.revolve import least_forwards
 
 
 def test_rows_are_as_published_and_as_the_peer_or_cheaper_where_said() -> None:

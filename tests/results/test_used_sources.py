@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lowtide.models.problems import PROBLEMS
+from lowtide.models.problems.registry import PROBLEMS
 from lowtide.results.sweeps import runspec, used_sources
 from lowtide.results.sweeps.runspec import source_hash
 
@@ -66,12 +66,17 @@ def test_all_that_methods_import_counts(problem: str) -> None:
 
 def test_what_other_problems_use_does_not_count() -> None:
     peak = {path.relative_to(used_sources.ROOT).as_posix() for path in used_sources.used_sources("peak")}
-    assert {"solvers/solve.py", "solvers/peak_auto.py", "models/verify.py", "models/graph.py"} <= peak
+    assert {
+        "solvers/solve.py",
+        "solvers/peak/auto.py",
+        "models/verifier/verify.py",
+        "models/graph.py",
+    } <= peak
     assert "solvers/engines/cpsat.py" in peak
     assert not {path for path in peak if re.match(r"(solvers|formulations)/(minio|placement)", path)}
     minio = {path.relative_to(used_sources.ROOT).as_posix() for path in used_sources.used_sources("minio")}
-    assert "solvers/minio.py" in minio
-    assert "solvers/peak_auto.py" not in minio
+    assert "solvers/minio/rules.py" in minio
+    assert "solvers/peak/auto.py" not in minio
 
 
 def test_a_docstring_elsewhere_renames_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,10 +95,10 @@ def test_a_docstring_elsewhere_renames_no_run(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(runspec, "ROOT", tmp_path)
     before = hashes()
     changes = {
-        "solvers/minio.py": {"minio"},
-        "solvers/peak_auto.py": {"peak"},
-        "models/verify.py": {"peak", "minio"},
-        "formulations/peak_milp_olla.py": {"peak"},
+        "solvers/minio/rules.py": {"minio"},
+        "solvers/peak/auto.py": {"peak"},
+        "models/verifier/verify.py": {"peak", "minio"},
+        "formulations/peak/olla_milp.py": {"peak"},
     }
     for name, renamed in changes.items():
         path = tmp_path / name

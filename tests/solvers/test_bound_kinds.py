@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import lowtide as lt
-from lowtide.models.problem import Offsets, Peak
+from lowtide.models.problems.problem import Offsets, Peak
 from lowtide.results.reports.report_charts import own_gaps
 from lowtide.solvers.context import Context
 from tests.commands import answer, within

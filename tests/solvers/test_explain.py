@@ -10,7 +10,7 @@ import pytest
 
 import lowtide as lt
 from lowtide.models.buffers import Buffer, Buffers, Gap
-from lowtide.models.verify_allocation import verify_allocation
+from lowtide.models.verifier.allocation import verify_allocation
 from lowtide.solvers.explain import Explanation, explain, subset
 from tests.oracles.brute_offsets import brute_heights, brute_offsets, random_set
 

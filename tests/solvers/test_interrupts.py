@@ -11,9 +11,9 @@ import pytest
 
 import lowtide as lt
 from lowtide.cli.certificates import with_certificate
-from lowtide.solvers import certify_parallel as parallel
 from lowtide.solvers.interrupts import asked_to_stop
-from tests.models.test_verify_prices import random_placement
+from lowtide.solvers.parallel import certify as parallel
+from tests.models.verifier.test_prices import random_placement
 
 GRAPH = lt.load("gen:randwire?n=24&seed=3")
 

@@ -274,7 +274,7 @@ def test_the_folder_is_the_one_that_is_named(tmp_path: Path, monkeypatch: pytest
     assert kernels.cache_folder() == tmp_path / "own/kernels"
 
 
-SMALL = (".algorithms.makespan.chain_kernel", ".algorithms.recompute.chains.hetero")
+SMALL = (".makespan.bounds.chain_kernel", ".recompute.chains.hetero")
 """They compile fastest."""
 
 PREPARE = f"""

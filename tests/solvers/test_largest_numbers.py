@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 import lowtide as lt
-from lowtide.models.problem import Problem
-from lowtide.solvers.methods_peak import PEAK_METHODS
+from lowtide.models.problems.problem import Problem
+from lowtide.solvers.peak.methods import PEAK_METHODS
 from tests.oracles.brute_orders import shortest_within
 from tests.oracles.brute_parallel import most_memory
 from tests.oracles.least_peak import least_peak

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import lowtide as lt
-from lowtide.solvers import sweep_memory as module
+from lowtide.solvers import trade_off as module
 from lowtide.solvers.solve import solve
 from tests.oracles.brute_makespan import fastest_schedule
 from tests.strategies import random_graph
@@ -134,7 +134,7 @@ def test_interrupted_solve_leaves_its_schedule(monkeypatch: pytest.MonkeyPatch) 
     def interrupt(*arguments: Any, **named: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lowtide.solvers.makespan_auto.search", interrupt)
+    monkeypatch.setattr("lowtide.solvers.makespan.auto.search", interrupt)
     problem = lt.Makespan(lt.load("gen:tasks?shape=layered&n=30&seed=1"), processors=2)
     curve = lt.sweep_memory(problem, 4, threads=1, method="local-search")
     assert curve.reason == "interrupted"
@@ -152,7 +152,7 @@ def test_method_that_fails_ends_the_sweep(monkeypatch: pytest.MonkeyPatch) -> No
     def crash(*arguments: Any) -> None:
         raise ValueError("no such luck")
 
-    monkeypatch.setattr("lowtide.solvers.makespan_list.offer_lists", crash)
+    monkeypatch.setattr("lowtide.solvers.makespan.lists.method.offer_lists", crash)
     curve = lt.sweep_memory(lt.Makespan(lt.load("gen:sp?n=8&seed=1"), processors=2), method="list")
     assert curve.reason == "crash"
     assert "no such luck" in curve.runs[-1].detail

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import lowtide as lt
-from lowtide.instances.native_trade_off import trade_off_from_dict
+from lowtide.instances.formats.native_trade_off import trade_off_from_dict
 from lowtide.solvers.sweep_recompute import least_memory
 from tests.commands import answer
 from tests.oracles.brute_recompute import fastest_recomputation

@@ -1,0 +1,1 @@
+"""Formulations of `makespan`: the fastest schedule within a memory bound."""

@@ -1,0 +1,1 @@
+"""Formulations of `minio`: the fewest bytes written to storage."""

@@ -1,0 +1,1 @@
+"""Formulations of `offsets`: an address for every buffer."""

@@ -1,0 +1,1 @@
+"""Formulations of `peak`: the order with the least peak memory."""

@@ -1,0 +1,1 @@
+"""Formulations of `placement`: where each tensor lives and when it moves."""

@@ -1,0 +1,173 @@
+"""A placement whose processors share only channels, split into one placement per processor.
+
+A *lane* is a processor with the ops that only it may run, the tensors that these access, the tier that it
+uses, and the outer tiers: those that no processor uses. Data-parallel GPUs are lanes: what couples them is
+the joint caps of channels, such as that of one link to the host.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ...models.errors import UsageError
+from ...models.graph import Op
+from ...models.machine import Machine, Processor
+from ...models.problems.placement import Placement
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lane:
+    """A processor's part.
+
+    Attributes
+    ----------
+    problem
+        Its ops, its tensors, its tier and the outer ones.
+    ops, tensors
+        What they are called in the whole graph, by their number in the part.
+    """
+
+    problem: Placement
+    ops: tuple[int, ...]
+    tensors: tuple[int, ...]
+
+    @property
+    def device(self) -> str:
+        """Name of the tier that the processor uses."""
+        return self.problem.machine.tiers[0].name
+
+    @property
+    def processor(self) -> str:
+        """Name of the processor."""
+        return self.problem.machine.processors[0].name
+
+
+def whole_lane(problem: Placement) -> Lane:
+    """Return the one lane of a machine with one processor."""
+    graph = problem.graph
+    return Lane(problem=problem, ops=tuple(range(len(graph.ops))), tensors=tuple(range(len(graph.tensors))))
+
+
+def lanes(problem: Placement) -> tuple[Lane, ...]:
+    """Return the lanes that have ops, in the order of their processors.
+
+    Tensors that no op accesses are dealt out in turn.
+
+    Raises
+    ------
+    UsageError
+        If an op may run on several processors or on none, a processor uses several tiers or one that another
+        uses too, or a tensor or an ``after`` crosses lanes.
+
+    Examples
+    --------
+    >>> from lowtide.instances.load_placement import load_placement
+    >>> problem = load_placement("gen:chain?n=3&replicas=2&machine=v100x4-16g-shared-pcie3&start=device")
+    >>> [(lane.processor, lane.ops) for lane in lanes(problem)]
+    [('gpu0', (0, 2, 4)), ('gpu1', (1, 3, 5))]
+    """
+    graph, machine = problem.graph, problem.machine
+    if len(machine.processors) == 1:
+        return (whole_lane(problem),)
+    used = [access.tier for p in machine.processors for access in p.tiers]
+    if len(used) != len(machine.processors) or len(set(used)) != len(used):
+        raise _refusal(problem, "processors that use several tiers or share one, expected one tier for each")
+    ops: list[list[int]] = [[] for _ in machine.processors]
+    lane_of = list[int]()
+    for k, op in enumerate(graph.ops):
+        able = [g for g, p in enumerate(machine.processors) if _runs(op, p)]
+        if len(able) != 1:
+            raise _refusal(
+                problem, f"op {k} {op.name!r} that {len(able)} processors may run, expected one processor"
+            )
+        if any(lane_of[j] != able[0] for j in op.after):
+            raise _refusal(problem, f"op {k} {op.name!r} after an op of another processor")
+        lane_of.append(able[0])
+        ops[able[0]].append(k)
+    tensors: list[list[int]] = [[] for _ in machine.processors]
+    owner: dict[int, int] = {}
+    for k, op in enumerate(graph.ops):
+        for t in {*op.reads, *op.writes}:
+            if owner.setdefault(t, lane_of[k]) != lane_of[k]:
+                raise _refusal(
+                    problem, f"tensor {t} {graph.tensors[t].name!r} that several processors access"
+                )
+    busy = [g for g, some in enumerate(ops) if some]
+    turn = 0
+    for t in range(len(graph.tensors)):
+        if t not in owner:
+            owner[t], turn = busy[turn % len(busy)], turn + 1
+        tensors[owner[t]].append(t)
+    return tuple(_lane(problem, machine.processors[g], ops[g], tensors[g], used) for g in busy)
+
+
+def _refusal(problem: Placement, found: str) -> UsageError:
+    return UsageError(
+        f"placement of {problem.graph.name!r} on machine {problem.machine.name!r}: found {found}"
+    )
+
+
+def _runs(op: Op, processor: Processor) -> bool:
+    return any(not mode.processors or processor.kind in mode.processors for mode in op.all_modes)
+
+
+def _lane(
+    problem: Placement, processor: Processor, ops: list[int], tensors: list[int], used: list[str]
+) -> Lane:
+    graph, device = problem.graph, processor.tiers[0].tier
+    number = {t: i for i, t in enumerate(tensors)}
+    place = {k: i for i, k in enumerate(ops)}
+
+    def part(op: Op) -> Op:
+        modes = [m for m in op.all_modes if not m.processors or processor.kind in m.processors]
+        only = modes[0] if len(modes) == 1 and not modes[0].operands else None
+        return replace(
+            op,
+            reads=tuple(number[t] for t in op.reads),
+            writes=tuple(number[t] for t in op.writes),
+            after=tuple(place[j] for j in op.after),
+            inplace=tuple((number[r], number[w]) for r, w in op.inplace),
+            duration_ns=only.duration_ns if only else op.duration_ns,
+            workspace=only.workspace if only else op.workspace,
+            modes=()
+            if only
+            else tuple(
+                replace(m, processors=(), operands=tuple((number[t], tier) for t, tier in m.operands))
+                for m in modes
+            ),
+        )
+
+    machine = _part_of_machine(problem.machine, processor, [device, *_outer(problem.machine, used)])
+    tiers = {tier.name for tier in machine.tiers}
+    start = {kind: tuple(x for x in some if x in tiers) for kind, some in problem.starts.items()}
+    part_of_graph = replace(
+        graph,
+        name=f"{graph.name} on {processor.name}",
+        tensors=tuple(graph.tensors[t] for t in tensors),
+        ops=tuple(part(graph.ops[k]) for k in ops),
+        source=None,
+    )
+    return Lane(
+        problem=replace(problem, graph=part_of_graph, machine=machine, start=start, source=None),
+        ops=tuple(ops),
+        tensors=tuple(tensors),
+    )
+
+
+def _outer(machine: Machine, used: list[str]) -> list[str]:
+    return [tier.name for tier in machine.tiers if tier.name not in used]
+
+
+def _part_of_machine(machine: Machine, processor: Processor, tiers: list[str]) -> Machine:
+    """Return the machine with one processor and some tiers; what else shares a group is left out."""
+    channels = tuple(c for c in machine.channels if c.src in tiers and c.dst in tiers)
+    pairs = {(c.src, c.dst) for c in channels}
+    groups = (replace(x, channels=tuple(p for p in x.channels if p in pairs)) for x in machine.groups)
+    by_name = {tier.name: tier for tier in machine.tiers}
+    return Machine(
+        name=f"{machine.name}, {processor.name}",
+        tiers=tuple(by_name[name] for name in tiers),
+        processors=(replace(processor, kind="any"),),
+        channels=channels,
+        groups=tuple(x for x in groups if x.channels),
+    )

@@ -1,0 +1,1 @@
+"""Formulations of `recompute`: which ops run again."""

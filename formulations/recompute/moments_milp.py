@@ -1,0 +1,340 @@
+r"""A lower bound on recomputation from what must be in memory at a few moments, as a MILP in Pyomo.
+
+Unlike the models in stages this one is a relaxation of the problem itself: it assumes nothing about the
+order of runs, nor how often an op runs between two moments.
+
+Data: see `data` (ops :math:`i`, values :math:`u`, :math:`d_i, w_i, m_u, M`); :math:`f_i` the units
+that a run of op i takes; :math:`T_i` the bundles that it accesses.
+
+Sets. **Moments** :math:`k = 1, \dots, K`: ops :math:`p_1, \dots, p_K`, each an ancestor of the next one;
+moment k is the start of the first run of :math:`p_k`. An op cannot run before all of its ancestors have, so
+moments follow each other in every schedule. Interval k is the time from moment k (0: the beginning) to
+moment k + 1 (K + 1: the end), its first run that of :math:`p_k`.
+
+Variables, read off any schedule. :math:`R_{ki} \in \{0, 1\}`: op i starts in interval k, once or more.
+:math:`S_{ku}`: value u is there at moment k. :math:`H_{ku}`: it is there all through interval k.
+
+Objective. Minimize :math:`\sum_{ki} d_i R_{ki}`, at most the time of the schedule, subject to
+
+1. :math:`\sum_k R_{ki} \ge 1`; :math:`R_{k p_k} = 1`; :math:`R_{ji} = 0` for :math:`j < k` if i is
+   :math:`p_k` or has it as an ancestor; :math:`\sum_{j < k} R_{ji} \ge 1` for each other ancestor i of
+   :math:`p_k`;
+2. :math:`S_{0u} = 1` for initial values, else 0; :math:`S_{k+1,u} \le S_{ku} + R_{k W_u}` (initial:
+   :math:`\le S_{ku}`): what is there was there before or was left meanwhile; final values are there at K + 1;
+3. :math:`R_{ki} \le S_{ku} + R_{k W_u}` for :math:`u \in In_i`: likewise for what a run finds; and
+   :math:`S_{ku} = 1` for :math:`u \in In_{p_k}`, since that run is the first one of the interval;
+4. :math:`H_{ku} \ge S_{ku} + S_{k+1,u} - 1 - R_{k W_u}`: between two moments at which a value is there it is
+   discarded only to be left again by its writer;
+5. :math:`\sum_u m_u S_{ku} \le M`, and :math:`\sum m_u S_{ku} + f_{p_k} \le M` over the u whose bundle is
+   not in :math:`T_{p_k}`;
+6. for each k and i: :math:`\sum m_u H_{ku} + f_i R_{ki} \le M` over the u whose bundle is not in
+   :math:`T_i`: what stays all through the interval is there while i runs.
+
+(1) to (6) hold for what is read off a schedule of action after action, so the optimum is a bound on the
+problem. Bundles change nothing (see `data`). In (2) and (3) the rivals of versions are left out,
+which only relaxes.
+
+*Slower tiers*, from which a value can also come back; runs find what they read in the fast memory.
+:math:`C_{ku} \in \{0, 1\}`: value u comes back in interval k, once or more, which takes :math:`r_u` at least
+(from the tier from which it is fastest); :math:`V_u \in \{0, 1\}`: it is written to a slower tier, once or
+more, which takes :math:`w_u` at least. The objective has :math:`\sum_{ku} r_u C_{ku} + \sum_u w_u V_u` as
+well, S + R + C takes the place of S + R in (2) and (3), :math:`- C_{ku}` goes to the right of (4), and
+
+7. :math:`C_{ku} \le V_u`: what comes back was written before, since all that is initial begins in the fast
+   memory; at the end final values are in some tier: :math:`S_{K+1,u} + V_u \ge 1`.
+
+All this holds for what is read off a schedule in which runs and transfers block each other, as they do in the
+problem; a final value without readers counts as there until it is discarded for the first time since it was
+left (it has no C, and V = 1 if it comes back). Tensors come back one by one, and also what no op accesses
+may be written to make room, so these data are without bundles (``bundled=False``).
+
+With K = 1 the model says: what the descendants of an op need of what precedes it is kept while the op runs,
+or computed again. More moments see what is computed again repeatedly.
+
+S and H are integral where R is, at their least; only R is integer. Source: ours; for chains (1) to (5) with
+all moments are Checkmate's (2020) rows for what is stored between stages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..peak.data import ModelSize
+from ..pyomo_terms import at_most, linear, silent_pyomo
+from .data import RecomputeData, model_name
+from .stages_milp import EXACT_UNITS, SCALED_MEMORY
+
+FAMILIES = (
+    "runs_once",
+    "runs_before_its_descendants",
+    "there_if_there_before",
+    "finds_what_it_reads",
+    "there_all_through",
+    "memory_suffices_at_moments",
+    "memory_suffices_within",
+    "comes_back_if_written",
+    "in_some_tier_at_the_end",
+)
+"""The names of the rows: two of (1), one of each of (2) to (4), one of (5), one of (5), (6), two of (7)."""
+
+
+@dataclass
+class MomentsModel:
+    """The Pyomo model.
+
+    Attributes
+    ----------
+    model
+        The MILP.
+    data, moments
+        What it was built from.
+    runs, there, through
+        ``runs[k][i]`` is R, ``there[k][u]`` S (k to K + 1), ``through[k][u]`` H, or the numbers they are.
+    back, written
+        ``back[k][u]`` is C, ``written[u]`` V, or 0.
+    """
+
+    model: Any
+    data: RecomputeData
+    moments: tuple[int, ...]
+    runs: list[list[Any]]
+    there: list[list[Any]]
+    through: list[list[Any]]
+    back: list[list[Any]]
+    written: list[Any]
+
+
+@dataclass(frozen=True)
+class Slower:
+    """By value the least ticks in which it comes back from a slower tier (None: never), is written to one."""
+
+    back: tuple[int | None, ...]
+    written: tuple[int, ...]
+
+
+def longest_path(data: RecomputeData) -> list[int]:
+    """Return ops, each an ancestor of the next one, as many as can be.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> from lowtide.formulations.recompute.data import recompute_data
+    >>> longest_path(recompute_data(lt.Recompute(lt.load("catalogue:diamond"))))
+    [0, 1, 3]
+    """
+    length, back = [1] * data.n, [-1] * data.n
+    for i in range(data.n):
+        for j in (*data.inputs[i], *data.after[i]):
+            if length[j] + 1 > length[i]:
+                length[i], back[i] = length[j] + 1, j
+    i = max(range(data.n), key=lambda j: length[j])
+    found = []
+    while i >= 0:
+        found.append(i)
+        i = back[i]
+    return found[::-1]
+
+
+def size(data: RecomputeData, moments: int) -> ModelSize:
+    """Return counts that those of the model do not exceed by much."""
+    edges = sum(len(reads) for reads in data.reads)
+    values, intervals = len(data.values), moments + 1
+    return ModelSize(
+        variables=intervals * (data.n + 2 * values),
+        constraints=intervals * (2 * data.n + 2 * values + edges),
+        terms=intervals * (data.n * values + 3 * edges + 7 * values),
+    )
+
+
+def build(
+    data: RecomputeData,
+    moments: Sequence[int],
+    *,
+    slower: Slower | None = None,
+    expired: Callable[[], bool] = lambda: False,
+) -> MomentsModel | None:
+    """Return the model, or None if `expired` held while it was built.
+
+    Parameters
+    ----------
+    data
+        See `data`.
+    moments
+        Ops, each an ancestor of the next one.
+    slower
+        Costs of slower tiers; None for none.
+    """
+    import pyomo.environ as pyo
+
+    last, values = len(moments), data.values
+    scale = 1.0 if data.memory <= EXACT_UNITS else SCALED_MEMORY / data.memory
+    limit = data.memory * scale
+    with silent_pyomo():
+        model = pyo.ConcreteModel(name=model_name(data))
+        model.R = pyo.VarList(domain=pyo.Binary)
+        model.S = pyo.VarList(domain=pyo.UnitInterval)
+        model.H = pyo.VarList(domain=pyo.UnitInterval)
+        model.C = pyo.VarList(domain=pyo.Binary)
+        model.V = pyo.VarList(domain=pyo.Binary)
+        for family in FAMILIES:
+            model.add_component(family, pyo.ConstraintList())
+        runs = _runs(model, data, moments)
+        there = _there(model, data, moments)
+        back, written = _back(model, data, there, slower, last + 1)
+        all_through = []
+        for k in range(last + 1):
+            if expired():
+                return None
+            _finds(model, data, runs[k], there[k], there[k + 1], back[k])
+            everything = [(x.nbytes * scale, s) for x, s in zip(values, there[k + 1], strict=True)]
+            at_most(model.memory_suffices_at_moments, everything, limit)
+            through = _through(model, data, runs[k], there[k], there[k + 1], back[k])
+            all_through.append(through)
+            for i in range(data.n):  # (5), (6)
+                if isinstance(runs[k][i], int) and not runs[k][i]:
+                    continue
+                own = {values[u].tensor for u in (*data.reads[i], *data.writes[i])}
+                stays = there[k] if k > 0 and i == moments[k - 1] else through
+                terms = [
+                    (x.nbytes * scale, s) for x, s in zip(values, stays, strict=True) if x.tensor not in own
+                ]
+                terms.append((data.footprint[i] * scale, runs[k][i]))
+                at_most(model.memory_suffices_within, terms, limit)
+        for i in range(data.n):  # (1)
+            at_most(model.runs_once, [(-1, runs[k][i]) for k in range(last + 1)], -1)
+            for k in range(1, last + 1):
+                if i != moments[k - 1] and data.ancestors[moments[k - 1]] >> i & 1:
+                    before = [(-1, runs[j][i]) for j in range(k)]
+                    at_most(model.runs_before_its_descendants, before, -1)
+        weighted = [(data.duration[i], row[i]) for row in runs for i in range(data.n)]
+        if slower is not None:
+            weighted += zip(slower.written, written, strict=True)
+            weighted += [(c or 0, item) for row in back for c, item in zip(slower.back, row, strict=True)]
+        sure = sum(weight * item for weight, item in weighted if isinstance(item, int))
+        free = [(weight, item) for weight, item in weighted if not isinstance(item, int)]
+        model.objective = pyo.Objective(expr=linear([x for _, x in free], [w for w, _ in free], sure))
+    return MomentsModel(model, data, tuple(moments), runs, there, all_through, back, written)
+
+
+def _runs(model: Any, data: RecomputeData, moments: Sequence[int]) -> list[list[Any]]:
+    """Return R by interval and op, a number where (1) fixes it."""
+    found: list[list[Any]] = []
+    for k in range(len(moments) + 1):
+        row: list[Any] = []
+        for i in range(data.n):
+            early = k < len(moments) and data.ancestors[i] >> moments[k] & 1
+            first = k > 0 and i == moments[k - 1]
+            row.append(0 if early else 1 if first else model.R.add())
+        found.append(row)
+    return found
+
+
+def _there(model: Any, data: RecomputeData, moments: Sequence[int]) -> list[list[Any]]:
+    """Return S by moment (from 0 to K + 1) and value, a number where (1) to (3) fix it."""
+    found: list[list[Any]] = [[int(x.writer is None) for x in data.values]]
+    for p in moments:
+        row: list[Any] = []
+        for u, x in enumerate(data.values):
+            never = x.writer is not None and data.ancestors[x.writer] >> p & 1
+            row.append(0 if never else 1 if u in data.reads[p] else model.S.add())
+        found.append(row)
+    found.append([int(x.final) for x in data.values])
+    return found
+
+
+def _back(
+    model: Any, data: RecomputeData, there: list[list[Any]], slower: Slower | None, intervals: int
+) -> tuple[list[list[Any]], list[Any]]:
+    """(7) Return C by interval and value, V by value, 0 where there is none; S at the end becomes free."""
+    back: list[list[Any]] = [[0] * len(data.values) for _ in range(intervals)]
+    written: list[Any] = [0] * len(data.values)
+    for u, x in enumerate(data.values if slower is not None else ()):
+        returns = slower is not None and slower.back[u] is not None and bool(x.readers)
+        if not returns and not x.final:
+            continue
+        written[u] = model.V.add()
+        if x.final:
+            there[-1][u] = model.S.add()
+            at_most(model.in_some_tier_at_the_end, [(-1, there[-1][u]), (-1, written[u])], -1)
+        for row in back if returns else ():
+            row[u] = model.C.add()
+            at_most(model.comes_back_if_written, [(1, row[u]), (-1, written[u])], 0)
+    return back, written
+
+
+def _finds(
+    model: Any,
+    data: RecomputeData,
+    runs: list[Any],
+    there: list[Any],
+    later: list[Any],
+    back: list[Any],
+) -> None:
+    """(2), (3) for one interval."""
+    for u, x in enumerate(data.values):
+        source = [(-1, there[u]), (-1, back[u])]
+        if x.writer is not None:
+            source.append((-1, runs[x.writer]))
+        at_most(model.there_if_there_before, [(1, later[u]), *source], 0)
+        for i in x.readers:
+            at_most(model.finds_what_it_reads, [(1, runs[i]), *source], 0)
+
+
+def _through(
+    model: Any,
+    data: RecomputeData,
+    runs: list[Any],
+    there: list[Any],
+    later: list[Any],
+    back: list[Any],
+) -> list[Any]:
+    """(4) for one interval: return H by value, 0 where the value cannot be there all through."""
+    found: list[Any] = []
+    for u, x in enumerate(data.values):
+        ends = (there[u], later[u])
+        if not x.nbytes or any(isinstance(s, int) and not s for s in ends):
+            found.append(0)
+            continue
+        through = model.H.add()
+        again = [(-1, back[u])] if x.writer is None else [(-1, back[u]), (-1, runs[x.writer])]
+        at_most(model.there_all_through, [(1, there[u]), (1, later[u]), *again, (-1, through)], 1)
+        found.append(through)
+    return found
+
+
+def set_values(built: MomentsModel, hint: Sequence[int]) -> None:
+    """Give every variable the value that is read off a schedule with early discards, given by its runs."""
+    data, values = built.data, built.data.values
+    starts = [0, *(hint.index(p) for p in built.moments), len(hint)]
+    there: list[list[bool]] = []
+    needed = [x.final for x in values]
+    for k in range(len(starts) - 2, -1, -1):
+        there.append(list(needed))
+        for i in reversed(hint[starts[k] : starts[k + 1]]):
+            for u in data.writes[i]:
+                needed[u] = False
+            for u in data.reads[i]:
+                needed[u] = True
+    there.append(list(needed))
+    there.reverse()
+    for k in range(len(built.moments) + 1):
+        ran = set(hint[starts[k] : starts[k + 1]])
+        stays = [
+            here and later and x.writer not in ran
+            for x, here, later in zip(values, there[k], there[k + 1], strict=True)
+        ]
+        _set(built.runs[k], [i in ran for i in range(data.n)])
+        _set(built.there[k], there[k])
+        _set(built.through[k], stays)
+    _set(built.there[-1], there[-1])
+    for unused in (built.written, *built.back):
+        _set(unused, [False] * len(unused))
+
+
+def _set(variables: Sequence[Any], values: Sequence[bool]) -> None:
+    """Set those that are variables."""
+    for variable, value in zip(variables, values, strict=True):
+        if not isinstance(variable, int):
+            variable.set_value(int(value))

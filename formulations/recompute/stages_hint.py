@@ -1,0 +1,76 @@
+"""A known schedule as one in stages, and as values of the variables of `stages_milp`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .data import RecomputeData, fits
+from .stages_milp import StagesModel
+
+
+def stages_of(data: RecomputeData, runs: Sequence[int]) -> list[list[int]] | None:
+    """Return the ops that each stage of the partitioned form runs, or None if it is none of its schedules.
+
+    Within a stage the ops are put in the reference order; a schedule within the memory is what counts.
+    """
+    found: list[list[int]] = [[]]
+    for i in runs:
+        t = len(found) - 1
+        if i > t or i in found[t]:
+            return None
+        if i == t or data.useful[i] >= t:
+            found[t].append(i)
+        if i == t:
+            found.append([])
+    if found.pop() or len(found) < data.n:
+        return None
+    return [sorted(stage) for stage in found]
+
+
+def set_values(built: StagesModel, hint: Sequence[int]) -> None:
+    """Give every variable its value in a schedule with early discards; nothing if the runs are none."""
+    data = built.data
+    stages = stages_of(data, hint) if built.partitioned else _ascending(hint)
+    if stages is None or not fits(data, [i for stage in stages for i in stage]):
+        return
+    if not built.partitioned and len(stages) > built.places[-1].stage + 1:
+        return
+    chosen = {(t, i) for t, stage in enumerate(stages) for i in stage}
+    values = data.values
+    needed = [x.final for x in values]
+    after: list[list[bool]] = []
+    for place in reversed(built.places):
+        i = place.op
+        after.append(list(needed))
+        if (place.stage, i) in chosen:
+            for u in data.writes[i]:
+                needed[u] = False
+            for u in data.reads[i]:
+                needed[u] = True
+    after.reverse()
+    before = [x.at_start for x in values]
+    for place, now in zip(built.places, after, strict=True):
+        runs = (place.stage, place.op) in chosen
+        if not isinstance(place.run, int):
+            place.run.set_value(int(runs))
+        for u, variable in place.kept:
+            variable.set_value(int(now[u]))
+        for u, variable in place.held:
+            variable.set_value(int(runs or any(before[v] for v in (u, *values[u].rivals))))
+        for u in data.touches[place.op]:
+            before[u] = now[u]
+        level = sum(x.nbytes for x, there in zip(values, before, strict=True) if there)
+        place.level.set_value(level * built.scale)
+    for unused in (built.model.X, built.model.G):
+        for variable in unused.values():
+            variable.set_value(0)
+
+
+def _ascending(runs: Sequence[int]) -> list[list[int]]:
+    """Return the runs cut where an op follows a larger one, or itself."""
+    found: list[list[int]] = []
+    for i in runs:
+        if not found or i <= found[-1][-1]:
+            found.append([])
+        found[-1].append(i)
+    return found

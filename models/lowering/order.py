@@ -1,0 +1,138 @@
+"""Lowering: from an order of the ops, or their runs, to the plan that executes them on one memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from ..checks import check_type
+from ..derived.precedence import check_order
+from ..errors import InstanceError
+from ..graph import Accounting, Graph
+from ..machine import Machine
+from ..plan import Free, Plan, Resident, Run
+
+if TYPE_CHECKING:
+    from ..graph import Mode
+
+
+def lower_order(graph: Graph, order: Sequence[int], machine: Machine | None = None) -> Plan:
+    """Return the plan that runs the ops back to back in the given order, with the implied frees.
+
+    Each op runs in its mode of least workspace (ties: the shortest), on the first processor whose kind
+    the mode allows. A tensor that is not final is freed at the end of its last access; under
+    ``replace`` at the start of its last access, if that access only reads it. Initial tensors that
+    are accessed or final are resident from time 0.
+
+    Parameters
+    ----------
+    graph
+        Its accounting decides where frees stand.
+    order
+        A permutation of the op indices that obeys the precedence.
+    machine
+        One-tier machine; default: one unlimited memory and a processor of each kind that is needed.
+
+    Raises
+    ------
+    InstanceError
+        If the order is invalid, the machine has several tiers, or no processor can run an op.
+
+    Examples
+    --------
+    >>> from lowtide import Graph, Op, Plan, Tensor
+    >>> graph = Graph(
+    ...     name="chain",
+    ...     tensors=(Tensor(name="x", nbytes=3),),
+    ...     ops=(Op(name="a", writes=(0,)), Op(name="b", reads=(0,))),
+    ... )
+    >>> Plan.from_order(graph, (0, 1)).frees
+    (Free(tensor=0, tier='memory', time=2, bytes=None),)
+    """
+    check_type(graph, Graph, "plan, graph")
+    check_type(order, Iterable, "plan, order", "a sequence of op indices")
+    check_type(machine, (Machine, type(None)), "plan, machine", "a Machine or None")
+    check_order(graph, order)
+    modes = [_least_mode(graph, i) for i in range(len(graph.ops))]
+    if machine is None:
+        kinds = sorted({kind for _, mode in modes for kind in mode.processors[:1]})
+        machine = Machine.single(kinds=kinds or ("any",))
+    if len(machine.tiers) != 1:
+        raise InstanceError(
+            f"machine {machine.name!r}: found {len(machine.tiers)} tiers, "
+            "expected 1 (an order says nothing about movement between tiers)"
+        )
+    runs = []
+    now = 0
+    for i in order:
+        number, mode = modes[i]
+        allowed = (p for p in machine.processors if not mode.processors or p.kind in mode.processors)
+        processor = next(allowed, None)
+        if processor is None:
+            raise InstanceError(
+                f"op {i} {graph.ops[i].name!r}: found no processor on machine {machine.name!r}, "
+                f"expected one of kind {', '.join(mode.processors)}"
+            )
+        run = Run(i, number, now, now + mode.duration_ns, processor.name)
+        runs.append(run)
+        now = run.end
+    return lower_runs(graph, runs, machine)
+
+
+def lower_runs(graph: Graph, runs: Sequence[Run], machine: Machine) -> Plan:
+    """Return the plan of a schedule on one memory: its runs, and what is live by the graph's accounting.
+
+    A tensor that is not final is freed at the end of its last access; under ``replace`` at the start of the
+    access that starts last, if that one only reads it. Initial tensors that are accessed or final are
+    resident from time 0. The runs are not checked.
+
+    Parameters
+    ----------
+    graph
+        Its accounting decides where frees stand.
+    runs
+        One of each op.
+    machine
+        With one tier.
+    """
+    tier = machine.tiers[0].name
+    replace = graph.accounting is Accounting.REPLACE
+    last: dict[int, Run] = {}
+    for run in sorted(runs, key=lambda r: (r.start if replace else r.end, r.op)):
+        for t in (*graph.ops[run.op].reads, *graph.ops[run.op].writes):
+            last[t] = run
+    frees = []
+    for t in sorted(last):
+        if not graph.tensors[t].final:
+            run = last[t]
+            released = replace and t not in graph.ops[run.op].writes
+            frees.append(Free(t, tier, run.start if released else run.end))
+    start = tuple(
+        Resident(t, tier)
+        for t, tensor in enumerate(graph.tensors)
+        if tensor.initial and (t in last or tensor.final)
+    )
+    return Plan(
+        machine=machine,
+        accounting=graph.accounting,
+        start=start,
+        runs=tuple(runs),
+        frees=tuple(frees),
+        graph_name=graph.name,
+        graph_source=graph.source,
+        graph_sha256=graph.sha256,
+    )
+
+
+def _least_mode(graph: Graph, i: int) -> tuple[int, Mode]:
+    """Return number and mode of least workspace, then shortest, among those on one unnamed memory."""
+    op = graph.ops[i]
+    if not op.modes:
+        return 0, op.all_modes[0]
+    modes = [(k, m) for k, m in enumerate(op.modes) if not m.operands]
+    if not modes:
+        raise InstanceError(
+            f"op {i} {op.name!r}, modes: found operands bound to tiers in every mode, "
+            "expected one mode without (an order runs on one memory)"
+        )
+    return min(modes, key=lambda item: (item[1].workspace, item[1].duration_ns, item[0]))

@@ -1,0 +1,158 @@
+"""Traversals with evictions, and the plans that they make: one action after another.
+
+Before a run, first what is to be evicted is written to the storage and released, then what the run reads is
+read back, all that is missing. What an op is the last to access is released when it ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..errors import InstanceError
+from ..graph import Graph
+from ..machine import Machine
+from ..plan import ByteRange, Copy, Free, Plan, Resident, Run
+
+MEMORY, STORAGE = "memory", "storage"
+"""The tiers of the machine."""
+
+NS = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """Before the run at place `step` of the order, `nbytes` more bytes of `tensor` go to the storage."""
+
+    step: int
+    tensor: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Traversal:
+    """An order of all ops, and evictions; those of one step happen as listed."""
+
+    order: tuple[int, ...]
+    evictions: tuple[Eviction, ...] = ()
+
+
+def lower_traversal(graph: Graph, traversal: Traversal, machine: Machine) -> Plan:
+    """Return the plan of a traversal; whether it fits is for the verifier.
+
+    Bytes of a tensor are evicted from its beginning on.
+
+    Raises
+    ------
+    InstanceError
+        If the order does not name each op once, or a step or tensor does not exist, or more of a tensor is
+        evicted than is in the memory.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> problem = lt.MinIO(lt.load("gen:chain?n=3&sizes=equal"), memory=20)
+    >>> plan = problem.read(lt.Traversal((0, 1, 2), (lt.Eviction(1, 0, 4),)))
+    >>> [(copy.src, copy.dst, copy.bytes) for copy in plan.copies]
+    [('memory', 'storage', (0, 4)), ('storage', 'memory', (0, 4))]
+    """
+    return _Lowering(graph, machine).lowered(traversal)
+
+
+class _Lowering:
+    """Now, what is resident, the bytes [0, e) of each tensor that are in the storage, and the actions."""
+
+    def __init__(self, graph: Graph, machine: Machine) -> None:
+        self.graph, self.machine = graph, machine
+        self.now = 0
+        self.rates = {(c.src, c.dst): c.bytes_per_s for c in machine.channels}
+        self.accessors = _accessors_of(graph)
+        self.resident = {
+            t for t, x in enumerate(graph.tensors) if x.initial and (self.accessors[t] or x.final)
+        }
+        self.begin = tuple(Resident(t, MEMORY) for t in sorted(self.resident))
+        self.away: dict[int, int] = {}
+        self.runs: list[Run] = []
+        self.copies: list[Copy] = []
+        self.frees: list[Free] = []
+
+    def lowered(self, traversal: Traversal) -> Plan:
+        graph, order = self.graph, traversal.order
+        if sorted(order) != list(range(len(graph.ops))):
+            raise InstanceError(f"traversal, order: expected each of the {len(graph.ops)} ops once")
+        due: dict[int, list[Eviction]] = {}
+        for eviction in traversal.evictions:
+            if not (0 <= eviction.step < len(order) and 0 <= eviction.tensor < len(graph.tensors)):
+                raise InstanceError(
+                    f"found {eviction}, expected the place of a run and the index of a tensor"
+                )
+            due.setdefault(eviction.step, []).append(eviction)
+        left = [len(some) for some in self.accessors]
+        for t in sorted(self.resident):
+            if not left[t] and not graph.tensors[t].final:
+                self.frees.append(Free(t, MEMORY, 0))
+        processors = {p.kind: p.name for p in self.machine.processors}
+        anyone = self.machine.processors[0].name
+        for step, i in enumerate(order):
+            for eviction in due.get(step, ()):
+                self._evict(eviction)
+            op = graph.ops[i]
+            mode = op.all_modes[0]
+            operands = sorted({*op.reads, *op.writes})
+            for t in operands:
+                self._fetch(t, t in op.reads)
+            name = next((processors[kind] for kind in mode.processors if kind in processors), anyone)
+            self.runs.append(Run(i, 0, self.now, self.now + mode.duration_ns, name))
+            self.now += mode.duration_ns
+            for t in operands:
+                left[t] -= 1
+                self.resident.add(t)
+                if not left[t] and not graph.tensors[t].final:
+                    self.frees.append(Free(t, MEMORY, self.now))
+                    self.resident.discard(t)
+        return Plan(
+            machine=self.machine,
+            accounting=graph.accounting,
+            start=self.begin,
+            start_tiers={x.kind: (MEMORY,) for x in graph.tensors if x.initial},
+            runs=tuple(self.runs),
+            copies=tuple(self.copies),
+            frees=tuple(self.frees),
+            graph_name=graph.name,
+            graph_source=graph.source,
+            graph_sha256=graph.sha256,
+        )
+
+    def _evict(self, eviction: Eviction) -> None:
+        t, first = eviction.tensor, self.away.get(eviction.tensor, 0)
+        room = self.graph.tensors[t].nbytes - first if t in self.resident else 0
+        if not 0 < eviction.nbytes <= room:
+            raise InstanceError(f"found {eviction}, expected from 1 to {room} bytes, which are in the memory")
+        self._copy(t, MEMORY, STORAGE, (first, first + eviction.nbytes))
+        self.away[t] = first + eviction.nbytes
+
+    def _fetch(self, t: int, reads: bool) -> None:
+        """Bring back what is missing of a tensor; of one that is only overwritten, forget it."""
+        if (end := self.away.pop(t, 0)) and reads:
+            self._copy(t, STORAGE, MEMORY, (0, end))
+        elif end:
+            self.frees.append(Free(t, STORAGE, self.now, self._part(t, (0, end))))
+
+    def _copy(self, t: int, src: str, dst: str, some: ByteRange) -> None:
+        """Copy bytes and release them where they were."""
+        begin, part = self.now, self._part(t, some)
+        self.now += -(-(some[1] - some[0]) * NS // self.rates[src, dst])
+        self.copies.append(Copy(t, src, dst, begin, self.now, part))
+        self.frees.append(Free(t, src, self.now, part))
+
+    def _part(self, t: int, some: ByteRange) -> ByteRange | None:
+        return None if some == (0, self.graph.tensors[t].nbytes) else some
+
+
+def _accessors_of(graph: Graph) -> Sequence[Sequence[int]]:
+    """Return the ops that access each tensor."""
+    found: list[list[int]] = [[] for _ in graph.tensors]
+    for i, op in enumerate(graph.ops):
+        for t in sorted({*op.reads, *op.writes}):
+            found[t].append(i)
+    return found

@@ -1,0 +1,166 @@
+"""What notebooks show: small HTML tables and an inline SVG of the memory profile, no package needed.
+
+Colours of text and lines are the page's own (``currentColor``), so that dark themes work too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .derived.profile import MemoryProfile, memory_profile, reference_profile
+from .errors import InstanceError
+from .units import exact_bytes, exact_value, format_bytes, format_duration, format_gap
+
+if TYPE_CHECKING:
+    from .graph import Graph
+    from .plan import Plan
+    from .result import Result
+
+_WIDTH, _HEIGHT = 560, 150
+_COLUMNS = _WIDTH  # steps that cannot be told apart are not drawn
+_AREA = "#77AADD"
+_REFERENCE = "#AA3377"
+
+
+def graph_html(graph: Graph) -> str:
+    """Return the counts and sizes of a graph.
+
+    Examples
+    --------
+    >>> from lowtide import Graph, Op
+    >>> graph_html(Graph(name="a < b", tensors=(), ops=(Op(name="noop"),)))[:31]
+    '<div><b>a &lt; b</b> &middot; 1'
+    """
+    summary = graph.summary()
+    head = (
+        f"<b>{escape(graph.name)}</b> &middot; {summary['ops']:,} ops &middot; "
+        f"{summary['tensors']:,} tensors &middot; {escape(exact_bytes(summary['bytes']))} &middot; "
+        f"{escape(summary['accounting'])}"
+    )
+    most = max(summary["bytes_by_kind"].values(), default=1)
+    rows = [
+        (
+            escape(kind),
+            f"{sum(t.kind == kind for t in graph.tensors):,}",
+            escape(format_bytes(nbytes)),
+            _bar(nbytes / most),
+        )
+        for kind, nbytes in summary["bytes_by_kind"].items()
+    ]
+    dropped = "".join(
+        f"<div><small>{escape(kinds)}: 0 bytes counted of {escape(exact_bytes(lost))}</small></div>"
+        for kinds, lost in graph.dropped_bytes.items()
+    )
+    table = _table(("kind", "tensors", "size", ""), rows, right=(1, 2)) if rows else ""
+    return f"<div>{head}{table}{dropped}</div>"
+
+
+def result_html(result: Result) -> str:
+    """Return what was found and proved, and a picture of the memory profile if there is a plan."""
+    rows = [
+        ("method", escape(result.method)),
+        ("status", f"<b>{escape(str(result.status))}</b>" + _stopped(result)),
+    ]
+    if result.detail:
+        rows.append(("detail", escape(result.detail)))
+    if result.objective is not None:
+        rows.append((escape(result.problem), escape(exact_value(result.objective, result.unit))))
+    if result.bound is not None:
+        rows.append(("bound", escape(exact_value(result.bound, result.unit))))
+        rows.append(("gap", escape(format_gap(result.gap))))
+    rows.append(("seconds", ", ".join(f"{escape(k)} {v:.2f}" for k, v in result.seconds.items())))
+    picture = ""
+    if result.plan is not None and result.graph is not None and result.unit == "bytes":
+        picture = profile_svg(result.graph, result.plan, result.bound)
+    return f"<div><b>{escape(result.instance)}</b>{_table((), rows)}{picture}</div>"
+
+
+def plan_html(plan: Plan) -> str:
+    """Return the counts of a plan's actions."""
+    end = max([0, *(run.end for run in plan.runs), *(copy.end for copy in plan.copies)])
+    rows = [
+        ("machine", escape(", ".join(t.name for t in plan.machine.tiers))),
+        ("runs", f"{len(plan.runs):,}"),
+        ("copies", f"{len(plan.copies):,}"),
+        ("frees", f"{len(plan.frees):,}"),
+        ("makespan", escape(format_duration(end if plan.period is None else plan.period))),
+    ]
+    return f"<div><b>plan for {escape(plan.graph_name) or 'a graph'}</b>{_table((), rows)}</div>"
+
+
+def profile_svg(graph: Graph, plan: Plan, bound: int | None = None) -> str:
+    """Return an inline SVG: memory of the plan as an area, reference order as a line, peak and bound.
+
+    Empty if the plan does not lead to a profile (a plan that does not verify).
+    """
+    try:
+        memory = memory_profile(graph, plan)
+    except InstanceError:
+        return ""
+    if not memory.peak:
+        return ""
+    reference = reference_profile(graph, plan)
+    top = max(memory.peak, bound or 0, reference.peak if reference is not None else 0)
+    parts = [f'<path d="{_path(memory, top, closed=True)}" fill="{_AREA}"/>']
+    words = [f"peak {format_bytes(memory.peak)}"]
+    if reference is not None and not np.array_equal(reference.total, memory.total):
+        line = _path(reference, top, closed=False)
+        parts.append(f'<path d="{line}" fill="none" stroke="{_REFERENCE}" stroke-width="0.8"/>')
+        words.append(f"reference order {format_bytes(reference.peak)} (line)")
+    parts.append(_level(memory.peak, top, ""))
+    if bound is not None and bound != memory.peak:
+        parts.append(_level(bound, top, ' stroke-dasharray="4 3"'))
+        words.append(f"bound {format_bytes(bound)} (dashed)")
+    elif bound is not None:
+        words[0] = f"peak = bound {format_bytes(bound)}"
+    caption = escape(", ".join(words))
+    baseline = f'<path d="M0 {_HEIGHT}H{_WIDTH}" stroke="currentColor" stroke-width="0.8"/>'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 -4 {_WIDTH} {_HEIGHT + 26}" width="{_WIDTH}" '
+        f'height="{_HEIGHT + 26}" role="img" style="max-width:100%"><title>{caption}</title>'
+        f"{''.join(parts)}{baseline}"
+        f'<text x="0" y="{_HEIGHT + 16}" font-size="11" font-family="sans-serif" fill="currentColor">'
+        f"memory over time: {caption}</text></svg>"
+    )
+
+
+def _path(memory: MemoryProfile, top: int, *, closed: bool) -> str:
+    """Return the SVG path of a step function over the whole width."""
+    thin = memory.thin(_COLUMNS)
+    x = (thin.times - thin.times[0]) / max(int(thin.times[-1] - thin.times[0]), 1) * _WIDTH
+    y = _HEIGHT - thin.total / top * _HEIGHT
+    steps = "".join(f"V{b:.1f}H{c:.1f}" for b, c in zip(y, x[1:], strict=True))
+    return f"M0 {_HEIGHT}{steps}V{_HEIGHT}" + ("Z" if closed else "")
+
+
+def _level(nbytes: int, top: int, dashes: str) -> str:
+    y = _HEIGHT - nbytes / top * _HEIGHT
+    return f'<path d="M0 {y:.1f}H{_WIDTH}" stroke="currentColor" stroke-width="0.8"{dashes}/>'
+
+
+def _stopped(result: Result) -> str:
+    return f" ({escape(result.reason)})" if result.reason is not None else ""
+
+
+def _bar(share: float) -> str:
+    width = max(1, round(120 * share))
+    return f'<div style="width:{width}px;height:9px;background:{_AREA}"></div>'
+
+
+def _table(columns: Iterable[str], rows: Iterable[tuple[str, ...]], right: tuple[int, ...] = ()) -> str:
+    """Return a table of cells that are HTML already."""
+
+    def cells(values: Iterable[str], tag: str) -> str:
+        return "".join(
+            f'<{tag} style="text-align:{"right" if k in right else "left"}">{value}</{tag}>'
+            for k, value in enumerate(values)
+        )
+
+    names = list(columns)
+    head = f"<thead><tr>{cells(names, 'th')}</tr></thead>" if names else ""
+    body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in rows)
+    return f"<table>{head}<tbody>{body}</tbody></table>"

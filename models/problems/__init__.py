@@ -1,0 +1,1 @@
+"""The problems: one file each."""

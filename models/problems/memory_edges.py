@@ -1,0 +1,258 @@
+"""The problem of bounding parallel memory: precedence edges after which no parallel schedule exceeds a bound.
+
+A runtime that schedules dynamically obeys the precedence and nothing else. Edges between ops take away the
+schedules that need too much memory; the price is a longer critical path, the least time in which the graph
+runs on any number of processors. Deciding whether edges exist is NP-complete (Marchal, Nagy, Simon and
+Vivien, IPDPS 2018).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar
+
+from ..checks import check_integer, check_type
+from ..derived.edges_of import edges_of
+from ..derived.precedence import precedence
+from ..errors import InstanceError
+from ..flow_proof import FlowProof
+from ..graph import Graph
+from ..lowering.starts import lower_starts
+from ..verifier.flow import verify_flow
+from ..verifier.verdict import Violation, sorted_violations
+from ..verifier.verify import verify
+from .parallel_memory import Moment, check_modes, moment_bytes
+from .placement import Question
+from .problem import Judgement
+
+Edge = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edges:
+    """Further precedence (i must end before j starts), and the flow that proves what it is good for."""
+
+    edges: tuple[Edge, ...]
+    flow: FlowProof
+
+
+@dataclass(frozen=True)
+class MemoryEdges:
+    """Shortest critical path with edges added so that no parallel schedule exceeds a memory bound.
+
+    An answer proves with flows (`lowtide.models.verifier.flow`) that no schedule exceeds the bound. The
+    objective is the critical path also where `processors` are given.
+
+    Parameters
+    ----------
+    graph
+        Every op may run on any processor.
+    bound
+        Bytes, at least 0.
+    processors
+        How many ops run at one time at most; None: any number.
+
+    Raises
+    ------
+    InstanceError
+        If `bound` is negative, `processors` is below 1, or a mode names processors or tiers.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> result = lt.solve(lt.MemoryEdges(lt.load("gen:randwire?n=24&seed=1"), bound=180))
+    >>> result.status, result.objective, bool(result.edges)
+    (<Status.OPTIMAL: 'optimal'>, 15, True)
+    """
+
+    graph: Graph
+    bound: int
+    processors: int | None = None
+    name: ClassVar[str] = "memory-edges"
+    unit: ClassVar[str] = "ns"
+
+    def __post_init__(self) -> None:
+        check_type(self.graph, Graph, f"{self.name}, graph")
+        check_integer(self.bound, 0, f"{self.name}, bound")
+        check_integer(self.processors, 1, f"{self.name}, processors", optional=True)
+        check_modes(self.graph, self.name)
+
+    @cached_property
+    def instance(self) -> Question:
+        """Name, source and hash of graph and question together."""
+        said = {"graph": self.graph.sha256, "bound": self.bound, "processors": self.processors}
+        text = json.dumps(said, sort_keys=True, separators=(",", ":"))
+        where = "" if self.processors is None else f" on {self.processors} processors"
+        return Question(
+            name=f"{self.graph.name}{where}, {self.bound} bytes",
+            source=self.graph.source,
+            sha256=hashlib.sha256(text.encode()).hexdigest(),
+        )
+
+    def read(self, item: object) -> Edges:
+        """Return edges with their flow; the verifier looks at them in `judge`.
+
+        What `lowtide.models.derived.edges_of.edges_of` takes has no flow: then the proof has no case.
+
+        Raises
+        ------
+        InstanceError
+            If it is something else, or the edges dangle or close a cycle.
+        """
+        if not isinstance(item, Edges):
+            item = Edges(edges=edges_of(self.graph, item), flow=FlowProof(cases=()))
+        earliest_starts(self.graph, item.edges)
+        return item
+
+    def evaluate(self, answer: Edges) -> int:
+        """Return the critical path in ns."""
+        starts = earliest_starts(self.graph, answer.edges)
+        return max((s + shortest_mode(self.graph, i)[0] for i, s in enumerate(starts)), default=0)
+
+    def satisfied(self, objective: int) -> bool:
+        """Return False: a shorter critical path is always welcome."""
+        return False
+
+    def impossible(self) -> str | None:
+        """Return that the initial tensors exceed the bound before any op runs, if they do."""
+        first = moment_bytes(self.graph, Moment(finished=(), running=()))
+        if first <= self.bound:
+            return None
+        return f"before any op runs the initial tensors need {first} bytes, above the bound {self.bound}"
+
+    def judge(self, answer: Edges) -> Judgement:
+        """Verify the schedule that starts each op as early as edges and processors let it, and the flow.
+
+        With processors the critical path is that of a second plan, on any number of them.
+        """
+        starts = earliest_starts(self.graph, answer.edges)
+        modes = [shortest_mode(self.graph, i)[1] for i in range(len(starts))]
+        if self.processors is None:
+            plan = lower_starts(self.graph, starts, modes, self.bound)
+            verdict = longest = verify(self.graph, plan, rerun=False)
+        else:
+            listed = list_starts(self.graph, answer.edges, self.processors)
+            plan = lower_starts(self.graph, listed, modes, self.bound)
+            verdict = verify(self.graph, plan, rerun=False)
+            longest = verify(self.graph, lower_starts(self.graph, starts, modes), rerun=False)
+        wrong = [*longest.violations] if longest is not verdict else []
+        wrong += verify_flow(self.graph, answer.edges, answer.flow, self.processors)
+        value = answer.flow.value(self.processors)
+        if value > self.bound:
+            said = f"the flow proves {value} bytes, expected at most the bound {self.bound}"
+            wrong.append(Violation(kind="flow", message=said))
+        if wrong:
+            verdict = replace(verdict, violations=sorted_violations([*verdict.violations, *wrong]))
+        objective = longest.makespan if verdict.valid else None
+        return Judgement(objective=objective, verification=verdict, plan=plan, edges=answer.edges)
+
+
+def shortest_mode(graph: Graph, i: int) -> tuple[int, int]:
+    """Return ns and number of the shortest mode of op i."""
+    return min((mode.duration_ns, k) for k, mode in enumerate(graph.ops[i].all_modes))
+
+
+def order_with(graph: Graph, edges: Sequence[Edge]) -> list[int]:
+    """Return an order of the ops that obeys the precedence and further edges, lowest index first.
+
+    Raises
+    ------
+    InstanceError
+        If an edge dangles, or they close a cycle.
+    """
+    from heapq import heapify, heappop, heappush
+
+    n = len(graph.ops)
+    later: list[set[int]] = [set(some) for some in precedence(graph).successors]
+    for i, j in edges:
+        if not (0 <= i < n and 0 <= j < n):
+            raise InstanceError(f"edge [{i}, {j}]: found an unknown op, expected ops in [0, {n})")
+        later[i].add(j)
+    waits = [0] * n
+    for some in later:
+        for j in some:
+            waits[j] += 1
+    ready = [i for i in range(n) if not waits[i]]
+    heapify(ready)
+    order = []
+    while ready:
+        i = heappop(ready)
+        order.append(i)
+        for j in later[i]:
+            waits[j] -= 1
+            if not waits[j]:
+                heappush(ready, j)
+    if len(order) < n:
+        raise InstanceError(f"edges: found a cycle through op {waits.index(max(waits))}, expected none")
+    return order
+
+
+def earliest_starts(graph: Graph, edges: Sequence[Edge]) -> list[int]:
+    """Return when each op starts at the earliest on any number of processors, in ns."""
+    starts = [0] * len(graph.ops)
+    later: list[list[int]] = [list(some) for some in precedence(graph).successors]
+    for i, j in edges:
+        if 0 <= i < len(later):
+            later[i].append(j)
+    for i in order_with(graph, edges):
+        for j in later[i]:
+            starts[j] = max(starts[j], starts[i] + shortest_mode(graph, i)[0])
+    return starts
+
+
+def list_starts(graph: Graph, edges: Sequence[Edge], processors: int) -> list[int]:
+    """Return when each op starts if an idle processor always takes the first ready op of `order_with`."""
+    from heapq import heappop, heappush
+
+    order = order_with(graph, edges)
+    rank = {i: k for k, i in enumerate(order)}
+    later: list[set[int]] = [set(some) for some in precedence(graph).successors]
+    for i, j in edges:
+        later[i].add(j)
+    waits = [0] * len(order)
+    for some in later:
+        for j in some:
+            waits[j] += 1
+    ready = [rank[i] for i in order if not waits[i]]
+    running: list[tuple[int, int]] = []
+    starts, now = [0] * len(order), 0
+    while ready or running:
+        while ready and len(running) < processors:
+            i = order[heappop(ready)]
+            starts[i] = now
+            heappush(running, (now + shortest_mode(graph, i)[0], i))
+        now = running[0][0]
+        while running and running[0][0] == now:
+            for j in later[heappop(running)[1]]:
+                waits[j] -= 1
+                if not waits[j]:
+                    heappush(ready, rank[j])
+    return starts
+
+
+def apply_edges(graph: Graph, edges: Sequence[Edge]) -> Graph:
+    """Return the graph with the edges among its ``after``, its ops in an order that obeys them.
+
+    Raises
+    ------
+    InstanceError
+        If an edge dangles, or they close a cycle.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> graph = lt.load("gen:chain?n=3&seed=1")
+    >>> apply_edges(graph, [(0, 2)]).ops[2].after
+    (0,)
+    """
+    order = order_with(graph, edges)
+    place = {i: k for k, i in enumerate(order)}
+    before: dict[int, set[int]] = {i: set(graph.ops[i].after) for i in order}
+    for i, j in edges:
+        before[j].add(i)
+    ops = tuple(replace(graph.ops[i], after=tuple(sorted(place[j] for j in before[i]))) for i in order)
+    return replace(graph, ops=ops, source=None, provenance={**graph.provenance, "memory_edges": len(edges)})

@@ -1,0 +1,267 @@
+"""The placement problem: a fixed order of ops, several memory tiers, and the fastest way to feed the ops."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar
+
+from ..checks import check_flag, check_type
+from ..errors import InstanceError
+from ..graph import KINDS, Graph
+from ..machine import Machine
+from ..plan import Plan
+from ..verifier.verdict import Violation, sorted_violations
+from ..verifier.verify import verify
+from .placement_witness import impossible_moment, impossible_op, impossible_start
+from .problem import Judgement
+
+Tiers = tuple[str, ...]
+
+LARGEST = 10**17
+"""Of capacities in bytes, rates in bytes per second and latencies in ns."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What a placement problem is known by: a name, a specification, and the hash of all that it says."""
+
+    name: str
+    source: str | None
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Tensor placement: where each tensor lives over time and when it moves, so that the run is fastest.
+
+    The ops of each processor run in the graph's reference order, each once. Tensors may be in any tier
+    while no op accesses them; ops find their operands in tiers that their processor reads. The objective is
+    the makespan in ns, or the period.
+
+    Parameters
+    ----------
+    graph
+        What is executed.
+    machine
+        Tiers (the first one is the fast memory), processors, channels.
+    periodic
+        The steady state of an iteration: the state at its end is that at its beginning
+        (`lowtide.models.plan`), and the objective is the period.
+    whole
+        Every copy moves a whole tensor, without interruption.
+    start
+        By kind of tensor, the tiers where it may be at time 0; kinds that are not named may start anywhere.
+        Default: of a single run, inputs in the outermost tier; periodic, everything anywhere, for the inputs
+        of an iteration are brought during the one before, into rooms of their own.
+    source
+        What the problem was loaded from.
+
+    Raises
+    ------
+    InstanceError
+        If there are no ops, `start` names an unknown kind or tier, a tier cannot be reached, or a number of
+        the machine is above `LARGEST`.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> problem = lt.Placement(lt.load("gen:chain?n=4&seed=1"), lt.load_machine("a100-40g-pcie3"))
+    >>> problem.name, problem.unit
+    ('placement', 'ns')
+    """
+
+    graph: Graph
+    machine: Machine
+    periodic: bool = False
+    whole: bool = False
+    start: Mapping[str, Tiers] | None = None
+    source: str | None = None
+    name: ClassVar[str] = "placement"
+    unit: ClassVar[str] = "ns"
+
+    def __post_init__(self) -> None:
+        check_type(self.graph, Graph, "placement, graph")
+        check_type(self.machine, Machine, "placement, machine")
+        check_flag(self.periodic, "placement, periodic")
+        check_flag(self.whole, "placement, whole")
+        check_type(self.source, (str, type(None)), "placement, source", "a str or None")
+        check_type(
+            self.start, (Mapping, type(None)), "placement, start", "a mapping of kinds to tiers, or None"
+        )
+        tiers = [t.name for t in self.machine.tiers]
+        if not self.graph.ops:
+            raise InstanceError(f"placement, graph {self.graph.name!r}: found no ops, expected at least one")
+        for kind, some in sorted((self.start or {}).items(), key=lambda pair: str(pair[0])):
+            if kind not in KINDS:
+                raise InstanceError(
+                    f"placement, start: found kind {kind!r}, expected one of {', '.join(KINDS)}"
+                )
+            check_type(some, (tuple, list), f"placement, start of kind {kind!r}", "a tuple of tiers")
+            for tier in some:
+                if tier not in tiers:
+                    raise InstanceError(
+                        f"placement, start of kind {kind!r}: found tier {tier!r}, expected one of {tiers}"
+                    )
+        _check_reach(self.machine)
+        _check_sizes(self.machine)
+
+    @cached_property
+    def instance(self) -> Question:
+        """Name, source and hash of graph, machine and question together."""
+        machine = {key: value for key, value in self.machine.to_dict().items() if key != "name"}
+        said = {
+            "graph": self.graph.sha256,
+            "machine": machine,
+            "periodic": self.periodic,
+            "whole": self.whole,
+            "start": self.starts,
+        }
+        text = json.dumps(said, sort_keys=True, separators=(",", ":"))
+        return Question(
+            name=f"{self.graph.name} on {self.machine.name}",
+            source=self.source,
+            sha256=hashlib.sha256(text.encode()).hexdigest(),
+        )
+
+    def read(self, item: object) -> Plan:
+        """Return a plan; the verifier looks at it in `judge`.
+
+        Raises
+        ------
+        InstanceError
+            If it is no plan, or one for another machine or another graph, or periodic where the problem is
+            not.
+        """
+        if not isinstance(item, Plan):
+            raise InstanceError(f"found {type(item).__name__}, expected a Plan")
+        if item.graph_sha256 not in (None, self.graph.sha256):
+            raise InstanceError(f"found a plan for another graph than {self.graph.name!r}")
+        if item.machine.to_dict() != self.machine.to_dict():
+            raise InstanceError(f"found a plan for another machine than {self.machine.name!r}")
+        if (item.period is not None) != self.periodic:
+            found, expected = ("a period", "none") if item.period is not None else ("no period", "one")
+            raise InstanceError(f"found a plan with {found}, expected {expected}")
+        return item
+
+    def evaluate(self, answer: Plan) -> int:
+        """Return the period, or the makespan, in ns."""
+        if answer.period is not None:
+            return answer.period
+        ends = [run.end for run in answer.runs] + [copy.end for copy in answer.copies]
+        return max(ends, default=0)
+
+    def satisfied(self, objective: int) -> bool:
+        """Return False: faster is always welcome."""
+        return False
+
+    def impossible(self) -> str | None:
+        """Return why there is no plan, if an op, a moment or the start needs more bytes than there are."""
+        return (
+            impossible_op(self.graph, self.machine)
+            or impossible_moment(self.graph, self.machine)
+            or impossible_start(self.graph, self.machine, self.may_start)
+        )
+
+    @cached_property
+    def starts(self) -> dict[str, Tiers]:
+        """By kind of tensor, the tiers where it may be at time 0, in the machine's order.
+
+        Kinds that may start in every tier are left out; equal rules are equal here, however they were given.
+        """
+        tiers = tuple(tier.name for tier in self.machine.tiers)
+        default: dict[str, Tiers] = {} if self.periodic else {"input": tiers[-1:]}
+        said = default if self.start is None else self.start
+        found = {kind: tuple(x for x in tiers if x in some) for kind, some in sorted(said.items())}
+        return {kind: some for kind, some in found.items() if some != tiers}
+
+    def may_start(self, kind: str) -> Tiers:
+        """Return the tiers where tensors of a kind may be at time 0, in the machine's order."""
+        return self.starts.get(kind, tuple(tier.name for tier in self.machine.tiers))
+
+    def judge(self, answer: Plan) -> Judgement:
+        """Verify the plan, and that it keeps to the reference order and to whole tensors if it must.
+
+        Where things may start is this problem's rule, which the plan of the judgement then states.
+        """
+        verdict = verify(self.graph, answer, rerun=False, start_tiers=self.starts)
+        broken = list(_broken_rules(self, answer))
+        if broken:
+            verdict = replace(verdict, violations=sorted_violations([*verdict.violations, *broken]))
+        objective = verdict.makespan if verdict.valid else None
+        return Judgement(
+            objective=objective, verification=verdict, plan=replace(answer, start_tiers=self.starts)
+        )
+
+
+def _check_reach(machine: Machine) -> None:
+    """Raise if a tier that no processor uses has no way to one that is used, or none back."""
+    used = {access.tier for p in machine.processors for access in p.tiers}
+    for what, ends in (
+        ("to", [(c.src, c.dst) for c in machine.channels]),
+        ("from", [(c.dst, c.src) for c in machine.channels]),
+    ):
+        reached = set(used)
+        while more := {a for a, b in ends if b in reached} - reached:
+            reached |= more
+        for tier in machine.tiers:
+            if tier.name not in reached:
+                raise InstanceError(
+                    f"machine {machine.name!r}, tier {tier.name!r}: found no channel {what} the processors' "
+                    f"tiers{'' if what == 'to' else ' that leads there'}, expected one in each direction"
+                )
+
+
+def _check_sizes(machine: Machine) -> None:
+    """Raise if a number is so large that sums and products of a few of them leave 64 bits."""
+    numbers = [(f"tier {t.name!r}, capacity", t.capacity) for t in machine.tiers]
+    for c in machine.channels:
+        where = f"channel {c.src!r} to {c.dst!r}"
+        numbers += [(f"{where}, bytes_per_s", c.bytes_per_s), (f"{where}, latency_ns", c.latency_ns)]
+    numbers += [(f"group {g.name!r}, bytes_per_s", g.bytes_per_s) for g in machine.groups]
+    for what, value in numbers:
+        if value is not None and value > LARGEST:
+            raise InstanceError(
+                f"machine {machine.name!r}, {what}: found {value}, expected at most {LARGEST}"
+            )
+
+
+def _broken_rules(problem: Placement, plan: Plan) -> list[Violation]:
+    """Return the violations of the problem's own rules."""
+    found = []
+    last: dict[str, int] = {}
+    for run in sorted(plan.runs, key=lambda r: (r.start, r.end, r.op)):
+        before = last.get(run.processor, -1)
+        if run.op < before:
+            found.append(
+                Violation(
+                    kind="order",
+                    message=f"op {run.op} runs on {run.processor!r} after op {before}, "
+                    "expected the reference order",
+                    time=run.start,
+                )
+            )
+        last[run.processor] = max(before, run.op)
+    if problem.whole:
+        found += partial_copies(problem.graph, plan)
+    return found
+
+
+def partial_copies(graph: Graph, plan: Plan) -> list[Violation]:
+    """Return a violation, of kind ``whole``, for each copy of a part of a tensor."""
+    found = []
+    for number, copy in enumerate(plan.copies):
+        nbytes = graph.tensors[copy.tensor].nbytes
+        if copy.bytes is not None and copy.bytes != (0, nbytes):
+            found.append(
+                Violation(
+                    kind="whole",
+                    message=f"copy {number} moves bytes {list(copy.bytes)} of tensor {copy.tensor}, "
+                    f"expected all {nbytes} of them",
+                    time=copy.start,
+                )
+            )
+    return found

@@ -1,0 +1,349 @@
+"""The recomputation problem: within a memory, what to compute again, and what to write to slower tiers.
+
+*Versions make it exact.* Every run must find exactly the versions that the reference order gives it; there is
+no other precedence (`after` wants ops to have completed once). `rerunnable` says which ops of a graph can run
+again whenever that is wanted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar
+
+from ..checks import check_integer, check_type
+from ..derived.memory import sequential_memory
+from ..errors import InstanceError
+from ..graph import KINDS, Accounting, Graph, Mode, Op
+from ..lowering.actions import Action, Compute, Discard, Transfer, actions_of, lower_actions, transfer_ns
+from ..lowering.discards import with_discards
+from ..machine import Access, Machine, Tier
+from ..plan import Plan
+from ..units import exact_bytes
+from ..verifier.verify import verify
+from .placement import Question
+from .problem import Judgement
+
+__all__ = ["Action", "Compute", "Discard", "Recompute", "Transfer", "rerunnable"]
+
+Answer = tuple[Action, ...]
+"""Runs, transfers and discards, one after another."""
+
+ACTIONS = (Compute, Transfer, Discard)
+"""What an answer consists of."""
+
+ONE_MEMORY = Machine.single()
+"""The machine where none is given, with the tiers besides that modes of the graph name."""
+
+
+@dataclass(frozen=True)
+class Recompute:
+    """Recomputation under a memory bound: the fastest sequence of runs that never needs more than there is.
+
+    Every op runs, as often as wanted, one run or transfer at a time; each run finds the versions that the
+    reference order gives it. Tensors are discarded whenever that is wanted, and recomputed by running ops
+    again. Slower tiers take copies of tensors; a transfer blocks the runs. The objective is the time of all
+    runs and transfers in ns.
+
+    Everything that is initial starts in the first tier of the machine, the fast memory, and must fit there,
+    also what is discarded before the first run or, with `replace`, as that starts.
+
+    Parameters
+    ----------
+    graph
+        With one mode for each op, or several, among which each run chooses.
+    memory
+        Capacity of the fast memory in bytes; None: that of the machine, or no limit.
+    machine
+        Tiers behind the fast memory, and the channels that lead there and back; one processor, which accesses
+        no tier at extra cost. Default: one memory, called ``memory``; where modes name that and the machine
+        has no such tier, its first one is called so. Of other tiers that modes name and the machine lacks an
+        unlimited one is added, which runs access and nothing is copied from: what a run writes there is lost
+        to all ops that must find it in the memory (forwards that save nothing for their backwards are such
+        modes).
+    source
+        What the problem was loaded from.
+
+    Raises
+    ------
+    InstanceError
+        If there are no ops, the memory is negative, or the machine has several processors or one that is
+        slowed down by a tier.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> problem = lt.Recompute(lt.load("gen:chain?n=4&seed=1"), memory=40)
+    >>> problem.name, problem.unit, problem.machine.tiers[0].capacity
+    ('recompute', 'ns', 40)
+    """
+
+    graph: Graph
+    memory: int | None = None
+    machine: Machine = ONE_MEMORY
+    source: str | None = None
+    name: ClassVar[str] = "recompute"
+    unit: ClassVar[str] = "ns"
+
+    def __post_init__(self) -> None:
+        check_type(self.graph, Graph, "recompute, graph")
+        check_type(self.machine, Machine, "recompute, machine")
+        check_type(self.source, (str, type(None)), "recompute, source", "a str or None")
+        if not self.graph.ops:
+            raise InstanceError(f"recompute, graph {self.graph.name!r}: found no ops, expected at least one")
+        check_integer(self.memory, 0, "recompute, memory", optional=True)
+        _check_processor(self.machine)
+        object.__setattr__(self, "machine", _with_named_tiers(self.machine, self.graph))
+        if self.memory is None:
+            object.__setattr__(self, "memory", self.machine.tiers[0].capacity)
+        else:
+            fast, *slower = self.machine.tiers
+            tiers = (replace(fast, capacity=self.memory), *slower)
+            object.__setattr__(self, "machine", replace(self.machine, tiers=tiers))
+
+    @cached_property
+    def instance(self) -> Question:
+        """Name, source and hash of graph and machine together."""
+        machine = {key: value for key, value in self.machine.to_dict().items() if key != "name"}
+        text = json.dumps(
+            {"graph": self.graph.sha256, "machine": machine}, sort_keys=True, separators=(",", ":")
+        )
+        room = "unlimited memory" if self.memory is None else f"{self.memory} bytes"
+        slower = "".join(f" and {tier.name}" for tier in self.machine.tiers[1:])
+        return Question(
+            name=f"{self.graph.name} in {room}{slower}",
+            source=self.source,
+            sha256=hashlib.sha256(text.encode()).hexdigest(),
+        )
+
+    @property
+    def fast(self) -> str:
+        """Name of the fast memory."""
+        return self.machine.tiers[0].name
+
+    @cached_property
+    def least_time(self) -> int:
+        """Nanoseconds of all ops, each once in its shortest mode: a bound on the objective.
+
+        Every op runs at least once, and one at a time.
+        """
+        return sum(min(mode.duration_ns for mode in op.all_modes) for op in self.graph.ops)
+
+    def read(self, item: object) -> Answer:
+        """Return the actions of a plan, or of a sequence of actions or of ops; `judge` looks at them.
+
+        Of a sequence of op indices each op runs in its first mode, and every tensor is discarded as soon as
+        nothing reads it any more before it is made again.
+
+        Raises
+        ------
+        InstanceError
+            If it is none of them, an index is out of range, or the plan is for another graph or not one
+            action at a time.
+        """
+        if isinstance(item, Plan):
+            if item.graph_sha256 not in (None, self.graph.sha256):
+                raise InstanceError(f"found a plan for another graph than {self.graph.name!r}")
+            if [t.name for t in item.machine.tiers] != [t.name for t in self.machine.tiers]:
+                raise InstanceError(f"found a plan for other tiers than those of {self.machine.name!r}")
+            return actions_of(item, self.graph)
+        if not isinstance(item, Sequence) or isinstance(item, str | bytes):
+            raise InstanceError(
+                f"found {type(item).__name__}, expected a Plan, or a sequence of actions or ops"
+            )
+        if all(isinstance(a, ACTIONS) for a in item):
+            _check_actions(self, item)
+            return tuple(item)
+        ops = [int(i) for i in item]
+        for i in ops:
+            if not 0 <= i < len(self.graph.ops):
+                raise InstanceError(f"found op {i}, expected an index in [0, {len(self.graph.ops)})")
+        return with_discards(self.graph, [Compute(i) for i in ops], self.fast)
+
+    def with_discards(self, steps: Iterable[Compute | Transfer]) -> Answer:
+        """Return runs and transfers with discards as early as they can be (`with_discards`)."""
+        return with_discards(self.graph, steps, self.fast)
+
+    def evaluate(self, answer: Answer) -> int:
+        """Return the nanoseconds of all runs and transfers."""
+        durations = [[mode.duration_ns for mode in op.all_modes] for op in self.graph.ops]
+        total = 0
+        for action in answer:
+            if isinstance(action, Compute):
+                total += durations[action.op][action.mode]
+            elif isinstance(action, Transfer):
+                total += self.transfer_ns(action)
+        return total
+
+    def transfer_ns(self, transfer: Transfer) -> int:
+        """Return the nanoseconds of a transfer, alone on its channel."""
+        nbytes = self.graph.tensors[transfer.tensor].nbytes
+        return transfer_ns(self.machine, transfer.src, transfer.dst, nbytes)
+
+    def satisfied(self, objective: int) -> bool:
+        """Return False: faster is always welcome."""
+        return False
+
+    def impossible(self) -> str | None:
+        """Return why there is no plan at all, if the beginning or one op needs more bytes than there are.
+
+        With `coexist` an op's operands are all in the fast memory while it runs, but for those that every one
+        of its modes has elsewhere. With `replace` what it reads is there when it starts, and what it writes
+        just after.
+        """
+        if self.memory is None:
+            return None
+        memory = self.memory
+        if (first := self.start_bytes) > memory:
+            return f"at the start {exact_bytes(first)} are in the fast memory, of {exact_bytes(memory)}"
+        for i, op in enumerate(self.graph.ops):
+            needed = self.least_bytes(i)
+            if needed > memory:
+                return f"op {i} {op.name!r} needs {exact_bytes(needed)}, of {exact_bytes(memory)}"
+        return None
+
+    @property
+    def start_bytes(self) -> int:
+        """Bytes in the fast memory at the start: of all that is initial, and accessed or final."""
+        return sequential_memory(self.graph).initial_bytes
+
+    def least_bytes(self, i: int) -> int:
+        """Return the bytes that a run of op i takes in the fast memory, at least."""
+        return min(self._mode_bytes(self.graph.ops[i], mode) for mode in self.graph.ops[i].all_modes)
+
+    @cached_property
+    def _elsewhere(self) -> frozenset[int]:
+        """The tensors that a run may find outside the fast memory."""
+        reach = {access.tier for access in self.machine.processors[0].tiers} - {self.fast}
+        if any(channel.dst in reach for channel in self.machine.channels):
+            return frozenset(range(len(self.graph.tensors)))
+        modes = [mode for op in self.graph.ops for mode in op.all_modes]
+        return frozenset(t for mode in modes for t, tier in mode.operands if tier in reach)
+
+    def _mode_bytes(self, op: Op, mode: Mode) -> int:
+        tiers, fast, tensors = dict(mode.operands), self.fast, self.graph.tensors
+        written = {t for t in op.writes if tiers.get(t, fast) == fast}
+        read = {t for t in op.reads if tiers.get(t, "" if t in self._elsewhere else fast) == fast}
+        if self.graph.accounting is Accounting.COEXIST:
+            return sum(tensors[t].nbytes for t in read | written) + mode.workspace
+        made = sum(tensors[t].nbytes for t in written) + mode.workspace
+        return max(made, sum(tensors[t].nbytes for t in read))
+
+    def judge(self, answer: Answer) -> Judgement:
+        """Lower the actions to a plan and verify it."""
+        plan = self.lower(answer)
+        starts = dict.fromkeys(KINDS, (self.fast,))
+        verdict = verify(self.graph, plan, rerun=True, start_tiers=starts)
+        objective = verdict.makespan if verdict.valid else None
+        return Judgement(objective=objective, verification=verdict, plan=plan)
+
+    def lower(self, answer: Answer) -> Plan:
+        """Return the plan of the actions, back to back."""
+        return lower_actions(self.graph, answer, self.machine)
+
+
+def rerunnable(graph: Graph) -> tuple[bool, ...]:
+    """Return of each op whether it can run again at any time, once everything has run.
+
+    It can, if the versions that it reads are contents of tensors that no op ever writes, or are written by
+    ops that can: its ancestors, run once more in the reference order, find and leave the versions that they
+    did before. An op with an ancestor that reads the initial content of a tensor which is written later
+    runs again only while what it reads lasts.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> from lowtide.models.problems.recompute import rerunnable
+    >>> weight, x = lt.Tensor(name="w", nbytes=4, initial=True, final=True), lt.Tensor(name="x", nbytes=4)
+    >>> forward = lt.Op(name="forward", reads=(0,), writes=(1,))
+    >>> update = lt.Op(name="update", reads=(0, 1), writes=(0,))
+    >>> rerunnable(lt.Graph(name="step", tensors=(weight, x), ops=(forward, update)))
+    (False, False)
+    >>> rerunnable(lt.Graph(name="inference", tensors=(weight, x), ops=(forward,)))
+    (True,)
+    """
+    written = {t for op in graph.ops for t in op.writes}
+    good = [tensor.initial and t not in written for t, tensor in enumerate(graph.tensors)]
+    found = []
+    for op in graph.ops:
+        again = all(good[t] for t in op.reads)
+        found.append(again)
+        for t in op.writes:
+            good[t] = again
+    return tuple(found)
+
+
+def _with_named_tiers(machine: Machine, graph: Graph) -> Machine:
+    """Return the machine with the tiers that modes name: its first one, and unlimited ones that it lacks."""
+    named = {tier for op in graph.ops for mode in op.modes for _, tier in mode.operands}
+    memory = ONE_MEMORY.tiers[0].name
+    if machine is ONE_MEMORY:
+        kinds = sorted({kind for op in graph.ops for mode in op.modes for kind in mode.processors[:1]})
+        machine = replace(machine, processors=Machine.single(kinds=kinds[:1] or ("any",)).processors)
+    elif memory in named - {tier.name for tier in machine.tiers}:
+        machine = _renamed(machine, machine.tiers[0].name, memory)
+    lost = sorted(named - {tier.name for tier in machine.tiers})
+    (processor,) = machine.processors
+    access = (*processor.tiers, *(Access(tier=tier) for tier in lost))
+    tiers = (*machine.tiers, *(Tier(name=tier) for tier in lost))
+    return replace(machine, tiers=tiers, processors=(replace(processor, tiers=access),))
+
+
+def _renamed(machine: Machine, old: str, new: str) -> Machine:
+    """Return the machine with another name of a tier."""
+
+    def name(tier: str) -> str:
+        return new if tier == old else tier
+
+    return replace(
+        machine,
+        tiers=tuple(replace(x, name=name(x.name)) for x in machine.tiers),
+        processors=tuple(
+            replace(x, tiers=tuple(replace(y, tier=name(y.tier)) for y in x.tiers))
+            for x in machine.processors
+        ),
+        channels=tuple(replace(x, src=name(x.src), dst=name(x.dst)) for x in machine.channels),
+        groups=tuple(
+            replace(x, channels=tuple((name(a), name(b)) for a, b in x.channels)) for x in machine.groups
+        ),
+    )
+
+
+def _check_processor(machine: Machine) -> None:
+    where = f"recompute, machine {machine.name!r}"
+    if len(machine.processors) != 1:
+        raise InstanceError(f"{where}: found {len(machine.processors)} processors, expected one")
+    processor = machine.processors[0]
+    if processor.tiers[0].tier != machine.tiers[0].name:
+        raise InstanceError(
+            f"{where}: found a processor that writes to tier {processor.tiers[0].tier!r}, expected the first "
+            f"tier, {machine.tiers[0].name!r}"
+        )
+    for access in processor.tiers:
+        if access.bytes_per_s is not None:
+            raise InstanceError(
+                f"{where}: found tier {access.tier!r} accessed at {access.bytes_per_s} bytes per second, "
+                "expected access at no extra cost"
+            )
+
+
+def _check_actions(problem: Recompute, actions: Iterable[Action]) -> None:
+    """Raise if an action refers to what is not there."""
+    ops, tensors = problem.graph.ops, problem.graph.tensors
+    tiers = {tier.name for tier in problem.machine.tiers}
+    channels = {(c.src, c.dst) for c in problem.machine.channels}
+    for k, action in enumerate(actions):
+        if isinstance(action, Compute):
+            right = 0 <= action.op < len(ops) and 0 <= action.mode < len(ops[action.op].all_modes)
+            expected = "the index of an op and of one of its modes"
+        elif isinstance(action, Transfer):
+            right = 0 <= action.tensor < len(tensors) and (action.src, action.dst) in channels
+            expected = "the index of a tensor, and a channel"
+        else:
+            right = 0 <= action.tensor < len(tensors) and action.tier in tiers
+            expected = "the index of a tensor, and a tier"
+        if not right:
+            raise InstanceError(f"action {k}: found {action}, expected {expected}")

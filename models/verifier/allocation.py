@@ -1,0 +1,225 @@
+"""Judges an allocation: every buffer at one legal address, none on top of another.
+
+A sweep over time keeps the buffers alive in layers of disjoint addresses, so that each buffer is compared
+only with its neighbours and with those that it truly overlaps.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..buffers import Buffer, Buffers
+from .actions import shown
+from .verdict import Violation, raise_violations, sorted_violations
+
+LISTED = 10_000
+"""Overlaps after which the sweep stops to look for more."""
+
+LARGEST = 2**63 - 1
+"""The largest offset."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllocationVerdict:
+    """The verdict on an allocation.
+
+    Parameters
+    ----------
+    violations
+        All of them, by time, then kind.
+    heights
+        By pool, the end of the highest buffer: the bytes that the pool needs.
+    complete
+        False if there are so many overlaps that not all are listed.
+    """
+
+    violations: tuple[Violation, ...]
+    heights: Mapping[str, int]
+    complete: bool = True
+
+    @property
+    def valid(self) -> bool:
+        """Whether no rule is broken."""
+        return not self.violations
+
+    def raise_if_invalid(self) -> None:
+        """Raise an error that lists the first violations, if there are any.
+
+        Raises
+        ------
+        VerificationError
+            If the allocation breaks a rule.
+        """
+        raise_violations(self.violations, "allocation")
+
+
+def verify_allocation(buffers: Buffers, offsets: Mapping[str, int]) -> AllocationVerdict:
+    """Return all violations of an allocation, and the height of each pool.
+
+    Buffers that are alive at one time have disjoint addresses; the pairs of `Buffers.inplace` may instead
+    have the same offset. Buffers of 0 bytes lie anywhere within their pool.
+
+    Parameters
+    ----------
+    buffers
+        What is to be placed.
+    offsets
+        Address by buffer id.
+
+    Examples
+    --------
+    >>> from lowtide.models.buffers import Buffer, Buffers
+    >>> from lowtide.models.verifier.allocation import verify_allocation
+    >>> both = Buffers(
+    ...     buffers=(Buffer(id="x", lower=0, upper=3, size=4), Buffer(id="y", lower=2, upper=5, size=8)),
+    ... )
+    >>> verify_allocation(both, {"x": 8, "y": 0}).heights
+    {'': 12}
+    >>> print(verify_allocation(both, {"x": 0, "y": 0}).violations[0])
+    overlap: buffers 'x' at [0, 4) and 'y' at [0, 8) are both alive from time 2, expected disjoint addresses
+    """
+    found: list[Violation] = []
+    known = {b.id for b in buffers.buffers}
+    for name in offsets:
+        if name not in known:
+            found.append(_violation("unknown", f"found {shown(name)}, expected a buffer's id"))
+    placed: list[tuple[Buffer, int]] = []
+    heights = dict.fromkeys(buffers.pools, 0)
+    for b in buffers.buffers:
+        if b.id not in offsets:
+            found.append(_violation("missing", f"buffer {b.id!r} has no offset, expected one", b))
+            continue
+        offset: object = offsets[b.id]
+        if type(offset) is not int or not 0 <= offset <= LARGEST:
+            fault = f"found offset {shown(offset)}, expected an integer in [0, {LARGEST}]"
+            found.append(_violation("offset", f"buffer {b.id!r}: {fault}", b))
+            continue
+        placed.append((b, offset))
+        heights[b.pool] = max(heights[b.pool], offset + b.size)
+        found += _judge_one(b, offset, buffers.pools[b.pool])
+    overlaps = _overlaps(buffers, placed)
+    found += overlaps[:LISTED]
+    return AllocationVerdict(
+        violations=sorted_violations(found),
+        heights=heights,
+        complete=len(overlaps) <= LISTED,
+    )
+
+
+def _violation(kind: str, message: str, *buffers: Buffer, time: int | None = None) -> Violation:
+    return Violation(
+        kind=kind,
+        message=message,
+        time=time,
+        tier=buffers[0].pool if buffers else None,
+        buffers=tuple(b.id for b in buffers),
+    )
+
+
+def _judge_one(b: Buffer, offset: int, capacity: int | None) -> list[Violation]:
+    """Apply the rules on a single buffer: alignment, fixed offset, capacity of its pool."""
+    found = []
+    where = f"buffer {b.id!r}: found offset {offset}"
+    if offset % b.alignment:
+        found.append(_violation("alignment", f"{where}, expected a multiple of {b.alignment}", b))
+    if b.offset is not None and offset != b.offset:
+        found.append(_violation("fixed", f"{where}, expected its fixed offset {b.offset}", b))
+    if capacity is not None and offset + b.size > capacity:
+        fault = f"{where} for {b.size} bytes, expected its end within pool {b.pool!r} of {capacity}"
+        found.append(_violation("capacity", fault, b))
+    return found
+
+
+class _Layer:
+    """Disjoint address ranges, sorted."""
+
+    __slots__ = ("items", "lows")
+
+    def __init__(self) -> None:
+        self.lows: list[int] = []
+        self.items: list[tuple[int, int]] = []  # end, number of the buffer
+
+    def touching(self, low: int, high: int) -> list[int]:
+        """Return the buffers whose range meets ``[low, high)``."""
+        i = bisect_left(self.lows, low)
+        found = [self.items[i - 1][1]] if i and self.items[i - 1][0] > low else []
+        while i < len(self.lows) and self.lows[i] < high:
+            found.append(self.items[i][1])
+            i += 1
+        return found
+
+    def insert(self, low: int, high: int, number: int) -> None:
+        i = bisect_left(self.lows, low)
+        self.lows.insert(i, low)
+        self.items.insert(i, (high, number))
+
+    def remove(self, low: int) -> None:
+        i = bisect_left(self.lows, low)
+        del self.lows[i], self.items[i]
+
+
+def _occupied(b: Buffer) -> list[tuple[int, int, int, int]]:
+    """Return times and bytes (from the offset) that the buffer occupies."""
+    found = []
+    now = b.lower
+    for gap in b.gaps:
+        found.append((now, gap.lower, 0, b.size))
+        found.append((gap.lower, gap.upper, gap.low, gap.high))
+        now = gap.upper
+    found.append((now, b.upper, 0, b.size))
+    return [(begin, end, low, high) for begin, end, low, high in found if begin < end and low < high]
+
+
+def _overlaps(buffers: Buffers, placed: list[tuple[Buffer, int]]) -> list[Violation]:
+    """Return one violation per pair that overlaps in time and address, up to one more than LISTED."""
+    events: dict[str, list[tuple[int, int, int, int, int]]] = {}
+    for n, (b, offset) in enumerate(placed):
+        for begin, end, low, high in _occupied(b):
+            low, high = offset + low, offset + high
+            events.setdefault(b.pool, []).extend(((begin, 1, n, low, high), (end, 0, n, low, high)))
+    allowed = set(buffers.inplace) | {(b, a) for a, b in buffers.inplace}
+    found: list[Violation] = []
+    pairs: set[tuple[int, int]] = set()
+    for pool in sorted(events):
+        layers: list[_Layer] = []
+        layer_of: dict[int, _Layer] = {}
+        for time, begins, n, low, high in sorted(events[pool]):
+            b, offset = placed[n]
+            if not begins:
+                layer_of.pop(n).remove(low)
+                continue
+            home = None
+            for layer in layers:
+                touched = layer.touching(low, high)
+                if not touched and home is None:
+                    home = layer
+                for m in touched:
+                    other, other_offset = placed[m]
+                    together = (other.id, b.id) in allowed and other_offset == offset
+                    pair = (m, n) if m < n else (n, m)
+                    if together or pair in pairs:
+                        continue
+                    pairs.add(pair)
+                    found.append(_overlap(time, other, other_offset, b, offset))
+                    if len(found) > LISTED:
+                        return found
+            if home is None:
+                home = _Layer()
+                layers.append(home)
+            home.insert(low, high, n)
+            layer_of[n] = home
+    return found
+
+
+def _overlap(time: int, a: Buffer, a_offset: int, b: Buffer, b_offset: int) -> Violation:
+    windows = " but for their gaps" if a.gaps or b.gaps else ""
+    return _violation(
+        "overlap",
+        f"buffers {a.id!r} at [{a_offset}, {a_offset + a.size}) and {b.id!r} at [{b_offset}, "
+        f"{b_offset + b.size}){windows} are both alive from time {time}, expected disjoint addresses",
+        a,
+        b,
+        time=time,
+    )

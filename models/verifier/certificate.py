@@ -1,0 +1,135 @@
+"""Confirms certificates: derives everything from the graph's raw fields, and trusts no search.
+
+It shares no code with whatever made the certificate, nor with the arrays that methods use
+(`lowtide.models.derived.precedence`, `lowtide.models.derived.memory`). What each kind of proof is, and why it
+suffices, is in `lowtide.models.verifier.proofs`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..certificate import (
+    Certificate,
+    CutProof,
+    PricesProof,
+    ReleaseProof,
+    Setting,
+    StatesProof,
+    WorkingSetProof,
+)
+from ..checks import check_type
+from ..errors import VerificationError
+from ..flow_proof import FlowProof, ParallelSetting
+from ..graph import Graph
+from .proofs.cut import check_cut
+from .proofs.descents import check_descents
+from .proofs.flow import check_flow
+from .proofs.prices import check_prices
+from .proofs.refused import Refused
+from .proofs.release import check_release
+from .proofs.states import check_states
+from .proofs.working_set import check_working_set
+
+
+@dataclass(frozen=True, kw_only=True)
+class CertificateVerdict:
+    """What the checker says.
+
+    Attributes
+    ----------
+    valid
+        Whether the proof holds: no order of the graph has a peak, or no plan in the setting takes time, below
+        `bound`; or no parallel schedule in the setting needs more.
+    kind, bound
+        Of the certificate; bytes or ns.
+    checked
+        How many states (of ``states``), claims (``descents``), multipliers (``cut``), ways of bytes
+        (``prices``) or arcs (``flow``) were checked.
+    witness
+        The first thing that does not hold; empty if valid.
+    """
+
+    valid: bool
+    kind: str
+    bound: int
+    checked: int
+    witness: str = ""
+
+    def raise_if_invalid(self) -> None:
+        """Raise if the proof does not hold.
+
+        Raises
+        ------
+        VerificationError
+            With the witness.
+        """
+        if not self.valid:
+            raise VerificationError(f"certificate: {self.witness}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON values."""
+        return {
+            "valid": self.valid,
+            "kind": self.kind,
+            "bound": self.bound,
+            "checked": self.checked,
+            "witness": self.witness,
+        }
+
+
+def verify_certificate(graph: Graph, certificate: Certificate) -> CertificateVerdict:
+    """Return whether a certificate proves its bound on every order, or every plan, of a graph.
+
+    Parameters
+    ----------
+    graph
+        What the certificate is about; another one is refused by its sha256.
+    certificate
+        As `lowtide.certify`, `lowtide.certify_placement`, `lowtide.certify_parallel` or a file gives it; no
+        wrong proof makes this function raise.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> graph = lt.load("catalogue:diamond")
+    >>> certificate = lt.certify(graph, lt.solve(lt.Peak(graph)).bound)
+    >>> lt.verify_certificate(graph, certificate).valid
+    True
+    """
+    check_type(graph, Graph, "verify_certificate, graph")
+    check_type(certificate, Certificate, "verify_certificate, certificate")
+    proof, bound, checked = certificate.proof, certificate.bound, 1
+    try:
+        if certificate.graph_sha256 != graph.sha256:
+            raise Refused(
+                f"graph {graph.name!r}: found sha256 {graph.sha256[:12]}…, "
+                f"expected {certificate.graph_sha256[:12]}…, that of the certificate"
+            )
+        setting = certificate.setting
+        settings = {PricesProof: Setting, ReleaseProof: Setting, FlowProof: ParallelSetting}
+        expected = settings.get(type(proof), type(None))
+        if not isinstance(setting, expected):
+            raise Refused(f"found proof {proof.kind} of problem {certificate.problem}, expected another kind")
+        if isinstance(proof, PricesProof):
+            assert isinstance(setting, Setting)
+            checked = check_prices(graph, setting, bound, proof)
+        elif isinstance(proof, ReleaseProof):
+            assert isinstance(setting, Setting)
+            check_release(graph, setting, bound, proof)
+        elif isinstance(proof, FlowProof):
+            assert isinstance(setting, ParallelSetting)
+            checked = check_flow(graph, setting, bound, proof)
+        elif isinstance(proof, WorkingSetProof):
+            check_working_set(graph, bound, proof)
+        elif isinstance(proof, CutProof):
+            check_cut(graph, bound, proof)
+            checked = len(proof.multipliers.edges) + len(proof.multipliers.shares)
+        elif isinstance(proof, StatesProof):
+            checked = check_states(graph, bound, proof)
+        else:
+            checked = check_descents(graph, bound, proof)
+    except Refused as fault:
+        return CertificateVerdict(valid=False, kind=proof.kind, bound=bound, checked=0, witness=str(fault))
+    return CertificateVerdict(valid=True, kind=proof.kind, bound=bound, checked=checked)

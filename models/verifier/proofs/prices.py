@@ -1,0 +1,334 @@
+r"""The kind `prices`: no plan is faster, because every byte pays for memory and transfers.
+
+**Setting.** One processor runs the ops :math:`k = 0..n-1` in the reference order, for :math:`d_k` each, with
+operands in the first tier only; channels join that tier and outer tiers x. Instant :math:`2k` is the start of
+op k, :math:`2k + 1` its end (just before it), -1 the time 0 of a single run; samples :math:`c_0 < \dots <
+c_{K-1}` are some instants (-1 the first one of a single run), epoch e lasts from :math:`c_e` to the next
+sample, cyclically in periodic plans: :math:`D_e` of ops and :math:`\sigma_e \ge 0` of stalls, none from the
+start to the end of one op.
+
+**A byte** of a tensor that is accessed at all (in periodic plans: and is not an input that reappears in
+every period) is, at a sample, *used* (the op of the sample accesses it), or else *needed* (the next op that
+accesses it reads it; or no op does, and it is final in a single run), or *dead* (the next one writes it
+without reading it, or nothing comes: what is there now, no one needs). A used byte is in the fast memory. A
+needed one is *present* there, or *absent*: not there, or still before its channel on the way there. Outer
+tier x *holds* it if its current version has passed the channel there (or was there at time 0, where the
+setting allows it). A byte passes within an epoch
+
+- a channel out to x, if x holds it at the end of the epoch and did not at its beginning, or a write of its
+  tensor took effect in between (that of an op at its end, also if that is where the epoch begins);
+- a channel in from one of the tiers that hold it at the beginning, if it is absent then and is accessed in
+  the epoch or at its end, or is present at its end, or is held by a tier there that had it not.
+
+For there is no other way into a tier, what passes inwards first was held at the beginning, and a byte that is
+absent and needed is held somewhere. At samples where it is dead, or its op writes it, what tiers hold is not
+counted: the next epochs begin with another version.
+
+**Prices.** :math:`\lambda_e` per byte of fast memory at sample e, :math:`\kappa^x_e` per byte of tier x of
+limited capacity, :math:`\rho_{re}` per byte that passes in epoch e a channel or a group r of channels, all at
+least 0, in ns. With M, :math:`C_x` and rates :math:`B_r` a plan satisfies
+
+.. math:: \sum_e \sigma_e \ge \sum_e \sigma_e + \sum_e \lambda_e (\text{resident}_e - M)
+          + \sum_{x,e} \kappa^x_e (\text{held}^x_e - C_x)
+          + \sum_{r,e} \rho_{re} (\text{passed}_{re} - B_r (D_e + \sigma_e)),
+
+because each parenthesis is at most 0. On the right :math:`\sigma_e` has the coefficient :math:`1 - \sum_r
+\rho_{re} B_r`, which must not be negative where there may be a stall; every byte pays on its own, so no less
+than the cheapest way through the samples (a shortest path over states: present or absent, held by which
+tiers); what is left out (small tensors, such inputs) pays memory where ops access it, workspace pays too. The
+plan takes at least the sum of the durations and that much stall.
+
+This is Lagrangian relaxation (Geoffrion 1974) of a linear program over the states at samples; the prices are
+its dual values, but any prices prove a bound, and nothing of the program is used here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, TypeAlias
+
+from ...certificate import PricesProof, Setting
+from ...graph import Accounting, Graph
+from ...machine import Machine
+from .refused import Refused
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Integers: TypeAlias = NDArray[np.int64]
+
+SECOND = 10**9
+TIERS = 3
+"""Outer tiers at most: states of a byte double with each."""
+ROOM = 2**60
+"""No byte may pay more, in units of the denominator: sums fit in 64 bits."""
+
+
+def check_prices(graph: Graph, setting: Setting, bound: int, proof: PricesProof) -> int:
+    """Return how many ways of bytes were priced; raise `Refused` if the prices do not prove the bound."""
+    proven, ways = proven_time(graph, setting, proof)
+    if bound > proven:
+        raise Refused(f"bound: found {bound} ns, expected at most {proven} ns, which the prices prove")
+    return ways
+
+
+def proven_time(graph: Graph, setting: Setting, proof: PricesProof) -> tuple[int, int]:
+    """Return the ns that no plan undercuts, and how many ways of bytes were priced.
+
+    Raises
+    ------
+    Refused
+        If the setting is another one, or the proof is not one of this graph in it.
+    """
+    machine = setting.machine
+    _check_setting(graph, machine)
+    ideal = sum(op.all_modes[0].duration_ns for op in graph.ops)
+    if not proof.samples:
+        return ideal, 0
+    samples = _samples(graph, setting, proof)
+    _check_prices(machine, proof, len(samples))
+    used, ways = _paid_by_bytes(graph, setting, proof, samples)
+    total = SECOND * used  # ns / (denominator * SECOND)
+    capacity_of = {tier.name: tier.capacity for tier in machine.tiers}
+    for tier, rent in ((machine.tiers[0].name, proof.memory), *proof.capacities):
+        capacity = capacity_of[tier]
+        if any(rent):
+            if capacity is None:
+                raise Refused(f"tier {tier!r}: found a price, expected none for a tier without limit")
+            total -= SECOND * capacity * sum(rent)
+    rates = _rates(machine, proof)
+    for e, (span, waits) in enumerate(_epochs(graph, setting, samples)):
+        charge = sum(price[e] * rate for price, rate in rates)
+        if waits and charge > proof.denominator * SECOND:
+            raise Refused(f"epoch {e}: found prices of channels by which a stall earns more than it costs")
+        total -= charge * span
+    return ideal + max(0, -(-total // (proof.denominator * SECOND))), ways
+
+
+def _check_setting(graph: Graph, machine: Machine) -> None:
+    device = machine.tiers[0].name
+    fault = None
+    if graph.accounting is not Accounting.COEXIST:
+        fault = f"accounting {graph.accounting}, expected coexist"
+    elif len(machine.processors) != 1 or [a.tier for a in machine.processors[0].tiers] != [device]:
+        fault = "another use of tiers, expected one processor that uses the first tier only"
+    elif machine.processors[0].tiers[0].bytes_per_s is not None:
+        fault = "a processor slowed down by its tier, expected none"
+    elif any(device not in (c.src, c.dst) for c in machine.channels):
+        fault = "a channel between outer tiers, expected all of them at the first tier"
+    elif len(machine.tiers) > 1 + TIERS:
+        fault = f"{len(machine.tiers)} tiers, expected at most {1 + TIERS}"
+    elif any(len(op.all_modes) > 1 or op.all_modes[0].operands for op in graph.ops):
+        fault = "ops with several modes or fixed tiers, expected one free mode each"
+    if fault:
+        raise Refused(f"prices, machine {machine.name!r}: found {fault}")
+
+
+def _samples(graph: Graph, setting: Setting, proof: PricesProof) -> list[int]:
+    samples, first = list(proof.samples), 0 if setting.periodic else -1
+    if samples != sorted(set(samples)) or not first <= samples[0] <= samples[-1] < 2 * len(graph.ops):
+        raise Refused(f"samples: expected ascending instants in [{first}, {2 * len(graph.ops)})")
+    if not setting.periodic and samples[0] != -1:
+        raise Refused("samples: expected -1 as the first one of a single run")
+    return samples
+
+
+def _check_prices(machine: Machine, proof: PricesProof, count: int) -> None:
+    """Refuse prices that are negative, too many, too few, too large, or of nothing on the machine."""
+    if proof.denominator < 1 or proof.least < 0:
+        raise Refused("denominator, least: expected integers >= 1 and >= 0")
+    outer = [tier.name for tier in machine.tiers[1:]]
+    known = (
+        ("capacities", [name for name, _ in proof.capacities], outer),
+        ("channels", [pair for pair, _ in proof.channels], [(c.src, c.dst) for c in machine.channels]),
+        ("groups", [name for name, _ in proof.groups], [g.name for g in machine.groups]),
+    )
+    for what, names, expected in known:
+        if len(set(names)) < len(names) or not {*names} <= {*expected}:
+            raise Refused(f"{what}: found {names}, expected some of {expected}, each once")
+    lists = [proof.memory]
+    for some in (proof.capacities, proof.channels, proof.groups):
+        lists += [prices for _, prices in some]
+    if any(len(prices) != count for prices in lists) or any(p < 0 for prices in lists for p in prices):
+        raise Refused(f"prices: expected {count} integers >= 0 for each tier, channel and group")
+    if max(1, len(outer)) * sum(map(sum, lists)) >= ROOM:  # a group is paid by what goes to each tier
+        raise Refused("prices: found larger ones than fit, expected a smaller denominator")
+
+
+def _epochs(graph: Graph, setting: Setting, samples: Sequence[int]) -> list[tuple[int, bool]]:
+    """Return per epoch the durations within it, and whether there may be a stall in it."""
+    clock = [0]
+    for op in graph.ops:
+        clock.append(clock[-1] + op.all_modes[0].duration_ns)
+    times = [clock[(c + 1) // 2] for c in samples]
+    found = [
+        (y - x, b != a + 1 or a % 2 == 1) for (a, x), (b, y) in pairwise(zip(samples, times, strict=True))
+    ]
+    if setting.periodic:
+        found.append((times[0] + clock[-1] - times[-1], True))
+    return found
+
+
+def _rates(machine: Machine, proof: PricesProof) -> list[tuple[tuple[int, ...], int]]:
+    """Return the prices of channels and groups, each with its bytes per second."""
+    rate_of = {(c.src, c.dst): c.bytes_per_s for c in machine.channels}
+    group_rate = {g.name: g.bytes_per_s for g in machine.groups}
+    found = [(prices, rate_of[pair]) for pair, prices in proof.channels]
+    return found + [(prices, group_rate[name]) for name, prices in proof.groups]
+
+
+def _paid_by_bytes(graph: Graph, setting: Setting, proof: PricesProof, samples: list[int]) -> tuple[int, int]:
+    """Return what all bytes and workspace pay at least, and how many kinds of ways were priced."""
+    import numpy as np
+
+    reads: list[list[int]] = [[] for _ in graph.tensors]
+    writes: list[list[int]] = [[] for _ in graph.tensors]
+    for k, op in enumerate(graph.ops):
+        for t in {*op.reads}:
+            reads[t].append(k)
+        for t in {*op.writes}:
+            writes[t].append(k)
+    total = sum(
+        rent * graph.ops[c // 2].all_modes[0].workspace
+        for rent, c in zip(proof.memory, samples, strict=True)
+        if c >= 0
+    )
+    followed: dict[tuple[bytes, int], int] = {}  # bytes by way and tiers at time 0
+    for t, tensor in enumerate(graph.tensors):
+        if not tensor.nbytes or not (reads[t] or writes[t]):
+            continue
+        kept = tensor.final and not setting.periodic
+        way = _way(samples, reads[t], writes[t], cyclic=setting.periodic, kept=kept)
+        if tensor.nbytes < proof.least or (setting.periodic and tensor.initial and not tensor.final):
+            total += tensor.nbytes * sum(proof.memory[e] for e in np.flatnonzero(way[0] >= USED).tolist())
+        else:
+            key = way.tobytes(), _tiers_at_start(setting, tensor.kind)
+            followed[key] = followed.get(key, 0) + tensor.nbytes
+    if followed:
+        ways = np.stack([np.frombuffer(way, dtype=np.int8).reshape(3, -1) for way, _ in followed])
+        starts = np.array([start for _, start in followed])
+        for cheapest, nbytes in zip(_cheapest(setting, proof, ways, starts), followed.values(), strict=True):
+            total += nbytes * cheapest
+    return total, len(followed)
+
+
+def _tiers_at_start(setting: Setting, kind: str) -> int:
+    """Return the set of tiers (bit 0: the first one) where tensors of a kind may be at time 0."""
+    tiers = [tier.name for tier in setting.machine.tiers]
+    some: Sequence[str] = setting.starts.get(kind, tiers)
+    return sum(1 << number for number, name in enumerate(tiers) if name in some)
+
+
+DEAD, NEEDED, USED, WRITTEN = 0, 1, 2, 3
+"""A byte at a sample: nobody needs it, somebody will, the op of the sample reads it, or writes it."""
+
+
+def _way(
+    samples: list[int], reads: list[int], writes: list[int], *, cyclic: bool, kept: bool
+) -> NDArray[np.int8]:
+    """Return per sample what a byte is, per epoch whether it is accessed and whether it is made anew."""
+    import numpy as np
+
+    c = np.array(samples)
+    accesses = np.array(sorted({*reads, *writes}))
+    is_read = np.isin(accesses, reads)
+    later = np.append(is_read, is_read[0] if cyclic else kept)
+    way = np.zeros((3, len(c)), dtype=np.int8)
+    way[0] = np.where(later[np.searchsorted(accesses, c // 2, side="right")], NEEDED, DEAD)
+    way[0][np.isin(c // 2, reads)] = USED
+    way[0][np.isin(c // 2, writes)] = WRITTEN
+    way[1][np.searchsorted(c, 2 * accesses, side="left") - 1] = 1
+    way[2][np.searchsorted(c, 2 * np.array(writes, dtype=np.int64) + 1, side="right") - 1] = 1
+    return way
+
+
+def _cheapest(setting: Setting, proof: PricesProof, ways: NDArray[np.int8], starts: Integers) -> list[int]:
+    """Return for each way what a byte pays at least, around the cycle or from time 0 on.
+
+    States: present and held by the tiers of a set h, number h; absent and held by h, number sets + h.
+    """
+    import numpy as np
+
+    machine = setting.machine
+    outer = [tier.name for tier in machine.tiers[1:]]
+    count, sets = len(proof.samples), 1 << len(outer)
+    out, into = _tolls(machine, proof, outer)
+    capacity = dict(proof.capacities)
+    rents = np.array([capacity.get(x, (0,) * count) for x in outer], dtype=np.int64).reshape(-1, count)
+    members = [[h >> x & 1 for x in range(len(outer))] for h in range(sets)]
+    member = np.array(members, dtype=np.int64).reshape(sets, len(outer))
+    allowed = np.zeros((4, 2 * sets), dtype=bool)
+    allowed[[DEAD, WRITTEN], 0] = True
+    allowed[USED, :sets] = True
+    allowed[NEEDED, :sets] = allowed[NEEDED, sets + 1 :] = True
+    first = np.where(allowed[ways[:, 0, 0]], 0, ROOM)
+    if setting.periodic:  # from each state at sample 0 to each state
+        paid = np.where(np.eye(2 * sets, dtype=bool), first[:, :, None], ROOM)
+    else:
+        absent, h = np.divmod(np.arange(2 * sets), sets)
+        needs = 2 * h + (1 - absent)  # the tiers where it is
+        there = (needs & ~starts[:, None]) == 0
+        paid = np.where(there | (ways[:, :1, 0] == DEAD), first, ROOM)[:, None, :]
+    for e in range(count):
+        rent = np.concatenate([member @ rents[:, e]] * 2)
+        rent[:sets] += proof.memory[e]
+        paid = paid + np.where((ways[:, 0, e] == DEAD)[:, None], 0, rent)[:, None, :]
+        if e == count - 1 and not setting.periodic:
+            return [int(x) for x in paid.min(axis=(1, 2))]
+        step = _steps(out[:, e], into[:, e], member)[ways[:, 1, e], ways[:, 2, e]]
+        paid = np.minimum((paid[:, :, :, None] + step[:, None, :, :]).min(axis=2), ROOM)
+        paid = np.where(allowed[ways[:, 0, (e + 1) % count]][:, None, :], paid, ROOM)
+    return [int(x) for x in np.einsum("wss->ws", paid).min(axis=1)]
+
+
+def _tolls(machine: Machine, proof: PricesProof, outer: list[str]) -> tuple[Integers, Integers]:
+    """Return per outer tier and epoch what a byte pays for passing out to it, and in from it.
+
+    Where there is no channel it cannot pass.
+    """
+    import numpy as np
+
+    device, count = machine.tiers[0].name, len(proof.samples)
+    price_of = dict(proof.channels)
+    pairs = {(c.src, c.dst) for c in machine.channels}
+    group_price = dict(proof.groups)
+
+    def toll(pair: tuple[str, str]) -> Integers:
+        if pair not in pairs:
+            return np.full(count, ROOM, dtype=np.int64)
+        found = np.array(price_of.get(pair, (0,) * count), dtype=np.int64)
+        for group in machine.groups:
+            if pair in group.channels and group.name in group_price:
+                found = found + np.array(group_price[group.name], dtype=np.int64)
+        return found
+
+    out = np.array([toll((device, x)) for x in outer], dtype=np.int64).reshape(len(outer), count)
+    into = np.array([toll((x, device)) for x in outer], dtype=np.int64).reshape(len(outer), count)
+    return out, into
+
+
+def _steps(out: Integers, into: Integers, member: Integers) -> Integers:
+    """Return what a byte pays in an epoch, shape (accessed, made anew, state before, state after)."""
+    import numpy as np
+
+    sets = len(member)
+    new = member[None, :, :] * (1 - member[:, None, :])  # held after, not before
+    copied = np.minimum(new @ out, ROOM)
+    made = np.minimum(member @ out, ROOM)
+    returned = np.array(
+        [min((int(into[x]) for x in np.flatnonzero(member[h])), default=ROOM) for h in range(sets)]
+    )
+    steps = np.full((2, 2, 2 * sets, 2 * sets), ROOM, dtype=np.int64)
+    for anew in (0, 1):
+        outward = np.broadcast_to(made, (sets, sets)) if anew else copied
+        both = np.minimum(returned[:, None] + outward, ROOM)
+        for accessed in (0, 1):
+            step = steps[accessed, anew]
+            step[:sets, :sets] = step[:sets, sets:] = outward
+            step[sets:, :sets] = step[sets:, sets:] = both
+            if not accessed and not anew:
+                stays = ~new.any(axis=2)  # held after only where it was before: it may just stay away
+                step[sets:, sets:] = np.where(stays, 0, both)
+    return steps

@@ -1,1 +1,0 @@
-"""Published exact and heuristic algorithms."""

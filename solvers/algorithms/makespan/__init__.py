@@ -1,1 +1,0 @@
-"""Makespan under a memory bound: bounds, list scheduling that never gets stuck, local search."""

@@ -1,1 +1,0 @@
-"""Trees whose outputs pass through a memory and a storage: orders, evictions, bounds."""

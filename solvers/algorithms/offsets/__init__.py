@@ -1,1 +1,0 @@
-"""Offset allocation: bounds, heuristics and searches over placements."""

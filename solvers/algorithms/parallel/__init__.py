@@ -1,1 +1,0 @@
-"""Algorithms for the memory of parallel schedules: largest cuts by flow, and branch and bound on them."""

@@ -1,1 +1,0 @@
-"""Minimum peak memory: orders, bounds, and searches over executed sets."""

@@ -1,1 +1,0 @@
-"""Published orders and searches for minimum peak memory, as their sources state them."""

@@ -1,1 +1,0 @@
-"""Algorithms for tensor placement across memory tiers."""

@@ -1,1 +1,0 @@
-"""Algorithms for `recompute`: on graphs, and (`chains`) checkpointing schedules of chains."""

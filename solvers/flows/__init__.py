@@ -1,0 +1,1 @@
+"""Maximum closures by flow."""

@@ -1,0 +1,1 @@
+"""Methods of `makespan`: the fastest schedule within a memory bound."""

@@ -1,0 +1,1 @@
+"""List scheduling that never gets stuck, and local search over its rankings."""

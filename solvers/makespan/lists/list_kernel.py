@@ -1,0 +1,475 @@
+"""List scheduling under a memory bound that never gets stuck, compiled; without a compiler `py_func` runs it.
+
+A *fallback order* is a topological order whose sequential peak is within the memory. Whenever an op ends,
+and at time 0, the ready ops are looked at by rank. One starts if a processor is idle, if what it allocates
+fits now, and if the state stays *safe*: with all ops that have started taken as ended, the others still fit
+one by one in the fallback order. So it never gets stuck: the empty state is safe; and when nothing runs,
+safety says that the first op left of the fallback order fits, and starting it leaves the state safe.
+
+*Reach.* Only ops at the next so many places of the fallback order, from the first one left, may start: a
+small reach keeps memory for what the fallback order has next. The argument above holds for every reach.
+
+*Kinds.* Where ops have a choice, an op takes, of its alternatives that fit now, the one that would end
+first, or the one that it prefers; if that one's kind has no idle processor, the op waits, and the processor
+that it waits for is taken as booked by those behind it. When nothing runs no op waits and no preference
+counts, and the fallback order supposes the least workspaces, so that the argument above holds.
+
+*The profile.* ``need[k]`` is the memory while the op at place k of the fallback order runs, after all
+started ops and all places before k. Starting op v, at place q, changes it at places before q only (later
+ones have v behind them either way): v adds what it is the first to write, takes away what it writes for
+nobody, and a tensor whose last accessor left was v now dies with the next to last one left. ``[first, q)``
+is scanned, where `first` is the first place left.
+
+Source: the safety test is that of this project's handbook, after the banker's algorithm (Dijkstra, 1965);
+the profile is the suite's own. The choice is that of the earliest finish time (Topcuoglu, Hariri and Wu,
+2002), of which the deviation is that nobody is put into a gap before a booking.
+
+`anneal`, `cut` and `reschedule` are the search in windows of time, whose page is that of
+`lowtide.solvers.makespan.lists.windows`; they stand here because they call the list scheduler.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ....formulations.offsets.data import Integers
+from ...engines.kernels import inner, kernel
+from .layout import Shop
+
+
+@kernel
+def schedule(shop: Shop, fallback: Integers, rank: Integers) -> Integers:
+    """Return the start of each op in ns; where ops have a choice, then the alternative of each.
+
+    Parameters
+    ----------
+    shop
+        The problem.
+    fallback
+        A topological order whose sequential peak is within the memory.
+    rank
+        By op, all different: ready ops of a lower rank are tried first.
+    """
+    starts: Integers = schedule_until(shop, fallback, rank, np.zeros(1, np.int64))
+    return starts
+
+
+@kernel
+def schedule_until(shop: Shop, fallback: Integers, rank: Integers, stop: Integers) -> Integers:
+    """Return the same, or nothing soon after somebody else has set the number in `stop` to 1.
+
+    It is looked at for every ready op: what these cost together grows with the square of their number.
+    """
+    processors, memory, now, replace = shop.numbers[0], shop.numbers[1], shop.numbers[2], shop.numbers[3]
+    single, reach, way_at, extra = shop.numbers[4], shop.numbers[5], shop.way_at, shop.extra
+    duration, alloc, at_end, gain = shop.duration, shop.alloc, shop.at_end, shop.gain
+    tensor_at, tensors, size, accessors = shop.tensor_at, shop.tensors, shop.size, shop.accessors
+    n = len(fallback)
+    place = np.empty(n, np.int64)
+    for k in range(n):
+        place[fallback[k]] = k
+    # Places of the accessors of each tensor, ascending; `left`: unstarted, `open`: unended ones.
+    row = np.zeros(len(size) + 1, np.int64)
+    for t in range(len(size)):
+        row[t + 1] = row[t] + accessors[t]
+    fill = row[:-1].copy()
+    places = np.empty(len(tensors), np.int64)
+    for k in range(n):
+        v = fallback[k]
+        for x in range(tensor_at[v], tensor_at[v + 1]):
+            places[fill[tensors[x]]] = k
+            fill[tensors[x]] += 1
+    last = fill  # one behind the last unstarted accessor
+    left, still = accessors.copy(), accessors.copy()
+    need = np.empty(n, np.int64)
+    level = now
+    for k in range(n):
+        v = fallback[k]
+        need[k] = level + alloc[v]
+        dying = np.int64(0)
+        for x in range(tensor_at[v], tensor_at[v + 1]):
+            if places[row[tensors[x] + 1] - 1] == k:
+                dying += size[tensors[x]]
+        if replace:
+            need[k] -= dying
+        level += gain[v] - dying
+    started = np.zeros(n, np.bool_)
+    waits = shop.waits.copy()
+    start = np.full(n, np.int64(-1))
+    # By op, its alternative; by processor, until when it runs, and until when it is booked.
+    way = np.full(0 if single else n, np.int64(-1))
+    free_at, booked = np.zeros((2, 0 if single else processors), np.int64)
+    change = np.zeros(n + 1, np.int64)
+    longest = np.int64(0)
+    for v in range(n):
+        longest = max(longest, tensor_at[v + 1] - tensor_at[v])
+    changed = np.empty(longest, np.int64)
+    ready = np.empty(n, np.int64)
+    count = 0
+    for v in range(n):
+        if waits[v] == 0:
+            count = insert(ready, count, v, rank)
+    running, ends = np.empty(processors, np.int64), np.empty(processors, np.int64)
+    busy, first, done, time = 0, 0, 0, np.int64(0)
+    while done < n:
+        again = True
+        while again:
+            again = False
+            kept = 0
+            if not single:
+                booked[:] = free_at
+            for r in range(count):
+                if stop[0]:
+                    return np.empty(0, np.int64)
+                v = ready[r]
+                q = place[v]
+                go = busy < processors and q < first + reach
+                if go:
+                    freed = np.int64(0)
+                    if replace:
+                        for x in range(tensor_at[v], tensor_at[v + 1]):
+                            if left[tensors[x]] == 1:
+                                freed += size[tensors[x]]
+                    room = memory - (now + alloc[v] - freed)
+                    go = room >= 0
+                a, p = v, 0
+                if go and not single:
+                    a, p = earliest_finish(shop, booked, v, time, room, busy == 0)
+                    go = p >= 0
+                if go and q > first:
+                    change[first] += gain[v]
+                    changes = 0
+                    for x in range(tensor_at[v], tensor_at[v + 1]):
+                        t = tensors[x]
+                        if places[last[t] - 1] == q:
+                            y = last[t] - 2
+                            while y >= row[t] and started[fallback[places[y]]]:
+                                y -= 1
+                            dies = first
+                            if y >= row[t]:
+                                dies = places[y] if replace else places[y] + 1
+                            change[dies] -= size[t]
+                            changed[changes] = dies
+                            changes += 1
+                    more = np.int64(0)
+                    for k in range(first, q):
+                        more += change[k]
+                        if need[k] + more > memory and not started[fallback[k]]:
+                            go = False
+                            break
+                    if go:
+                        more = np.int64(0)
+                        for k in range(first, q):
+                            more += change[k]
+                            need[k] += more
+                    change[first] = 0
+                    for c in range(changes):
+                        change[changed[c]] = 0
+                if not go:
+                    ready[kept] = v
+                    kept += 1
+                    continue
+                started[v] = True
+                start[v] = time
+                if not single:
+                    way[v], now = a, now + extra[a]
+                    free_at[p] = booked[p] = time + duration[a]
+                running[busy], ends[busy] = v, time + duration[a]
+                busy += 1
+                now += alloc[v]
+                for x in range(tensor_at[v], tensor_at[v + 1]):
+                    t = tensors[x]
+                    left[t] -= 1
+                    if replace and left[t] == 0:
+                        now -= size[t]
+                        again = True
+                    while last[t] > row[t] and started[fallback[places[last[t] - 1]]]:
+                        last[t] -= 1
+                while first < n and started[fallback[first]]:
+                    first += 1
+            count = kept
+        time = ends[:busy].min()
+        b = 0
+        while b < busy:
+            if ends[b] > time:
+                b += 1
+                continue
+            v = running[b]
+            busy -= 1
+            running[b], ends[b] = running[busy], ends[busy]
+            done += 1
+            now -= at_end[v]
+            if not single:
+                now -= extra[way[v]]
+            if not replace:
+                for x in range(tensor_at[v], tensor_at[v + 1]):
+                    t = tensors[x]
+                    still[t] -= 1
+                    if still[t] == 0:
+                        now -= size[t]
+            for x in range(shop.after_at[v], shop.after_at[v + 1]):
+                w = shop.after[x]
+                waits[w] -= 1
+                if waits[w] == 0:
+                    count = insert(ready, count, w, rank)
+    if len(duration) == n:
+        return start
+    return np.concatenate((start, way - way_at[:-1]))
+
+
+@inner
+def earliest_finish(
+    shop: Shop, booked: Integers, v: int, time: int, room: int, alone: bool
+) -> tuple[int, int]:
+    """Return the alternative that op v takes now and an idle processor, -1 if it waits.
+
+    Then, the processor for which it waits is booked.
+
+    Parameters
+    ----------
+    shop
+        The problem.
+    booked
+        By processor: until when.
+    v, time
+        The op, the instant.
+    room
+        Bytes that an alternative may hold beyond the least workspace.
+    alone
+        Nothing runs: the op must not wait.
+    """
+    best = chosen = -1
+    earliest = 0
+    low, high = shop.way_at[v], shop.way_at[v + 1]
+    if shop.prefer[v] >= 0 and not alone:
+        low += shop.prefer[v]
+        high = low + 1
+    for a in range(low, high):
+        if shop.extra[a] > room:
+            continue
+        first = shop.kind_at[shop.kind[a]]
+        for p in range(first + 1, shop.kind_at[shop.kind[a] + 1]):
+            if booked[p] < booked[first]:
+                first = p
+        finish = max(booked[first], time) + shop.duration[a]
+        if best < 0 or finish < earliest:
+            best, chosen, earliest = a, first, finish
+    if best >= 0 and booked[chosen] > time:
+        booked[chosen] = earliest
+        chosen = -1
+    return best, chosen
+
+
+@inner
+def insert(ready: Integers, count: int, v: int, rank: Integers) -> int:
+    """Insert an op by rank; return the new count."""
+    k = count
+    while k > 0 and rank[ready[k - 1]] > rank[v]:
+        ready[k] = ready[k - 1]
+        k -= 1
+    ready[k] = v
+    return count + 1
+
+
+@kernel
+def anneal(
+    shop: Shop, starts: Integers, order: Integers, sizes: Integers, moves: int, heat: float, seed: int
+) -> int:
+    """Schedule windows anew at one temperature; `starts` and `order` change; return the makespan.
+
+    Parameters
+    ----------
+    shop
+        The problem, of identical processors.
+    starts, order
+        By op, in ns: a schedule within the memory; its ops by start.
+    sizes
+        Ops of each window, whose place is drawn.
+    moves
+        Rankings of a window that are tried.
+    heat
+        The temperature in ns.
+    seed
+        Of all choices.
+    """
+    np.random.seed(seed)
+    n = len(order)
+    for size in sizes:
+        first = max(0, np.random.randint(n) - size // 2)
+        last = min(n, first + size)
+        fits, part, ops, running, begin, latest, sum_of_ends = cut(shop, starts, order, first, last)
+        if not fits:
+            continue
+        allowed = np.int64(-heat * math.log(1.0 - np.random.random()))
+        late, new = reschedule(part, running, latest, allowed, sum_of_ends, moves)
+        if late > allowed:
+            continue
+        for k in range(running, len(ops)):
+            starts[ops[k]] = begin + new[k]
+        for k in range(last, n):
+            starts[order[k]] += late
+        order[first:last] = ops[running:][np.argsort(new[running:])]
+    return int((starts + shop.duration).max())
+
+
+@kernel
+def cut(
+    shop: Shop, starts: Integers, order: Integers, first: int, last: int
+) -> tuple[bool, Shop, Integers, int, int, Integers, int]:
+    """Return the window of the ops at places [first, last) of the order of starts, as a problem.
+
+    Whether the sequence of starts is a fallback order of it, as always under ``coexist``; its arrays, of R
+    first, with what is left of its durations; its ops' numbers in the whole problem; how many are of R; t1
+    in ns; by op, max(t2, its end) from t1 on; and the sum of the ends from t1 on.
+    """
+    n, replace = len(order), shop.numbers[3] == 1
+    begin = starts[order[first]]
+    ops = np.empty(n, np.int64)
+    running, live, left = 0, shop.numbers[2], shop.accessors.copy()
+    for k in range(first):
+        v = order[k]
+        ended = starts[v] + shop.duration[v] <= begin
+        live += shop.alloc[v]
+        if ended:
+            live -= shop.at_end[v]
+        else:
+            ops[running] = v
+            running += 1
+        if ended or replace:
+            for t in shop.tensors[shop.tensor_at[v] : shop.tensor_at[v + 1]]:
+                left[t] -= 1
+                if left[t] == 0:
+                    live -= shop.size[t]
+    m = running + last - first
+    ops = ops[:m].copy()
+    ops[running:] = order[first:last]
+    # Tensors whose accessors left are all in the window die in it.
+    here, place, edges, accesses = np.zeros(len(left), np.int64), np.full(n, np.int64(-1)), 0, 0
+    for k in range(m):
+        v = ops[k]
+        place[v] = k
+        edges += shop.after_at[v + 1] - shop.after_at[v]
+        if k >= running or not replace:
+            accesses += shop.tensor_at[v + 1] - shop.tensor_at[v]
+            for t in shop.tensors[shop.tensor_at[v] : shop.tensor_at[v + 1]]:
+                here[t] += 1
+    number = np.full(len(left), np.int64(-1))
+    tensor_at, tensors, size = (
+        np.zeros(m + 1, np.int64),
+        np.empty(accesses, np.int64),
+        np.zeros(accesses + 1, np.int64),
+    )
+    accessors = np.zeros(accesses + 1, np.int64)
+    after_at, after, waits = np.zeros(m + 1, np.int64), np.empty(edges, np.int64), np.zeros(m, np.int64)
+    some = fill = edges = 0
+    for k in range(m):
+        v = ops[k]
+        if k >= running or not replace:
+            for t in shop.tensors[shop.tensor_at[v] : shop.tensor_at[v + 1]]:
+                if here[t] == left[t]:
+                    if number[t] < 0:
+                        number[t], size[some] = some, shop.size[t]
+                        some += 1
+                    tensors[fill] = number[t]
+                    accessors[number[t]] += 1
+                    fill += 1
+        tensor_at[k + 1] = fill
+        for w in shop.after[shop.after_at[v] : shop.after_at[v + 1]]:
+            if place[w] >= 0:
+                after[edges] = place[w]
+                waits[place[w]] += 1
+                edges += 1
+        after_at[k + 1] = edges
+    ends = (starts + shop.duration)[ops] - begin
+    alloc, at_end, duration = shop.alloc[ops], shop.at_end[ops], shop.duration[ops]
+    alloc[:running] = 0
+    duration[:running] = ends[:running]
+    numbers = shop.numbers.copy()
+    numbers[2], numbers[5] = live, m
+    zeros = np.zeros(m, np.int64)
+    part = Shop(
+        numbers,
+        shop.kind_at,
+        np.arange(m + 1),
+        zeros,
+        duration,
+        zeros,
+        zeros - 1,
+        alloc,
+        at_end,
+        alloc - at_end,
+        tensor_at,
+        tensors[:fill].copy(),
+        size[: some + 1].copy(),
+        accessors[: some + 1].copy(),
+        after_at,
+        after[:edges].copy(),
+        waits,
+    )
+    latest = np.full(m, ends.max())
+    if last < n:
+        latest = np.maximum(starts[order[last]] - begin, ends)
+    return not replace or in_sequence(part), part, ops, running, begin, latest, ends.sum()
+
+
+@inner
+def in_sequence(shop: Shop) -> bool:
+    """Return whether the ops fit one after another, as they are numbered, under ``replace``."""
+    left, level = shop.accessors.copy(), shop.numbers[2]
+    for i in range(len(shop.alloc)):
+        for t in shop.tensors[shop.tensor_at[i] : shop.tensor_at[i + 1]]:
+            left[t] -= 1
+            if left[t] == 0:
+                level -= shop.size[t]
+        level += shop.alloc[i]
+        if level > shop.numbers[1]:
+            return False
+        level -= shop.at_end[i]
+    return True
+
+
+@kernel
+def reschedule(
+    shop: Shop, running: int, latest: Integers, allowed: int, sum_of_ends: int, moves: int
+) -> tuple[int, Integers]:
+    """Return -delta and the starts of the ops, from t1 on, of the best schedule of a window.
+
+    Of those of `moves` rankings, the first of which, by starts, counts as none. If none has -delta below
+    `allowed`, or equal with a smaller sum of ends than there is, what is returned is above it.
+    """
+    m = len(latest)
+    fallback, rank = np.arange(m), np.arange(m)
+    ranking, new = np.arange(running, m), np.arange(running, m)
+    count = len(ranking)
+    best, best_sum, found = allowed, sum_of_ends, np.empty(0, np.int64)
+    late = total = 0
+    for move in range(moves):
+        new[:] = ranking
+        reach = max(2, int(count ** np.random.random()))
+        if move and np.random.random() < 0.5:
+            low = np.random.randint(max(1, count - reach + 1))
+            window = ranking[low : low + reach]
+            keys = np.arange(len(window)) + reach ** np.random.random() * np.random.random(len(window))
+            new[low : low + reach] = window[np.argsort(keys)]
+        elif move:
+            for _ in range(np.random.randint(1, 4)):
+                at = np.random.randint(count)
+                to = min(max(0, at + np.random.randint(-reach, reach + 1)), count - 1)
+                v, step = new[at], 1 if to > at else -1
+                for k in range(at, to, step):
+                    new[k] = new[k + step]
+                new[to] = v
+        for k in range(count):
+            rank[new[k]] = running + k
+        shop.numbers[5] = m if np.random.random() < 0.7 else np.random.randint(running + 1, m + 1)
+        starts = schedule(shop, fallback, rank)
+        ends = starts + shop.duration
+        lag, sum_now = (ends - latest).max(), ends.sum()
+        if move == 0 or lag < late or (lag == late and sum_now <= total):
+            late, total = lag, sum_now
+            ranking[:] = new
+        if move and (lag < best or (lag == best and sum_now < best_sum)):
+            best, best_sum, found = lag, sum_now, starts
+    return (best, found) if len(found) else (allowed + 1, found)

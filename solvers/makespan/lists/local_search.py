@@ -1,0 +1,130 @@
+"""Local search over rankings, fallback orders and preferences: together they stand for a safe list schedule.
+
+A move takes a few ops out of the ranking, or one out of the fallback order, and puts them elsewhere; a
+fallback order must stay topological and within the memory. Where ops have a choice, a move may also have a
+few of them prefer one alternative, or again whichever would end first, as all do in the beginning. A
+schedule that is not slower than the current one replaces it, a slower one sometimes (simulated annealing
+with a temperature that is renewed). Each new best schedule gives the next fallback order, that of its
+starts, if that is within the memory: always so under ``coexist``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from random import Random
+
+import numpy as np
+
+from ....formulations.offsets.data import Integers
+from ....models.derived.memory import sequential_memory
+from ....models.derived.precedence import precedence
+from ....models.problems.makespan import Makespan, Starts
+from .ranking_moves import jittered, shuffled
+
+HOTTEST, COLDEST = 0.01, 0.0005
+"""Temperatures, as parts of the best makespan."""
+
+ROUND = 400
+"""Moves from the hottest to the coldest temperature, then again."""
+
+JITTER = 0.5
+"""Part of the moves of rankings that change many places a little; the others change few."""
+
+PREFERENCES = 0.3
+"""Part of the moves that change preferences, where ops have a choice."""
+
+Decode = Callable[[Integers, Sequence[int], Sequence[int] | None], Starts]
+
+
+def improve(
+    problem: Makespan,
+    *,
+    decode: Decode,
+    rank: Integers,
+    order: Sequence[int],
+    seed: int,
+    offer: Callable[[Starts], int],
+    stop: Callable[[], bool],
+    moves: int | None = None,
+) -> None:
+    """Search from a ranking and a fallback order.
+
+    Parameters
+    ----------
+    problem
+        Its memory bounds the fallback orders.
+    decode
+        Returns the list schedule of a ranking, a fallback order and the preferred alternatives (-1: whichever
+        ends first; None: of all ops).
+    rank, order
+        To begin with.
+    seed
+        Of all choices.
+    offer
+        Takes each schedule that is better than all before; returns its makespan.
+    stop
+        Whether to end.
+    moves
+        After so many without a better schedule it ends by itself; None: never.
+    """
+    rng = Random(seed)
+    n = len(order)
+    ranking = [int(i) for i in np.argsort(rank)]
+    fallback = list(order)
+    prefer = [-1] * n if problem.has_choice else None
+    current = problem.evaluate(decode(rank, fallback, prefer))
+    best, since, move = current, 0, 0
+    while not stop() and (moves is None or since < moves):
+        since += 1
+        heat = HOTTEST * (COLDEST / HOTTEST) ** (move % ROUND / ROUND) * best
+        move += 1
+        new_ranking, new_fallback, new_prefer = ranking, fallback, prefer
+        if prefer is not None and rng.random() < PREFERENCES:
+            new_prefer = _preferring(problem, prefer, rng)
+        elif problem.memory is not None and rng.random() < 0.3:
+            new_fallback = _moved(problem, fallback, rng)
+        else:
+            new_ranking = (jittered if rng.random() < JITTER else shuffled)(ranking, rng)
+        places = np.empty(n, dtype=np.int64)
+        places[new_ranking] = np.arange(n)
+        starts = decode(places, new_fallback, new_prefer)
+        value = problem.evaluate(starts)
+        if value <= current or rng.random() < math.exp((current - value) / heat):
+            ranking, fallback, prefer, current = new_ranking, new_fallback, new_prefer, value
+        if value < best:
+            best, since = offer(starts), 0
+            by_start = sorted(range(n), key=lambda i: (starts[i], i))
+            if _fits(problem, by_start):
+                fallback = by_start
+
+
+def _fits(problem: Makespan, order: Sequence[int]) -> bool:
+    return problem.memory is None or sequential_memory(problem.relaxed).peak(order) <= problem.memory
+
+
+def _preferring(problem: Makespan, prefer: list[int], rng: Random) -> list[int]:
+    """Return the preferences with those of one to three ops drawn anew."""
+    new = prefer.copy()
+    free = [i for i, some in enumerate(problem.alternatives) if len(some) > 1]
+    for i in rng.sample(free, min(len(free), rng.randint(1, 3))):
+        new[i] = rng.randrange(-1, len(problem.alternatives[i]))
+    return new
+
+
+def _moved(problem: Makespan, order: list[int], rng: Random) -> list[int]:
+    """Return the order with one op elsewhere between its neighbours in the precedence, if it fits there."""
+    n = len(order)
+    edges = precedence(problem.graph)
+    at = rng.randrange(n)
+    op = order[at]
+    low = high = at
+    before, after = set(edges.predecessors[op]), set(edges.successors[op])
+    while low > 0 and order[low - 1] not in before:
+        low -= 1
+    while high < n - 1 and order[high + 1] not in after:
+        high += 1
+    to = rng.randint(low, high)
+    new = order.copy()
+    new.insert(to, new.pop(at))
+    return new if to != at and _fits(problem, new) else order

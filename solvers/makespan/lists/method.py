@@ -1,0 +1,247 @@
+"""`list` for `makespan`: the sequential schedule, safe list schedules by several priorities, and bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ....formulations.makespan.data import MakespanData, makespan_data
+from ....formulations.offsets.data import Integers
+from ....models.errors import UsageError
+from ....models.problems.makespan import Makespan, Starts
+from ...context import Context, Outcome
+from ...engines.supervise import run_passes
+from ..bounds.bounds import critical_path, does_not_fit, raise_bounds, sequential_peak_counts
+from ..bounds.chained_efforts import chained_efforts
+from .fallback import find_fallback
+from .layout import Shop, shop_of
+from .priorities import MIXES, PRIORITIES, mixed, ranks
+
+SLOW = 20_000
+"""Above so many ops one list schedule can take longer than a second."""
+
+WATCHED = 2000
+"""Above so many ops a list schedule is made under the eyes of a clock."""
+
+LEAST = 0.5
+"""Seconds that the first one of such a graph has in any case, if it has no more than `SLOW` ops."""
+
+SMALL = 60
+"""Up to so many ops the first list schedules are made without a compiler."""
+
+
+class TimeIsUp(Exception):
+    """A list schedule was not ended before the time was up."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Started:
+    """What every method begins with."""
+
+    context: Context
+    """Whose limits hold for the list schedules of large graphs."""
+    data: MakespanData
+    shop: Shop
+    order: tuple[int, ...]
+    """The fallback order."""
+
+    def list_schedule(
+        self,
+        rank: np.ndarray,
+        order: Sequence[int] | None = None,
+        prefer: Sequence[int] | None = None,
+        *,
+        compiled: bool = True,
+        least: float = 0.0,
+    ) -> Starts:
+        """Return the answer that is the safe list schedule of a ranking.
+
+        Parameters
+        ----------
+        rank
+            By op, all different; the lowest goes first.
+        order
+            A fallback order; None: `self.order`.
+        prefer
+            By op, the alternative that it prefers; -1, or None for all: whichever would end first.
+        compiled
+            Whether to run the compiled kernel.
+        least
+            Seconds that it has in any case.
+
+        Raises
+        ------
+        TimeIsUp
+            If the graph is large and the time was up before the end.
+        """
+        fallback = np.array(self.order if order is None else order, dtype=np.int64)
+        shop = self.shop
+        if prefer is not None:
+            shop = shop._replace(prefer=np.array(prefer, dtype=np.int64))
+        if not compiled:
+            from .list_kernel import schedule
+
+            return tuple(schedule.py_func(shop, fallback, rank).tolist())
+        return tuple(scheduled(self.context, shop, fallback, rank, least).tolist())
+
+
+def scheduled(
+    context: Context, shop: Shop, fallback: Integers, rank: Integers, least: float = 0.0
+) -> Integers:
+    """Return the safe list schedule of a ranking, made by the compiled kernel.
+
+    Raises
+    ------
+    TimeIsUp
+        If the graph is large and the time, but at least so many seconds, was up before the end.
+    KeyboardInterrupt
+        If Ctrl-C ended it.
+    """
+    from .list_kernel import schedule, schedule_until
+
+    if len(fallback) <= WATCHED or context.time_limit is None:
+        starts: Integers = schedule(shop, fallback, rank)
+        return starts
+    stop = np.zeros(1, dtype=np.int64)
+    found: list[Integers] = []
+    seconds = max(context.remaining(), least)
+    reason = run_passes(
+        context, seconds, stop, lambda: found.append(schedule_until(shop, fallback, rank, stop))
+    )
+    if reason == "interrupted":
+        raise KeyboardInterrupt
+    if not found or len(found[0]) < len(fallback):
+        raise TimeIsUp
+    return found[0]
+
+
+def rankings(problem: Makespan, started: Started) -> Iterator[Integers]:
+    """Yield the rankings that searches begin with, each made when it is its turn."""
+    for name in PRIORITIES:
+        yield ranks(name, problem, started.data, started.order)
+    for weight in MIXES:
+        yield mixed(weight, started.data, started.order)
+
+
+def begin(
+    problem: Makespan,
+    context: Context,
+    expired: Callable[[], bool] | None = None,
+    lists: Iterable[str] = (),
+) -> Started | Outcome:
+    """Leave schedules, then bounds in the context, or return why there is no schedule (yet).
+
+    Bounds take longer than schedules on large graphs, so only the critical path is first. Where the time is
+    up after the schedules, the slowest bound is left out.
+
+    Parameters
+    ----------
+    problem
+        What is scheduled.
+    context
+        Where schedules and bounds are left.
+    expired
+        The search for a fallback order gives up when it holds; None: when the time is up.
+    lists
+        The priorities of the list schedules that are made after the sequential one.
+    """
+    data = makespan_data(problem)
+    if (witness := does_not_fit(problem, data)) is not None:
+        return Outcome(infeasible=True, detail=witness)
+    context.raise_bound(critical_path(data) * data.tick, kind="critical path")
+    found = find_fallback(problem, context, expired or (lambda: context.expired))
+    started = None
+    if found.order is not None:
+        context.offer(in_sequence(problem, found.order))
+        started = Started(context=context, data=data, shop=shop_of(problem), order=found.order)
+        offer_lists(problem, context, started, lists)
+    raise_bounds(problem, data, context)
+    if not context.closed and not context.expired:
+        context.raise_bound(chained_efforts(data) * data.tick, kind="chained efforts")
+    if started is not None:
+        return started
+    assert problem.memory is not None
+    if found.bound > problem.memory and sequential_peak_counts(data):
+        return Outcome(
+            infeasible=True,
+            detail=f"every order of the ops has a peak of at least {found.bound} bytes, of {problem.memory}",
+        )
+    return Outcome(
+        reason="time" if context.expired else None,
+        detail=f"found no order of the ops within {problem.memory} bytes",
+    )
+
+
+def take_first_steps(problem: Makespan, context: Context, data: MakespanData) -> Outcome | None:
+    """Take bounds and list schedules, or with option ``start=none`` bounds alone.
+
+    Returns
+    -------
+    Outcome | None
+        How the solve ends, if that is enough; else None.
+
+    Raises
+    ------
+    UsageError
+        If the option says something else.
+    """
+    first = context.options.get("start", "lists")
+    if first not in ("lists", "none"):
+        raise UsageError(f"option start: found {first!r}, expected lists or none")
+    if (witness := does_not_fit(problem, data)) is not None:
+        return Outcome(infeasible=True, detail=witness)
+    if first == "none":
+        raise_bounds(problem, data, context)
+    else:
+        started = begin(problem, context, lists=PRIORITIES)
+        if isinstance(started, Outcome) and started.infeasible:
+            return started
+    return Outcome() if context.closed else None
+
+
+def in_sequence(problem: Makespan, order: Sequence[int]) -> Starts:
+    """Return the answer that runs the ops one after another, each with the least workspace."""
+    starts, now = [0] * len(order), 0
+    chosen = [
+        min(range(len(some)), key=lambda k: (some[k].workspace, some[k].duration))
+        for some in problem.alternatives
+    ]
+    for i in order:
+        starts[i] = now
+        now += problem.alternatives[i][chosen[i]].duration
+    return (*starts, *chosen) if problem.has_choice else tuple(starts)
+
+
+def solve_list(problem: Makespan, context: Context) -> Outcome:
+    """Offer the safe list schedule of each priority.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> problem = lt.Makespan(lt.load("gen:randwire?n=16&seed=1"), processors=2)
+    >>> lt.solve(problem, "list").verification.valid
+    True
+    """
+    chosen = context.options.get("priority", "all")
+    if chosen not in (*PRIORITIES, "all"):
+        raise UsageError(f"option priority: found {chosen!r}, expected all or one of {', '.join(PRIORITIES)}")
+    started = begin(problem, context, lists=PRIORITIES if chosen == "all" else [chosen])
+    if isinstance(started, Outcome):
+        return started
+    return Outcome(reason="time" if context.expired and not context.closed else None)
+
+
+def offer_lists(problem: Makespan, context: Context, started: Started, names: Iterable[str]) -> None:
+    """Offer the list schedules of some priorities; of smaller graphs the first also when the time is up."""
+    for place, name in enumerate(names):
+        if context.closed or (context.expired and (place or started.data.n > SLOW)):
+            return
+        context.progress(f"list schedule by {name}")
+        rank = ranks(name, problem, started.data, started.order)
+        try:
+            least = 0.0 if place or started.data.n > SLOW else LEAST
+            context.offer(started.list_schedule(rank, compiled=started.data.n > SMALL, least=least))
+        except TimeIsUp:
+            return

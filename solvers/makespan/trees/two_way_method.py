@@ -1,0 +1,188 @@
+"""`two-way-labels` for `makespan` of trees: labels on reduced trees that grow, forwards and backwards.
+
+Of in-trees of up to 62 ops within a memory, on identical processors. The mathematics:
+`.algorithms.makespan.trees.projection` and `.two_way`. The first reduced tree has few nodes; each pass guides
+the next one, the other way, over the same nodes or more. The bounds of all hold for the whole tree. Between
+them beams over the whole tree look for schedules. A pass over the whole tree proves the fastest one. Larger
+trees are bounded by reduced ones of up to 62 ops (in `auto`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ....models.errors import UsageError
+from ....models.problems.makespan import Makespan
+from ...context import Context, Outcome
+from ...engines.supervise import run_passes
+from ...trees.task_tree import TaskTree, identical_processors, task_tree
+from ..labels.shape import MOST_OPS
+from ..lists.method import begin, offer_lists
+from ..lists.priorities import PRIORITIES
+
+if TYPE_CHECKING:
+    from ....formulations.offsets.data import Integers
+    from .two_way import Guide, Passed
+
+FIRST = 12
+"""Nodes of the first reduced tree."""
+
+STEPS = 2, 6
+"""Further nodes of each forward and backward pass: backwards there are fewer sets."""
+
+WIDTH = 200_000
+"""Most labels of each size."""
+
+WIDEST = 3_200_000
+"""Passes that gave up are made again with twice as many, up to so many; so are those after two that merged
+labels."""
+
+BEAM = 2000
+"""The same of the beams between the passes."""
+
+LABEL_BYTES = 2400
+"""Memory per label of the width, with those that it leads to."""
+
+
+def solve_two_way(problem: Makespan, context: Context) -> Outcome:
+    """Solve by two-way labels alone.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> problem = lt.Makespan(lt.load("gen:tasks?shape=tree&n=20&seed=1"), processors=2, memory=80)
+    >>> lt.solve(problem, "two-way-labels").status
+    <Status.OPTIMAL: 'optimal'>
+    """
+    identical_processors(problem, "two-way-labels")
+    tree = task_tree(problem, "two-way-labels")
+    if tree.n > MOST_OPS:
+        raise UsageError(f"method two-way-labels: found {tree.n} ops, expected at most {MOST_OPS}")
+    started = begin(problem, context)
+    if isinstance(started, Outcome):
+        return started
+    offer_lists(problem, context, started, PRIORITIES)
+    return Outcome() if context.closed else two_way(problem, context)
+
+
+def has_two_way(problem: Makespan) -> bool:
+    """Return whether two-way labels are for this problem."""
+    if problem.memory is None or not problem.identical:
+        return False
+    try:
+        identical_processors(problem, "two-way-labels")
+        task_tree(problem, "two-way-labels")
+    except UsageError:
+        return False
+    return True
+
+
+def two_way(problem: Makespan, context: Context, seconds: float | None = None) -> Outcome:
+    """Search from the incumbent, for `seconds` at most; offer what is found, raise the bound."""
+    limit = context.remaining() if seconds is None else min(seconds, context.remaining())
+    stop = np.zeros(1, dtype=np.int64)
+    tree = task_tree(problem, "two-way-labels")
+    run = _Run(
+        tree=tree,
+        processors=problem.count,
+        memory=sum(tree.needed) if problem.memory is None else problem.memory,
+        tick=math.gcd(*tree.duration),
+        context=context,
+        until=context.elapsed() + limit,
+        stop=stop,
+    )
+
+    reason = run_passes(context, limit, stop, run.go)
+    if context.closed:
+        return Outcome()
+    late = "time" if run.expired() else None
+    return Outcome(reason=reason or late, detail="" if late else "wider passes take too much memory")
+
+
+@dataclass(kw_only=True)
+class _Run:
+    """One search; `width` is that of its passes now."""
+
+    tree: TaskTree
+    processors: int
+    memory: int
+    tick: int
+    context: Context
+    until: float
+    stop: Integers
+    width: int = WIDTH
+
+    def expired(self) -> bool:
+        return bool(self.stop[0]) or self.context.elapsed() >= self.until
+
+    def go(self) -> None:
+        """Pass over more and more nodes, then over all with more and more labels."""
+        from .projection import lightest_first
+
+        order = lightest_first(self.tree)
+        n, whole = min(self.tree.n, MOST_OPS), self.tree.n <= MOST_OPS
+        count, turn, guide = min(FIRST, n), 0, None
+        limit = self.context.memory_limit
+        most = WIDEST if limit is None else min(WIDEST, limit // LABEL_BYTES)
+        self.width = min(self.width, most)
+        merged = False
+        while most and not (self.context.closed or self.expired()):
+            found = self.one_pass(order[: self.tree.n - count], turn, guide, self.width)
+            if found is None or self.context.closed or (count == n and found.guide and not found.merged):
+                return
+            merged, again = found.merged, found.merged and (merged or count == n)
+            if found.guide is None or again:
+                if 2 * self.width > most:
+                    return
+                self.width *= 2
+            if found.guide is not None:
+                guide, turn = found.guide, 1 - turn
+                if whole and count < n:
+                    self.one_pass([], turn, guide, BEAM, beam=True)
+                if not found.merged:
+                    count = min(n, count + STEPS[turn])
+
+    def one_pass(
+        self, away: Sequence[int], turn: int, guide: Guide | None, width: int, *, beam: bool = False
+    ) -> Passed | None:
+        """Make a pass or a beam, forwards or backwards; leave what it found with the context."""
+        from .projection import both_shapes, reduced
+        from .two_way import guided_pass
+
+        context, tree = self.context, self.tree
+        assert context.incumbent is not None
+        some = reduced(tree, away)
+        way = ("forwards", "backwards")[turn]
+        context.progress(f"two-way labels: {way}, {len(some.kept)} of {tree.n} ops{', beam' * beam}")
+        below = -(-context.incumbent // self.tick)
+        shape = both_shapes(tree, some, self.processors, self.memory, self.tick)[turn]
+        found = guided_pass(
+            some.kept,
+            shape,
+            guide,
+            below=below,
+            width=width,
+            beam=beam,
+            stop=self.stop,
+            expired=self.expired,
+            threads=context.threads,
+        )
+        if found is None:
+            return None
+        if found.starts is not None and not away:
+            context.offer(self.answer(found.starts, turn))
+        context.raise_bound(min(context.incumbent, found.bound * self.tick), kind="two-way labels")
+        return found
+
+    def answer(self, starts: Sequence[int], turn: int) -> list[int]:
+        """Return the starts of a schedule of the whole tree in ns, forwards."""
+        begins = [s * self.tick for s in starts]
+        if turn == 0:
+            return begins
+        ends = [s + d for s, d in zip(begins, self.tree.duration, strict=True)]
+        return [max(ends) - e for e in ends]

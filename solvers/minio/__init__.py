@@ -1,0 +1,1 @@
+"""Methods of `minio`: trees whose outputs pass through a memory and a storage."""

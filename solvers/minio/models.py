@@ -1,0 +1,159 @@
+"""Methods of `minio` that solve a model: `milp` for an order, `cpsat` and `benders` for all, and `auto`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...formulations.minio import joint_cpsat as minio_cpsat
+from ...formulations.minio import order_milp as minio_order
+from ...formulations.minio.data import MinIOData, written_at_once
+from ...models.problems.minio import MinIO, Traversal
+from ..context import Context, Outcome
+from ..engines import cpsat, highs
+from ..engines.memory import refuse_if_too_large
+from .benders import solve_by_cuts
+from .evictions import RULES, evict
+from .orders import ORDERS
+from .rules import begin, order_of
+
+BYTES_PER_TERM = 1500
+
+LARGEST = 5000
+"""Nodes up to which `auto` takes cuts."""
+
+FIRST_ORDER = "postorder-io"
+"""What `offer_rules` begins with: on large trees there is a traversal before expansion takes its time."""
+
+
+def solve_milp(problem: MinIO, context: Context) -> Outcome:
+    """Solve the program of a given order: linear for divisible files, with binaries for whole ones.
+
+    Option ``order``: as for the rules. What is proved holds for the order, and is said in words.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> problem = lt.MinIO(lt.load("catalogue:harpoon"), memory=13)
+    >>> lt.solve(problem, "milp", threads=1, options={"order": "postorder"}).objective
+    8
+    """
+    highs.check_options(context.options, ("order",))
+    data = begin(problem, context, "milp").data
+    order = order_of(problem, data, context)
+    some = minio_order.demands(data, order)
+    if not some:
+        context.offer(Traversal(order))
+        return Outcome()
+    what = "the program of the order"
+    refused = refuse_if_too_large(
+        minio_order.size(some), bytes_per_term=BYTES_PER_TERM, context=context, what=what
+    )
+    if refused is not None:
+        return refused
+    began = time.perf_counter()
+    built = minio_order.build(data, some)
+    context.build_seconds = time.perf_counter() - began
+    context.progress(f"{what}: built in {context.build_seconds:.2f} s")
+
+    def decode(value: Callable[[Any], float]) -> Traversal | None:
+        written = minio_order.decode(built, value)
+        return written_at_once(data, order, written) if minio_order.covered(some, written) else None
+
+    outcome = highs.solve_highs(
+        built.model,
+        context,
+        decode=decode,
+        to_objective=lambda units: context.bound or 0,  # what bounds the order does not bound the problem
+        own_options=("order",),
+    )
+    if outcome.reason is None and not context.closed:
+        return Outcome(detail=f"the fewest bytes of this order; {outcome.detail}")
+    return outcome
+
+
+def solve_joint(problem: MinIO, context: Context) -> Outcome:
+    """Solve order and evictions together, after all orders with all rules.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> problem = lt.MinIO(lt.load("catalogue:harpoon"), memory=13, whole=True)
+    >>> lt.solve(problem, "cpsat", threads=1).status
+    <Status.OPTIMAL: 'optimal'>
+    """
+    cpsat.check_options(context.options)
+    data, bounds, _ = begin(problem, context, "cpsat")
+    best = offer_rules(problem, data, context)
+    if context.closed:
+        return Outcome()
+    if context.expired:
+        return Outcome(reason="time", detail="the joint model was not built: no time was left")
+    return _solve_cpsat(data, bounds, context, best)
+
+
+def solve_benders(problem: MinIO, context: Context) -> Outcome:
+    """Solve for what to write under cuts, which Liu's algorithm finds, after all orders with all rules.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> problem = lt.MinIO(lt.load("gen:intree?n=60&arity=2&largest=100&seed=1"), memory=250)
+    >>> lt.solve(problem, "benders", threads=1).status
+    <Status.OPTIMAL: 'optimal'>
+    """
+    cpsat.check_options(context.options)
+    data, _, cuts = begin(problem, context, "benders")
+    offer_rules(problem, data, context)
+    if context.closed:
+        return Outcome()
+    if context.expired:
+        return Outcome(reason="time", detail="the program of cuts was not built: no time was left")
+    return solve_by_cuts(problem, data, cuts, context)
+
+
+def solve_auto(problem: MinIO, context: Context) -> Outcome:
+    """Take every order with every rule; if that leaves a gap and the tree is not too large, cuts.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> lt.solve(lt.MinIO(lt.load("catalogue:harpoon"), memory=14)).status
+    <Status.OPTIMAL: 'optimal'>
+    """
+    data, _, cuts = begin(problem, context, "auto")
+    offer_rules(problem, data, context)
+    if context.closed or data.n > LARGEST or context.expired:
+        return Outcome(reason="time" if context.expired and not context.closed else None)
+    return solve_by_cuts(problem, data, cuts, context)
+
+
+def offer_rules(problem: MinIO, data: MinIOData, context: Context) -> Traversal:
+    """Offer every order with every rule that is not beaten, one at once, then the best; return the best."""
+    best: tuple[int, Traversal] | None = None
+    for name in (FIRST_ORDER, *(name for name in reversed(ORDERS) if name != FIRST_ORDER)):
+        order = ORDERS[name](problem.graph, data, lambda: context.expired)
+        for rule in RULES if problem.whole else ("furthest",):
+            traversal = evict(data, order, rule)
+            written = context.offer(traversal)
+            if best is None or written < best[0]:
+                best = written, traversal
+            if context.closed or context.expired:
+                return best[1]
+    assert best is not None
+    return best[1]
+
+
+def _solve_cpsat(data: MinIOData, bounds: Sequence[int], context: Context, best: Traversal) -> Outcome:
+    began = time.perf_counter()
+    built = minio_cpsat.build(data, bounds)
+    minio_cpsat.add_hint(built, best)
+    context.build_seconds = time.perf_counter() - began
+    context.progress(f"CP-SAT: built in {context.build_seconds:.2f} s")
+    return cpsat.solve_cpsat(
+        built.model,
+        context,
+        decode=lambda value: minio_cpsat.decode(built, value),
+        to_objective=lambda units: units * data.unit,
+    )

@@ -1,0 +1,163 @@
+"""Methods of `minio` that evict by a rule, in a given order; and what all methods of it begin with.
+
+Option ``order``: ``postorder-io`` (default), ``postorder``, ``liu``, ``rec-expand``, ``full-rec-expand`` or
+``reference``, see `lowtide.solvers.minio.orders`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...formulations.minio.data import MinIOData
+from ...models.derived.memory import sequential_memory
+from ...models.errors import UsageError
+from ...models.problems.minio import MinIO
+from ..context import Context, Outcome
+from ..trees.task_tree import task_tree
+from .bounds import least_sum, packed_cuts, subtree_bounds
+from .evictions import evict
+from .orders import ORDERS
+from .waiting import Cut
+
+BOUND = "least peaks of subtrees"
+"""The kind of the bound."""
+
+LARGEST_PACKED = 10_000
+"""Nodes up to which cuts of subtrees are packed."""
+
+
+def tree_data(problem: MinIO, method: str) -> MinIOData:
+    """Return the numbers of a tree.
+
+    Raises
+    ------
+    UsageError
+        If the graph is no in-tree with a datum for each edge.
+    """
+    graph = problem.graph
+    tree = task_tree(problem, method)
+    files = []
+    for t, some in enumerate(sequential_memory(graph).accessors):
+        if graph.tensors[t].nbytes and len(some) == 2:
+            files.append((some[0], graph.tensors[t].nbytes, t))
+    files.sort()
+    return MinIOData(
+        memory=problem.memory,
+        whole=problem.whole,
+        parent=tree.parent,
+        need=tree.needed,
+        maker=tuple(u for u, _, _ in files),
+        size=tuple(size for _, size, _ in files),
+        tensor=tuple(t for _, _, t in files),
+    )
+
+
+class Begun(NamedTuple):
+    """The numbers of a tree, a bound for the files of each subtree in bytes, and the cuts that prove it."""
+
+    data: MinIOData
+    bounds: list[int]
+    cuts: list[Cut]
+
+
+def begin(problem: MinIO, context: Context, method: str) -> Begun:
+    """Return what all methods begin with, after raising the bound."""
+    data = tree_data(problem, method)
+    bounds, cuts = subtree_bounds(problem.graph, data), list[Cut]()
+    if bounds[-1] and data.n <= LARGEST_PACKED:
+        bounds, cuts = packed_cuts(data, expired=lambda: context.expired)
+    context.raise_bound(least_sum(data.size, bounds[-1]) if problem.whole else bounds[-1], kind=BOUND)
+    return Begun(data, bounds, cuts)
+
+
+def order_of(problem: MinIO, data: MinIOData, context: Context) -> tuple[int, ...]:
+    """Return the order that option ``order`` names.
+
+    Raises
+    ------
+    UsageError
+        If it names none.
+    """
+    name = context.options.get("order", "postorder-io")
+    if name not in ORDERS:
+        raise UsageError(f"option order: found {name!r}, expected one of {', '.join(ORDERS)}")
+    return ORDERS[name](problem.graph, data, lambda: context.expired)
+
+
+def _by_rule(problem: MinIO, context: Context, rule: str) -> Outcome:
+    data = begin(problem, context, rule).data
+    context.offer(evict(data, order_of(problem, data, context), rule))
+    return Outcome()
+
+
+def solve_furthest(problem: MinIO, context: Context) -> Outcome:
+    """Evict what is used furthest in the future: of divisible files the fewest bytes for the order.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> problem = lt.MinIO(lt.load("catalogue:harpoon"), memory=13)
+    >>> result = lt.solve(problem, "furthest", options={"order": "liu"})
+    >>> result.objective, result.bound
+    (2, 2)
+    """
+    return _by_rule(problem, context, "furthest")
+
+
+def solve_first_fit(problem: MinIO, context: Context) -> Outcome:
+    """Evict the furthest file that is large enough."""
+    return _by_rule(problem, context, "first-fit")
+
+
+def solve_best_fit(problem: MinIO, context: Context) -> Outcome:
+    """Evict the file of the size closest to what is needed."""
+    return _by_rule(problem, context, "best-fit")
+
+
+def solve_first_fill(problem: MinIO, context: Context) -> Outcome:
+    """Evict the furthest file that is not larger than what is needed."""
+    return _by_rule(problem, context, "first-fill")
+
+
+def solve_best_fill(problem: MinIO, context: Context) -> Outcome:
+    """Evict the largest file that is not larger than what is needed."""
+    return _by_rule(problem, context, "best-fill")
+
+
+def solve_best_k(problem: MinIO, context: Context) -> Outcome:
+    """Evict the set among the furthest files whose size is closest to what is needed."""
+    return _by_rule(problem, context, "best-k")
+
+
+def _by_order(problem: MinIO, context: Context, method: str, order: str) -> Outcome:
+    data = begin(problem, context, method).data
+    context.offer(evict(data, ORDERS[order](problem.graph, data, lambda: context.expired)))
+    return Outcome()
+
+
+def solve_postorder(problem: MinIO, context: Context) -> Outcome:
+    """Take the best post-order for I/O, evict furthest in the future."""
+    return _by_order(problem, context, "postorder", "postorder-io")
+
+
+def solve_opt_min_mem(problem: MinIO, context: Context) -> Outcome:
+    """Take Liu's order, of the least peak, evict furthest in the future."""
+    return _by_order(problem, context, "opt-min-mem", "liu")
+
+
+def solve_rec_expand(problem: MinIO, context: Context) -> Outcome:
+    """Take the order of at most two expansions for each node, evict furthest in the future."""
+    return _by_order(problem, context, "rec-expand", "rec-expand")
+
+
+def solve_full_rec_expand(problem: MinIO, context: Context) -> Outcome:
+    """Take the order of all expansions, evict furthest in the future.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> problem = lt.MinIO(lt.load("gen:intree?n=100&arity=2&largest=100&seed=1"), memory=230)
+    >>> [lt.solve(problem, name).objective for name in ("postorder", "opt-min-mem", "full-rec-expand")]
+    [239, 220, 195]
+    """
+    return _by_order(problem, context, "full-rec-expand", "full-rec-expand")

@@ -1,0 +1,1 @@
+"""Methods of `offsets`: bounds, heuristics and searches over placements."""

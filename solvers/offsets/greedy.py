@@ -1,0 +1,118 @@
+"""Greedy allocation: a portfolio of orders, each with first fit and best fit.
+
+Buffers are placed one by one, each into a hole that those before it leave; fixed ones first. The orders,
+each by falling values, ties by falling size:
+
+=============  =========================================================================================
+``breadth``    bytes alive in the fullest section of the lifetime: "greedy by breadth" of TFLite
+               (Pisarchyk and Lee, Efficient Memory Management for Deep Neural Net Inference, 2020)
+``size``       size: "greedy by size" of TFLite (there with best fit) and of TVM's unified static memory
+               planner; the "spatial" order of XLA's ``GlobalDecreasingSizeBestFitHeap``
+``area``       size times lifetime
+``conflicts``  number of buffers alive at some time of the lifetime: "greedy by conflicts" of TVM's planner
+``lifetime``   length of the lifetime: the "temporal" order of XLA's heap
+``start``      the earliest first
+``end``        the latest end first: the same backwards in time
+``hint``       the lowest hint first, each at its hint if that is free; only if there are hints
+=============  =========================================================================================
+
+Before these come four passes of an allocator at run time, `place_as_they_come`: first fit and best fit,
+forwards and backwards in time. They cost next to nothing, whatever the size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from ...formulations.offsets.data import Integers, OffsetsData
+from ...models.problems.problem import Offsets
+from ..context import Context, Outcome
+from .first_come import place_as_they_come
+from .layout import Layout, layout
+from .parts import Parts
+from .placing import place_plainly
+
+Place = Callable[[Layout, Integers, Integers, bool], Integers]
+
+PLAIN = 2500
+"""Rectangles above which the compiled implementation is faster though it has to be compiled."""
+
+
+def greedy_offsets(data: OffsetsData) -> Iterator[tuple[str, Integers]]:
+    """Yield the name and the offsets (units) of each greedy allocation of a part, one after the other.
+
+    All obey alignments, fixed offsets, gaps and in-place pairs; none knows of the capacity.
+    """
+    places = layout(data)
+    free = data.fixed < 0
+    if (data.hint >= 0).any():
+        ranks = np.where(data.hint < 0, np.iinfo(np.int64).max, data.hint)
+        order = np.lexsort((-data.size, ranks, free))
+        yield "hint", _placer(data)(places, order, data.hint, False)
+    for backwards in (False, True):
+        for best_fit in (False, True):
+            name = f"run time, {'backwards, ' * backwards}{'best' if best_fit else 'first'} fit"
+            yield name, place_as_they_come(data, best_fit=best_fit, backwards=backwards)
+    place = _placer(data)
+    none = np.full(data.count, -1, dtype=np.int64)
+    for name, keys in greedy_keys(data).items():
+        order = np.lexsort((data.first, -data.size, -keys, free))
+        yield f"{name}, first fit", place(places, order, none, False)
+        yield f"{name}, best fit", place(places, order, none, True)
+
+
+def greedy_keys(data: OffsetsData) -> dict[str, Integers]:
+    """Return each order, the most promising first, as a value by buffer; the highest is placed first."""
+    life = data.last - data.first
+    starts, ends = np.sort(data.first), np.sort(data.last)
+    conflicts = np.searchsorted(starts, data.last) - np.searchsorted(ends, data.first, side="right")
+    return {
+        "breadth": greatest_load(data),
+        "size": data.size,
+        "area": data.size * life,
+        "conflicts": conflicts.astype(np.int64),
+        "lifetime": life,
+        "start": -data.first,
+        "end": data.last,
+    }
+
+
+def greatest_load(data: OffsetsData) -> Integers:
+    """Return, by buffer, the greatest load of a section of its lifetime."""
+    found = np.empty(data.count, dtype=np.int64)
+    steps = np.floor(np.log2(data.last - data.first)).astype(np.int64)
+    best = data.load  # over 2 ** step sections from each on
+    for step in range(int(steps.max(initial=0)) + 1):
+        chosen = np.flatnonzero(steps == step)
+        found[chosen] = np.maximum(best[data.first[chosen]], best[data.last[chosen] - (1 << step)])
+        best = np.maximum(best[: -(1 << step)], best[1 << step :])
+    return found
+
+
+def solve_greedy(problem: Offsets, context: Context) -> Outcome:
+    """Offer the allocations of the portfolio, part by part, until nothing is to be gained."""
+    parts = Parts(problem, context)
+    place_greedily(parts)
+    return parts.outcome("time" if context.expired and parts.open() else None)
+
+
+def place_greedily(parts: Parts) -> None:
+    """Offer the allocations of the portfolio for each open part, until it is done or the time is up."""
+    for part in parts.open():
+        for _, offsets in greedy_offsets(part.data):
+            parts.offer(part, offsets)
+            if parts.context.expired:
+                return
+            if part.height is not None and part.height <= parts.target(part):
+                break
+
+
+def _placer(data: OffsetsData) -> Place:
+    if len(data.rect_first) <= PLAIN:
+        return place_plainly
+    from .placing_kernel import place
+
+    compiled: Place = place
+    return compiled

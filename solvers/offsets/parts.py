@@ -1,0 +1,174 @@
+"""The parts of a problem `offsets`, and what is known of each: where every method reads and writes.
+
+The height of a pool is the greatest height of its parts, so the greatest proved bound of a pool's parts
+bounds the pool, and a part whose height is within that bound is done, whatever its own optimum is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...formulations.offsets.data import Integers, OffsetsData, offsets_data
+from ...models.buffers import Buffers
+from ...models.problems.problem import Offsets
+from ...models.verifier.allocation import verify_allocation
+from ..context import Context, Outcome
+
+if TYPE_CHECKING:
+    from .search import Prepared
+
+
+@dataclass(eq=False, kw_only=True)
+class Part:
+    """One part, its best offsets with their height, and its proved bound, in units of the part.
+
+    `prepared` is what branch and bound keeps of it.
+    """
+
+    data: OffsetsData
+    prepared: Prepared | None = None
+    offsets: Integers | None = None
+    height: int | None = None
+    bound: int = 0
+
+    @property
+    def needed(self) -> int:
+        """Bytes that are proved to be needed."""
+        return self.bound * self.data.unit
+
+
+class Parts:
+    """All parts of a problem; offers and bounds go on to the context.
+
+    Parameters
+    ----------
+    problem
+        What is solved.
+    context
+        Where whole answers and bounds of the whole go.
+
+    Attributes
+    ----------
+    parts
+        By pool, then time; with the bound that `lower_bound` proves.
+    """
+
+    def __init__(self, problem: Offsets, context: Context) -> None:
+        from .bounds import lower_bound
+
+        self.problem, self.context = problem, context
+        self.parts = [Part(data=data, bound=lower_bound(data)) for data in offsets_data(problem.buffers)]
+        self._ids = [b.id for b in problem.buffers.buffers]
+        self._floor = dict.fromkeys(problem.buffers.pools, 0)  # of buffers of 0 bytes
+        self._start = {}
+        for b in problem.buffers.buffers:
+            if not b.size:
+                self._start[b.id] = b.offset or 0
+                self._floor[b.pool] = max(self._floor[b.pool], b.offset or 0)
+        self._clash = _clash(problem.buffers)
+        self._raise(kind="load")
+        if not self.parts and not self.infeasible:
+            context.offer(dict(self._start))
+        elif isinstance(known := context.answer, dict):  # a hint
+            for part in self.parts:
+                offsets = np.array([known[self._ids[i]] for i in part.data.numbers], dtype=np.int64)
+                part.offsets = offsets // part.data.unit
+                part.height = part.data.height(part.offsets)
+
+    @property
+    def infeasible(self) -> bool:
+        """Whether it is proved that a part does not fit its pool, or fixed offsets contradict each other."""
+        return bool(self._clash or self._excess())
+
+    def open(self) -> list[Part]:
+        """Return the parts whose height matters and is not proved least, the worst first.
+
+        Empty if everything is done, or proved infeasible.
+        """
+        found = [] if self.infeasible else [part for part in self.parts if self.is_open(part)]
+        return sorted(found, key=lambda part: -part.bound * part.data.unit)
+
+    def is_open(self, part: Part) -> bool:
+        """Return whether a lower height of the part is of use, and possible as far as is known."""
+        return (part.height is None or part.height > self.target(part)) and not self.infeasible
+
+    def target(self, part: Part) -> int:
+        """Return the height, in units of the part, below which nothing is gained."""
+        if self.problem.satisfy:
+            assert part.data.capacity is not None
+            return part.data.capacity
+        return max(part.bound, self._needed(part.data.pool) // part.data.unit)
+
+    def offer(self, part: Part, offsets: Integers) -> bool:
+        """Take offsets of a part if they are its best so far; return whether they are."""
+        height = part.data.height(offsets)
+        if part.height is not None and height >= part.height:
+            return False
+        part.offsets, part.height = np.array(offsets, dtype=np.int64), height
+        if all(p.height is not None and p.height <= _most(p) for p in self.parts):
+            answer = dict(self._start)
+            for p in self.parts:
+                assert p.offsets is not None
+                for i, offset in zip(p.data.numbers.tolist(), p.offsets.tolist(), strict=True):
+                    answer[self._ids[i]] = offset * p.data.unit
+            self.context.offer(answer)
+        return True
+
+    def raise_bound(self, part: Part, value: int, proof: str = "exact", *, kind: str | None = None) -> None:
+        """Take a proved bound on the height of a part, in its units, if it is the best so far."""
+        if value > part.bound:
+            part.bound = value
+            self._raise(proof, kind)
+
+    def outcome(self, reason: str | None = None) -> Outcome:
+        """Return how a method ends that has nothing more to do, or whose time is up."""
+        if self._clash:
+            return Outcome(infeasible=True, detail=self._clash)
+        for pool, needed, capacity in self._excess():
+            who = f"pool {pool!r} needs" if pool else "the buffers need"
+            detail = f"{who} at least {needed} bytes, more than the capacity {capacity}"
+            return Outcome(infeasible=True, detail=detail)
+        lacking = [p for p in self.parts if p.height is not None and p.height > _most(p)]
+        detail = ""
+        if lacking and self.context.incumbent is None:
+            height = max(p.height * p.data.unit for p in lacking if p.height is not None)
+            detail = f"the lowest allocation found needs {height} bytes, more than the capacity"
+        return Outcome(reason=reason, detail=detail)
+
+    def _excess(self) -> list[tuple[str, int, int]]:
+        """Return the pools that need more than their capacity: name, bytes needed, capacity."""
+        found = []
+        for pool, capacity in self.problem.buffers.pools.items():
+            needed = max(self._floor[pool], self._needed(pool))
+            if capacity is not None and needed > capacity:
+                found.append((pool, needed, capacity))
+        return found
+
+    def _needed(self, pool: str) -> int:
+        return max((p.needed for p in self.parts if p.data.pool == pool), default=0)
+
+    def _raise(self, proof: str = "exact", kind: str | None = None) -> None:
+        total = sum(max(floor, self._needed(pool)) for pool, floor in self._floor.items())
+        self.context.raise_bound(total, proof, kind=kind)
+
+
+def _clash(buffers: Buffers) -> str:
+    """Return which buffers overlap at their fixed offsets, or nothing."""
+    fixed = {b.id: b.offset for b in buffers.buffers if b.offset is not None}
+    if len(fixed) < 2:
+        return ""
+    alone = Buffers(
+        buffers=tuple(b for b in buffers.buffers if b.id in fixed),
+        inplace=tuple(pair for pair in buffers.inplace if fixed.keys() >= {*pair}),
+    )
+    overlaps = (v for v in verify_allocation(alone, fixed).violations if v.kind == "overlap")
+    return next((f"fixed offsets: {v.message}" for v in overlaps), "")
+
+
+def _most(part: Part) -> int:
+    """Return the greatest height that is allowed, in units."""
+    assert part.height is not None
+    return part.height if part.data.capacity is None else part.data.capacity

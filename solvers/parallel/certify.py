@@ -1,0 +1,91 @@
+"""`certify_parallel`: prove a bound on the memory of every parallel schedule, and write the flows down."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from ...models.certificate import Certificate
+from ...models.checks import check_integer, check_seconds, check_type
+from ...models.flow_proof import ParallelSetting
+from ...models.graph import Graph
+from ...models.problems.memory_edges import Edge
+from ..interrupts import asked_to_stop
+
+MOST_CASES = 2_000
+"""Cases of a proof, each with a flow on the whole network."""
+
+
+def certify_parallel(
+    graph: Graph,
+    bound: int,
+    *,
+    processors: int | None = None,
+    edges: tuple[Edge, ...] = (),
+    time_limit: float | None = 60.0,
+    progress: Callable[[str], None] = lambda line: None,
+) -> Certificate | None:
+    """Return a certificate that no parallel schedule of a graph needs more than some bytes.
+
+    It is that of the least bound that was proved, which is `bound` if there was time and no Ctrl-C; None if
+    there is a schedule that needs more than `bound`.
+
+    Parameters
+    ----------
+    graph
+        Every op may run on any processor.
+    bound
+        Bytes: that of a result of `parallel-memory`, or of the question of `memory-edges`.
+    processors
+        How many ops run at one time at most; None: any number.
+    edges
+        Further precedence: the first op of a pair ends before the second starts.
+    time_limit
+        Seconds; None for no limit.
+    progress
+        Called with a line of text now and then.
+
+    Raises
+    ------
+    InstanceError
+        If an edge dangles, or they close a cycle.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> graph = lt.load("gen:randwire?n=12&seed=1")
+    >>> most = lt.solve(lt.ParallelMemory(graph, processors=2)).objective
+    >>> certificate = lt.certify_parallel(graph, most, processors=2)
+    >>> certificate.bound == most, lt.verify_certificate(graph, certificate).valid
+    (True, True)
+    """
+    from ...formulations.parallel import network as parallel_cut
+    from ...models.problems.memory_edges import order_with
+    from .cases import search
+
+    check_type(graph, Graph, "certify_parallel, graph")
+    check_integer(bound, 0, "certify_parallel, bound")
+    check_integer(processors, 1, "certify_parallel, processors", optional=True)
+    check_seconds(time_limit, "certify_parallel, time limit", zero=True)
+    order_with(graph, edges)
+    end = None if time_limit is None else time.perf_counter() + time_limit
+    with asked_to_stop() as asked:
+        found = search(
+            parallel_cut.build(graph, edges),
+            processors,
+            target=bound,
+            most_nodes=MOST_CASES,
+            expired=lambda: asked() or (end is not None and time.perf_counter() >= end),
+            proved=lambda least: progress(f"certificate: flow, {least} bytes"),
+        )
+    if found.moment is not None:
+        return None
+    proof = found.proof()
+    return Certificate(
+        bound=proof.value(processors),
+        proof=proof,
+        graph_name=graph.name,
+        graph_source=graph.source,
+        graph_sha256=graph.sha256,
+        setting=ParallelSetting(processors=processors, edges=tuple(sorted(edges))),
+    )

@@ -1,0 +1,221 @@
+r"""Largest cut of a network by one maximum flow, with a price on running ops, and some events settled.
+
+The network problem of `lowtide.formulations.parallel.network` selects events, each with those before it, of
+the largest total gain: a maximum-weight closure (Picard, "Maximal closure of a graph and applications to
+combinatorial problems", Management Science 1976), found by a maximum flow from a source through the events
+of positive gain to those of negative gain and a sink. The minimum cut is the moment. The flow, turned round
+and put on top of the bytes that each arc must carry, is a flow of least value under those lower bounds:
+`lowtide.models.verifier.flow` checks it and so proves the bound in integers, whatever the library that found
+it.
+
+A *price* q on running ops takes q from the gain of every start and gives it to that of the end. *Settled*
+events are in or out beforehand, with all that they imply; the flow is one on the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ...formulations.parallel.network import CutNetwork, Shared
+from ...models.flow_proof import SINK, SOURCE, FlowCase
+
+Integers = npt.NDArray[np.int64]
+Booleans = npt.NDArray[np.bool_]
+Settled = npt.NDArray[np.uint8]
+
+FREE, IN, OUT = range(3)
+"""Whether an event is settled, and how."""
+
+_LIMIT = 2**62
+"""Of the sum of all gains, and of all losses, as OR-tools counts in 64 bits."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CutArrays:
+    """A network as arrays: gain of each event and their constant, arcs (u, v): v happens only if u has."""
+
+    network: CutNetwork
+    gains: Integers
+    constant: int
+    orders: Integers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Closure:
+    """A closed set of largest gain.
+
+    Attributes
+    ----------
+    happened
+        Per event: whether it is in the set.
+    gain
+        Bytes at the moment of the set, as the network counts them, without the price.
+    running
+        How many ops run at that moment.
+    carried
+        Flow on each of the orders.
+    price, scale
+        Of the running ops, in bytes over the scale.
+    """
+
+    happened: Booleans
+    gain: int
+    running: int
+    carried: Integers
+    price: int
+    scale: int
+
+    def value(self, processors: int | None) -> int:
+        """Return the bound that it proves for so many processors, in bytes, rounded down."""
+        free = (processors or 0) - self.running
+        return (self.scale * self.gain + self.price * free) // self.scale
+
+
+def cut_arrays(network: CutNetwork) -> CutArrays:
+    """Return a network as arrays.
+
+    Gains add up to less than 2**62, and so do losses, since all bytes of a graph do.
+    """
+    gains, constant = network.gains()
+    return CutArrays(
+        network=network,
+        gains=np.array(gains, dtype=np.int64),
+        constant=constant,
+        orders=np.array(network.orders, dtype=np.int64).reshape(-1, 2),
+    )
+
+
+def largest_closure(
+    cut: CutArrays, price: int = 0, scale: int = 1, settled: Settled | None = None
+) -> Closure:
+    """Return a closed set of largest gain, by the maximum flow of OR-tools.
+
+    Parameters
+    ----------
+    cut
+        The network.
+    price, scale
+        What a running op pays, in bytes over the scale.
+    settled
+        Per event `FREE`, `IN` or `OUT`; what is settled has what it implies settled too.
+
+    Raises
+    ------
+    OverflowError
+        If the gains, or the losses, and prices together leave 62 bits.
+    RuntimeError
+        If the library fails.
+    """
+    from ortools.graph.python import max_flow
+
+    n, events = cut.network.n_ops, cut.network.n_events
+    up, down = (int(side.sum()) for side in (np.maximum(cut.gains, 0), np.maximum(-cut.gains, 0)))
+    total = scale * max(up, down) + n * price
+    if total >= _LIMIT:
+        raise OverflowError(f"parallel memory: found {total} bytes over {scale}, expected fewer than 2**62")
+    gain = priced_gains(cut, price, scale)
+    if settled is not None:
+        gain[settled != FREE] = 0
+    total = int(gain[gain > 0].sum())
+    carried = np.zeros(len(cut.orders), np.int64)
+    happened = np.zeros(events, np.bool_)
+    if total:
+        sink, source = events, events + 1  # OR-tools fails if no arc names the last node
+        positive, negative = np.flatnonzero(gain > 0), np.flatnonzero(gain < 0)
+        orders, kept = cut.orders, None
+        if settled is not None:
+            kept = (settled[orders[:, 0]] == FREE) & (settled[orders[:, 1]] == FREE)
+            orders = orders[kept]
+        solver = max_flow.SimpleMaxFlow()
+        solver.add_arcs_with_capacity(
+            np.concatenate([orders[:, 1], np.full(len(positive), source), negative]),
+            np.concatenate([orders[:, 0], positive, np.full(len(negative), sink)]),
+            np.concatenate([np.full(len(orders), total), gain[positive], -gain[negative]]),
+        )
+        status = solver.solve(source, sink)
+        if status != solver.OPTIMAL:
+            raise RuntimeError(f"OR-tools: found maximum flow status {status}, expected optimal")
+        reached = np.array(solver.get_source_side_min_cut(), dtype=np.int64)
+        happened[reached[reached < events]] = True
+        flows = np.asarray(solver.flows(np.arange(len(orders))), dtype=np.int64)
+        if kept is None:
+            carried = flows
+        else:
+            carried[kept] = flows
+    if settled is not None:
+        happened[settled == IN] = True
+    return Closure(
+        happened=happened,
+        gain=cut.constant + int(cut.gains[happened].sum()),
+        running=int((happened[: 2 * n : 2] & ~happened[1 : 2 * n : 2]).sum()),
+        carried=carried,
+        price=price,
+        scale=scale,
+    )
+
+
+def priced_gains(cut: CutArrays, price: int, scale: int) -> Integers:
+    """Return the gain of each event with the price on running ops, in bytes over the scale."""
+    gain = cut.gains * scale
+    gain[: 2 * cut.network.n_ops : 2] -= price
+    gain[1 : 2 * cut.network.n_ops : 2] += price
+    return gain
+
+
+def flow_case(
+    cut: CutArrays,
+    closure: Closure,
+    decisions: Sequence[tuple[int, bool]] = (),
+    settled: Settled | None = None,
+) -> FlowCase:
+    """Return the flow that proves the value of a largest closed set.
+
+    Parameters
+    ----------
+    cut, closure, settled
+        What `largest_closure` was given, and what it returned.
+    decisions
+        What settles the events, for the verifier.
+    """
+    n, price, scale = cut.network.n_ops, closure.price, closure.scale
+    arcs = {arc: scale * nbytes for arc, nbytes in cut.network.least_flow().items()}
+
+    def put(u: int, v: int, flow: int) -> None:
+        if flow:
+            arcs[u, v] = arcs.get((u, v), 0) + flow
+
+    if price:
+        for i in range(n):
+            put(2 * i, 2 * i + 1, -price)
+    surplus = priced_gains(cut, price, scale)
+    busy = np.flatnonzero(closure.carried)
+    for (u, v), flow in zip(cut.orders[busy].tolist(), closure.carried[busy].tolist(), strict=True):
+        put(u, v, flow)
+    np.subtract.at(surplus, cut.orders[busy, 1], closure.carried[busy])
+    np.add.at(surplus, cut.orders[busy, 0], closure.carried[busy])
+    for v in np.flatnonzero(surplus).tolist():
+        more = int(surplus[v])
+        state = FREE if settled is None else int(settled[v])
+        if more > 0:
+            put(SINK if state == OUT else SOURCE, v, more)
+        else:
+            put(v, SOURCE if state == IN else SINK, -more)
+    return FlowCase(
+        arcs=tuple((u, v, flow) for (u, v), flow in sorted(arcs.items()) if flow),
+        decisions=tuple(decisions),
+        price=price,
+        scale=scale,
+    )
+
+
+def overrated(network: CutNetwork, happened: Booleans) -> list[Shared]:
+    """Return the tensors that are dead though their death is not in a closed set, largest first."""
+    first, flags = 2 * network.n_ops, happened.tobytes()
+    found = [
+        one for one in network.shared if not flags[first + one.tensor] and all(flags[v] for v in one.lets_go)
+    ]
+    return sorted(found, key=lambda one: (-one.nbytes, one.tensor))

@@ -1,0 +1,132 @@
+"""Edges that bound parallel memory by the rules of `lowtide.solvers.parallel.adding`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ...formulations.parallel import network as parallel_cut
+from ...models.problems.memory_edges import Edges, MemoryEdges, earliest_starts, shortest_mode
+from ...models.problems.parallel_memory import most_workspace
+from ..context import Context, Outcome
+from .adding import MOST_OPS, edges_by_rule, nodes_for
+from .cases import search
+
+WATCHED = 2000
+"""Above so many ops nothing is begun when the time is up."""
+
+
+def solve_min_levels(problem: MemoryEdges, context: Context) -> Outcome:
+    """Add edges by ``min-levels``."""
+    return _solve(problem, context, "min-levels")
+
+
+def solve_respect_order(problem: MemoryEdges, context: Context) -> Outcome:
+    """Add edges by ``respect-order``, with the order that `peak` finds."""
+    return _solve(problem, context, "respect-order")
+
+
+def solve_max_size(problem: MemoryEdges, context: Context) -> Outcome:
+    """Add edges by ``max-size``."""
+    return _solve(problem, context, "max-size")
+
+
+def solve_max_min_size(problem: MemoryEdges, context: Context) -> Outcome:
+    """Add edges by ``max-min-size``."""
+    return _solve(problem, context, "max-min-size")
+
+
+def _solve(problem: MemoryEdges, context: Context, rule: str) -> Outcome:
+    raise_path_bound(problem, context)
+    order: Sequence[int] = ()
+    if rule == "respect-order":
+        found = order_within(problem, context)
+        if isinstance(found, Outcome):
+            return found
+        order = found
+    return offer_rule(problem, context, rule, order)
+
+
+def raise_path_bound(problem: MemoryEdges, context: Context) -> None:
+    """Raise the bound to the critical path without further edges."""
+    starts = earliest_starts(problem.graph, ())
+    ends = (s + shortest_mode(problem.graph, i)[0] for i, s in enumerate(starts))
+    context.raise_bound(max(ends, default=0), "exact", kind="critical path")
+
+
+def order_within(problem: MemoryEdges, context: Context) -> tuple[int, ...] | Outcome:
+    """Return an order whose sequential peak is within the bound, or that there is none, or none was found.
+
+    Quick methods are asked first: any such order will do. The modes with the most workspace count, since a
+    runtime may take any.
+    """
+    from ...models.problems.problem import Peak
+    from ..solve import solve
+
+    graph = problem.graph
+    heaviest = tuple(
+        replace(op, workspace=most_workspace(graph, i)[0], modes=()) for i, op in enumerate(graph.ops)
+    )
+    heavy = Peak(replace(graph, ops=heaviest))
+    for quick in ("reference", "greedy"):
+        if len(graph.ops) > WATCHED and context.expired:
+            break
+        limit = context.remaining() if len(graph.ops) > WATCHED else math.inf
+        seconds = None if math.isinf(limit) else max(0.1, limit)
+        found = solve(heavy, quick, time_limit=seconds, seed=context.seed, threads=1)
+        if found.objective is not None and found.plan is not None and found.objective <= problem.bound:
+            return found.plan.order
+    if len(graph.ops) > WATCHED and context.expired:
+        return Outcome(reason="time", detail="no time was left to look for an order within the bound")
+    peak = solve(
+        heavy,
+        time_limit=None if context.time_limit is None else max(0.1, context.remaining() / 2),
+        seed=context.seed,
+        threads=context.threads,
+    )
+    if peak.reason == "interrupted":
+        raise KeyboardInterrupt
+    if peak.objective is not None and peak.plan is not None and peak.objective <= problem.bound:
+        return peak.plan.order
+    if peak.bound is not None and peak.bound > problem.bound:
+        said = f"one op at a time needs at least {peak.bound} bytes, above the bound {problem.bound}"
+        return Outcome(infeasible=True, detail=said)
+    return Outcome(reason="time", detail="problem peak found no order within the bound")
+
+
+def with_flow(problem: MemoryEdges, answer: Edges) -> Edges:
+    """Return edges with a flow, if they came without one: the best that a short search finds."""
+    if answer.flow.cases:
+        return answer
+    network = parallel_cut.build(problem.graph, answer.edges)
+    effort = nodes_for(len(problem.graph.ops))
+    found = search(network, problem.processors, target=problem.bound, most_nodes=effort)
+    return replace(answer, flow=found.proof())
+
+
+def offer_rule(
+    problem: MemoryEdges, context: Context, rule: str, order: Sequence[int], *, for_any: bool = False
+) -> Outcome:
+    """Add edges by a rule and offer them.
+
+    `order` is that of ``respect-order``. With `for_any` the edges are good for any number of processors: more
+    of them, found sooner.
+    """
+    if (count := len(problem.graph.ops)) > MOST_OPS:
+        return Outcome(detail=f"{rule}: found {count} ops, expected at most {MOST_OPS}")
+    found = edges_by_rule(
+        problem.graph,
+        problem.bound,
+        rule,
+        order,
+        processors=None if for_any else problem.processors,
+        expired=lambda: context.expired,
+        progress=context.progress,
+    )
+    if found is None:
+        if context.expired:
+            return Outcome(reason="time", detail=f"{rule}: the time was up before the bound was met")
+        return Outcome(detail=f"{rule}: found no further edge without a cycle")
+    context.offer(found)
+    return Outcome()

@@ -1,0 +1,98 @@
+"""Edges that bound parallel memory: the MILP.
+
+It knows only edges that one flow certifies. These are all where no tensor has several last accesses: any
+flow network is then that of `lowtide.formulations.parallel.network` without (5). Elsewhere the least critical
+path of theirs is no bound on that of all edges, and none is claimed beyond the path without edges.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ...formulations.parallel import edges_milp as memory_edges_milp
+from ...formulations.parallel import network as parallel_cut
+from ...models.errors import UsageError
+from ...models.problems.memory_edges import Edges, MemoryEdges
+from ..context import Context, Outcome
+from ..engines import highs, pyomo_solver
+from ..engines.memory import refuse_if_too_large
+from .edges import raise_path_bound
+from .flow import largest_cut
+
+_OWN_OPTIONS = ("solver",)
+
+_BYTES_PER_TERM = 1500
+
+_SETTINGS = (
+    {"mip_feasibility_tolerance": "1e-9"},
+    {"presolve": "off"},
+    {"mip_feasibility_tolerance": "1e-7", "presolve": "off"},
+)
+"""Of HiGHS 1.12, one after the other while it ends with "Solve error": where rows with large factors are
+violated by just its tolerance, it does not stand by its optimum; and with a few models after presolve."""
+
+
+def solve_milp(problem: MemoryEdges, context: Context) -> Outcome:
+    """Solve the MILP; option ``solver`` names another solver that Pyomo finds.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> result = lt.solve(lt.MemoryEdges(lt.load("catalogue:diamond"), bound=10**9), "milp", threads=1)
+    >>> result.status, result.edges
+    (<Status.OPTIMAL: 'optimal'>, ())
+    """
+    name = context.options.get("solver", "highs")
+    if name == "highs":
+        highs.check_options(context.options, _OWN_OPTIONS)
+    else:
+        pyomo_solver.check_available(name)
+    if problem.processors is not None:
+        raise UsageError(
+            f"method milp of memory-edges: found processors {problem.processors}, expected any number: "
+            "its flow knows no number of processors; auto, cpsat, min-levels and respect-order do"
+        )
+    for amount, unit in zip(memory_edges_milp.totals(problem.graph), ("bytes", "ns"), strict=True):
+        if amount >= memory_edges_milp.LARGEST_TOTAL:
+            raise UsageError(
+                f"method milp of memory-edges: found {amount} {unit} in all, expected less than 2^49 "
+                "(solvers take larger factors for mistakes); auto and cpsat do"
+            )
+    what = "the MILP of edges"
+    refused = refuse_if_too_large(
+        memory_edges_milp.size(problem.graph), bytes_per_term=_BYTES_PER_TERM, context=context, what=what
+    )
+    if refused is not None:
+        return refused
+    raise_path_bound(problem, context)
+    began = time.perf_counter()
+    built = memory_edges_milp.build(problem.graph, problem.bound)
+    context.build_seconds = (context.build_seconds or 0.0) + time.perf_counter() - began
+    context.progress(f"{what}: built in {context.build_seconds:.2f} s")
+
+    def decode(value: Callable[[Any], float]) -> Edges | None:
+        edges = memory_edges_milp.decode(built, problem.graph, value)
+        flow = largest_cut(parallel_cut.build(problem.graph, edges)).flow
+        return Edges(edges=tuple(edges), flow=flow) if flow.value() <= problem.bound else None
+
+    shared = len(parallel_cut.build(problem.graph).shared)
+    run = context.inner(problem, context.remaining(), "") if shared else context
+    if shared and context.answer is not None:
+        run.offer(context.answer)
+    decoding: dict[str, Any] = {"decode": decode, "to_objective": lambda ns: ns, "own_options": _OWN_OPTIONS}
+    if name != "highs":
+        outcome = pyomo_solver.solve_pyomo(built.model, run, **decoding)
+    else:
+        for settings in _SETTINGS:
+            outcome = highs.solve_highs(built.model, run, **decoding, settings=settings)
+            if outcome.reason != "crash":
+                break
+    if not shared:
+        return outcome
+    if run.answer is not None:
+        context.offer(run.answer)
+    said = "no edges let one flow prove the bound" if outcome.infeasible else outcome.detail
+    tensors = f"{shared} tensor{'s' * (shared > 1)} with several last accesses"
+    return Outcome(reason=outcome.reason, detail=f"{said}; {tensors}: other edges may be better")

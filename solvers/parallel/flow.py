@@ -1,0 +1,101 @@
+"""Largest parallel memory by minimum flow: `lowtide.solvers.parallel.closure` finds both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...formulations.parallel import network as parallel_cut
+from ...formulations.parallel.network import CutNetwork
+from ...models.flow_proof import FlowProof
+from ...models.problems.parallel_memory import Moment, ParallelMemory
+from ...models.verifier.flow import verify_flow
+from ..context import Context, Outcome
+from .cases import search
+from .closure import cut_arrays, flow_case, largest_closure
+
+
+@dataclass(frozen=True, kw_only=True)
+class LargestCut:
+    """The optimum of a network: its value in bytes, the moment of the cut, the flow that proves the value."""
+
+    value: int
+    moment: Moment
+    flow: FlowProof
+
+
+def solve_flow(problem: ParallelMemory, context: Context) -> Outcome:
+    """Offer the moment of the largest cut and raise the bound to its value.
+
+    Exact if every tensor has one last access, and processors are not limited; else an upper bound, and the
+    moment, if at most `processors` ops run at it.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> result = lt.solve(lt.ParallelMemory(lt.load("gen:chain?n=4&seed=1")), "flow", threads=1)
+    >>> result.bound_kind, result.proof, result.gap
+    ('flow', 'exact', 0.0)
+    """
+    network = parallel_cut.build(problem.graph)
+    cut = largest_cut(network)
+    wrong = verify_flow(problem.graph, (), cut.flow)
+    if wrong:
+        return Outcome(reason="crash", detail=f"the flow proves nothing: {wrong[0].message}")
+    context.raise_bound(cut.value, "exact", kind="flow")
+    shared = len(network.shared)
+    if problem.processors is None or len(cut.moment.running) <= problem.processors:
+        context.offer(cut.moment)
+    if context.closed:
+        return Outcome()
+    if problem.processors is not None:
+        return Outcome(detail="the flow knows no number of processors: its bound holds for any number")
+    return Outcome(
+        detail=f"{shared} tensor{'s' * (shared > 1)} with several last accesses: the flow's bound "
+        "lets them live on"
+    )
+
+
+def solve_branch(problem: ParallelMemory, context: Context) -> Outcome:
+    """Branch on the events of ops, with flows as bounds: exact for shared tensors and processors.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> problem = lt.ParallelMemory(lt.load("gen:randwire?n=12&seed=1"), processors=2)
+    >>> result = lt.solve(problem, "branch", threads=1)
+    >>> result.status, result.proof, result.bound_kind
+    (<Status.OPTIMAL: 'optimal'>, 'exact', 'flow, in cases')
+    """
+    nodes = offer_cases(problem, context)
+    return Outcome(reason="time" if context.expired and not context.closed else None, detail=f"{nodes} nodes")
+
+
+def offer_cases(problem: ParallelMemory, context: Context, most_nodes: int | None = None) -> int:
+    """Offer what a branch and bound finds, and raise the bound; return its nodes."""
+    found = search(
+        parallel_cut.build(problem.graph),
+        problem.processors,
+        most_nodes=most_nodes,
+        expired=lambda: context.expired,
+        found=lambda moment, nbytes: context.offer(moment),
+        proved=lambda bound: context.progress(f"flow, in cases: {bound} bytes"),
+    )
+    context.raise_bound(found.bound, "exact", kind="flow, in cases")
+    return found.nodes
+
+
+def largest_cut(network: CutNetwork) -> LargestCut:
+    """Return the largest cut of a network.
+
+    Raises
+    ------
+    RuntimeError
+        If the library of flows fails.
+    """
+    cut = cut_arrays(network)
+    closure = largest_closure(cut)
+    return LargestCut(
+        value=closure.gain,
+        moment=network.moment(closure.happened.tolist()),
+        flow=FlowProof(cases=(flow_case(cut, closure),)),
+    )

@@ -1,0 +1,60 @@
+"""Largest parallel memory by linear programming: a second way to the value of the flow, by HiGHS.
+
+Any threshold between 0 and 1 on an optimal solution gives an optimal cut, because the constraint matrix is
+totally unimodular; this one takes one half. The bound is that of the dual values, rounded to integers and
+evaluated in integers (`lowtide.formulations.linear_program.dual_bound`), so it needs no trust in HiGHS.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from math import gcd
+
+from ...formulations.linear_program import LinearProgram, ProgramBuilder, dual_bound
+from ...formulations.parallel import network as parallel_cut
+from ...formulations.parallel.network import CutNetwork
+from ...models.problems.parallel_memory import ParallelMemory
+from ..context import Context, Outcome
+from ..engines.highs_lp import vertex_values
+
+
+def solve_lp(problem: ParallelMemory, context: Context) -> Outcome:
+    """Offer the moment of an optimal solution, and raise the bound to what its dual proves.
+
+    Exact and limited as `lowtide.solvers.parallel.flow.solve_flow`; for more than 10,000 ops prefer that.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> result = lt.solve(lt.ParallelMemory(lt.load("gen:chain?n=4&seed=1")), "lp", threads=1)
+    >>> result.status, result.bound_kind
+    (<Status.OPTIMAL: 'optimal'>, 'LP')
+    """
+    network = parallel_cut.build(problem.graph)
+    gains, constant = network.gains()
+    unit = reduce(gcd, (*gains, constant)) or 1
+    program = closure_program(network, unit)
+    found = vertex_values(program, context, context.remaining())
+    if found is None:
+        return Outcome(reason="time" if context.expired else None, detail="HiGHS found no optimum")
+    primal, dual = found
+    multipliers = [max(0, round(y)) for y in dual]
+    least = dual_bound(program, multipliers, 1)
+    context.raise_bound(constant - unit * least, "exact", kind="LP")
+    moment = network.moment([x > 0.5 for x in primal])
+    if problem.processors is None or len(moment.running) <= problem.processors:
+        context.offer(moment)
+    if context.closed:
+        return Outcome()
+    return Outcome(detail="the linear program is a relaxation here: shared tensors, processors or rounding")
+
+
+def closure_program(network: CutNetwork, unit: int = 1) -> LinearProgram:
+    """Return (1) to (4) of `lowtide.formulations.parallel.network`: minimize the negative gain, in units."""
+    gains, _ = network.gains()
+    builder = ProgramBuilder(unit, 1)
+    for gain in gains:
+        builder.variable(1, 1, -gain // unit)
+    for u, v in network.orders:
+        builder.row([(u, 1), (v, -1)], 0, 1)
+    return builder.done()

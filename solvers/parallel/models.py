@@ -1,0 +1,78 @@
+"""Largest parallel memory by MILP, and the method that takes the flow first: the glue to HiGHS."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from ...formulations.parallel import cut_milp as parallel_cut_milp
+from ...formulations.parallel import network as parallel_cut
+from ...models.problems.parallel_memory import Moment, ParallelMemory
+from ..context import Context, Outcome
+from ..engines import highs, pyomo_solver
+from ..engines.memory import refuse_if_too_large
+from .flow import offer_cases, solve_flow
+
+_OWN_OPTIONS = ("solver",)
+
+_BYTES_PER_TERM = 1500
+
+_MOST_NODES = 500
+"""Of the branch and bound before the MILP: what it does not prove by then it rarely does soon."""
+
+
+def solve_milp(problem: ParallelMemory, context: Context) -> Outcome:
+    """Solve the MILP; option ``solver`` names another solver that Pyomo finds.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> problem = lt.ParallelMemory(lt.load("gen:randwire?n=12&seed=1"), processors=2)
+    >>> result = lt.solve(problem, "milp", threads=1)
+    >>> result.status, result.bound_kind
+    (<Status.OPTIMAL: 'optimal'>, 'HiGHS')
+    """
+    name = context.options.get("solver", "highs")
+    if name == "highs":
+        highs.check_options(context.options, _OWN_OPTIONS)
+    else:
+        pyomo_solver.check_available(name)
+    network = parallel_cut.build(problem.graph)
+    what = "the MILP of moments"
+    refused = refuse_if_too_large(
+        parallel_cut_milp.size(network), bytes_per_term=_BYTES_PER_TERM, context=context, what=what
+    )
+    if refused is not None:
+        return refused
+    began = time.perf_counter()
+    first = context.answer or Moment(finished=(), running=())
+    context.offer(first)
+    built = parallel_cut_milp.build(network, problem.processors, first)
+    context.build_seconds = time.perf_counter() - began
+    context.progress(f"{what}: built in {context.build_seconds:.2f} s")
+    solve: Callable[..., Outcome] = highs.solve_highs if name == "highs" else pyomo_solver.solve_pyomo
+    return solve(
+        built.model,
+        context,
+        decode=lambda value: parallel_cut_milp.decode(built, value),
+        to_objective=lambda units: -units * built.unit,
+        own_options=_OWN_OPTIONS,
+    )
+
+
+def solve_auto(problem: ParallelMemory, context: Context) -> Outcome:
+    """Solve by flow, and what it leaves open (shared tensors, a number of processors) by cases, then by MILP.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> lt.solve(lt.ParallelMemory(lt.load("catalogue:harpoon")), threads=1).bound_kind
+    'flow'
+    """
+    outcome = solve_flow(problem, context)
+    if context.closed or outcome.reason is not None or context.expired:
+        return outcome
+    offer_cases(problem, context, _MOST_NODES)
+    if context.closed or context.expired:
+        return Outcome(reason="time" if context.expired else None)
+    return solve_milp(problem, context)

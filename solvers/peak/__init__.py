@@ -1,0 +1,1 @@
+"""Methods of `peak`: the order with the least peak memory."""

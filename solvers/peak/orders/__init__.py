@@ -1,0 +1,1 @@
+"""Orders: heuristics, and what compilers and frameworks publish."""

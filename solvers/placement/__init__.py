@@ -1,0 +1,1 @@
+"""Methods of `placement`: where each tensor lives and when it moves."""

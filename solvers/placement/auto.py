@@ -1,0 +1,201 @@
+"""`auto` for `placement`: plans of the planner and bounds by windows and prices, at the same time.
+
+1. The sum of the durations as a bound, and release times where inputs may not start on the device, and the
+   first plan of the planner; often they meet.
+2. Bounds by windows and by linear programs in a thread of their own (with two threads or more), while
+   the planner tries its other settings; with one thread the settings first, for half of the time.
+
+Whole tensors: then the local search over decisions.
+
+Single runs: bounds by windows, settings of the planner for a quarter of the time, then `slot-lp`, whose
+programs grow with the square of the ops, or where there are too many for that, bounds by prices.
+
+Where there is no plan yet, policies and local search make one, then `first-touch` and `serial`, which takes
+any machine. Behind these, `autotm-sync` improves it where operands may be read in place, and `tmof` where
+there are several processors.
+
+Each of these is a *part*. A plan counts when the verifier has found it valid. A part that does not serve the
+machine, or fails, ends by itself: the others go on with what is known, and the result's detail tells of it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ...models.errors import LowtideError
+from ...models.graph import Accounting
+from ...models.plan import Plan
+from ...models.problems.placement import Placement
+from ..context import Context, Outcome
+from ..engines.supervise import stop_running
+from .bounds.samples import raise_by_samples, raise_first_bounds
+from .models.autotm import solve_sync
+from .models.slots import solve_slots
+from .models.tmof import solve_tmof
+from .planner.planner import check_machine, first_plan, try_settings
+from .policies.first_touch import solve_first_touch
+from .policies.local_search import solve_local_search
+from .serial.search import solve_serial
+
+MOST_OPS = 400
+"""Of single runs that the slot model is tried for."""
+
+
+@dataclass
+class _Parts:
+    """What runs on a context, part by part, and what they say."""
+
+    problem: Placement
+    context: Context
+    said: list[str] = field(default_factory=list)
+    infeasible: bool = False
+
+    def run(self, name: str, part: Callable[[], Outcome | str | None]) -> None:
+        """Run a part, unless nothing is left to do; take its words, or its error, and go on."""
+        if self.context.closed or self.context.expired:
+            return
+        try:
+            outcome = part()
+        except LowtideError as error:
+            self.say(str(error))
+        except Exception as error:
+            logging.getLogger("lowtide").warning("auto: %s failed", name, exc_info=True)
+            self.say(f"{name}: {type(error).__name__}: {error}")
+        else:
+            if isinstance(outcome, str):
+                self.say(outcome)
+            elif outcome is not None:
+                self.say(outcome.detail)
+                self.infeasible |= outcome.infeasible
+
+    def say(self, words: str) -> None:
+        """Keep words for the result, once."""
+        if words and words not in self.said:
+            self.said.append(words)
+
+    def end(self) -> Outcome:
+        """Return how all of it ended."""
+        context = self.context
+        return Outcome(
+            reason="time" if context.expired and not context.closed else None,
+            infeasible=self.infeasible and context.answer is None,
+            detail="" if context.closed else "; ".join(self.said),
+        )
+
+
+def solve_auto(problem: Placement, context: Context) -> Outcome:
+    """Stop as soon as a bound meets a plan, or when the settings and the programs are through.
+
+    Raises
+    ------
+    UsageError
+        If the accounting is ``replace``.
+    """
+    if problem.graph.accounting is not Accounting.COEXIST:
+        check_machine(problem)
+    context.careful = True
+    parts = _Parts(problem, context)
+    raise_first_bounds(problem, context)
+    context.progress("planner")
+    if problem.periodic:
+        parts.run("planner", lambda: _first_plan(problem, context))
+        if context.answer is None:
+            _without_planner(parts)
+        _periodic(parts)
+    else:
+        _single_run(parts)
+    if context.answer is None:
+        _last_resorts(parts)
+    return parts.end()
+
+
+def _first_plan(problem: Placement, context: Context) -> str:
+    """Offer the first plan of the planner; return why there is none."""
+    check_machine(problem)
+    found = first_plan(problem, context)
+    if not isinstance(found, Plan):
+        return found
+    context.offer(found)
+    return "" if context.answer is not None else context.refused
+
+
+def _periodic(parts: _Parts) -> None:
+    """Try settings of the planner and raise the bound, side by side if there are threads."""
+    problem, context = parts.problem, parts.context
+    if context.closed or context.expired:
+        return
+    if context.threads < 2:
+        half = context.elapsed() + context.remaining() / 2
+        _try_settings(parts, lambda: context.expired or context.elapsed() > half)
+        parts.run("bounds", lambda: raise_by_samples(problem, context))
+        _search_whole(parts)
+        return
+    stopped: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            parts.run("bounds", lambda: raise_by_samples(problem, context))
+        except BaseException as error:
+            stopped.append(error)
+
+    thread = threading.Thread(target=work, name="lowtide bounds", daemon=True)
+    thread.start()
+    _try_settings(parts, lambda: context.expired)
+    _search_whole(parts)
+    while thread.is_alive() and not context.closed and not context.expired:
+        thread.join(0.1)  # in slices: Ctrl-C comes through
+    stop_running(context)
+    if stopped:
+        raise stopped[0]
+
+
+def _single_run(parts: _Parts) -> None:
+    """Try settings of the planner, then improve plan and bound by the slot model, or the bound by prices."""
+    problem, context = parts.problem, parts.context
+    parts.run("windows", lambda: raise_by_samples(problem, context, rounds=()))
+    until = context.elapsed() + context.remaining() / 4
+    _try_settings(parts, lambda: context.expired or context.elapsed() > until)
+    if len(problem.graph.ops) > MOST_OPS:
+        parts.run("bounds", lambda: raise_by_samples(problem, context))
+    else:
+        parts.run("slot model", lambda: solve_slots(problem, context))
+    if context.answer is None:
+        _without_planner(parts)
+        parts.run("bounds", lambda: raise_by_samples(problem, context))
+    else:
+        _search_whole(parts)
+
+
+def _try_settings(parts: _Parts, expired: Callable[[], bool]) -> None:
+    def settings() -> str:
+        check_machine(parts.problem)
+        return try_settings(parts.problem, parts.context, expired)
+
+    parts.run("planner", settings)
+
+
+def _search_whole(parts: _Parts) -> None:
+    """Search decisions on whole tensors: the planner is made for chunks, the slot model for bytes."""
+    if parts.problem.whole:
+        parts.run("local search", lambda: solve_local_search(parts.problem, parts.context))
+
+
+def _without_planner(parts: _Parts) -> None:
+    """Raise the bound by windows, then search from the policies on."""
+    problem, context = parts.problem, parts.context
+    parts.run("windows", lambda: raise_by_samples(problem, context, rounds=()))
+    parts.run("local search", lambda: solve_local_search(problem, context))
+
+
+def _last_resorts(parts: _Parts) -> None:
+    """Look for any plan."""
+    problem, context = parts.problem, parts.context
+    parts.run("first-touch", lambda: solve_first_touch(problem, context))
+    parts.run("serial", lambda: solve_serial(problem, context))
+    if any(len(processor.tiers) > 1 for processor in problem.machine.processors):
+        parts.run("autotm-sync", lambda: solve_sync(problem, context))
+    if len(problem.machine.processors) > 1:
+        parts.run("tmof", lambda: solve_tmof(problem, context))

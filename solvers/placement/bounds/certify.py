@@ -1,0 +1,148 @@
+"""`certify_placement`: prove a bound on the time of a placement once more, and write the prices down.
+
+Where inputs must come from afar, a release time may prove it at once. Else the prices are those of
+`lp-bound` (`lowtide.solvers.placement.bounds.samples`): windows in closed form, then dual values of linear
+programs. The checker is told them, not what they prove: that it works out itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ....models.certificate import Certificate, PricesProof, ReleaseProof, Setting
+from ....models.checks import check_integer, check_seconds, check_type
+from ....models.errors import UsageError
+from ....models.problems.placement import Placement
+from ....models.verifier.proofs.refused import Refused
+from ...context import Context
+
+if TYPE_CHECKING:
+    from ....formulations.placement.prices import Prices
+
+TRIVIAL = PricesProof(denominator=1, least=0, samples=(), memory=())
+"""Proves the sum of the durations."""
+
+
+def certify_placement(
+    problem: Placement,
+    bound: int,
+    *,
+    prices: Prices | None = None,
+    time_limit: float | None = 60.0,
+    threads: int = 1,
+    seed: int = 0,
+    progress: Callable[[str], None] = lambda line: None,
+) -> Certificate | None:
+    """Return a certificate of the best bound up to `bound` that releases or prices prove; None: none is new.
+
+    A bound that something else proved (the slot model) may be out of reach; then the certificate has the best
+    one above the sum of the durations, and None is returned if there is none.
+
+    Parameters
+    ----------
+    problem
+        For prices, on a machine with one processor, and channels at its memory only.
+    bound
+        ns, such as `Result.bound`.
+    prices
+        Those that proved the bound (`Result.evidence`), if they are known; else they are computed.
+    time_limit
+        Seconds; None for no limit.
+    threads, seed
+        For the solver of linear programs.
+    progress
+        Called with a line of text now and then.
+
+    Examples
+    --------
+    >>> from lowtide.instances.load_placement import load_placement
+    >>> problem = load_placement("gen:chain?n=5&seed=1&machine=a100-40g-pcie3&periodic=1")
+    >>> certify_placement(problem, sum(op.duration_ns for op in problem.graph.ops)).proof.kind
+    'prices'
+    """
+    from ....formulations.placement.releases import best_release, ideal_time
+    from ....models.verifier.proofs.prices import proven_time
+    from ....models.verifier.proofs.release import released_time
+
+    check_type(problem, Placement, "certify_placement, problem")
+    check_integer(bound, 0, "certify_placement, bound")
+    check_seconds(time_limit, "certify_placement, time limit", zero=True)
+    check_integer(threads, 1, "certify_placement, threads")
+    from .samples import price_rounds
+
+    context = Context(problem=problem, time_limit=time_limit, threads=threads, seed=seed, progress=progress)
+    graph = problem.graph
+    setting = Setting(machine=problem.machine, periodic=problem.periodic, start=problem.starts)
+    best: PricesProof | ReleaseProof = TRIVIAL
+    ideal, proven = ideal_time(problem), 0
+    released = best_release(problem)
+    if released is not None:
+        release = ReleaseProof(op=released.op, tiers=released.tiers, groups=released.groups)
+        best, proven = release, released_time(graph, setting, release)
+
+    def reached() -> bool:
+        return proven >= bound
+
+    try:
+        ideal, _ = proven_time(graph, setting, TRIVIAL)
+        if ideal >= proven:
+            best, proven = TRIVIAL, ideal
+        rounds = (found for found, _, _ in price_rounds(problem, context, reached))
+        known = [] if prices is None else [prices]
+        while not reached():
+            found = known.pop() if known else next(rounds, None)
+            if found is None:
+                break
+            proof = prices_proof(problem, found)
+            value, _ = proven_time(graph, setting, proof)
+            if value > proven:
+                best, proven = proof, value
+    except KeyboardInterrupt:
+        progress("certificate: interrupted")  # what is proved so far is kept
+    except (Refused, UsageError):  # a machine that prices do not serve
+        pass
+    if proven <= ideal < bound:
+        return None
+    return Certificate(
+        bound=min(bound, proven),
+        proof=best,
+        graph_name=graph.name,
+        graph_source=graph.source,
+        graph_sha256=graph.sha256,
+        setting=setting,
+    )
+
+
+def prices_proof(problem: Placement, prices: Prices) -> PricesProof:
+    """Return prices in the words of the machine; those of a single run's last sample count as 0."""
+    from .samples import least_bytes, sample_data
+
+    machine, data = problem.machine, sample_data(problem)
+    device, *outer = (tier.name for tier in machine.tiers)
+    count = len(prices.samples)
+    channels: list[tuple[tuple[str, str], tuple[int, ...]]] = []
+    groups: list[tuple[str, tuple[int, ...]]] = []
+    for cap, row in zip(data.caps, prices.carried, strict=True):
+        paid = row + (0,) * (count - len(row))
+        pairs = [(device, outer[x]) if cap.outward else (outer[x], device) for x in cap.tiers]
+        if len(pairs) == 1 and pairs[0] not in dict(channels):
+            channels.append((pairs[0], paid))
+        else:
+            named = [
+                g.name for g in machine.groups if {*pairs} <= {*g.channels} and g.bytes_per_s == cap.rate
+            ]
+            groups.append((min(named), paid))
+    return PricesProof(
+        denominator=1 << prices.scale,
+        least=least_bytes(problem),
+        samples=prices.samples,
+        memory=prices.memory,
+        capacities=tuple(
+            (tier.name, row)
+            for tier, row in zip(machine.tiers[1:], prices.room, strict=True)
+            if tier.capacity is not None
+        ),
+        channels=tuple(channels),
+        groups=tuple(groups),
+    )

@@ -1,0 +1,302 @@
+"""`lp-bound`: lower bounds on the time of a placement, from windows in closed form and from prices.
+
+1. The best windows that do not overlap (`lowtide.formulations.placement.windows`): seconds at most, often
+   all that there is to gain.
+2. Linear programs whose samples are the ends of good windows, in rounds with more of them, and a few coarse
+   ones, the op of most live bytes in each of some equal spans of time (`samples_lp`). Small instances
+   are sampled at every instant. What an interior point method finds are prices; their bound is computed in
+   integers (`prices`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise
+
+from ....formulations.placement.prices import Prices, price_bound, window_prices
+from ....formulations.placement.releases import ideal_time, release_bound
+from ....formulations.placement.sample_data import Outer, SampleData
+from ....formulations.placement.samples_lp import build, sampled_prices
+from ....formulations.placement.windows import Window, disjoint, windows
+from ....models.errors import UsageError
+from ....models.graph import Accounting
+from ....models.plan import Plan
+from ....models.problems.placement import Placement
+from ...context import Context, Outcome
+from ..planner.planner import check_machine, first_plan
+
+SMALLEST = 2**20
+"""Tensors below it, and below a 40,000th of the memory, count only where they are accessed."""
+SMALL = 350
+"""Instants up to which an iteration is sampled at every one."""
+ROUNDS = ((20, 20, 6), (4, 40, 6), (2, 80, 6), (1, 160, 20))
+"""By round: least distance of the windows of one form in instants, how many there are, coarse samples."""
+NEAR = 0.03
+"""Of the sum of durations: windows whose stall is so much below the best one are left out."""
+
+
+def solve_samples(problem: Placement, context: Context) -> Outcome:
+    """Raise the bound; make a plan first if there is none, to know when to stop."""
+    raise_first_bounds(problem, context)
+    context.careful = True
+    if context.answer is None:
+        with suppress(UsageError):  # a machine that the planner does not serve: the bound needs no plan
+            check_machine(problem)
+            plan = first_plan(problem, context)
+            if isinstance(plan, Plan):
+                context.offer(plan)
+    return raise_by_samples(problem, context)
+
+
+def raise_first_bounds(problem: Placement, context: Context) -> None:
+    """Raise the bound to what takes no time to find, on any machine: durations, and release times."""
+    context.raise_bound(ideal_time(problem), kind="sum of durations")
+    context.raise_bound(release_bound(problem), kind="release times")
+
+
+def raise_by_samples(
+    problem: Placement, context: Context, rounds: Sequence[tuple[int, int, int]] = ROUNDS
+) -> Outcome:
+    """Compute bounds, from quick ones to slow ones, until one meets the incumbent."""
+    ideal = ideal_time(problem)
+    if release_bound(problem) > ideal:
+        context.progress("windows behind the releases")
+        behind = release_bound(problem, windows(sample_data(problem)))
+        context.raise_bound(behind, kind="release times")
+    for prices, kind, bound in price_rounds(problem, context, lambda: context.closed, rounds):
+        context.raise_bound(ideal + bound, kind=kind, evidence=prices)
+    return Outcome(reason="time" if context.expired and not context.closed else None)
+
+
+def price_rounds(
+    problem: Placement,
+    context: Context,
+    closed: Callable[[], bool],
+    rounds: Sequence[tuple[int, int, int]] = ROUNDS,
+) -> Iterator[tuple[Prices, str, int]]:
+    """Yield prices, what made them, and their bound on the stall in ns, until closed or out of time."""
+    from ...engines.highs_lp import dual_values
+
+    data = sample_data(problem)
+    context.progress("windows")
+    found = windows(data)
+    chosen = disjoint(found, data)
+    if chosen:
+        prices = window_prices(data, chosen)
+        yield prices, "windows", price_bound(data, prices)
+    done: list[int] = []
+    for apart, most, bins in rounds:
+        if closed() or context.expired:
+            return
+        samples = chosen_samples(data, found, chosen, apart, most, bins)
+        if samples == done:
+            return
+        done = samples
+        sampled = build(data, samples)
+        context.progress(f"linear program: {len(samples)} samples, {len(sampled.program.low)} rows")
+        values = dual_values(sampled.program, context, context.remaining())
+        if values is None:
+            return
+        prices = sampled_prices(data, sampled, values)
+        yield prices, "prices", price_bound(data, prices)
+
+
+def sample_data(problem: Placement) -> SampleData:
+    """Return what the bounds are computed from.
+
+    Raises
+    ------
+    UsageError
+        If the accounting is ``replace``, ops have several modes, or the machine has one tier, several
+        processors, reads in place outside its first tier or slowly in it, or has channels between outer
+        tiers: an op might last longer than the bound thinks, or a byte take another way.
+    """
+    graph, machine = problem.graph, problem.machine
+    device = machine.tiers[0]
+    names = [t.name for t in machine.tiers]
+    fault = None
+    if len(machine.tiers) < 2:
+        fault = "one tier, expected more"
+    elif graph.accounting is not Accounting.COEXIST:
+        fault = f"accounting {graph.accounting}, expected coexist"
+    elif len(machine.processors) != 1 or [a.tier for a in machine.processors[0].tiers] != [device.name]:
+        fault = "another use of tiers, expected one processor that uses the first tier only"
+    elif machine.processors[0].tiers[0].bytes_per_s is not None:
+        fault = "a processor slowed down by its tier, expected none"
+    elif any(len(op.all_modes) > 1 or op.all_modes[0].operands for op in graph.ops):
+        fault = "ops with several modes or fixed tiers, expected one free mode each"
+    elif any(device.name not in (c.src, c.dst) for c in machine.channels):
+        fault = "a channel between outer tiers, expected all of them at the first tier"
+    if fault:
+        raise UsageError(f"bound by samples, machine {machine.name!r}: found {fault}")
+    lives = _lives(problem)
+    least = least_bytes(problem)
+    rates = {(c.src, c.dst): c.bytes_per_s for c in machine.channels}
+    outer = tuple(
+        Outer(
+            out_rate=rates.get((device.name, t.name), 0),
+            in_rate=rates.get((t.name, device.name), 0),
+            capacity=t.capacity,
+        )
+        for t in machine.tiers[1:]
+    )
+    joint: dict[str, int] = {}
+    for side, pairs in (
+        ("out", {(device.name, name) for name in names[1:]}),
+        ("in", {(name, device.name) for name in names[1:]}),
+    ):
+        for group in machine.groups:  # a cap over more channels bounds these as well
+            if {pair for pair in pairs if pair in rates} <= set(group.channels):
+                joint[side] = min(joint.get(side, group.bytes_per_s), group.bytes_per_s)
+    total = sum(t.nbytes for t in graph.tensors) + max(
+        (op.all_modes[0].workspace for op in graph.ops), default=0
+    )
+    return SampleData(
+        duration=tuple(op.all_modes[0].duration_ns for op in graph.ops),
+        workspace=tuple(op.all_modes[0].workspace for op in graph.ops),
+        size=tuple(life.nbytes for life in lives),
+        accesses=tuple(life.accesses for life in lives),
+        writes=tuple(life.writes for life in lives),
+        cyclic=tuple(life.cyclic for life in lives),
+        initial=tuple(life.initial for life in lives),
+        final=tuple(life.final for life in lives),
+        start=tuple(life.start for life in lives),
+        everywhere=tuple(life.nbytes >= least and life.everywhere for life in lives),
+        memory=total if device.capacity is None else device.capacity,
+        outer=outer,
+        joint_out=joint.get("out"),
+        joint_in=joint.get("in"),
+        periodic=problem.periodic,
+    )
+
+
+def least_bytes(problem: Placement) -> int:
+    """Return the bytes below which tensors count only where ops access them."""
+    capacity = problem.machine.tiers[0].capacity
+    return SMALLEST if capacity is None else min(SMALLEST, capacity // 40_000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Life:
+    """Content of a tensor from its first version to its last access; the fields are those of `SampleData`."""
+
+    nbytes: int
+    accesses: tuple[int, ...]
+    writes: tuple[int, ...]
+    cyclic: bool = False
+    initial: bool = False
+    final: bool = False
+    start: tuple[int, ...] = ()
+    everywhere: bool = True
+
+
+def _lives(problem: Placement) -> list[_Life]:
+    """Return the lives of all tensors that ops access.
+
+    A write that does not read begins a new life: what was there before need not be anywhere between its last
+    access and that write. Where lives would go on in the next iteration, the tensor counts where it is
+    accessed, not elsewhere; so do inputs that reappear each period.
+    """
+    graph = problem.graph
+    names = [t.name for t in problem.machine.tiers]
+    accesses: list[list[int]] = [[] for _ in graph.tensors]
+    writes: list[list[int]] = [[] for _ in graph.tensors]
+    fresh: list[list[int]] = [[] for _ in graph.tensors]
+    for k, op in enumerate(graph.ops):
+        for t in sorted({*op.reads, *op.writes}):
+            accesses[t].append(k)
+        for t in sorted(set(op.writes)):
+            writes[t].append(k)
+            if t not in op.reads:
+                fresh[t].append(k)
+    lives = []
+    for t, tensor in enumerate(graph.tensors):
+        if not accesses[t]:
+            continue
+        if problem.periodic and tensor.initial:
+            whole = tensor.final and not fresh[t]
+            lives.append(
+                _Life(
+                    nbytes=tensor.nbytes,
+                    accesses=tuple(accesses[t]),
+                    writes=tuple(writes[t]),
+                    cyclic=whole,
+                    everywhere=whole,
+                )
+            )
+            continue
+        starts = [-1] * tensor.initial + fresh[t]
+        for low, high in pairwise([*starts, len(graph.ops)]):
+            some = tuple(k for k in accesses[t] if low <= k < high)
+            last = high == len(graph.ops) and tensor.final and not problem.periodic
+            if not some:
+                continue
+            tiers = problem.may_start(tensor.kind)
+            lives.append(
+                _Life(
+                    nbytes=tensor.nbytes,
+                    accesses=some,
+                    writes=tuple(k for k in writes[t] if low <= k < high),
+                    initial=low < 0,
+                    final=last,
+                    start=tuple(sorted(names.index(x) for x in tiers)) if low < 0 else (),
+                )
+            )
+    return lives
+
+
+def chosen_samples(
+    data: SampleData, found: Sequence[Window], chosen: Sequence[Window], apart: int, most: int, bins: int
+) -> list[int]:
+    """Return the ends of good windows, and coarse samples.
+
+    Parameters
+    ----------
+    data
+        What is sampled; small iterations at every instant.
+    found, chosen
+        Windows, by falling stall, and those whose ends are wanted anyway.
+    apart, most
+        Least distance in instants of the windows of one form, and how many of each.
+    bins
+        Coarse samples.
+    """
+    n = len(data.duration)
+    if 2 * n <= SMALL:
+        return list(range(2 * n))
+    picked = {2 * k for k in _coarse(data, bins)} | _ends(data, chosen)
+    kept: dict[tuple[tuple[int, ...], bool], list[int]] = {}
+    least = found[0].stall - NEAR * data.clock[-1] if found else 0
+    for w in found:
+        if w.stall < least:
+            break
+        some = kept.setdefault((w.tiers, w.outward), [])
+        if len(some) < most and all(abs(w.instant - c) >= apart for c in some):
+            some.append(w.instant)
+            picked |= _ends(data, [w])
+    return sorted(picked)
+
+
+def _ends(data: SampleData, some: Sequence[Window]) -> set[int]:
+    """Return the instants at the ends of windows, in the first iteration."""
+    around = 2 * len(data.duration)
+    return {end % around if data.periodic else end for w in some for end in (w.low, w.high)}
+
+
+def _coarse(data: SampleData, bins: int) -> list[int]:
+    """Return the op of most live bytes in each span of time."""
+    n = len(data.duration)
+    change = [0] * (n + 1)
+    for t in data.counted:
+        first, last = data.live(t)
+        change[max(0, first) // 2] += data.size[t]
+        change[last // 2 + 1] -= data.size[t]
+    live = 0
+    best: dict[int, tuple[int, int]] = {}
+    for k in range(n):
+        live += change[k]
+        span = data.clock[k] * bins // data.clock[-1]
+        best[span] = min(best.get(span, (0, n)), (-live - data.fixed[k], k))
+    return [k for _, k in best.values()]

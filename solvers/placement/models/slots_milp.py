@@ -1,0 +1,187 @@
+"""`slot-milp`: the fastest placement of a single run with whole tensors, by MILPs over pieces of time.
+
+1. Bounds at once: the sum of the durations, that of single ops, and that of the slot model in bytes.
+2. The upper model on one piece per run and stall gives an order; its timing is a plan. Where there are many
+   gaps, local search on the simulator follows.
+3. The lower model gives a bound, and each of its solutions an order, whose timing may be a better plan.
+4. Where its best solution holds more than fits, pieces are cut (`slots_milp.finer`), and 3 is
+   repeated, from the best plan, as long as there is time and a gap.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from ....formulations.placement.data import PlacementData, placement_data
+from ....formulations.placement.slots_lp import size, window_bound
+from ....formulations.placement.slots_milp import Cut, SlotMilp, build, coarse, crowded, finer, order
+from ....formulations.placement.whole import apart, check, longest_stall, plan, timing
+from ....models.errors import UsageError
+from ....models.problems.placement import Placement
+from ...context import Context, Outcome
+from ...engines.highs import check_options, solve_highs
+from ...engines.memory import refuse_if_too_large
+from ..policies.local_search import solve_local_search
+from .slots import raise_by_slots
+from .slots_sample import set_values
+
+ROUNDS = 12
+"""Of cutting."""
+FINEST = 2_000
+"""No piece gets shorter than this part of the sum of the durations."""
+CUTS = 12
+"""Pieces that a round cuts at most."""
+FIRST_PART = 0.1
+"""Of the time, for the upper model; as much again for local search."""
+MANY = 40
+"""Gaps from which on local search comes first."""
+BYTES_PER_TERM = 2_000
+"""Of the slot model in bytes; measured at the peak of building and solving a model of 150 ops."""
+PARTS = "copies in parts reach the bound"
+
+Value = Callable[[Any], float]
+
+
+def solve_slot_milp(problem: Placement, context: Context) -> Outcome:
+    """Find plans of whole tensors, and bounds for all plans of whole tensors.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> from lowtide.instances.load_placement import load_placement
+    >>> problem = load_placement("gen:skipchain?n=6,machine=v100-16g-pcie3,device=450MB,start=gpu,whole=1")
+    >>> result = lt.solve(problem, "slot-milp", threads=1)
+    >>> result.verification.valid, result.bound <= result.objective
+    (True, True)
+    """
+    check_options(context.options)
+    if not problem.whole:
+        raise UsageError("slot-milp: found copies that may be cut, expected whole=1 (slot-lp cuts them)")
+    data = placement_data(problem)
+    check(data, "slot-milp")
+    context.raise_bound(data.ideal, kind="sum of durations")
+    context.raise_bound(window_bound(data), kind="single ops")
+    refused = refuse_if_too_large(
+        size(data), bytes_per_term=BYTES_PER_TERM, context=context, what="the slot model for whole tensors"
+    )
+    if refused is not None:
+        return refused
+    raise_by_slots(data, context)
+    search = _Search(problem, context, data)
+    cut = coarse(data)
+    outcome = search.upper(cut)
+    if len(cut.gaps) >= MANY and not context.closed:
+        search.improve()
+    for number in range(ROUNDS):
+        if context.closed or context.expired:
+            break
+        context.progress(f"slot model: lower bound, {len(cut.pieces)} pieces")
+        outcome, found = search.lower(cut, context.remaining() / 2 if number < ROUNDS - 1 else None)
+        if outcome.infeasible and context.answer is None:
+            return replace(outcome, detail=f"{outcome.detail}: whole tensors do not fit at every instant")
+        if found is None or found == cut:
+            if found is not None and search.uncrowded:
+                outcome = replace(outcome, detail=f"{outcome.detail}; {PARTS}")
+            break
+        cut = found
+    if len(cut.gaps) < MANY and not context.closed and not context.expired:
+        search.improve()
+    if context.closed:
+        return Outcome(detail=outcome.detail)
+    return replace(outcome, reason="time" if context.expired else None, infeasible=False)
+
+
+class _Search:
+    """What is known while models are solved one after the other."""
+
+    def __init__(self, problem: Placement, context: Context, data: PlacementData) -> None:
+        self.problem, self.context, self.data = problem, context, data
+        self.apart = apart(data)
+        """The data for timings of orders."""
+        self.uncrowded = False
+        """Whether the last solution of a lower model holds no more than fits."""
+
+    @property
+    def most(self) -> int:
+        """The longest stall of interest, in ns."""
+        if self.context.incumbent is None:
+            return longest_stall(self.apart)
+        return max(1, self.context.incumbent - self.data.ideal)
+
+    def upper(self, cut: Cut) -> Outcome:
+        """Solve the upper model; offer the plans of its solutions."""
+        built = build(cut, most=self.most, upper=True)
+        return self._solve(built, self.context.remaining() * FIRST_PART, lambda bound: None)
+
+    def improve(self) -> None:
+        """Offer what local search finds."""
+        context = self.context
+        limit = max(1.0, context.remaining() * FIRST_PART)
+        own = Context(
+            problem=self.problem,
+            time_limit=limit if math.isfinite(limit) else None,
+            seed=context.seed,
+            threads=context.threads,
+            progress=context.progress,
+        )
+        solve_local_search(self.problem, own)
+        if own.answer is not None:
+            context.offer(own.answer)
+
+    def lower(self, cut: Cut, seconds: float | None) -> tuple[Outcome, Cut | None]:
+        """Solve the lower model; raise the bound, and return the next cut if there was a solution."""
+        context, most = self.context, self.most
+        built = build(cut, most=most, upper=False)
+        if context.answer is not None:
+            set_values(built, context.answer)
+
+        def note(bound: int) -> None:
+            context.raise_bound(
+                self.data.ideal + min(most, bound), "floating", kind="slot model, whole tensors"
+            )
+
+        last: list[Cut] = []
+
+        def look(value: Value) -> None:
+            shortest = max(1, self.data.ideal // FINEST)
+            last[:] = [finer(built, value, shortest=shortest, most=CUTS)]
+            self.uncrowded = not crowded(built, value)
+
+        outcome = self._solve(built, seconds, note, look)
+        return outcome, last[0] if last else None
+
+    def _solve(
+        self,
+        built: SlotMilp,
+        seconds: float | None,
+        note: Callable[[int], None],
+        look: Callable[[Value], None] = lambda value: None,
+    ) -> Outcome:
+        """Solve a model on a context of its own: its objective is not that of the plans found on the way."""
+        context = self.context
+        limit = context.remaining() if seconds is None else min(seconds, context.remaining())
+        own = Context(
+            problem=self.problem,
+            time_limit=limit if math.isfinite(limit) else None,
+            seed=context.seed,
+            threads=context.threads,
+            memory_limit=context.memory_limit,
+            options={"mip_rel_gap": "1e-5", **context.options},
+            log=context.log,
+        )
+
+        def decode(value: Value) -> Any:
+            look(value)
+            times = timing(self.apart, self.problem, built.cut.gaps, order(built, value))
+            if times is not None:
+                context.offer(plan(self.apart, self.problem, built.cut.gaps, times))
+            return None
+
+        def to_objective(units: int) -> int:
+            note(units)
+            return 0
+
+        return solve_highs(built.model, own, decode=decode, to_objective=to_objective)

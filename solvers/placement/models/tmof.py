@@ -1,0 +1,148 @@
+"""`tmof`: TMOF's MILP for one GPU or several on a shared link, as inferred, through Pyomo and HiGHS.
+
+Option ``share`` says what the GPUs know of each other:
+
+``joint``
+    One program for all, with the shared link; nothing else couples them (the default).
+``disjoint``
+    Besides, at most D GPUs swap the same interval: D = 1, and if that has no plan half of them, rounded up.
+``bidirectional``
+    Besides, one GPU at a time swaps out, and only others swap in meanwhile.
+``both``
+    The last two together.
+``oblivious``
+    Every GPU follows the program of one GPU that has its link for itself; then they share the link.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ....formulations.placement.data import PlacementData, placement_data
+from ....formulations.placement.lanes import Lane, lanes
+from ....formulations.placement.slots_lp import size, window_bound
+from ....formulations.placement.tmof_milp import TmofModel, alike, build, check, decode, joint_rate, shares
+from ....models.errors import UsageError
+from ....models.machine import ChannelGroup
+from ....models.problems.placement import Placement
+from ...context import Context, Outcome
+from ...engines.highs import check_options, solve_highs
+from ...engines.memory import refuse_if_too_large
+from .emission import Part, emit
+from .slots import BYTES_PER_TERM, longest_stall, slot_bound
+
+OPTIONS = ("share",)
+SHARES = ("joint", "disjoint", "bidirectional", "both", "oblivious")
+
+
+def solve_tmof(problem: Placement, context: Context) -> Outcome:
+    """Find the fastest plan of TMOF's form; the bound is that of all plans.
+
+    For GPUs that are alike, the fact ``form_bound`` is a bound in ns on all plans that go in step, TMOF's or
+    not (`form_bound`).
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> from lowtide.instances.load_placement import load_placement
+    >>> problem = load_placement("gen:skipchain?n=8,seed=1,machine=v100-16g-pcie3,device=450MB,start=gpu")
+    >>> lt.solve(problem, "tmof", threads=1).verification.valid
+    True
+    """
+    check_options(context.options, OPTIONS)
+    share = context.options.get("share", "joint")
+    if share not in SHARES:
+        raise UsageError(f"option share: found {share!r}, expected one of {', '.join(SHARES)}")
+    if problem.whole:
+        raise UsageError("TMOF: found a problem of whole copies, expected one whose copies may be cut")
+    parts = lanes(problem)
+    data = [placement_data(lane.problem) for lane in parts]
+    check(data)
+    if share in ("disjoint", "both", "oblivious") and not alike(data):
+        raise UsageError(f"TMOF, share {share}: found different GPUs or graphs, expected copies of one")
+    for some in data:
+        context.raise_bound(some.ideal, kind="sum of durations")
+        context.raise_bound(window_bound(some), kind="single ops")
+    if len(parts) > 1 and alike(data):
+        out, into = (joint_rate(parts, data, problem.machine.groups, outward) for outward in (True, False))
+        bound = window_bound(data[0], many=len(parts), joint_out=out, joint_in=into)
+        context.raise_bound(bound, kind="single ops on a shared link")
+    form = form_bound(parts, data, problem.machine.groups, context)
+    facts = {} if form is None else {"form_bound": form}
+    known = "" if form is None else f", no plan of GPUs in step takes less than {form} ns"
+    if share == "oblivious":
+        outcome = _solve(problem, context, parts, data, build(data[:1]))
+        return replace(outcome, detail=f"{outcome.detail}, each GPU for itself{known}", facts=facts)
+    token = share in ("bidirectional", "both")
+    limits: Sequence[int | None] = (None,)
+    if share in ("disjoint", "both"):
+        limits = sorted({1, -(-len(parts) // 2)})
+    for limit in limits:
+        built = build(data, parts, problem.machine.groups, disjoint=limit, token=token)
+        outcome = _solve(problem, context, parts, data, built)
+        if limit is not None:
+            outcome = replace(outcome, detail=f"{outcome.detail}, intervals swapped by at most {limit} GPUs")
+        if context.answer is not None or outcome.reason is not None:
+            break
+    return replace(outcome, detail=f"{outcome.detail}{known}", facts=facts)
+
+
+def form_bound(
+    parts: Sequence[Lane], data: Sequence[PlacementData], groups: Sequence[ChannelGroup], context: Context
+) -> int | None:
+    """Return a bound in ns on all plans of GPUs that go in step, no less than that of all; None without one.
+
+    In step: op k starts on every GPU at the same time. The GPUs are alike (`alike`: graph, memory, links).
+
+    Proof. Read the quantities of the slot model (`lowtide.formulations.placement.slots_lp`) off the plan, GPU
+    by GPU, and one length for each stall, because all have the same. Each GPU satisfies rows 1 to 5 with its
+    own channels, and for each joint cap the sum over all GPUs is at most its rate times the length of a
+    piece. All rows are linear, and those of the GPUs are the same: their average satisfies them too. Where a
+    cap counts the same directions of every GPU, the sum over all is m times that of the average. So the
+    average and the stalls satisfy the program of one GPU with an m-th of the cap, and its optimum is no more
+    than the plan's time. (Rates are rounded up and other caps left out, which only lowers it.) It says
+    nothing of plans in which GPUs use the link in turn.
+    """
+    if not alike(data):
+        return None
+    most = longest_stall(data[0]) * len(data)
+    one = replace(data[0], caps=(*shares(parts, data, groups),))
+    too_large = refuse_if_too_large(
+        size(one), bytes_per_term=BYTES_PER_TERM, context=context, what="the slot model of one GPU"
+    )
+    if too_large is not None:
+        return None
+    found = slot_bound(one, context, most, context.remaining() / 4)
+    return None if found is None else max(found, context.bound or 0)
+
+
+def _solve(
+    problem: Placement,
+    context: Context,
+    parts: Sequence[Lane],
+    data: Sequence[PlacementData],
+    built: TmofModel,
+) -> Outcome:
+    """Solve a program of all GPUs, or of one whose plan all follow."""
+    known = context.bound or 0
+
+    def plan(value: Callable[[Any], float]) -> Any:
+        walks = [decode(built, value, g) for g in range(len(built.data))]
+        walks += walks[:1] * (len(parts) - len(walks))
+        items = [Part(lane, x, some) for lane, x, some in zip(parts, data, walks, strict=True)]
+        found = emit(items, problem)
+        if found is None:
+            raise RuntimeError("a solution of TMOF's model does not fit into the memory")
+        return found
+
+    outcome = solve_highs(
+        built.model,
+        context,
+        decode=plan,
+        to_objective=lambda units: min(math.floor(units), known),
+        own_options=OPTIONS,
+    )
+    return replace(outcome, infeasible=False, detail=f"{outcome.detail}, among plans of TMOF's form")

@@ -1,0 +1,278 @@
+"""The event-driven planner of tensor placement, run to its periodic state.
+
+The simulation of an on-line policy over several iterations; when the state at the end of an iteration is
+that at its beginning, the log of the iteration is a periodic plan. After a few iterations the state is held:
+what will live across the boundary is copied only to the tier where it was then, and what was not on the
+device leaves it, so that the states do not go round in circles. A single run is one iteration, its
+forecasts end with it, and final tensors are needed at its end, anywhere. Tensors are cut into equal chunks. A
+chunk is on the device or not, has a copy of its current version on the host tier, on the slow tier, on both
+or on neither (then it is *dirty*, else *clean*). Inputs of a period start on the device and outside, wherever
+they may: what has a copy need not be copied out. There are at most four channels, device to host, device to
+slow, and back, one chunk on each at a time; the slow tier goes first where they share a cap, and the rate
+of the other follows at once (the copy goes on as another one). For every op of the next iteration two
+forecasts are kept:
+
+* ``load``: bytes on the device if nothing more is dropped;
+* ``least``: the same without all that is clean and could be away then: in the gaps of its current version
+  between accesses, each shortened at its end by the *lead*, the time that its return takes.
+
+The first op whose ``least`` exceeds the memory is the *deficit*. At every event, until nothing changes:
+
+1. The next op starts if its tensors are there and what it creates fits, perhaps after clean chunks were
+   dropped, furthest next use first. A write cancels copies under way and makes those that exist stale.
+2. While there is a deficit, each channel outwards copies the dirty chunk that could be away at the deficit
+   and whose use behind it is furthest (Belady's rule seen from the deficit); reads before the deficit do
+   not matter: copying is not releasing. Where nothing could be away at the first deficit, any other one
+   counts. A full host forgets copies of chunks that are also on the device, nearest use first. A host channel
+   that is not *eager* waits until it would be late for a deficit, so that the host's room is left for what
+   the slow tier's channel cannot do.
+3. Each channel inwards fetches the absent chunk whose use is nearest, if the load stays within the memory
+   until then, perhaps after dropping chunks with a later use; else it waits. The host looks a horizon
+   ahead. While it waits, the channel to the host copies dirty chunks with a later use.
+4. *Staging*: with a full host and nothing else to fetch from it, the chunk there with the furthest use is
+   fetched into a slot of its own and passed on to the slow tier.
+
+What the slow tier alone holds must come back through its channel before it is used. The *tail cap* says for
+each op u of this iteration that bytes only there with a use at u or later are at most what the channel
+brings from the start of u to the iteration's end, plus a slack; staging obeys it, and so does copying to
+the slow tier while an op is running.
+
+Where nothing can happen any more, one round without lead, cap and horizon is tried; if that does not help
+either, the setting has failed. A portfolio of settings is tried, whole tensors or chunks as the problem says.
+
+Sources: forecast and rules are this project's; eager copies out and in after Zhang et al., G10, MICRO 2023;
+the choice by furthest next use is Belady's (1966), used for tensors by SwapAdvisor (ASPLOS 2020).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from ....formulations.placement.releases import ideal_time
+from ....models.errors import UsageError
+from ....models.graph import Accounting
+from ....models.machine import Machine
+from ....models.plan import Plan
+from ....models.problems.placement import Placement
+from ...context import Context, Outcome
+
+MIB = 2**20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What the portfolio varies.
+
+    Attributes
+    ----------
+    chunk
+        Largest chunk in bytes.
+    lead
+        Of a return, in sixteenths of the time that the tensor takes on its channel.
+    horizon
+        ns that the host looks ahead.
+    slots
+        For staging; 0 for none.
+    gate
+        Whether the tail cap binds copies to the slow tier.
+    displace
+        Whether a fetch may drop chunks with a later use.
+    eager
+        Whether the channel to the host copies as soon as it can; else only what the slow tier's channel would
+        be late with.
+    """
+
+    chunk: int = 16 * MIB
+    lead: int = 16
+    horizon: int = 8 * 10**9
+    slots: int = 1
+    gate: bool = True
+    displace: bool = True
+    eager: bool = True
+
+
+SHORT_HORIZON = 2 * 10**9
+ENDLESS_HORIZON = 10**15
+
+PARTS = 512
+"""Of a small device: larger chunks are too coarse for it."""
+FINER = (0.5, 0.25, 2.0)
+"""Chunks at which the best settings are tried again, in those of the first round."""
+COARSE = 4
+"""Chunks of the first plan, in those of the first round."""
+AGAIN = 2
+"""Settings that are tried again."""
+
+
+def portfolio(problem: Placement) -> list[Setting]:
+    """Return the settings of the first round, the most promising first."""
+    capacity = problem.machine.tiers[0].capacity
+    base = Setting()
+    if problem.whole:  # a slot would be as large as the largest tensor
+        base = replace(base, slots=0, gate=False)
+        return [
+            base,
+            replace(base, gate=True),
+            replace(base, displace=False),
+            replace(base, horizon=SHORT_HORIZON),
+            replace(base, lead=80, displace=False, gate=True),
+        ]
+    if capacity is not None:
+        base = replace(base, chunk=min(base.chunk, max(1, capacity // PARTS)))
+    return [
+        replace(base, gate=False),
+        replace(base, slots=0, gate=False),
+        base,
+        replace(base, slots=0, gate=False, eager=False),
+        replace(base, horizon=ENDLESS_HORIZON),
+        replace(base, lead=80),
+    ]
+
+
+def solve_planner(problem: Placement, context: Context) -> Outcome:
+    """Offer the plan of every setting until the time is up."""
+    check_machine(problem)
+    context.careful = True  # it counts no capacity of the slow tier
+    context.raise_bound(ideal_time(problem), kind="sum of durations")
+    context.progress("planner")
+    found = first_plan(problem, context)
+    if isinstance(found, Plan):
+        context.offer(found)
+    detail = "" if context.closed else try_settings(problem, context, lambda: context.expired)
+    if context.closed:
+        return Outcome()
+    return Outcome(reason="time" if context.expired else None, detail=detail)
+
+
+def try_settings(problem: Placement, context: Context, expired: Callable[[], bool]) -> str:
+    """Offer the plan of every setting, then of the best ones at other chunks; return why there is none."""
+    detail = ""
+    results: list[tuple[int, int]] = []
+    settings = portfolio(problem)
+
+    def attempt(setting: Setting) -> int | None:
+        nonlocal detail
+        plan = planned(problem, setting)
+        if isinstance(plan, Plan):
+            return context.offer(plan)
+        detail = plan
+        return None
+
+    for number, setting in enumerate(settings):
+        if expired() or context.closed:
+            break
+        if (value := attempt(setting)) is not None:
+            results.append((value, number))
+    for _, number in [] if problem.whole else sorted(results)[:AGAIN]:
+        for factor in FINER:
+            if expired() or context.closed:
+                break
+            chunk = max(1, int(settings[number].chunk * factor))
+            attempt(replace(settings[number], chunk=chunk))
+    return detail if context.answer is None else ""
+
+
+def first_plan(problem: Placement, context: Context) -> Plan | str:
+    """Return the plan of the first setting that has one, else why the last one has none.
+
+    The very first setting is that of the portfolio with larger chunks, for an answer in seconds.
+    """
+    plan: Plan | str = "no time"
+    settings = portfolio(problem)
+    if not problem.whole:
+        settings.insert(0, replace(settings[0], chunk=COARSE * settings[0].chunk))
+    for setting in settings:
+        if context.expired:
+            break
+        plan = planned(problem, setting)
+        if isinstance(plan, Plan):
+            break
+    return plan
+
+
+def check_machine(problem: Placement) -> None:
+    """Raise unless the planner can serve the machine and the graph.
+
+    Raises
+    ------
+    UsageError
+        If it has several processors, reads operands in place slowly or outside the first tier, or has more
+        than two outer tiers or one without channels from and to the first tier; if the accounting is
+        ``replace``; if what outlives a period, and is written or may start on the device, may not start in
+        every tier.
+    """
+    from ..recurring import as_inputs
+
+    machine = problem.machine
+    fault = None
+    if problem.graph.accounting is not Accounting.COEXIST:
+        fault = f"accounting {problem.graph.accounting}, expected coexist"
+    elif len(machine.processors) != 1 or [a.tier for a in machine.processors[0].tiers] != [
+        machine.tiers[0].name
+    ]:
+        fault = "another use of tiers, expected one processor that reads and writes the first tier only"
+    elif machine.processors[0].tiers[0].bytes_per_s is not None:
+        fault = "a processor slowed down by its tier, expected none"
+    elif not 2 <= len(machine.tiers) <= 3:
+        fault = f"{len(machine.tiers)} tiers, expected two or three"
+    elif apart := _without_channels(machine):
+        fault = f"no channels of tier {apart!r} from and to the first tier, expected both"
+    elif any(len(op.all_modes) > 1 for op in problem.graph.ops):
+        fault = "ops with several modes, expected one each"
+    elif problem.periodic and (bound := _bound_kinds(as_inputs(problem)[0])):
+        fault = f"start tiers of kind {bound[0]!r}, expected none for what outlives a period"
+    if fault:
+        raise UsageError(f"placement by the planner, machine {machine.name!r}: found {fault}")
+
+
+def _without_channels(machine: Machine) -> str | None:
+    """Return an outer tier that is not joined to the first one in both directions."""
+    device, *outer = (tier.name for tier in machine.tiers)
+    pairs = {(c.src, c.dst) for c in machine.channels}
+    return next((x for x in outer if not {(device, x), (x, device)} <= pairs), None)
+
+
+def _bound_kinds(problem: Placement) -> list[str]:
+    """Return the kinds of persistent tensors that may not start in every tier."""
+    return sorted({*problem.starts} & {str(t.kind) for t in problem.graph.tensors if t.initial and t.final})
+
+
+def planned(problem: Placement, setting: Setting, *, believed: Sequence[int] | None = None) -> Plan | str:
+    """Return the plan of a setting, or why there is none.
+
+    Parameters
+    ----------
+    problem, setting
+        What is planned, and how.
+    believed
+        Per op, the duration in ns by which the policy forecasts; default: the true one, that of the graph.
+        With others it shows what the policy does on line, when ops last longer or shorter than it knows:
+        its decisions follow the events as they happen. The plan is one of the graph, with true durations.
+
+    Raises
+    ------
+    UsageError
+        If there are not as many durations as ops, or one is negative.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> graph = lt.load("gen:chain?n=8&seed=1")
+    >>> problem = lt.Placement(graph, lt.load_machine("a100-40g-pcie3"), periodic=True)
+    >>> plan = planned(problem, Setting(), believed=[10**6] * len(graph.ops))
+    >>> problem.judge(plan).violations
+    ()
+    """
+    from ..recurring import as_inputs
+    from .planner_run import simulated_plan
+
+    ops = len(problem.graph.ops)
+    if believed is not None and (len(believed) != ops or min(believed, default=0) < 0):
+        raise UsageError(
+            f"placement by the planner, believed durations: found {len(believed)} of at least "
+            f"{min(believed, default=0)} ns, expected {ops} of at least 0 ns"
+        )
+    simplified, restored = as_inputs(problem)
+    plan = simulated_plan(simplified, setting, believed)
+    return restored(plan) if isinstance(plan, Plan) else plan

@@ -1,0 +1,219 @@
+"""One simulation of the planner: from a problem and a setting to the tables of the kernel, and to a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ....models.errors import UsageError
+from ....models.plan import Plan
+from ....models.problems.placement import Placement
+from ...engines.arrays import Integers
+from ..chunks import coarse_enough
+from . import planner_kernel as kernel
+from .emission import emitted_plan
+from .planner_kernel import World
+from .workload import Workload, workload
+
+if TYPE_CHECKING:
+    from .planner import Setting
+
+MIB, GIB = 2**20, 2**30
+ITERATIONS = 10
+"""After which a state that does not repeat is given up."""
+SHARE = 40_000
+"""Of the device: tensors below it, and below 1 MiB, stay there."""
+LOG_ROWS = 2**19
+"""Rows of the first log; there are four times as many as often as needed."""
+HOST_PART = 16
+"""Of the host: the most that inputs may take there which could start in the slow tier as well."""
+UNLIMITED = 2**60
+"""Bytes of a tier without a capacity."""
+
+
+def simulated_plan(problem: Placement, setting: Setting, believed: Sequence[int] | None = None) -> Plan | str:
+    """Return the plan of a setting, or why there is none; `believed` durations are those of its forecasts."""
+    machine = problem.machine
+    names = [t.name for t in machine.tiers]
+    channel, joint = _channels(problem)
+    entry = _entries(problem) if problem.periodic else [0] * len(problem.graph.tensors)
+    largest = max((t.nbytes for t in problem.graph.tensors), default=1)
+    capacity = machine.tiers[0].capacity
+    work = workload(
+        problem.graph,
+        chunk=coarse_enough(problem, max(1, largest) if problem.whole else setting.chunk),
+        least=max(1, min(MIB, (capacity or 0) // SHARE)),
+        rate=int(channel[kernel.HOST_IN, kernel.FULL_RATE]),
+        lead=setting.lead,
+        entry=entry,
+        periodic=problem.periodic,
+        believed=believed,
+    )
+    scalar = _scalars(problem, setting, int(work.chunk[kernel.BYTES].max(initial=1)), joint)
+    scalar[kernel.HOST_ROOM] -= sum(
+        t.nbytes for t, bits in zip(problem.graph.tensors, entry, strict=True) if bits & 4
+    )
+    if problem.periodic and len(names) == 2:  # what no op accesses stays in the last tier
+        used = {t for op in problem.graph.ops for t in (*op.reads, *op.writes)}
+        scalar[kernel.HOST_ROOM] -= sum(
+            x.nbytes for t, x in enumerate(problem.graph.tensors) if x.initial and x.final and t not in used
+        )
+    if (excess := _place(problem, work, scalar)) > 0:
+        return f"what must start in {names[0]!r} or {names[1]!r} exceeds the capacity by {excess} bytes"
+    rows = LOG_ROWS
+    while True:
+        world = World(
+            op=work.op.copy(),
+            access=work.access,
+            tensor=work.tensor.copy(),
+            chunk=work.chunk.copy(),
+            channel=channel.copy(),
+            scalar=scalar.copy(),
+            log=np.zeros((rows, 7), dtype=np.int64),
+        )
+        how, time, _ = kernel.simulate(world, ITERATIONS)
+        if how != kernel.FULL_LOG:
+            break
+        rows *= 4
+    if how in (kernel.REPEATS, kernel.DONE):
+        period = int(time) if problem.periodic else None
+        return emitted_plan(problem.graph, machine, work, world, period, names)
+    if how == kernel.STUCK:
+        return f"stuck before op {time} {problem.graph.ops[time].name!r}: no room can be made for it"
+    return f"the state does not repeat within {ITERATIONS} iterations"
+
+
+def _scalars(problem: Placement, setting: Setting, slot: int, joint: tuple[int, int]) -> Integers:
+    """Return the scalars of the kernel; `slot` is the largest chunk."""
+    machine = problem.machine
+    slots = setting.slots if len(machine.tiers) == 3 else 0
+    device, host = (t.capacity for t in machine.tiers[:2])
+    scalar = np.zeros(kernel.SCALARS, dtype=np.int64)
+    scalar[kernel.RUNNING] = -1
+    scalar[kernel.JOINT_OUT], scalar[kernel.JOINT_IN] = joint
+    scalar[kernel.MEMORY] = (UNLIMITED if device is None else device) - slots * slot
+    scalar[kernel.HOST_ROOM] = UNLIMITED if host is None else host
+    scalar[kernel.HORIZON] = setting.horizon
+    scalar[kernel.SLOTS] = slots
+    scalar[kernel.SLOT_BYTES] = slot
+    scalar[kernel.MARGIN] = 4 * slot
+    scalar[kernel.TAIL_SLACK] = 2 * GIB
+    scalar[kernel.GATE] = setting.gate
+    scalar[kernel.DISPLACE] = setting.displace
+    scalar[kernel.EAGER] = setting.eager
+    scalar[kernel.PERIODIC] = problem.periodic
+    return scalar
+
+
+def _channels(problem: Placement) -> tuple[Integers, tuple[int, int]]:
+    """Return the idle channels with their rates and latencies, and the joint caps, in kB/s rounded down."""
+    machine = problem.machine
+    names = [t.name for t in machine.tiers]
+    host, slow = names[1], names[2] if len(names) == 3 else None
+    pairs = [(names[0], host), (names[0], slow), (host, names[0]), (slow, names[0])]
+    by_pair = {(c.src, c.dst): c for c in machine.channels}
+    found = [by_pair.get(pair) if None not in pair else None for pair in pairs]  # type: ignore[arg-type]
+    rate = [0 if c is None else c.bytes_per_s // 1000 for c in found]
+    joint = [2**40, 2**40]
+    for group in machine.groups:
+        for side in (0, 1):
+            some = {pairs[2 * side], pairs[2 * side + 1]} & set(group.channels)
+            others = set(group.channels) - some
+            if some and others & set(pairs):
+                raise UsageError(
+                    f"placement by the planner, group {group.name!r}: found channels of both directions, "
+                    "expected one direction"
+                )
+            if len(some) == 2:
+                joint[side] = min(joint[side], group.bytes_per_s // 1000)
+            elif some:
+                k = pairs.index(some.pop())
+                rate[k] = min(rate[k], group.bytes_per_s // 1000)
+    if problem.whole:  # a copy keeps its rate: the slow tier's share of a joint cap stays reserved
+        for fast, rest, cap in (
+            (kernel.HOST_OUT, kernel.SLOW_OUT, joint[0]),
+            (kernel.HOST_IN, kernel.SLOW_IN, joint[1]),
+        ):
+            rate[fast] = max(0, min(rate[fast], cap - rate[rest]))
+        joint = [2**40, 2**40]
+    channel = np.zeros((4, kernel.CHANNEL_COLUMNS), dtype=np.int64)
+    channel[:, kernel.CARRIED] = -1
+    channel[:, kernel.FULL_RATE] = rate
+    channel[:, kernel.LATENCY] = [0 if c is None else c.latency_ns for c in found]
+    return channel, (joint[0], joint[1])
+
+
+def _entries(problem: Placement) -> list[int]:
+    """Return per tensor where an input of a period starts, 1 for the device + 2 for slow or 4 for the host.
+
+    Wherever it may: on the device because it is needed soon, as far as there is room beside what the first op
+    makes, and outside because it need not be copied there then. On the host if all inputs together hardly
+    fill it.
+    """
+    tiers, graph = problem.machine.tiers, problem.graph
+    written = {t for op in graph.ops for t in op.writes}
+    inputs = {t for t, x in enumerate(graph.tensors) if x.initial and not x.final}
+    host = tiers[1].capacity
+    fits = host is None or sum(graph.tensors[t].nbytes for t in inputs) <= host // HOST_PART
+    first = {t: k for k, op in reversed([*enumerate(graph.ops)]) for t in (*op.reads, *op.writes)}
+    allowed_of = [problem.may_start(str(tensor.kind)) for tensor in graph.tensors]
+    op = graph.ops[0]
+    room = UNLIMITED if tiers[0].capacity is None else tiers[0].capacity
+    room -= op.least_workspace + sum(graph.tensors[t].nbytes for t in {*op.writes} - {*op.reads} - inputs)
+    early = set()
+    for t in sorted(inputs, key=lambda t: (set(allowed_of[t]) != {tiers[0].name}, first.get(t, 0), t)):
+        if graph.tensors[t].nbytes <= room or set(allowed_of[t]) == {tiers[0].name}:
+            room -= graph.tensors[t].nbytes
+            early.add(t)
+    entries = []
+    for t, tensor in enumerate(graph.tensors):
+        allowed = allowed_of[t]
+        slow = 2 if len(tiers) == 3 and tiers[2].name in allowed else 0
+        outside = 4 if tiers[1].name in allowed and (fits or not slow) else slow
+        here = 1 if tiers[0].name in allowed and t in early else 0
+        if t not in inputs:
+            entries.append(0)
+        elif t in written:  # the room that it keeps on the host would be that of another version
+            entries.append(here or slow)
+            if not entries[-1]:
+                raise UsageError(
+                    f"placement by the planner, input {tensor.name!r}, which an op writes: found start tiers "
+                    f"{list(allowed)}, expected {tiers[0].name!r} or the slow tier among them"
+                )
+        else:
+            entries.append(here | outside)
+    return entries
+
+
+def _place(problem: Placement, work: Workload, scalar: Integers) -> int:
+    """Choose where tensors are at first; return by how many bytes that exceeds the device or the host.
+
+    They fill the device by first use, as far as they may start there; then the host, then the slow tier.
+    """
+    tensor, graph = work.tensor, problem.graph
+    names = [t.name for t in problem.machine.tiers]
+    memory = int(scalar[kernel.MEMORY])
+    room = max(memory - int(work.op[kernel.LIVE].max(initial=0)), memory // 4)
+    host = int(scalar[kernel.HOST_ROOM])
+    first = work.access[kernel.AT][tensor[kernel.FIRST_ACCESS, :-1]]
+    taken = 0
+    for _, i in sorted((int(use), i) for i, use in enumerate(first)):
+        x = graph.tensors[int(work.index[i])]
+        if not x.initial or (problem.periodic and not x.final):
+            continue
+        size = int(tensor[kernel.SIZE, i])
+        allowed = problem.may_start(x.kind)
+        movable = bool(tensor[kernel.MOVABLE, i])
+        if names[0] in allowed and (size <= room or not movable or allowed == (names[0],)):
+            room -= size
+            taken += size
+            place = kernel.DEVICE
+        elif names[1] in allowed and (size <= host or allowed[-1] in names[:2]):
+            host -= size
+            place = kernel.HOST
+        else:
+            place = kernel.SLOW
+        tensor[kernel.PLACE, i] = place + 1
+    return max(taken - memory, -host)

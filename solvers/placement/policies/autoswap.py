@@ -1,0 +1,122 @@
+"""`autoswap`: swap the accesses' gaps around the peak of the load, in the order of a score.
+
+Source: Zhang et al., SmartPool and AutoSwap, arXiv 1903.06631, 2019; details after its code
+(junzhezhang/memInfoSwap, unit_functions.py). SmartPool, which places blocks in a pool, is left out.
+
+Steps.
+
+1. Candidates are the gaps of tensors around the op of the highest load. Scores, by option ``score``:
+   *doa*, the duration of absence, less the times of the two copies; *aoa*, the area of absence: doa times
+   bytes; *wdoa*, the sum of the load over the gap; *swdoa*, wdoa computed again after each choice. A
+   negative doa is divided by the bytes in aoa. Without the option all four are tried, and the fastest plan
+   is taken.
+2. They are taken in the order of the score until the load fits. If they run out while the load is too high at
+   another op, that op's candidates follow (the original has one peak).
+3. Copies out follow each other in the order of the gaps' beginnings. Returns are planned from the last to
+   the first: each ends when the tensor is used, or when the return behind it begins.
+
+Where gaps nest, as those of a forward pass whose activations are used in reverse, the longest absence ends
+with the furthest next use, and doa and wdoa take the gaps that `belady` takes (on ViT and ResNet152 exactly);
+anchors of returns still differ.
+
+Abstracted: the weights of the four scores that the paper tunes by Bayesian optimization (one score at a time
+here); the start of a return is moved to the beginning of the op that runs then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ....models.errors import UsageError
+from ....models.problems.placement import Placement
+from ...context import Context, Outcome
+from ..simulator.simulator import Decisions, stay
+from ..simulator.simulator_case import NEVER, Case, Integers
+from .loads import Outside, add_load, forced_away, start_tier
+from .seam import Candidates, follow
+
+SCORES = ("doa", "aoa", "wdoa", "swdoa")
+
+
+def solve_autoswap(problem: Placement, context: Context) -> Outcome:
+    """Run the policy.
+
+    Raises
+    ------
+    UsageError
+        If the option ``score`` is none of `SCORES`.
+    """
+    chosen = context.options.get("score")
+    if chosen is not None and chosen not in SCORES:
+        raise UsageError(f"option score: found {chosen!r}, expected one of {', '.join(SCORES)}")
+
+    return follow(problem, context, lambda case: decide(case, SCORES if chosen is None else (chosen,)))
+
+
+def decide(case: Case, some: Sequence[str] = SCORES) -> Candidates:
+    """Return the policy's decisions by each of some scores."""
+    for score in some:
+        yield score, _decide(case, score)
+
+
+def _decide(case: Case, score: str) -> Decisions:
+    load, outside = case.live.copy(), Outside(case)
+    base = stay(case)
+    tier = base.tier.copy()
+    forced = forced_away(case)
+    for g in forced.tolist():
+        tier[g] = start_tier(case, g)
+        outside.take(int(tier[g]), g)
+    closed = np.zeros(len(tier), dtype=np.bool_)
+    closed[forced] = True
+    points = scores(case, score, load)
+    while load.max() > case.memory:
+        peak = int(np.argmax(load))
+        around = (case.gap_first < peak) & (peak < case.gap_next)
+        around |= (case.gap_next < NEVER) & (peak < case.gap_next - case.ops)
+        open_gaps = np.flatnonzero(around & ~closed)
+        if not len(open_gaps):
+            break
+        if score == "swdoa":
+            points = scores(case, score, load)
+        g = int(open_gaps[np.argmax(points[open_gaps])])
+        closed[g] = True
+        tier[g] = outside.nearest(g)
+        add_load(case, load, g, int(case.gap_next[g]), -1)
+    return replace(base, tier=tier, back=_returns(case, tier), rank=case.gap_next % case.ops)
+
+
+def scores(case: Case, score: str, load: Integers) -> Integers:
+    """Return the score of every gap (step 1)."""
+    n = case.ops
+    low = case.gap_first + 1
+    high = np.where(case.gap_next >= NEVER, n, case.gap_next)
+    if score in ("wdoa", "swdoa"):
+        area = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.tile(load // 2**10 + 1, 2))))
+        return area[high] - area[low]
+    near = case.outer[0]
+    trip = [
+        case.transfer_ns(size, near - 1) + case.transfer_ns(size, near + 1) for size in case.gap_size.tolist()
+    ]
+    absence = case.clock[high] - case.clock[low] - np.array(trip, dtype=np.int64)
+    if score == "doa":
+        return absence
+    area = np.where(absence < 0, absence // case.gap_size, 0)
+    return np.where(absence < 0, area, absence // 2**10 * case.gap_size)
+
+
+def _returns(case: Case, tier: Integers) -> Integers:
+    """Return the anchors of the returns (step 3), channel by channel."""
+    back = np.full(len(tier), -1, dtype=np.int64)
+    for x in case.outer:
+        due = 2**62
+        away = np.flatnonzero((tier == x) & (case.gap_next < NEVER)).tolist()
+        for g in sorted(away, key=lambda g: (-int(case.gap_next[g]), g)):
+            end = min(int(case.clock[case.gap_next[g]]), due)
+            due = end - case.transfer_ns(int(case.gap_size[g]), x + 1)
+            op = int(np.searchsorted(case.clock, due, side="right")) - 1
+            back[g] = 2 * max(op, int(case.gap_first[g]) + 1)
+    return back

@@ -1,0 +1,152 @@
+"""`belady`: evict what is used furthest ahead, and fetch it back as early as is safe; SwapAdvisor's planner.
+
+Source: Huang, Jin and Li, SwapAdvisor, ASPLOS 2020, section 4.2; the choice is Belady's (1966). Its search
+over orders and pools is left out: the order is the graph's, and all memory is one pool of bytes.
+
+Steps.
+
+1. Without times, from an empty device: each op loads what it misses; while memory does not suffice, the
+   tensor leaves whose next access is furthest (cyclically), those of the op excepted.
+2. In a period, once more from the persistent tensors that are there at the end; this pass decides who is away
+   in which gap.
+3. A victim is written out right after its last access before the eviction. Its return begins at the first op
+   from which on there is room for it until its next access, in the order of these accesses.
+
+Deviations: a slot of a pool is freed by one victim and taken by one return, which are paired; with one pool
+of bytes the forecast of the load takes the place of the pairs. Victims go to the host, where it is full over
+the gap, to the slow tier.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ....models.problems.placement import Placement
+from ...context import Context, Outcome
+from ..simulator import simulator_kernel as kernel
+from ..simulator.simulator import stay
+from ..simulator.simulator_case import NEVER, Case
+from .loads import Outside, early_returns, forced_away, start_tier
+from .seam import Candidates, follow
+
+
+def decide(case: Case) -> Candidates:
+    """Return the policy's decisions."""
+    victims = evictions(case)
+    forced = forced_away(case)
+    away = np.array(sorted({*victims, *forced.tolist()}), dtype=np.int64)
+    base = stay(case)
+    tier, outside = base.tier.copy(), Outside(case)
+    fixed = set(forced.tolist())
+    for g in away.tolist():
+        if g in fixed:
+            tier[g] = start_tier(case, g)
+            outside.take(int(tier[g]), g)
+        else:
+            tier[g] = outside.nearest(g)
+    least = case.gap_first + 1
+    for g, op in victims.items():
+        least[g] = max(int(least[g]), op + 1)
+    returns = early_returns(case, away, least)
+    back = np.where((tier > 0) & (case.gap_next < NEVER), 2 * returns, -1)
+    yield "", replace(base, tier=tier, back=back, rank=case.gap_next % case.ops)
+
+
+def evictions(case: Case) -> dict[int, int]:
+    """Return the gaps at which a tensor is evicted, and for which op it makes room (step 1 and 2)."""
+    there = _start(case)
+    if not case.problem.periodic:
+        found, _ = _pass(case, there)
+        return found
+    _, there = _pass(case, there)
+    kept = {i for i in there if case.persistent[i]}
+    found, _ = _pass(case, kept)
+    n = case.ops
+    for g in np.flatnonzero((case.gap_next >= n) & (case.gap_next < NEVER)).tolist():
+        if int(case.gap_tensor[g]) not in kept:
+            found.setdefault(g, int(case.gap_first[g]) + 1)
+    return found
+
+
+def _start(case: Case) -> set[int]:
+    """Return initial tensors that the device holds at the beginning: by first use, as long as they fit."""
+    room = case.memory - int(case.table[kernel.BIRTHS, 0] + case.table[kernel.WORKSPACE, 0])
+    there = set()
+    allowed = np.flatnonzero(case.starts & 1).tolist()
+    for i in sorted(allowed, key=lambda i: (case.accesses[i][0][0], i)):
+        if case.size[i] <= room:
+            room -= int(case.size[i])
+            there.add(i)
+    return there
+
+
+def _pass(case: Case, there: set[int]) -> tuple[dict[int, int], set[int]]:
+    """Run through the ops without times; return evictions by gap, and who is there at the end."""
+    n, periodic = case.ops, case.problem.periodic
+    there = set(there)
+    used = sum(int(case.size[i]) for i in there)
+    by_tensor: dict[int, list[int]] = {}
+    for g, i in enumerate(case.gap_tensor.tolist()):
+        by_tensor.setdefault(i, []).append(g)
+    found: dict[int, int] = {}
+    accessed: list[list[int]] = [[] for _ in range(n)]
+    for i, some in enumerate(case.accesses):
+        for k, _ in some:
+            accessed[k].append(i)
+    coming = [[k for k, _ in some] for some in case.accesses]
+    place = [0] * len(coming)
+
+    def next_use(i: int, k: int) -> int:
+        while place[i] < len(coming[i]) and coming[i][place[i]] < k:
+            place[i] += 1
+        if place[i] < len(coming[i]):
+            return coming[i][place[i]]
+        return coming[i][0] + n if periodic and case.persistent[i] else NEVER
+
+    entries = [
+        i
+        for i in np.flatnonzero((case.starts & 1) > 0).tolist()
+        if periodic and not case.persistent[i] and i not in there
+    ]
+    for i in entries:
+        there.add(i)
+        used += int(case.size[i])
+    for k in range(n):
+        needed = accessed[k]
+        used += sum(int(case.size[i]) for i in needed if i not in there)
+        there.update(needed)
+        while used + int(case.table[kernel.WORKSPACE, k]) > case.memory:
+            choice = [(next_use(i, k), -i) for i in there if i not in needed and case.size[i]]
+            if not choice:
+                break
+            _, minus = max(choice)
+            there.discard(-minus)
+            used -= int(case.size[-minus])
+            gap = _gap_at(case, by_tensor.get(-minus, []), k)
+            if gap is not None:
+                found[gap[0]] = max(gap[1], found.get(gap[0], 0))
+        for i in needed:
+            last = coming[i][-1] == k
+            if last and not case.graph.tensors[int(case.tensor[i])].final:
+                there.discard(i)
+                used -= int(case.size[i])
+    return found, there
+
+
+def _gap_at(case: Case, gaps: list[int], k: int) -> tuple[int, int] | None:
+    """Return the gap that contains op k, and k counted from the iteration in which the gap begins."""
+    n = case.ops
+    for g in gaps:
+        low, high = int(case.gap_first[g]), int(case.gap_next[g])
+        if low < k < high:
+            return g, k
+        if n <= high < NEVER and k < high - n:
+            return g, k + n
+    return None
+
+
+def solve_belady(problem: Placement, context: Context) -> Outcome:
+    """Run the policy."""
+    return follow(problem, context, decide)

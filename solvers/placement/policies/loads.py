@@ -1,0 +1,106 @@
+"""Bytes on the device op by op under a policy's decisions, returns as early as is safe, tiers with room."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..simulator import simulator_kernel as kernel
+from ..simulator.simulator_case import NEVER, Case, Integers
+
+
+def turn_of(case: Case) -> int:
+    """Return the first op of the backward pass.
+
+    It is the one behind the op with "loss" in its name or kind; without such, the first that writes a tensor
+    of kind gradient; without such, the op of most live bytes.
+    """
+    for k, op in enumerate(case.graph.ops):
+        if "loss" in op.name.lower() or "loss" in op.kind.lower():
+            return min(k + 1, case.ops - 1)
+    for k, op in enumerate(case.graph.ops):
+        if any(case.graph.tensors[t].kind == "gradient" for t in op.writes):
+            return k
+    return int(np.argmax(case.live))
+
+
+def forced_away(case: Case) -> Integers:
+    """Return the gaps of tensors that may not start on the device, from the beginning to their first use."""
+    entry = case.gap_first < 0
+    return np.flatnonzero(entry & (case.starts[case.gap_tensor] & 1 == 0))
+
+
+def start_tier(case: Case, gap: int) -> int:
+    """Return the nearest outer tier where the tensor of a gap may start."""
+    bits = int(case.starts[case.gap_tensor[gap]])
+    return next(x for x in (1, 2) if bits >> x & 1)
+
+
+def add_load(case: Case, load: Integers, gap: int, back: int, sign: int) -> None:
+    """Add the bytes of a gap's tensor, times `sign`, where it is away until op `back`."""
+    for low, high in case.away_ops(gap, back):
+        load[low:high] += sign * case.gap_size[gap]
+
+
+def load_of(case: Case, away: Integers) -> Integers:
+    """Return the bytes on the device per op if the tensors of some gaps are away from end to end."""
+    load = case.live.copy()
+    for g in away.tolist():
+        if case.gap_first[g] >= 0 or case.starts[case.gap_tensor[g]] & 1:
+            add_load(case, load, g, int(case.gap_next[g]), -1)
+    return load
+
+
+def early_returns(case: Case, away: Integers, least: Integers) -> Integers:
+    """Return per gap the op from which on its tensor is back, as early as memory permits until its use.
+
+    Parameters
+    ----------
+    case
+        Of the policy.
+    away
+        Gaps, each of which is away.
+    least
+        Per gap of the case, the earliest op to return at.
+
+    Returns
+    -------
+    Integers
+        Per gap of the case; the next use for those that are not away.
+    """
+    load = load_of(case, away)
+    back = case.gap_next.copy()
+    n = case.ops
+    returning = [g for g in away.tolist() if case.gap_next[g] < NEVER]
+    for g in sorted(returning, key=lambda g: (int(case.gap_next[g]) % n, g)):
+        op, size = int(back[g]), int(case.gap_size[g])
+        while op - 1 >= least[g] and load[(op - 1) % n] + size <= case.memory:
+            op -= 1
+            load[op % n] += size
+        back[g] = op
+    return back
+
+
+class Outside:
+    """How full the outer tiers are, op by op, as tensors are assigned to them, the nearest tier first."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.used = np.zeros((3, case.ops), dtype=np.int64)
+
+    def fits(self, tier: int, gap: int) -> bool:
+        """Return whether a tier has room for a gap's tensor from end to end."""
+        case = self.case
+        spans = case.away_ops(gap, int(case.gap_next[gap]))
+        most = max((int(self.used[tier, a:b].max()) for a, b in spans), default=0)
+        return most + int(case.gap_size[gap]) <= int(case.table[kernel.LIMITS, tier])
+
+    def take(self, tier: int, gap: int) -> None:
+        """Put a gap's tensor into a tier."""
+        for low, high in self.case.away_ops(gap, int(self.case.gap_next[gap])):
+            self.used[tier, low:high] += self.case.gap_size[gap]
+
+    def nearest(self, gap: int) -> int:
+        """Take room in the nearest tier that has it, else in the last; return its number."""
+        tier = next((x for x in self.case.outer if self.fits(x, gap)), self.case.outer[-1])
+        self.take(tier, gap)
+        return tier

@@ -1,0 +1,253 @@
+"""`local-search` for `placement`: annealing over decisions on every gap, judged by the simulator.
+
+A state is what a policy decides (`lowtide.solvers.placement.simulator.simulator.Decisions`): per gap the
+tier where the tensor is, the anchors of its copy out and of its return, its rank among others. Its energy is
+the time that the simulator finds. Emergency evictions are allowed, so that every state has a plan; the
+detail counts those of the best.
+
+**Granularity.** Copies move chunks, unless the problem wants whole tensors.
+
+**Start.** The best of the policies `belady`, `autoswap` (four scores) and `g10` (as it is, and without
+its evictions at run time), and of *stay*, by which tensors leave only in emergencies.
+
+**Moves.** A gap is drawn, half of the time one that is away, or could be, at an op that waited in the current
+plan, and one of these changes it:
+
+1. *toggle*: it is away in another tier, or stays. New absences are written at the beginning of the gap and
+   asked back a random distance before the next use.
+2. *return*: it is asked back earlier or later; distances are drawn so that each order of magnitude is as
+   likely.
+3. *write*: it is written earlier, back to the last write of the tensor, or later.
+4. *reorder*: it takes the rank of another gap, which decides among transfers of one anchor.
+5. *exchange*: it stays, and another gap at the same op is away instead.
+
+**Annealing** (Kirkpatrick, Gelatt and Vecchi, 1983). A move that costs d ns more is taken with probability
+exp(-d / temperature); the temperature falls geometrically from `WARM` to `COLD` of the start's stall over
+each round, and each round starts from the best state known, with more simulations than the one before. Moves
+follow from the problem, the seed and the options; time only decides when they stop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import exp
+from random import Random
+
+import numpy as np
+
+from ....models.problems.placement import Placement
+from ...context import Context, Outcome
+from ..recurring import as_inputs
+from ..simulator.simulator import Decisions, Simulation, simulate, stay
+from ..simulator.simulator_case import NEVER, Case, Integers, make_case
+from ..simulator.simulator_kernel import LOG_RUN, NO_VICTIM
+from . import autoswap, belady, g10
+from .loads import forced_away
+
+RUNS = 20_000
+"""Simulations after which the search ends by itself."""
+FIRST_ROUND, GROWTH = 500, 2
+"""Simulations of the first round; how many times more each next one has."""
+WARM, COLD = 0.02, 0.0002
+"""First and last temperature of a round, as parts of the start's stall."""
+FINEST, CHUNKS = 8, 256
+"""Chunks have at least so many MiB, and at least such a part of the device."""
+SLICE = 50
+"""Simulations between two lines of progress, and between two plans that are told."""
+MIB = 2**20
+
+Offer = Callable[[Simulation], None]
+"""Offers the plan of a simulation."""
+
+
+def solve_local_search(problem: Placement, context: Context) -> Outcome:
+    """Improve the best policy's decisions until the time or the runs are up, or nothing waits."""
+    device = problem.machine.tiers[0].capacity or 0
+    default = max(FINEST, device // CHUNKS // MIB)
+    simplified, restored = as_inputs(problem)
+    case = make_case(simplified, context.option("chunk", default) * MIB)
+
+    def offer(run: Simulation) -> None:
+        context.offer(restored(run.plan()))
+
+    ideal = int(case.duration.sum())
+    context.raise_bound(ideal, kind="sum of durations")
+    context.careful = True  # the simulator knows no start tiers at a period's end
+    best, run = _start(case, context, offer)
+    if run is None:
+        return Outcome(detail=context.refused or "no policy and no emergency eviction leads to a plan")
+    random = Random(context.seed)
+    runs, length = context.option("runs", RUNS), FIRST_ROUND
+    left = runs
+    while left > 0 and not context.expired and not context.closed and len(case.gap_tensor):
+        found, result, steps = _round(case, best, run, min(left, length), random, context, offer)
+        left, length = left - steps, length * GROWTH
+        if _time(result) < _time(run):
+            best, run = found, result
+    words = [f"emergency evictions: {run.emergencies}"] if run.emergencies else []
+    detail = ", ".join([*words, f"{runs - left} simulations"])
+    facts = {"emergencies": run.emergencies, "evictions": run.evictions, "simulations": runs - left}
+    reason = "time" if context.expired and not context.closed else None
+    return Outcome(reason=reason, detail=detail, facts=facts)
+
+
+def _start(case: Case, context: Context, offer: Offer) -> tuple[Decisions, Simulation | None]:
+    """Offer the best plan of a policy that verifies; return its decisions and what they lead to."""
+    candidates = [stay(case).with_emergencies()]
+    for policy in (belady.decide, autoswap.decide, g10.decide):
+        if context.expired:
+            break
+        for _, decisions in policy(case):
+            candidates.append(decisions.with_emergencies())
+            if decisions.eager:
+                candidates.append(replace(decisions, victim=NO_VICTIM, eager=False).with_emergencies())
+    fitting = []
+    for number, decisions in enumerate(candidates):
+        result = simulate(case, decisions)
+        if result.time is not None:
+            fitting.append((result.time, number, result))
+    refused = ""
+    for _, number, result in sorted(fitting, key=lambda one: one[:2]):
+        offer(result)
+        if not context.refused:
+            return candidates[number], result
+        refused = refused or context.refused
+    context.refused = refused
+    return candidates[0], None
+
+
+def _round(
+    case: Case,
+    start: Decisions,
+    first: Simulation,
+    steps: int,
+    random: Random,
+    context: Context,
+    offer: Offer,
+) -> tuple[Decisions, Simulation, int]:
+    """Anneal for at most `steps` simulations; return the best state, what it leads to, and how many."""
+    ideal = int(case.duration.sum())
+    now, now_run, best, best_run, told = start, first, start, first, first
+    fixed = set(forced_away(case).tolist())
+    scale = max(_time(first) - ideal, 1)
+    waits = _waits(case, first)
+    done = steps
+    try:
+        for step in range(steps):
+            if best_run is not told and (step % SLICE == 0 or best_run.time == context.bound):
+                offer(best_run)
+                told = best_run
+            if context.expired or context.closed:
+                done = step
+                break
+            if step % SLICE == 0:
+                context.progress(f"simulations, stall {_time(best_run) - ideal} ns")
+            changed = _move(case, now, waits, fixed, random)
+            run = simulate(case, changed)
+            if run.time is None:
+                continue
+            temperature = scale * WARM * (COLD / WARM) ** (step / steps)
+            worse = run.time - _time(now_run)
+            if worse > 0 and random.random() >= exp(-worse / temperature):
+                continue
+            if worse:
+                waits = _waits(case, run)
+            now, now_run = changed, run
+            if run.time < _time(best_run):
+                best, best_run = changed, run
+    finally:  # Ctrl-C loses nothing
+        if best_run is not told:
+            offer(best_run)
+    return best, best_run, done
+
+
+def _time(run: Simulation) -> int:
+    """Return the time of a simulation that has a plan."""
+    assert run.time is not None
+    return run.time
+
+
+def _waits(case: Case, run: Simulation) -> list[int]:
+    """Return the ops that waited."""
+    rows = run.log[run.log[:, 0] == LOG_RUN]
+    start = rows[:, 3]
+    end = np.concatenate((np.zeros(1, np.int64), rows[:-1, 4]))
+    waited: list[int] = rows[start > end, 1].tolist()
+    return waited
+
+
+def _move(case: Case, now: Decisions, waits: list[int], fixed: set[int], random: Random) -> Decisions:
+    """Return the decisions with one change."""
+    tier, out, back, rank = now.tier.copy(), now.out.copy(), now.back.copy(), now.rank.copy()
+    op = random.choice(waits) if waits and random.random() < 0.5 else random.randrange(case.ops)
+    around = _around(case, op)
+    if not len(around):
+        return now
+    g = int(random.choice(around.tolist()))
+    kind = random.choice(("toggle", "return", "return", "write", "reorder", "exchange"))
+    if g in fixed and kind in ("toggle", "write", "exchange"):
+        kind = "return"
+    if not tier[g] and kind in ("return", "write", "reorder"):
+        kind = "toggle"
+    if kind == "toggle":
+        _set_tier(
+            case, tier, out, back, g, random.choice([x for x in (0, *case.outer) if x != tier[g]]), random
+        )
+    elif kind == "return":
+        if case.gap_next[g] < NEVER:
+            at = back[g] if back[g] >= 0 else 2 * case.gap_next[g]
+            at += 2 * _distance(random, case.ops)
+            back[g] = min(max(at, out[g], 2 * (case.gap_first[g] + 1)), 2 * case.gap_next[g])
+    elif kind == "write":
+        written = [k for k, w in case.accesses[int(case.gap_tensor[g])] if w and k <= case.gap_first[g]]
+        least = 2 * (max(written, default=-1) + 1)
+        most = 2 * min(int(case.gap_next[g]), case.ops)
+        if back[g] >= 0:
+            most = min(most, int(back[g]))
+        out[g] = min(max(out[g] + 2 * _distance(random, case.ops), least), max(most, least))
+    elif kind == "reorder":
+        other = int(random.choice(around.tolist()))
+        rank[g], rank[other] = rank[other], rank[g]
+    else:
+        others = [h for h in around.tolist() if (tier[h] > 0) != (tier[g] > 0) and h not in fixed]
+        if others:
+            h = int(random.choice(others))
+            away = max(int(tier[g]), int(tier[h]))
+            for some in (g, h):
+                _set_tier(case, tier, out, back, some, 0 if tier[some] else away, random)
+    return replace(now, tier=tier, out=out, back=back, rank=rank)
+
+
+def _set_tier(
+    case: Case,
+    tier: Integers,
+    out: Integers,
+    back: Integers,
+    g: int,
+    to: int,
+    random: Random,
+) -> None:
+    if to and not tier[g]:
+        out[g] = 2 * (case.gap_first[g] + 1)
+        if case.gap_next[g] < NEVER:
+            before = abs(_distance(random, max(int(case.gap_next[g] - case.gap_first[g]), 2)))
+            back[g] = max(2 * (case.gap_next[g] - before), out[g])
+    elif not to:
+        back[g] = -1
+    tier[g] = to
+
+
+def _around(case: Case, op: int) -> Integers:
+    """Return the gaps that contain an op, going round included."""
+    first, after = case.gap_first, case.gap_next
+    found: Integers = np.flatnonzero(
+        ((first < op) & (op < after)) | ((after < NEVER) & (op < after - case.ops))
+    )
+    return found
+
+
+def _distance(random: Random, most: int) -> int:
+    """Return a distance other than 0 up to about `most`, every order of magnitude as likely."""
+    length = int(2 ** (random.random() * max(most, 2).bit_length()))
+    return max(length, 1) if random.random() < 0.5 else -max(length, 1)

@@ -1,0 +1,88 @@
+"""How a policy's decisions become a result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from ....models.errors import UsageError
+from ....models.problems.placement import Placement
+from ...context import Context, Outcome
+from ..recurring import as_inputs
+from ..simulator.simulator import Decisions, Simulation, simulate
+from ..simulator.simulator_case import Case, make_case
+
+Candidates = Iterable[tuple[str, Decisions]]
+"""Variants of a policy, the preferred first, each with what it is called."""
+
+MIB = 2**20
+
+
+def follow(
+    problem: Placement,
+    context: Context,
+    decide: Callable[[Case], Candidates],
+    *,
+    first: bool = False,
+    chunk: int | None = None,
+) -> Outcome:
+    """Carry out the variants of a policy and offer their plans.
+
+    Where no variant fits, each is carried out once more with emergency evictions, which the detail counts.
+
+    Parameters
+    ----------
+    problem, context
+        Of the solve.
+    decide
+        The policy.
+    first
+        Whether the first variant that fits is taken, as a policy does that tries in turn; else the best.
+    chunk
+        Largest copy in bytes; None for whole tensors.
+
+    Raises
+    ------
+    UsageError
+        If an option is wrong, or the machine is one that the simulator does not serve.
+    """
+    strict = context.options.get("strict", "0")
+    if strict not in ("0", "1"):
+        raise UsageError(f"option strict: found {strict!r}, expected 0 or 1")
+    if "chunk" in context.options:
+        chunk = context.option("chunk", 1) * MIB
+    context.careful = True  # the simulator knows no start tiers at a period's end
+    simplified, restored = as_inputs(problem)
+    case = make_case(simplified, chunk)
+    context.raise_bound(int(case.duration.sum()), kind="sum of durations")
+    variants: list[tuple[str, Decisions]] = []
+    for variant in decide(case):
+        if variants and context.expired:
+            break
+        variants.append(variant)
+        if first and simulate(case, variant[1]).time is not None:
+            variants = [variant]
+            break
+    for rescued in (False, True):
+        if rescued and strict == "1":
+            break
+        tried = [(name, simulate(case, d.with_emergencies() if rescued else d)) for name, d in variants]
+        fitting = [(run.time, k) for k, (_, run) in enumerate(tried) if run.time is not None]
+        for _, k in sorted(fitting):
+            name, run = tried[k]
+            context.offer(restored(run.plan()))
+            if context.refused:
+                continue
+            facts = {"emergencies": run.emergencies, "evictions": run.evictions}
+            return Outcome(detail=_remark(name, run), facts=facts)
+    faults = [f"{name}: {run.fault}" if name else run.fault for name, run in tried if run.fault]
+    return Outcome(detail="; ".join(faults))
+
+
+def _remark(name: str, run: Simulation) -> str:
+    """Say which variant it is and how it came through."""
+    words = [name] if name else []
+    if run.emergencies:
+        words.append(f"does not fit by itself: emergency evictions: {run.emergencies}")
+    elif run.evictions:
+        words.append(f"evictions at run time: {run.evictions}")
+    return ", ".join(words)

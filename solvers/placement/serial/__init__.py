@@ -1,0 +1,1 @@
+"""Depth-first search for any plan: one op or copy after the other."""

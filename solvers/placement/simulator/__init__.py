@@ -1,0 +1,1 @@
+"""The simulator: what a set of decisions costs, as an exact plan."""

@@ -1,0 +1,300 @@
+"""The simulator of decisions: who leaves the device at which gap, to where and when, becomes an exact plan.
+
+*Decisions* say for every gap of a case (`simulator_case`) whether the tensor is away in it, in which tier,
+from which *anchor* it is written there and from which on it is asked back. Anchors follow the ops: 2 k is the
+instant when op k - 1 has ended and op k is next, 2 k + 1 the start of op k; numbers from 2 n on belong to the
+next iteration. The rest is determined:
+
+1. *Ops* run in the reference order, each as soon as its tensors are on the device, what it creates fits, and
+   no copy of what it writes is under way.
+2. *Channels* carry one copy at a time, first in, first out, in the order of anchors, then of `rank`. A copy
+   out starts when its tier has room (perhaps after copies of tensors that are on the device as well are
+   forgotten), a return when the tensor has left and the device has room; what is needed behind the next
+   op leaves that op's room untouched. Until then it waits, and everything behind it. Copies of chunks (whole
+   tensors by default) take the rate that is free at their start, at least half of the channel's own; the
+   slow tier goes first.
+3. A tensor is *released* chunk by chunk as its copies are complete, not before its gap begins. Copies stay
+   valid until the tensor is written or dies; what has one leaves at once. If its next op is due before it has
+   left, it stays. What is missing when its op is due and was not asked back is fetched out of turn.
+4. *Demand policies*: with a rule for victims and `eager`, room that the next op or a return lacks is made by
+   evicting the tensors that the rule names, those excepted that the next op or the `spared` ones behind it
+   use.
+5. *Emergencies*: with a rule for victims, a deadlock (nothing is under way, nothing may start) is resolved by
+   a fetch out of turn, evictions, or a move on to the slow tier, and each is counted. Without a rule the op
+   is the witness that the decisions do not fit.
+6. A *period* is the last of several iterations, when the state at its end (chunks in every tier, copies
+   under way) is that at its beginning. The next iteration begins when the inputs fit that start on the
+   device, and no copy of a tensor that ends with the iteration is under way.
+
+Times are integer ns, copies rounded up. One run of 200 ops takes well below a millisecond.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from ....models.plan import ByteRange, Copy, Free, Plan, Resident, Run
+from . import simulator_kernel as kernel
+from .simulator_case import NEVER, Case, Integers
+
+ITERATIONS = 12
+"""After which a state that does not repeat is given up."""
+MOST_ACTIONS = 2000
+"""Per op and chunk; a policy that evicts and fetches more often goes round in circles."""
+ON_DEMAND = -1
+"""The anchor of a return that nobody asks for before the op is due."""
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """What a policy decides.
+
+    Parameters
+    ----------
+    tier
+        Per gap, the number of the tier where its tensor is, 0 if it stays.
+    out
+        Per gap, the anchor from which on it is written; also before the gap, then it is released in it.
+    back
+        Per gap, the anchor from which on it is asked back if it is away, for whatever reason.
+    rank
+        Per gap, order of those with the same anchor.
+    barrier
+        Per op, 1 if it waits for all copies asked for so far.
+    victim
+        Rule for victims: `kernel.NO_VICTIM`, `kernel.FURTHEST` next use, `kernel.LEAST_RECENT` use.
+    eager
+        Evict as soon as room lacks; else in emergencies only.
+    spared
+        How many ops behind the next one keep their tensors.
+    """
+
+    tier: Integers
+    out: Integers
+    back: Integers
+    rank: Integers
+    barrier: Integers
+    victim: int = kernel.NO_VICTIM
+    eager: bool = False
+    spared: int = 0
+
+    def with_emergencies(self) -> Decisions:
+        """Return the same decisions with emergency evictions of what is used furthest ahead."""
+        return self if self.victim else replace(self, victim=kernel.FURTHEST)
+
+
+def stay(case: Case) -> Decisions:
+    """Return the decisions by which nothing leaves, and what is away at the beginning comes on demand."""
+    gaps = len(case.gap_tensor)
+    zeros = np.zeros(gaps, dtype=np.int64)
+    return Decisions(
+        tier=zeros,
+        out=2 * (case.gap_first + 1),
+        back=np.full(gaps, ON_DEMAND, dtype=np.int64),
+        rank=np.arange(gaps, dtype=np.int64),
+        barrier=np.zeros(case.ops, dtype=np.int64),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """What decisions lead to.
+
+    Attributes
+    ----------
+    time
+        The makespan or the period in ns; None if there is no plan.
+    stuck
+        The op before which nothing goes on; None if there is a plan, or the state does not repeat.
+    emergencies, evictions
+        How often a deadlock was resolved; victims that a rule named. Of the iteration that is the period.
+    """
+
+    case: Case
+    time: int | None
+    stuck: int | None
+    emergencies: int
+    evictions: int
+    state: Integers
+    log: Integers
+
+    @property
+    def fault(self) -> str:
+        """Why there is no plan; empty if there is one."""
+        if self.time is not None:
+            return ""
+        if self.stuck is None:
+            return f"the state does not repeat within {ITERATIONS} iterations, or goes round in circles"
+        name = self.case.graph.ops[self.stuck].name
+        return f"the decisions do not fit: nothing goes on before op {self.stuck} {name!r}"
+
+    def plan(self) -> Plan:
+        """Return the plan."""
+        return _plan(self)
+
+
+def simulate(case: Case, decisions: Decisions) -> Simulation:
+    """Carry out decisions.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> from lowtide.solvers.placement.simulator.simulator import simulate, stay
+    >>> from lowtide.solvers.placement.simulator.simulator_case import make_case
+    >>> problem = lt.Placement(lt.load("gen:chain?n=5&seed=1"), lt.load_machine("a100-40g-pcie3"))
+    >>> run = simulate(make_case(problem), stay(make_case(problem)))
+    >>> run.time == sum(op.duration_ns for op in problem.graph.ops)
+    True
+    """
+    n, tensors, chunks, _, groups = case.sizes
+    knobs = np.zeros(9, dtype=np.int64)
+    knobs[kernel.N], knobs[kernel.TENSORS], knobs[kernel.CHUNKS] = n, tensors, chunks
+    knobs[kernel.GROUP_COUNT] = groups
+    knobs[kernel.PERIODIC], knobs[kernel.ITERATIONS] = case.problem.periodic, ITERATIONS
+    knobs[kernel.VICTIM], knobs[kernel.EAGER] = decisions.victim, decisions.eager
+    knobs[kernel.SPARED] = decisions.spared
+    events = _events(case, decisions)
+    start = _starts(case, decisions)
+    rows = 8 * chunks + 16 * tensors + 4 * n + 256
+    while True:
+        state = np.zeros((kernel.STATE_ROWS, case.table.shape[1]), dtype=np.int64)
+        state[kernel.START, :tensors] = start
+        state[[kernel.LEAVING, kernel.URGENT], :tensors] = -1
+        state[kernel.FLIGHT, :4] = -1
+        log = np.zeros((rows, 5), dtype=np.int64)
+        how, value = kernel.simulate(case.table, knobs, decisions.barrier, events, state, log)
+        if how != kernel.FULL_LOG:
+            break
+        if rows > MOST_ACTIONS * (n + chunks):
+            how = kernel.ENDLESS
+            break
+        rows *= 4
+    scalars = state[kernel.SCALARS]
+    return Simulation(
+        case=case,
+        time=int(value) if how == kernel.DONE else None,
+        stuck=int(value) if how == kernel.STUCK else None,
+        emergencies=int(scalars[kernel.EMERGENCIES]),
+        evictions=int(scalars[kernel.EVICTIONS]),
+        state=state,
+        log=log[: scalars[kernel.LOGGED]],
+    )
+
+
+def _events(case: Case, decisions: Decisions) -> Integers:
+    """Return the events of an iteration in their order: columns of (anchor, kind, gap, turn, tier)."""
+    n = case.ops
+    away = np.flatnonzero(decisions.tier > 0)
+    asked = np.flatnonzero((decisions.back >= 0) & (case.gap_next < NEVER))
+    out = decisions.out[away]
+    leave = np.maximum(out, 2 * (case.gap_first[away] + 1))
+    anchor = np.concatenate((out, leave, decisions.back[asked]))
+    kinds = (kernel.WRITE_OUT, kernel.LEAVE, kernel.RETURN)
+    kind = np.repeat(np.array(kinds, dtype=np.int64), (len(away), len(away), len(asked)))
+    gap = np.concatenate((away, away, asked))
+    tier = np.concatenate((decisions.tier[away], decisions.tier[away], np.zeros(len(asked), np.int64)))
+    turn = (anchor >= 2 * n).astype(np.int64)
+    place = anchor - 2 * n * turn
+    order = np.lexsort((kind, decisions.rank[gap], place))
+    return np.ascontiguousarray(np.stack((place, kind, gap, turn, tier))[:, order])
+
+
+def _starts(case: Case, decisions: Decisions) -> Integers:
+    """Return in which tier every initial tensor starts.
+
+    In the order of first use: where the decisions have it, else on the device, else in the nearest tier,
+    wherever it may be and there is room.
+    """
+    tensors = case.sizes[1]
+    start = np.zeros(tensors, dtype=np.int64)
+    n = case.ops
+    wanted = {}
+    for g in np.flatnonzero(decisions.tier > 0).tolist():
+        first, after = int(case.gap_first[g]), int(case.gap_next[g])
+        round_trip = n <= after < NEVER and (decisions.back[g] < 0 or decisions.back[g] >= 2 * n)
+        if first < 0 or round_trip:
+            wanted[int(case.gap_tensor[g])] = int(decisions.tier[g])
+    first = int(case.table[kernel.BIRTHS, 0] + case.table[kernel.WORKSPACE, 0])
+    room = [int(x) for x in case.table[kernel.LIMITS, :3]]
+    room[0] -= first
+    initial = np.flatnonzero(case.starts)
+    for i in sorted(initial.tolist(), key=lambda i: (case.accesses[i][0][0], i)):
+        bits, size = int(case.starts[i]), int(case.size[i])
+        order = [wanted[i]] if i in wanted else []
+        choices = [x for x in (*order, 0, 1, 2) if bits >> x & 1]
+        start[i] = next((x for x in choices if size <= room[x]), choices[0])
+        room[start[i]] -= size
+    return start
+
+
+def _plan(simulation: Simulation) -> Plan:
+    case = simulation.case
+    graph, machine = case.graph, case.machine
+    names = [t.name for t in machine.tiers]
+    ends = kernel.pairs(names)
+    processor = machine.processors[0].name
+    owner = case.table[kernel.OWNER, : case.sizes[2]].tolist()
+    parts = _parts(case)
+    runs, copies, frees = list[Run](), list[Copy](), list[Free]()
+    for kind, what, where, begin, end in simulation.log.tolist():
+        if kind == kernel.LOG_RUN:
+            runs.append(Run(what, 0, begin, end, processor))
+        elif kind == kernel.LOG_COPY:
+            src, dst = ends[where]
+            copies.append(Copy(int(case.tensor[owner[what]]), src, dst, begin, end, parts[what]))
+        elif kind == kernel.LOG_FREE:
+            frees.append(Free(int(case.tensor[owner[what]]), names[where], begin, parts[what]))
+    return Plan(
+        machine=machine,
+        accounting=graph.accounting,
+        start=tuple(_residents(simulation, parts, names)),
+        runs=tuple(runs),
+        copies=tuple(copies),
+        frees=tuple(frees),
+        period=simulation.time if case.problem.periodic else None,
+        graph_name=graph.name,
+        graph_source=graph.source,
+        graph_sha256=graph.sha256,
+    )
+
+
+def _parts(case: Case) -> list[ByteRange | None]:
+    """Return the byte range of every chunk; None for a whole tensor."""
+    first = case.table[kernel.CHUNK_FIRST]
+    parts: list[ByteRange | None] = []
+    for i in range(case.sizes[1]):
+        low, high = int(first[i]), int(first[i + 1])
+        if high - low == 1:
+            parts.append(None)
+            continue
+        edges = np.concatenate(
+            (np.zeros(1, np.int64), np.cumsum(case.table[kernel.BYTES, low:high]))
+        ).tolist()
+        parts += list(pairwise(edges))
+    return parts
+
+
+def _residents(
+    simulation: Simulation, parts: Sequence[ByteRange | None], names: Sequence[str]
+) -> list[Resident]:
+    """Return what is where at time 0: in a period, persistent chunks that are at rest at its end."""
+    case, state = simulation.case, simulation.state
+    periodic = case.problem.periodic
+    first = case.table[kernel.CHUNK_FIRST]
+    found = []
+    for i in np.flatnonzero(case.starts).tolist():
+        t = int(case.tensor[i])
+        if not (periodic and case.persistent[i]):
+            found.append(Resident(t, names[state[kernel.START, i]]))
+            continue
+        for c in range(int(first[i]), int(first[i + 1])):
+            if state[kernel.DEVICE, c] == kernel.PRESENT:
+                found.append(Resident(t, names[0], parts[c]))
+            for tier in (1, 2):
+                if state[kernel.COPY + tier - 1, c] == kernel.VALID:
+                    found.append(Resident(t, names[tier], parts[c]))
+    return found + [Resident(t, names[tier]) for t, tier in case.idle]

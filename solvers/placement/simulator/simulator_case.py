@@ -1,0 +1,313 @@
+"""A placement problem as the simulator of decisions sees it: one table of integers, and its gaps.
+
+A *gap* is where a tensor may be away from the device: the ops between two consecutive accesses ``first``
+and ``next``, which do not count themselves. Its ends need no access: ``first`` is -1 in the gap between the
+beginning and the first access of an initial tensor; ``next`` is `NEVER` behind the last access of a tensor
+that must outlast the run (single runs: all final tensors; periods: final ones that are not initial, which
+leave with the iteration's end). In a period, a persistent tensor (initial and final) has a gap that goes
+round instead: ``next`` is then the first access of the next iteration, n or more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....models.errors import UsageError
+from ....models.graph import Accounting, Graph
+from ....models.machine import Machine
+from ....models.problems.placement import Placement
+from ..chunks import coarse_enough
+from . import simulator_kernel as kernel
+
+Integers = NDArray[np.int64]
+
+NEVER = 2**40
+"""The access behind a gap that nobody ends."""
+ENDLESS = 2**60
+"""Capacity of a tier without limit."""
+SHORTEST_GAP = 2
+"""Ops from one access to the next: neighbours leave no op between them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A problem as arrays.
+
+    Attributes
+    ----------
+    problem
+        What it was made from.
+    table
+        The rows of `simulator_kernel`.
+    sizes
+        Numbers of ops, tensors, chunks, gaps, groups.
+    tensor
+        Index in the graph of every tensor that is accessed.
+    size
+        Its bytes.
+    persistent
+        Whether it is initial and final.
+    accesses
+        Ops that access each, ascending, with 1 if they write it.
+    starts
+        Per tensor: bits of the tiers where it may be at time 0; 0 if it is not initial.
+    gap_tensor, gap_first, gap_next
+        Of each gap, by tensor, then by time.
+    duration
+        ns per op.
+    idle
+        Graph index and tier of tensors that outlive the run without any access: they stay in the outermost
+        tier where they may start, and its capacity in the table is without them.
+    """
+
+    problem: Placement
+    table: Integers
+    sizes: tuple[int, int, int, int, int]
+    tensor: Integers
+    size: Integers
+    persistent: NDArray[np.bool_]
+    accesses: list[list[tuple[int, int]]]
+    starts: Integers
+    gap_tensor: Integers
+    gap_first: Integers
+    gap_next: Integers
+    duration: Integers
+    idle: tuple[tuple[int, int], ...]
+
+    @property
+    def graph(self) -> Graph:
+        """The graph."""
+        return self.problem.graph
+
+    @property
+    def machine(self) -> Machine:
+        """The machine."""
+        return self.problem.machine
+
+    @property
+    def memory(self) -> int:
+        """Bytes of the device for tensors that are accessed."""
+        return int(self.table[kernel.LIMITS, 0])
+
+    @property
+    def ops(self) -> int:
+        """How many ops."""
+        return self.sizes[0]
+
+    @cached_property
+    def outer(self) -> tuple[int, ...]:
+        """Numbers of the outer tiers with a channel each way, nearest first."""
+        rate = self.table[kernel.RATE]
+        return tuple(x for x in (1, 2) if rate[x - 1] > 0 and rate[x + 1] > 0)
+
+    @cached_property
+    def gap_size(self) -> Integers:
+        """Bytes of each gap's tensor."""
+        return self.size[self.gap_tensor]
+
+    @cached_property
+    def clock(self) -> Integers:
+        """The ideal start time in ns of every op of two iterations, and the end: 2 n + 1 entries."""
+        twice = np.concatenate((self.duration, self.duration))
+        return np.concatenate((np.zeros(1, np.int64), np.cumsum(twice)))
+
+    @cached_property
+    def live(self) -> Integers:
+        """Bytes on the device during each op if all that may start there does, and nothing leaves."""
+        n = self.ops
+        change = np.zeros(n + 1, dtype=np.int64)
+        for i, some in enumerate(self.accesses):
+            tensor = self.graph.tensors[int(self.tensor[i])]
+            low = 0 if self.starts[i] & 1 else some[0][0]
+            change[low] += self.size[i]
+            change[n if tensor.final else some[-1][0] + 1] -= self.size[i]
+        live: Integers = np.cumsum(change)[:n] + self.table[kernel.WORKSPACE, :n]
+        return live
+
+    def away_ops(self, gap: int, back: int) -> list[tuple[int, int]]:
+        """Return the ranges of ops at which a gap's tensor is away if it is back for op `back`."""
+        n = self.ops
+        low, high = int(self.gap_first[gap]) + 1, min(back, int(self.gap_next[gap]))
+        if high >= NEVER:
+            high = n
+        spans = [(low, high)] if high <= n else [(low, n), (0, high - n)]
+        return [(a, b) for a, b in spans if a < b]
+
+    def transfer_ns(self, nbytes: int, channel: int) -> int:
+        """Return the ns that a copy takes on a channel of its own (numbers of `simulator_kernel`)."""
+        rate = int(self.table[kernel.RATE, channel])
+        return int(self.table[kernel.LATENCY, channel]) + -(-nbytes * kernel.SCALE // max(rate, 1))
+
+
+def make_case(problem: Placement, chunk: int | None = None) -> Case:
+    """Return the arrays of a problem.
+
+    Parameters
+    ----------
+    problem
+        A single run or a period.
+    chunk
+        Most bytes per copy (more, if that were too many copies); None, or a problem of whole tensors: tensors
+        move whole.
+
+    Raises
+    ------
+    UsageError
+        If the machine has several processors, reads in place outside its first tier or has more than two
+        outer tiers; if an op has several modes, or the accounting is ``replace``; if a copy is too large.
+    """
+    _check(problem)
+    graph, n = problem.graph, len(problem.graph.ops)
+    accesses: list[list[tuple[int, int]]] = [[] for _ in graph.tensors]
+    for k, op in enumerate(graph.ops):
+        for t in sorted({*op.reads, *op.writes}):
+            accesses[t].append((k, int(t in op.writes)))
+    kept = [t for t, some in enumerate(accesses) if some]
+    some_accesses = [accesses[t] for t in kept]
+    tensors = [graph.tensors[t] for t in kept]
+    size = np.array([x.nbytes for x in tensors], dtype=np.int64)
+    starts = np.array([_start_bits(problem, t) for t in kept], dtype=np.int64)
+    persistent = np.array([x.initial and x.final for x in tensors], dtype=np.bool_)
+    gaps = _gaps(problem, kept, some_accesses)
+    most = int(size.max(initial=1)) or 1
+    chunk = coarse_enough(problem, most if chunk is None or problem.whole else chunk)
+    counts = np.maximum(1, -(-size // chunk))
+    uses = sum(len(x) for x in some_accesses)
+    groups = problem.machine.groups
+    sizes = (n, len(kept), int(counts.sum()), len(gaps), len(groups))
+    width = max(n, len(kept), sizes[2], len(gaps), uses, 2 * len(gaps) + 4 * len(kept), 5 * len(groups)) + 64
+    table = np.zeros((kernel.TABLE_ROWS, width), dtype=np.int64)
+    duration = np.array([op.all_modes[0].duration_ns for op in graph.ops], dtype=np.int64)
+    table[kernel.DURATION, :n] = duration
+    table[kernel.WORKSPACE, :n] = [op.all_modes[0].workspace for op in graph.ops]
+    by_op: list[list[tuple[int, int]]] = [[] for _ in range(n)]
+    first_use = 0
+    for i, some in enumerate(some_accesses):
+        table[kernel.USE_FIRST, i] = first_use
+        for k, w in some:
+            table[kernel.USE, first_use] = k
+            first_use += 1
+            by_op[k].append((i, w))
+        tensor = tensors[i]
+        if not tensor.initial:
+            table[kernel.BIRTHS, some[0][0]] += size[i]
+        if not tensor.final:
+            table[kernel.DEATHS, some[-1][0]] += size[i]
+    table[kernel.USE_FIRST, len(kept)] = first_use
+    at = 0
+    for k, some in enumerate(by_op):
+        table[kernel.OP_FIRST, k] = at
+        for i, w in some:
+            table[kernel.OP_TENSOR, at], table[kernel.OP_WRITE, at] = i, w
+            at += 1
+    table[kernel.OP_FIRST, n] = at
+    table[kernel.SIZE, : len(kept)] = size
+    table[kernel.PERSISTENT, : len(kept)] = persistent
+    table[kernel.LASTING, : len(kept)] = [
+        x.final and (not problem.periodic or not x.initial) for x in tensors
+    ]
+    table[kernel.INITIAL, : len(kept)] = [x.initial for x in tensors]
+    table[kernel.CHUNK_FIRST, : len(kept) + 1] = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
+    owner = np.repeat(np.arange(len(kept)), counts)
+    number = np.arange(len(owner)) - table[kernel.CHUNK_FIRST][owner]
+    table[kernel.OWNER, : len(owner)] = owner
+    table[kernel.BYTES, : len(owner)] = size[owner] // counts[owner] + (number < size[owner] % counts[owner])
+    for g, (i, first, after) in enumerate(gaps):
+        table[kernel.GAP_TENSOR, g], table[kernel.GAP_FIRST, g], table[kernel.GAP_NEXT, g] = i, first, after
+    _fill_machine(table, problem.machine)
+    idle = [
+        (t, _start_bits(problem, t).bit_length() - 1)
+        for t, x in enumerate(graph.tensors)
+        if x.initial and x.final and not accesses[t]
+    ]
+    for t, tier in idle:
+        table[kernel.LIMITS, tier] -= graph.tensors[t].nbytes
+    rows = np.array(gaps, dtype=np.int64).reshape(-1, 3)
+    return Case(
+        problem=problem,
+        table=table,
+        sizes=sizes,
+        tensor=np.array(kept, dtype=np.int64),
+        size=size,
+        persistent=persistent,
+        accesses=some_accesses,
+        starts=starts,
+        gap_tensor=rows[:, 0].copy(),
+        gap_first=rows[:, 1].copy(),
+        gap_next=rows[:, 2].copy(),
+        duration=duration,
+        idle=tuple(idle),
+    )
+
+
+def _check(problem: Placement) -> None:
+    machine = problem.machine
+    fault = None
+    if problem.graph.accounting is not Accounting.COEXIST:
+        fault = f"accounting {problem.graph.accounting}, expected coexist"
+    elif len(machine.processors) != 1 or [a.tier for a in machine.processors[0].tiers] != [
+        machine.tiers[0].name
+    ]:
+        fault = "another use of tiers, expected one processor that reads and writes the first tier only"
+    elif not 2 <= len(machine.tiers) <= 3:
+        fault = f"{len(machine.tiers)} tiers, expected two or three"
+    elif any(len(op.all_modes) > 1 or op.all_modes[0].operands for op in problem.graph.ops):
+        fault = "ops with several modes or with named tiers, expected one plain mode each"
+    elif min((c.bytes_per_s for c in machine.channels), default=kernel.SCALE) < 1000:
+        fault = "a channel below 1 kB/s, expected faster ones"
+    if fault:
+        raise UsageError(f"placement by decisions, machine {machine.name!r}: found {fault}")
+
+
+def _start_bits(problem: Placement, t: int) -> int:
+    """Return the bits of the tiers where a tensor of the graph may be at time 0."""
+    tensor = problem.graph.tensors[t]
+    if not tensor.initial:
+        return 0
+    names = [x.name for x in problem.machine.tiers]
+    return sum(1 << names.index(tier) for tier in problem.may_start(tensor.kind))
+
+
+def _gaps(
+    problem: Placement, kept: list[int], accesses: list[list[tuple[int, int]]]
+) -> list[tuple[int, int, int]]:
+    """Return tensor, op before, op after of every gap of tensors that have bytes."""
+    n, found = len(problem.graph.ops), []
+    for i, some in enumerate(accesses):
+        tensor = problem.graph.tensors[kept[i]]
+        if not tensor.nbytes:
+            continue
+        ops = [k for k, _ in some]
+        round_trip = problem.periodic and tensor.initial and tensor.final
+        if tensor.initial and not round_trip:
+            found.append((i, -1, ops[0]))
+        found += [(i, a, b) for a, b in pairwise(ops) if b - a >= SHORTEST_GAP]
+        if round_trip:
+            found.append((i, ops[-1], ops[0] + n))
+        elif tensor.final and (not problem.periodic or not tensor.initial) and ops[-1] < n - 1:
+            found.append((i, ops[-1], NEVER))
+    return found
+
+
+def _fill_machine(table: Integers, machine: Machine) -> None:
+    """Write capacities, channels and groups; rates in kB/s, a channel's not above its groups'."""
+    names = [t.name for t in machine.tiers]
+    for k, tier in enumerate(machine.tiers):
+        table[kernel.LIMITS, k] = ENDLESS if tier.capacity is None else tier.capacity
+    pairs = kernel.pairs(names)
+    for channel in machine.channels:
+        pair = (channel.src, channel.dst)
+        if pair in pairs:
+            k = pairs.index(pair)
+            caps = [g.bytes_per_s for g in machine.groups if pair in g.channels]
+            table[kernel.RATE, k] = min([channel.bytes_per_s, *caps]) // 1000
+            table[kernel.LATENCY, k] = channel.latency_ns
+    for g, group in enumerate(machine.groups):
+        table[kernel.GROUPS, 5 * g] = group.bytes_per_s // 1000
+        for k, some in enumerate(pairs):
+            table[kernel.GROUPS, 5 * g + 1 + k] = some in group.channels

@@ -1,0 +1,1 @@
+"""Methods of `recompute`: which ops run again, within a memory."""

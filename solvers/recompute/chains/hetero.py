@@ -1,0 +1,250 @@
+"""Chains of any sizes and times: the best persistent schedule within a memory, by dynamic programming.
+
+*Statement* (Beaumont, Eyraud-Dubois, Herrmann, Joly and Shilova, "Optimal checkpointing for heterogeneous
+chains: how to train deep neural networks with limited memory", 2019, theorem 1; there for taped chains). A
+schedule is *persistent* if what is kept stays until the backward that it is kept for. C(s, t, m) is the least
+time to reverse stages s .. t with m bytes beside the input of stage s, the gradient behind stage t included:
+
+(1)  over s < j <= t:  sum_{s <= k < j} f_k + C(j, t, m - in_j) + C(s, j - 1, m),  if every forward of the
+     sweep fits: m >= top_t + need_k for s <= k < j;
+(2)  taped:  f_s + C(s + 1, t, m - tape_s) + b_s  (nothing between for s = t), if m >= top_t + save_s and
+     m >= back_s;
+(3)  plain, s = t:  b_s, if m >= back_s.
+
+A taped chain has stages 1 .. l, a plain one stages 0 .. l of which stage i has the forward F_i (the last one
+has none) and the backward B_i. Bytes, with `space` for the workspaces:
+
+=========  =====================================  ======================================================
+           taped, coexist                         plain: coexist; replace
+=========  =====================================  ======================================================
+in_j       a_{j-1}                                x_j
+top_t      d_t                                    y_{t+1}, 0 for t = l
+need_k     (a_{k-1}, unless k = s) + a_k + space  (x_k, unless k = s) + x_{k+1} + space; without x_k
+tape_s     a_s + s_s                              -
+save_s     a_s + s_s + space                      -
+back_s     d_s + a_s + s_s + d_{s-1} + space      y_{s+1} + y_s + space; max(y_{s+1}, y_s + space - x_s)
+=========  =====================================  ======================================================
+
+Other than in the paper, gradients and workspaces count as the graph's accounting has them, and a plain chain
+may use the cell of y_{l+1}, which never exists: on unit chains (1) is then the exact optimum in cells.
+
+*Rounding.* Memory is counted in slots of `unit` bytes: sizes that are subtracted from m and needs are rounded
+up, the memory down. What is left of m is thus never more than the true room, so that every schedule found
+fits; the best one may be missed, unless `unit` divides all sizes. O(L^3 M) time, O(L^2 M) memory.
+
+*Codes*: those of `revolve` for plain chains and of `mixed` for taped ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import gcd
+
+import numpy as np
+
+from ...engines.arrays import Integers, Rows
+from ...engines.kernels import kernel
+from .chain import PlainChain, TapedChain
+from .segments import Codes
+
+NEVER = 2**60
+"""More than any time; the sum of two is no overflow."""
+
+SLOTS = 500
+"""Slots of memory that the program distinguishes, unless it is told another number."""
+
+CELLS = 40_000_000
+"""Entries of the table, at most: there are fewer slots for very long chains."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stages:
+    """A chain as the program sees it: bytes and ns by stage, stages numbered from 0."""
+
+    taped: bool
+    forward: list[int]
+    backward: list[int]
+    inputs: list[int]
+    tape: list[int]
+    top: list[int]
+    need_first: list[int]
+    need_next: list[int]
+    save: list[int]
+    back: list[int]
+
+
+def stages_of_taped(chain: TapedChain) -> Stages:
+    """Return the stages of a taped chain; stage i of the statement is number i - 1."""
+    a, d, n = chain.a_bytes, chain.d_bytes, chain.stages
+    tape = [a[i + 1] + chain.saved_bytes[i] for i in range(n)]
+    first = [a[i + 1] + chain.forward_space[i] for i in range(n)]
+    return Stages(
+        taped=True,
+        forward=list(chain.forward_ns),
+        backward=list(chain.backward_ns),
+        inputs=list(a[:n]),
+        tape=tape,
+        top=list(d[1:]),
+        need_first=first,
+        need_next=[a[i] + first[i] for i in range(n)],
+        save=[tape[i] + chain.forward_space[i] for i in range(n)],
+        back=[d[i + 1] + tape[i] + d[i] + chain.backward_space[i] for i in range(n)],
+    )
+
+
+def stages_of_plain(chain: PlainChain, *, in_place: bool) -> Stages:
+    """Return the stages of a plain chain; `in_place` with accounting ``replace``."""
+    x, y, l = chain.x_bytes, chain.y_bytes, chain.forwards  # noqa: E741
+    top = [*y[1:], 0]
+    first = [x[i + 1] + chain.forward_space[i] for i in range(l)]
+    made = [y[i] + chain.backward_space[i] for i in range(l + 1)]
+    if in_place:
+        back = [max(top[i], made[i] - x[i]) for i in range(l + 1)]
+    else:
+        back = [top[i] + made[i] for i in range(l + 1)]
+    return Stages(
+        taped=False,
+        forward=[*chain.forward_ns, 0],
+        backward=list(chain.backward_ns),
+        inputs=list(x),
+        tape=[0] * (l + 1),
+        top=top,
+        need_first=[*first, 0],
+        need_next=[*(f if in_place else x[i] + f for i, f in enumerate(first)), 0],
+        save=[0] * (l + 1),
+        back=back,
+    )
+
+
+def hetero_chain(
+    stages: Stages,
+    memory: int,
+    slots: int = SLOTS,
+    goes_on: Callable[[int], bool] = lambda length: True,
+) -> tuple[int, Codes, int] | None:
+    """Return the least time in ns, a schedule that takes it and the unit in bytes; None if nothing fits.
+
+    Parameters
+    ----------
+    stages
+        The chain.
+    memory
+        In bytes.
+    slots
+        That the program distinguishes, if sizes have no common divisor that needs fewer.
+    goes_on
+        Asked with the number of stages that subproblems have next; False ends the program without an answer.
+    """
+    count = len(stages.forward)
+    parts = (stages.inputs, stages.tape, stages.top, stages.need_first, stages.need_next)
+    sizes = [nbytes for part in (*parts, stages.save, stages.back) for nbytes in part]
+    unit = max(1, gcd(*sizes))
+    slots = min(slots, max(1, CELLS // (count * (count + 1) // 2)))
+    unit = max(unit, -(-memory // slots)) if memory // unit > slots else unit
+    room = memory // unit - -(-stages.inputs[0] // unit)
+    if room < 0:
+        return None
+
+    def array(values: list[int]) -> Integers:
+        return np.array(values, dtype=np.int64)
+
+    def up(values: list[int]) -> Integers:
+        return -(-array(values) // unit)
+
+    times = (array(stages.forward), array(stages.backward))
+    kept = (up(stages.inputs), up(stages.tape))
+    needs = tuple(
+        array(part) for part in (stages.top, stages.need_first, stages.need_next, stages.save, stages.back)
+    )
+    table = np.full((count * (count + 1) // 2, room + 1), NEVER)
+    for length in range(count):
+        if not goes_on(length + 1):
+            return None
+        _fill(table, length, count, room, unit, stages.taped, times, kept, needs)
+    cost = int(table[count - 1, room])
+    if cost >= NEVER:
+        return None
+    return cost, _schedule(stages, table, room, unit, kept), unit
+
+
+@kernel
+def _fill(
+    table: Rows,
+    length: int,
+    count: int,
+    room: int,
+    unit: int,
+    taped: bool,
+    times: tuple[Integers, Integers],
+    kept: tuple[Integers, Integers],
+    needs: tuple[Integers, Integers, Integers, Integers, Integers],
+) -> None:
+    """Write C(s, s + length) for every s, at row s (2 L - s + 1) / 2 + length, by slots."""
+    forward, backward = times
+    inputs, tape = kept
+    top, need_first, need_next, save, back = needs
+    for s in range(count - length):
+        t = s + length
+        row = s * (2 * count - s + 1) // 2 + t - s
+        best = table[row]
+        if taped:  # (2)
+            low = max(-(-(top[t] + save[s]) // unit), -(-back[s] // unit), tape[s])
+            cost = forward[s] + backward[s]
+            if length == 0:
+                best[low:] = cost
+            else:
+                inner = table[(s + 1) * (2 * count - s) // 2 + t - s - 1]
+                for m in range(low, room + 1):
+                    best[m] = min(best[m], cost + inner[m - tape[s]])
+        elif length == 0:  # (3)
+            best[max(np.int64(0), -(-back[s] // unit)) :] = backward[s]
+        need, cost = np.int64(0), np.int64(0)
+        for j in range(s + 1, t + 1):  # (1)
+            cost += forward[j - 1]
+            need = max(need, need_first[s] if j == s + 1 else need_next[j - 1])
+            low = max(-(-(top[t] + need) // unit), inputs[j])
+            right = table[j * (2 * count - j + 1) // 2 + t - j]
+            left = table[s * (2 * count - s + 1) // 2 + j - 1 - s]
+            for m in range(low, room + 1):
+                best[m] = min(best[m], cost + right[m - inputs[j]] + left[m])
+
+
+def _schedule(
+    stages: Stages, table: Integers, room: int, unit: int, kept: tuple[Integers, Integers]
+) -> Codes:
+    """Return a schedule that takes the time in the table: the first choice that does, at each subproblem."""
+    count = len(stages.forward)
+    inputs, tape = kept
+    last = 2 * count - 1 if stages.taped else 2 * count - 2  # op of the backward of stage 0
+
+    def value(s: int, t: int, m: int) -> int:
+        return int(table[s * (2 * count - s + 1) // 2 + t - s, m]) if m >= 0 else NEVER
+
+    codes: list[int] = []
+    todo = [(0, count - 1, room)]
+    while todo:
+        s, t, m = todo.pop()
+        if t < s:  # a backward
+            codes.append(last - s)
+            continue
+        best = value(s, t, m)
+        split, cost, need = 0, 0, 0
+        for j in range(s + 1, t + 1):
+            cost += stages.forward[j - 1]
+            need = max(need, stages.need_first[s] if j == s + 1 else stages.need_next[j - 1])
+            fits = m >= -(-(stages.top[t] + need) // unit)
+            if fits and best == cost + value(j, t, m - int(inputs[j])) + value(s, j - 1, m):
+                split = j
+                break
+        if split:
+            shift = 2 * count if stages.taped else 0  # forwards that save nothing
+            codes += range(shift + s, shift + split)
+            todo += [(s, split - 1, m), (split, t, m - int(inputs[split]))]
+            continue
+        todo.append((s, s - 1, m))
+        if stages.taped:
+            codes.append(s)
+            if s < t:
+                todo.append((s + 1, t, m - int(tape[s])))
+    return np.array(codes, dtype=np.int64)

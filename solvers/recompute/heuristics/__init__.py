@@ -1,0 +1,1 @@
+"""Heuristics on graphs: eviction rules, segments, annealing of sequences of runs."""

@@ -1,0 +1,206 @@
+"""Recomputation on general graphs: what every method begins with, and the heuristics.
+
+What proves something about the problem is told from what proves something about a statement of it: bounds of
+models in stages are none on the problem (`lowtide.formulations.recompute.stages_milp`), bounds of moments are
+(`lowtide.formulations.recompute.moments_milp`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from ....formulations.recompute.data import RecomputeData, fits, levels, recompute_data
+from ....models.errors import UsageError
+from ....models.problems.recompute import Compute, Recompute
+from ....models.units import exact_bytes
+from ...context import Context, Outcome
+from .eviction import RULES, pruned, search
+from .segments import ARTICULATION, LINEARIZED, every_root, gaps, greedy_boundaries, with_boundaries
+
+PRUNED_OPS = 400
+"""Up to so many ops the runs of heuristics are pruned, and rules of eviction tried before annealing."""
+
+MOVES = 200
+"""Of the search over rules of eviction without a better schedule, after which it ends."""
+
+ROUNDS = 3
+"""Of annealing without a faster schedule, after which it ends; each is twice as long as the one before."""
+
+STOPPED = ("interrupted", "crash")
+"""Why a step ended, after which no other one follows."""
+
+
+def begin(problem: Recompute, context: Context) -> RecomputeData:
+    """Return the data; leave each op once as a bound, and as an answer if that fits."""
+    data = recompute_data(problem)
+    context.raise_bound(problem.least_time, kind="each op once")
+    offer(context, data, range(data.n))
+    return data
+
+
+def offer(context: Context, data: RecomputeData, runs: Sequence[int]) -> bool:
+    """Offer a sequence of runs if it fits; return whether it does."""
+    if not fits(data, runs):
+        return False
+    context.offer([int(i) for i in runs])
+    return True
+
+
+def known_runs(context: Context) -> list[int] | None:
+    """Return the runs of the best answer, None if there is none."""
+    if context.answer is None:
+        return None
+    return [action.op for action in context.answer if isinstance(action, Compute)]
+
+
+def offer_heuristics(
+    context: Context, data: RecomputeData, until: Callable[[], bool], *, rounds: int = ROUNDS
+) -> None:
+    """Offer what segments and rules of eviction find, and what annealing makes of the best of it.
+
+    Parameters
+    ----------
+    until
+        Whether to end.
+    rounds
+        Of the annealing, without a faster schedule.
+    """
+    offer_rules(context, data, until, moves=len(RULES) if data.n <= PRUNED_OPS else 0)
+    offer_annealed(context, data, until, rounds=rounds)
+
+
+def offer_annealed(
+    context: Context,
+    data: RecomputeData,
+    until: Callable[[], bool],
+    *,
+    rounds: int = ROUNDS,
+    turn: int = 0,
+) -> None:
+    """Offer what annealing makes of the best known schedule, or of each op once; each turn draws anew."""
+
+    def stop() -> bool:
+        return context.closed or context.expired or until()
+
+    if stop():
+        return
+    from .annealing import anneal_runs
+
+    context.progress("annealing of sequences of runs")
+    known = known_runs(context)
+    anneal_runs(
+        data,
+        known if known is not None and fits(data, known) else range(data.n),
+        seed=context.seed + turn,
+        offer=lambda runs: offer(context, data, runs),
+        stop=stop,
+        rounds=rounds,
+    )
+
+
+def offer_rules(context: Context, data: RecomputeData, until: Callable[[], bool], *, moves: int) -> None:
+    """Offer what segments, and the search over rules of eviction, find."""
+
+    def stop() -> bool:
+        return context.closed or context.expired or until()
+
+    for kind in (LINEARIZED, ARTICULATION):
+        for boundaries in greedy_boundaries(data, gaps(data, kind)):
+            if stop():
+                return
+            runs = with_boundaries(data, boundaries)
+            if fits(data, runs):
+                offer(context, data, pruned(data, runs, stop) if data.n <= PRUNED_OPS else runs)
+    search(data, seed=context.seed, moves=moves, offer=lambda runs: offer(context, data, runs), stop=stop)
+
+
+def solve_heuristics(problem: Recompute, context: Context) -> Outcome:
+    """Offer what segments and the search over rules of eviction find; option ``moves`` as `MOVES`.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> problem = lt.Recompute(lt.load("gen:backprop-chain?l=5"), memory=5)
+    >>> lt.solve(problem, "eviction").objective
+    13
+    """
+    data = begin(problem, context)
+    if not context.closed:
+        offer_rules(context, data, lambda: False, moves=context.option("moves", MOVES))
+    return Outcome(reason="time" if context.expired and not context.closed else None)
+
+
+def solve_local_search(problem: Recompute, context: Context) -> Outcome:
+    """Anneal the best of segments and rules of eviction; option ``rounds`` as `ROUNDS`.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> problem = lt.Recompute(lt.load("gen:backprop-chain?l=8"), memory=5)
+    >>> lt.solve(problem, "local-search", threads=1).objective
+    24
+    """
+    data = begin(problem, context)
+    if not context.closed:
+        offer_heuristics(context, data, lambda: False, rounds=context.option("rounds", ROUNDS))
+    return Outcome(reason="time" if context.expired and not context.closed else None)
+
+
+def solve_chen_sqrt(problem: Recompute, context: Context) -> Outcome:
+    """Offer the schedule with a boundary at about every sqrt(n)-th gap; option ``points`` as for greedy.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> problem = lt.Recompute(lt.load("gen:backprop-chain?l=8"), memory=8)
+    >>> lt.solve(problem, "chen-sqrt").objective
+    21
+    """
+    data = begin(problem, context)
+    if context.closed:
+        return Outcome()
+    runs = with_boundaries(data, every_root(gaps(data, _points(context))))
+    try:
+        peak = max(levels(data, runs)) * data.unit
+    except ValueError as error:
+        return Outcome(detail=f"no schedule: {error}")
+    if offer(context, data, runs):
+        return Outcome()
+    return Outcome(detail=f"the schedule needs {exact_bytes(peak)}, of {exact_bytes(problem.memory or 0)}")
+
+
+def solve_chen_greedy(problem: Recompute, context: Context) -> Outcome:
+    """Offer the schedules of growing segments; ``points``: ``linearized`` (default) or ``articulation``."""
+    data = begin(problem, context)
+    if context.closed:
+        return Outcome()
+    found = False
+    for boundaries in greedy_boundaries(data, gaps(data, _points(context))):
+        if context.expired:
+            return Outcome(reason="time")
+        found = offer(context, data, with_boundaries(data, boundaries)) or found
+    return Outcome(detail="" if found else "no choice of segments fits")
+
+
+def _points(context: Context) -> str:
+    points = context.options.get("points", LINEARIZED)
+    if points not in (LINEARIZED, ARTICULATION):
+        raise UsageError(f"option points: found {points!r}, expected {LINEARIZED} or {ARTICULATION}")
+    return points
+
+
+def part_of(context: Context, seconds: float = math.inf) -> Context:
+    """Return a context for one run of a solver, of so many seconds at most, that knows the incumbent."""
+    limit = min(seconds, context.remaining())
+    return Context(
+        problem=context.problem,
+        time_limit=limit if math.isfinite(limit) else None,
+        seed=context.seed,
+        threads=context.threads,
+        memory_limit=context.memory_limit,
+        options=context.options,
+        log=context.log,
+        answer=context.answer,
+        incumbent=context.incumbent,
+    )

@@ -1,0 +1,1 @@
+"""Methods that solve a formulation, and what rounds their solutions."""

@@ -1,0 +1,96 @@
+"""`moccasin`: retention intervals through CP-SAT."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ....formulations.recompute.data import RecomputeData, reordered
+from ....formulations.recompute.moccasin_cpsat import build, decode
+from ....models.problems.recompute import Recompute
+from ...context import Context, Outcome
+from ...engines.cpsat import check_options, solve_cpsat
+from ..heuristics.method import STOPPED, begin, known_runs, part_of
+from .stages import finish, prepare, told
+
+OPTIONS = ("copies", "start")
+
+COPIES = 3
+"""Runs of each op unless option ``copies`` says otherwise."""
+
+
+def solve_moccasin(problem: Recompute, context: Context) -> Outcome:
+    """Solve the CP-SAT model, after heuristics and bounds; then bounds for the rest of the time.
+
+    Option ``copies``: most runs of each op (default 3); with as many as there are ops, no schedule in
+    partitioned stages is left out. Option ``start``: ``lists`` (default: heuristics first) or ``none``.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> problem = lt.Recompute(lt.load("gen:backprop-chain?l=5"), memory=4)
+    >>> few = lt.solve(problem, "moccasin", threads=1, options={"start": "none"})
+    >>> print(few.status, few.detail)
+    unknown no schedule in partitioned stages with at most 3 copies; CP-SAT: INFEASIBLE
+    >>> lt.solve(problem, "moccasin", threads=1, options={"copies": "6"}).objective
+    17
+    """
+    check_options(context.options, OPTIONS)
+    copies = context.option("copies", COPIES)
+    data = begin(problem, context)
+    if context.closed:
+        return Outcome()
+    prepared = prepare(problem, data, context)
+    if prepared.infeasible or context.closed or prepared.reason in STOPPED:
+        return prepared
+    return finish(problem, context, solve_intervals(problem, data, context, copies))
+
+
+def solve_intervals(
+    problem: Recompute,
+    data: RecomputeData,
+    context: Context,
+    copies: int,
+    *,
+    by_first_runs: bool = False,
+    seconds: float = math.inf,
+) -> Outcome:
+    """Solve the model from the best schedule that is known; its bound is none on the problem.
+
+    Parameters
+    ----------
+    copies
+        Most runs of each op.
+    by_first_runs
+        Stages follow the order of the first runs of that schedule instead of the reference order.
+    seconds
+        Time limit.
+    """
+    began = time.perf_counter()
+    known = known_runs(context)
+    order = list(dict.fromkeys(known)) if by_first_runs and known else list(range(data.n))
+    place = {i: k for k, i in enumerate(order)}
+    hint = None if known is None else [place[i] for i in known]
+    built = build(reordered(data, order), copies=copies, hint=hint)
+    context.build_seconds = (context.build_seconds or 0.0) + time.perf_counter() - began
+    context.progress(f"CP-SAT, retention intervals: built in {context.build_seconds:.2f} s")
+    statement = [sum(data.duration)]
+
+    def to_objective(ticks: int) -> int:
+        statement[0] = max(statement[0], ticks)
+        return problem.least_time
+
+    def read(value: Callable[[Any], int]) -> list[int]:
+        runs = [order[k] for k in decode(built, value)]
+        context.offer(runs)
+        return runs
+
+    own = part_of(context, seconds)
+    own.options = {name: text for name, text in context.options.items() if name not in OPTIONS}
+    outcome = solve_cpsat(built.model, own, decode=read, to_objective=to_objective)
+    form = "partitioned stages" if built.complete else f"partitioned stages with at most {copies} copies"
+    if by_first_runs:
+        form += ", by the first runs of a known schedule"
+    return told(data, context, outcome, statement[0], form)

@@ -1,0 +1,161 @@
+"""`poet`: recompute and page to slower tiers together, as a MILP in stages through HiGHS."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from typing import Any
+
+from ....formulations.recompute import stages_milp as stages_model
+from ....formulations.recompute.data import RecomputeData, in_ns
+from ....formulations.recompute.stages_hint import set_values
+from ....formulations.recompute.stages_paging import Paging
+from ....models.errors import UsageError
+from ....models.lowering.discards import without_idle_copies
+from ....models.problems.recompute import Recompute, Transfer
+from ...context import Context, Outcome
+from ...engines import highs
+from ...engines.memory import refuse_if_too_large
+from ..heuristics.method import begin, known_runs, offer_heuristics, part_of
+from .moments import BYTES_PER_TERM
+from .stages import STARTED, finish, told
+
+OPTIONS = ("start",)
+
+PAGED = 0.7
+"""Part of the time for the MILP; the rest is for bounds."""
+
+
+def paging(problem: Recompute, data: RecomputeData) -> Paging:
+    """Return what `costs_of_paging` does.
+
+    Raises
+    ------
+    UsageError
+        If there is none.
+    """
+    found = costs_of_paging(problem, data)
+    if found is None:
+        raise UsageError(
+            f"method poet, machine {problem.machine.name!r}: found no slower tier with channels from and to "
+            f"{problem.fast!r}, expected one"
+        )
+    return found
+
+
+def costs_of_paging(problem: Recompute, data: RecomputeData) -> Paging | None:
+    """Return what copies to slower tiers and back cost, in ns; None if values come back from no tier."""
+    channels = {(channel.src, channel.dst) for channel in problem.machine.channels}
+    near = _steps_away(problem.fast, {(b, a) for a, b in channels})  # from the tier to the fast memory
+    there = _steps_away(problem.fast, channels)
+    names = [tier.name for tier in problem.machine.tiers if tier.name in near and tier.name in there]
+    names.sort(key=lambda name: near[name])  # the fast memory is nearest; then by the machine's order
+    if len(names) == 1:
+        return None
+    capacity = {tier.name: tier.capacity for tier in problem.machine.tiers}
+    bundles = [data.tensors[x.tensor] for x in data.values]
+    ticks = {
+        (names.index(src), names.index(dst)): tuple(
+            sum(problem.transfer_ns(Transfer(t, src, dst)) for t in bundle) for bundle in bundles
+        )
+        for src, dst in sorted(channels)
+        if src in names and dst in names
+    }
+    units = (None if (room := capacity[name]) is None else room // data.unit for name in names)
+    return Paging(tiers=tuple(names), ticks=ticks, capacity=tuple(units))
+
+
+def _steps_away(start: str, channels: Collection[tuple[str, str]]) -> dict[str, int]:
+    """Return by tier the least number of channels on a way to it."""
+    found = {start: 0}
+    reached = [start]
+    for name in reached:
+        for src, dst in sorted(channels):
+            if src == name and dst not in found:
+                found[dst] = found[name] + 1
+                reached.append(dst)
+    return found
+
+
+def solve_poet(problem: Recompute, context: Context) -> Outcome:
+    """Solve the MILP in partitioned stages with paging, after heuristics that only recompute; then bounds.
+
+    The bound of the MILP is none on the problem; those of moments are.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> memory = lt.Tier(name="memory"), lt.Tier(name="disk")
+    >>> machine = lt.Machine(
+    ...     tiers=memory,
+    ...     processors=(lt.Processor(name="p", tiers=(lt.Access(tier="memory"),)),),
+    ...     channels=(
+    ...         lt.Channel(src="memory", dst="disk", bytes_per_s=10**9),
+    ...         lt.Channel(src="disk", dst="memory", bytes_per_s=10**9),
+    ...     ),
+    ... )
+    >>> graph = lt.load("gen:backprop-chain?l=6&forward=9&backward=9")
+    >>> result = lt.solve(lt.Recompute(graph, memory=5, machine=machine), "poet", threads=1)
+    >>> result.objective, len(result.plan.copies)  # 13 runs of 9 ns, and values to the disk and back
+    (123, 6)
+    """
+    highs.check_options(context.options, OPTIONS)
+    if context.options.get("start", "lists") not in ("lists", "none"):
+        raise UsageError(f"option start: found {context.options['start']!r}, expected lists or none")
+    data = begin(problem, context)
+    if context.closed:
+        return Outcome()
+    costs = paging(problem, in_ns(data))
+    if context.options.get("start", "lists") == "lists":
+        until = context.elapsed() + STARTED * context.remaining()
+        offer_heuristics(context, data, lambda: context.elapsed() >= until)
+    if context.closed:
+        return Outcome()
+    return finish(problem, context, solve_pages(problem, data, context, costs, PAGED * context.remaining()))
+
+
+def solve_pages(
+    problem: Recompute, data: RecomputeData, context: Context, costs: Paging, seconds: float
+) -> Outcome:
+    """Solve the MILP from the best schedule that is known, for so many seconds at most.
+
+    Parameters
+    ----------
+    costs
+        Those of `paging`.
+    """
+    data = in_ns(data)
+    what = "the MILP in stages with paging"
+    own = part_of(context, seconds)
+    own.options = {name: text for name, text in context.options.items() if name not in OPTIONS}
+    size = stages_model.size(data, tiers=len(costs.tiers))
+    refused = refuse_if_too_large(size, bytes_per_term=2 * BYTES_PER_TERM, context=own, what=what)
+    if refused is not None:
+        return refused
+    began = time.perf_counter()
+    built = stages_model.build(data, paging=costs, expired=lambda: own.expired)
+    if built is None:
+        return Outcome(detail=f"{what} was not built: no time was left")
+    if (known := known_runs(context)) is not None:
+        set_values(built, known)
+    context.build_seconds = (context.build_seconds or 0.0) + time.perf_counter() - began
+    context.progress(f"{what}: built in {context.build_seconds:.2f} s")
+    statement = [sum(data.duration)]
+
+    def to_objective(ns: int) -> int:
+        statement[0] = max(statement[0], ns)
+        return problem.least_time
+
+    def decode(value: Callable[[Any], float]) -> Any:
+        steps = stages_model.decode_paged(built, value)
+        answer = problem.with_discards(without_idle_copies(problem.graph, steps, problem.fast))
+        if problem.judge(answer).violations:
+            return None
+        context.offer(answer)
+        return answer
+
+    outcome = highs.solve_highs(built.model, own, decode=decode, to_objective=to_objective)
+    if outcome.reason == "time" and not context.expired:
+        outcome = replace(outcome, reason=None)
+    return told(data, context, outcome, statement[0], "partitioned stages with paging")

@@ -1,0 +1,214 @@
+"""`checkmate` and its rounding: recomputation in stages through HiGHS or another MILP solver."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ....formulations.recompute import stages_milp as stages_model
+from ....formulations.recompute.data import RecomputeData, fits
+from ....formulations.recompute.stages_hint import set_values
+from ....models.errors import UsageError
+from ....models.problems.recompute import Recompute
+from ...context import Context, Outcome
+from ...engines import highs, pyomo_solver
+from ...engines.memory import refuse_if_too_large
+from ..heuristics.method import STOPPED, begin, known_runs, offer, offer_heuristics, part_of
+from .moments import BYTES_PER_TERM, raise_bounds, with_slower_tiers
+from .rounding import rounded
+
+OPTIONS = ("solver", "stages", "start")
+
+STARTED, BOUNDED = 0.1, 0.2
+"""Parts of the time until which heuristics, and bounds before the model, may take."""
+
+MARGINS = (0, 5, 10, 15, 20, 25, 30, 40, 50)
+"""Percents of the memory that are left free for the rounding."""
+
+
+def solve_checkmate(problem: Recompute, context: Context) -> Outcome:
+    """Solve the MILP in stages, after heuristics and bounds; then bounds for the rest of the time.
+
+    Option ``stages``: ``partitioned`` (default), ``free`` (as many as a fastest schedule can need, given the
+    best one that is known; then the bound holds for the problem, unless values can come back from a slower
+    tier), or a number of free stages. Option ``start``: ``lists`` (default: heuristics first) or ``none``.
+    Option ``solver``: another solver.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> problem = lt.Recompute(lt.load("gen:backprop-chain?l=3"), memory=4)
+    >>> result = lt.solve(problem, "checkmate", threads=1)
+    >>> result.status, result.objective  # four forwards, one of them twice, and four backwards
+    (<Status.OPTIMAL: 'optimal'>, 8)
+    """
+    name = context.options.get("solver", "highs")
+    if name == "highs":
+        highs.check_options(context.options, OPTIONS)
+    else:
+        pyomo_solver.check_available(name)
+    free = _free_stages(context)
+    data = begin(problem, context)
+    if context.closed:
+        return Outcome()
+    prepared = prepare(problem, data, context)
+    if prepared.infeasible or context.closed or prepared.reason in STOPPED:
+        return prepared
+    if free == 0:
+        if context.incumbent is None:
+            return Outcome(detail="the number of free stages needs a known schedule: give stages=NUMBER")
+        free = stages_model.enough_stages(data, context.incumbent // data.tick)
+    outcome = solve_stages(problem, data, context, free)
+    return finish(problem, context, outcome)
+
+
+def _free_stages(context: Context) -> int | None:
+    """Return the number of free stages, 0 for as many as are enough, None for partitioned ones."""
+    text = context.options.get("stages", "partitioned")
+    if text == "partitioned":
+        return None
+    if text == "free":
+        return 0
+    if not text.isdecimal() or int(text) < 1:
+        raise UsageError(f"option stages: found {text!r}, expected partitioned, free, or a number of stages")
+    return int(text)
+
+
+def prepare(problem: Recompute, data: RecomputeData, context: Context) -> Outcome:
+    """Take heuristics (option ``start=lists``, the default) and bounds by moments for a part of the time."""
+    start = context.options.get("start", "lists")
+    if start not in ("lists", "none"):
+        raise UsageError(f"option start: found {start!r}, expected lists or none")
+    whole = context.remaining()
+    if start == "lists":
+        until = context.elapsed() + STARTED * whole
+        offer_heuristics(context, data, lambda: context.elapsed() >= until)
+    if context.closed:
+        return Outcome()
+    return raise_bounds(problem, context, min((BOUNDED - STARTED) * whole, 60.0))
+
+
+def finish(problem: Recompute, context: Context, outcome: Outcome) -> Outcome:
+    """Spend the time that is left on bounds on the problem; return what to say in the end."""
+    if context.closed or context.expired or outcome.reason is not None:
+        return outcome
+    bounds = raise_bounds(problem, context, math.inf)
+    if bounds.infeasible:
+        return bounds
+    return Outcome(reason=bounds.reason, detail="; ".join(x for x in (outcome.detail, bounds.detail) if x))
+
+
+def solve_stages(problem: Recompute, data: RecomputeData, context: Context, free: int | None) -> Outcome:
+    """Solve the MILP from the best schedule; its bound counts where it is one on the problem."""
+    form = "partitioned stages" if free is None else f"{free} free stages"
+    what = f"the MILP in {form}"
+    refused = refuse_if_too_large(
+        stages_model.size(data, free), bytes_per_term=BYTES_PER_TERM, context=context, what=what
+    )
+    if refused is not None:
+        return refused
+    began = time.perf_counter()
+    built = stages_model.build(data, stages=free, expired=lambda: context.expired)
+    if built is None:
+        return Outcome(reason="time", detail=f"{what} was not built: no time was left")
+    if (known := known_runs(context)) is not None:
+        set_values(built, known)
+    context.build_seconds = (context.build_seconds or 0.0) + time.perf_counter() - began
+    context.progress(f"{what}: built in {context.build_seconds:.2f} s")
+    best = math.inf if context.incumbent is None else context.incumbent // data.tick
+    enough = math.inf if math.isinf(best) else stages_model.enough_stages(data, int(best))
+    whole = free is not None and free >= enough and not with_slower_tiers(problem)
+    statement = [sum(data.duration)]
+
+    def to_objective(ticks: int) -> int:
+        statement[0] = max(statement[0], ticks)
+        return data.ns(ticks) if whole else problem.least_time
+
+    def decode(value: Callable[[Any], float]) -> list[int] | None:
+        runs = stages_model.decode(built, value)
+        return runs if fits(data, runs) else None  # within the solver's tolerances is not within the memory
+
+    run: Callable[..., Outcome] = highs.solve_highs
+    if context.options.get("solver", "highs") != "highs":
+        run = pyomo_solver.solve_pyomo
+    outcome = run(built.model, context, decode=decode, to_objective=to_objective, own_options=OPTIONS)
+    return told(data, context, outcome, statement[0], form)
+
+
+def told(data: RecomputeData, context: Context, outcome: Outcome, statement: int, form: str) -> Outcome:
+    """Return an outcome that says of the problem only what holds of it, and of its statement the rest."""
+    if outcome.infeasible:
+        return Outcome(detail=f"no schedule in {form}; {outcome.detail}")
+    known = context.incumbent
+    if known is not None and known <= data.ns(statement) and outcome.reason not in STOPPED:
+        is_one = known == data.ns(statement)
+        words = f"a fastest schedule in {form}" if is_one else f"faster than all schedules in {form}"
+        return Outcome(detail=f"{words}; {outcome.detail}")
+    words = f"in {form} none takes less than {data.ns(statement)} ns; {outcome.detail}"
+    return Outcome(reason=outcome.reason, detail=words)
+
+
+def solve_rounding(problem: Recompute, context: Context) -> Outcome:
+    """Round the linear relaxation in partitioned stages, for several shares of the memory.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> problem = lt.Recompute(lt.load("gen:backprop-chain?l=5"), memory=5)
+    >>> lt.solve(problem, "checkmate-rounding", threads=1).verification.valid
+    True
+    """
+    data = begin(problem, context)
+    if context.closed:
+        return Outcome()
+    relaxation = None
+    for percent in MARGINS:
+        if context.expired or context.closed:
+            break
+        solved = relax(data, context, data.memory * (100 - percent) // 100)
+        if solved is None:
+            break
+        value, kept = solved
+        relaxation = value if relaxation is None else relaxation
+        for runs in _roundings(data, context, kept):
+            offer(context, data, runs)
+        context.progress(f"rounded with {percent} % of the memory left free")
+    words = (
+        ""
+        if relaxation is None
+        else (f"the relaxation in partitioned stages takes {math.ceil(data.ns(1) * relaxation - 1e-6)} ns")
+    )
+    return Outcome(reason="time" if context.expired else None, detail=words)
+
+
+THRESHOLDS = (0.5, 0.3, 0.7, 0.1, 0.9)
+
+RANDOM_ROUNDINGS = 20
+
+
+def _roundings(data: RecomputeData, context: Context, kept: list[list[float]]) -> Iterator[list[int]]:
+    import random
+
+    for threshold in THRESHOLDS:
+        yield rounded(data, kept, threshold.__lt__)
+    rng = random.Random(context.seed)
+    for _ in range(RANDOM_ROUNDINGS):
+        yield rounded(data, kept, lambda share: share > rng.random())
+
+
+def relax(data: RecomputeData, context: Context, memory: int) -> tuple[float, list[list[float]]] | None:
+    """Return the optimum of the relaxation in ticks, and of each stage the shares of values kept until it."""
+    own = part_of(context)
+    own.answer, own.incumbent, own.options = None, None, {}
+    built = stages_model.build(data, memory=memory, relaxed=True, expired=lambda: own.expired)
+    if built is None:
+        return None
+    found: list[tuple[float, list[list[float]]]] = []
+
+    def look(value: Callable[[Any], float]) -> None:
+        found[:] = [(stages_model.objective(built, value), stages_model.kept_shares(built, value))]
+
+    highs.solve_highs(built.model, own, decode=look, to_objective=lambda ticks: 0)
+    return found[0] if found else None

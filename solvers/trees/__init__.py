@@ -1,0 +1,1 @@
+"""Task trees and blocks, which several problems use."""

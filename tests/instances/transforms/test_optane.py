@@ -1,0 +1,67 @@
+"""Graphs on a socket with persistent memory: durations, modes, and what becomes of other graphs."""
+
+from dataclasses import replace
+
+import pytest
+
+import lowtide as lt
+from lowtide.instances.load_placement import load_placement
+from lowtide.instances.transforms.optane import MOST_WRITES, on_optane
+
+
+def graph(duration: int, writes: int = 2) -> lt.Graph:
+    """One op that reads 105 MB and writes tensors of 10.5 MB."""
+    tensors = [lt.Tensor(name="in", nbytes=105_000_000, kind="input", initial=True)]
+    tensors += [lt.Tensor(name=f"out{i}", nbytes=10_500_000, final=True) for i in range(writes)]
+    op = lt.Op(name="op", reads=(0,), writes=tuple(range(1, writes + 1)), duration_ns=duration, workspace=7)
+    return lt.Graph(name="one op", tensors=tuple(tensors), ops=(op,))
+
+
+def test_memory_limits_an_op_of_little_arithmetic() -> None:
+    (op,) = on_optane(graph(81_030)).ops  # 126 MB at 1555 bytes per ns; at 105 they take 1.2 ms
+    assert op.duration_ns == 1_200_000
+    assert op.workspace == 7
+
+
+def test_arithmetic_limits_an_op_of_much() -> None:
+    (op,) = on_optane(graph(1_536_000)).ops  # 9750 multiply-adds per ns become 1536
+    assert op.duration_ns == 9_750_000
+
+
+def test_modes_write_each_tensor_in_either_tier_and_take_longer_in_the_slow_one() -> None:
+    (op,) = on_optane(graph(81_030)).ops
+    assert [dict(mode.operands) for mode in op.modes] == [
+        {1: "dram", 2: "dram"},
+        {1: "dram", 2: "pmm"},
+        {1: "pmm", 2: "dram"},
+        {1: "pmm", 2: "pmm"},
+    ]
+    one = 1_200_000 + 10_500_000 / 13.9 - 10_500_000 / 39.4
+    two = 1_200_000 + 21_000_000 / 13.9 - 21_000_000 / 39.4
+    assert [mode.duration_ns for mode in op.modes] == pytest.approx([1_200_000, one, one, two], abs=1)
+    assert {mode.workspace for mode in op.modes} == {7}
+
+
+def test_many_writes_go_together_and_none_makes_no_modes() -> None:
+    (op,) = on_optane(graph(81_030, MOST_WRITES + 1)).ops
+    assert [set(dict(mode.operands).values()) for mode in op.modes] == [{"dram"}, {"pmm"}]
+    (op,) = on_optane(graph(81_030, 0)).ops
+    assert op.modes == ()
+
+
+def test_a_write_in_place_takes_its_bytes_over_the_measured_bandwidth() -> None:
+    problem = load_placement("gen:chain?n=1&node=optane&machine=optane-node&device=1B&start=pmm")
+    big = replace(problem.graph.tensors[0], nbytes=13_900_000, initial=False, final=True, kind="activation")
+    one = lt.Graph(name="one", tensors=(big,), ops=(lt.Op(name="op", writes=(0,)),))
+    result = lt.solve(replace(problem, graph=on_optane(one)), "autotm-static", threads=1)
+    assert result.objective == pytest.approx(1_000_000, abs=2)  # at 13.9 GB/s instead of 105
+
+
+def test_the_option_is_part_of_the_source() -> None:
+    found = lt.load("gen:chain?n=3&seed=1&node=optane")
+    assert lt.load(found.source or "") == found
+    assert found == on_optane(lt.load("gen:chain?n=3&seed=1"))
+    with pytest.raises(lt.InstanceError, match='option node: found "gpu", expected optane'):
+        lt.load("gen:chain?n=3&node=gpu")
+    with pytest.raises(lt.InstanceError, match="op 0 'op0': found several modes or tiers"):
+        on_optane(found)

@@ -1,0 +1,102 @@
+"""Certificates by release times: what the checker works out is what the formulation does, and no more."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+import lowtide as lt
+from lowtide.formulations.placement.releases import best_release
+from lowtide.instances import decode_certificate, encode_certificate, write_graph
+from lowtide.models.certificate import ReleaseProof, Setting
+from lowtide.models.problems.placement import Placement
+from lowtide.models.verifier.proofs.release import released_time
+from tests.commands import answer, within
+from tests.oracles.release_certificates import BENCH, GRAPH, RIGHT, SETTING, bad_releases, released
+from tests.placement_cases import machine, random_graph
+from tests.random_plans import random_machine
+from tests.strategies import random_graph as any_graph
+
+
+def test_a_right_one_is_confirmed_and_survives_its_file() -> None:
+    certificate = released(7000, RIGHT)
+    verdict = lt.verify_certificate(GRAPH, certificate)
+    assert (verdict.valid, verdict.kind, verdict.checked) == (True, "release", 1)
+    assert decode_certificate(encode_certificate(certificate, "c.json"), "c.json") == certificate
+    assert lt.verify_certificate(GRAPH, released(6000, RIGHT)).valid
+
+
+@pytest.mark.parametrize("number", range(len(list(bad_releases()))))
+def test_wrong_ones_are_refused(number: int) -> None:
+    graph, certificate = list(bad_releases())[number]
+    verdict = lt.verify_certificate(graph, certificate)
+    assert not verdict.valid
+    assert verdict.witness
+
+
+def test_joint_caps_count_once_and_inputs_elsewhere_do_not() -> None:
+    both = replace(SETTING, start={"input": ("host", "ssd")})
+    wide = ReleaseProof(op=1, tiers=("host", "ssd"), groups=("in",))
+    assert released_time(GRAPH, both, wide) == 2000 + 1000  # 6 MB/s
+    assert released_time(GRAPH, both, replace(wide, groups=())) == 1500 + 1000  # 8 MB/s without the cap
+    assert released_time(GRAPH, both, RIGHT) == 1000  # nothing must come from the SSD
+    assert released_time(GRAPH, replace(SETTING, start={}), RIGHT) == 1000
+    assert released_time(GRAPH, replace(SETTING, start=None), RIGHT) == 7000  # inputs in the last tier
+    slow = replace(SETTING, machine=machine(100, None, latency=40))
+    assert released_time(GRAPH, slow, RIGHT) == 7040
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_checker_finds_what_the_formulation_says(seed: int) -> None:
+    """Any graph on any machine with tiers that no processor uses: the same number, from the raw fields."""
+    rng = Random(seed)
+    found = 0
+    while found < 5:
+        bench = random_machine(rng, "tiered")
+        graph = any_graph(rng, min_ops=1, max_ops=6, max_tensors=6)
+        names = [tier.name for tier in bench.tiers]
+        kinds = sorted({tensor.kind for tensor in graph.tensors})
+        start = {kind: tuple(x for x in names if rng.random() < 0.5) for kind in kinds}
+        try:
+            problem = Placement(graph, bench, periodic=rng.random() < 0.5, start=start)
+        except lt.InstanceError:
+            continue
+        release = best_release(problem)
+        if release is None:
+            found += rng.random() < 0.1
+            continue
+        found += 1
+        setting = Setting(machine=bench, periodic=problem.periodic, start=problem.starts)
+        proof = ReleaseProof(op=release.op, tiers=release.tiers, groups=release.groups)
+        assert released_time(graph, setting, proof) == release.time
+
+
+def test_the_command_proves_and_confirms_what_it_solves(tmp_path: Path) -> None:
+    graph = random_graph(4)
+    late = [replace(t, nbytes=5000) if t.kind == "input" else t for t in graph.tensors]
+    write_graph(replace(graph, tensors=tuple(late)), tmp_path / "g.json")
+    bench = machine(6000, None)
+    (tmp_path / "m.json").write_text(json.dumps(bench.to_dict()))
+    solve = ("solve", "placement", "g.json", "--machine", "m.json", "--periodic", "--start", "input=ssd")
+    files = ("--plan", "p.json", "--certificate", "c.json", "--threads", "1")
+    found = answer(*solve, *files, cwd=tmp_path)
+    assert found["certificate"]["kind"] == "release"
+    both = answer("verify", "p.json", "--certificate", "c.json", cwd=tmp_path)
+    assert (both["valid"], both["plan_valid"]) == (True, True)
+    assert both["bound"] == found["bound"]
+    assert "release" in within("verify", "--certificate", "c.json", cwd=tmp_path).stdout
+
+
+def test_a_machine_that_prices_do_not_serve_gets_a_release() -> None:
+    channels = (*BENCH.channels, lt.Channel(src="ssd", dst="host", bytes_per_s=10**6))
+    problem = Placement(
+        GRAPH, replace(BENCH, channels=channels, groups=()), periodic=True, start={"input": ("ssd",)}
+    )
+    certificate = lt.certify_placement(problem, 10**6)
+    assert certificate is not None
+    assert (certificate.proof.kind, certificate.bound) == ("release", 5000)  # 3 MB/s out of the SSD
+    assert lt.verify_certificate(GRAPH, certificate).valid

@@ -1,0 +1,190 @@
+"""CP-SAT and MILP for offset allocation: the brute force's optimum, honest bounds, limits and logs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+import lowtide as lt
+from lowtide.models.buffers import Buffer, Buffers
+from lowtide.solvers.context import Context
+from lowtide.solvers.offsets.first_come import place_as_they_come
+from lowtide.solvers.offsets.part_context import checked, part_context
+from lowtide.solvers.offsets.parts import Parts
+from tests.oracles.brute_offsets import brute_offsets, random_set
+
+METHODS = ("cpsat", "cpsat-sections", "milp")
+
+each_method = pytest.mark.parametrize("method", METHODS)
+
+
+def problems(count: int, *, satisfy: bool = False) -> list[tuple[lt.Offsets, int | None]]:
+    found = []
+    for seed in range(count):
+        buffers = random_set(Random(seed))
+        if satisfy:
+            pools = {pool: 4 if most is None else most for pool, most in buffers.pools.items()}
+            buffers = replace(buffers, pools=pools)
+        least = brute_offsets(buffers)
+        if all((b.offset or 0) % b.alignment == 0 for b in buffers.buffers):
+            found.append((lt.Offsets(buffers, satisfy=satisfy), least))
+    return found
+
+
+def stairs(count: int) -> Buffers:
+    """Return buffers of which first fit needs more than the load."""
+    rng = Random(4)
+    lives = [(rng.randint(0, 9), rng.randint(1, 6)) for _ in range(count)]
+    return Buffers(
+        buffers=tuple(
+            Buffer(id=f"b{k}", lower=lower, upper=lower + length, size=rng.randint(1, 9))
+            for k, (lower, length) in enumerate(lives)
+        )
+    )
+
+
+@each_method
+def test_optimum_and_bound_are_those_of_the_brute_force(method: str) -> None:
+    for problem, least in problems(80):
+        result = lt.solve(problem, method, threads=1, time_limit=None)
+        if least is None:
+            assert result.status is lt.Status.INFEASIBLE, problem
+        else:
+            assert (result.status, result.objective) == (lt.Status.OPTIMAL, least), problem
+        assert result.objective is None or result.bound == least
+
+
+@each_method
+def test_any_allocation_satisfies(method: str) -> None:
+    feasible = 0
+    for problem, least in problems(60, satisfy=True):
+        result = lt.solve(problem, method, threads=1, time_limit=None)
+        assert (result.status is lt.Status.INFEASIBLE) == (least is None), problem
+        assert (result.objective is None) == (least is None)
+        feasible += least is not None
+    assert 20 <= feasible <= 55
+
+
+@pytest.mark.parametrize("method", ["cpsat", "cpsat-sections"])
+def test_first_fit_is_improved_to_a_proved_optimum(method: str) -> None:
+    problem = lt.Offsets(stairs(30))
+    greedy = lt.solve(problem, "greedy", threads=1)
+    result = lt.solve(problem, method, threads=1, time_limit=None)
+    assert result.status is lt.Status.OPTIMAL
+    assert result.proof == "exact"
+    assert greedy.objective is not None
+    assert result.objective is not None
+    assert result.objective <= greedy.objective
+
+
+@pytest.mark.parametrize(("name", "optimum"), [("C", 1039360), ("F", 1048576), ("K", 1048576)])
+@pytest.mark.parametrize("method", ["cpsat", "cpsat-sections"])
+def test_challenging_instance_has_its_known_optimum(method: str, name: str, optimum: int) -> None:
+    problem = lt.Offsets(lt.load_buffers(f"catalogue:minimalloc/{name}"))
+    result = lt.solve(problem, method, threads=1, time_limit=None)
+    assert (result.status, result.objective) == (lt.Status.OPTIMAL, optimum)
+
+
+def test_hint_is_the_first_incumbent() -> None:
+    problem = lt.Offsets(stairs(8))
+    best = lt.solve(problem, "cpsat", threads=1, time_limit=None)
+    again = lt.solve(problem, "milp", threads=1, time_limit=None, hint=best.allocation)
+    assert again.status is lt.Status.OPTIMAL
+    assert again.trace[0].incumbent == best.objective
+
+
+@each_method
+def test_time_limit_ends_with_an_allocation_or_nothing(method: str) -> None:
+    result = lt.solve(lt.Offsets(stairs(60)), method, threads=1, time_limit=0.01)
+    assert result.status in (lt.Status.FEASIBLE, lt.Status.UNKNOWN, lt.Status.OPTIMAL)
+    assert result.status is lt.Status.OPTIMAL or result.reason == "time"
+
+
+@each_method
+def test_too_large_a_model_is_refused(method: str) -> None:
+    buffers = Buffers(
+        buffers=tuple(Buffer(id=str(k), lower=0, upper=9, size=3, alignment=1 + k % 2) for k in range(40))
+    )
+    result = lt.solve(lt.Offsets(buffers), method, threads=1, memory_limit=10)
+    assert result.status is lt.Status.OPTIMAL or (result.reason, "GB" in result.detail) == ("memory", True)
+
+
+def tight() -> Buffers:
+    """Return a set whose first fit is not within the bound: some method has to run."""
+    return next(
+        buffers
+        for buffers in map(stairs, range(8, 40))
+        if not (parts := opened(buffers))[1] and any(map(parts[0].is_open, parts[0].parts))
+    )
+
+
+def opened(buffers: Buffers) -> tuple[Parts, bool]:
+    problem = lt.Offsets(buffers)
+    parts = Parts(problem, Context(problem=problem, threads=1, time_limit=None))
+    for part in parts.parts:
+        parts.offer(part, place_as_they_come(part.data))
+    return parts, parts.infeasible
+
+
+@each_method
+def test_log_has_every_run(method: str, tmp_path: Path) -> None:
+    path = tmp_path / "solver.log"
+    path.write_text("old")
+    result = lt.solve(lt.Offsets(tight()), method, threads=1, time_limit=None, log=path)
+    assert result.status is lt.Status.OPTIMAL
+    text = path.read_text()
+    assert "old" not in text
+    assert ("HiGHS" if method == "milp" else "CP-SAT solver") in text
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_unknown_option_is_a_usage_error(method: str) -> None:
+    with pytest.raises(lt.UsageError, match="no_such"):
+        lt.solve(lt.Offsets(stairs(4)), method, options={"no_such": "1"})
+
+
+def test_runs_end_when_a_limit_among_the_options_ends_cpsat_early() -> None:
+    problem = lt.Offsets(tight())
+    options = {"max_deterministic_time": "0", "cp_model_presolve": "false"}
+    result = lt.solve(problem, "cpsat", threads=1, options=options)
+    assert result.status is lt.Status.FEASIBLE
+    assert result.reason is None
+
+
+def test_bounds_up_to_what_the_model_was_told_prove_nothing() -> None:
+    parts, _ = opened(tight())
+    (part, *_) = parts.open()
+    run = part_context(parts, part, seconds=1, floor=part.bound + 3, seed=0)
+    before = part.bound
+    run.raise_bound(part.bound + 3)
+    assert part.bound == before
+    run.raise_bound(part.bound + 4)
+    assert part.bound == before + 4
+
+
+def test_offsets_that_break_a_rule_are_dropped() -> None:
+    parts, _ = opened(stairs(8))
+    part = parts.parts[0]
+    assert part.offsets is not None
+    good = tuple(part.offsets.tolist())
+    assert checked(parts, part, good) == good
+    assert checked(parts, part, (0,) * part.data.count) == ()
+    run = part_context(parts, part, seconds=1, floor=0, seed=0)
+    assert run.offer(()) == part.height
+
+
+def test_fixed_offsets_that_overlap_are_infeasible_for_every_method() -> None:
+    both = Buffers(
+        buffers=(
+            Buffer(id="a", lower=0, upper=2, size=3, offset=0),
+            Buffer(id="b", lower=1, upper=3, size=3, offset=1),
+            Buffer(id="c", lower=1, upper=3, size=3),
+        )
+    )
+    for method in (*METHODS, "auto", "greedy"):
+        result = lt.solve(lt.Offsets(both), method, threads=1, time_limit=None)
+        assert result.status is lt.Status.INFEASIBLE
+        assert result.detail.startswith("fixed offsets: buffers 'a' at [0, 3) and 'b' at [1, 4)")

@@ -1,0 +1,238 @@
+"""Published policies: verified plans, never below a bound, nothing lost where memory suffices."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import lowtide as lt
+from lowtide.solvers.placement.policies import autoswap, belady, g10
+from lowtide.solvers.placement.policies.autoswap import SCORES, scores
+from lowtide.solvers.placement.policies.belady import evictions
+from lowtide.solvers.placement.policies.g10 import Ledger
+from lowtide.solvers.placement.policies.loads import turn_of
+from lowtide.solvers.placement.simulator.simulator_case import make_case
+from tests.placement_cases import machine, random_graph
+from tests.random_decisions import random_problem
+
+POLICIES = ("demand-lru", "deepum", "belady", "vdnn", "flashneuron", "g10", "autoswap")
+
+
+@pytest.mark.parametrize("block", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 10))])
+def test_policies_verify_and_stay_above_the_bounds(block: int) -> None:
+    found = 0
+    for seed in range(25 * block, 25 * block + 25):
+        problem = random_problem(seed, ops=9)
+        ideal = sum(op.duration_ns for op in problem.graph.ops)
+        results = {name: lt.solve(problem, name, threads=1) for name in POLICIES}
+        assert all(r.status != "failed" for r in results.values()), [r.detail for r in results.values()]
+        times = {name: r.objective for name, r in results.items() if r.objective is not None}
+        assert all(r.objective is not None or r.detail for r in results.values())
+        found += len(times)
+        assert min(times.values()) >= ideal
+        if problem.periodic:
+            best = min(times, key=lambda name: (times[name], name))
+            bound = lt.solve(problem, "lp-bound", hint=results[best].plan, threads=1, time_limit=None).bound
+            assert bound is not None
+            assert bound <= times[best], (seed, best)
+    assert found >= 25 * len(POLICIES) - 4
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_enough_memory_needs_no_time(name: str) -> None:
+    for seed in range(12):
+        graph = random_graph(seed)
+        start = dict.fromkeys(("input", "weight"), ("gpu",))
+        total = sum(t.nbytes for t in graph.tensors) + 10
+        problem = lt.Placement(graph, machine(2 * total, None), periodic=bool(seed % 2), start=start)
+        result = lt.solve(problem, name)
+        assert result.status == "optimal", result.detail
+        assert result.objective == sum(op.duration_ns for op in graph.ops)
+        # The budgets of G10 and FlashNeuron are less than the device.
+        peak = int(make_case(problem).live.max())
+        idle = sum(graph.tensors[t].nbytes for t, _ in make_case(problem).idle)
+        tight = replace(problem, machine=machine(peak + idle, None))
+        if name not in ("g10", "flashneuron"):
+            assert lt.solve(tight, name).status == "optimal"
+
+
+def chain(layers: int = 3, conv: bool = True) -> lt.Graph:
+    """Forward ops that make 10 bytes each in 1000 ns, a loss, backward ops that use them, last first."""
+    tensors = [lt.Tensor(name=f"x{k}", nbytes=10) for k in range(layers + 1)]
+    ops = [
+        lt.Op(
+            name=f"f{k}",
+            kind="Conv2d" if conv or k == 0 else "ReLU",
+            reads=(k - 1,) if k else (),
+            writes=(k,),
+            duration_ns=1000,
+        )
+        for k in range(layers + 1)
+    ]
+    ops.append(lt.Op(name="loss", reads=(layers,), duration_ns=1000))
+    ops += [lt.Op(name=f"b{k}", reads=(k,), duration_ns=1000) for k in reversed(range(layers))]
+    return lt.Graph(name="chain", tensors=tuple(tensors), ops=tuple(ops))
+
+
+def test_vdnn_waits_for_the_slower_of_op_and_copy() -> None:
+    # Copies out take 2000 ns, returns 1667. x_k is last used forward by f_(k+1), copied beside it: each of
+    # f1, f2 takes 2000; so does f3, and the copy of x2 with it. Beside the loss x2 returns, then x1, x0.
+    problem = lt.Placement(chain(), machine(20, None, ssd=False))
+    result = lt.solve(problem, "vdnn", options={"offload": "all"})
+    assert result.objective == 1000 + 3 * 2000 + 3 * 1667 + 1000
+    assert "emergency" not in result.detail
+    assert lt.solve(problem, "vdnn").detail == "conv"
+    roomy = lt.Placement(chain(), machine(40, None, ssd=False))
+    assert lt.solve(roomy, "vdnn").detail == "nothing offloaded"
+
+
+def test_belady_evicts_what_is_used_last() -> None:
+    problem = lt.Placement(chain(), machine(30, None, ssd=False))
+    case = make_case(problem)
+    found = evictions(case)
+    assert [(int(case.tensor[case.gap_tensor[g]]), op) for g, op in found.items()] == [(0, 3)]
+    assert lt.solve(problem, "belady").objective == 8000 + 1000  # f3 waits for the rest of the copy of x0
+
+
+def test_the_ledger_never_books_more_than_bandwidth_times_time() -> None:
+    case = make_case(lt.Placement(chain(6), machine(40, None)))
+    ledger, rng = Ledger(case), np.random.default_rng(1)
+    for _ in range(60):
+        channel, op = int(rng.integers(0, 4)), int(rng.integers(0, 20))
+        move = ledger.forwards if channel < 2 else ledger.backwards
+        stop = op + 12 if channel < 2 else op - 12
+        ledger.book(channel, move(channel, op, int(rng.integers(1, 30)), stop)[1])
+        assert ledger.left.min() >= 0
+        for low, cap in ((0, 5), (2, 6)):  # 5 MB/s out and 6 MB/s in together, 1000 ns per op
+            assert ledger.booked[low : low + 2].sum(axis=0).max() <= cap
+        assert (ledger.booked <= ledger.full).all()
+    assert ledger.booked.sum() > 100
+
+
+def test_the_turn_is_behind_the_loss() -> None:
+    assert turn_of(make_case(lt.Placement(chain(), machine(40, None)))) == 5
+
+
+def test_autoswap_scores() -> None:
+    case = make_case(lt.Placement(chain(), machine(40, None, ssd=False)))
+    gaps = case.gap_next - case.gap_first - 1
+    trip = 2000 + 1667
+    assert scores(case, "doa", case.live).tolist() == (1000 * gaps - trip).tolist()
+    for name in SCORES:
+        assert np.argmax(scores(case, name, case.live)) == np.argmax(gaps)
+
+
+@pytest.mark.parametrize("score", ["doa", "wdoa"])
+def test_on_nested_gaps_autoswap_takes_those_of_belady(score: str) -> None:
+    for memory in (30, 40, 50, 60):
+        case = make_case(lt.Placement(chain(7), machine(memory, None)))
+        ((_, furthest),) = belady.decide(case)
+        ((_, longest),) = autoswap.decide(case, (score,))
+        assert (furthest.tier == longest.tier).all()
+        assert (furthest.tier > 0).any()
+
+
+def test_flashneuron_waits_at_the_turn_and_fetches_from_there() -> None:
+    # The budget is 40 less a footprint of 20: x0 and x1 leave, 10 000 ns each from 2000 on, one after the
+    # other; b2 starts when they are through, and then x1 and x0 return, 5000 ns each.
+    result = lt.solve(lt.Placement(chain(), machine(40, None)), "flashneuron")
+    assert result.objective == 22_000 + 2 * 5000 + 1000
+    assert result.detail == ""
+
+
+def test_g10_takes_a_copy_within_one_op_for_a_full_channel() -> None:
+    # A copy of 10 bytes takes 10 000 ns to the SSD. The most bytes live are 40, at f3 and the loss.
+    def tiers(duration: int, host: int) -> list[int]:
+        ops = tuple(replace(op, duration_ns=duration) for op in chain().ops)
+        case = make_case(lt.Placement(replace(chain(), ops=ops), machine(31, host)))
+        ((_, decisions),) = g10.decide(case)
+        return sorted(decisions.tier[decisions.tier > 0].tolist())
+
+    assert tiers(100_000, 100) == [1]
+    assert tiers(100_000, 5) == [2]
+    # x0 leaves during f2 and f3, so that x1 must leave as well.
+    assert tiers(9_000, 100) == [2, 2]
+
+
+def test_g10_leaves_for_the_host_only_while_it_has_room() -> None:
+    ops = tuple(replace(op, duration_ns=100_000) for op in chain(6).ops)
+    case = make_case(lt.Placement(replace(chain(6), ops=ops), machine(41, 20)))
+    ((_, decisions),) = g10.decide(case)
+    assert sorted(decisions.tier[decisions.tier > 0].tolist()) == [1, 1, 2]
+
+
+def test_evictions_are_those_of_one_iteration() -> None:
+    problem = lt.Placement(chain(8), machine(40, 60), periodic=True)
+    result = lt.solve(problem, "demand-lru")
+    assert result.plan is not None
+    released = sum(free.tier == "gpu" for free in result.plan.frees)
+    deaths = len(problem.graph.tensors)
+    assert released > deaths
+    assert result.detail == f"evictions at run time: {released - deaths}"
+
+
+def test_what_does_not_fit_says_so() -> None:
+    problem = lt.Placement(chain(8, conv=False), machine(20, None, ssd=False))
+    strict = lt.solve(problem, "vdnn", options={"strict": "1", "offload": "conv"})
+    assert strict.status == "unknown"
+    assert strict.plan is None
+    assert "nothing goes on before op" in strict.detail
+    counted = lt.solve(problem, "vdnn", options={"offload": "conv"})
+    assert counted.objective is not None
+    assert "does not fit by itself: emergency evictions: " in counted.detail
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "message"),
+    [
+        ("vdnn", {"offload": "some"}, "option offload: found 'some'"),
+        ("autoswap", {"score": "foo"}, "option score: found 'foo'"),
+        ("g10", {"strict": "yes"}, "option strict: found 'yes'"),
+        ("belady", {"stric": "1"}, "did you mean strict"),
+    ],
+)
+def test_wrong_options(method: str, options: dict[str, str], message: str) -> None:
+    with pytest.raises(lt.UsageError, match=message):
+        lt.solve(lt.Placement(chain(), machine(40, None)), method, options=options)
+
+
+def two_memories(fast: int) -> lt.Machine:
+    return lt.Machine(
+        name="dram and pmm",
+        tiers=(lt.Tier(name="dram", capacity=fast), lt.Tier(name="pmm")),
+        processors=(
+            lt.Processor(
+                name="cpu0", tiers=(lt.Access(tier="dram"), lt.Access(tier="pmm", bytes_per_s=10**7))
+            ),
+        ),
+        channels=(
+            lt.Channel(src="dram", dst="pmm", bytes_per_s=10**6),
+            lt.Channel(src="pmm", dst="dram", bytes_per_s=10**6),
+        ),
+    )
+
+
+def test_first_touch_fills_fast_memory_and_stays() -> None:
+    def op(name: str, reads: tuple[int, ...], write: int) -> lt.Op:
+        modes = tuple(lt.Mode(duration_ns=100, operands=((write, tier),)) for tier in ("dram", "pmm"))
+        return lt.Op(name=name, reads=reads, writes=(write,), modes=modes)
+
+    graph = lt.Graph(
+        name="three",
+        tensors=(
+            lt.Tensor(name="w", nbytes=6, kind="weight", initial=True, final=True),
+            lt.Tensor(name="x", nbytes=5),
+            lt.Tensor(name="y", nbytes=4),
+        ),
+        ops=(op("a", (0,), 1), op("b", (0, 1), 2), lt.Op(name="c", reads=(2,), duration_ns=100)),
+    )
+    for periodic in (False, True):
+        roomy = lt.solve(lt.Placement(graph, two_memories(15), periodic=periodic), "first-touch")
+        assert roomy.status == "optimal"
+        tight = lt.solve(lt.Placement(graph, two_memories(10), periodic=periodic), "first-touch")
+        # w takes 6 of 10 bytes; x goes to slow memory, 500 ns for each of its accesses; y fits.
+        assert tight.objective == 300 + 500 + 500
+    bare = replace(graph, ops=tuple(lt.Op(name=o.name, reads=o.reads, writes=o.writes) for o in graph.ops))
+    refused = lt.solve(lt.Placement(bare, two_memories(10)), "first-touch")
+    assert refused.status == "unknown"
+    assert refused.detail == "op 0 'a' finds no room for tensor 1 where it can write it"

@@ -1,0 +1,96 @@
+"""TMOF's model: its plans verify, are never below a bound, and obey its rules."""
+
+from dataclasses import replace
+
+import pytest
+
+import lowtide as lt
+from lowtide.formulations.placement.data import placement_data
+from lowtide.solvers.context import Context
+from lowtide.solvers.placement.models.slots import plan_in_rounds, raise_by_slots
+from tests.effort import seeds
+from tests.placement_cases import machine, random_graph, tiny_graph, working_set
+
+
+def scaled(graph: lt.Graph, factor: int) -> lt.Graph:
+    return replace(
+        graph,
+        tensors=tuple(replace(t, nbytes=t.nbytes * factor) for t in graph.tensors),
+        ops=tuple(
+            replace(op, duration_ns=op.duration_ns * factor, workspace=op.workspace * factor)
+            for op in graph.ops
+        ),
+    )
+
+
+@pytest.mark.parametrize("seed", seeds(30))
+def test_plans_verify_and_are_above_the_bound_of_all_plans(seed: int) -> None:
+    graph = scaled(random_graph(seed, 9) if seed % 2 else tiny_graph(seed), 10_000)
+    gpu: tuple[str, ...] = ("gpu",) if seed % 3 else ("gpu", "host")
+    bench = machine(working_set(graph) + (seed % 7) * 30_000, None, ssd=False)
+    problem = lt.Placement(graph, bench, start={"input": ("gpu",), "weight": gpu})
+    result = lt.solve(problem, "tmof", threads=1, time_limit=None)
+    assert result.status is not lt.Status.FAILED, result.detail
+    assert (result.status is lt.Status.INFEASIBLE) is (problem.impossible() is not None)
+    if result.objective is None:
+        return
+    context = Context(problem=problem)
+    data = placement_data(problem)
+    raise_by_slots(data, context)
+    assert context.bound is not None
+    assert context.bound <= result.objective
+    best = plan_in_rounds(problem, data, context, 64)
+    assert best is not None
+    assert problem.evaluate(best) <= 1.002 * result.objective
+
+
+def spill() -> lt.Graph:
+    """A tensor of 10,000 bytes that is idle while an op of 100 us needs nearly all the memory."""
+    return lt.Graph(
+        name="spill",
+        tensors=(
+            lt.Tensor(name="a", nbytes=10_000),
+            lt.Tensor(name="b", nbytes=5_000),
+            lt.Tensor(name="c", nbytes=20_000),
+            lt.Tensor(name="d", nbytes=5_000),
+        ),
+        ops=(
+            lt.Op(name="make", writes=(0,), duration_ns=100_000),
+            lt.Op(name="before", writes=(1,), duration_ns=100_000),
+            lt.Op(name="fill", writes=(2,), duration_ns=100_000),
+            lt.Op(name="behind", writes=(3,), duration_ns=100_000),
+            lt.Op(name="use", reads=(0,), duration_ns=100_000),
+        ),
+    )
+
+
+def test_swaps_beside_the_ops_around_take_3_967_ms() -> None:
+    # 2,000 us out beside `before`, 1,666.667 us in beside `behind`, three ops of 100 us
+    problem = lt.Placement(spill(), machine(20_000, None, ssd=False))
+    result = lt.solve(problem, "tmof", threads=1)
+    assert result.objective == pytest.approx(3 * 100_000 + 2_000_000 + 1_666_667, abs=3)
+    assert "Optimal" in result.detail
+
+
+def test_what_may_start_on_the_host_need_not_start_on_the_device() -> None:
+    sizes = [lt.Tensor(name=f"w{i}", nbytes=10, kind="weight", initial=True, final=True) for i in range(4)]
+    ops = tuple(lt.Op(name=f"op{i}", reads=(i,), duration_ns=100_000) for i in range(4))
+    graph = lt.Graph(name="weights", tensors=tuple(sizes), ops=ops)
+    problem = lt.Placement(graph, machine(25, None, ssd=False), start={"weight": ("gpu", "host")})
+    result = lt.solve(problem, "tmof", threads=1)
+    assert result.status is lt.Status.OPTIMAL, result.detail
+    assert result.objective == 400_000
+
+
+def test_enough_memory_takes_the_sum_of_durations() -> None:
+    result = lt.solve(lt.Placement(spill(), machine(40_000, None, ssd=False)), "tmof", threads=1)
+    assert result.status is lt.Status.OPTIMAL
+    assert result.objective == 500_000
+
+
+def test_what_the_model_does_not_cover_is_refused() -> None:
+    problem = lt.Placement(random_graph(1), machine(40_000, 10, ssd=False))
+    with pytest.raises(lt.UsageError, match="one host without limit"):
+        lt.solve(problem, "tmof")
+    with pytest.raises(lt.UsageError, match="may not start on the device"):
+        lt.solve(replace(problem, machine=machine(40_000, None, ssd=False)), "tmof")
