@@ -27,7 +27,7 @@ case.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,11 +69,22 @@ class Window:
     outward: bool
 
 
-def windows(data: SampleData) -> list[Window]:
-    """Return the best window for each instant, bottleneck and direction, by falling stall."""
+def windows(data: SampleData, expired: Callable[[], bool] = lambda: False) -> list[Window]:
+    """Return the best window for each instant, bottleneck and direction, by falling stall.
+
+    Parameters
+    ----------
+    data
+        Of the problem.
+    expired
+        Whether to leave out the instants that remain: each window is a bound by itself.
+    """
     forms = list(_forms(data))
-    found = []
+    found: list[Window] = []
+    clock = np.array(data.clock, dtype=np.int64)
     for k, load, after, written in _states(data):
+        if expired():
+            break
         for outward, ops in ((False, after), (True, written)):
             some = [f for f in forms if f[1] == outward]
             order = np.argsort(-ops[0] if outward else ops[0], kind="stable")
@@ -82,7 +93,7 @@ def windows(data: SampleData) -> list[Window]:
             far, filled = far[known], filled[known]
             if not len(far) or not some:
                 continue
-            times = _times(data, far + 1 if outward else far)
+            times = _times(data, clock, far + 1 if outward else far)
             for tiers, _, room, rate in some:
                 excess = filled + (load - data.memory - room)
                 for instant in (2 * k, 2 * k + 1):
@@ -179,9 +190,8 @@ def _first_version(data: SampleData, t: int) -> int:
     return -1 if data.initial[t] and data.start[t] == (0,) else -NEVER
 
 
-def _times(data: SampleData, ops: Integers) -> Integers:
+def _times(data: SampleData, clock: Integers, ops: Integers) -> Integers:
     """Return the starts of ops without stalls; numbers below 0 and from n on are of other iterations."""
-    clock = np.array(data.clock, dtype=np.int64)
     whole, rest = np.divmod(ops, len(data.duration))
     times: Integers = clock[rest] + whole * clock[-1]
     return times

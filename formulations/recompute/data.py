@@ -229,7 +229,12 @@ def recompute_data(problem: Recompute, *, bundled: bool = True) -> RecomputeData
     tick = math.gcd(*durations)
     total = sum(sizes) + sum(workspace)
     room = total if problem.memory is None else min(total, problem.memory - kept)
-    ops = range(len(graph.ops))
+    reads, writes = ([list[int]() for _ in graph.ops] for _ in range(2))
+    for u, x in enumerate(values):
+        for i in x.readers:
+            reads[i].append(u)
+        if x.writer is not None:
+            writes[x.writer].append(u)
     return RecomputeData(
         tick=tick,
         unit=unit,
@@ -237,8 +242,8 @@ def recompute_data(problem: Recompute, *, bundled: bool = True) -> RecomputeData
         duration=tuple(d // tick for d in durations),
         workspace=tuple(w // unit for w in workspace),
         values=tuple(values),
-        reads=tuple(tuple(u for u, x in enumerate(values) if i in x.readers) for i in ops),
-        writes=tuple(tuple(u for u, x in enumerate(values) if x.writer == i) for i in ops),
+        reads=tuple(map(tuple, reads)),
+        writes=tuple(map(tuple, writes)),
         after=tuple(tuple(op.after) for op in graph.ops),
         tensors=tensors,
         in_place=graph.accounting is Accounting.REPLACE,

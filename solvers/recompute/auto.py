@@ -7,7 +7,7 @@ from ...models.units import exact_bytes
 from ...models.verifier.verify import verify
 from ..context import Context, Outcome
 from .chains.methods_of_chains import solve_chain
-from .graph_auto import solve_graph
+from .graph_auto import LARGE, solve_graph
 
 
 def solve_store_all(problem: Recompute, context: Context) -> Outcome:
@@ -38,8 +38,11 @@ def solve_store_all(problem: Recompute, context: Context) -> Outcome:
 def solve_auto(problem: Recompute, context: Context) -> Outcome:
     """Offer the reference order, if it fits, and a chain's best schedules; else as for general graphs."""
     outcome = solve_store_all(problem, context)
-    if not context.closed:
+    large = len(problem.graph.ops) > LARGE
+    if not context.closed and not (large and context.expired):
         outcome = solve_chain(problem, context) or outcome
+    if large and context.expired and not context.closed:
+        return Outcome(reason="time", detail=outcome.detail)
     if context.closed or any(len(op.all_modes) > 1 or op.all_modes[0].operands for op in problem.graph.ops):
         return outcome
     return solve_graph(problem, context)

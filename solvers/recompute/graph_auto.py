@@ -26,6 +26,9 @@ from .models.paging import costs_of_paging, solve_pages
 MOST_OPS = 200
 """Of graphs that retention intervals are tried for: their model grows with the square of the ops."""
 
+LARGE = 2000
+"""Above so many ops nothing is begun when the time is up."""
+
 SEARCHED, BOUNDED, MODELLED, PAGED = 0.2, 0.3, 0.4, 0.7
 """Parts of the time until which steps 2, 3 and 4 (with paging, the last one) may take; step 2 may go on until
 the end of step 4 for a first schedule."""
@@ -54,6 +57,8 @@ def solve_graph(problem: Recompute, context: Context) -> Outcome:
     offer_heuristics(context, data, searched)
     if context.closed:
         return Outcome()
+    if data.n > LARGE and context.expired:
+        return Outcome(reason="time")
     outcome = raise_bounds(problem, context, max(left(BOUNDED), left(MODELLED) / 2))
     if outcome.infeasible or context.closed or outcome.reason in STOPPED:
         return outcome

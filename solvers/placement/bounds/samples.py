@@ -37,6 +37,10 @@ NEAR = 0.03
 """Of the sum of durations: windows whose stall is so much below the best one are left out."""
 
 
+LARGE = 2000
+"""Above so many ops the windows look at the clock."""
+
+
 def solve_samples(problem: Placement, context: Context) -> Outcome:
     """Raise the bound; make a plan first if there is none, to know when to stop."""
     raise_first_bounds(problem, context)
@@ -63,11 +67,17 @@ def raise_by_samples(
     ideal = ideal_time(problem)
     if release_bound(problem) > ideal:
         context.progress("windows behind the releases")
-        behind = release_bound(problem, windows(sample_data(problem)))
+        behind = release_bound(problem, windows(sample_data(problem), _late(problem, context)))
         context.raise_bound(behind, kind="release times")
     for prices, kind, bound in price_rounds(problem, context, lambda: context.closed, rounds):
         context.raise_bound(ideal + bound, kind=kind, evidence=prices)
     return Outcome(reason="time" if context.expired and not context.closed else None)
+
+
+def _late(problem: Placement, context: Context) -> Callable[[], bool]:
+    """Return what says that the time for windows is up; those of small graphs take none."""
+    large = len(problem.graph.ops) > LARGE
+    return lambda: large and context.expired
 
 
 def price_rounds(
@@ -81,7 +91,7 @@ def price_rounds(
 
     data = sample_data(problem)
     context.progress("windows")
-    found = windows(data)
+    found = windows(data, _late(problem, context))
     chosen = disjoint(found, data)
     if chosen:
         prices = window_prices(data, chosen)

@@ -173,3 +173,19 @@ def test_no_random_plan_on_any_machine_is_faster(flavour: str) -> None:
             counted += release_bound(problem) > 0
             assert release_bound(problem) <= judged.objective
     assert counted >= 3
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_windows_end_with_the_time_and_those_found_stay(seed: int) -> None:
+    graph = random_graph(seed)
+    problem = Placement(graph, machine(working_set(graph), None), periodic=True)
+    data = sample_data(problem)
+    whole, looks = windows(data), iter(range(1, 10**6))
+    assert windows(data, lambda: next(looks) > len(graph.ops)) == whole
+    assert next(looks) == len(graph.ops) + 1, "one look for each op"
+    for count in (0, 1, len(graph.ops) // 2):
+        looks = iter(range(1, 10**6))
+        part = windows(data, lambda looks=looks, count=count: next(looks) > count)  # type: ignore[misc]
+        assert set(part) <= set(whole)
+        assert {w.instant // 2 % len(graph.ops) for w in part} <= set(range(count))
+        assert bool(part) == (count > 1) or count == 1

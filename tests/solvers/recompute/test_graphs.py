@@ -31,6 +31,8 @@ from lowtide.solvers.recompute.heuristics.segments import (
     with_boundaries,
 )
 from lowtide.solvers.recompute.models.rounding import rounded
+from lowtide.solvers.context import Context
+from lowtide.solvers.recompute.auto import solve_auto
 from tests.oracles.brute_recompute import fastest_recomputation
 from tests.oracles.brute_stages import fastest_in_stages
 from tests.recompute_problems import (
@@ -388,3 +390,14 @@ def test_poet_wants_a_slower_tier() -> None:
     problem = lt.Recompute(lt.load("gen:backprop-chain?l=5"), memory=5)
     with pytest.raises(UsageError, match="found no slower tier with channels"):
         lt.solve(problem, "poet")
+
+
+def test_auto_begins_nothing_on_a_large_graph_when_the_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = lt.load("gen:backprop-chain?l=20")
+    problem = lt.Recompute(graph, memory=6)
+    monkeypatch.setattr("lowtide.solvers.recompute.auto.LARGE", 10)
+    monkeypatch.setattr("lowtide.solvers.recompute.auto.solve_chain", None)
+    monkeypatch.setattr("lowtide.solvers.recompute.auto.solve_graph", None)
+    outcome = solve_auto(problem, Context(problem=problem, time_limit=0.0))
+    assert outcome.reason == "time"
+    assert outcome.detail.startswith("every op once")
