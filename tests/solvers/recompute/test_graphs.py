@@ -22,6 +22,8 @@ from lowtide.formulations.recompute import (
 from lowtide.formulations.recompute.data import RecomputeData, fits, levels, recompute_data, time_of
 from lowtide.formulations.recompute.stages_hint import set_values
 from lowtide.models.errors import UsageError
+from lowtide.solvers.context import Context
+from lowtide.solvers.recompute.auto import solve_auto
 from lowtide.solvers.recompute.heuristics.eviction import RULES, evicting, pruned
 from lowtide.solvers.recompute.heuristics.segments import (
     ARTICULATION,
@@ -31,8 +33,6 @@ from lowtide.solvers.recompute.heuristics.segments import (
     with_boundaries,
 )
 from lowtide.solvers.recompute.models.rounding import rounded
-from lowtide.solvers.context import Context
-from lowtide.solvers.recompute.auto import solve_auto
 from tests.oracles.brute_recompute import fastest_recomputation
 from tests.oracles.brute_stages import fastest_in_stages
 from tests.recompute_problems import (
