@@ -10,7 +10,7 @@ TESTS  := $(BIN)/lowtide compile --quiet >/dev/null && $(BIN)/pytest -q --numpro
 FULL   := --hypothesis-profile=full --dist loadgroup
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-slow test-all lint bench bench-compilers bench-makespan bench-offsets bench-placement \
+.PHONY: demo test test-slow test-all lint bench bench-compilers bench-limits bench-makespan bench-offsets bench-placement \
 	bench-recompute clean
 
 demo: $(READY)
@@ -46,6 +46,9 @@ bench-makespan: $(READY)
 bench-offsets: $(READY)
 	$(BIN)/python results/reproductions/offsets_heights.py
 	$(BIN)/python results/reproductions/offsets_speed.py --minimalloc "$(MINIMALLOC)" $(if $(OMNIMALLOC),--omnimalloc "$(OMNIMALLOC)")
+
+bench-limits: $(READY)
+	$(BIN)/python results/reproductions/limits.py
 
 bench-placement: $(READY)
 	$(BIN)/python results/reproductions/placement_chains.py

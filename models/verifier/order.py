@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 
 from .actions import RunItem
 from .case import PARTNERS, Case
+
+_in_time, _end = attrgetter("start", "end", "position"), attrgetter("end")
 
 AFTER = "after"
 RAW, WAR, WAW = "read-after-write", "write-after-read", "write-after-write"
@@ -17,7 +20,8 @@ def judge_order(case: Case, runs: list[RunItem], rerun: bool) -> None:
     for run in runs:
         by_op[run.op].append(run)
     for group in by_op:
-        group.sort(key=lambda r: (r.start, r.end, r.position))
+        if len(group) > 1:
+            group.sort(key=_in_time)
     _judge_counts(case, by_op, rerun)
     if rerun:
         _judge_after(case, by_op)
@@ -75,7 +79,7 @@ def _orders(case: Case, by_op: list[list[RunItem]]) -> Iterator[tuple[int, int, 
 
 def _judge_precedence(case: Case, by_op: list[list[RunItem]]) -> None:
     """Each op once: the full precedence, between every pair of runs."""
-    latest = [max(group, key=lambda r: r.end, default=None) for group in by_op]
+    latest = [group[0] if len(group) == 1 else max(group, key=_end, default=None) for group in by_op]
     for i, j, tensor, reason in _orders(case, by_op):
         before = latest[i]
         if before is None:
@@ -87,7 +91,7 @@ def _judge_precedence(case: Case, by_op: list[list[RunItem]]) -> None:
 
 def _judge_after(case: Case, by_op: list[list[RunItem]]) -> None:
     """Ops may run again: each op of `after` has completed once before every run."""
-    first = [min(group, key=lambda r: r.end, default=None) for group in by_op]
+    first = [group[0] if len(group) == 1 else min(group, key=_end, default=None) for group in by_op]
     for j, op in enumerate(case.graph.ops):
         for i in op.after:
             before = first[i]
@@ -123,7 +127,7 @@ def _report_precedence(case: Case, run: RunItem, before: RunItem, tensor: int | 
 def _judge_processors(case: Case, runs: list[RunItem]) -> None:
     """Rules ``processor-kind``, ``processor-overlap``, and ``duration`` where no access is slow."""
     open_runs: list[list[RunItem]] = [[] for _ in case.processors]
-    for run in sorted(runs, key=lambda r: (r.start, r.end, r.position)):
+    for run in sorted(runs, key=_in_time):
         processor = case.processors[run.processor]
         if run.kinds and processor.kind not in run.kinds:
             expected = f"expected kind {' or '.join(run.kinds)}"
@@ -137,7 +141,7 @@ def _judge_processors(case: Case, runs: list[RunItem]) -> None:
             report_duration(case, run, run.duration)
         # The runs kept are those that end last: whoever meets a run that was dropped meets them too.
         before = [r for r in open_runs[run.processor] if r.end > run.start]
-        for other in before[-case.partners() :]:
+        for other in before[-case.partners() :] if before else ():
             case.report(
                 "processor-overlap",
                 f"{case.op(run.op)} starts at {run.start} ns on {processor.name!r}, expected not "
@@ -150,7 +154,8 @@ def _judge_processors(case: Case, runs: list[RunItem]) -> None:
                 resource=processor.name,
             )
         before.append(run)
-        before.sort(key=lambda r: r.end)
+        if len(before) > 1:
+            before.sort(key=_end)
         open_runs[run.processor] = before[-PARTNERS:]
 
 
