@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
 
 import pytest
 
@@ -50,23 +51,27 @@ def test_solve_keeps_back_what_judging_takes(monkeypatch: pytest.MonkeyPatch) ->
     assert seen == [0.5]
 
 
-def test_the_collector_runs_rarely_and_as_before_afterwards() -> None:
+@pytest.fixture(autouse=True)
+def collector() -> Iterator[None]:
+    """Thresholds as a process begins with, whatever other tests have left."""
     before = gc.get_threshold()
-    rare = (ALLOCATIONS, *before[1:])
+    gc.set_threshold(700, 10, 10)
+    yield
+    gc.set_threshold(*before)
+
+
+def test_the_collector_runs_rarely_and_as_before_afterwards() -> None:
+    rare = (ALLOCATIONS, 10, 10)
     with collected_rarely():
         with pytest.raises(ZeroDivisionError), collected_rarely():
             assert [gc.get_threshold(), 1 / 0] == [rare, 0]
         assert gc.get_threshold() == rare, "the outer solve goes on"
-    assert gc.get_threshold() == before
+    assert gc.get_threshold() == (700, 10, 10)
 
 
 @pytest.mark.parametrize("own", [0, 10 * ALLOCATIONS])
 def test_a_collector_that_is_off_or_rarer_stays(own: int) -> None:
-    before = gc.get_threshold()
-    try:
-        gc.set_threshold(own, 7, 8)
-        with collected_rarely():
-            assert gc.get_threshold() == (own, 7, 8)
+    gc.set_threshold(own, 7, 8)
+    with collected_rarely():
         assert gc.get_threshold() == (own, 7, 8)
-    finally:
-        gc.set_threshold(*before)
+    assert gc.get_threshold() == (own, 7, 8)
