@@ -74,6 +74,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None:
         open_streams()
         reserve_output()
+        status = _main(sys.argv[1:])
+        solvers = sys.modules.get(
+            f"{__package__}.solvers.engines.supervise"
+        )  # if one was started
+        return status if solvers is None else int(solvers.leave(status))
+    return _main(list(argv))
+
+
+def _main(argv: list[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a name that the terminal cannot show must not stop the work
             stream.reconfigure(errors="replace")
@@ -81,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # them takes a third of the time of loading and verifying 100,000 ops.
     gc.set_threshold(100_000, 50, 100)
     try:
-        return _run(list(sys.argv[1:] if argv is None else argv))
+        return _run(argv)
     except VerificationError as error:
         lines = (cut(printable(line)) for line in str(error).splitlines())
         print("lowtide: " + "\n".join(lines), file=sys.stderr)

@@ -277,4 +277,6 @@ def _die_with(parent: int) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1])))
+    from ...solvers.engines.supervise import leave
+
+    sys.exit(leave(main(int(sys.argv[1]))))

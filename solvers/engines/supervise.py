@@ -7,13 +7,17 @@ presolves do, for minutes or hours) is abandoned: its thread lives on until the 
 nothing that it reports is taken any more. Only a process of its own could be killed.
 
 The end of the process waits a little for solvers that still run, because HiGHS aborts a process that ends
-under it: one in a thread of the caller's own when that was interrupted, or one that was abandoned.
+under it: one in a thread of the caller's own when that was interrupted, or one that was abandoned. A process
+of the suite's own ends by `leave`, whatever still runs.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import math
+import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -48,6 +52,17 @@ def stop_running(context: Context | None = None) -> None:
     for supervisor in list(_running):
         if context is None or supervisor.context is context:
             supervisor.stop(GRACE_SECONDS)
+
+
+def leave(status: int) -> int:
+    """Return the exit status of a process that has done its work; end it here if a solver will not stop."""
+    stop_running()
+    if _running:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(status)
+    return status
 
 
 @dataclass(eq=False)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -137,3 +139,26 @@ def test_what_runs_in_another_thread_can_be_stopped() -> None:
     assert asked.is_set()
     thread.join(600)
     assert not thread.is_alive()
+
+
+LEAVING = """
+import atexit, sys, threading
+import lowtide as lt
+from lowtide.solvers.context import Context
+from lowtide.solvers.engines import supervise
+atexit.register(print, "behind the end")
+supervise.GRACE_SECONDS = supervise.LATE_SECONDS = supervise.OVERRUN_SECONDS = 0.01
+stop = threading.Event()
+context = Context(problem=lt.Peak(lt.load("gen:chain?n=3")), time_limit=0.01)
+supervise.Supervisor(context).run(stop.wait, {stop})
+print("answer")
+sys.exit(supervise.leave(3))
+"""
+
+
+@pytest.mark.parametrize(("stop", "printed"), [("stop.set", "answer\nbehind the end\n"), ("int", "answer\n")])
+def test_a_process_ends_with_its_status_whether_its_solver_stops_or_not(stop: str, printed: str) -> None:
+    """HiGHS would abort a process that ends in the usual way under it."""
+    code = LEAVING.format(stop=stop)
+    ended = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (3, printed)
