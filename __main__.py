@@ -75,9 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         open_streams()
         reserve_output()
         status = _main(sys.argv[1:])
-        solvers = sys.modules.get(
-            f"{__package__}.solvers.engines.supervise"
-        )  # if one was started
+        solvers = sys.modules.get(f"{__package__}.solvers.engines.supervise")  # if one was started
         return status if solvers is None else int(solvers.leave(status))
     return _main(list(argv))
 
