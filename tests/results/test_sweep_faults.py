@@ -134,6 +134,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
+@pytest.mark.slow
 def test_damaged_records_are_made_again(tmp_path: Path) -> None:
     runs = [planned("greedy", seed=seed) for seed in range(len(DAMAGES) + 1)]
     out = folder_of(tmp_path, runs)
@@ -173,6 +174,7 @@ def check_full(out: Path, code: int, stderr: str) -> None:
     assert not [path for path in out.rglob("*") if path.name.endswith(".tmp")]
 
 
+@pytest.mark.slow
 def test_file_size_limit_stops_the_sweep(tmp_path: Path) -> None:
     out = folder_of(tmp_path, [planned("greedy", seed=seed) for seed in range(4)])
 

@@ -100,6 +100,7 @@ def with_a_bystander(problem: lt.Recompute) -> lt.Recompute:
     return lt.Recompute(graph, memory=problem.memory + 1)
 
 
+@pytest.mark.slow
 def test_a_fastest_schedule_satisfies_the_model_with_slower_tiers() -> None:
     written = looked = 0
     for problem in with_disks():

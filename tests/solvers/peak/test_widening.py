@@ -89,6 +89,7 @@ def test_an_interrupt_in_a_pass_leaves_incumbent_and_bound(monkeypatch: pytest.M
     assert result.objective is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 3, 4])
 def test_wired_networks_of_100_ops_are_closed_by_compiled_passes(seed: int) -> None:
     """The optima were proved by passes step by step up from the cut bound, in another process."""

@@ -111,6 +111,7 @@ def test_every_plan_is_a_point_of_the_lower_model(seed: int, method: str) -> Non
         assert sum(x.value for x in built.model.stall.values()) == stall <= clock[-1] - data.ideal
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(10))
 def test_plans_verify_and_bounds_are_below_them(seed: int) -> None:
     problem = case(seed)

@@ -11,6 +11,7 @@ from tests.placement_cases import machine, random_graph, working_set
 ANYWHERE = {"input": ("gpu", "host", "ssd")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2])
 def test_auto_goes_on_with_policies(threads: int) -> None:
     graph = random_graph(1)
