@@ -20,7 +20,8 @@ MICROSECONDS = {
     "memory-edges": 12.0,
     "offsets": 20.0,
 }
-"""For each op and access of the graph, of `offsets` for each buffer: measured on graphs of 100,000 ops."""
+"""For each op and access of the graph, of `offsets` for each buffer. That of `peak` fits graphs of 100,000
+ops; the others are set after it by how much there is to judge, and not measured one by one."""
 
 PART = 0.5
 """Of the limit that is kept back at most."""
