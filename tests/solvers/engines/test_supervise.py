@@ -149,7 +149,8 @@ from lowtide.solvers.engines import supervise
 atexit.register(print, "behind the end")
 obeys, stop = {obeys}, threading.Event()
 supervise.GRACE_SECONDS = supervise.LATE_SECONDS = 600 if obeys else 0.01
-context = Context(problem=lt.Peak(lt.load("gen:chain?n=3")), time_limit=1, started=time.perf_counter() - 86_400)
+problem, long_ago = lt.Peak(lt.load("gen:chain?n=3")), time.perf_counter() - 86_400
+context = Context(problem=problem, time_limit=1, started=long_ago)
 supervise.Supervisor(context).run(stop.wait, stop.set if obeys else lambda: None)
 print("answer")
 sys.exit(supervise.leave(3))
