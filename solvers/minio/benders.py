@@ -20,16 +20,15 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ...formulations.minio import cuts_cpsat as formulation
 from ...formulations.minio.data import MinIOData, written_at_once
-from ...models.graph import Graph
 from ...models.problems.minio import MinIO
-from ...models.problems.problem import Judgement
 from ..context import Context, Outcome
 from ..engines import cpsat
 from ..engines.logs import check_log, logged
+from ..engines.master import Master
 from .evictions import RULES, evict
 from .expansion import expanded_order
 from .waiting import Cut, Sequencer, WaitingTree, below, disjoint_cuts
@@ -44,33 +43,15 @@ KIND = "cuts of subtrees"
 """The kind of the bound."""
 
 
-@dataclass(frozen=True)
-class Program:
-    """The question of one round, as the engine asks it: units to write of each part, under the cuts."""
+class Program(Master):
+    """Units to write of each part, under the cuts; an answer is a mapping of parts to units."""
 
-    instance: Graph
     name: ClassVar[str] = "minio by cuts"
     unit: ClassVar[str] = "units"
-
-    def read(self, item: Any) -> Mapping[int, int]:
-        """Return the units by part."""
-        units: Mapping[int, int] = item
-        return units
 
     def evaluate(self, answer: Mapping[int, int]) -> int:
         """Return how many there are."""
         return sum(answer.values())
-
-    def satisfied(self, objective: int) -> bool:
-        """Return False."""
-        return False
-
-    def impossible(self) -> None:
-        """Return None: `solve` has looked at the problem itself."""
-
-    def judge(self, answer: Mapping[int, int]) -> Judgement:
-        """Refuse: only traversals are judged."""
-        raise NotImplementedError("a program of cuts has no plan")
 
 
 @dataclass(kw_only=True)

@@ -17,19 +17,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ...formulations.parallel import edges_cpsat as formulation
 from ...formulations.parallel.edges_cpsat import ConflictModel
 from ...formulations.parallel.network import Arc
 from ...models.errors import UsageError
-from ...models.graph import Graph
 from ...models.problems.memory_edges import Edges, MemoryEdges
-from ...models.problems.problem import Judgement
 from ..context import Context, Outcome
 from ..engines import cpsat
 from ..engines.logs import check_log, logged
+from ..engines.master import Master
 from .cases import search
 from .edges import raise_path_bound
 from .growing import Growing
@@ -38,33 +36,15 @@ KIND = "CP-SAT, conflicts"
 """The kind of the bound."""
 
 
-@dataclass(frozen=True)
-class Choice:
-    """The question of one round, as the engine asks it: which edges; an answer is their path and they."""
+class Choice(Master):
+    """Which edges to add; an answer is the critical path in ticks, and the edges."""
 
-    instance: Graph
     name: ClassVar[str] = "edges by conflicts"
     unit: ClassVar[str] = "ticks"
-
-    def read(self, item: Any) -> tuple[int, Sequence[Arc]]:
-        """Return the critical path in ticks, and the edges."""
-        ticks, edges = item
-        return ticks, edges
 
     def evaluate(self, answer: tuple[int, Sequence[Arc]]) -> int:
         """Return the critical path in ticks."""
         return answer[0]
-
-    def satisfied(self, objective: int) -> bool:
-        """Return False."""
-        return False
-
-    def impossible(self) -> None:
-        """Return None: `solve` has looked at the problem itself."""
-
-    def judge(self, answer: tuple[int, Sequence[Arc]]) -> Judgement:
-        """Refuse: only edges with their proof are judged."""
-        raise NotImplementedError("edges of a round have no plan")
 
 
 def solve_cpsat(problem: MemoryEdges, context: Context) -> Outcome:
