@@ -2,6 +2,7 @@
 
     .venv/bin/python -m tests.battery write      # the record: tests/battery.json, from the code as it is
     .venv/bin/python -m tests.battery compare    # runs what is on record again; names every difference
+    .venv/bin/python -m tests.battery compare placement "| milp"    # those with one of these texts alone
 
 Every question is put to every method of its problem, without a time limit, with one thread and seed 0. What
 a method refuses, and what takes it more than some seconds, is not put on record; `compare` has no clock. On
@@ -172,9 +173,11 @@ def write() -> None:
     RECORD.write_text(f"{{\n{lines}\n}}\n")
 
 
-def compare() -> int:
-    """Run what is on record; return the number of differences."""
+def compare(texts: list[str]) -> int:
+    """Run what is on record, with texts what contains one of them; return the number of differences."""
     record, differences = json.loads(RECORD.read_text()), 0
+    if texts:
+        record = {name: found for name, found in record.items() if any(text in name for text in texts)}
     for name, before in record.items():
         question, _, method = name.rpartition(" | ")
         now = answer(question, method)
@@ -186,10 +189,10 @@ def compare() -> int:
 
 
 if __name__ == "__main__":
-    verb = sys.argv[1] if len(sys.argv) == 2 else ""
-    if verb == "write":
+    verb, *rest = sys.argv[1:] or [""]
+    if verb == "write" and not rest:
         write()
     elif verb == "compare":
-        sys.exit(compare() > 0)
+        sys.exit(compare(rest) > 0)
     else:
         sys.exit(__doc__)
