@@ -60,7 +60,7 @@ OPTIONS = {
 
 METHODS: dict[str, tuple[str, ...]] = {
     "peak": ("auto", "greedy", "local-search", "cpsat"),
-    "offsets": ("auto", "local-search", "overlap", "search"),
+    "offsets": ("auto", "local-search", "search"),
     "placement": ("auto", "g10"),
     "makespan": ("auto", "list", "local-search", "lns"),
     "parallel-memory": ("auto", "branch"),

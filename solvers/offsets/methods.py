@@ -43,14 +43,6 @@ OFFSETS_METHODS = (
         kernels=_SQUEEZE,
     ),
     Method(
-        name="overlap",
-        problem="offsets",
-        run=".offsets.overlap_search:solve_overlap",
-        summary="guided local search over overlaps at falling heights",
-        source="Egeblad, Nielsen and Odgaard, 2007, after Voudouris and Tsang, 1999",
-        kernels=(*_GREEDY, ".offsets.overlap_kernel"),
-    ),
-    Method(
         name="cpsat",
         problem="offsets",
         run=".offsets.models:solve_cpsat",

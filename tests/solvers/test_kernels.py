@@ -191,7 +191,7 @@ def questions() -> Iterator[tuple[lt.Problem, str]]:
     plan = lt.solve(lt.Peak(small), "greedy").plan
     assert plan is not None
     buffers = lt.Offsets.from_plan(small, plan)
-    for method in ("auto", "search", "local-search", "overlap"):
+    for method in ("auto", "search", "local-search"):
         yield buffers, method
 
 
