@@ -8,17 +8,16 @@ from dataclasses import replace
 from ..models.errors import InstanceError, UsageError
 from ..models.plan import Plan
 from ..models.result import Result
+from .formats import format_of
 from .formats.minimalloc_csv import read_csv, write_csv
 from .formats.native_allocation import Allocation, allocation_from_dict, write_allocation
 from .formats.native_plan import plan_from_dict, write_plan
 from .formats.strict_json import parse_json, read_bytes, show
 
-CSV_ENDINGS = (".csv", ".csv.gz")
-
 
 def is_csv(path: str | os.PathLike[str]) -> bool:
     """Return whether a file name is that of a CSV."""
-    return os.fspath(path).lower().endswith(CSV_ENDINGS)
+    return format_of(os.fspath(path), buffers=True) is not None
 
 
 def read_answer(path: str | os.PathLike[str]) -> Plan | Allocation:

@@ -10,24 +10,15 @@ from dataclasses import replace
 from ..models.errors import InstanceError
 from ..models.graph import Graph
 from .drawn_sizes import with_drawn_sizes
-from .formats.native import read_graph
-from .formats.strict_json import nearest, show
+from .formats import SCHEMES, format_of, known_endings
+from .formats.strict_json import show
 from .options import Parameter, typed_options
 from .spec import Spec, parse_spec
 from .transforms.blocks import in_blocks
 from .transforms.data_parallel import data_parallel
 
-ENDINGS = (".json", ".json.gz", ".onnx", ".dot", ".gv", ".graphml", ".graphml.gz", ".stg", ".tree", ".nf")
-"""The file name endings that tell the format."""
-
-_ONNX_OPTIONS = {
-    "batch": Parameter(1, "size of the batch", least=1),
-    "train": Parameter(False, "forward and backward"),
-    "weights": Parameter(False, "keep the bytes of the weights"),
-}
 _BLOCKS = {"blocks": Parameter(1, "blocks of consecutive ops", least=1)}
 _DRAW = {"draw": Parameter(0, "number of the draw of random sizes", least=0)}
-_DIMENSION = Parameter(1, "size of a symbolic dimension", least=1)
 
 
 def load(spec: str | os.PathLike[str], **options: object) -> Graph:
@@ -38,8 +29,8 @@ def load(spec: str | os.PathLike[str], **options: object) -> Graph:
     ============================  ==================================================================
     ``graph.json(.gz)``           native file; also ``native:PATH``, whatever the name ends in
     ``model.onnx?batch=32``       ONNX file, options as for ``onnx:``
-    ``graph.dot``, ``.gv``        DOT through networkx
-    ``graph.graphml(.gz)``        GraphML through networkx
+    ``graph.dot``, ``.gv``        DOT through networkx; also ``dot:PATH``
+    ``graph.graphml(.gz)``        GraphML through networkx; also ``graphml:PATH``
     ``onnx:NAME?batch=32&train=1``  a network that ships inside the onnx package; ``weights=1`` keeps
                                   the weights; any other option gives a symbolic dimension its size
     ``g10:FOLDER?clock_mhz=1200`` statistics that the public artifact of G10 (MICRO 2023) writes
@@ -107,71 +98,22 @@ def load(spec: str | os.PathLike[str], **options: object) -> Graph:
 
 
 def _load(parsed: Spec, given: Mapping[str, object]) -> Graph:
-    if parsed.scheme == "gen":
-        from .generators import generate
-
-        return generate(parsed.name, **given)
-    if parsed.scheme == "torch":
-        from .torch_import import load_torch
-
-        return load_torch(parsed.name, **given)
-    if parsed.scheme == "onnx":
-        return _load_onnx(parsed, given)
-    if parsed.scheme == "path" and parsed.name.lower().endswith(".onnx"):
-        return _load_onnx(parsed, given)
-    if parsed.scheme == "g10":
-        from .formats.g10_statistics import CLOCK_MHZ, read_g10
-
-        clock = Parameter(CLOCK_MHZ, "clock of the GPU", least=1)
-        values = typed_options(given, {"clock_mhz": clock}, str(parsed))
-        return read_g10(parsed.name, int(values["clock_mhz"]))
-    if (kind := _task_format(parsed)) is not None:
-        return _load_tasks(kind, parsed, given)
-    typed_options(given, {}, str(parsed))
-    if parsed.scheme == "catalogue":
-        from .catalogue import load_entry
-
-        return load_entry(parsed.name)
-    if parsed.scheme == "native":
-        return read_graph(parsed.name)
-    return _load_file(parsed.name)
+    found = SCHEMES.get(parsed.scheme) or format_of(parsed.name)
+    if found is None:
+        typed_options(given, {}, str(parsed))
+        raise _no_format(parsed.name)
+    values = given if found.checks else typed_options(given, found.parameters, str(parsed))
+    graph = found.reader(parsed.name, **values)
+    assert isinstance(graph, Graph)
+    return graph
 
 
-def _task_format(parsed: Spec) -> str | None:
-    """Return which format of tasks it is: by its scheme, or by how the path ends."""
-    if parsed.scheme in ("stg", "tree", "wfcommons"):
-        return parsed.scheme
-    if parsed.scheme != "path":
-        return None
-    lower = parsed.name.lower()
-    return "stg" if lower.endswith(".stg") else "tree" if lower.endswith((".tree", ".nf")) else None
-
-
-def _load_tasks(kind: str, parsed: Spec, given: Mapping[str, object]) -> Graph:
-    """Return the graph of a workflow trace, a file of the Standard Task Graph Set, or an in-tree."""
-    if kind == "wfcommons":
-        from .formats.wfcommons import PARAMETERS, read_wfcommons
-
-        options = typed_options(given, PARAMETERS, str(parsed))
-        return read_wfcommons(parsed.name, memory=bool(options["memory"]))
-    if kind == "stg":
-        from .formats import stg
-
-        values = typed_options(given, stg.PARAMETERS, str(parsed))
-        return stg.read_stg(
-            parsed.name,
-            unit_ns=int(values["unit_ns"]),
-            seed=int(values["seed"]),
-            sizes=str(values["sizes"]),
-            largest=int(values["largest"]),
-            data=str(values["data"]),
-        )
-    from .formats import tree_file
-
-    values = typed_options(given, tree_file.PARAMETERS, str(parsed))
-    return tree_file.read_tree(
-        parsed.name, unit_bytes=int(values["unit_bytes"]), unit_ns=int(values["unit_ns"])
-    )
+def _no_format(path: str) -> InstanceError:
+    if os.path.isdir(path):
+        return InstanceError(f"{path}: found a folder, expected a file")
+    if not os.path.exists(path) and not os.path.splitext(path)[1]:
+        return InstanceError(f"{path}: found no such file, expected a file or SCHEME:NAME")
+    return InstanceError(f"{path}: found no known ending, expected one of {known_endings()}")
 
 
 def list_instances() -> list[tuple[str, str]]:
@@ -199,51 +141,6 @@ def list_instances() -> list[tuple[str, str]]:
 
 def _defaults(parameters: Mapping[str, Parameter]) -> str:
     return "&".join(f"{key}={_text(p.default)}" for key, p in parameters.items())
-
-
-def _load_file(path: str) -> Graph:
-    lower = path.lower()
-    if lower.endswith((".json", ".json.gz")):
-        return read_graph(path)
-    if lower.endswith((".dot", ".gv")):
-        from .formats.networkx_io import read_dot
-
-        return read_dot(path)
-    if lower.endswith((".graphml", ".graphml.gz")):
-        from .formats.networkx_io import read_graphml
-
-        return read_graphml(path)
-    if os.path.isdir(path):
-        raise InstanceError(f"{path}: found a folder, expected a file")
-    if not os.path.exists(path) and not os.path.splitext(path)[1]:
-        raise InstanceError(f"{path}: found no such file, expected a file or SCHEME:NAME")
-    raise InstanceError(f"{path}: found no known ending, expected one of {', '.join(ENDINGS)}")
-
-
-def _load_onnx(spec: Spec, given: Mapping[str, object]) -> Graph:
-    from .onnx_import import light_models, load_onnx
-
-    if spec.scheme == "onnx" and spec.name not in (models := light_models()):
-        raise InstanceError(
-            f"instance '{spec}': found unknown network {spec.name!r}, {nearest(spec.name, models)}"
-        )
-    dims = given.get("dims", {})
-    if not isinstance(dims, Mapping):
-        raise InstanceError(
-            f"instance '{spec}', option dims: found {show(dims)}, expected a mapping from names to sizes"
-        )
-    known = {key: value for key, value in given.items() if key in _ONNX_OPTIONS}
-    unknown = [key for key in given if key not in _ONNX_OPTIONS and key != "dims"]
-    sizes = {**dims, **{key: given[key] for key in unknown}}
-    values = typed_options(known, _ONNX_OPTIONS, str(spec))
-    typed = typed_options(sizes, dict.fromkeys(sizes, _DIMENSION), str(spec))
-    return load_onnx(
-        spec.name,
-        batch=int(values["batch"]) if "batch" in known else None,
-        dims={key: int(value) for key, value in typed.items()} or None,
-        train=bool(values["train"]),
-        weights=bool(values["weights"]),
-    )
 
 
 def _text(value: object) -> str:

@@ -18,20 +18,16 @@ from ..models.plan import Plan
 from ..models.units import parse_bytes
 from ..models.verifier.verify import verify
 from .catalogue import is_buffers, load_buffers_entry
-from .formats.minimalloc_csv import read_csv
+from .formats import SCHEMES, format_of, known_endings
 from .formats.native import graph_from_dict
 from .formats.native_buffers import buffers_from_dict
 from .formats.native_plan import plan_from_dict
 from .formats.strict_json import located, nearest, parse_json, read_bytes, show
-from .load import ENDINGS as GRAPH_ENDINGS
 from .load import load
 from .load_plan import graph_of_plan
 from .options import Parameter, convert
 from .spec import Spec, parse_spec
 from .transforms.unroll import unroll
-
-ENDINGS = (".csv", ".csv.gz", *GRAPH_ENDINGS)
-"""The file name endings that tell the format."""
 
 _OPTIONS = ("capacity", "alignment", "iterations")
 _POOL = "pool."
@@ -119,18 +115,20 @@ def load_buffers_and_plan(spec: str | os.PathLike[str], **options: object) -> Lo
 
 
 def _load(spec: Spec, rest: Mapping[str, object]) -> LoadedBuffers:
-    path, lower = spec.name, spec.name.lower()
-    if spec.scheme == "path" and lower.endswith((".csv", ".csv.gz")):
+    path = spec.name
+    graphs = SCHEMES.get(spec.scheme) or format_of(path)
+    buffers = format_of(path, buffers=True) if spec.scheme == "path" else None
+    if buffers is not None:
         _refuse(rest, spec)
-        return LoadedBuffers(read_csv(path))
-    if spec.scheme == "catalogue" and is_buffers(spec.name):
+        return LoadedBuffers(buffers.reader(path))
+    if spec.scheme == "catalogue" and is_buffers(path):
         _refuse(rest, spec)
-        return LoadedBuffers(load_buffers_entry(spec.name))
-    if spec.scheme == "native" or (spec.scheme == "path" and lower.endswith((".json", ".json.gz"))):
+        return LoadedBuffers(load_buffers_entry(path))
+    if graphs is SCHEMES["native"]:
         _refuse(rest, spec)
         return _load_json(spec)
-    if spec.scheme == "path" and os.path.splitext(lower)[1] and not lower.endswith(ENDINGS):
-        raise InstanceError(f"{path}: found no known ending, expected one of {', '.join(ENDINGS)}")
+    if graphs is None and os.path.splitext(path)[1]:
+        raise InstanceError(f"{path}: found no known ending, expected one of {known_endings(buffers=True)}")
     graph = load(Path(path) if spec.scheme == "path" else str(spec), **rest)
     return _reference_order(graph)
 

@@ -6,10 +6,7 @@ import os
 
 from ..models.errors import UsageError
 from ..models.graph import Graph
-from .formats.native import write_graph
-
-ENDINGS = (".json", ".json.gz", ".dot", ".gv", ".graphml", ".graphml.gz")
-"""The file name endings that tell the format."""
+from .formats import format_of, known_endings
 
 
 def save(graph: Graph, path: str | os.PathLike[str]) -> None:
@@ -20,7 +17,7 @@ def save(graph: Graph, path: str | os.PathLike[str]) -> None:
     graph
         Any graph.
     path
-        Ends in one of `ENDINGS`. The file is written whole or not at all.
+        Ends in .json, .json.gz, .dot, .gv, .graphml or .graphml.gz. The file is written whole or not at all.
 
     Raises
     ------
@@ -29,16 +26,7 @@ def save(graph: Graph, path: str | os.PathLike[str]) -> None:
     InstanceError
         If the format cannot hold the graph.
     """
-    lower = os.fspath(path).lower()
-    if lower.endswith((".json", ".json.gz")):
-        write_graph(graph, path)
-    elif lower.endswith((".dot", ".gv")):
-        from .formats.networkx_io import write_dot
-
-        write_dot(graph, path)
-    elif lower.endswith((".graphml", ".graphml.gz")):
-        from .formats.networkx_io import write_graphml
-
-        write_graphml(graph, path)
-    else:
-        raise UsageError(f"{path}: found no known ending, expected one of {', '.join(ENDINGS)}")
+    found = format_of(os.fspath(path))
+    if found is None or not found.write:
+        raise UsageError(f"{path}: found no known ending, expected one of {known_endings(written=True)}")
+    found.writer(graph, path)

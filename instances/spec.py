@@ -9,10 +9,8 @@ from dataclasses import dataclass, field
 
 from ..models.checks import check_type
 from ..models.errors import InstanceError
+from .formats import SCHEMES
 from .formats.strict_json import nearest
-
-SCHEMES = ("catalogue", "g10", "gen", "native", "onnx", "stg", "torch", "tree", "wfcommons")
-"""The schemes; a specification without one is a path (scheme ``path``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +94,7 @@ def _with_paths(spec: str, changed: Callable[[str], str]) -> str:
         parsed = parse_spec(spec)
     except InstanceError:
         return spec
-    is_file = parsed.scheme in ("path", "native", "g10", "stg", "tree", "wfcommons")
+    is_file = parsed.scheme == "path" or SCHEMES[parsed.scheme].is_file
     name = changed(parsed.name) if is_file and not os.path.isabs(parsed.name) else parsed.name
     options = dict(parsed.options)
     machine = options.get("machine", "")

@@ -1,1 +1,123 @@
-"""File formats: one file each, readers and writers."""
+"""The table of formats: a new one is a file with its reader, and a row here.
+
+The module of a reader may have ``PARAMETERS``, the options of a specification, checked before the reader
+takes all of them as keywords. The native files of plans, machines, certificates and allocations say inside
+what they hold (``format``), and have no rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Format:
+    """Where instances come from: a kind of file, or a scheme of specifications.
+
+    Parameters
+    ----------
+    name
+        The scheme of a specification, ``stg:PATH``.
+    read
+        ``MODULE:FUNCTION`` in `lowtide.instances`, called with the name and the options.
+    endings
+        Of names of files, in lower case; they tell the format of a path without a scheme.
+    write
+        ``MODULE:FUNCTION``, called with what is written and the path; empty: only read.
+    is_file
+        Whether what follows the scheme is a path.
+    checks
+        Whether the reader checks its options itself, since they depend on the name.
+    buffers
+        Whether the files hold buffers, instead of a graph.
+    """
+
+    name: str
+    read: str
+    endings: tuple[str, ...] = ()
+    write: str = ""
+    is_file: bool = True
+    checks: bool = False
+    buffers: bool = False
+
+    @property
+    def reader(self) -> Callable[..., Any]:
+        """Return the function that reads."""
+        return _function(self.read)
+
+    @property
+    def writer(self) -> Callable[..., None]:
+        """Return the function that writes."""
+        return _function(self.write)
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Return the options that its reader takes, by name."""
+        found = vars(_module(self.read)).get("PARAMETERS", {})
+        assert isinstance(found, dict)
+        return found
+
+
+FORMATS = (
+    Format(
+        name="native",
+        read="formats.native:read_graph",
+        write="formats.native:write_graph",
+        endings=(".json", ".json.gz"),
+    ),
+    Format(name="onnx", read="onnx_import.named:load_named", endings=(".onnx",), is_file=False, checks=True),
+    Format(
+        name="dot",
+        read="formats.networkx_io:read_dot",
+        write="formats.networkx_io:write_dot",
+        endings=(".dot", ".gv"),
+    ),
+    Format(
+        name="graphml",
+        read="formats.networkx_io:read_graphml",
+        write="formats.networkx_io:write_graphml",
+        endings=(".graphml", ".graphml.gz"),
+    ),
+    Format(name="stg", read="formats.stg:read_stg", endings=(".stg",)),
+    Format(name="tree", read="formats.tree_file:read_tree", endings=(".tree", ".nf")),
+    Format(name="wfcommons", read="formats.wfcommons:read_wfcommons"),
+    Format(name="g10", read="formats.g10_statistics:read_g10"),
+    Format(name="catalogue", read="catalogue:load_entry", is_file=False),
+    Format(name="gen", read="generators:generate", is_file=False, checks=True),
+    Format(name="torch", read="torch_import:load_torch", is_file=False, checks=True),
+    Format(
+        name="minimalloc",
+        read="formats.minimalloc_csv:read_csv",
+        write="formats.minimalloc_csv:write_csv",
+        endings=(".csv", ".csv.gz"),
+        buffers=True,
+    ),
+)
+"""All formats."""
+
+SCHEMES = {found.name: found for found in sorted(FORMATS, key=lambda row: row.name) if not found.buffers}
+"""Formats of graphs by the scheme that names them; a specification without one is a path."""
+
+
+def format_of(path: str, *, buffers: bool = False) -> Format | None:
+    """Return the format that the ending of a path tells, of buffers or of a graph; None if it tells none."""
+    lower = path.lower()
+    return next((row for row in FORMATS if row.buffers == buffers and lower.endswith(row.endings)), None)
+
+
+def known_endings(*, buffers: bool = False, written: bool = False) -> str:
+    """Return the endings of graphs in words, with those of buffers, only those that can be written."""
+    rows = sorted((row for row in FORMATS if buffers or not row.buffers), key=lambda row: not row.buffers)
+    return ", ".join(ending for row in rows if row.write or not written for ending in row.endings)
+
+
+def _module(name: str) -> Any:
+    return import_module(f"..{name.partition(':')[0]}", __name__)
+
+
+def _function(name: str) -> Callable[..., Any]:
+    found: Callable[..., Any] = getattr(_module(name), name.partition(":")[2])
+    return found

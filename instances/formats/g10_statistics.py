@@ -4,9 +4,9 @@ Its program leaves a folder ``statistics`` for every configuration that it simul
 read (results/README.md there says what they hold):
 
 * ``tensors.config``: one line per tensor, ``tensor5 Is weight (global)?: 0, Size in byte: 4096,
-Range:0--4096``; * ``kernels.config``: per kernel its number and name, ``Execution Time: `` in cycles of the
-GPU, then the lines of
-  its input and of its output tensors.
+  Range:0--4096``;
+* ``kernels.config``: per kernel its number and name, ``Execution Time: `` in cycles of the GPU, then the
+  lines of its input and of its output tensors.
 
 Kernels become ops in their order; cycles become ns at the clock that the artifact assumes, 1200 MHz, rounded.
 Global tensors are weights, initial and final. A local tensor whose first access reads it is an input of the
@@ -24,10 +24,13 @@ from pathlib import Path
 
 from ...models.errors import InstanceError
 from ...models.graph import Graph, Op, Tensor
+from ..options import Parameter
 from .strict_json import read_bytes, show
 
 CLOCK_MHZ = 1200
 """Of the GPU in the artifact's configurations."""
+
+PARAMETERS = {"clock_mhz": Parameter(CLOCK_MHZ, "clock of the GPU", least=1)}
 
 _TENSOR = re.compile(r"tensor(\d+) Is weight \(global\)\?: ([01]), Size in byte: (\d+), Range:-?\d+---?\d+")
 _KERNEL = re.compile(r"Kernel ID: (\d+), Name: (\S+)")

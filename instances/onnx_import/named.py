@@ -1,0 +1,58 @@
+"""The options of a specification ``onnx:NAME?batch=32``, or of a path that ends in ``.onnx``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...models.errors import InstanceError
+from ...models.graph import Graph
+from ..formats.strict_json import nearest, show
+from ..options import Parameter, typed_options
+from ..spec import Spec
+from . import load_onnx
+from .reading import light_models
+
+_OPTIONS = {
+    "batch": Parameter(1, "size of the batch", least=1),
+    "train": Parameter(False, "forward and backward"),
+    "weights": Parameter(False, "keep the bytes of the weights"),
+}
+_DIMENSION = Parameter(1, "size of a symbolic dimension", least=1)
+
+
+def load_named(name: str, *, dims: object = None, **options: object) -> Graph:
+    """Return the graph of a file, or of a network that ships inside the onnx package.
+
+    Parameters
+    ----------
+    name
+        Ends in ``.onnx`` if it is a path.
+    dims
+        Sizes of symbolic dimensions by name.
+    **options
+        ``batch``, ``train`` and ``weights`` of `load_onnx`; any other is a symbolic dimension.
+
+    Raises
+    ------
+    InstanceError
+        As `load_onnx`; if a value is out of range.
+    """
+    scheme = "path" if name.lower().endswith(".onnx") else "onnx"
+    where = str(Spec(scheme, name, {key: str(value) for key, value in options.items()}))
+    if scheme == "onnx" and name not in (models := light_models()):
+        raise InstanceError(f"instance '{where}': found unknown network {name!r}, {nearest(name, models)}")
+    if not isinstance(dims, Mapping | None):
+        raise InstanceError(
+            f"instance '{where}', option dims: found {show(dims)}, expected a mapping from names to sizes"
+        )
+    known = {key: value for key, value in options.items() if key in _OPTIONS}
+    sizes = {**(dims or {}), **{key: value for key, value in options.items() if key not in _OPTIONS}}
+    values = typed_options(known, _OPTIONS, where)
+    typed = typed_options(sizes, dict.fromkeys(sizes, _DIMENSION), where)
+    return load_onnx(
+        name,
+        batch=int(values["batch"]) if "batch" in known else None,
+        dims={key: int(value) for key, value in typed.items()} or None,
+        train=bool(values["train"]),
+        weights=bool(values["weights"]),
+    )
