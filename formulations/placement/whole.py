@@ -25,7 +25,8 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from ...models.errors import UsageError
-from ...models.plan import Copy, Free, Plan, Resident, Run
+from ...models.lowering.builder import PlanBuilder
+from ...models.plan import Plan
 from ...models.problems.placement import Placement
 from ..linear_program import SECOND
 from .data import Life, Link, PlacementData, weightless
@@ -267,7 +268,9 @@ def plan(data: PlacementData, problem: Placement, some: Sequence[Gap], times: Ti
     """Return the plan of a timing."""
     machine, graph = problem.machine, problem.graph
     device, host = (tier.name for tier in machine.tiers)
-    start, copies, frees = list[Resident](), list[Copy](), list[Free]()
+    out = PlanBuilder(graph, machine)
+    first = weightless(problem)
+    delay = max((ns for _, _, ns in first), default=0)  # everything waits for them
     by_life: dict[int, list[int]] = {}
     for g, gap in enumerate(some):
         by_life.setdefault(gap.life, []).append(g)
@@ -278,48 +281,36 @@ def plan(data: PlacementData, problem: Placement, some: Sequence[Gap], times: Ti
         first_away = is_clean(life) and bool(own) and times.release[own[0]] is not None
         clean = is_clean(life) and bool(away)
         if life.born < 0:
-            start += [Resident(t, device)] * (not first_away) + [Resident(t, host)] * clean
+            for tier, there in ((device, not first_away), (host, clean)):
+                if there:
+                    out.start(t, tier)
         done = 0
         if number in times.out:
             at = times.out[number]
             done = at + copy_time(life.nbytes, data.outer[0].out)
-            copies.append(Copy(t, device, host, at, done))
+            out.copy(t, device, host, at + delay, done + delay)
         for g in away:
             released, back = times.release[g], times.back[g]
             assert released is not None
             if not (first_away and g == own[0]):
-                frees.append(Free(t, device, released))
+                out.free(t, device, released + delay)
             if back is not None:
-                copies.append(Copy(t, host, device, back, back + copy_time(life.nbytes, data.outer[0].into)))
+                taken = copy_time(life.nbytes, data.outer[0].into)
+                out.copy(t, host, device, back + delay, back + taken + delay)
         if not life.kept:
             last = life.accesses[-1]
             if number in times.out or clean:
-                frees.append(Free(t, host, max(times.start[last], done)))
+                out.free(t, host, max(times.start[last], done) + delay)
             if t not in graph.ops[last].writes:
-                frees.append(Free(t, device, times.start[last] + data.duration[last]))
+                out.free(t, device, times.start[last] + data.duration[last] + delay)
     for k, op in enumerate(graph.ops):
         for t in op.writes:
             if graph.tensors[t].nbytes and (t, k) not in born:
-                frees.append(Free(t, device, times.start[k] + data.duration[k]))
-    first = weightless(problem)
-    delay = max((ns for _, _, ns in first), default=0)
-    copies = [replace(copy, start=copy.start + delay, end=copy.end + delay) for copy in copies]
-    for t, tier, ns in first:  # everything waits for them
-        start.append(Resident(t, tier))
+                out.free(t, device, times.start[k] + data.duration[k] + delay)
+    for t, tier, ns in first:
+        out.start(t, tier)
         if tier != device:
-            copies.append(Copy(t, tier, device, 0, ns))
-    processor = machine.processors[0].name
-    return Plan(
-        machine=machine,
-        accounting=graph.accounting,
-        start=tuple(start),
-        runs=tuple(
-            Run(k, 0, s + delay, s + d + delay, processor)
-            for k, (s, d) in enumerate(zip(times.start, data.duration, strict=True))
-        ),
-        copies=tuple(copies),
-        frees=tuple(replace(free, time=free.time + delay) for free in frees),
-        graph_name=graph.name,
-        graph_source=graph.source,
-        graph_sha256=graph.sha256,
-    )
+            out.copy(t, tier, device, 0, ns)
+    for k, (s, d) in enumerate(zip(times.start, data.duration, strict=True)):
+        out.run(k, 0, s + delay, s + d + delay, machine.processors[0].name)
+    return out.plan()

@@ -14,7 +14,8 @@ from itertools import pairwise
 from ..errors import InstanceError
 from ..graph import Accounting, Graph
 from ..machine import Machine
-from ..plan import Copy, Free, Plan, Resident, Run
+from ..plan import Copy, Plan, Run
+from .builder import PlanBuilder
 
 NS = 10**9
 
@@ -82,13 +83,15 @@ def lower_actions(graph: Graph, actions: Iterable[Action], machine: Machine) -> 
     durations = [[mode.duration_ns for mode in op.all_modes] for op in graph.ops]
     only_read = [set(op.reads) - set(op.writes) for op in graph.ops] if in_place else []
     copy_ns: dict[tuple[int, str, str], int] = {}
-    runs, copies, frees = [], [], []
+    fast = machine.tiers[0].name
+    out = PlanBuilder(graph, machine)
+    out.start_used(fast)
     begun, now = 0, 0
     early: set[int] = set()
     for action in actions:
         if isinstance(action, Compute):
             begun, now = now, now + durations[action.op][action.mode]
-            runs.append(Run(action.op, action.mode, begun, now, processor))
+            out.run(action.op, action.mode, begun, now, processor)
             early = only_read[action.op] if in_place else early
         elif isinstance(action, Transfer):
             key = (action.tensor, action.src, action.dst)
@@ -96,29 +99,12 @@ def lower_actions(graph: Graph, actions: Iterable[Action], machine: Machine) -> 
                 nbytes = graph.tensors[action.tensor].nbytes
                 copy_ns[key] = transfer_ns(machine, action.src, action.dst, nbytes)
             begun, now = now, now + copy_ns[key]
-            copies.append(Copy(action.tensor, action.src, action.dst, begun, now))
+            out.copy(action.tensor, action.src, action.dst, begun, now)
             early = set()
         else:
-            frees.append(Free(action.tensor, action.tier, begun if action.tensor in early else now))
-    used = {t for op in graph.ops for t in (*op.reads, *op.writes)}
-    fast = machine.tiers[0].name
-    start = tuple(
-        Resident(t, fast)
-        for t, tensor in enumerate(graph.tensors)
-        if tensor.initial and (t in used or tensor.final)
-    )
-    return Plan(
-        machine=machine,
-        accounting=graph.accounting,
-        start=start,
-        start_tiers={x.kind: (fast,) for x in graph.tensors if x.initial} if machine.tiers[1:] else None,
-        runs=tuple(runs),
-        copies=tuple(copies),
-        frees=tuple(frees),
-        graph_name=graph.name,
-        graph_source=graph.source,
-        graph_sha256=graph.sha256,
-    )
+            out.free(action.tensor, action.tier, begun if action.tensor in early else now)
+    single = not machine.tiers[1:]
+    return out.plan(start_tiers=None if single else {x.kind: (fast,) for x in graph.tensors if x.initial})
 
 
 def actions_of(plan: Plan, graph: Graph) -> tuple[Action, ...]:

@@ -10,7 +10,8 @@ from ..derived.precedence import check_order
 from ..errors import InstanceError
 from ..graph import Accounting, Graph
 from ..machine import Machine
-from ..plan import Free, Plan, Resident, Run
+from ..plan import Plan, Run
+from .builder import PlanBuilder
 
 if TYPE_CHECKING:
     from ..graph import Mode
@@ -101,27 +102,14 @@ def lower_runs(graph: Graph, runs: Sequence[Run], machine: Machine) -> Plan:
     for run in sorted(runs, key=lambda r: (r.start if replace else r.end, r.op)):
         for t in (*graph.ops[run.op].reads, *graph.ops[run.op].writes):
             last[t] = run
-    frees = []
+    out = PlanBuilder(graph, machine, runs=list(runs))
+    out.start_used(tier)
     for t in sorted(last):
         if not graph.tensors[t].final:
             run = last[t]
             released = replace and t not in graph.ops[run.op].writes
-            frees.append(Free(t, tier, run.start if released else run.end))
-    start = tuple(
-        Resident(t, tier)
-        for t, tensor in enumerate(graph.tensors)
-        if tensor.initial and (t in last or tensor.final)
-    )
-    return Plan(
-        machine=machine,
-        accounting=graph.accounting,
-        start=start,
-        runs=tuple(runs),
-        frees=tuple(frees),
-        graph_name=graph.name,
-        graph_source=graph.source,
-        graph_sha256=graph.sha256,
-    )
+            out.free(t, tier, run.start if released else run.end)
+    return out.plan()
 
 
 def _least_mode(graph: Graph, i: int) -> tuple[int, Mode]:

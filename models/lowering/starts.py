@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from ..graph import Accounting
 from ..machine import Access, Machine, Processor, Tier
-from ..plan import Free, Plan, Resident, Run
+from .builder import PlanBuilder
 
 if TYPE_CHECKING:
     from ..graph import Graph
+    from ..plan import Plan
 
 _TIER = "memory"
 
@@ -43,11 +44,11 @@ def lower_starts(
     >>> len(lower_starts(graph, (0, 9, 18), (0, 0, 0)).machine.processors)
     1
     """
-    runs: list[Run] = []
     free: list[int] = []
     busy: list[tuple[int, int]] = []
     width = 0
     released: dict[int, int] = {}
+    out = PlanBuilder(graph, Machine.single())
     for i in sorted(range(len(graph.ops)), key=lambda i: (starts[i], i)):
         while busy and busy[0][0] <= starts[i]:
             heappush(free, heappop(busy)[1])
@@ -57,27 +58,19 @@ def lower_starts(
         number = heappop(free)
         end = starts[i] + graph.ops[i].all_modes[modes[i]].duration_ns
         heappush(busy, (end, number))
-        runs.append(Run(i, modes[i], starts[i], end, f"p{number}"))
+        out.run(i, modes[i], starts[i], end, f"p{number}")
         op = graph.ops[i]
         for t in (*op.reads, *op.writes):
             held = graph.accounting is Accounting.COEXIST or t in op.writes
             released[t] = max(released.get(t, 0), end if held else starts[i])
     access = (Access(tier=_TIER),)
-    return Plan(
-        machine=Machine(
-            name="parallel",
-            tiers=(Tier(name=_TIER, capacity=capacity),),
-            processors=tuple(Processor(name=f"p{k}", tiers=access) for k in range(max(width, 1))),
-        ),
-        accounting=graph.accounting,
-        start=tuple(
-            Resident(t, _TIER)
-            for t, tensor in enumerate(graph.tensors)
-            if tensor.initial and (t in released or tensor.final)
-        ),
-        runs=tuple(runs),
-        frees=tuple(Free(t, _TIER, released[t]) for t in sorted(released) if not graph.tensors[t].final),
-        graph_name=graph.name,
-        graph_source=graph.source,
-        graph_sha256=graph.sha256,
+    out.machine = Machine(
+        name="parallel",
+        tiers=(Tier(name=_TIER, capacity=capacity),),
+        processors=tuple(Processor(name=f"p{k}", tiers=access) for k in range(max(width, 1))),
     )
+    out.start_used(_TIER)
+    for t in sorted(released):
+        if not graph.tensors[t].final:
+            out.free(t, _TIER, released[t])
+    return out.plan()

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from ..errors import InstanceError
 from ..graph import Graph
 from ..machine import Machine
-from ..plan import ByteRange, Copy, Free, Plan, Resident, Run
+from ..plan import Plan
+from .builder import PlanBuilder
 
 MEMORY, STORAGE = "memory", "storage"
 """The tiers of the machine."""
@@ -64,17 +65,14 @@ class _Lowering:
 
     def __init__(self, graph: Graph, machine: Machine) -> None:
         self.graph, self.machine = graph, machine
+        self.out = PlanBuilder(graph, machine)
         self.now = 0
         self.rates = {(c.src, c.dst): c.bytes_per_s for c in machine.channels}
         self.accessors = _accessors_of(graph)
         self.resident = {
             t for t, x in enumerate(graph.tensors) if x.initial and (self.accessors[t] or x.final)
         }
-        self.begin = tuple(Resident(t, MEMORY) for t in sorted(self.resident))
         self.away: dict[int, int] = {}
-        self.runs: list[Run] = []
-        self.copies: list[Copy] = []
-        self.frees: list[Free] = []
 
     def lowered(self, traversal: Traversal) -> Plan:
         graph, order = self.graph, traversal.order
@@ -87,10 +85,12 @@ class _Lowering:
                     f"found {eviction}, expected the place of a run and the index of a tensor"
                 )
             due.setdefault(eviction.step, []).append(eviction)
+        out = self.out
+        out.start_used(MEMORY)
         left = [len(some) for some in self.accessors]
         for t in sorted(self.resident):
             if not left[t] and not graph.tensors[t].final:
-                self.frees.append(Free(t, MEMORY, 0))
+                out.free(t, MEMORY, 0)
         processors = {p.kind: p.name for p in self.machine.processors}
         anyone = self.machine.processors[0].name
         for step, i in enumerate(order):
@@ -102,51 +102,37 @@ class _Lowering:
             for t in operands:
                 self._fetch(t, t in op.reads)
             name = next((processors[kind] for kind in mode.processors if kind in processors), anyone)
-            self.runs.append(Run(i, 0, self.now, self.now + mode.duration_ns, name))
+            out.run(i, 0, self.now, self.now + mode.duration_ns, name)
             self.now += mode.duration_ns
             for t in operands:
                 left[t] -= 1
                 self.resident.add(t)
                 if not left[t] and not graph.tensors[t].final:
-                    self.frees.append(Free(t, MEMORY, self.now))
+                    out.free(t, MEMORY, self.now)
                     self.resident.discard(t)
-        return Plan(
-            machine=self.machine,
-            accounting=graph.accounting,
-            start=self.begin,
-            start_tiers={x.kind: (MEMORY,) for x in graph.tensors if x.initial},
-            runs=tuple(self.runs),
-            copies=tuple(self.copies),
-            frees=tuple(self.frees),
-            graph_name=graph.name,
-            graph_source=graph.source,
-            graph_sha256=graph.sha256,
-        )
+        return out.plan(start_tiers={x.kind: (MEMORY,) for x in graph.tensors if x.initial})
 
     def _evict(self, eviction: Eviction) -> None:
         t, first = eviction.tensor, self.away.get(eviction.tensor, 0)
         room = self.graph.tensors[t].nbytes - first if t in self.resident else 0
         if not 0 < eviction.nbytes <= room:
             raise InstanceError(f"found {eviction}, expected from 1 to {room} bytes, which are in the memory")
-        self._copy(t, MEMORY, STORAGE, (first, first + eviction.nbytes))
         self.away[t] = first + eviction.nbytes
+        self._copy(t, MEMORY, STORAGE, first, self.away[t])
 
     def _fetch(self, t: int, reads: bool) -> None:
         """Bring back what is missing of a tensor; of one that is only overwritten, forget it."""
         if (end := self.away.pop(t, 0)) and reads:
-            self._copy(t, STORAGE, MEMORY, (0, end))
+            self._copy(t, STORAGE, MEMORY, 0, end)
         elif end:
-            self.frees.append(Free(t, STORAGE, self.now, self._part(t, (0, end))))
+            self.out.free(t, STORAGE, self.now, self.out.part(t, 0, end))
 
-    def _copy(self, t: int, src: str, dst: str, some: ByteRange) -> None:
+    def _copy(self, t: int, src: str, dst: str, low: int, high: int) -> None:
         """Copy bytes and release them where they were."""
-        begin, part = self.now, self._part(t, some)
-        self.now += -(-(some[1] - some[0]) * NS // self.rates[src, dst])
-        self.copies.append(Copy(t, src, dst, begin, self.now, part))
-        self.frees.append(Free(t, src, self.now, part))
-
-    def _part(self, t: int, some: ByteRange) -> ByteRange | None:
-        return None if some == (0, self.graph.tensors[t].nbytes) else some
+        begin, part = self.now, self.out.part(t, low, high)
+        self.now += -(-(high - low) * NS // self.rates[src, dst])
+        self.out.copy(t, src, dst, begin, self.now, part)
+        self.out.free(t, src, self.now, part)
 
 
 def _accessors_of(graph: Graph) -> Sequence[Sequence[int]]:

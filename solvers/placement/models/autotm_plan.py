@@ -28,7 +28,8 @@ from ....formulations.placement.autotm_milp import (
     AutotmModel,
     is_fixed,
 )
-from ....models.plan import Copy, Free, Plan, Resident, Run
+from ....models.lowering.builder import PlanBuilder
+from ....models.plan import Plan
 from ....models.problems.placement import Placement
 
 Value = Callable[[Any], float]
@@ -148,34 +149,35 @@ def _edges(item: Item, path: Path) -> Iterator[tuple[str, int]]:
             yield STAY_B if slow else STAY_A, i
 
 
-class Emission:
+class Emission(PlanBuilder):
     """The actions so far, and the time."""
 
     def __init__(self, problem: Placement, data: AutotmData) -> None:
-        self.problem, self.data = problem, data
+        super().__init__(problem.graph, problem.machine)
+        self.data = data
         self.fast, self.slow = (tier.name for tier in problem.machine.tiers)
         self.now = 0
-        self.runs: list[Run] = []
-        self.copies: list[Copy] = []
-        self.frees: list[Free] = []
 
     def read(self, item: Item, beside: bool) -> None:
         """Copy an item into the fast memory."""
         time = copy_time(item.nbytes, self.data.into_beside if beside else self.data.into)
-        self.copies.append(Copy(item.tensor, self.slow, self.fast, self.now, self.now + time))
+        self.copy(item.tensor, self.slow, self.fast, self.now, self.now + time)
         self.now += time
 
     def write(self, item: Item, beside: bool) -> None:
         """Copy an item into the slow memory, and let it leave the fast one."""
         time = copy_time(item.nbytes, self.data.out_beside if beside else self.data.out)
-        self.copies.append(Copy(item.tensor, self.fast, self.slow, self.now, self.now + time))
+        self.copy(item.tensor, self.fast, self.slow, self.now, self.now + time)
         self.now += time
-        self.frees.append(Free(item.tensor, self.fast, self.now))
+        self.free(item.tensor, self.fast, self.now)
 
 
 def emit(problem: Placement, data: AutotmData, paths: list[Path], modes: list[ModeData]) -> Plan:
     """Return the plan of a solution."""
     out = Emission(problem, data)
+    for path in paths:
+        if path.item.initial:
+            out.start(path.item.tensor, out.fast if path.fast[0] else out.slow)
     users: list[list[tuple[Path, int]]] = [[] for _ in range(data.n)]
     passed: list[list[tuple[Path, int]]] = [[] for _ in range(data.n)]
     dying: list[list[Path]] = [[] for _ in range(data.n + 1)]
@@ -193,9 +195,9 @@ def emit(problem: Placement, data: AutotmData, paths: list[Path], modes: list[Mo
                 out.read(path.item, beside=False)
         for path, i in here:
             if i in path.stale:
-                out.frees.append(Free(path.item.tensor, out.slow, out.now))
+                out.free(path.item.tensor, out.slow, out.now)
         start, end = out.now, out.now + _length(data, modes[k], users[k])
-        out.runs.append(Run(k, modes[k].number, start, end, problem.machine.processors[0].name))
+        out.run(k, modes[k].number, start, end, problem.machine.processors[0].name)
         for path, i in passed[k]:
             if i in path.reads:
                 out.read(path.item, beside=True)
@@ -204,35 +206,19 @@ def emit(problem: Placement, data: AutotmData, paths: list[Path], modes: list[Mo
         out.now = max(out.now, end)
         for path, i in (*here, *passed[k]):
             if i in path.drops:
-                out.frees.append(Free(path.item.tensor, out.fast, out.now))
+                out.free(path.item.tensor, out.fast, out.now)
         for path in dying[k]:
             for tier, there in ((out.fast, path.fast[-1]), (out.slow, path.slow[-1])):
                 if there:
-                    out.frees.append(Free(path.item.tensor, tier, out.now))
+                    out.free(path.item.tensor, tier, out.now)
         for path, i in here:
             if i in path.writes:
                 out.write(path.item, beside=False)
     if problem.periodic:
         for path in paths:
             if path.item.returns and path.slow[-1] and path.fast[-1]:
-                out.frees.append(Free(path.item.tensor, out.fast, out.now))
-    graph = problem.graph
-    return Plan(
-        machine=problem.machine,
-        accounting=graph.accounting,
-        start=tuple(
-            Resident(path.item.tensor, out.fast if path.fast[0] else out.slow)
-            for path in paths
-            if path.item.initial
-        ),
-        runs=tuple(out.runs),
-        copies=tuple(out.copies),
-        frees=tuple(out.frees),
-        period=out.now if problem.periodic else None,
-        graph_name=graph.name,
-        graph_source=graph.source,
-        graph_sha256=graph.sha256,
-    )
+                out.free(path.item.tensor, out.fast, out.now)
+    return out.plan(period=out.now if problem.periodic else None)
 
 
 def _length(data: AutotmData, mode: ModeData, users: list[tuple[Path, int]]) -> int:

@@ -15,14 +15,15 @@ through.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 
 from ....formulations.linear_program import SECOND
 from ....formulations.placement.data import Life, PlacementData, weightless
 from ....formulations.placement.lanes import Lane
 from ....formulations.placement.walks import Bytes, Walk
-from ....models.plan import ByteRange, Copy, Free, Plan, Resident, Run
+from ....models.lowering.builder import PlanBuilder
+from ....models.plan import Plan
 from ....models.problems.placement import Placement
 
 MOST_ROUNDS = 2**12
@@ -79,13 +80,9 @@ class _Step:
 class _Emission:
     """The plan in the making; `clock` is the time reached."""
 
-    problem: Placement
+    plan: PlanBuilder
     parts: Sequence[Part]
     clock: int = 0
-    start: list[Resident] = field(default_factory=list)
-    runs: list[Run] = field(default_factory=list)
-    copies: list[Copy] = field(default_factory=list)
-    frees: list[Free] = field(default_factory=list)
 
     def tier(self, g: int, x: int) -> str:
         """Return the name of an outer tier; of the fast memory of lane g, if x is -1."""
@@ -98,7 +95,8 @@ class _Emission:
     def free(self, g: int, life: Life, x: int, part: tuple[int, int], time: int) -> None:
         """Release bytes in a tier, if there are any."""
         if part[0] < part[1]:
-            self.frees.append(Free(self.tensor(g, life.tensor), self.tier(g, x), time, _range(life, part)))
+            t = self.tensor(g, life.tensor)
+            self.plan.free(t, self.tier(g, x), time, self.plan.part(t, *part))
 
 
 def emit(parts: Sequence[Part], problem: Placement) -> Plan | None:
@@ -111,8 +109,7 @@ def emit(parts: Sequence[Part], problem: Placement) -> Plan | None:
     problem
         That of all lanes.
     """
-    out = _Emission(problem, parts)
-    graph = problem.graph
+    out = _Emission(PlanBuilder(problem.graph, problem.machine), parts)
     for g, part in enumerate(parts):
         _start(out, g, part)
     ending = [_ending(part.walks) for part in parts]
@@ -123,7 +120,7 @@ def emit(parts: Sequence[Part], problem: Placement) -> Plan | None:
         if run:
             for g, part in enumerate(parts):
                 ends.append(begin + part.data.duration[k])
-                out.runs.append(Run(part.lane.ops[k], 0, begin, ends[g], part.lane.processor))
+                out.plan.run(part.lane.ops[k], 0, begin, ends[g], part.lane.processor)
                 for w in ending[g].get(k, ()):
                     for x, h in enumerate(w.at(p)[1]):
                         out.free(g, w.life, x, _outer_part(w.life, x, 0, h), begin)
@@ -144,20 +141,10 @@ def emit(parts: Sequence[Part], problem: Placement) -> Plan | None:
                 gone = {w.life.tensor for w in ending[g].get(k, ())} - set(writes)
                 gone |= {t for t in writes if (t, k) not in goes_on[g]}
                 device = out.tier(g, -1)
-                out.frees += [
-                    Free(out.tensor(g, t), device, ends[g]) for t in sorted(gone) if own.tensors[t].nbytes
-                ]
-    return Plan(
-        machine=problem.machine,
-        accounting=graph.accounting,
-        start=tuple(out.start),
-        runs=tuple(out.runs),
-        copies=tuple(out.copies),
-        frees=tuple(out.frees),
-        graph_name=graph.name,
-        graph_source=graph.source,
-        graph_sha256=graph.sha256,
-    )
+                for t in sorted(gone):
+                    if own.tensors[t].nbytes:
+                        out.plan.free(out.tensor(g, t), device, ends[g])
+    return out.plan.plan()
 
 
 def _ending(walks: Iterable[Walk]) -> dict[int, list[Walk]]:
@@ -180,12 +167,13 @@ def _start(out: _Emission, g: int, part: Part) -> None:
         ranges += [(x, _outer_part(life, x, 0, h)) for x, h in enumerate(held)]
         for x, some in ranges:
             if some[0] < some[1]:
-                out.start.append(Resident(out.tensor(g, life.tensor), out.tier(g, x), _range(life, some)))
+                t = out.tensor(g, life.tensor)
+                out.plan.start(t, out.tier(g, x), out.plan.part(t, *some))
     device = out.tier(g, -1)
     for t, tier, ns in weightless(part.lane.problem):
-        out.start.append(Resident(out.tensor(g, t), tier))
+        out.plan.start(out.tensor(g, t), tier)
         if tier != device:
-            out.copies.append(Copy(out.tensor(g, t), tier, device, 0, ns))
+            out.plan.copy(out.tensor(g, t), tier, device, 0, ns)
             out.clock = max(out.clock, ns)
 
 
@@ -279,16 +267,9 @@ def _move(out: _Emission, steps: Sequence[Sequence[_Step]]) -> None:
         for life, (low, high) in ranges:
             share = (high - low) * length / nbytes[g, outward, x]
             end = at - (-share.numerator // share.denominator)
-            out.copies.append(
-                Copy(
-                    out.tensor(g, life.tensor),
-                    out.tier(g, src),
-                    out.tier(g, dst),
-                    at - link.latency,
-                    end,
-                    _range(life, (low, high)),
-                )
-            )
+            t = out.tensor(g, life.tensor)
+            some_bytes = out.plan.part(t, low, high)
+            out.plan.copy(t, out.tier(g, src), out.tier(g, dst), at - link.latency, end, some_bytes)
             at = end
         out.clock = max(out.clock, at)
     for g, some in enumerate(steps):
@@ -313,15 +294,10 @@ def _length(out: _Emission, nbytes: dict[Way, int]) -> Fraction:
         times.append(Fraction(moved * SECOND, (tier.out if outward else tier.into).rate))
         device, other = out.tier(g, -1), out.tier(g, x)
         by_pair[(device, other) if outward else (other, device)] = moved
-    for group in out.problem.machine.groups:
+    for group in out.plan.machine.groups:
         moved = sum(by_pair.get(pair, 0) for pair in group.channels)
         times.append(Fraction(moved * SECOND, group.bytes_per_s))
     return max(times, default=Fraction(0))
-
-
-def _range(life: Life, part: tuple[int, int]) -> ByteRange | None:
-    """Return a byte range; None for the whole tensor."""
-    return None if part == (0, life.nbytes) else part
 
 
 def _outer_part(life: Life, x: int, less: int, more: int) -> tuple[int, int]:

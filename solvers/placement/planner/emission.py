@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from ....models.graph import Graph
+from ....models.lowering.builder import PlanBuilder
 from ....models.machine import Machine
-from ....models.plan import ByteRange, Copy, Free, Plan, Resident, Run
+from ....models.plan import Plan
 from . import planner_kernel as kernel
 from .planner_kernel import World
 from .workload import Workload
@@ -44,35 +45,30 @@ def emitted_plan(
     processor = machine.processors[0].name
     last = {t for t, x in enumerate(graph.tensors) if x.final and not x.initial}
     numbers = [_least_mode(graph, k) for k in range(len(graph.ops))]
-    runs, copies, frees = list[Run](), list[Copy](), list[Free]()
-    start = _first(graph, work, tiers) if period is None else _start(graph, work, world, tiers)
+    out = PlanBuilder(graph, machine)
+    if period is None:
+        places = work.tensor[kernel.PLACE, :-1].tolist()
+        for t, place in zip(work.index.tolist(), places, strict=True):
+            if place:
+                out.start(t, tiers[place - 1])
+    else:
+        _start(out, work, world, tiers)
     index, lows = work.index[world.chunk[kernel.OWNER]].tolist(), work.low.tolist()
     for kind, what, where, low, high, begin, end in world.log[: world.scalar[kernel.LOGGED]].tolist():
         if kind == kernel.LOG_RUN:
-            runs.append(Run(what, numbers[what], begin, end, processor))
+            out.run(what, numbers[what], begin, end, processor)
             continue
         t, base = index[what], lows[what]
-        part = _part(graph, t, base + low, base + high)
+        part = out.part(t, base + low, base + high)
         if kind == kernel.LOG_COPY:
             src, dst = ends[where]
             if period is not None and begin < 0:  # in flight at the boundary
-                start.append(Resident(t, dst, part, valid=end <= 0))
+                out.start(t, dst, part, valid=end <= 0)
                 begin, end = begin + period, end + period
-            copies.append(Copy(t, src, dst, begin, end, part))
+            out.copy(t, src, dst, begin, end, part)
         elif period is None or t not in last or begin < period:
-            frees.append(Free(t, tiers[min(where, len(tiers) - 1)], begin, part))
-    return Plan(
-        machine=machine,
-        accounting=graph.accounting,
-        start=tuple(start),
-        runs=tuple(runs),
-        copies=tuple(copies),
-        frees=tuple(frees),
-        period=period,
-        graph_name=graph.name,
-        graph_source=graph.source,
-        graph_sha256=graph.sha256,
-    )
+            out.free(t, tiers[min(where, len(tiers) - 1)], begin, part)
+    return out.plan(period=period)
 
 
 def _least_mode(graph: Graph, k: int) -> int:
@@ -80,21 +76,8 @@ def _least_mode(graph: Graph, k: int) -> int:
     return min(range(len(modes)), key=lambda m: (modes[m].workspace, modes[m].duration_ns))
 
 
-def _part(graph: Graph, t: int, low: int, high: int) -> ByteRange | None:
-    """Return a byte range; None for the whole tensor."""
-    return None if low == 0 and high == graph.tensors[t].nbytes else (low, high)
-
-
-def _first(graph: Graph, work: Workload, tiers: Sequence[str]) -> list[Resident]:
-    """Return where tensors are before a single run."""
-    places = work.tensor[kernel.PLACE, :-1].tolist()
-    return [
-        Resident(t, tiers[place - 1]) for t, place in zip(work.index.tolist(), places, strict=True) if place
-    ]
-
-
-def _start(graph: Graph, work: Workload, world: World, tiers: Sequence[str]) -> list[Resident]:
-    """Return where persistent tensors and inputs are at the boundary, without what is in flight."""
+def _start(out: PlanBuilder, work: Workload, world: World, tiers: Sequence[str]) -> None:
+    """Put persistent tensors and inputs where they are at the boundary, without what is in flight."""
     ranges: dict[tuple[int, str], list[tuple[int, int]]] = defaultdict(list)
     landed = {}
     for channel in range(4):
@@ -124,18 +107,15 @@ def _start(graph: Graph, work: Workload, world: World, tiers: Sequence[str]) -> 
                 ranges[t, tier].append((low, low + nbytes))
             elif held == kernel.COMING:
                 ranges[t, tier].append((low, low + landed[c, channel]))
-    start = []
+    tensors = out.graph.tensors
     for (t, tier), some in sorted(ranges.items()):
-        start += [
-            Resident(t, tier, _part(graph, t, a, b))
-            for a, b in _merged(some)
-            if a < b or not graph.tensors[t].nbytes
-        ]
+        for a, b in _merged(some):
+            if a < b or not tensors[t].nbytes:
+                out.start(t, tier, out.part(t, a, b))
     accessed = set(work.index.tolist())
-    for t, x in enumerate(graph.tensors):
+    for t, x in enumerate(tensors):
         if x.initial and x.final and t not in accessed:
-            start.append(Resident(t, tiers[-1]))
-    return start
+            out.start(t, tiers[-1])
 
 
 def _merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -19,7 +19,8 @@ from fractions import Fraction
 
 from ....models.errors import UsageError
 from ....models.graph import Accounting, Mode, Op
-from ....models.plan import Free, Plan, Resident, Run
+from ....models.lowering.builder import PlanBuilder
+from ....models.plan import Plan
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 
@@ -80,8 +81,9 @@ def place(problem: Placement) -> Plan | str:
             return (
                 f"tensor {t} {graph.tensors[t].name!r} finds no tier with room where it may start and be used"
             )
-    runs, frees, now = list[Run](), list[Free](), 0
-    start = tuple(Resident(t, where[t]) for t in sorted(where))
+    out, now = PlanBuilder(graph, machine), 0
+    for t in sorted(where):
+        out.start(t, where[t])
     for k, op in enumerate(graph.ops):
         for t in op.writes:
             if t in where:
@@ -97,23 +99,13 @@ def place(problem: Placement) -> Plan | str:
         if not suited:
             return f"op {k} {op.name!r} has no mode for the tiers of its operands"
         length, number = min(suited)
-        runs.append(Run(k, number, now, now + length, processor.name))
+        out.run(k, number, now, now + length, processor.name)
         now += length
         for t in sorted({*op.reads, *op.writes}):
             if last[t] == k and not graph.tensors[t].final:
                 room[where[t]] += graph.tensors[t].nbytes
-                frees.append(Free(t, where[t], now))
-    return Plan(
-        machine=machine,
-        accounting=graph.accounting,
-        start=start,
-        runs=tuple(runs),
-        frees=tuple(frees),
-        period=now if problem.periodic else None,
-        graph_name=graph.name,
-        graph_source=graph.source,
-        graph_sha256=graph.sha256,
-    )
+                out.free(t, where[t], now)
+    return out.plan(period=now if problem.periodic else None)
 
 
 def _spans(problem: Placement) -> tuple[dict[int, int], dict[int, int]]:

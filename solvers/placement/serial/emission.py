@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from ....models.graph import Op
+from ....models.lowering.builder import PlanBuilder
 from ....models.machine import Processor
-from ....models.plan import Copy, Free, Plan, Resident, Run
+from ....models.plan import Plan
 from .tables import Step, Tables, Way, Where
 
 SECOND = 10**9
@@ -18,12 +19,16 @@ def serial_emission(tables: Tables, start: Where, path: Sequence[Step]) -> Plan:
     graph, names = tables.graph, tables.names
     now = 0
     where = list(start)
-    runs, copies, frees = list[Run](), list[Copy](), list[Free]()
+    out = PlanBuilder(graph, tables.machine)
+    for t, bits in enumerate(start):
+        for x in range(len(names)):
+            if bits >> x & 1:
+                out.start(t, names[x])
 
     def release(t: int, bits: int) -> None:
         for x in range(len(names)):
             if where[t] & bits & 1 << x:
-                frees.append(Free(t, names[x], now))
+                out.free(t, names[x], now)
         where[t] &= ~bits
 
     for t in range(len(where)):
@@ -36,7 +41,7 @@ def serial_emission(tables: Tables, start: Where, path: Sequence[Step]) -> Plan:
         elif step.copied is not None:
             t, src, dst = step.copied
             end = now + _copy_ns(tables, t, src, dst)
-            copies.append(Copy(t, names[src], names[dst], now, end))
+            out.copy(t, names[src], names[dst], now, end)
             where[t] |= 1 << dst
             now = end
         elif step.run is not None:
@@ -44,7 +49,7 @@ def serial_emission(tables: Tables, start: Where, path: Sequence[Step]) -> Plan:
             for t, x in way.writes:
                 release(t, ~(1 << x))
             end = now + _run_ns(tables, op, way, where)
-            runs.append(Run(k, way.mode, now, end, tables.machine.processors[way.processor].name))
+            out.run(k, way.mode, now, end, tables.machine.processors[way.processor].name)
             for t, x in way.writes:
                 where[t] = 1 << x
             k, now = k + 1, end
@@ -55,20 +60,7 @@ def serial_emission(tables: Tables, start: Where, path: Sequence[Step]) -> Plan:
         for t, tensor in enumerate(graph.tensors):
             if tensor.initial:
                 release(t, ~start[t])
-    return Plan(
-        machine=tables.machine,
-        accounting=graph.accounting,
-        start=tuple(
-            Resident(t, names[x]) for t, bits in enumerate(start) for x in range(len(names)) if bits >> x & 1
-        ),
-        runs=tuple(runs),
-        copies=tuple(copies),
-        frees=tuple(frees),
-        period=now if tables.problem.periodic else None,
-        graph_name=graph.name,
-        graph_source=graph.source,
-        graph_sha256=graph.sha256,
-    )
+    return out.plan(period=now if tables.problem.periodic else None)
 
 
 def _copy_ns(tables: Tables, t: int, src: int, dst: int) -> int:

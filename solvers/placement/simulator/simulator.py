@@ -37,7 +37,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from ....models.plan import ByteRange, Copy, Free, Plan, Resident, Run
+from ....models.lowering.builder import PlanBuilder
+from ....models.plan import ByteRange, Plan
 from . import simulator_kernel as kernel
 from .simulator_case import NEVER, Case, Integers
 
@@ -233,33 +234,22 @@ def _starts(case: Case, decisions: Decisions) -> Integers:
 
 def _plan(simulation: Simulation) -> Plan:
     case = simulation.case
-    graph, machine = case.graph, case.machine
-    names = [t.name for t in machine.tiers]
+    names = [t.name for t in case.machine.tiers]
     ends = kernel.pairs(names)
-    processor = machine.processors[0].name
+    processor = case.machine.processors[0].name
     owner = case.table[kernel.OWNER, : case.sizes[2]].tolist()
     parts = _parts(case)
-    runs, copies, frees = list[Run](), list[Copy](), list[Free]()
+    out = PlanBuilder(case.graph, case.machine)
+    _start(out, simulation, parts, names)
     for kind, what, where, begin, end in simulation.log.tolist():
         if kind == kernel.LOG_RUN:
-            runs.append(Run(what, 0, begin, end, processor))
+            out.run(what, 0, begin, end, processor)
         elif kind == kernel.LOG_COPY:
             src, dst = ends[where]
-            copies.append(Copy(int(case.tensor[owner[what]]), src, dst, begin, end, parts[what]))
+            out.copy(int(case.tensor[owner[what]]), src, dst, begin, end, parts[what])
         elif kind == kernel.LOG_FREE:
-            frees.append(Free(int(case.tensor[owner[what]]), names[where], begin, parts[what]))
-    return Plan(
-        machine=machine,
-        accounting=graph.accounting,
-        start=tuple(_residents(simulation, parts, names)),
-        runs=tuple(runs),
-        copies=tuple(copies),
-        frees=tuple(frees),
-        period=simulation.time if case.problem.periodic else None,
-        graph_name=graph.name,
-        graph_source=graph.source,
-        graph_sha256=graph.sha256,
-    )
+            out.free(int(case.tensor[owner[what]]), names[where], begin, parts[what])
+    return out.plan(period=simulation.time if case.problem.periodic else None)
 
 
 def _parts(case: Case) -> list[ByteRange | None]:
@@ -278,23 +268,23 @@ def _parts(case: Case) -> list[ByteRange | None]:
     return parts
 
 
-def _residents(
-    simulation: Simulation, parts: Sequence[ByteRange | None], names: Sequence[str]
-) -> list[Resident]:
-    """Return what is where at time 0: in a period, persistent chunks that are at rest at its end."""
+def _start(
+    out: PlanBuilder, simulation: Simulation, parts: Sequence[ByteRange | None], names: Sequence[str]
+) -> None:
+    """Put what is there at time 0 where it is: in a period, persistent chunks that are at rest at its end."""
     case, state = simulation.case, simulation.state
     periodic = case.problem.periodic
     first = case.table[kernel.CHUNK_FIRST]
-    found = []
     for i in np.flatnonzero(case.starts).tolist():
         t = int(case.tensor[i])
         if not (periodic and case.persistent[i]):
-            found.append(Resident(t, names[state[kernel.START, i]]))
+            out.start(t, names[state[kernel.START, i]])
             continue
         for c in range(int(first[i]), int(first[i + 1])):
             if state[kernel.DEVICE, c] == kernel.PRESENT:
-                found.append(Resident(t, names[0], parts[c]))
+                out.start(t, names[0], parts[c])
             for tier in (1, 2):
                 if state[kernel.COPY + tier - 1, c] == kernel.VALID:
-                    found.append(Resident(t, names[tier], parts[c]))
-    return found + [Resident(t, names[tier]) for t, tier in case.idle]
+                    out.start(t, names[tier], parts[c])
+    for t, tier in case.idle:
+        out.start(t, names[tier])
