@@ -51,8 +51,14 @@ class Case:
         self.processor_number = {p.name: k for k, p in enumerate(self.processors)}
         # A zero-byte tensor is one indivisible unit that weighs nothing.
         self.span = [max(n, 1) for n in self.nbytes]
-        self.reads, self.writes, self.last = _versions(graph)
         self.violations: list[Violation] = []
+
+    def __getattr__(self, name: str) -> Any:
+        """Derive `reads`, `writes` and `last` when one of them is first asked for: plain plans need none."""
+        if name not in ("reads", "writes", "last"):
+            raise AttributeError(name)
+        self.reads, self.writes, self.last = _versions(self.graph)
+        return self.__dict__[name]
 
     def report(self, kind: str, message: str, **witness: Any) -> None:
         """Add a violation; `witness` are further fields of `Violation`."""

@@ -53,6 +53,7 @@ from .case import Case
 from .channels import judge_rates
 from .order import judge_order
 from .period import contents, judge_crossings, judge_final, judge_period
+from .plain import FEWEST, judge_plain
 from .simulation import Simulation
 from .starts import start_rule
 from .verdict import Verification, Violation, sorted_violations
@@ -124,7 +125,12 @@ def verify(
     if plan.period is not None and not sound:
         case.report("shape", f"plan, period: found {shown(period)}, expected an integer in [1, {LATEST}]")
     _judge_graph(case, plan)
-    actions = well_formed(case, plan, start_rule(case, plan, start_tiers))
+    starts = start_rule(case, plan, start_tiers)
+    if len(plan.runs) >= FEWEST and not case.violations:
+        verdict = judge_plain(graph, plan, starts)
+        if verdict is not None:
+            return verdict
+    actions = well_formed(case, plan, starts)
     if rerun is None:
         rerun = len({run.op for run in actions.runs}) < len(actions.runs)
     judge_order(case, actions.runs, rerun)
