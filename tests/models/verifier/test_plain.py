@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -9,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lowtide as lt
-from lowtide.models.plan import Plan
+from lowtide.models.graph import Accounting, Graph, Mode, Op, Tensor
+from lowtide.models.machine import Access, Machine, Processor, Tier
+from lowtide.models.plan import Free, Plan, Resident, Run
 from lowtide.models.verifier import plain
 from lowtide.models.verifier import verify as verifying
 from lowtide.models.verifier.verdict import Verification
@@ -92,4 +95,111 @@ def test_large_plain_plans_are_accepted_at_once(spec: str, monkeypatch: pytest.M
     monkeypatch.undo()
     monkeypatch.setattr(verifying, "well_formed", None)  # what comes after the quick look
     assert verify(graph, plan) == slowly
+    assert slowly.valid
+
+
+GRAPH = Graph(
+    name="plain",
+    tensors=(
+        Tensor(name="x", nbytes=4, initial=True, kind="input"),
+        Tensor(name="w", nbytes=5, initial=True, final=True, kind="weight"),
+        Tensor(name="y", nbytes=6),
+        Tensor(name="z", nbytes=7, final=True),
+    ),
+    ops=(
+        Op(name="a", reads=(0, 1), writes=(2,), duration_ns=2, workspace=3),
+        Op(
+            name="b",
+            reads=(1,),
+            writes=(3,),
+            duration_ns=2,
+            modes=(Mode(duration_ns=4, processors=("cpu",)),),
+        ),
+        Op(name="c", reads=(2,), writes=(2,), after=(1,), duration_ns=1),
+    ),
+)
+MACHINE = Machine(
+    tiers=(Tier(name="m", capacity=40),),
+    processors=tuple(
+        Processor(name=n, kind=n[:3], tiers=(Access(tier="m"),)) for n in ("cpu0", "cpu1", "gpu0")
+    ),
+)
+PLAIN = Plan(
+    machine=MACHINE,
+    start=(Resident(0, "m"), Resident(1, "m")),
+    runs=(Run(0, 0, 0, 2, "gpu0"), Run(1, 0, 0, 4, "cpu0"), Run(2, 0, 4, 5, "gpu0")),
+    frees=(Free(0, "m", 2), Free(2, "m", 5)),
+)
+
+
+def run(k: int, **changes: object) -> dict[str, object]:
+    """Return the runs with one changed."""
+    runs = list(PLAIN.runs)
+    runs[k] = replace(runs[k], **changes)  # type: ignore[arg-type]
+    return {"runs": tuple(runs)}
+
+
+BROKEN: dict[str, dict[str, object]] = {
+    "a final tensor that nobody brings": {"start": PLAIN.start[:1]},
+    "an op that never runs": {"runs": PLAIN.runs[:2]},
+    "an op twice, another never": {"runs": (*PLAIN.runs[:2], Run(1, 0, 4, 8, "cpu0"))},
+    "two runs on one processor": {
+        "runs": (Run(0, 0, 0, 2, "cpu0"), Run(1, 0, 1, 5, "cpu0"), Run(2, 0, 5, 6, "gpu0"))
+    },
+    "before the end of what it comes after": run(2, start=3, end=4),
+    "before its operand is there": {"runs": (Run(0, 0, 4, 6, "gpu0"), *PLAIN.runs[1:])},
+    "a processor of another kind": run(1, processor="gpu0", start=5, end=9),
+    "a mode that is none": run(1, mode=1),
+    "a duration that is none": run(1, end=5),
+    "a free before the last read": {"frees": (Free(0, "m", 1), Free(2, "m", 5))},
+    "a free twice": {"frees": (*PLAIN.frees, Free(0, "m", 5))},
+    "a free of a final tensor": {"frees": (*PLAIN.frees, Free(3, "m", 4))},
+    "a start where its kind may not be": {"start_tiers": {"input": ()}},
+    "a start twice": {"start": (*PLAIN.start, Resident(0, "m"))},
+    "a stale start": {"start": (Resident(0, "m", valid=False), Resident(1, "m"))},
+    "more at the start than there is room": {
+        "machine": replace(MACHINE, tiers=(Tier(name="m", capacity=8),))
+    },
+    "more than there is room": {"machine": replace(MACHINE, tiers=(Tier(name="m", capacity=24),))},
+    "another graph": {"graph_sha256": "0" * 64},
+    "another accounting": {"accounting": Accounting.REPLACE},
+}
+
+
+def test_the_plain_plan_is_accepted() -> None:
+    assert accepted(Case(GRAPH, PLAIN))
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_breaks_one_rule_is_left_to_the_simulation(name: str) -> None:
+    case = Case(GRAPH, replace(PLAIN, **BROKEN[name]))  # type: ignore[arg-type]
+    quickly, slowly = both(case)
+    assert quickly is None
+    assert not slowly.valid
+
+
+def test_initial_tensors_that_go_at_once_must_fit_as_well() -> None:
+    """At time 0 everything has to be there together, before the first release."""
+    graph = Graph(
+        name="unused",
+        tensors=(Tensor(name="x", nbytes=4, initial=True), Tensor(name="y", nbytes=1)),
+        ops=(Op(name="a", writes=(1,)),),
+    )
+    machine = Machine.single(capacity=3)
+    plan = Plan(
+        machine=machine,
+        start=(Resident(0, "memory"),),
+        runs=(Run(0, 0, 0, 1, machine.processors[0].name),),
+        frees=(Free(0, "memory", 0),),
+    )
+    quickly, slowly = both(Case(graph, plan))
+    assert quickly is None
+    assert [v.kind for v in slowly.violations] == ["capacity"]
+
+
+def test_a_mode_that_names_tiers_is_left_to_the_simulation() -> None:
+    op = replace(GRAPH.ops[1], modes=(Mode(duration_ns=4, processors=("cpu",), operands=((1, "m"),)),))
+    case = Case(replace(GRAPH, ops=(GRAPH.ops[0], op, GRAPH.ops[2])), PLAIN)
+    quickly, slowly = both(case)
+    assert quickly is None
     assert slowly.valid
