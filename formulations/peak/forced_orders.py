@@ -58,14 +58,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .data import Lifetime, PeakData, maximal, op_bytes, order_peak, shared_deaths
 
 MOST_WORK = 5_000_000
 """Arcs of all networks that are solved, together: about a second."""
-
-Ints = NDArray[np.int64]
 
 
 def with_forced_orders(

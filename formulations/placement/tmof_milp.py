@@ -56,8 +56,6 @@ from .slots_lp import instants
 from .walks import Bytes, Walk
 
 Value = Callable[[Any], float]
-Key = tuple[int, int, int]
-"""GPU, interval or life, op."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ may be left out; they are not read.
 
 from __future__ import annotations
 
-import os
 from itertools import pairwise
 from typing import Any
 
@@ -29,8 +28,6 @@ from .strict_json import (
     is_size,
     is_text,
     optional,
-    parse_json,
-    read_bytes,
     required,
 )
 
@@ -61,18 +58,6 @@ _POINT = {
     "status": _ANY,
     "plan": _ANY,
 }
-
-
-def read_trade_off(path: str | os.PathLike[str]) -> TradeOff:
-    """Return the curve of a file, without plans.
-
-    Raises
-    ------
-    InstanceError
-        If the file cannot be read, is not exactly of the format, or contradicts itself.
-    """
-    where = os.fspath(path)
-    return trade_off_from_dict(parse_json(read_bytes(path), where), where)
 
 
 def trade_off_from_dict(data: Any, where: str = "trade-off") -> TradeOff:

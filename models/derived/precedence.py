@@ -39,11 +39,6 @@ class Precedence:
         return sum(map(len, self.predecessors))
 
     @cached_property
-    def predecessors_csr(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """``(starts, indices)``: predecessors of i are ``indices[starts[i]:starts[i + 1]]``."""
-        return _csr(self.predecessors)
-
-    @cached_property
     def successors_csr(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """``(starts, indices)``: successors of i are ``indices[starts[i]:starts[i + 1]]``."""
         return _csr(self.successors)

@@ -1,8 +1,7 @@
 """The recomputation problem: within a memory, what to compute again, and what to write to slower tiers.
 
 *Versions make it exact.* Every run must find exactly the versions that the reference order gives it; there is
-no other precedence (`after` wants ops to have completed once). `rerunnable` says which ops of a graph can run
-again whenever that is wanted.
+no other precedence (`after` wants ops to have completed once).
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from ..verifier.verify import verify
 from .placement import Question
 from .problem import Judgement
 
-__all__ = ["Action", "Compute", "Discard", "Recompute", "Transfer", "rerunnable"]
+__all__ = ["Action", "Compute", "Discard", "Recompute", "Transfer"]
 
 Answer = tuple[Action, ...]
 """Runs, transfers and discards, one after another."""
@@ -243,37 +242,6 @@ class Recompute:
     def lower(self, answer: Answer) -> Plan:
         """Return the plan of the actions, back to back."""
         return lower_actions(self.graph, answer, self.machine)
-
-
-def rerunnable(graph: Graph) -> tuple[bool, ...]:
-    """Return of each op whether it can run again at any time, once everything has run.
-
-    It can, if the versions that it reads are contents of tensors that no op ever writes, or are written by
-    ops that can: its ancestors, run once more in the reference order, find and leave the versions that they
-    did before. An op with an ancestor that reads the initial content of a tensor which is written later
-    runs again only while what it reads lasts.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> from lowtide.models.problems.recompute import rerunnable
-    >>> weight, x = lt.Tensor(name="w", nbytes=4, initial=True, final=True), lt.Tensor(name="x", nbytes=4)
-    >>> forward = lt.Op(name="forward", reads=(0,), writes=(1,))
-    >>> update = lt.Op(name="update", reads=(0, 1), writes=(0,))
-    >>> rerunnable(lt.Graph(name="step", tensors=(weight, x), ops=(forward, update)))
-    (False, False)
-    >>> rerunnable(lt.Graph(name="inference", tensors=(weight, x), ops=(forward,)))
-    (True,)
-    """
-    written = {t for op in graph.ops for t in op.writes}
-    good = [tensor.initial and t not in written for t, tensor in enumerate(graph.tensors)]
-    found = []
-    for op in graph.ops:
-        again = all(good[t] for t in op.reads)
-        found.append(again)
-        for t in op.writes:
-            good[t] = again
-    return tuple(found)
 
 
 def _with_named_tiers(machine: Machine, graph: Graph) -> Machine:

@@ -35,17 +35,6 @@ PLAN_KINDS = (
 )
 """The kinds of violation of a plan (`lowtide.models.verifier.verify` states each rule)."""
 
-ALLOCATION_KINDS = (
-    "missing",
-    "unknown",
-    "offset",
-    "overlap",
-    "alignment",
-    "capacity",
-    "fixed",
-)
-"""The kinds of violation of an allocation; in a plan's verdict they begin with ``allocation-``."""
-
 SHOWN = 10
 """Violations that an error message lists in full."""
 
@@ -57,7 +46,8 @@ class Violation:
     Parameters
     ----------
     kind
-        One of `PLAN_KINDS`, one of `ALLOCATION_KINDS`, or the latter after ``allocation-``.
+        Of a plan one of `PLAN_KINDS`; of an allocation ``missing``, ``unknown``, ``offset``, ``overlap``,
+        ``alignment``, ``capacity`` or ``fixed``, which begin with ``allocation-`` in a plan's verdict.
     message
         A sentence for people: who, what, when, and what was expected.
     time

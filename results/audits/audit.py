@@ -44,12 +44,6 @@ from .claims import Claim, Question, is_beyond, is_maximized
 from .evidence import read_claims
 from .recheck import problem_of, recheck, recheck_bound
 
-PLANS = ("all", "optimal", "none")
-"""Which plans `audit` can verify again."""
-
-SHOWN = 5
-"""Records that a message names; `Contradiction.records` names all."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contradiction:

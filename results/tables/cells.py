@@ -50,6 +50,10 @@ def cells_of(
     ----------
     runs
         With the number of each run in ``_number``, and texts in the columns `rows` and `cols`.
+    how, shift
+        The mean, of pandas or ``sgm``: ``prod(v + shift) ** (1 / n) - shift``, in which small values, whose
+        ratios mean little, do not rule (T. Achterberg, "Constraint Integer Programming", thesis, TU Berlin
+        2007).
     """
     import numpy as np
 

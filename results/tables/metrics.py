@@ -18,45 +18,6 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 
-def shifted_geometric_mean(values: ArrayLike, shift: float = 1.0) -> float:
-    """Return ``(prod(v + shift)) ** (1 / n) - shift``; NaN without values.
-
-    The shift keeps small values, whose ratios mean little, from ruling the mean (T. Achterberg,
-    "Constraint Integer Programming", thesis, TU Berlin 2007; H. Mittelmann's benchmarks shift times by
-    10 s). Of the runs of a method, only those belong in it that solved their case; say beside it how
-    many.
-
-    Parameters
-    ----------
-    values
-        At least 0.
-    shift
-        In the unit of the values, more than 0, or 0 for the plain geometric mean.
-
-    Examples
-    --------
-    >>> round(shifted_geometric_mean([0, 8]), 12), shifted_geometric_mean([1, 4], shift=0)
-    (2.0, 2.0)
-    """
-    found = np.asarray(values, dtype=np.float64)
-    with np.errstate(divide="ignore"):
-        return float(np.exp(np.log(found + shift).mean()) - shift) if found.size else math.nan
-
-
-def penalized_time(seconds: float | None, limit: float, factor: float) -> float:
-    """Return the seconds of a run that solved its case, else `factor` times the limit.
-
-    The mean over all runs is PAR2 or PAR10, the penalized average running time (F. Hutter, H. Hoos,
-    K. Leyton-Brown, T. Stützle, "ParamILS", JAIR 36, 2009). A crash counts as unsolved.
-
-    Examples
-    --------
-    >>> penalized_time(3.0, 60.0, 10), penalized_time(None, 60.0, 10)
-    (3.0, 600.0)
-    """
-    return factor * limit if seconds is None else seconds
-
-
 def primal_gap(objective: float | None, best: float | None) -> float:
     """Return ``(objective - best) / objective``: 0 if both are equal, 1 without an objective.
 

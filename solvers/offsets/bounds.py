@@ -85,18 +85,6 @@ def lower_bound(data: OffsetsData) -> int:
     return max(best, _fixed_bound(data, kept, best))
 
 
-def load_bound(data: OffsetsData) -> int:
-    """Return the largest load of a section, with the savings by in-place pairs, in units.
-
-    Proof. The windows of a section that belong to buffers without pairs are disjoint, and disjoint from the
-    others; so the height is at least the sum of their lengths and of the least number of bytes that the
-    paired ones cover (`_kept`).
-    """
-    if not len(data.inplace):
-        return int(data.load.max(initial=0))
-    return int((data.load - _kept(data, _windows(data))[0]).max(initial=0))
-
-
 def _windows(data: OffsetsData) -> _Windows:
     owner = np.repeat(np.arange(data.count), np.diff(data.rectangles))
     return _Windows(owner, data.rect_first, data.rect_last, data.rect_low, data.rect_high)
@@ -238,6 +226,10 @@ def _fill(holes: list[int], lengths: list[int]) -> int:
 
 def _kept(data: OffsetsData, windows: _Windows) -> tuple[Ints, _Windows]:
     """Return how many bytes pairs save at most, by section, and windows that are disjoint for certain.
+
+    The windows of a section that belong to buffers without pairs are disjoint, and disjoint from the
+    others; so the height is at least the sum of their lengths and of the least number of bytes that the
+    paired ones cover.
 
     Take the paired buffers alive in a section, and a component of the graph of their pairs. Windows that
     share bytes have one offset, so those of buffers with different offsets are disjoint, and the buffers

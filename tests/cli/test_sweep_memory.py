@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lowtide.instances.formats.native_trade_off import read_trade_off
+from lowtide.instances.formats.native_trade_off import trade_off_from_dict
 from tests.commands import answer, refused, within
 
 SPEC = "gen:sp?n=8&seed=1"
@@ -33,7 +33,7 @@ def test_json_has_points_and_runs(folder: Path) -> None:
     assert {p["status"] for p in record["points"]} == {"optimal"}
     assert [r["problem"] for r in record["runs"]] == ["peak", "makespan", "makespan", "makespan"]
     assert all(r["verified"] for r in record["runs"])
-    curve = read_trade_off(folder / "curve.json")
+    curve = trade_off_from_dict(record)
     assert curve.front == ((36, 7), (42, 6), (51, 5))
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lowtide.models.errors import UsageError
 from lowtide.results.audits.best_known import BestKnown, Mark
@@ -23,39 +21,17 @@ from lowtide.results.tables.measured import (
     wins,
 )
 from lowtide.results.tables.metrics import (
-    penalized_time,
     performance_ratios,
     primal_gap,
     primal_integral,
     profile_steps,
-    shifted_geometric_mean,
 )
 from lowtide.results.tables.store import frame
-from tests.effort import many
 from tests.sweeps import record, sweep, write_experiment
 
 
 def runs_of(folder: Path, *records: dict[str, Any], known: Any = None) -> pd.DataFrame:
     return measured(frame(write_experiment(folder, records)), known)
-
-
-def test_shifted_geometric_mean_of_0_and_8_is_2() -> None:
-    assert shifted_geometric_mean([0, 8]) == pytest.approx(2)  # sqrt(1 * 9) - 1
-    assert shifted_geometric_mean([10, 90], shift=10) == pytest.approx(math.sqrt(20 * 100) - 10)
-    assert math.isnan(shifted_geometric_mean([]))
-    assert shifted_geometric_mean([0, 5], shift=0) == 0
-
-
-@many(50)
-@given(st.lists(st.floats(0, 1e4), min_size=1, max_size=6), st.floats(0.1, 100))
-def test_shifted_geometric_mean_is_between_least_and_most(values: list[float], shift: float) -> None:
-    mean = shifted_geometric_mean(values, shift)
-    assert min(values) - 1e-6 <= mean <= max(values) + 1e-6
-    assert mean <= sum(values) / len(values) + 1e-6
-
-
-def test_penalized_time_of_an_unsolved_run_is_the_multiple_of_its_limit() -> None:
-    assert [penalized_time(s, 60, 2) for s in (3.0, 60.0, None)] == [3, 60, 120]
 
 
 def test_primal_gap_counts_no_plan_as_1() -> None:

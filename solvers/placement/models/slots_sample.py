@@ -9,9 +9,6 @@ from __future__ import annotations
 from ....formulations.placement.slots_milp import Cut, SlotMilp
 from ....models.plan import Copy, Plan
 
-Window = tuple[int, int]
-"""Moments, ns."""
-
 
 def set_values(built: SlotMilp, plan: Plan) -> None:
     """Give every variable of a lower model its value in a plan of the same problem."""

@@ -43,10 +43,10 @@ def test_edges_have_the_closure_of_the_definition(graph: Graph) -> None:
                 reach[i][j] |= reach[i][k] and reach[k][j]
     assert [[bool(found.ancestors[j] >> i & 1) for j in range(n)] for i in range(n)] == reach
     assert [[bool(found.descendants[i] >> j & 1) for j in range(n)] for i in range(n)] == reach
-    starts, indices = found.predecessors_csr
+    starts, indices = found.successors_csr
     lists = [tuple(indices[starts[i] : starts[i + 1]]) for i in range(n)]
-    assert lists == list(found.predecessors)
-    assert found.n_edges == len(indices) == len(found.successors_csr[1])
+    assert lists == list(found.successors)
+    assert found.n_edges == len(indices)
 
 
 @EXAMPLES

@@ -11,9 +11,9 @@ from lowtide.instances import load_problem
 from lowtide.instances.load_recompute import load_recompute
 from lowtide.models.errors import InstanceError
 from lowtide.models.lowering.actions import actions_of
-from lowtide.models.problems.recompute import Action, rerunnable
+from lowtide.models.problems.recompute import Action
 from lowtide.models.verifier.verify import Verification
-from tests.oracles.brute_recompute import Step, fastest_recomputation, fastest_steps, reference_versions
+from tests.oracles.brute_recompute import Step, fastest_recomputation, fastest_steps
 from tests.strategies import random_graph
 
 
@@ -158,33 +158,6 @@ def test_actions_of_a_plan_make_that_plan() -> None:
                 lt.verify(problem.graph, again, rerun=True).valid
                 == lt.verify(problem.graph, plan, rerun=True).valid
             )
-
-
-def reachable_again(graph: lt.Graph) -> tuple[bool, ...]:
-    """Return which ops some sequence of runs reaches from initial tensors that are never written."""
-    reads, writes, _ = reference_versions(graph)
-    written = {t for op in graph.ops for t in op.writes}
-    begin = frozenset((t, 0) for t, x in enumerate(graph.tensors) if x.initial and t not in written)
-    seen, todo, found = {begin}, [begin], set()
-    while todo:
-        held = todo.pop()
-        for i in range(len(graph.ops)):
-            if set(reads[i].items()) <= held:
-                found.add(i)
-                after = frozenset(x for x in held if x[0] not in writes[i]) | frozenset(writes[i].items())
-                if after not in seen:
-                    seen.add(after)
-                    todo.append(after)
-    return tuple(i in found for i in range(len(graph.ops)))
-
-
-def test_ops_can_run_again_exactly_if_a_sequence_of_runs_reaches_them() -> None:
-    kinds = set()
-    for seed in range(200):
-        graph = random_graph(Random(seed), min_ops=2, max_ops=6, max_tensors=5)
-        assert rerunnable(graph) == reachable_again(graph), f"seed {seed}"
-        kinds |= set(rerunnable(graph))
-    assert kinds == {False, True}
 
 
 def test_answers_that_are_none_are_refused() -> None:

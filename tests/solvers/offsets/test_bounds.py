@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from random import Random
 
 import pytest
 
-from lowtide.formulations.offsets.data import OffsetsData, offsets_data
+from lowtide.formulations.offsets.data import offsets_data
 from lowtide.models.buffers import Buffer, Buffers, Gap
 from lowtide.solvers.offsets import bounds as module
-from lowtide.solvers.offsets.bounds import load_bound, lower_bound
+from lowtide.solvers.offsets.bounds import lower_bound
 from tests.effort import seeds
 from tests.oracles.brute_offsets import brute_heights, random_set
 
 
-def heights_below(buffers: Buffers, bound: Callable[[OffsetsData], int]) -> dict[str, int]:
+def heights_below(buffers: Buffers) -> dict[str, int]:
     """Return the best bound of each pool, in bytes."""
     found = dict.fromkeys(buffers.pools, 0)
     for part in offsets_data(buffers):
-        found[part.pool] = max(found[part.pool], bound(part) * part.unit)
+        found[part.pool] = max(found[part.pool], lower_bound(part) * part.unit)
     return found
 
 
 def one(*chosen: Buffer, inplace: tuple[tuple[str, str], ...] = ()) -> int:
     """Return the bound of one pool, in bytes."""
-    return heights_below(Buffers(buffers=chosen, inplace=inplace), lower_bound)[""]
+    return heights_below(Buffers(buffers=chosen, inplace=inplace))[""]
 
 
 def box(
@@ -47,10 +46,9 @@ def test_bounds_hold_on_random_sets(block: int, monkeypatch: pytest.MonkeyPatch)
         heights = brute_heights(Buffers(buffers=buffers.buffers, inplace=buffers.inplace))
         if heights is None:
             continue
-        for bound in (lower_bound, load_bound):
-            found = heights_below(buffers, bound)
-            assert all(found[pool] <= heights[pool] for pool in heights), seed
-        met += heights_below(buffers, lower_bound) == heights
+        found = heights_below(buffers)
+        assert all(found[pool] <= heights[pool] for pool in heights), seed
+        met += found == heights
     assert met > 240
 
 
@@ -80,7 +78,7 @@ def test_windows_of_a_chain_that_do_not_meet_lie_on_top_of_the_middle() -> None:
     high = Buffer(id="c", lower=1, upper=10, size=4, gaps=(Gap(1, 9, 2, 4),))
     middle = box("b", 4, lower=1, upper=9)
     buffers = Buffers(buffers=(low, middle, high), inplace=(("a", "b"), ("b", "c")))
-    assert heights_below(buffers, lower_bound) == brute_heights(buffers) == {"": 4}
+    assert heights_below(buffers) == brute_heights(buffers) == {"": 4}
 
 
 def test_alignment_pads_all_but_the_highest() -> None:
@@ -131,4 +129,4 @@ def test_many_buffers_take_little_work() -> None:
         chosen.append(Buffer(id=str(n), lower=lower, upper=lower + 2500, size=size, alignment=alignment))
     pairs = tuple((str(n), str(n + 1)) for n in range(0, 19_999, 7))
     (part,) = offsets_data(Buffers(buffers=tuple(chosen), inplace=pairs))
-    assert lower_bound(part) >= load_bound(part) > 10**9
+    assert lower_bound(part) > 10**9
