@@ -45,7 +45,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...models.errors import UsageError
-from ..peak.data import ModelSize
+from ..model import ModelSize
 from ..pyomo_terms import linear, silent_pyomo
 from .data import MakespanData, model_name
 

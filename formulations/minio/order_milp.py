@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..peak.data import ModelSize
+from ..model import ModelSize
 from ..pyomo_terms import linear, silent_pyomo
 from .data import MinIOData
 

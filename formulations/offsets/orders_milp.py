@@ -42,7 +42,7 @@ from typing import Any
 
 import numpy as np
 
-from ..peak.data import ModelSize, ticker
+from ..model import ModelSize, ticker
 from ..pyomo_terms import linear, silent_pyomo
 from .data import Integers, OffsetsData
 from .differences import (

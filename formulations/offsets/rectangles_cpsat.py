@@ -43,7 +43,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..peak.data import ModelSize, ticker
+from ..model import ModelSize, ticker
 from .data import Integers, OffsetsData
 from .differences import (
     Pair,

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from ..peak.data import ModelSize
+from ..model import ModelSize
 from . import rectangles_cpsat as offsets_cpsat
 from .data import Integers, OffsetsData
 from .rectangles_cpsat import (

@@ -19,7 +19,7 @@ from math import gcd
 from typing import Any
 
 from ...models.problems.parallel_memory import Moment
-from ..peak.data import ModelSize
+from ..model import ModelSize
 from ..pyomo_terms import linear, silent_pyomo
 from .network import CutNetwork
 

@@ -38,7 +38,7 @@ from ...models.flow_proof import SINK, SOURCE
 from ...models.graph import Accounting, Graph
 from ...models.problems.memory_edges import shortest_mode
 from ...models.problems.parallel_memory import most_workspace
-from ..peak.data import ModelSize
+from ..model import ModelSize
 from ..pyomo_terms import silent_pyomo
 from .network import Arc, accesses
 

@@ -31,7 +31,7 @@ is final, or an op of :math:`A_l` is a descendant of i, or is i and ``held``). T
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -39,7 +39,7 @@ import numpy as np
 
 from ...models.derived.memory import sequential_memory
 from ...models.derived.precedence import precedence
-from ...models.errors import LowtideError, UsageError
+from ...models.errors import UsageError
 from ...models.graph import Accounting
 
 if TYPE_CHECKING:
@@ -47,10 +47,6 @@ if TYPE_CHECKING:
 
 LARGEST_TOTAL = 2**53
 """Totals stay below it: solvers report objectives and bounds as doubles."""
-
-
-class BuildTimeout(LowtideError):
-    """The time was up before the model stood."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +57,6 @@ class Lifetime:
     last: tuple[int, ...]
     held: bool
     nbytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class ModelSize:
-    """What a model will have: counts of variables, constraints and nonzero coefficients."""
-
-    variables: int
-    constraints: int
-    terms: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,21 +235,34 @@ def model_name(data: PeakData) -> str:
     return f"peak_in_units_of_{data.unit}_bytes"
 
 
-def ticker(expired: Callable[[], bool]) -> Callable[[], None]:
-    """Return a function that raises `BuildTimeout` once `expired()` holds; builders call it per row."""
+def peak_range(data: PeakData, lower: int, upper: int | None) -> tuple[int, int]:
+    """Return the least and the greatest peak that a model looks for, given what is known."""
+    most = data.total if upper is None else min(upper, data.total)
+    return max(lower, forced_bound(data)), most
 
-    def tick() -> None:
-        if expired():
-            raise BuildTimeout("the time was up while the model was being built")
 
-    return tick
+def positions(order: Sequence[int]) -> list[int]:
+    """Return the position of each op in an order."""
+    return sorted(range(len(order)), key=order.__getitem__)
+
+
+def order_of(position: Sequence[int]) -> tuple[int, ...]:
+    """Return the ops by position, those at one position as the graph lists them."""
+    return tuple(sorted(range(len(position)), key=position.__getitem__))
+
+
+def occupied(lifetimes: Iterable[Lifetime], order: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the positions of the first op (-1: initial) and of the last one (n: final) of lifetimes."""
+    position = positions(order)
+    return [
+        (-1 if x.born is None else position[x.born], max((position[i] for i in x.last), default=len(order)))
+        for x in lifetimes
+    ]
 
 
 def order_peak(data: PeakData, order: Sequence[int]) -> int:
     """Return the peak of a valid order in units, from the lifetimes."""
-    position = [0] * data.n
-    for s, i in enumerate(order):
-        position[i] = s
+    position = positions(order)
     change = [0] * (data.n + 1)
     for x in data.lifetimes:
         change[0 if x.born is None else position[x.born]] += x.nbytes

@@ -54,9 +54,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..pyomo_terms import linear, silent_pyomo
-from ..rows import Rows
-from .data import Lifetime, ModelSize, PeakData, closure, forced_bound, model_name, order_peak, ticker
+from ..model import ModelSize, Tick, ticker
+from ..pyomo_terms import Rows, add_constraint
+from .data import Lifetime, PeakData, closure, forced_bound, occupied, order_of, order_peak, positions
+from .pyomo_parts import add_sums, cover_memory, new_model, state
 
 
 @dataclass(frozen=True)
@@ -114,11 +115,6 @@ def size(data: PeakData) -> ModelSize:
     )
 
 
-def bound(data: PeakData) -> int:
-    """Return a lower bound on the peak, in units."""
-    return forced_bound(data)
-
-
 def build(
     data: PeakData,
     *,
@@ -127,23 +123,7 @@ def build(
     hint: Sequence[int] | None = None,
     expired: Callable[[], bool] = lambda: False,
 ) -> OllaModel:
-    """Return the model; its only objective is ``peak``.
-
-    Parameters
-    ----------
-    data
-        From `data`.
-    lower, upper
-        The peak is known to be at least and at most this, in units.
-    hint
-        An order; every variable gets the value that it has in it.
-    expired
-        Asked now and then; when it holds, the building stops.
-
-    Raises
-    ------
-    BuildTimeout
-        If the time was up.
+    """Return the model, whose only objective is ``peak``; parameters and errors as in `steps_cpsat.build`.
 
     Examples
     --------
@@ -153,46 +133,35 @@ def build(
     >>> len(build(data).model.peak_covers_memory)
     3
     """
-    import pyomo.environ as pyo
-
     tick = ticker(expired)
-    tick()
     preserved = _preserved(data)
     spans = tuple(_span(data, x) for x in preserved)
-    model = pyo.ConcreteModel(name=model_name(data))
     windows = zip(data.earliest, data.latest, strict=True)
-    model.create = pyo.Var(
-        [(i, s) for i, (early, late) in enumerate(windows) for s in range(early, late + 1)],
-        domain=pyo.Binary,
+    model = new_model(
+        data,
+        tick,
+        create=((i, s) for i, (early, late) in enumerate(windows) for s in range(early, late + 1)),
+        preserve=((k, s) for k, span in enumerate(spans) for s in span.steps),
     )
-    tick()
-    model.preserve = pyo.Var([(k, s) for k, span in enumerate(spans) for s in span.steps], domain=pyo.Binary)
-    tick()
-    upper = data.total if upper is None else min(upper, data.total)
-    model.peak = pyo.Var(domain=pyo.NonNegativeIntegers, bounds=(max(lower, bound(data)), upper))
-    model.objective = pyo.Objective(expr=model.peak)
     olla = OllaModel(model, data, preserved, spans)
-    with silent_pyomo():
-        for constrain in CONSTRAINTS:
-            constrain(olla, tick)
+    state(olla, CONSTRAINTS, lower, upper, tick)
     if hint is not None:
         _hint(olla, hint)
     return olla
 
 
-def runs_once(olla: OllaModel, tick: Callable[[], None]) -> None:
+def runs_once(olla: OllaModel, tick: Tick) -> None:
     """Constraint 1."""
     _each_is_one(olla, "runs_once", lambda i, s: i, tick)
 
 
-def one_op_per_step(olla: OllaModel, tick: Callable[[], None]) -> None:
+def one_op_per_step(olla: OllaModel, tick: Tick) -> None:
     """Constraint 2."""
     _each_is_one(olla, "one_op_per_step", lambda i, s: s, tick)
 
 
-def preserved_since_created(olla: OllaModel, tick: Callable[[], None]) -> None:
+def preserved_since_created(olla: OllaModel, tick: Tick) -> None:
     """Constraint 3 (where the right side is not the fixed value 1)."""
-    import pyomo.environ as pyo
 
     def rows() -> Iterator[tuple[int, int]]:
         for k, span in enumerate(olla.spans):
@@ -206,12 +175,11 @@ def preserved_since_created(olla: OllaModel, tick: Callable[[], None]) -> None:
         created = 0 if born is None else olla.create(born, s - 1)
         return olla.preserve(k, s) <= olla.preserve(k, s - 1) + created
 
-    olla.model.preserved_since_created = pyo.Constraint(list(rows()), rule=rule)
+    add_constraint(olla.model, "preserved_since_created", rows(), rule)
 
 
-def finds_operands(olla: OllaModel, tick: Callable[[], None]) -> None:
+def finds_operands(olla: OllaModel, tick: Tick) -> None:
     """Constraint 4 (where the right side is not the fixed value 1)."""
-    import pyomo.environ as pyo
 
     def rows() -> Iterator[tuple[int, int, int]]:
         for k, (x, span) in enumerate(zip(olla.preserved, olla.spans, strict=True)):
@@ -225,13 +193,11 @@ def finds_operands(olla: OllaModel, tick: Callable[[], None]) -> None:
     def rule(model: Any, i: int, k: int, s: int) -> Any:
         return model.create[i, s] <= model.preserve[k, s]
 
-    olla.model.finds_operands = pyo.Constraint(list(rows()), rule=rule)
+    add_constraint(olla.model, "finds_operands", rows(), rule)
 
 
-def peak_covers_memory(olla: OllaModel, tick: Callable[[], None]) -> None:
+def peak_covers_memory(olla: OllaModel, tick: Tick) -> None:
     """Constraint 5."""
-    import pyomo.environ as pyo
-
     data = olla.data
     own = list(data.workspace)
     for x in data.lifetimes:
@@ -249,18 +215,13 @@ def peak_covers_memory(olla: OllaModel, tick: Callable[[], None]) -> None:
         rows.variable(s - now, variable, olla.preserved[k].nbytes)
     for x, span in zip(olla.preserved, olla.spans, strict=True):
         rows.constant(span.sure_from - now, span.sure_until - now, x.nbytes)
-    tick()
-    sums = [linear(variables, weights, constant) for _, variables, weights, constant in rows]
-
-    def rule(model: Any, s: int) -> Any:
-        tick()
-        return model.peak >= sums[s]
-
-    olla.model.peak_covers_memory = pyo.Constraint(range(data.n), rule=rule)
+    cover_memory(olla.model, rows, tick)
 
 
 CONSTRAINTS = (runs_once, one_op_per_step, preserved_since_created, finds_operands, peak_covers_memory)
 """The numbered constraints, in order."""
+
+bound = forced_bound
 
 
 def decode(olla: OllaModel, value: Callable[[Any], float]) -> tuple[int, ...]:
@@ -277,38 +238,25 @@ def decode(olla: OllaModel, value: Callable[[Any], float]) -> tuple[int, ...]:
     for (i, s), variable in olla.model.create.items():
         if value(variable) > 0.5:
             position[i] = s
-    return tuple(sorted(range(olla.data.n), key=position.__getitem__))
+    return order_of(position)
 
 
 def _hint(olla: OllaModel, order: Sequence[int]) -> None:
-    position = [0] * olla.data.n
-    for s, i in enumerate(order):
-        position[i] = s
+    position = positions(order)
     for (i, s), variable in olla.model.create.items():
         variable.value = int(position[i] == s)
-    starts = [-1 if x.born is None else position[x.born] for x in olla.preserved]
-    ends = [max((position[i] for i in x.last), default=olla.data.n) for x in olla.preserved]
+    alive = occupied(olla.preserved, order)
     for (k, s), variable in olla.model.preserve.items():
-        variable.value = int(starts[k] < s <= ends[k])
+        variable.value = int(alive[k][0] < s <= alive[k][1])
     olla.model.peak.value = order_peak(olla.data, order)
 
 
-def _each_is_one(
-    olla: OllaModel, name: str, row: Callable[[int, int], int], tick: Callable[[], None]
-) -> None:
+def _each_is_one(olla: OllaModel, name: str, row: Callable[[int, int], int], tick: Tick) -> None:
     """Add the constraint that the C of each row sum to 1."""
-    import pyomo.environ as pyo
-
     rows = Rows(olla.data.n)
     for (i, s), variable in olla.model.create.items():
         rows.variable(row(i, s), variable, 1)
-    sums = [linear(variables, weights) for _, variables, weights, _ in rows]
-
-    def rule(_: Any, index: int) -> Any:
-        tick()
-        return sums[index] == 1
-
-    olla.model.add_component(name, pyo.Constraint(range(olla.data.n), rule=rule))
+    add_sums(olla.model, name, rows, tick, lambda total, index: total == 1)
 
 
 def _preserved(data: PeakData) -> tuple[Lifetime, ...]:

@@ -56,9 +56,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..pyomo_terms import linear, silent_pyomo
-from ..rows import Rows
-from .data import Lifetime, ModelSize, PeakData, forced_bound, model_name, order_peak, ticker
+from ..model import ModelSize, Tick, ticker
+from ..pyomo_terms import Rows, add_constraint, linear
+from .data import Lifetime, PeakData, forced_bound, occupied, order_of, order_peak
+from .pyomo_parts import add_sums, cover_memory, new_model, state
 
 
 @dataclass(frozen=True)
@@ -122,11 +123,6 @@ def size(data: PeakData) -> ModelSize:
     )
 
 
-def bound(data: PeakData) -> int:
-    """Return a lower bound on the peak, in units."""
-    return forced_bound(data)
-
-
 def build(
     data: PeakData,
     *,
@@ -135,23 +131,9 @@ def build(
     hint: Sequence[int] | None = None,
     expired: Callable[[], bool] = lambda: False,
 ) -> TensorsModel:
-    """Return the model; its only objective is ``peak``.
+    """Return the model, whose only objective is ``peak``; parameters and errors as in `steps_cpsat.build`.
 
-    Parameters
-    ----------
-    data
-        From `data`, with or without `with_chain_windows`.
-    lower, upper
-        The peak is known to be at least and at most this, in units.
-    hint
-        An order; every variable gets the value that it has in it.
-    expired
-        Asked now and then; when it holds, the building stops.
-
-    Raises
-    ------
-    BuildTimeout
-        If the time was up.
+    The data may be those of `with_chain_windows`.
 
     Examples
     --------
@@ -161,36 +143,24 @@ def build(
     >>> len(build(data).model.created_once)
     3
     """
-    import pyomo.environ as pyo
-
     tick = ticker(expired)
-    tick()
     tensors = _tensors(data)
     created = tuple(tuple(k for k, x in enumerate(tensors) if x.born == i) for i in range(data.n))
-    model = pyo.ConcreteModel(name=model_name(data))
-    model.create = pyo.Var(
-        [(k, s) for k, x in enumerate(tensors) for s in _creation(data, x)], domain=pyo.Binary
+    model = new_model(
+        data,
+        tick,
+        create=((k, s) for k, x in enumerate(tensors) for s in _creation(data, x)),
+        preserve=((k, s) for k, x in enumerate(tensors) for s in _preservation(data, x)),
     )
-    tick()
-    model.preserve = pyo.Var(
-        [(k, s) for k, x in enumerate(tensors) for s in _preservation(data, x)], domain=pyo.Binary
-    )
-    tick()
-    upper = data.total if upper is None else min(upper, data.total)
-    model.peak = pyo.Var(domain=pyo.NonNegativeIntegers, bounds=(max(lower, bound(data)), upper))
-    model.objective = pyo.Objective(expr=model.peak)
     built = TensorsModel(model, data, tensors, created)
-    with silent_pyomo():
-        for constrain in CONSTRAINTS:
-            constrain(built, tick)
+    state(built, CONSTRAINTS, lower, upper, tick)
     if hint is not None:
         _hint(built, hint)
     return built
 
 
-def created_once(built: TensorsModel, tick: Callable[[], None]) -> None:
+def created_once(built: TensorsModel, tick: Tick) -> None:
     """Constraint 1."""
-    import pyomo.environ as pyo
 
     def rule(model: Any, k: int) -> Any:
         tick()
@@ -198,12 +168,11 @@ def created_once(built: TensorsModel, tick: Callable[[], None]) -> None:
         return linear([model.create[k, s] for s in steps], [1] * len(steps)) == 1
 
     born = [k for k, x in enumerate(built.tensors) if x.born is not None]
-    built.model.created_once = pyo.Constraint(born, rule=rule)
+    add_constraint(built.model, "created_once", born, rule)
 
 
-def created_together(built: TensorsModel, tick: Callable[[], None]) -> None:
+def created_together(built: TensorsModel, tick: Tick) -> None:
     """Constraint 2."""
-    import pyomo.environ as pyo
 
     def rows() -> Iterator[tuple[int, int, int]]:
         for ones in built.created:
@@ -215,12 +184,11 @@ def created_together(built: TensorsModel, tick: Callable[[], None]) -> None:
     def rule(model: Any, first: int, k: int, s: int) -> Any:
         return model.create[first, s] == model.create[k, s]
 
-    built.model.created_together = pyo.Constraint(list(rows()), rule=rule)
+    add_constraint(built.model, "created_together", rows(), rule)
 
 
-def preserved_since_created(built: TensorsModel, tick: Callable[[], None]) -> None:
+def preserved_since_created(built: TensorsModel, tick: Tick) -> None:
     """Constraint 3 (at n only for final tensors, whose P is 1 there)."""
-    import pyomo.environ as pyo
 
     def rows() -> Iterator[tuple[int, int]]:
         for k, x in enumerate(built.tensors):
@@ -232,13 +200,11 @@ def preserved_since_created(built: TensorsModel, tick: Callable[[], None]) -> No
     def rule(_: Any, k: int, s: int) -> Any:
         return built.preserve(k, s) <= built.preserve(k, s - 1) + built.create(k, s - 1)
 
-    built.model.preserved_since_created = pyo.Constraint(list(rows()), rule=rule)
+    add_constraint(built.model, "preserved_since_created", rows(), rule)
 
 
-def finds_operands(built: TensorsModel, tick: Callable[[], None]) -> None:
+def finds_operands(built: TensorsModel, tick: Tick) -> None:
     """Constraint 4."""
-    import pyomo.environ as pyo
-
     data = built.data
 
     def rows() -> Iterator[tuple[int, int, int]]:
@@ -253,13 +219,11 @@ def finds_operands(built: TensorsModel, tick: Callable[[], None]) -> None:
     def rule(model: Any, k: int, operand: int, s: int) -> Any:
         return model.create[k, s] <= built.preserve(operand, s)
 
-    built.model.finds_operands = pyo.Constraint(list(rows()), rule=rule)
+    add_constraint(built.model, "finds_operands", rows(), rule)
 
 
-def peak_covers_memory(built: TensorsModel, tick: Callable[[], None]) -> None:
+def peak_covers_memory(built: TensorsModel, tick: Tick) -> None:
     """Constraint 5."""
-    import pyomo.environ as pyo
-
     data = built.data
     own = list(data.workspace)  # what C of the first tensor weighs, besides the tensor
     for x in data.lifetimes:
@@ -278,32 +242,17 @@ def peak_covers_memory(built: TensorsModel, tick: Callable[[], None]) -> None:
     for x in built.tensors:
         if not x.last:
             rows.constant(data.n - now, data.n - now, x.nbytes)
-    tick()
-    sums = [linear(variables, weights, constant) for _, variables, weights, constant in rows]
-
-    def rule(model: Any, s: int) -> Any:
-        tick()
-        return model.peak >= sums[s]
-
-    built.model.peak_covers_memory = pyo.Constraint(range(data.n), rule=rule)
+    cover_memory(built.model, rows, tick)
 
 
-def one_op_per_step(built: TensorsModel, tick: Callable[[], None]) -> None:
+def one_op_per_step(built: TensorsModel, tick: Tick) -> None:
     """Constraint 6."""
-    import pyomo.environ as pyo
-
     data = built.data
-    rows = Rows(data.n)
+    rows = Rows(data.n if data.replace else 0)
     for ones in built.created:
         for s in _creation(data, built.tensors[ones[0]]):
             rows.variable(s, built.model.create[ones[0], s], 1)
-    sums = [linear(variables, weights) for _, variables, weights, _ in rows]
-
-    def rule(_: Any, s: int) -> Any:
-        tick()
-        return sums[s] <= 1
-
-    built.model.one_op_per_step = pyo.Constraint(range(data.n) if data.replace else (), rule=rule)
+    add_sums(built.model, "one_op_per_step", rows, tick, lambda total, s: total <= 1)
 
 
 CONSTRAINTS = (
@@ -315,6 +264,8 @@ CONSTRAINTS = (
     one_op_per_step,
 )
 """The numbered constraints, in order."""
+
+bound = forced_bound
 
 
 def decode(built: TensorsModel, value: Callable[[Any], float]) -> tuple[int, ...]:
@@ -331,19 +282,15 @@ def decode(built: TensorsModel, value: Callable[[Any], float]) -> tuple[int, ...
     for (k, s), variable in built.model.create.items():
         if value(variable) > 0.5:
             step[built.tensors[k].born] = s
-    return tuple(sorted(range(built.data.n), key=step.__getitem__))
+    return order_of(step)
 
 
 def _hint(built: TensorsModel, order: Sequence[int]) -> None:
-    position = [0] * built.data.n
-    for s, i in enumerate(order):
-        position[i] = s
-    starts = [-1 if x.born is None else position[x.born] for x in built.tensors]
-    ends = [max((position[i] for i in x.last), default=built.data.n) for x in built.tensors]
+    alive = occupied(built.tensors, order)
     for (k, s), variable in built.model.create.items():
-        variable.value = int(starts[k] == s)
+        variable.value = int(alive[k][0] == s)
     for (k, s), variable in built.model.preserve.items():
-        variable.value = int(starts[k] < s <= ends[k])
+        variable.value = int(alive[k][0] < s <= alive[k][1])
     built.model.peak.value = order_peak(built.data, order)
 
 

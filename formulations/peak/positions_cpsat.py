@@ -31,17 +31,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..model import ModelSize, Tick, ticker
 from .data import (
     Lifetime,
-    ModelSize,
     PeakData,
     death_window,
     forced_bound,
     model_name,
+    occupied,
+    order_of,
     order_peak,
+    peak_range,
     shared_deaths,
-    ticker,
 )
+from .data import positions as positions_of
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel, IntVar, LinearExprT
@@ -77,11 +80,6 @@ def size(data: PeakData) -> ModelSize:
     )
 
 
-def bound(data: PeakData) -> int:
-    """Return a lower bound on the peak, in units."""
-    return forced_bound(data)
-
-
 def build(
     data: PeakData,
     *,
@@ -91,25 +89,7 @@ def build(
     names: bool = False,
     expired: Callable[[], bool] = lambda: False,
 ) -> PositionsModel:
-    """Return the model.
-
-    Parameters
-    ----------
-    data
-        From `data`.
-    lower, upper
-        The peak is known to be at least and at most this, in units.
-    hint
-        An order whose values are given to every variable; its peak must not exceed `upper`.
-    names
-        Whether variables get names (for exported models).
-    expired
-        Asked now and then; when it holds, the building stops.
-
-    Raises
-    ------
-    BuildTimeout
-        If the time was up.
+    """Return the model; parameters and errors as in `steps_cpsat.build`.
 
     Examples
     --------
@@ -133,11 +113,10 @@ def build(
         first, last = death_window(data, ops)
         return variable(first - 1, last - 1, f"q{list(ops)}")
 
-    upper = data.total if upper is None else min(upper, data.total)
     positions = PositionsModel(
         model,
         data,
-        variable(max(lower, bound(data)), upper, "peak"),
+        variable(*peak_range(data, lower, upper), "peak"),
         tuple(variable(data.earliest[i], data.latest[i], f"p[{i}]") for i in range(data.n)),
         {ops: death(ops) for ops in shared_deaths(data)},
         tuple(variable(0, data.n, f"g[{k}]") for k in range(len(data.lifetimes))),
@@ -150,13 +129,13 @@ def build(
     return positions
 
 
-def all_different(positions: PositionsModel, tick: Callable[[], None]) -> None:
+def all_different(positions: PositionsModel, tick: Tick) -> None:
     """Constraint 1."""
     tick()
     positions.model.add_all_different(positions.position)
 
 
-def precedence_holds(positions: PositionsModel, tick: Callable[[], None]) -> None:
+def precedence_holds(positions: PositionsModel, tick: Tick) -> None:
     """Constraint 2."""
     for i, before in enumerate(positions.data.predecessors):
         tick()
@@ -164,14 +143,14 @@ def precedence_holds(positions: PositionsModel, tick: Callable[[], None]) -> Non
             positions.model.add(positions.position[i] >= positions.position[j] + 1)
 
 
-def death_is_last(positions: PositionsModel, tick: Callable[[], None]) -> None:
+def death_is_last(positions: PositionsModel, tick: Tick) -> None:
     """Constraint 3."""
     for ops, death in positions.death.items():
         tick()
         positions.model.add_max_equality(death, [positions.position[i] for i in ops])
 
 
-def peak_covers_memory(positions: PositionsModel, tick: Callable[[], None]) -> None:
+def peak_covers_memory(positions: PositionsModel, tick: Tick) -> None:
     """Constraint 4."""
     model, data = positions.model, positions.data
     intervals, demands = [], []
@@ -190,6 +169,8 @@ def peak_covers_memory(positions: PositionsModel, tick: Callable[[], None]) -> N
 CONSTRAINTS = (all_different, precedence_holds, death_is_last, peak_covers_memory)
 """The numbered constraints, in order."""
 
+bound = forced_bound
+
 
 def decode(positions: PositionsModel, value: Callable[[Any], int]) -> tuple[int, ...]:
     """Return the order of a solution: the ops by their positions.
@@ -201,20 +182,17 @@ def decode(positions: PositionsModel, value: Callable[[Any], int]) -> tuple[int,
     value
         Gives the value of a variable.
     """
-    places = [value(p) for p in positions.position]
-    return tuple(sorted(range(positions.data.n), key=places.__getitem__))
+    return order_of([value(p) for p in positions.position])
 
 
 def _hint(positions: PositionsModel, order: Sequence[int]) -> None:
     data, model = positions.data, positions.model
-    place = [0] * data.n
-    for s, i in enumerate(order):
-        place[i] = s
-        model.add_hint(positions.position[i], s)
+    place = positions_of(order)
+    for i in order:
+        model.add_hint(positions.position[i], place[i])
     for ops, death in positions.death.items():
         model.add_hint(death, max(place[i] for i in ops))
-    for x, length in zip(data.lifetimes, positions.length, strict=True):
-        start = 0 if x.born is None else place[x.born]
-        end = max(place[i] for i in x.last) + x.held if x.last else data.n
-        model.add_hint(length, end - start)
+    alive = occupied(data.lifetimes, order)
+    for x, length, (start, end) in zip(data.lifetimes, positions.length, alive, strict=True):
+        model.add_hint(length, end + (x.held and bool(x.last)) - max(start, 0))
     model.add_hint(positions.peak, order_peak(data, order))

@@ -46,17 +46,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..rows import Rows
+from ..model import ModelSize, Tick, ticker
+from ..pyomo_terms import Rows
 from .data import (
-    ModelSize,
     PeakData,
     death_window,
     forced_bound,
     model_name,
     op_bytes,
+    order_of,
     order_peak,
+    peak_range,
+    positions,
     shared_deaths,
-    ticker,
 )
 
 if TYPE_CHECKING:
@@ -112,11 +114,6 @@ def size(data: PeakData) -> ModelSize:
     return ModelSize(variables, rows, 2 * (rows - 2 * data.n) + 4 * variables)
 
 
-def bound(data: PeakData) -> int:
-    """Return a lower bound on the peak, in units."""
-    return forced_bound(data)
-
-
 def build(
     data: PeakData,
     *,
@@ -170,8 +167,7 @@ def build(
         (ops, nbytes, row(f"z{list(ops)}", *death_window(data, ops)))
         for ops, nbytes in shared_deaths(data).items()
     )
-    upper = data.total if upper is None else min(upper, data.total)
-    peak = model.new_int_var(max(lower, bound(data)), upper, "peak")
+    peak = model.new_int_var(*peak_range(data, lower, upper), "peak")
     steps = StepsModel(model, data, peak, done, dead)
     model.minimize(peak)
     for constrain in CONSTRAINTS:
@@ -181,7 +177,7 @@ def build(
     return steps
 
 
-def one_op_per_step(steps: StepsModel, tick: Callable[[], None]) -> None:
+def one_op_per_step(steps: StepsModel, tick: Tick) -> None:
     """Constraint 1 (where a variable is free; the fixed values fit)."""
     from ortools.sat.python.cp_model import LinearExpr
 
@@ -194,7 +190,7 @@ def one_op_per_step(steps: StepsModel, tick: Callable[[], None]) -> None:
             steps.model.add(LinearExpr.sum(variables) == s - constant)
 
 
-def done_stays_done(steps: StepsModel, tick: Callable[[], None]) -> None:
+def done_stays_done(steps: StepsModel, tick: Tick) -> None:
     """Constraint 2."""
     for row in steps.done:
         tick()
@@ -202,7 +198,7 @@ def done_stays_done(steps: StepsModel, tick: Callable[[], None]) -> None:
             steps.model.add_implication(early, late)
 
 
-def precedence_holds(steps: StepsModel, tick: Callable[[], None]) -> None:
+def precedence_holds(steps: StepsModel, tick: Tick) -> None:
     """Constraint 3 (where both variables are free; else a fixed value implies it)."""
     for i, before in enumerate(steps.data.predecessors):
         tick()
@@ -213,7 +209,7 @@ def precedence_holds(steps: StepsModel, tick: Callable[[], None]) -> None:
                 steps.model.add_implication(row.at(s + 1), other.at(s))
 
 
-def death_needs_all(steps: StepsModel, tick: Callable[[], None]) -> None:
+def death_needs_all(steps: StepsModel, tick: Tick) -> None:
     """Constraint 4."""
     for ops, _, row in steps.dead:
         tick()
@@ -223,7 +219,7 @@ def death_needs_all(steps: StepsModel, tick: Callable[[], None]) -> None:
                     steps.model.add_implication(dead, done)
 
 
-def peak_covers_memory(steps: StepsModel, tick: Callable[[], None]) -> None:
+def peak_covers_memory(steps: StepsModel, tick: Tick) -> None:
     """Constraint 5."""
     from ortools.sat.python.cp_model import LinearExpr
 
@@ -250,6 +246,8 @@ def peak_covers_memory(steps: StepsModel, tick: Callable[[], None]) -> None:
 CONSTRAINTS = (one_op_per_step, done_stays_done, precedence_holds, death_needs_all, peak_covers_memory)
 """The numbered constraints, in order."""
 
+bound = forced_bound
+
 
 def decode(steps: StepsModel, value: Callable[[Any], int]) -> tuple[int, ...]:
     """Return the order of a solution: op i stands where its row of y turns to 1.
@@ -273,13 +271,11 @@ def decode(steps: StepsModel, value: Callable[[Any], int]) -> tuple[int, ...]:
                 low = middle + 1
         return row.start + low - 1
 
-    return tuple(sorted(range(steps.data.n), key=position))
+    return order_of([position(i) for i in range(steps.data.n)])
 
 
 def _hint(steps: StepsModel, order: Sequence[int]) -> None:
-    position = [0] * steps.data.n
-    for s, i in enumerate(order):
-        position[i] = s
+    position = positions(order)
     rows = [(row, position[i] + 1) for i, row in enumerate(steps.done)]
     rows += [(row, 1 + max(position[i] for i in ops)) for ops, _, row in steps.dead]
     for row, turn in rows:

@@ -37,20 +37,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..pyomo_terms import linear, silent_pyomo
-from ..rows import Rows
-from . import steps_cpsat as peak_cpsat_steps
+from ..model import Tick, ticker
+from ..pyomo_terms import Rows, add_constraint
+from . import steps_cpsat
 from .data import (
-    ModelSize,
     PeakData,
     death_window,
     forced_bound,
-    model_name,
     op_bytes,
+    order_of,
     order_peak,
+    positions,
     shared_deaths,
-    ticker,
 )
+from .pyomo_parts import add_sums, cover_memory, new_model, state
 
 
 @dataclass(frozen=True)
@@ -65,16 +65,6 @@ class MilpStepsModel:
     """Per k: the first step with a variable, and the first that is fixed to 1."""
 
 
-def size(data: PeakData) -> ModelSize:
-    """Return the counts of the model without building it."""
-    return peak_cpsat_steps.size(data)
-
-
-def bound(data: PeakData) -> int:
-    """Return a lower bound on the peak, in units."""
-    return forced_bound(data)
-
-
 def build(
     data: PeakData,
     *,
@@ -83,23 +73,7 @@ def build(
     hint: Sequence[int] | None = None,
     expired: Callable[[], bool] = lambda: False,
 ) -> MilpStepsModel:
-    """Return the model; its only objective is ``peak``.
-
-    Parameters
-    ----------
-    data
-        From `data`.
-    lower, upper
-        The peak is known to be at least and at most this, in units.
-    hint
-        An order; every variable gets the value that it has in it.
-    expired
-        Asked now and then; when it holds, the building stops.
-
-    Raises
-    ------
-    BuildTimeout
-        If the time was up.
+    """Return the model, whose only objective is ``peak``; parameters and errors as in `steps_cpsat.build`.
 
     Examples
     --------
@@ -109,71 +83,46 @@ def build(
     >>> len(build(data).model.peak_covers_memory)
     3
     """
-    import pyomo.environ as pyo
-
     tick = ticker(expired)
-    tick()
-    model = pyo.ConcreteModel(name=model_name(data))
     deaths = tuple(shared_deaths(data).items())
     windows = tuple(death_window(data, ops) for ops, _ in deaths)
     slack = zip(data.earliest, data.latest, strict=True)
-    model.done = pyo.Var(
-        [(i, s) for i, (early, late) in enumerate(slack) for s in range(early + 1, late + 1)],
-        domain=pyo.Binary,
+    model = new_model(
+        data,
+        tick,
+        done=((i, s) for i, (early, late) in enumerate(slack) for s in range(early + 1, late + 1)),
+        dead=((k, s) for k, window in enumerate(windows) for s in range(*window)),
     )
-    tick()
-    model.dead = pyo.Var(
-        [(k, s) for k, window in enumerate(windows) for s in range(*window)], domain=pyo.Binary
-    )
-    upper = data.total if upper is None else min(upper, data.total)
-    model.peak = pyo.Var(domain=pyo.NonNegativeIntegers, bounds=(max(lower, bound(data)), upper))
-    model.objective = pyo.Objective(expr=model.peak)
     steps = MilpStepsModel(model, data, deaths, windows)
-    with silent_pyomo():
-        for constrain in CONSTRAINTS:
-            constrain(steps, tick)
+    state(steps, CONSTRAINTS, lower, upper, tick)
     if hint is not None:
         _hint(steps, hint)
     return steps
 
 
-def one_op_per_step(steps: MilpStepsModel, tick: Callable[[], None]) -> None:
+def one_op_per_step(steps: MilpStepsModel, tick: Tick) -> None:
     """Constraint 1 (where a variable is free; the fixed values fit)."""
-    import pyomo.environ as pyo
-
     rows = Rows(steps.data.n)
     for (_, s), variable in steps.model.done.items():
         rows.variable(s, variable, 1)
     for late in steps.data.latest:
         rows.constant(late + 1, steps.data.n - 1, 1)
-    tick()
-    sums = {
-        s: (linear(variables, weights), s - constant) for s, variables, weights, constant in rows if variables
-    }
-
-    def rule(_: Any, s: int) -> Any:
-        tick()
-        return sums[s][0] == sums[s][1]
-
-    steps.model.one_op_per_step = pyo.Constraint(list(sums), rule=rule)
+    add_sums(steps.model, "one_op_per_step", rows, tick, lambda done, s: done == s, empty=False)
 
 
-def done_stays_done(steps: MilpStepsModel, tick: Callable[[], None]) -> None:
+def done_stays_done(steps: MilpStepsModel, tick: Tick) -> None:
     """Constraint 2 (where both variables are free)."""
-    import pyomo.environ as pyo
 
     def rule(model: Any, i: int, s: int) -> Any:
         return model.done[i, s] <= model.done[i, s + 1]
 
     tick()
     rows = [(i, s) for i, s in steps.model.done if s < steps.data.latest[i]]
-    steps.model.done_stays_done = pyo.Constraint(rows, rule=rule)
+    add_constraint(steps.model, "done_stays_done", rows, rule)
 
 
-def precedence_holds(steps: MilpStepsModel, tick: Callable[[], None]) -> None:
+def precedence_holds(steps: MilpStepsModel, tick: Tick) -> None:
     """Constraint 3 (where both variables are free; else a fixed value implies it)."""
-    import pyomo.environ as pyo
-
     data = steps.data
 
     def rows() -> Iterator[tuple[int, int, int]]:
@@ -186,12 +135,11 @@ def precedence_holds(steps: MilpStepsModel, tick: Callable[[], None]) -> None:
     def rule(model: Any, i: int, j: int, s: int) -> Any:
         return model.done[i, s + 1] <= model.done[j, s]
 
-    steps.model.precedence_holds = pyo.Constraint(list(rows()), rule=rule)
+    add_constraint(steps.model, "precedence_holds", rows(), rule)
 
 
-def death_needs_all(steps: MilpStepsModel, tick: Callable[[], None]) -> None:
+def death_needs_all(steps: MilpStepsModel, tick: Tick) -> None:
     """Constraint 4 (where the right side is free)."""
-    import pyomo.environ as pyo
 
     def rows() -> Iterator[tuple[int, int, int]]:
         for k, ((ops, _), window) in enumerate(zip(steps.deaths, steps.windows, strict=True)):
@@ -203,13 +151,11 @@ def death_needs_all(steps: MilpStepsModel, tick: Callable[[], None]) -> None:
     def rule(model: Any, k: int, i: int, s: int) -> Any:
         return model.dead[k, s] <= model.done[i, s]
 
-    steps.model.death_needs_all = pyo.Constraint(list(rows()), rule=rule)
+    add_constraint(steps.model, "death_needs_all", rows(), rule)
 
 
-def peak_covers_memory(steps: MilpStepsModel, tick: Callable[[], None]) -> None:
+def peak_covers_memory(steps: MilpStepsModel, tick: Tick) -> None:
     """Constraint 5."""
-    import pyomo.environ as pyo
-
     data, own = steps.data, op_bytes(steps.data)
     now = int(data.replace)  # the row of position s has M of step s + now, and both steps' extra
     change = [a - b for a, b in zip(own.first, own.alone, strict=True)]
@@ -227,18 +173,14 @@ def peak_covers_memory(steps: MilpStepsModel, tick: Callable[[], None]) -> None:
         rows.variable(s - now, variable, -steps.deaths[k][1])
     for (_, nbytes), (_, stop) in zip(steps.deaths, steps.windows, strict=True):
         rows.constant(stop - now, data.n - 1, -nbytes)
-    tick()
-    sums = [linear(variables, weights, constant) for _, variables, weights, constant in rows]
-
-    def rule(model: Any, s: int) -> Any:
-        tick()
-        return model.peak >= sums[s]
-
-    steps.model.peak_covers_memory = pyo.Constraint(range(data.n), rule=rule)
+    cover_memory(steps.model, rows, tick)
 
 
 CONSTRAINTS = (one_op_per_step, done_stays_done, precedence_holds, death_needs_all, peak_covers_memory)
 """The numbered constraints, in order."""
+
+size = steps_cpsat.size
+bound = forced_bound
 
 
 def decode(steps: MilpStepsModel, value: Callable[[Any], float]) -> tuple[int, ...]:
@@ -255,13 +197,11 @@ def decode(steps: MilpStepsModel, value: Callable[[Any], float]) -> tuple[int, .
     for (i, _), variable in steps.model.done.items():
         if value(variable) > 0.5:
             position[i] -= 1
-    return tuple(sorted(range(steps.data.n), key=position.__getitem__))
+    return order_of(position)
 
 
 def _hint(steps: MilpStepsModel, order: Sequence[int]) -> None:
-    position = [0] * steps.data.n
-    for s, i in enumerate(order):
-        position[i] = s
+    position = positions(order)
     for (i, s), variable in steps.model.done.items():
         variable.value = int(s > position[i])
     turns = [1 + max(position[i] for i in ops) for ops, _ in steps.deaths]

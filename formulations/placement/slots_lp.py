@@ -57,7 +57,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..linear_program import SECOND, LinearProgram, ProgramBuilder
-from ..peak.data import ModelSize
+from ..model import ModelSize
 from .data import Life, PlacementData
 
 Columns = dict[tuple[int, int, int], int]

@@ -61,7 +61,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..peak.data import ModelSize
+from ..model import ModelSize
 from ..pyomo_terms import at_most, linear, silent_pyomo
 from .data import RecomputeData, model_name
 from .stages_milp import EXACT_UNITS, SCALED_MEMORY

@@ -55,7 +55,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...models.lowering.actions import Compute, Transfer
-from ..peak.data import ModelSize
+from ..model import ModelSize
 from ..pyomo_terms import at_most, linear, silent_pyomo
 from .data import RecomputeData, model_name
 from .stages_paging import FAMILIES as PAGING

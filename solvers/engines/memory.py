@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ...formulations.peak.data import ModelSize
+from ...formulations.model import ModelSize
 from ..context import Context, Outcome
 
 _CGROUP = Path("/sys/fs/cgroup")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
+from ...formulations.model import BuildTimeout
 from ...formulations.offsets import orders_milp as offsets_milp
-from ...formulations.peak.data import BuildTimeout
 from ...models.problems.problem import Offsets
 from ..context import Context, Outcome
 from ..engines import highs, pyomo_solver

@@ -17,6 +17,7 @@ from types import ModuleType
 
 import numpy as np
 
+from ...formulations.model import BuildTimeout
 from ...formulations.offsets import (
     rectangles_cpsat as offsets_cpsat,
 )
@@ -24,7 +25,6 @@ from ...formulations.offsets import (
     sections_cpsat as offsets_cpsat_sections,
 )
 from ...formulations.offsets.data import Integers, OffsetsData
-from ...formulations.peak.data import BuildTimeout
 from ...models.problems.problem import Offsets
 from ..context import Context, Outcome
 from ..engines import cpsat

@@ -16,7 +16,8 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-from ...formulations.peak.data import BuildTimeout, PeakData, peak_data
+from ...formulations.model import BuildTimeout
+from ...formulations.peak.data import PeakData, peak_data
 from ...formulations.peak.forced_orders import with_forced_orders
 from ...models.errors import UsageError
 from ...models.problems.problem import Peak

@@ -8,10 +8,10 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from lowtide.formulations.model import BuildTimeout
 from lowtide.formulations.offsets import orders_milp as offsets_milp
 from lowtide.formulations.offsets import rectangles_cpsat as offsets_cpsat
 from lowtide.formulations.offsets.data import OffsetsData, offsets_data
-from lowtide.formulations.peak.data import BuildTimeout
 from lowtide.models.buffers import Buffer, Buffers, Gap
 from tests.offsets_solving import FORMULATIONS, battery, least_height, solve_part
 

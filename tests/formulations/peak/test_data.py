@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 
 import lowtide as lt
+from lowtide.formulations.model import BuildTimeout
 from lowtide.formulations.peak import (
     olla_milp as peak_milp_olla,
 )
@@ -15,7 +16,7 @@ from lowtide.formulations.peak import (
 from lowtide.formulations.peak import (
     steps_milp as peak_milp_steps,
 )
-from lowtide.formulations.peak.data import BuildTimeout, Lifetime, forced_bound, order_peak, peak_data
+from lowtide.formulations.peak.data import Lifetime, forced_bound, order_peak, peak_data
 from lowtide.models.graph import Accounting, Graph, Op, Tensor
 from tests.effort import many
 from tests.oracles.brute_force import brute_force_peak, topological_orders

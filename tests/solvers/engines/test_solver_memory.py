@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import lowtide as lt
-from lowtide.formulations.peak.data import ModelSize
+from lowtide.formulations.model import ModelSize
 from lowtide.solvers.context import Context
 from lowtide.solvers.engines import memory
 
