@@ -105,6 +105,7 @@ GRAPH = Graph(
         Tensor(name="w", nbytes=5, initial=True, final=True, kind="weight"),
         Tensor(name="y", nbytes=6),
         Tensor(name="z", nbytes=7, final=True),
+        Tensor(name="v", nbytes=0, initial=True, final=True),
     ),
     ops=(
         Op(name="a", reads=(0, 1), writes=(2,), duration_ns=2, workspace=3),
@@ -126,7 +127,7 @@ MACHINE = Machine(
 )
 PLAIN = Plan(
     machine=MACHINE,
-    start=(Resident(0, "m"), Resident(1, "m")),
+    start=(Resident(0, "m"), Resident(1, "m"), Resident(4, "m")),
     runs=(Run(0, 0, 0, 2, "gpu0"), Run(1, 0, 0, 4, "cpu0"), Run(2, 0, 4, 5, "gpu0")),
     frees=(Free(0, "m", 2), Free(2, "m", 5)),
 )
@@ -140,11 +141,12 @@ def run(k: int, **changes: object) -> dict[str, object]:
 
 
 BROKEN: dict[str, dict[str, object]] = {
-    "a final tensor that nobody brings": {"start": PLAIN.start[:1]},
+    "a final tensor that nobody brings": {"start": PLAIN.start[:2]},
     "an op that never runs": {"runs": PLAIN.runs[:2]},
     "an op twice, another never": {"runs": (*PLAIN.runs[:2], Run(1, 0, 4, 8, "cpu0"))},
     "two runs on one processor": {
-        "runs": (Run(0, 0, 0, 2, "cpu0"), Run(1, 0, 1, 5, "cpu0"), Run(2, 0, 5, 6, "gpu0"))
+        "runs": (Run(0, 0, 0, 2, "cpu0"), Run(1, 0, 1, 5, "cpu0"), Run(2, 0, 5, 6, "gpu0")),
+        "frees": (Free(0, "m", 2), Free(2, "m", 6)),
     },
     "before the end of what it comes after": run(2, start=3, end=4),
     "before its operand is there": {"runs": (Run(0, 0, 4, 6, "gpu0"), *PLAIN.runs[1:])},
@@ -156,7 +158,7 @@ BROKEN: dict[str, dict[str, object]] = {
     "a free of a final tensor": {"frees": (*PLAIN.frees, Free(3, "m", 4))},
     "a start where its kind may not be": {"start_tiers": {"input": ()}},
     "a start twice": {"start": (*PLAIN.start, Resident(0, "m"))},
-    "a stale start": {"start": (Resident(0, "m", valid=False), Resident(1, "m"))},
+    "a stale start": {"start": (Resident(0, "m", valid=False), *PLAIN.start[1:])},
     "more at the start than there is room": {
         "machine": replace(MACHINE, tiers=(Tier(name="m", capacity=8),))
     },
