@@ -29,9 +29,10 @@ from .models.plan import Copy, Free, Plan, Resident, Run
 from .models.problems.makespan import Makespan
 from .models.problems.memory_edges import Edges, MemoryEdges
 from .models.problems.minio import Eviction, MinIO, Traversal
+from .models.problems.offsets import Offsets
 from .models.problems.parallel_memory import Moment, ParallelMemory
+from .models.problems.peak import Peak
 from .models.problems.placement import Placement
-from .models.problems.problem import Offsets, Peak
 from .models.problems.recompute import Compute, Discard, Recompute, Transfer
 from .models.problems.trade_off import TradeOff, TradeOffPoint
 from .models.result import Result, Status

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from ..models.plan import Plan
     from ..models.problems.memory_edges import MemoryEdges
     from ..models.problems.parallel_memory import ParallelMemory
+    from ..models.problems.peak import Peak
     from ..models.problems.placement import Placement
-    from ..models.problems.problem import Judgement, Peak
+    from ..models.problems.problem import Judgement
     from ..models.result import Result
 
 LIMIT = 200_000_000
@@ -114,8 +115,8 @@ def _certified(
     progress: Callable[[str], None],
 ) -> Certificate | None:
     """Prove the bound of the result once more."""
+    from ..models.problems.peak import Peak
     from ..models.problems.placement import Placement
-    from ..models.problems.problem import Peak
     from ..solvers.context import available_cores
     from ..solvers.parallel.certify import certify_parallel
     from ..solvers.peak.certify.certify import certify

@@ -37,7 +37,8 @@ def run(args: argparse.Namespace) -> int:
     """Solve, verify, draw."""
     from ..instances import check_writable, load, read_plan, write_plan
     from ..models.errors import UsageError
-    from ..models.problems.problem import Offsets, Peak
+    from ..models.problems.offsets import Offsets
+    from ..models.problems.peak import Peak
     from ..models.verifier.verify import verify
     from ..results import plot
     from ..solvers.solve import solve

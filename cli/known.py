@@ -53,7 +53,7 @@ def known_about(graph: Graph, *, given: int | None, order: Sequence[int] | None)
 def _on_record(graph: Graph) -> tuple[list[int], list[tuple[int, str]]]:
     """Return the peaks that were reached, and the bounds that were proved, each with its origin."""
     from ..instances.catalogue import entries
-    from ..models.problems.problem import Peak
+    from ..models.problems.peak import Peak
     from ..results.audits.best_known import find_best_known
 
     bests, bounds = [], []

@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _problems() -> list[dict[str, Any]]:
-    from ..models.problems.registry import PROBLEMS
+    from ..models.problems import PROBLEMS
 
     return [
         {"name": name, "objective": problem.unit, "question": (problem.__doc__ or "").splitlines()[0]}

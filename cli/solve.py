@@ -190,9 +190,10 @@ def run(args: argparse.Namespace) -> int:
     from ..models.errors import UsageError
     from ..models.problems.makespan import Makespan
     from ..models.problems.memory_edges import MemoryEdges
+    from ..models.problems.offsets import Offsets
     from ..models.problems.parallel_memory import ParallelMemory
+    from ..models.problems.peak import Peak
     from ..models.problems.placement import Placement
-    from ..models.problems.problem import Offsets, Peak
     from ..models.problems.recompute import Recompute
     from ..solvers.context import available_cores
     from ..solvers.registry import find_method

@@ -101,7 +101,7 @@ class Record(NamedTuple):
 
     def result(self, plan: Plan, graph: Graph) -> Result:
         """Return the result that the record tells of, with its plan."""
-        from ..models.problems.registry import PROBLEMS
+        from ..models.problems import PROBLEMS
         from ..models.result import Result, Status
 
         values = self.values

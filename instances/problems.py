@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 
 from ..models.errors import UsageError
+from ..models.problems import PROBLEMS
 from ..models.problems.makespan import Makespan
 from ..models.problems.memory_edges import MemoryEdges
 from ..models.problems.minio import MinIO
+from ..models.problems.offsets import Offsets, Origin
 from ..models.problems.parallel_memory import ParallelMemory
+from ..models.problems.peak import Peak
 from ..models.problems.placement import Placement
-from ..models.problems.problem import Offsets, Origin, Peak
 from ..models.problems.recompute import Recompute
-from ..models.problems.registry import PROBLEMS
 from .formats.strict_json import nearest
 from .load import load
 from .load_buffers import load_buffers_and_plan

@@ -200,7 +200,7 @@ class Context:
 
     def _is_above(self, a: int, b: int) -> bool:
         """Return whether a is worse than b as an objective, and so better as a bound."""
-        return a < b if is_maximized(self.problem) else a > b
+        return a < b if self.problem.maximize else a > b
 
     def _note(self) -> None:
         self.trace.append(TracePoint(self.elapsed(), self.incumbent, self.bound, self.bound_kind))
@@ -208,11 +208,6 @@ class Context:
         values = {"incumbent": self.incumbent, "bound": self.bound}
         unit = getattr(self.problem, "unit", "")
         self.progress(", ".join(f"{k} {v} {unit}".rstrip() for k, v in values.items() if v is not None))
-
-
-def is_maximized(problem: Problem) -> bool:
-    """Return whether larger objectives are better: the problem says ``maximize``; most say nothing."""
-    return bool(getattr(problem, "maximize", False))
 
 
 def available_cores() -> int:

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..formulations.offsets.data import OffsetsData, offsets_data
 from ..models.buffers import Buffer, Buffers
-from ..models.problems.problem import Offsets
+from ..models.problems.offsets import Offsets
 from ..models.result import Status
 from ..models.verifier.allocation import verify_allocation
 from .context import available_cores

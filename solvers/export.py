@@ -50,7 +50,9 @@ from ..formulations.recompute.data import in_ns, recompute_data
 from ..models.errors import UsageError
 from ..models.files import check_writable, write_whole
 from ..models.problems.makespan import Makespan
-from ..models.problems.problem import Offsets, Peak, Problem
+from ..models.problems.offsets import Offsets
+from ..models.problems.peak import Peak
+from ..models.problems.problem import Problem
 from ..models.problems.recompute import Recompute
 from .recompute.models.moccasin import COPIES
 from .recompute.models.moments import relaxed_data

@@ -8,7 +8,8 @@ buffer. At most half of the limit is kept back.
 
 from __future__ import annotations
 
-from ..models.problems.problem import Offsets, Problem
+from ..models.problems.offsets import Offsets
+from ..models.problems.problem import Problem
 
 MICROSECONDS = {
     "peak": 4.0,

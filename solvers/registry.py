@@ -17,7 +17,7 @@ import difflib
 from functools import cache
 
 from ..models.errors import UsageError
-from ..models.problems.registry import PROBLEMS
+from ..models.problems import PROBLEMS
 from .makespan.methods import MAKESPAN_METHODS
 from .method import Method
 from .minio.methods import MINIO_METHODS

@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from .._version import __version__
-from ..models.buffers import Buffers
 from ..models.checks import check_integer, check_seconds, check_type, shown
 from ..models.errors import InstanceError, LowtideError, UsageError
+from ..models.problems import PROBLEMS
 from ..models.problems.memory_edges import MemoryEdges
 from ..models.problems.problem import Problem
-from ..models.problems.registry import PROBLEMS
 from ..models.result import Result, Status
-from .context import Context, Outcome, available_cores, is_maximized
+from .context import Context, Outcome, available_cores
 from .engines.garbage import collected_rarely
 from .judging import judging_seconds
 from .method import Method, RunFunction
@@ -176,8 +175,8 @@ def _judge(problem: Problem, method: Method, context: Context, outcome: Outcome)
         status, detail = Status.FAILED, f"the plan does not verify: {judgement.violations[0].message}"
     elif outcome.reason == "crash":
         status = Status.FAILED
-    elif _is_beyond(context.bound, objective, is_maximized(problem)):
-        side = "below" if is_maximized(problem) else "above"
+    elif _is_beyond(context.bound, objective, problem.maximize):
+        side = "below" if problem.maximize else "above"
         status = Status.FAILED
         detail = f"the method claims the bound {context.bound} {side} the verified objective {objective}"
     elif outcome.infeasible:
@@ -208,7 +207,7 @@ def _judge(problem: Problem, method: Method, context: Context, outcome: Outcome)
         versions=_versions(method),
         verification=None if judgement is None else judgement.verification,
         graph=getattr(problem, "graph", None),
-        buffers=instance if isinstance(instance, Buffers) else None,
+        buffers=getattr(problem, "buffers", None),
     )
 
 

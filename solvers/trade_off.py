@@ -30,7 +30,8 @@ from ..models.checks import check_type
 from ..models.derived.memory import sequential_memory
 from ..models.errors import UsageError
 from ..models.problems.makespan import Makespan
-from ..models.problems.problem import Judgement, Peak
+from ..models.problems.peak import Peak
+from ..models.problems.problem import Judgement
 from ..models.problems.recompute import Recompute
 from ..models.problems.trade_off import KnownBound, KnownSchedule, TradeOff, TradeOffPoint, closed
 from ..models.result import Result, Status

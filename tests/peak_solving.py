@@ -25,7 +25,7 @@ from lowtide.formulations.peak import (
 )
 from lowtide.formulations.peak.data import peak_data
 from lowtide.models.graph import Graph
-from lowtide.models.problems.problem import Peak
+from lowtide.models.problems.peak import Peak
 from lowtide.solvers.context import Context, Outcome
 from lowtide.solvers.engines.cpsat import solve_cpsat
 from lowtide.solvers.engines.highs import solve_highs

@@ -35,7 +35,7 @@ from dataclasses import dataclass, replace
 
 from ...models.derived.precedence import precedence
 from ...models.problems.makespan import Makespan
-from ...models.problems.problem import Peak
+from ...models.problems.peak import Peak
 from ...models.problems.processors import Alternative
 from ..peak.data import PeakData, peak_data
 

@@ -43,7 +43,7 @@ from ...models.errors import UsageError
 from ...models.graph import Accounting
 
 if TYPE_CHECKING:
-    from ...models.problems.problem import Peak
+    from ...models.problems.peak import Peak
 
 LARGEST_TOTAL = 2**53
 """Totals stay below it: solvers report objectives and bounds as doubles."""

@@ -1,1 +1,17 @@
-"""The problems: one file each."""
+"""The problems, one file each, and the table of them."""
+
+from .makespan import Makespan
+from .memory_edges import MemoryEdges
+from .minio import MinIO
+from .offsets import Offsets
+from .parallel_memory import ParallelMemory
+from .peak import Peak
+from .placement import Placement
+from .problem import Problem
+from .recompute import Recompute
+
+PROBLEMS: dict[str, type[Problem]] = {
+    problem.name: problem
+    for problem in (Peak, Offsets, Placement, Makespan, ParallelMemory, MemoryEdges, Recompute, MinIO)
+}
+"""Every problem of the suite by its CLI name."""

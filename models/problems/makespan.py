@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import heapq
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ..checks import check_integer, check_type
 from ..derived.memory import sequential_memory
@@ -19,8 +17,7 @@ from ..machine import Access, Machine, Processor, Tier
 from ..plan import Plan, Run
 from ..units import exact_bytes
 from ..verifier.verify import verify
-from .placement import Question
-from .problem import Judgement
+from .problem import Judgement, Problem
 from .processors import Alternative, Kinds, Processors, alternatives_of, checked_processors, kinds_of
 
 Starts = tuple[int, ...]
@@ -29,7 +26,7 @@ alternative that each op takes (`lowtide.models.problems.processors`)."""
 
 
 @dataclass(frozen=True)
-class Makespan:
+class Makespan(Problem):
     """Makespan under a memory bound: the fastest schedule that never holds more bytes than there are.
 
     Each op runs once, without interruption, in one of its modes, on one processor of a kind that the mode
@@ -129,17 +126,14 @@ class Makespan:
         ]
         return replace(self.graph, ops=tuple(ops))
 
-    @cached_property
-    def instance(self) -> Question:
-        """Name, source and hash of graph and question together."""
-        said = {"graph": self.graph.sha256, "processors": self.processors, "memory": self.memory}
-        text = json.dumps(said, sort_keys=True, separators=(",", ":"))
+    def called(self) -> tuple[str, str | None]:
+        """Return the names of graph and processors, the memory, and the source."""
         room = "unlimited memory" if self.memory is None else f"{self.memory} bytes"
-        return Question(
-            name=f"{self.graph.name} on {self.machine.name}, {room}",
-            source=self.source,
-            sha256=hashlib.sha256(text.encode()).hexdigest(),
-        )
+        return f"{self.graph.name} on {self.machine.name}, {room}", self.source
+
+    def said(self) -> dict[str, Any]:
+        """Return graph, processors and memory."""
+        return {"graph": self.graph.sha256, "processors": self.processors, "memory": self.memory}
 
     @cached_property
     def machine(self) -> Machine:
@@ -243,10 +237,6 @@ class Makespan:
             return max(s + d for s, d in zip(answer, self.durations, strict=True))
         starts, chosen = self.split(answer)
         return max(s + a.duration for s, a in zip(starts, chosen, strict=True))
-
-    def satisfied(self, objective: int) -> bool:
-        """Return False: faster is always welcome."""
-        return False
 
     def impossible(self) -> str | None:
         """Return why there is no schedule, if the beginning or one op needs more bytes than there are.

@@ -8,12 +8,9 @@ Vivien, IPDPS 2018).
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ..checks import check_integer, check_type
 from ..derived.edges_of import edges_of
@@ -26,8 +23,7 @@ from ..verifier.flow import verify_flow
 from ..verifier.verdict import Violation, sorted_violations
 from ..verifier.verify import verify
 from .parallel_memory import Moment, check_modes, moment_bytes
-from .placement import Question
-from .problem import Judgement
+from .problem import Judgement, Problem
 
 Edge = tuple[int, int]
 
@@ -41,7 +37,7 @@ class Edges:
 
 
 @dataclass(frozen=True)
-class MemoryEdges:
+class MemoryEdges(Problem):
     """Shortest critical path with edges added so that no parallel schedule exceeds a memory bound.
 
     An answer proves with flows (`lowtide.models.verifier.flow`) that no schedule exceeds the bound. The
@@ -81,17 +77,14 @@ class MemoryEdges:
         check_integer(self.processors, 1, f"{self.name}, processors", optional=True)
         check_modes(self.graph, self.name)
 
-    @cached_property
-    def instance(self) -> Question:
-        """Name, source and hash of graph and question together."""
-        said = {"graph": self.graph.sha256, "bound": self.bound, "processors": self.processors}
-        text = json.dumps(said, sort_keys=True, separators=(",", ":"))
+    def called(self) -> tuple[str, str | None]:
+        """Return the graph's name, processors and bound, and the graph's source."""
         where = "" if self.processors is None else f" on {self.processors} processors"
-        return Question(
-            name=f"{self.graph.name}{where}, {self.bound} bytes",
-            source=self.graph.source,
-            sha256=hashlib.sha256(text.encode()).hexdigest(),
-        )
+        return f"{self.graph.name}{where}, {self.bound} bytes", self.graph.source
+
+    def said(self) -> dict[str, Any]:
+        """Return graph, bound and processors."""
+        return {"graph": self.graph.sha256, "bound": self.bound, "processors": self.processors}
 
     def read(self, item: object) -> Edges:
         """Return edges with their flow; the verifier looks at them in `judge`.
@@ -112,10 +105,6 @@ class MemoryEdges:
         """Return the critical path in ns."""
         starts = earliest_starts(self.graph, answer.edges)
         return max((s + shortest_mode(self.graph, i)[0] for i, s in enumerate(starts)), default=0)
-
-    def satisfied(self, objective: int) -> bool:
-        """Return False: a shorter critical path is always welcome."""
-        return False
 
     def impossible(self) -> str | None:
         """Return that the initial tensors exceed the bound before any op runs, if they do."""

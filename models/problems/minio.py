@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ..checks import check_flag, check_integer, check_type
 from ..derived.memory import sequential_memory
@@ -18,8 +16,8 @@ from ..plan import Plan
 from ..units import exact_bytes
 from ..verifier.verdict import sorted_violations
 from ..verifier.verify import verify
-from .placement import Question, partial_copies
-from .problem import Judgement
+from .placement import partial_copies
+from .problem import Judgement, Problem
 
 __all__ = ["Eviction", "MinIO", "Traversal"]
 
@@ -28,7 +26,7 @@ BYTES_PER_S = 10**9
 
 
 @dataclass(frozen=True)
-class MinIO:
+class MinIO(Problem):
     """Least I/O: an order of the ops, and what of which tensor is in storage when, to write the fewest bytes.
 
     Each op runs once, with all that it accesses in the memory. In between, bytes may be written to the
@@ -98,16 +96,13 @@ class MinIO:
             ),
         )
 
-    @cached_property
-    def instance(self) -> Question:
-        """Name, source and hash of graph, memory and question together."""
-        said = {"graph": self.graph.sha256, "memory": self.memory, "whole": self.whole}
-        text = json.dumps(said, sort_keys=True, separators=(",", ":"))
-        return Question(
-            name=f"{self.graph.name} in {self.memory} bytes",
-            source=self.source,
-            sha256=hashlib.sha256(text.encode()).hexdigest(),
-        )
+    def called(self) -> tuple[str, str | None]:
+        """Return the graph's name, the memory, and the source."""
+        return f"{self.graph.name} in {self.memory} bytes", self.source
+
+    def said(self) -> dict[str, Any]:
+        """Return graph, memory and question."""
+        return {"graph": self.graph.sha256, "memory": self.memory, "whole": self.whole}
 
     def read(self, item: object) -> Plan:
         """Return a plan, or that of a `Traversal`; the verifier looks at it in `judge`.
@@ -142,10 +137,6 @@ class MinIO:
                 size = self.graph.tensors[c.tensor].nbytes
                 found[c.tensor] += size if c.bytes is None else c.bytes[1] - c.bytes[0]
         return found
-
-    def satisfied(self, objective: int) -> bool:
-        """Return False: fewer bytes are always welcome, and none at all is a matter of bounds."""
-        return False
 
     def impossible(self) -> str | None:
         """Return why there is no plan, if the beginning or one op needs more bytes than there are.

@@ -14,12 +14,9 @@ each op that of its mode with the most.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ..checks import check_integer, check_type
 from ..derived.precedence import precedence
@@ -28,8 +25,7 @@ from ..graph import Accounting, Graph
 from ..lowering.starts import lower_starts
 from ..plan import Plan
 from ..verifier.verify import verify
-from .placement import Question
-from .problem import Judgement
+from .problem import Judgement, Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +37,7 @@ class Moment:
 
 
 @dataclass(frozen=True)
-class ParallelMemory:
+class ParallelMemory(Problem):
     """Largest memory over all parallel schedules, on any number of processors.
 
     The objective, in bytes, is maximized: it is the memory of a moment, which the plan reaches that is given
@@ -78,17 +74,14 @@ class ParallelMemory:
         check_integer(self.processors, 1, f"{self.name}, processors", optional=True)
         check_modes(self.graph, self.name)
 
-    @cached_property
-    def instance(self) -> Question:
-        """Name, source and hash of graph and question together."""
-        said = {"graph": self.graph.sha256, "processors": self.processors}
-        text = json.dumps(said, sort_keys=True, separators=(",", ":"))
+    def called(self) -> tuple[str, str | None]:
+        """Return the graph's name, the processors, and the graph's source."""
         where = "" if self.processors is None else f" on {self.processors} processors"
-        return Question(
-            name=f"{self.graph.name}{where}",
-            source=self.graph.source,
-            sha256=hashlib.sha256(text.encode()).hexdigest(),
-        )
+        return f"{self.graph.name}{where}", self.graph.source
+
+    def said(self) -> dict[str, Any]:
+        """Return graph and processors."""
+        return {"graph": self.graph.sha256, "processors": self.processors}
 
     def read(self, item: object) -> Moment:
         """Return a moment, that of a plan's peak, or that of a pair of sequences of op indices.
@@ -113,14 +106,6 @@ class ParallelMemory:
     def evaluate(self, answer: Moment) -> int:
         """Return the memory at a moment in bytes."""
         return moment_bytes(self.graph, answer)
-
-    def satisfied(self, objective: int) -> bool:
-        """Return False: only the largest memory will do."""
-        return False
-
-    def impossible(self) -> str | None:
-        """Return None: every graph has a first moment."""
-        return None
 
     def judge(self, answer: Moment) -> Judgement:
         """Lower the moment to a plan that reaches it, and verify that plan."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ..checks import check_flag, check_type
 from ..errors import InstanceError
@@ -17,7 +15,7 @@ from ..plan import Plan
 from ..verifier.verdict import Violation, sorted_violations
 from ..verifier.verify import verify
 from .placement_witness import impossible_moment, impossible_op, impossible_start
-from .problem import Judgement
+from .problem import Judgement, Problem
 
 Tiers = tuple[str, ...]
 
@@ -25,17 +23,8 @@ LARGEST = 10**17
 """Of capacities in bytes, rates in bytes per second and latencies in ns."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Question:
-    """What a placement problem is known by: a name, a specification, and the hash of all that it says."""
-
-    name: str
-    source: str | None
-    sha256: str
-
-
 @dataclass(frozen=True)
-class Placement:
+class Placement(Problem):
     """Tensor placement: where each tensor lives over time and when it moves, so that the run is fastest.
 
     The ops of each processor run in the graph's reference order, each once. Tensors may be in any tier
@@ -109,23 +98,20 @@ class Placement:
         _check_reach(self.machine)
         _check_sizes(self.machine)
 
-    @cached_property
-    def instance(self) -> Question:
-        """Name, source and hash of graph, machine and question together."""
+    def called(self) -> tuple[str, str | None]:
+        """Return the names of graph and machine, and the source."""
+        return f"{self.graph.name} on {self.machine.name}", self.source
+
+    def said(self) -> dict[str, Any]:
+        """Return graph, machine and question."""
         machine = {key: value for key, value in self.machine.to_dict().items() if key != "name"}
-        said = {
+        return {
             "graph": self.graph.sha256,
             "machine": machine,
             "periodic": self.periodic,
             "whole": self.whole,
             "start": self.starts,
         }
-        text = json.dumps(said, sort_keys=True, separators=(",", ":"))
-        return Question(
-            name=f"{self.graph.name} on {self.machine.name}",
-            source=self.source,
-            sha256=hashlib.sha256(text.encode()).hexdigest(),
-        )
 
     def read(self, item: object) -> Plan:
         """Return a plan; the verifier looks at it in `judge`.
@@ -153,10 +139,6 @@ class Placement:
             return answer.period
         ends = [run.end for run in answer.runs] + [copy.end for copy in answer.copies]
         return max(ends, default=0)
-
-    def satisfied(self, objective: int) -> bool:
-        """Return False: faster is always welcome."""
-        return False
 
     def impossible(self) -> str | None:
         """Return why there is no plan, if an op, a moment or the start needs more bytes than there are."""

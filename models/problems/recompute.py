@@ -6,12 +6,10 @@ no other precedence (`after` wants ops to have completed once).
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ..checks import check_integer, check_type
 from ..derived.memory import sequential_memory
@@ -23,8 +21,7 @@ from ..machine import Access, Machine, Tier
 from ..plan import Plan
 from ..units import exact_bytes
 from ..verifier.verify import verify
-from .placement import Question
-from .problem import Judgement
+from .problem import Judgement, Problem
 
 __all__ = ["Action", "Compute", "Discard", "Recompute", "Transfer"]
 
@@ -39,7 +36,7 @@ ONE_MEMORY = Machine.single()
 
 
 @dataclass(frozen=True)
-class Recompute:
+class Recompute(Problem):
     """Recomputation under a memory bound: the fastest sequence of runs that never needs more than there is.
 
     Every op runs, as often as wanted, one run or transfer at a time; each run finds the versions that the
@@ -103,20 +100,16 @@ class Recompute:
             tiers = (replace(fast, capacity=self.memory), *slower)
             object.__setattr__(self, "machine", replace(self.machine, tiers=tiers))
 
-    @cached_property
-    def instance(self) -> Question:
-        """Name, source and hash of graph and machine together."""
-        machine = {key: value for key, value in self.machine.to_dict().items() if key != "name"}
-        text = json.dumps(
-            {"graph": self.graph.sha256, "machine": machine}, sort_keys=True, separators=(",", ":")
-        )
+    def called(self) -> tuple[str, str | None]:
+        """Return the graph's name, the tiers, and the source."""
         room = "unlimited memory" if self.memory is None else f"{self.memory} bytes"
         slower = "".join(f" and {tier.name}" for tier in self.machine.tiers[1:])
-        return Question(
-            name=f"{self.graph.name} in {room}{slower}",
-            source=self.source,
-            sha256=hashlib.sha256(text.encode()).hexdigest(),
-        )
+        return f"{self.graph.name} in {room}{slower}", self.source
+
+    def said(self) -> dict[str, Any]:
+        """Return graph and machine."""
+        machine = {key: value for key, value in self.machine.to_dict().items() if key != "name"}
+        return {"graph": self.graph.sha256, "machine": machine}
 
     @property
     def fast(self) -> str:
@@ -181,10 +174,6 @@ class Recompute:
         """Return the nanoseconds of a transfer, alone on its channel."""
         nbytes = self.graph.tensors[transfer.tensor].nbytes
         return transfer_ns(self.machine, transfer.src, transfer.dst, nbytes)
-
-    def satisfied(self, objective: int) -> bool:
-        """Return False: faster is always welcome."""
-        return False
 
     def impossible(self) -> str | None:
         """Return why there is no plan at all, if the beginning or one op needs more bytes than there are.

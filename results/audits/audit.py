@@ -37,7 +37,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ...models.errors import LowtideError
-from ...models.problems.problem import Peak, Problem
+from ...models.problems.peak import Peak
+from ...models.problems.problem import Problem
 from ...models.result import Status
 from .best_known import FILE, BestKnown, claims_of, read_best_known
 from .claims import Claim, Question, is_beyond, is_maximized

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...instances.formats.strict_json import show
 from ...models.errors import InstanceError
-from ...models.problems.registry import PROBLEMS
+from ...models.problems import PROBLEMS
 from ...models.result import Status
 
 Question = tuple[str, str]
@@ -125,7 +125,7 @@ def claim_of(
 
 def is_maximized(problem: str) -> bool:
     """Return whether larger objectives of a problem are better, and its bounds upper ones."""
-    return problem in PROBLEMS and bool(getattr(PROBLEMS[problem], "maximize", False))
+    return problem in PROBLEMS and PROBLEMS[problem].maximize
 
 
 def is_beyond(bound: int, objective: int, problem: str) -> bool:

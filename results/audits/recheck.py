@@ -9,9 +9,10 @@ from ...models.certificate import Certificate, Setting
 from ...models.errors import InstanceError, LowtideError
 from ...models.flow_proof import FlowProof, ParallelSetting
 from ...models.plan import Plan
+from ...models.problems import PROBLEMS
 from ...models.problems.memory_edges import Edges, MemoryEdges
-from ...models.problems.problem import Judgement, Offsets, Problem
-from ...models.problems.registry import PROBLEMS
+from ...models.problems.offsets import Offsets
+from ...models.problems.problem import Judgement, Problem
 from ...models.verifier.certificate import verify_certificate
 from ..sweeps.job import load_question
 from .claims import Claim, Question, is_beyond, is_maximized

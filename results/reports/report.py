@@ -261,7 +261,8 @@ def _draw_plan(question: QuestionView, progress: Callable[[str], None]) -> None:
 
 def _picture(question: QuestionView, setting: str, problem: Problem, judgement: Judgement) -> Chart | None:
     """Return the memory profile of an order, or the picture of an allocation."""
-    from ...models.problems.problem import Offsets, Peak
+    from ...models.problems.offsets import Offsets
+    from ...models.problems.peak import Peak
 
     if isinstance(problem, Peak):
         return _memory_chart(question, setting, problem.graph, judgement.plan)

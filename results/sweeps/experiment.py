@@ -229,8 +229,8 @@ class _Reader:
 
     def sweep(self, place: Place, value: Any) -> tuple[list[tuple[Place, Trial]], list[RunSpec]]:
         """Return one table's methods with their parameters, to be tried, and its runs."""
-        from ...models.problems.problem import Peak
-        from ...models.problems.registry import PROBLEMS
+        from ...models.problems import PROBLEMS
+        from ...models.problems.peak import Peak
 
         table = self.table(place, value)
         for key in ("problem", "instances", "methods"):

@@ -49,7 +49,7 @@ from ...instances.formats.strict_json import (
 )
 from ...instances.spec import resolved_spec
 from ...models.errors import InstanceError
-from ...models.problems.registry import PROBLEMS
+from ...models.problems import PROBLEMS
 
 FILE = "tables.toml"
 

@@ -11,31 +11,32 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...models.graph import Graph
-from ...models.problems.problem import Judgement
+from ...models.problems.problem import Judgement, Problem
 
 
 @dataclass(frozen=True)
-class Master:
+class Master(Problem):
     """What `Context` and engines ask of a problem; a method's own adds `name`, `unit` and `evaluate`.
 
     Parameters
     ----------
-    instance
+    graph
         What the real problem is about.
     """
 
-    instance: Graph
+    graph: Graph
+
+    def called(self) -> tuple[str, str | None]:
+        """Return name and source of the graph."""
+        return self.graph.name, self.graph.source
+
+    def said(self) -> str:
+        """Return the hash of the graph."""
+        return self.graph.sha256
 
     def read(self, item: Any) -> Any:
         """Return the answer as it is."""
         return item
-
-    def satisfied(self, objective: int) -> bool:
-        """Return False: a round is solved to its end."""
-        return False
-
-    def impossible(self) -> None:
-        """Return None: `solve` has looked at the real problem."""
 
     def judge(self, answer: Any) -> Judgement:
         """Refuse: no answer of a round is a result.

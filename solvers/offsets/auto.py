@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
-from ...models.problems.problem import Offsets
+from ...models.problems.offsets import Offsets
 from ..context import Context, Outcome
 from ..engines.cpsat import check_options
 from .greedy import greedy_offsets

@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from ...formulations.offsets.data import Integers, OffsetsData
-from ...models.problems.problem import Offsets
+from ...models.problems.offsets import Offsets
 from ..context import Context, Outcome
 from .first_come import place_as_they_come
 from .layout import Layout, layout

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...formulations.offsets.data import Integers, OffsetsData
-from ...models.problems.problem import Offsets
+from ...models.problems.offsets import Offsets
 from ..context import Context, Outcome
 from .greedy import greedy_keys, greedy_offsets
 from .layout import Layout, layout

@@ -6,7 +6,7 @@ import time
 
 from ...formulations.model import BuildTimeout
 from ...formulations.offsets import orders_milp as offsets_milp
-from ...models.problems.problem import Offsets
+from ...models.problems.offsets import Offsets
 from ..context import Context, Outcome
 from ..engines import highs, pyomo_solver
 from ..engines.logs import check_log, logged

@@ -25,7 +25,7 @@ from ...formulations.offsets import (
     sections_cpsat as offsets_cpsat_sections,
 )
 from ...formulations.offsets.data import Integers, OffsetsData
-from ...models.problems.problem import Offsets
+from ...models.problems.offsets import Offsets
 from ..context import Context, Outcome
 from ..engines import cpsat
 from ..engines.logs import check_log, logged

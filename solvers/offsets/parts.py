@@ -13,7 +13,7 @@ import numpy as np
 
 from ...formulations.offsets.data import Integers, OffsetsData, offsets_data
 from ...models.buffers import Buffers
-from ...models.problems.problem import Offsets
+from ...models.problems.offsets import Offsets
 from ...models.verifier.allocation import verify_allocation
 from ..context import Context, Outcome
 

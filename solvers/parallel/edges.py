@@ -61,7 +61,7 @@ def order_within(problem: MemoryEdges, context: Context) -> tuple[int, ...] | Ou
     Quick methods are asked first: any such order will do. The modes with the most workspace count, since a
     runtime may take any.
     """
-    from ...models.problems.problem import Peak
+    from ...models.problems.peak import Peak
     from ..solve import solve
 
     graph = problem.graph

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from ...formulations.peak import steps_cpsat as peak_cpsat_steps
 from ...formulations.peak.data import peak_data
-from ...models.problems.problem import Peak
+from ...models.problems.peak import Peak
 from ..context import Context, Outcome
 from .search.widening import take_first_steps, widen
 from .series_parallel.dominant import conclude, series_parallel_order

@@ -7,7 +7,7 @@ from types import ModuleType
 
 from ...formulations.peak import positions_cpsat as peak_cpsat_positions
 from ...formulations.peak import steps_cpsat as peak_cpsat_steps
-from ...models.problems.problem import Peak
+from ...models.problems.peak import Peak
 from ..context import Context, Outcome
 from ..engines.cpsat import check_options, solve_cpsat
 from .models import OPTIONS, solve_model

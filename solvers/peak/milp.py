@@ -17,7 +17,7 @@ from ...formulations.peak import (
 )
 from ...formulations.peak.data import PeakData
 from ...formulations.peak.olla_tensors_milp import with_chain_windows
-from ...models.problems.problem import Peak
+from ...models.problems.peak import Peak
 from ..context import Context, Outcome
 from ..engines import highs, pyomo_solver
 from .models import OPTIONS, solve_model

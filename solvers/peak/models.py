@@ -20,7 +20,7 @@ from ...formulations.model import BuildTimeout
 from ...formulations.peak.data import PeakData, peak_data
 from ...formulations.peak.forced_orders import with_forced_orders
 from ...models.errors import UsageError
-from ...models.problems.problem import Peak
+from ...models.problems.peak import Peak
 from ..context import Context, Outcome
 from ..engines.memory import refuse_if_too_large
 from .search.widening import take_first_steps

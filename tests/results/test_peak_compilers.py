@@ -7,7 +7,7 @@ from typing import Any
 
 import lowtide
 from lowtide.instances import load
-from lowtide.models.problems.problem import Peak
+from lowtide.models.problems.peak import Peak
 from lowtide.results.reproductions.peak_compilers import METHODS, details, rows, summary
 from lowtide.solvers.registry import METHODS as REGISTERED
 from lowtide.solvers.solve import solve

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lowtide.models.problems.registry import PROBLEMS
+from lowtide.models.problems import PROBLEMS
 from lowtide.results.sweeps import runspec, used_sources
 from lowtide.results.sweeps.runspec import source_hash
 

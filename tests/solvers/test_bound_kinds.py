@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import lowtide as lt
-from lowtide.models.problems.problem import Offsets, Peak
+from lowtide.models.problems.offsets import Offsets
+from lowtide.models.problems.peak import Peak
 from lowtide.results.reports.report_charts import own_gaps
 from lowtide.solvers.context import Context
 from tests.commands import answer, within

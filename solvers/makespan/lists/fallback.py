@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ....models.derived.memory import sequential_memory
 from ....models.problems.makespan import Makespan
-from ....models.problems.problem import Peak
+from ....models.problems.peak import Peak
 from ...context import Context
 from ...peak.orders.greedy import greedy_orders
 from ...peak.search.widening import take_first_steps, widen

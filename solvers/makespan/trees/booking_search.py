@@ -16,7 +16,7 @@ import numpy as np
 from ....formulations.offsets.data import Integers
 from ....models.derived.memory import sequential_memory
 from ....models.problems.makespan import Makespan
-from ....models.problems.problem import Peak
+from ....models.problems.peak import Peak
 from ...context import Context
 from ...peak.trees.liu import solve_liu
 from ...peak.trees.minmem import solve_minmem

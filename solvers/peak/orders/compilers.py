@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ....models.graph import Graph
-from ....models.problems.problem import Peak
+from ....models.problems.peak import Peak
 from ...context import Context, Outcome
 from . import inductor, xla
 

@@ -32,7 +32,7 @@ from operator import xor
 
 from ....models.derived.memory import sequential_memory
 from ....models.graph import Graph
-from ....models.problems.problem import Peak
+from ....models.problems.peak import Peak
 from ...context import Context, Outcome
 from ..search.state_space import StateSpace, state_space
 

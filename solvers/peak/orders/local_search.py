@@ -36,7 +36,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from random import Random
 
-from ....models.problems.problem import Peak
+from ....models.problems.peak import Peak
 from ...context import Context, Outcome
 from ..bounds.cut_bound import working_set_bound
 from ..bounds.least_memory import LARGEST_SUM

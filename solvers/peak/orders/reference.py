@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....models.problems.problem import Peak
+from ....models.problems.peak import Peak
 from ...context import Context, Outcome
 
 

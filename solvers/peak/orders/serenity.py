@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....models.problems.problem import Peak
+from ....models.problems.peak import Peak
 from ...context import Context, Outcome
 from ..search.executed_sets import ExecutedSets, members
 from ..search.state_space import MASK_LIMIT

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ....models.problems.problem import Peak
+from ....models.problems.peak import Peak
 from ...context import Context, Outcome
 from ..bounds.cut_bound import cut_bound, working_set_bound
 from ..bounds.probing import probing_bound

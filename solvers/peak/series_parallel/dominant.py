@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ....models.errors import UsageError
 from ....models.graph import Graph
-from ....models.problems.problem import Peak
+from ....models.problems.peak import Peak
 from ...context import Context, Outcome
 from ...trees.blocks import Blocks, in_parallel, in_series, ops_of
 from ..search.state_space import StateSpace, state_space

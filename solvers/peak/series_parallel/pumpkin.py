@@ -29,7 +29,7 @@ from heapq import heappop, heappush
 
 from ....models.errors import UsageError
 from ....models.graph import Graph
-from ....models.problems.problem import Peak
+from ....models.problems.peak import Peak
 from ...context import Context, Outcome
 from ...trees.blocks import Blocks, flattened, in_series
 from ..search.state_space import StateSpace, state_space

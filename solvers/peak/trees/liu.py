@@ -17,7 +17,7 @@ the smaller list of segments into the larger one makes it O(n log^2 n) compariso
 
 from __future__ import annotations
 
-from ....models.problems.problem import Peak
+from ....models.problems.peak import Peak
 from ...context import Context, Outcome
 from ...trees.blocks import Blocks, in_parallel, in_series, ops_of
 from ..search.state_space import StateSpace

@@ -32,7 +32,7 @@ from heapq import heapify, heappop, heappush
 
 from ....models.errors import UsageError
 from ....models.graph import Graph
-from ....models.problems.problem import Peak
+from ....models.problems.peak import Peak
 from ...context import Context, Outcome
 from ...trees.blocks import Rope, flattened
 from ..search.state_space import StateSpace

@@ -20,7 +20,7 @@ factorization", ACM Transactions on Mathematical Software 12 (1986). O(n log n).
 
 from __future__ import annotations
 
-from ....models.problems.problem import Peak
+from ....models.problems.peak import Peak
 from ...context import Context, Outcome
 from ...trees.blocks import Block, block
 from ..search.state_space import StateSpace

@@ -9,7 +9,7 @@ import pytest
 
 import lowtide as lt
 from lowtide.models.buffers import Buffer, Buffers
-from lowtide.models.problems.problem import Offsets
+from lowtide.models.problems.offsets import Offsets
 
 X = Buffer(id="x", lower=0, upper=3, size=4)
 Y = Buffer(id="y", lower=2, upper=5, size=8)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lowtide.formulations.offsets.data import Integers, OffsetsData, offsets_data
 from lowtide.models.buffers import Buffer, Buffers
-from lowtide.models.problems.problem import Offsets
+from lowtide.models.problems.offsets import Offsets
 from lowtide.models.verifier.allocation import verify_allocation
 from lowtide.solvers.context import Context
 from lowtide.solvers.offsets import greedy

@@ -13,7 +13,7 @@ from lowtide.instances import load
 from lowtide.models.derived.memory import sequential_memory
 from lowtide.models.derived.precedence import check_order
 from lowtide.models.graph import Graph, Op, Tensor
-from lowtide.models.problems.problem import Peak
+from lowtide.models.problems.peak import Peak
 from lowtide.solvers.context import Context
 from lowtide.solvers.peak.orders import order_kernel
 from lowtide.solvers.peak.orders.greedy import greedy_order

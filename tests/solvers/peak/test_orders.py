@@ -10,7 +10,7 @@ from hypothesis import given
 from lowtide.models.derived.memory import sequential_memory
 from lowtide.models.derived.precedence import check_order
 from lowtide.models.graph import Accounting, Graph, Op, Tensor
-from lowtide.models.problems.problem import Peak
+from lowtide.models.problems.peak import Peak
 from lowtide.solvers.context import Context
 from lowtide.solvers.peak.orders.greedy import RULES, greedy_order, greedy_orders, solve_greedy
 from lowtide.solvers.peak.search.beam import beam_pass, improve_by_beam, solve_beam

@@ -11,7 +11,7 @@ from hypothesis import given
 from lowtide.models.derived.memory import sequential_memory
 from lowtide.models.derived.precedence import check_order
 from lowtide.models.graph import Graph, Op, Tensor
-from lowtide.models.problems.problem import Peak
+from lowtide.models.problems.peak import Peak
 from lowtide.solvers.context import Context
 from lowtide.solvers.peak.orders import inductor, xla
 from lowtide.solvers.peak.orders.serenity import solve_serenity

@@ -11,7 +11,7 @@ import pytest
 import lowtide as lt
 from lowtide.models.derived.memory import sequential_memory
 from lowtide.models.graph import Accounting, Graph, Op, Tensor
-from lowtide.models.problems.problem import Peak
+from lowtide.models.problems.peak import Peak
 from lowtide.solvers.context import Context
 from lowtide.solvers.peak.search.state_space import StateSpace, state_space
 from lowtide.solvers.peak.series_parallel import dominance

@@ -9,7 +9,7 @@ import pytest
 
 import lowtide as lt
 from lowtide.models.graph import Accounting, Graph, Op, Tensor
-from lowtide.models.problems.problem import Peak
+from lowtide.models.problems.peak import Peak
 from lowtide.solvers.context import Context
 from lowtide.solvers.peak.search.state_space import StateSpace
 from lowtide.solvers.peak.trees.liu import tree_blocks

@@ -1,0 +1,63 @@
+"""What questions are called and hashed as: records on disk name them by these hashes."""
+
+from __future__ import annotations
+
+import pytest
+
+from lowtide.instances import load_problem
+from lowtide.models.problems import PROBLEMS
+
+CHAIN = "gen:chain?n=3&seed=1&machine=a100-40g-pcie3"
+FOUR = "gen:chain?n=3&replicas=2&machine=v100x4-16g-shared-pcie3&start=device"
+TASKS = "gen:tasks?shape=layered&n=12&cores=2&seed=0&processors=cpu=2+gpu=1&memory=40"
+
+QUESTIONS = (
+    ("peak", "catalogue:diamond", "diamond", "fd5d222ae715293f"),
+    ("offsets", "catalogue:minimalloc/example", "input.12", "190f1a95ec7e03a4"),
+    ("offsets", "catalogue:diamond?capacity=1KiB&alignment=64", "diamond", "e35fac7757e69351"),
+    ("placement", f"{CHAIN}&device=24GiB", "chain?n=3&seed=1 on a100-40g-pcie3", "a0f6c9308c515334"),
+    (
+        "placement",
+        f"{CHAIN}&periodic=1&whole=1&start.input=host+ssd",
+        "chain?n=3&seed=1 on a100-40g-pcie3",
+        "ea82384d9283f540",
+    ),
+    ("placement", FOUR, "2 x chain?n=3 on v100x4-16g-shared-pcie3", "ab0fcd0f6f693211"),
+    ("makespan", "catalogue:diamond", "diamond on 1 processor, unlimited memory", "c7999c06c3568aec"),
+    (
+        "makespan",
+        "catalogue:diamond?processors=2&memory=1KiB",
+        "diamond on 2 processors, 1024 bytes",
+        "1ca2f90faf87fdb3",
+    ),
+    ("makespan", TASKS, "tasks?n=12 on 2 cpu and 1 gpu processors, 40 bytes", "4538fcc5a5f3ee40"),
+    ("parallel-memory", "catalogue:diamond", "diamond", "3d486780f123b60d"),
+    ("parallel-memory", "catalogue:diamond?processors=2", "diamond on 2 processors", "4b2b471eb675e043"),
+    ("memory-edges", "catalogue:diamond?bound=8", "diamond, 8 bytes", "238d62b0a3609ed7"),
+    (
+        "memory-edges",
+        "catalogue:diamond?bound=8&processors=2",
+        "diamond on 2 processors, 8 bytes",
+        "e3d6413c50498713",
+    ),
+    ("recompute", "catalogue:diamond", "diamond in unlimited memory", "0a4a61e9744c5864"),
+    (
+        "recompute",
+        "catalogue:diamond?memory=1KiB&machine=a100-40g-pcie3",
+        "diamond in 1024 bytes and host and ssd",
+        "e0b6e0a077fca31c",
+    ),
+    ("recompute", "gen:backprop-chain?l=5&slots=3", "backprop-chain in 6 bytes", "365b7ba5e07cf863"),
+    ("minio", "catalogue:harpoon?memory=14", "harpoon in 14 bytes", "16d002852ed68575"),
+    ("minio", "catalogue:harpoon?memory=14&whole=1", "harpoon in 14 bytes", "aebac601eccb4efc"),
+)
+
+
+@pytest.mark.parametrize(("problem", "spec", "name", "sha256"), QUESTIONS)
+def test_questions_keep_their_names_and_hashes(problem: str, spec: str, name: str, sha256: str) -> None:
+    instance = load_problem(problem, spec).instance
+    assert (instance.name, instance.sha256[:16]) == (name, sha256)
+
+
+def test_every_problem_has_a_hash_on_record() -> None:
+    assert {problem for problem, *_ in QUESTIONS} == set(PROBLEMS)
