@@ -32,10 +32,10 @@ lint: $(READY)
 	$(BIN)/lint-imports --no-cache
 
 bench: $(READY)
-	$(BIN)/python results/reproductions/peak_networks.py
+	$(BIN)/python -m lowtide.results.experiments peak_networks
 
 bench-compilers: $(READY)
-	$(BIN)/python results/reproductions/peak_compilers.py
+	$(BIN)/python -m lowtide.results.experiments peak_compilers
 
 bench-makespan: $(READY)
 	$(BIN)/python results/reproductions/makespan_exact.py

@@ -32,9 +32,9 @@ def add_parser(subparsers: Subparsers) -> None:
         details="A run that has its record is not repeated; Ctrl-C, a crash or a full disk cost the runs in "
         "work. Exit status 1 if a run failed, 130 if stopped.",
         examples=[
-            "lowtide bench results/plans/peak_networks.toml --out runs/peak --jobs 2",
+            "lowtide bench results/experiments/peak_methods/experiment.toml --out runs/peak --jobs 2",
             "lowtide bench --resume runs/peak --jobs 2 --retry failed",
-            "lowtide bench results/plans/peak_networks.toml --dry-run",
+            "lowtide bench results/experiments/peak_methods/experiment.toml --dry-run",
             "lowtide bench exp.toml --out /shared/runs/peak --slurm partition=cpu,time=01:00:00 --chunk 20",
         ],
     )

@@ -3,8 +3,9 @@
 * the folder of an experiment (it has a folder ``records``);
 * a run record in a file of its own, ``*.json``;
 * a committed table: ``*.jsonl`` or ``*.jsonl.gz`` with one record a line, or ``*.csv`` with at least the
-  columns of `COLUMNS`, or one of which a file ``tables.toml`` beside it says what it claims
-  (`lowtide.results.tables.declared`); paths count from the folder of the table;
+  columns of `COLUMNS`, or one of which a file ``tables.toml`` beside it says what it claims, or, of a
+  ``NAME/table.csv``, one beside ``NAME`` (`lowtide.results.tables.declared`); paths count from the folder of
+  the table;
 * a best-known file (`lowtide.results.audits.best_known`);
 * any folder around these. What else is in it is passed over, but a ``*.csv`` that is none of these
   is a fault.
@@ -25,7 +26,15 @@ from ...instances.formats.strict_json import parse_json, read_bytes, show
 from ...instances.spec import resolved_spec
 from ...models.errors import InstanceError
 from ...models.texts import from_cell
-from ..tables.declared import FILE, is_elsewhere, needed_columns, read_declared, records_of_row
+from ..tables.declared import (
+    FILE,
+    TABLE,
+    declared_of,
+    is_elsewhere,
+    needed_columns,
+    read_declared,
+    records_of_row,
+)
 from ..tables.store import read_records
 from .best_known import FORMAT, claims_of, read_best_known
 from .claims import Claim, claim_of
@@ -130,14 +139,19 @@ def _read(path: Path, evidence: Evidence, seen: set[str], *, named: bool) -> Non
 def _committed(path: Path) -> str | None:
     """Return the name of a table if it is beside a word about tables, or in a folder beside one."""
     folders = (path.resolve().parent, path.resolve().parent.parent)
-    return path.name if any((folder / FILE).is_file() for folder in folders) else None
+    return _called(path) if any((folder / FILE).is_file() for folder in folders) else None
+
+
+def _called(path: Path) -> str:
+    """Return the name of a committed table."""
+    return path.resolve().parent.name if path.name == TABLE else path.name
 
 
 def _missing(file: Path, evidence: Evidence) -> None:
     """Note the tables that a folder tells of, but does not have."""
     for name in read_declared(file.parent) or ():
         table = file.parent / f"{name}.csv"
-        if not table.is_file():
+        if not table.is_file() and not (file.parent / name / TABLE).is_file():
             evidence.unread.append((str(table), f"found no such file, expected it, as {FILE} tells of it"))
 
 
@@ -157,7 +171,7 @@ def _read_table(path: Path, evidence: Evidence, *, named: bool) -> None:
         raise InstanceError(f"{path}: found bytes that are not UTF-8, expected a CSV table") from None
     rows = csv.DictReader(io.StringIO(text, newline=""))
     columns = rows.fieldnames or ()
-    declared = (read_declared(path.parent) or {}).get(path.stem)
+    declared = declared_of(path)
     if declared is not None and declared.no_claims is not None:
         evidence.no_claims.append((str(path), declared.no_claims))
         return
@@ -185,7 +199,7 @@ def _read_table(path: Path, evidence: Evidence, *, named: bool) -> None:
         except InstanceError as error:
             evidence.malformed.append((f"{path}: row {number}", str(error)))
             continue
-        _take(((number, record) for record in records), str(path), path.parent, evidence, path.name)
+        _take(((number, record) for record in records), str(path), path.parent, evidence, _called(path))
 
 
 def _cell(column: str, text: str | None) -> Any:

@@ -1,7 +1,7 @@
 """What the rows of committed tables claim: which question each is about, and which cells are whose answers.
 
-A folder of tables has a file ``tables.toml``, which says of every ``.csv`` in it either why it claims
-nothing, or what::
+A folder of tables has a file ``tables.toml``, which says of every ``.csv`` in it, and of every ``table.csv``
+in a folder in it by the name of that folder, either why it claims nothing, or what::
 
     [offsets_speed]
     no_claims = "seconds of several programs"
@@ -22,7 +22,8 @@ these two, and ``proven``, a column that is filled where the objective is a prov
 everywhere). Rows with one of the listed values
 in a column of ``elsewhere`` are about instances that cannot be loaded from here.
 
-The scripts of tables write the two columns with `with_questions`; ``lowtide audit`` reads all of it.
+The two columns are written with `with_questions` (`lowtide.results.tables.spec`); ``lowtide audit`` reads all
+of it.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ from ...models.errors import InstanceError
 from ...models.problems import PROBLEMS
 
 FILE = "tables.toml"
+TABLE = "table.csv"
+"""The rows of an experiment, in a folder of its own beside `FILE`."""
 
 Row = Mapping[str, Any]
 
@@ -147,6 +150,15 @@ def read_declared(folder: str | os.PathLike[str]) -> dict[str, Declared] | None:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InstanceError(f"{path}: found no TOML ({error})") from None
     return {name: _declared(name, value, f"{path}, {name}") for name, value in data.items()}
+
+
+def declared_of(path: Path) -> Declared | None:
+    """Return what is said of a ``.csv``: in the file beside it, or beside its folder; None if nothing is."""
+    found = (read_declared(path.parent) or {}).get(path.stem)
+    if found is None and path.name == TABLE:
+        folder = path.resolve().parent
+        found = (read_declared(folder.parent) or {}).get(folder.name)
+    return found
 
 
 def with_questions(declared: Declared, rows: Iterable[Row], folder: Path) -> list[dict[str, Any]]:

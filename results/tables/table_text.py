@@ -77,8 +77,7 @@ def latex(table: Table, unit: str | None = None) -> str:
     """
 
     def cell(text: str, best: bool) -> str:
-        text = "".join(_LATEX.get(c, c) for c in text).replace(_DASH, "--")
-        return rf"\textbf{{{text}}}" if best else text
+        return rf"\textbf{{{latex_text(text)}}}" if best else latex_text(text)
 
     title, columns, rows = _written(table, unit, cell)
     keys = len(table.keys)
@@ -88,6 +87,11 @@ def latex(table: Table, unit: str | None = None) -> str:
     head = [f"% {title}", *([f"% {table.note}"] if table.note else []), r"% \usepackage{booktabs}"]
     head += [rf"\begin{{tabular}}{{{'l' * keys}{'r' * len(table.columns)}}}", r"\toprule"]
     return "\n".join([*head, lines[0], r"\midrule", *lines[1:], r"\bottomrule", r"\end{tabular}", ""])
+
+
+def latex_text(text: str) -> str:
+    """Return a text as LaTeX shows it, letter by letter."""
+    return "".join(_LATEX.get(c, c) for c in text).replace(_DASH, "--")
 
 
 def csv(table: Table) -> str:

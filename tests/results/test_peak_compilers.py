@@ -8,11 +8,12 @@ from typing import Any
 import lowtide
 from lowtide.instances import load
 from lowtide.models.problems.peak import Peak
-from lowtide.results.reproductions.peak_compilers import METHODS, details, rows, summary
+from lowtide.results.experiments.peak_compilers.table import METHODS, group, rows, text
+from lowtide.results.tables.spec import markdown
 from lowtide.solvers.registry import METHODS as REGISTERED
 from lowtide.solvers.solve import solve
 
-PATHS = Path(lowtide.__file__).parent / "results" / "plans" / "parallel_paths.json"
+PATHS = Path(lowtide.__file__).parent / "results/experiments/peak_compilers/parallel_paths.json"
 
 
 def record(spec: str, method: str, objective: int, bound: int | None = None) -> dict[str, Any]:
@@ -37,18 +38,18 @@ def test_every_method_of_the_table_exists() -> None:
 
 def test_excess_is_counted_by_group_with_geometric_means() -> None:
     table = rows(records())
-    assert [(row["graph"], row["group"], row["proven"]) for row in table] == [
+    assert [(row["graph"], group(row), row["proven"]) for row in table] == [
         ("vgg19, inference, batch 1", 0, False),
         ("diamond", 2, True),
     ]
-    table[0]["group"] = 2  # both in one group: the mean of 1 and 1.1, of 4 and 1
-    table.append({**table[0], "group": 0, **dict.fromkeys(METHODS, 50)})
-    table.append({**table[0], "group": 1, **dict.fromkeys(METHODS, 50)})
-    lines = {line.split(" | ")[0]: line for line in summary(table).splitlines()}
+    table[0]["instance"] = "catalogue:harpoon"  # both in one group: the mean of 1 and 1.1, of 4 and 1
+    for graph in ("vgg19, inference, batch 1", "vgg19, training, batch 1"):
+        table.append({**table[0], "instance": "onnx:vgg19", "graph": graph, **dict.fromkeys(METHODS, 50)})
+    lines = {line.split(" | ")[0]: line for line in markdown(text(table)).splitlines()}
     assert lines["| reference"] == "| reference | 3 | 0 / 0 | 0 / 0 | 4.88% / 10.00% |"
     assert lines["| xla-list"] == "| xla-list | 3 | 0 / 0 | 0 / 0 | 100.00% / 300.00% |"
     assert lines["| greedy"] == "| greedy | 4 | 0 / 0 | 0 / 0 | 0 / 0 |"
-    assert "50 (not proven)" in details(table)
+    assert "50 (not proven)" in markdown(text(table))
 
 
 def test_parallel_paths_need_what_the_issue_says() -> None:

@@ -6,15 +6,16 @@ from typing import Any
 
 import pytest
 
-from lowtide.results.reproductions.peak_scale import AIMS, aims
-from lowtide.results.reproductions.peak_versus import (
+from lowtide.results.experiments.peak_scale.table import AIMS, aims
+from lowtide.results.experiments.peak_versus.table import (
     FLOOR,
     contradictions,
     counted,
-    markdown,
     needs_search,
     row,
+    text,
 )
+from lowtide.results.tables.spec import markdown
 
 
 def record(status: str = "optimal", **changes: Any) -> dict[str, Any]:
@@ -69,7 +70,7 @@ def test_contradictions_are_named(rival: dict[str, Any], words: str) -> None:
 
 def test_table_marks_unsolved_runs_and_ends_with_the_means_of_the_ratios() -> None:
     runs = {"auto": record(), "cpsat": record("feasible"), "milp": record("feasible")}
-    lines = markdown([row("catalogue:diamond", runs)], 3, 60).splitlines()
+    lines = markdown(text([row("catalogue:diamond", runs)])).splitlines()
     assert lines[-2] == "| catalogue:diamond | 4 | 8 | 3.75 | >60 | 16.0 | >60 | 16.0 |"
     assert lines[-1] == "| geometric mean of 1 |  |  |  |  | **16.0** |  | **16.0** |"
 

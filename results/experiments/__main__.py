@@ -1,0 +1,179 @@
+"""Carry out an experiment again and make its table, or make the table again from its committed rows.
+
+    python -m lowtide.results.experiments [NAME] [--out DIR] [--only TEXT] [--table]
+
+Without a name: which experiments there are. What they consist of: `lowtide.results.experiments.running`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import difflib
+import inspect
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any, get_args, get_type_hints
+
+from ...models.errors import LowtideError, UsageError
+from ...models.texts import one_line
+from ..tables.spec import Row, latex, markdown
+from .running import HERE, Case, into_documents, lowtide, read_rows, records_of, say, write_rows
+
+ONLY = "what the names of cases contain; their rows are printed, and what is committed stays"
+OUT = "keep the runs there, and go on with those that are there; with --table: where the text goes"
+
+
+def experiments() -> dict[str, Path]:
+    """Return the module of every experiment by its name."""
+    found = [*HERE.glob("*/table.py"), *HERE.glob("*/make.py")]
+    return {path.parent.name: path for path in sorted(found)}
+
+
+def load(name: str) -> ModuleType:
+    """Return the module of an experiment.
+
+    Raises
+    ------
+    UsageError
+        If there is none of that name.
+    """
+    known = experiments()
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=2, cutoff=0.6)
+        hint = f"did you mean {' or '.join(near)}?" if near else "without a name, all are listed"
+        raise UsageError(f"experiment: found {name!r}, expected one that is there; {hint}")
+    return import_module(f"{__package__}.{name}.{known[name].stem}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Carry out what the command line says; return the exit status."""
+    try:
+        return _main(sys.argv[1:] if arguments is None else arguments)
+    except LowtideError as error:
+        print(f"lowtide: {one_line(str(error))}", file=sys.stderr)
+        return 2
+
+
+def _main(arguments: Sequence[str]) -> int:
+    if not arguments or arguments[0].startswith("-"):
+        parser = argparse.ArgumentParser(prog=f"python -m {__package__}", usage="%(prog)s [NAME] [-h] ...")
+        parser.description = (__doc__ or "").partition("\n")[0] + " Without a name: a list of them."
+        parser.parse_args(arguments)
+        for name, path in experiments().items():
+            summary = (ast.get_docstring(ast.parse(path.read_text())) or "").partition("\n")[0]
+            print(f"{name:24}{summary}")
+        return 0
+    name, module = arguments[0], load(arguments[0])
+    args, options = _parsed(name, module, arguments[1:])
+    if hasattr(module, "make"):
+        module.make(**options)
+    elif args.row:
+        print(json.dumps(module.row(*args.row)))
+    elif args.latex:
+        print(latex(module.text(read_rows(name))), end="")
+    elif args.table:
+        _write_text(name, module, args.out)
+    else:
+        rows = _carried_out(name, module, args, options)
+        if not args.only:
+            write_rows(name, rows)
+            if hasattr(module, "draw"):
+                module.draw()
+            _write_text(name, module, None)
+    return 0
+
+
+def _parsed(
+    name: str, module: ModuleType, arguments: Sequence[str]
+) -> tuple[argparse.Namespace, dict[str, Any]]:
+    """Return what the command line says, and of it what is an option of this experiment alone."""
+    parser = argparse.ArgumentParser(
+        prog=f"python -m {__package__} {name}",
+        description=module.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    function = getattr(module, "make", getattr(module, "cases", None))
+    own = inspect.signature(function).parameters if function else {}
+    hints = get_type_hints(function) if function else {}
+    for key, parameter in own.items():
+        kind = next((t for t in get_args(hints[key]) if t is not type(None)), hints[key])
+        words = f"default {parameter.default}" if parameter.default else ""
+        more: dict[str, Any] = {"action": "store_true"} if kind is bool else {"type": kind}
+        parser.add_argument(f"--{key.replace('_', '-')}", default=parameter.default, help=words, **more)
+    if not hasattr(module, "make"):
+        parser.add_argument("--out", type=Path, metavar="DIR", help=OUT)
+        parser.add_argument("--only", default="", metavar="TEXT", help=ONLY)
+        parser.add_argument(
+            "--table", action="store_true", help="make the text again from the committed rows"
+        )
+        parser.add_argument("--latex", action="store_true", help="print the committed table as LaTeX")
+        parser.add_argument("--row", nargs="+", help=argparse.SUPPRESS)
+        if function is None:
+            parser.add_argument("--jobs", type=int, default=getattr(module, "JOBS", 1), help="runs at a time")
+    args = parser.parse_args(arguments)
+    return args, {key: getattr(args, key) for key in own}
+
+
+def _carried_out(
+    name: str, module: ModuleType, args: argparse.Namespace, options: dict[str, Any]
+) -> list[Row]:
+    """Return the rows of an experiment, measured or kept from before."""
+    lowtide("compile", "--quiet")  # nothing that is measured waits for that
+    found: list[Row] = []
+    if hasattr(module, "cases"):
+        groups = _measured(module.cases(**options), args.only, args.out)
+    else:
+        file = getattr(module, "plan", lambda: HERE / name / "experiment.toml")()
+        groups = iter([module.rows(records_of(file, args.out, only=args.only, jobs=args.jobs))])
+    for rows in groups:
+        found += rows
+        for row in rows if args.only else ():
+            print(*row.values(), flush=True)
+    if not found:
+        raise UsageError(f"--only: found no case that contains {args.only!r}")
+    return found
+
+
+def _measured(cases: Iterator[Case], only: str, out: Path | None) -> Iterator[list[Row]]:
+    """Yield the rows of cases, and keep them in a folder, if there is one."""
+    kept = None if out is None else out / "rows.jsonl"
+    known: dict[str, list[Row]] = {}
+    if kept is not None:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        if kept.exists():
+            known = dict(json.loads(line) for line in kept.read_text().splitlines())
+    for number, case in enumerate((case for case in cases if only in case.name), start=1):
+        begun = time.monotonic()
+        if case.name not in known:
+            known[case.name] = list(case.measure())
+            if kept is not None:
+                with kept.open("a") as file:
+                    file.write(json.dumps([case.name, known[case.name]]) + "\n")
+        say(f"{number}: {case.name}, {time.monotonic() - begun:.1f} s")
+        yield known[case.name]
+
+
+def _write_text(name: str, module: ModuleType, folder: Path | None) -> None:
+    """Make the text from the committed rows, and, unless it goes elsewhere, its copies in documents."""
+    rows = read_rows(name)
+    text = markdown(module.text(rows))
+    path = (folder or HERE / name) / "table.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    copies = into_documents(name, excerpt_of(module, rows)) if folder is None else []
+    say(f"wrote {', '.join(map(str, (path, *copies)))}")
+
+
+def excerpt_of(module: ModuleType, rows: list[Row]) -> str:
+    """Return what documents have of an experiment's text: all of it, unless it says what."""
+    return str(module.excerpt(rows) if hasattr(module, "excerpt") else markdown(module.text(rows)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

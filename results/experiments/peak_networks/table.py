@@ -1,0 +1,85 @@
+"""Least peaks of real networks beside the orders that are used today, with proof or gap."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ...tables.spec import Column, Part, Row, TableSpec, markdown
+from ..running import HERE, by_instance, lowtide, seconds_of
+
+JOBS = 2
+TABLE = TableSpec(
+    (
+        Column("graph"),
+        *(Column("ops", kind="d"), Column("reference", kind=","), Column("greedy", kind=",")),
+        *(Column("peak", kind=","), Column("bound", kind=","), Column("gap", kind=".2%")),
+        *(Column("status"), Column("seconds", kind=".2f")),
+    )
+)
+
+
+def rows(records: list[dict[str, Any]]) -> list[Row]:
+    """Return the table's rows: one per instance, inference before training, small batches first."""
+    from ....instances import load
+
+    found = []
+    for spec, of in by_instance(records).items():
+        best = of["auto"]
+        found.append(
+            {
+                "graph": title(spec)[0],
+                "ops": len(load(spec).ops),
+                "reference": of["reference"]["objective"],
+                "greedy": of["greedy"]["objective"],
+                "peak": best["objective"],
+                "bound": best["bound"],
+                "gap": best["gap"],
+                "status": best["status"],
+                "seconds": round(seconds_of(best, "solve", "verify"), 2),
+                "instance": spec,
+            }
+        )
+    return sorted(found, key=lambda row: (title(row["instance"])[1], row["ops"], row["graph"]))
+
+
+def title(spec: str) -> tuple[str, tuple[int, int]]:
+    """Return what a table calls an instance, and the group that it stands in."""
+    if match := re.fullmatch(r"onnx:(\w+)\?batch=(\d+)(&train=1)?", spec):
+        kind = "training" if match[3] else "inference"
+        return f"{match[1]}, {kind}, batch {match[2]}", (kind == "training", int(match[2]))
+    name = spec.removeprefix("catalogue:")
+    return name, (2, name.startswith("g10/"))
+
+
+def text(table: list[Row]) -> list[Part]:
+    """Return all rows."""
+    return _text(table, f"All {len(table)} graphs.")
+
+
+def excerpt(table: list[Row]) -> str:
+    """Return the rows of graphs whose reference order is not proven the best, and words that say so."""
+    some = [row for row in table if row["status"] != "optimal" or row["peak"] != row["reference"]]
+    proved = sum(row["status"] == "optimal" for row in table)
+    which = (
+        f"Proven for {proved} of {len(table)} graphs; shown are the {len(some)} where that is not the peak "
+        "of the reference order ([all](results/experiments/peak_networks/table.md))."
+    )
+    return markdown(_text(some, which))
+
+
+def _text(table: list[Row], which: str) -> list[Part]:
+    return [
+        f"Peak memory in bytes; `auto` with a limit of 60 s and one thread, every plan verified. {which} "
+        "Made by `make bench`.",
+        TABLE.of(table),
+    ]
+
+
+def draw() -> None:
+    """Draw the optimal order's profile beside the reference order's."""
+    folder = HERE / "peak_networks"
+    plan = folder / "inception_v1_training.json"
+    lowtide("solve", "peak", "onnx:inception_v1?train=1", "--plan", plan, "--quiet")
+    lowtide("plot", plan, "-o", folder / "inception_v1_training.svg")
+    plan.unlink()
