@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from ..checks import check_type
@@ -10,7 +11,7 @@ from ..derived.precedence import check_order
 from ..errors import InstanceError
 from ..graph import Accounting, Graph
 from ..machine import Machine
-from ..plan import Plan, Run
+from ..plan import Plan, Resident, Run
 from .builder import PlanBuilder
 
 if TYPE_CHECKING:
@@ -65,18 +66,14 @@ def lower_order(graph: Graph, order: Sequence[int], machine: Machine | None = No
         )
     runs = []
     now = 0
+    names: dict[tuple[str, ...], str] = {}
     for i in order:
         number, mode = modes[i]
-        allowed = (p for p in machine.processors if not mode.processors or p.kind in mode.processors)
-        processor = next(allowed, None)
-        if processor is None:
-            raise InstanceError(
-                f"op {i} {graph.ops[i].name!r}: found no processor on machine {machine.name!r}, "
-                f"expected one of kind {', '.join(mode.processors)}"
-            )
-        run = Run(i, number, now, now + mode.duration_ns, processor.name)
-        runs.append(run)
-        now = run.end
+        name = names.get(mode.processors)
+        if name is None:
+            name = names[mode.processors] = _first_processor(graph, i, mode, machine)
+        begun, now = now, now + mode.duration_ns
+        runs.append(Run(i, number, begun, now, name))
     return lower_runs(graph, runs, machine)
 
 
@@ -99,17 +96,33 @@ def lower_runs(graph: Graph, runs: Sequence[Run], machine: Machine) -> Plan:
     tier = machine.tiers[0].name
     replace = graph.accounting is Accounting.REPLACE
     last: dict[int, Run] = {}
-    for run in sorted(runs, key=lambda r: (r.start if replace else r.end, r.op)):
-        for t in (*graph.ops[run.op].reads, *graph.ops[run.op].writes):
+    for run in sorted(runs, key=attrgetter("start" if replace else "end", "op")):
+        op = graph.ops[run.op]
+        for t in op.reads:
+            last[t] = run
+        for t in op.writes:
             last[t] = run
     out = PlanBuilder(graph, machine, runs=list(runs))
-    out.start_used(tier)
+    out.residents += [
+        Resident(t, tier) for t, x in enumerate(graph.tensors) if x.initial and (x.final or t in last)
+    ]
     for t in sorted(last):
         if not graph.tensors[t].final:
             run = last[t]
             released = replace and t not in graph.ops[run.op].writes
             out.free(t, tier, run.start if released else run.end)
     return out.plan()
+
+
+def _first_processor(graph: Graph, i: int, mode: Mode, machine: Machine) -> str:
+    """Return the name of the first processor that can run the op in that mode."""
+    for processor in machine.processors:
+        if not mode.processors or processor.kind in mode.processors:
+            return processor.name
+    raise InstanceError(
+        f"op {i} {graph.ops[i].name!r}: found no processor on machine {machine.name!r}, "
+        f"expected one of kind {', '.join(mode.processors)}"
+    )
 
 
 def _least_mode(graph: Graph, i: int) -> tuple[int, Mode]:
