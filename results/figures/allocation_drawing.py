@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .figure import plain
+from .figure import INK, plain
 from .profile_drawing import shorten
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ _OUTLINES = (0.06, 0.2, 0.4)  # widths in points
 _NAMED = 250  # names written at most, the largest rectangles first
 _TEXT = 6.5
 _CHARACTER = 0.56 * _TEXT  # width in points of a character, on average
-_INK = "#222222"
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -311,7 +310,7 @@ def write_names(ax: Axes, corners: Floats, names: Sequence[str], rgb: Floats) ->
             va="center",
             fontsize=_TEXT,
             rotation=90 if upright else 0,
-            color=_INK if light[i] > 0.5 else "white",
+            color=INK if light[i] > 0.5 else "white",
             zorder=3,
             clip_on=True,
         )

@@ -19,8 +19,25 @@ if TYPE_CHECKING:
 FILE_KINDS = ("svg", "png", "pdf")
 """The endings that `save` knows."""
 
+INK, GREY, FAINT = "#222222", "#777777", "#E6E6E6"
+TEXT = 8.5
+"""Points of small text."""
+
 INCHES = (8.0, 4.4)
 """Width and height of a figure, unless it needs another."""
+
+
+def name_axes(ax: Axes, x_name: str, y_name: str, grid: str = "both") -> None:
+    """Name the axes, and set their ticks, grid and spines."""
+    ax.set_xlabel(plain(x_name), color=INK, fontsize=9)
+    ax.set_ylabel(plain(y_name), color=INK, fontsize=9)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        ax.spines[side].set_color(GREY)
+    ax.tick_params(which="both", colors=GREY, labelcolor=INK, labelsize=TEXT)
+    ax.grid(axis=grid, color=FAINT, linewidth=0.6, zorder=0)  # type: ignore[arg-type]
+    ax.set_axisbelow(True)
 
 
 def save(ax: Axes, path: str | os.PathLike[str]) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
-from .figure import plain
+from .figure import GREY, INK, TEXT, plain
 from .profile_drawing import COLOURS, shorten
 
 if TYPE_CHECKING:
@@ -200,8 +200,8 @@ def write_lane_names(ax: Axes, y: float, name: str, remark: str) -> None:
             textcoords="offset points",
             ha=align,
             va="center",
-            fontsize=8.5,
-            color="#222222" if align == "right" else "#777777",
+            fontsize=TEXT,
+            color=INK if align == "right" else GREY,
             annotation_clip=False,
         )
 
@@ -222,7 +222,7 @@ def _write_names(
                 ha="center",
                 va="center",
                 fontsize=7,
-                color="white" if _is_dark(colour) else "#222222",
+                color="white" if _is_dark(colour) else INK,
                 zorder=3,
                 clip_on=True,
             )

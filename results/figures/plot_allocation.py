@@ -13,7 +13,7 @@ from ...models.units import binary_unit
 from . import allocation_case as found
 from . import allocation_drawing as drawing
 from .allocation_drawing import Rectangles, Timeline
-from .figure import INCHES, pyplot_figure
+from .figure import GREY, INCHES, INK, TEXT, pyplot_figure
 from .profile_drawing import Scale, label_levels, shorten, style_axes, write_head
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def allocation(
     Returns
     -------
     matplotlib.axes.Axes
-        The axes, to go on with; the strip is its child.
+        The strip is their child.
 
     Raises
     ------
@@ -131,12 +131,8 @@ def allocations(
 
     Raises
     ------
-    UsageError
-        If there is no allocation or no buffers, or an option is unknown.
-    VerificationError
-        If the allocation does not verify: nothing is drawn of such an allocation.
-    BackendUnavailable
-        If matplotlib is not installed.
+    UsageError, VerificationError, BackendUnavailable
+        As `allocation`.
     """
     _check_options(time, colour)
     case = found.case_of(item, buffers)
@@ -241,12 +237,12 @@ def _draw_strip(ax: Axes, line: Timeline, load: NDArray[np.int64], height: int) 
     x = thin.times if line.by_events else thin.times / line.unit
     y = np.append(thin.total, thin.total[-1:]) / max(height, 1)
     strip.fill_between(x, y, step="post", color="#B8B8B8", linewidth=0)
-    strip.axhline(1, color="#222222", linewidth=0.6)
+    strip.axhline(1, color=INK, linewidth=0.6)
     strip.set(ylim=(0, 1.02), yticks=[])
     strip.tick_params(bottom=False, labelbottom=False)
     for side in ("top", "right", "left"):
         strip.spines[side].set_visible(False)
-    strip.spines["bottom"].set_color("#777777")
+    strip.spines["bottom"].set_color(GREY)
     spans = np.diff(line.times).astype(np.float64)
     share = float((load[:-1] * spans).sum() / max(height * spans.sum(), 1))
     _write_beside(strip, f"{100 * share:.3g} %\nin use", 0.5, 0)
@@ -262,8 +258,8 @@ def _write_beside(ax: Axes, text: str, y: float, up: float) -> None:
         textcoords="offset points",
         ha="right",
         va="center",
-        fontsize=8.5,
-        color="#777777",
+        fontsize=TEXT,
+        color=GREY,
     )
 
 

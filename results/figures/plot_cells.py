@@ -12,9 +12,9 @@ from ...models.verifier.verify import verify
 from . import plan_drawing as drawing
 from .figure import INCHES, pyplot_figure
 from .plan_drawing import Bar, Lane
-from .plot_plan import draw_lanes, plan_subtitle, plan_title
+from .plot_plan import draw_lanes, kept, plan_head
 from .plot_profile import counts_ops_of, plan_and_graph
-from .profile_drawing import COLOURS, scale_for, style_axes, write_head
+from .profile_drawing import COLOURS, scale_for, style_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,14 +47,8 @@ def cells(
 
     Parameters
     ----------
-    item
-        A result with a plan, or a plan.
-    graph
-        The graph of a plan; a result has its own.
-    figure
-        Where to draw; default: a new pyplot figure of `cells_inches`.
-    title, subtitle
-        Default: the instance; counts and makespan.
+    item, graph, figure, title, subtitle
+        As for `profile`, but a figure to draw on; the subtitle says counts, makespan and stall.
 
     Returns
     -------
@@ -63,12 +57,8 @@ def cells(
 
     Raises
     ------
-    UsageError
-        If there is no plan or no graph, or more cells than a picture can show.
-    VerificationError
-        If the plan does not verify: nothing is drawn of such a plan.
-    BackendUnavailable
-        If matplotlib is not installed.
+    UsageError, VerificationError, BackendUnavailable
+        As `profile`; if there are more cells than a picture can show.
 
     Examples
     --------
@@ -78,8 +68,6 @@ def cells(
     >>> runs.get_ylabel(), memory.get_xlabel()
     ('op', 'ops executed')
     """
-    from matplotlib.patches import Patch
-
     plan, graph = plan_and_graph(item, graph, "cells")
     verdict = verify(graph, plan, start_tiers={})
     verdict.raise_if_invalid()
@@ -98,13 +86,15 @@ def cells(
     above.set_xlabel("")
     above.tick_params(labelbottom=False)
     held = {bar.kind for lane in lanes for bar in lane.bars}
-    runs = {kind: Patch(facecolor=colour) for kind, colour in RUN_COLOURS.items()}
-    write_head(
+    plan_head(
         above,
-        plan_title(item, graph) if title is None else title,
-        plan_subtitle(item, plan, verdict) if subtitle is None else subtitle,
-        runs if verdict.recomputed else {FIRST: runs[FIRST]},
-        {kind: Patch(facecolor=colour) for kind, colour in COLOURS.items() if kind in held},
+        item,
+        graph,
+        plan,
+        verdict,
+        (title, subtitle),
+        RUN_COLOURS if verdict.recomputed else kept(RUN_COLOURS, [FIRST]),
+        kept(COLOURS, held),
     )
     return [above, below]
 

@@ -10,9 +10,9 @@ from ...models.result import Result
 from ...models.units import format_bytes, format_duration
 from ...models.verifier.verify import verify
 from . import plan_drawing as drawing
-from .figure import INCHES, plain, pyplot_figure
+from .figure import GREY, INCHES, plain, pyplot_figure
 from .plan_drawing import Bar, Lane
-from .plot_profile import counts_ops_of, plan_and_graph, tier_of
+from .plot_profile import counts_ops_of, plan_and_graph, plan_title, tier_of
 from .profile_drawing import (
     COLOURS,
     Scale,
@@ -25,7 +25,7 @@ from .profile_drawing import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -55,16 +55,8 @@ def gantt(
 
     Parameters
     ----------
-    item
-        A result with a plan, or a plan.
-    graph
-        The graph of a plan; a result has its own.
-    figure
-        Where to draw; default: a new pyplot figure of `gantt_inches`.
-    tier
-        Default: the innermost of the plan's machine.
-    title, subtitle
-        Default: the instance; makespan, stall and counts.
+    item, graph, figure, tier, title, subtitle
+        As for `profile`, but a figure to draw on; the subtitle says counts, makespan and stall.
 
     Returns
     -------
@@ -73,12 +65,8 @@ def gantt(
 
     Raises
     ------
-    UsageError
-        If there is no plan, no graph, or no tier of that name.
-    VerificationError
-        If the plan does not verify: nothing is drawn of such a plan.
-    BackendUnavailable
-        If matplotlib is not installed.
+    UsageError, VerificationError, BackendUnavailable
+        As `profile`.
 
     Examples
     --------
@@ -88,8 +76,6 @@ def gantt(
     >>> memory.get_xlabel(), memory.get_ylabel()
     ('ops executed', 'memory [B]')
     """
-    from matplotlib.patches import Patch
-
     plan, graph = plan_and_graph(item, graph, "gantt")
     shown = tier_of(plan, tier)
     verdict = verify(graph, plan)
@@ -110,13 +96,7 @@ def gantt(
     top.tick_params(bottom=False, labelbottom=False)
     top.spines["bottom"].set_visible(False)
     kinds = {*copies, *below.get_legend_handles_labels()[1]}
-    write_head(
-        top,
-        plan_title(item, graph) if title is None else title,
-        plan_subtitle(item, plan, verdict) if subtitle is None else subtitle,
-        {kind: Patch(facecolor=colour) for kind, colour in ops.items()},
-        {kind: Patch(facecolor=colour) for kind, colour in COLOURS.items() if kind in kinds},
-    )
+    plan_head(top, item, graph, plan, verdict, (title, subtitle), ops, kept(COLOURS, kinds))
     return [top, below]
 
 
@@ -138,14 +118,8 @@ def residency(
 
     Parameters
     ----------
-    item
-        A result with a plan, or a plan.
-    graph
-        The graph of a plan; a result has its own.
-    figure
-        Where to draw; default: a new pyplot figure of `residency_inches`.
-    title, subtitle
-        Default: the instance; makespan, stall and counts.
+    item, graph, figure, title, subtitle
+        As for `profile`, but a figure to draw on; the subtitle says counts, makespan and stall.
 
     Returns
     -------
@@ -154,12 +128,8 @@ def residency(
 
     Raises
     ------
-    UsageError
-        If there is no plan or no graph.
-    VerificationError
-        If the plan does not verify: nothing is drawn of such a plan.
-    BackendUnavailable
-        If matplotlib is not installed.
+    UsageError, VerificationError, BackendUnavailable
+        As `profile`.
 
     Examples
     --------
@@ -168,8 +138,6 @@ def residency(
     >>> [ax.get_ylabel() for ax in lt.plot.residency(result, figure=lt.plot.new_figure())]
     ['memory [B]']
     """
-    from matplotlib.patches import Patch
-
     plan, graph = plan_and_graph(item, graph, "residency")
     verdict = verify(graph, plan)
     verdict.raise_if_invalid()
@@ -185,13 +153,7 @@ def residency(
             ax.set_xlabel("")
             ax.tick_params(labelbottom=False)
     figure.align_ylabels(rows)
-    legend = {kind: Patch(facecolor=colour) for kind, colour in COLOURS.items() if kind in kinds}
-    write_head(
-        rows[0],
-        plan_title(item, graph) if title is None else title,
-        plan_subtitle(item, plan, verdict) if subtitle is None else subtitle,
-        legend,
-    )
+    plan_head(rows[0], item, graph, plan, verdict, (title, subtitle), kept(COLOURS, kinds))
     return [*rows]
 
 
@@ -230,7 +192,7 @@ def draw_tier(ax: Axes, plan: Plan, tier: Tier, memory: MemoryProfile) -> None:
     label_levels(ax, levels, scale)
     if not memory.peak:
         ax.set_yticks([0])
-        ax.text(0.5, 0.5, "never used", transform=ax.transAxes, ha="center", va="center", color="#777777")
+        ax.text(0.5, 0.5, "never used", transform=ax.transAxes, ha="center", va="center", color=GREY)
 
 
 def processor_lanes(graph: Graph, plan: Plan, span: int) -> list[Lane]:
@@ -285,12 +247,33 @@ def _busy(bars: Sequence[Bar], span: int) -> str:
     return f"{100 * busy / span:.3g} % busy"
 
 
-def plan_title(item: Result | Plan, graph: Graph) -> str:
-    """Return the instance of a result, or the name of a plan's graph."""
-    return item.instance if isinstance(item, Result) else item.graph_name or graph.name
+def plan_head(
+    ax: Axes,
+    item: Result | Plan,
+    graph: Graph,
+    plan: Plan,
+    verdict: Verification,
+    words: tuple[str | None, str | None],
+    *legends: Mapping[str, str],
+) -> None:
+    """Write title and subtitle (given, or by default) and legends (colours by kind) above the axes."""
+    from matplotlib.patches import Patch
+
+    title, subtitle = words
+    write_head(
+        ax,
+        plan_title(item, graph) if title is None else title,
+        _subtitle(item, plan, verdict) if subtitle is None else subtitle,
+        *({kind: Patch(facecolor=colour) for kind, colour in legend.items()} for legend in legends),
+    )
 
 
-def plan_subtitle(item: Result | Plan, plan: Plan, verdict: Verification) -> str:
+def kept(colours: Mapping[str, str], kinds: Collection[str]) -> dict[str, str]:
+    """Return the colours of some kinds, in their order."""
+    return {kind: colour for kind, colour in colours.items() if kind in kinds}
+
+
+def _subtitle(item: Result | Plan, plan: Plan, verdict: Verification) -> str:
     """Return method, counts, makespan and stall in one line."""
     words = [item.method, str(item.status)] if isinstance(item, Result) else ["verified plan"]
     words.append(_number(len(plan.runs), "run", "runs"))

@@ -53,11 +53,6 @@ def profile(
     title, subtitle
         Default: the instance; method, status and gap.
 
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The axes, to go on with.
-
     Raises
     ------
     UsageError
@@ -105,7 +100,7 @@ def profile(
     drawing.label_levels(ax, levels, scale)
     drawing.write_head(
         ax,
-        _title(item, graph) if title is None else title,
+        plan_title(item, graph) if title is None else title,
         _subtitle(item, memory, bound, same) if subtitle is None else subtitle,
     )
     return ax
@@ -170,7 +165,8 @@ def _same(one: MemoryProfile, other: MemoryProfile) -> bool:
     return np.array_equal(one.times, other.times) and np.array_equal(one.total, other.total)
 
 
-def _title(item: Result | Plan, graph: Graph) -> str:
+def plan_title(item: Result | Plan, graph: Graph) -> str:
+    """Return the instance of a result, or the name of a plan's graph."""
     return item.instance if isinstance(item, Result) else item.graph_name or graph.name
 
 

@@ -16,7 +16,7 @@ from ..tables.measured import VIRTUAL_BEST
 from ..tables.metrics import performance_ratios, profile_steps
 from ..tables.values import VALUES, Kind, Value, value_of
 from . import runs_drawing as drawing
-from .figure import plain, pyplot_figure
+from .figure import name_axes, plain, pyplot_figure
 from .profile_drawing import write_head
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def cactus(
     from matplotlib.ticker import MaxNLocator
 
     look = drawing.looks(runs, by)
-    drawing.style_axes(ax, "cases solved", "time to solve [s]")
+    name_axes(ax, "cases solved", "time to solve [s]")
     ax.set_yscale("log")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     for name in sorted((n for n in look if solved[n].size), key=lambda n: (-solved[n].size, solved[n].sum())):
@@ -112,21 +112,10 @@ def performance_profile(
 
     Parameters
     ----------
-    runs
-        A measured frame; one run of each setting per case.
-    ax
-        Where to draw; default: a new pyplot figure.
+    runs, ax, by, title
+        As for `cactus`; one run of each setting per case.
     value
         ``seconds`` to solve, ``objective``, or another amount or time of `VALUES`.
-    by
-        The column whose values are compared.
-    title
-        Default: what is drawn.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The axes, to go on with.
 
     Raises
     ------
@@ -146,10 +135,8 @@ def performance_profile(
     relative = shown.kind == "amount" and finite.max() < 4  # told apart by what they exceed 1 by
     end = max(float(finite.max()), 1.0002 if relative else 2.0)
     thing = shown.heading.partition(" [")[0]
-    if relative:
-        drawing.style_axes(ax, f"{thing} within so many percent of the best", "share of cases [%]")
-    else:
-        drawing.style_axes(ax, f"{thing} within this factor of the best", "share of cases [%]")
+    within = "so many percent" if relative else "this factor"
+    name_axes(ax, f"{thing} within {within} of the best", "share of cases [%]")
     ends, texts = {}, {}
     never = [name for name in look if not np.isfinite(ratios[name]).any()]
     for name in (n for n in look if n not in never):
@@ -158,15 +145,7 @@ def performance_profile(
         before = [] if at[0] == 1 else [0.0]
         xs = np.concatenate([[1.0] * len(before), at, [end]])
         ys = 100 * np.concatenate([before, share, share[-1:]])
-        ax.plot(
-            100 * (xs - 1) if relative else xs,
-            ys,
-            drawstyle="steps-post",
-            color=look[name].colour,
-            linestyle=look[name].dashes,
-            linewidth=1.4,
-            zorder=4 if name == VIRTUAL_BEST else 3,
-        )
+        drawing.draw_steps(ax, 100 * (xs - 1) if relative else xs, ys, name, look[name])
         ends[name], texts[name] = float(ys[-1]) / 104, f"{name}: {ys[-1]:.3g} %"
     ax.set_ylim(0, 104)
     if relative:
@@ -198,23 +177,12 @@ def scatter(
 
     Parameters
     ----------
-    runs
-        A measured frame; one run of each of the two per case.
-    ax
-        Where to draw; default: a new pyplot figure.
+    runs, ax, by, title
+        As for `cactus`; one run of each of the two settings per case.
     x, y
         The two settings; default: the only two there are.
     value
         A time, an amount, or a gap of `VALUES`.
-    by
-        The column whose values are compared.
-    title
-        Default: what is drawn.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The axes, to go on with.
 
     Raises
     ------
@@ -235,7 +203,7 @@ def scatter(
     points = (100 * costs if share else costs.clip(lower=floor)).to_numpy()
     ax = pyplot_figure(SCATTER_INCHES).subplots() if ax is None else ax
     thing, _, unit = shown.heading.partition(" [")
-    drawing.style_axes(ax, f"{pair[0]}: {thing} [{unit or '%]'}", f"{pair[1]}: {thing} [{unit or '%]'}")
+    name_axes(ax, f"{pair[0]}: {thing} [{unit or '%]'}", f"{pair[1]}: {thing} [{unit or '%]'}")
     ax.set_aspect("equal", adjustable="box")
     beyond = "unsolved" if value == "seconds" else "no value"
     edge = drawing.square(ax, points[np.isfinite(points)], beyond, percent=share)

@@ -22,13 +22,13 @@ from .plan_drawing import Bar, Lane
 from .plot_plan import (
     channel_lane,
     draw_tier,
-    plan_subtitle,
-    plan_title,
+    kept,
+    plan_head,
     processor_lanes,
     style_lanes,
 )
 from .plot_profile import counts_ops_of, plan_and_graph
-from .profile_drawing import COLOURS, scale_for, write_head
+from .profile_drawing import COLOURS, scale_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,18 +60,12 @@ def timeline(
 
     Parameters
     ----------
-    item
-        A result with a plan, or a plan.
-    graph
-        The graph of a plan; a result has its own.
-    figure
-        Where to draw; default: a new pyplot figure of `timeline_inches`.
+    item, graph, figure, title, subtitle
+        As for `profile`, but a figure to draw on; the subtitle says counts, makespan and stall.
     start
         Where tensors of a kind may be at time 0, as for `lowtide.verify`.
     verdict
         What `lowtide.verify` said of the plan, if that is known.
-    title, subtitle
-        Default: the instance; makespan, stall and counts.
 
     Returns
     -------
@@ -80,12 +74,8 @@ def timeline(
 
     Raises
     ------
-    UsageError
-        If there is no plan or no graph.
-    VerificationError
-        If the plan does not verify: nothing is drawn of such a plan.
-    BackendUnavailable
-        If matplotlib is not installed.
+    UsageError, VerificationError, BackendUnavailable
+        As `profile`.
 
     Examples
     --------
@@ -94,8 +84,6 @@ def timeline(
     >>> len(lt.plot.timeline(result, figure=lt.plot.new_figure()))
     2
     """
-    from matplotlib.patches import Patch
-
     plan, graph = plan_and_graph(item, graph, "timeline")
     verdict = verify(graph, plan, start_tiers=start) if verdict is None else verdict
     verdict.raise_if_invalid()
@@ -135,13 +123,7 @@ def timeline(
         ax.set_xlabel("")
         ax.tick_params(labelbottom=False)
     figure.align_ylabels(rows)
-    write_head(
-        rows[0],
-        plan_title(item, graph) if title is None else title,
-        plan_subtitle(item, plan, verdict) if subtitle is None else subtitle,
-        {kind: Patch(facecolor=colour) for kind, colour in ops.items()},
-        {kind: Patch(facecolor=colour) for kind, colour in COLOURS.items() if kind in kinds},
-    )
+    plan_head(rows[0], item, graph, plan, verdict, (title, subtitle), ops, kept(COLOURS, kinds))
     return rows
 
 

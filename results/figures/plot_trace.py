@@ -8,10 +8,10 @@ import numpy as np
 
 from ...models.errors import UsageError
 from ...models.units import binary_unit, time_unit
-from ..tables.measured import VIRTUAL_BEST, primal_integrals, traces
+from ..tables.measured import primal_integrals, traces
 from ..tables.metrics import Floats, primal_gap
 from . import runs_drawing as drawing
-from .figure import pyplot_figure
+from .figure import name_axes, pyplot_figure
 from .plot_runs import SHORTEST
 from .profile_drawing import write_head
 
@@ -32,19 +32,8 @@ def trace(
 
     Parameters
     ----------
-    runs
-        A measured frame with time limits.
-    ax
-        Where to draw; default: a new pyplot figure.
-    by
-        The column whose values are compared.
-    title
-        Default: what is drawn.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The axes, to go on with.
+    runs, ax, by, title
+        As for `cactus`; the runs have time limits.
 
     Raises
     ------
@@ -60,7 +49,7 @@ def trace(
         raise UsageError("trace: found no run with a plan and a time limit, expected at least one")
     ax = pyplot_figure().subplots() if ax is None else ax
     horizon = float(runs["limits_seconds"].max())
-    drawing.style_axes(ax, "time [s]", "mean primal gap [%]")
+    name_axes(ax, "time [s]", "mean primal gap [%]")
     lines = {name: _mean_gap(group) for name, group in runs.groupby(by)}
     last = max(horizon, *(float(times[-1]) for times, _ in lines.values()))  # limits are kept about
     first = min(float(times[0]) for times, _ in lines.values())
@@ -69,15 +58,7 @@ def trace(
     for name in (n for n in look if n in lines):
         times, gaps = lines[name]
         xs, ys = np.concatenate([[0.0], times, [last]]), np.concatenate([[100.0], gaps, gaps[-1:]])
-        ax.plot(
-            np.maximum(xs, first / 2),
-            ys,
-            drawstyle="steps-post",
-            color=look[name].colour,
-            linestyle=look[name].dashes,
-            linewidth=1.4,
-            zorder=4 if name == VIRTUAL_BEST else 3,
-        )
+        drawing.draw_steps(ax, np.maximum(xs, first / 2), ys, name, look[name])
         ends[name] = float(ys[-1])
         texts[name] = f"{name}: {100 * runs.loc[runs[by] == name, '_integral'].mean():.3g} %"
     ax.set_xscale("log")
@@ -100,19 +81,8 @@ def incumbents(
 
     Parameters
     ----------
-    runs
-        A measured frame with runs of one question.
-    ax
-        Where to draw; default: a new pyplot figure.
-    by
-        The column whose values are compared.
-    title
-        Default: the instance.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The axes, to go on with.
+    runs, ax, by, title
+        As for `cactus`; the runs are of one question, and the title is its instance.
 
     Raises
     ------
@@ -127,7 +97,7 @@ def incumbents(
         raise UsageError("incumbents: found no run with a plan, expected at least one")
     ax = pyplot_figure().subplots() if ax is None else ax
     unit, size = _unit(runs)
-    drawing.style_axes(ax, "time [s]", f"objective [{unit}]")
+    name_axes(ax, "time [s]", f"objective [{unit}]")
     first = max(min(float(points[0][0]) for points in runs["_trace"]), SHORTEST)
     last = max(float(points[-1][0]) for points in runs["_trace"])
     last = max(float(runs["limits_seconds"].max()), last) if runs["limits_seconds"].notna().any() else last

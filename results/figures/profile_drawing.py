@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ...models.texts import printable
 from ...models.units import binary_unit, format_bytes, time_unit
-from .figure import plain
+from .figure import GREY, INK, TEXT, name_axes, plain
 from .stacked_steps import draw_stack, thinned
 
 if TYPE_CHECKING:
@@ -35,10 +35,10 @@ COLOURS = {
 }
 """Kinds from the bottom of the stack (what stays) to its top, and their colours."""
 
-_INK, _GREY, _REFERENCE = "#222222", "#777777", "#AA3377"
+_REFERENCE = "#AA3377"
 _LEVELS = {  # colour, style of the line across the picture
-    "peak": (_INK, "-"),
-    "height": (_INK, "-"),
+    "peak": (INK, "-"),
+    "height": (INK, "-"),
     "bound": ("#004488", "--"),
     "max load": ("#004488", "--"),
     "capacity": ("#BB5566", "-."),
@@ -48,7 +48,6 @@ _COLUMNS = 1200  # more steps than this cannot be told apart on a page of eight 
 _DENSE = 400  # from here on an outline of full width would hide the areas
 _LEAST = 0.002  # share of the height of the axes: a smaller change cannot be seen
 _VISIBLE = 0.003  # share of the peak below which an area cannot be seen, so that no legend names it
-_TEXT = 8.5
 _LABEL_HEIGHT = 25  # two lines of text
 _CHARACTER = 0.54  # mean width of a character of DejaVu Sans in ems, measured on op names
 
@@ -82,7 +81,7 @@ def draw_areas(ax: Axes, memory: MemoryProfile, scale: Scale) -> None:
     draw_stack(ax, x, layers, COLOURS, least=least)
     width = 0.7 if thin.total.size <= _DENSE else 0.3
     x, total = thinned(x, thin.total / scale.y_unit, least)
-    ax.step(x, np.append(total, total[-1]), where="post", color=_INK, linewidth=width, zorder=3)
+    ax.step(x, np.append(total, total[-1]), where="post", color=INK, linewidth=width, zorder=3)
 
 
 def draw_reference(ax: Axes, reference: MemoryProfile, scale: Scale) -> None:
@@ -105,15 +104,7 @@ def style_axes(ax: Axes, scale: Scale, end_ns: int, most_bytes: int) -> None:
     ax.set_ylim(0, max(most_bytes, 1) / scale.y_unit * 1.18)
     if scale.x_unit == 1:
         ax.xaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
-    ax.set_xlabel(plain(scale.x_name), color=_INK, fontsize=9)
-    ax.set_ylabel(plain(scale.y_name), color=_INK, fontsize=9)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-    for side in ("left", "bottom"):
-        ax.spines[side].set_color(_GREY)
-    ax.tick_params(colors=_GREY, labelcolor=_INK, labelsize=_TEXT)
-    ax.grid(axis="y", color="#E6E6E6", linewidth=0.6, zorder=0)
-    ax.set_axisbelow(True)
+    name_axes(ax, scale.x_name, scale.y_name, "y")
 
 
 def write_head(ax: Axes, title: str, subtitle: str, *legends: Mapping[str, Artist], lift: float = 0) -> None:
@@ -138,14 +129,14 @@ def write_head(ax: Axes, title: str, subtitle: str, *legends: Mapping[str, Artis
         xycoords="axes fraction",
         textcoords="offset points",
         fontsize=9,
-        color=_GREY,
+        color=GREY,
     )
     ax.set_title(
         plain(shorten(title, int(width / (11 * 1.15 * _CHARACTER)))),  # bold is wider
         loc="left",
         fontsize=11,
         fontweight="bold",
-        color=_INK,
+        color=INK,
         pad=above + 16,
     )
 
@@ -157,7 +148,7 @@ def _write_legend(ax: Axes, entries: Mapping[str, Artist], width: float, above: 
     if not entries:
         return 0
     longest = max(map(len, entries))
-    columns = max(1, min(len(entries), int(width / max(72, longest * _TEXT * _CHARACTER + 24))))
+    columns = max(1, min(len(entries), int(width / max(72, longest * TEXT * _CHARACTER + 24))))
     if (other := ax.get_legend()) is not None:
         ax.add_artist(other)  # or it would be replaced
     ax.legend(
@@ -168,8 +159,8 @@ def _write_legend(ax: Axes, entries: Mapping[str, Artist], width: float, above: 
         bbox_transform=ax.transAxes + ScaledTranslation(0, above / 72, ax.figure.dpi_scale_trans),
         ncols=columns,
         frameon=False,
-        fontsize=_TEXT,
-        labelcolor=_INK,
+        fontsize=TEXT,
+        labelcolor=INK,
         borderpad=0,
         borderaxespad=0,
         handlelength=1.2,
@@ -187,7 +178,7 @@ def mark_peak(ax: Axes, memory: MemoryProfile, scale: Scale, name: str, index: i
     x = (int(memory.times[step]) + int(memory.times[step + 1])) / 2 / scale.x_unit
     y = memory.peak / scale.y_unit
     to_the_right = x <= ax.get_xlim()[1] / 2
-    room = int(_points(ax)[0] / 2 / (_TEXT * _CHARACTER))
+    room = int(_points(ax)[0] / 2 / (TEXT * _CHARACTER))
     remark = f" (op {index}) sets the peak" if room >= 45 else f" (op {index})"
     ax.annotate(
         plain(shorten(name, max(room - len(remark), 8))) + remark,
@@ -195,20 +186,20 @@ def mark_peak(ax: Axes, memory: MemoryProfile, scale: Scale, name: str, index: i
         (x, ax.get_ylim()[1] * (1 - 0.3 * 0.18)),
         ha="left" if to_the_right else "right",
         va="center",
-        fontsize=_TEXT,
-        color=_INK,
+        fontsize=TEXT,
+        color=INK,
         zorder=6,
         bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
         arrowprops={
             "arrowstyle": "-",
-            "color": _GREY,
+            "color": GREY,
             "linewidth": 0.6,
             "shrinkA": 0,
             "shrinkB": 2,
             "relpos": (0 if to_the_right else 1, 0),
         },
     )
-    ax.plot([x], [y], "o", color=_INK, markersize=4, zorder=6)
+    ax.plot([x], [y], "o", color=INK, markersize=4, zorder=6)
 
 
 def label_levels(ax: Axes, levels: Mapping[str, int], scale: Scale) -> None:
@@ -233,7 +224,7 @@ def label_levels(ax: Axes, levels: Mapping[str, int], scale: Scale) -> None:
             textcoords="offset points",
             annotation_clip=False,
             va="center",
-            fontsize=_TEXT,
+            fontsize=TEXT,
             color=colour,
             fontweight="bold" if {"peak", "height"} & {*names} else "normal",
             arrowprops={

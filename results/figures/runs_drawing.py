@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ...models.errors import UsageError
 from ..tables.cells import natural
 from ..tables.measured import CASE, VIRTUAL_BEST
-from .figure import plain
+from .figure import GREY, INK, TEXT, plain
 from .profile_drawing import spread
 
 if TYPE_CHECKING:
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
     from ..tables.metrics import Floats
-
-INK, GREY, FAINT = "#222222", "#777777", "#E6E6E6"
-TEXT = 8.5
 
 _COLOURS = ("#4477AA", "#EE6677", "#228833", "#AA3377", "#CCBB44", "#66CCEE")
 _DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (5, 1.5, 1.2, 1.5)))
@@ -74,19 +71,6 @@ def case_numbers(runs: pd.DataFrame, by: str) -> pd.Series[int]:
 def number_of_cases(count: int) -> str:
     """Return the number in words for a subtitle."""
     return f"{count:,} case{'s' * (count != 1)}"
-
-
-def style_axes(ax: Axes, x_name: str, y_name: str, grid: str = "both") -> None:
-    """Set names, ticks, grid and spines."""
-    ax.set_xlabel(plain(x_name), color=INK, fontsize=9)
-    ax.set_ylabel(plain(y_name), color=INK, fontsize=9)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-    for side in ("left", "bottom"):
-        ax.spines[side].set_color(GREY)
-    ax.tick_params(which="both", colors=GREY, labelcolor=INK, labelsize=TEXT)
-    ax.grid(axis=grid, color=FAINT, linewidth=0.6, zorder=0)  # type: ignore[arg-type]
-    ax.set_axisbelow(True)
 
 
 def plain_numbers(axis: Axis) -> None:
@@ -167,6 +151,12 @@ def height_of(ax: Axes, y: float) -> float:
     """Return where a value lies on the vertical axis, as a share of its height."""
     low, high = ax.transData.transform([(ax.get_xlim()[0], v) for v in ax.get_ylim()])[:, 1]
     return float((ax.transData.transform((ax.get_xlim()[0], y))[1] - low) / (high - low))
+
+
+def draw_steps(ax: Axes, x: Floats, y: Floats, name: str, look: Look) -> None:
+    """Draw the steps of a setting, those of the virtual best over all others."""
+    (line,) = ax.plot(x, y, drawstyle="steps-post", linewidth=1.4, zorder=4 if name == VIRTUAL_BEST else 3)
+    line.set(color=look.colour, linestyle=look.dashes)
 
 
 def some(count: int) -> list[int]:

@@ -4,6 +4,9 @@ A chart stretches to any width: its lines are drawn in a box of `WIDTH` x `HEIGH
 ``preserveAspectRatio="none"``, and tick labels stand beside it at percentages, so that text keeps its
 size on a narrow screen. The values that a script reads out under the pointer are exact; those drawn are
 rounded to the box.
+
+They are no pictures of `lowtide.results.plot`: those follow neither the width nor the dark theme of the page,
+answer no pointer, and are six to eight times as large (15 to 25 KB each; a report may show hundreds).
 """
 
 from __future__ import annotations
