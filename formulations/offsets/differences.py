@@ -56,20 +56,38 @@ def forbidden_differences(data: OffsetsData, among: Integers | None = None) -> d
     >>> data.unit, forbidden_differences(data)
     (2, {(0, 1): [(-2, 1)]})
     """
+    found: dict[Pair, list[Range]] = {}
+    for i, j, first, last in forbidden_rows(data, among).T.tolist():
+        found.setdefault((i, j), []).append((first, last))
+    return found
+
+
+def forbidden_rows(data: OffsetsData, among: Integers | None = None) -> Integers:
+    """Return the same as columns of (i, j, first, last), by pair, then range."""
     owner = rectangle_owners(data)
     chosen = np.arange(len(owner)) if among is None else np.flatnonzero(np.isin(owner, among))
     chosen = chosen[np.argsort(data.rect_first[chosen], kind="stable")]
-    begin, end = data.rect_first[chosen], data.rect_last[chosen]
     low, high, owner = data.rect_low[chosen], data.rect_high[chosen], owner[chosen]
-    behind = np.searchsorted(begin, end)  # those that begin before the end
+    # Those that begin before the end, and later in this order.
+    own = np.arange(len(chosen))
+    meets = np.searchsorted(data.rect_first[chosen], data.rect_last[chosen]) - own - 1
+    r = np.repeat(own, meets)
+    q = r + 1 + np.arange(len(r)) - np.repeat(np.cumsum(meets) - meets, meets)
+    a = np.where(owner[r] < owner[q], r, q)
+    b = r + q - a
+    rows = np.stack((owner[a], owner[b], low[a] - high[b] + 1, high[a] - low[b] - 1))
+    rows = rows[:, owner[a] != owner[b]]
+    rows = rows[:, np.lexsort(rows[::-1])]
+    again = (rows[:2, 1:] == rows[:2, :-1]).all(axis=0)  # several ranges of one pair
+    if not again.any():
+        return rows
     raw: dict[Pair, list[Range]] = {}
-    for r in range(len(chosen)):
-        for q in range(r + 1, int(behind[r])):
-            a, b = (r, q) if owner[r] < owner[q] else (q, r)
-            if owner[a] != owner[b]:
-                found = int(low[a] - high[b]) + 1, int(high[a] - low[b]) - 1
-                raw.setdefault((int(owner[a]), int(owner[b])), []).append(found)
-    return {pair: _merged(raw[pair]) for pair in sorted(raw)}
+    several = np.append(again, False) | np.insert(again, 0, False)
+    for i, j, first, last in rows[:, several].T.tolist():
+        raw.setdefault((i, j), []).append((first, last))
+    merged = [(*pair, *span) for pair, spans in raw.items() for span in _merged(spans)]
+    rows = np.concatenate((rows[:, ~several], np.array(merged, dtype=np.int64).T), axis=1)
+    return rows[:, np.lexsort(rows[::-1])]
 
 
 def allowed_differences(forbidden: Iterable[Range], low: int, high: int, *, inplace: bool) -> list[Range]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...formulations.offsets.data import Integers, OffsetsData
-from ...formulations.offsets.differences import forbidden_differences
+from ...formulations.offsets.differences import forbidden_rows
 from ..engines.kernels import inner, kernel
 
 OUT = -1
@@ -52,24 +52,21 @@ class Differences(NamedTuple):
 def differences(data: OffsetsData) -> Differences | None:
     """Return the arrays of a part, or None if too many buffers meet.
 
-    The ranges are those of `forbidden_differences`; for in-place pairs without 0.
+    The ranges are those of `forbidden_rows`; for in-place pairs without 0.
     """
     begin = np.sort(data.rect_first)
     behind = np.searchsorted(begin, np.sort(data.rect_last))
     if int(behind.sum()) - len(begin) * (len(begin) + 1) // 2 > PAIRS:
         return None
-    permitted = {(min(a, b), max(a, b)) for a, b in data.inplace.tolist()}
-    rows: list[tuple[int, int, int, int]] = []
-    for (a, b), ranges in forbidden_differences(data).items():
-        for low, high in ranges:
-            parts = [(low, high)]
-            if low <= 0 <= high and (a, b) in permitted:
-                parts = [(low, -1), (1, high)]
-            for first, last in parts:
-                if first <= last:
-                    rows += [(b, a, first, last), (a, b, -last, -first)]
-    rows.sort()
-    table = np.array(rows, dtype=np.int64).reshape(-1, 4).T.copy()
+    i, j, first, last = forbidden_rows(data)
+    permitted = np.isin(i * data.count + j, np.sort(data.inplace, axis=1) @ np.array([data.count, 1]))
+    zero = permitted & (first <= 0) & (last >= 0)
+    one = np.ones_like(first)
+    pieces = ((~zero, first, last), (zero & (first < 0), first, -one), (zero & (last > 0), one, last))
+    rows = [np.stack((i, j, low, high))[:, some] for some, low, high in pieces]
+    i, j, first, last = np.concatenate(rows, axis=1)
+    table = np.stack((np.append(j, i), np.append(i, j), np.append(first, -last), np.append(last, -first)))
+    table = np.ascontiguousarray(table[:, np.lexsort(table[::-1])])
     owned = np.searchsorted(table[0], np.arange(data.count + 1)).astype(np.int64)
     return Differences(data.size, data.alignment, data.fixed, owned, table[1], table[2], table[3])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..method import Method
 
-_GREEDY = (".offsets.placing_kernel",)
+_GREEDY = (".offsets.first_come", ".offsets.placing_kernel")
 _SQUEEZE = (*_GREEDY, ".offsets.dense_kernel", ".offsets.squeeze_kernel")
 
 OFFSETS_METHODS = (
@@ -68,5 +68,6 @@ OFFSETS_METHODS = (
         exact=True,
         options=(("solver", "any solver that Pyomo finds (default highs)"),),
         engine="highs",
+        kernels=_GREEDY[:1],
     ),
 )

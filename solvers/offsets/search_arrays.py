@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...formulations.offsets.data import Integers, OffsetsData
+from .greedy import greatest_load
+from .search_kernel import list_members
 
 LARGEST = 30_000_000
 """Pairs of neighbours, or buffers alive summed over the sections, that are listed at most."""
@@ -20,9 +22,11 @@ FRAME_SIZE = 10
 WIDTH = 16
 FOUND, EXHAUSTED, AT_LIMIT, NEEDS_TRAIL, NEEDS_POOL = range(5)
 
-
 BLOCK = 1 << 20
 """Pairs of neighbours that are listed at a time; and places of a table of the pairs of buffers."""
+
+WRITTEN = 1 << 24
+"""Buffers alive, summed over the sections, that are listed at a time."""
 
 
 class Tables(NamedTuple):
@@ -34,8 +38,10 @@ class Tables(NamedTuple):
         The part.
     kind
         Equal numbers for twins.
-    pointer, section, member
-        All pairs of a section and a buffer alive in it, by section, from ``pointer[section]`` on.
+    pointer, member
+        The buffers alive in each section, from ``pointer[section]`` on.
+    witness
+        By section, the first of them of least lowest offset.
     near_pointer, near
         By buffer: those that are alive with it, from ``near_pointer[i]`` on.
     """
@@ -43,8 +49,8 @@ class Tables(NamedTuple):
     data: OffsetsData
     kind: Integers
     pointer: Integers
-    section: Integers
-    member: Integers
+    member: NDArray[np.int32]
+    witness: Integers
     near_pointer: Integers
     near: NDArray[np.int32]
 
@@ -53,9 +59,17 @@ def tables_of(data: OffsetsData) -> Generator[None, None, Tables | None]:
     """Make the tables of a part piece by piece; return None if they would be too large."""
     if (data.rect_last - data.rect_first).sum() > LARGEST:
         return None
-    section, member = _members(data)
-    pointer = _pointer(section, data.sections)
-    yield
+    pointer = np.concatenate(([0], np.cumsum(_alive(data.sections, data.rect_first, data.rect_last))))
+    member, witness = np.empty(pointer[-1], dtype=np.int32), np.full(data.sections, -1, dtype=np.int64)
+    owner, at = _owners(data), pointer.copy()
+    ends = np.cumsum(data.rect_last - data.rect_first)
+    first = 0
+    while first < len(owner):
+        last = max(first + 1, int(np.searchsorted(ends, ends[first] + WRITTEN)))
+        spans = owner[first:last], data.rect_first[first:last], data.rect_last[first:last]
+        list_members(*spans, np.maximum(data.fixed, 0), at, member, witness)
+        first = last
+        yield
     starts = np.argsort(data.rect_first, kind="stable")
     begin = data.rect_first[starts]
     # A rectangle meets those alive in its first section, and those that start after that.
@@ -66,7 +80,6 @@ def tables_of(data: OffsetsData) -> Generator[None, None, Tables | None]:
     done = np.concatenate(([0], np.cumsum(highs - lows)))[2 * data.rectangles]  # pairs, by buffer
     if done[-1] > LARGEST:
         return None
-    owner = _owners(data)
     met = np.concatenate((member, owner[starts]))
     lefts, rights = [], []
     first, most = 0, max(1, BLOCK // data.count)
@@ -87,7 +100,7 @@ def tables_of(data: OffsetsData) -> Generator[None, None, Tables | None]:
         first = last
         yield
     near_pointer = _pointer(np.concatenate(lefts), data.count)
-    return Tables(data, _kinds(data), pointer, section, member, near_pointer, np.concatenate(rights))
+    return Tables(data, _kinds(data), pointer, member, witness, near_pointer, np.concatenate(rights))
 
 
 class Arrays:
@@ -104,20 +117,18 @@ class Arrays:
                 return None if end.value is None else Arrays(end.value)
 
     def __init__(self, tables: Tables) -> None:
-        data, pointer, section, member = tables.data, tables.pointer, tables.section, tables.member
+        data = tables.data
         n, sections = data.count, data.sections
         self.data = data
-        _, borders = _numbers(data.first + 1, data.last)
-        self._spans = np.bincount(borders, minlength=sections)
+        self._spans = _alive(sections, data.first + 1, data.last)
         self._least = np.maximum(data.fixed, 0)
-        by_least = np.lexsort((self._least[member], section))
-        self._witness = member[by_least[pointer[:-1]]]
+        self._witness = tables.witness
         self._floor = self._least[self._witness]
         self._tables = (
             (data.size, data.alignment, data.fixed, tables.kind, data.first, data.last),
             (data.rectangles, data.rect_first, data.rect_last),
             (tables.near_pointer, tables.near),
-            (pointer, member.astype(np.int32)),
+            (tables.pointer, tables.member),
         )
         self._state = np.zeros(STATE_SIZE, dtype=np.int64)
         self.least, self._placed, self._barred, self._stamped, self._lift, self._peak = _zeros(n, 6)
@@ -189,10 +200,7 @@ class Ranks:
     def __init__(self, data: OffsetsData, kind: Integers) -> None:
         self._kind = kind
         self._kinds = int(kind.max()) + 1
-        owner = np.repeat(np.arange(data.count), data.last - data.first)
-        _, section = _numbers(data.first, data.last)
-        self._peak = np.zeros(data.count, dtype=np.int64)
-        np.maximum.at(self._peak, owner, data.load[section])
+        self._peak = greatest_load(data)
         width = data.last - data.first
         self._keys = {
             False: {"W": data.duration, "A": data.duration * data.size, "Z": data.size},
@@ -246,11 +254,10 @@ def _owners(data: OffsetsData) -> Integers:
     return np.repeat(np.arange(data.count), np.diff(data.rectangles))
 
 
-def _members(data: OffsetsData) -> tuple[Integers, Integers]:
-    """Return all pairs of a section and a buffer alive in it, by section."""
-    row, section = _numbers(data.rect_first, data.rect_last)
-    order = np.argsort(section, kind="stable")
-    return section[order], _owners(data)[row[order]]
+def _alive(sections: int, first: Integers, last: Integers) -> Integers:
+    """Return by section how many of some ranges of sections it is in."""
+    starts, ends = (np.bincount(some, minlength=sections) for some in (first, last))
+    return np.cumsum(starts[:sections] - ends[:sections])
 
 
 def _numbers(lows: Integers, highs: Integers) -> tuple[Integers, Integers]:

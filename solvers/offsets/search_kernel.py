@@ -411,3 +411,23 @@ def advance(
     state[PHASE], state[DEPTH], state[ATTEMPTS], state[STAMP] = phase, depth, attempts, stamp
     state[TRAIL_TOP], state[AND_TOP], state[COMP_TOP] = trail_top, and_top, comp_top
     return answer
+
+
+@kernel
+def list_members(
+    owner: Integers,
+    first: Integers,
+    last: Integers,
+    least: Integers,
+    at: Integers,
+    member: NDArray[np.int32],
+    witness: Integers,
+) -> None:
+    """Enter rectangles in the list of each of their sections, from ``at[section]`` on, which moves on."""
+    for r in range(len(owner)):
+        i = owner[r]
+        for s in range(first[r], last[r]):
+            member[at[s]] = i
+            at[s] += 1
+            if witness[s] < 0 or least[i] < least[witness[s]]:
+                witness[s] = i
