@@ -1,9 +1,11 @@
-r"""The verifier's quick look at plain plans: one memory, no copies, each op once, judged in arrays at once.
+r"""The verifier's quick look at plain plans: one memory in use, each op once, judged in arrays at once.
 
 Most plans are plain: an order or a schedule on one memory. For those every rule comes down to comparisons of
-times, and all of them together to a few passes over arrays, ten times as fast as carrying out the events.
+times, and all of them together to a few passes over arrays, several times as fast as carrying out the events.
 This look only ever *accepts*: if any comparison fails, or anything in the plan is not of the plainest form,
 it says nothing, and the simulation judges, which finds the violations and their witnesses.
+
+In use is the home tier of all processors, at its full speed; what other tiers there are stays empty.
 
 Sets and data
 -------------
@@ -71,9 +73,11 @@ def judge_plain(graph: Graph, plan: Plan, starts: Starts) -> Verification | None
         The question's rule, or the plan's, on where tensors may be at time 0.
     """
     machine = plan.machine
+    homes = {(p.tiers[0].tier, p.tiers[0].bytes_per_s) for p in machine.processors}
+    tier, rate = min(homes, default=("", None), key=str)
     if (
-        len(machine.tiers) != 1
-        or any(a.bytes_per_s is not None for p in machine.processors for a in p.tiers)
+        len(homes) != 1
+        or rate is not None
         or plan.copies
         or plan.period is not None
         or plan.allocation is not None
@@ -82,7 +86,7 @@ def judge_plain(graph: Graph, plan: Plan, starts: Starts) -> Verification | None
         or not plan.runs
     ):
         return None
-    resident = _residents(graph, plan, starts)
+    resident = _residents(graph, plan, starts, tier)
     runs = _runs(graph, plan, machine)
     if resident is None or runs is None:
         return None
@@ -92,11 +96,11 @@ def judge_plain(graph: Graph, plan: Plan, starts: Starts) -> Verification | None
         return None
     first, last = needed
     held = resident | (first < LATEST)
-    frees = _frees(graph, plan, held, last)
+    frees = _frees(graph, plan, held, last, tier)
     if frees is None or any(t.final and not held[i] for i, t in enumerate(graph.tensors)):
         return None
     nbytes = np.fromiter((t.nbytes for t in graph.tensors), np.int64, len(graph.tensors))
-    capacity = machine.tiers[0].capacity
+    capacity = next(x.capacity for x in machine.tiers if x.name == tier)
     profile = _profile(
         (np.zeros(1, np.int64), np.full(1, nbytes[resident].sum())),
         (first[held & ~resident], nbytes[held & ~resident]),
@@ -107,11 +111,11 @@ def judge_plain(graph: Graph, plan: Plan, starts: Starts) -> Verification | None
     peak = max(used for _, used in profile)
     if capacity is not None and max(peak, int(nbytes[resident].sum())) > capacity:
         return None
-    tier = machine.tiers[0].name
+    empty = {x.name: ((0, 0),) for x in machine.tiers}
     return Verification(
         violations=(),
-        profiles={tier: profile},
-        peaks={tier: peak},
+        profiles={**empty, tier: profile},
+        peaks={**dict.fromkeys(empty, 0), tier: peak},
         makespan=int(end.max()),
         stall=_stall(begin, end),
         traffic={},
@@ -131,10 +135,9 @@ def _are(items: Iterable[object], kind: type) -> bool:
     return not {*map(type, items)} - {kind}
 
 
-def _residents(graph: Graph, plan: Plan, starts: Starts) -> NDArray[np.bool_] | None:
+def _residents(graph: Graph, plan: Plan, starts: Starts, tier: str) -> NDArray[np.bool_] | None:
     """Return what is there at time 0 (4)."""
     resident = np.zeros(len(graph.tensors), np.bool_)
-    tier = plan.machine.tiers[0].name
     if not _are(plan.start, Resident):
         return None
     listed = _column(plan.start, "tensor", 0, len(graph.tensors))
@@ -227,10 +230,10 @@ def _accesses(
 
 
 def _frees(
-    graph: Graph, plan: Plan, held: NDArray[np.bool_], last: Integers
+    graph: Graph, plan: Plan, held: NDArray[np.bool_], last: Integers, tier: str
 ) -> tuple[Integers, Integers] | None:
     """Return tensors and times of the releases (5)."""
-    frees, tier = plan.frees, plan.machine.tiers[0].name
+    frees = plan.frees
     if not _are(frees, Free) or any(type(f.tier) is not str or f.tier != tier for f in frees):
         return None
     tensor, time = _column(frees, "tensor", 0, len(graph.tensors)), _column(frees, "time", 0, LATEST + 1)

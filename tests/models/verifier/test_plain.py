@@ -21,7 +21,7 @@ from tests.effort import many
 from tests.mutations import MUTATIONS, mutate
 from tests.oracles.comparison import disagreement
 from tests.oracles.corpus import valid_cases
-from tests.random_plans import Case, random_case
+from tests.random_plans import FLAVOURS, Case, random_case
 
 ONE_MEMORY = ("sequential", "parallel")
 
@@ -65,7 +65,7 @@ def test_it_accepts_what_is_plain_and_valid(flavour: str) -> None:
 
 
 @many(300)
-@given(st.randoms(use_true_random=False), st.sampled_from(ONE_MEMORY), st.integers(0, 2))
+@given(st.randoms(use_true_random=False), st.sampled_from(FLAVOURS), st.integers(0, 2))
 def test_it_accepts_only_what_the_simulation_accepts(rng: Random, flavour: str, count: int) -> None:
     case = random_case(rng, flavour, max_ops=4)
     for _ in range(count):
@@ -74,7 +74,7 @@ def test_it_accepts_only_what_the_simulation_accepts(rng: Random, flavour: str, 
 
 
 @many(100)
-@given(st.randoms(use_true_random=False), st.sampled_from(ONE_MEMORY), st.integers(0, 2))
+@given(st.randoms(use_true_random=False), st.sampled_from(FLAVOURS), st.integers(0, 2))
 def test_with_it_the_verifier_agrees_with_the_naive_simulator(rng: Random, flavour: str, count: int) -> None:
     case = random_case(rng, flavour, max_ops=4)
     for _ in range(count):
@@ -125,6 +125,7 @@ MACHINE = Machine(
         Processor(name=n, kind=n[:3], tiers=(Access(tier="m"),)) for n in ("cpu0", "cpu1", "gpu0")
     ),
 )
+TWO_TIERS = replace(MACHINE, tiers=(*MACHINE.tiers, Tier(name="far")))
 PLAIN = Plan(
     machine=MACHINE,
     start=(Resident(0, "m"), Resident(1, "m"), Resident(4, "m")),
@@ -163,6 +164,34 @@ BROKEN: dict[str, dict[str, object]] = {
         "machine": replace(MACHINE, tiers=(Tier(name="m", capacity=8),))
     },
     "more than there is room": {"machine": replace(MACHINE, tiers=(Tier(name="m", capacity=24),))},
+    "a start in another tier": {
+        "machine": TWO_TIERS,
+        "start": (Resident(0, "far"), *PLAIN.start[1:]),
+        "start_tiers": {},
+    },
+    "a free in another tier": {
+        "machine": TWO_TIERS,
+        "frees": (Free(0, "far", 2), Free(2, "m", 5)),
+        "start_tiers": {},
+    },
+    "another home": {
+        "machine": replace(
+            TWO_TIERS,
+            processors=(
+                *MACHINE.processors[:2],
+                Processor(name="gpu0", kind="gpu", tiers=(Access(tier="far"),)),
+            ),
+        ),
+        "start_tiers": {},
+    },
+    "a slow home": {
+        "machine": replace(
+            MACHINE,
+            processors=tuple(
+                replace(p, tiers=(Access(tier="m", bytes_per_s=1),)) for p in MACHINE.processors
+            ),
+        )
+    },
     "another graph": {"graph_sha256": "0" * 64},
     "another accounting": {"accounting": Accounting.REPLACE},
 }
@@ -170,6 +199,7 @@ BROKEN: dict[str, dict[str, object]] = {
 
 def test_the_plain_plan_is_accepted() -> None:
     assert accepted(Case(GRAPH, PLAIN))
+    assert accepted(Case(GRAPH, replace(PLAIN, machine=TWO_TIERS, start_tiers={})))
 
 
 @pytest.mark.parametrize("name", BROKEN)
