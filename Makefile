@@ -44,21 +44,21 @@ bench-makespan: $(READY)
 
 # MINIMALLOC: the binary, built with -O3 from github.com/google/minimalloc; OMNIMALLOC: a Python that has it.
 bench-offsets: $(READY)
-	$(BIN)/python results/reproductions/offsets_heights.py
-	$(BIN)/python results/reproductions/offsets_speed.py --minimalloc "$(MINIMALLOC)" $(if $(OMNIMALLOC),--omnimalloc "$(OMNIMALLOC)")
+	$(BIN)/python -m lowtide.results.experiments offsets_heights
+	$(if $(MINIMALLOC),$(BIN)/python -m lowtide.results.experiments offsets_speed --minimalloc "$(MINIMALLOC)" $(if $(OMNIMALLOC),--omnimalloc "$(OMNIMALLOC)"))
 
 bench-limits: $(READY)
 	$(BIN)/python results/reproductions/limits.py
 
 bench-placement: $(READY)
-	$(BIN)/python results/reproductions/placement_chains.py
-	$(BIN)/python results/reproductions/placement_g10.py
-	$(BIN)/python results/reproductions/placement_machines.py
-	$(BIN)/python results/reproductions/placement_policies.py
-	$(BIN)/python results/reproductions/placement_latency.py
-	$(BIN)/python results/reproductions/placement_noise.py
-	$(BIN)/python results/reproductions/placement_timeline.py
-	$(BIN)/python results/reproductions/placement_autotm.py
+	$(BIN)/python -m lowtide.results.experiments placement_chains
+	$(BIN)/python -m lowtide.results.experiments placement_g10
+	$(BIN)/python -m lowtide.results.experiments placement_machines
+	$(BIN)/python -m lowtide.results.experiments placement_policies
+	$(BIN)/python -m lowtide.results.experiments placement_latency
+	$(BIN)/python -m lowtide.results.experiments placement_noise
+	$(BIN)/python -m lowtide.results.experiments placement_timeline
+	$(BIN)/python -m lowtide.results.experiments placement_autotm
 
 # TREES: data/trees of a clone of github.com/kulagins/tree-scheduler-refactored; without it its rows are left out.
 # Without the peer the two tables that compare with it stay.

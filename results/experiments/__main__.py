@@ -12,6 +12,7 @@ import ast
 import difflib
 import inspect
 import json
+import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -56,8 +57,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _main(sys.argv[1:] if arguments is None else arguments)
     except LowtideError as error:
-        print(f"lowtide: {one_line(str(error))}", file=sys.stderr)
+        say(f"lowtide: {one_line(str(error))}")
         return 2
+    except subprocess.CalledProcessError as error:  # a row in a process of its own
+        say(f"lowtide: {error.cmd[-1]}: {(error.stderr or '').strip().rpartition(chr(10))[2]}")
+        return 1
 
 
 def _main(arguments: Sequence[str]) -> int:
@@ -129,8 +133,8 @@ def _carried_out(
     if hasattr(module, "cases"):
         groups = _measured(module.cases(**options), args.only, args.out)
     else:
-        file = getattr(module, "plan", lambda: HERE / name / "experiment.toml")()
-        groups = iter([module.rows(records_of(file, args.out, only=args.only, jobs=args.jobs))])
+        plan = getattr(module, "plan", lambda folder: HERE / name / "experiment.toml")
+        groups = iter([module.rows(records_of(plan, args.out, only=args.only, jobs=args.jobs))])
     for rows in groups:
         found += rows
         for row in rows if args.only else ():

@@ -4,9 +4,9 @@ An experiment is a folder here with a module ``table.py``. Its docstring says wh
 
 * ``text(rows)``, the parts of ``table.md`` (`lowtide.results.tables.spec`), made of ``table.csv``, and, where
   documents have a copy of a part of it, ``excerpt(rows)``;
-* ``rows(records)``, where ``experiment.toml`` says what ``lowtide bench`` runs (`JOBS` at a time; ``plan()``
-  returns another file), or ``cases(...)``, which yields one `Case` after the other; its arguments are options
-  of the command;
+* ``rows(records)``, where ``experiment.toml`` says what ``lowtide bench`` runs, or ``plan(folder)`` makes
+  another file (`JOBS` runs at a time), or ``cases(...)``, which yields one `Case` after the other; its
+  arguments are options of the command;
 * ``row(*words)``, where rows are measured in a process of their own (`apart`);
 * ``draw()``, where pictures belong to it.
 
@@ -78,13 +78,15 @@ def apart(name: str, *words: str, seconds: float | None = None) -> list[Row]:
     return found
 
 
-def records_of(plan: Path, out: Path | None, *, only: str = "", jobs: int = 1) -> list[dict[str, Any]]:
+def records_of(
+    plan: Callable[[Path], Path], out: Path | None, *, only: str = "", jobs: int = 1
+) -> list[dict[str, Any]]:
     """Carry out a file of ``lowtide bench`` and return its records.
 
     Parameters
     ----------
     plan
-        The file.
+        Returns the file, which it may write into a folder.
     out
         Its folder, which is kept, and gone on with where it exists; None: one that does not stay.
     only
@@ -94,7 +96,7 @@ def records_of(plan: Path, out: Path | None, *, only: str = "", jobs: int = 1) -
     """
     with tempfile.TemporaryDirectory() as scratch:
         folder = (out or Path(scratch) / "runs").resolve()
-        begin = ("--resume", folder) if folder.exists() else (plan, "--out", folder)
+        begin = ("--resume", folder) if folder.exists() else (plan(Path(scratch)), "--out", folder)
         if only:
             lowtide("bench", *begin, "--prepare")
             names = [run.name for run in read_runs(folder) if only in run.instance]
@@ -128,7 +130,7 @@ def by_instance(records: Iterable[dict[str, Any]]) -> dict[str, Runs]:
     found: dict[str, Runs] = {}
     for record in records:
         if record["objective"] is not None and not record["verified"]:
-            raise UsageError(f"{record['spec']}, {record['method']}: {record['status']}, {record['detail']}")
+            raise UsageError(f"{record['spec']}, {record['method']}: {record['detail']}")
         found.setdefault(record["spec"], {})[record["method"]] = record
     return found
 

@@ -33,6 +33,7 @@ from lowtide.results.reproductions.table_files import HERE
 from lowtide.results.tables.declared import read_declared
 
 FOLDER = HERE / "answers"
+EXPERIMENTS = HERE.parent / "experiments"
 LARGEST = 100_000
 """Bytes of a file that is kept."""
 
@@ -54,7 +55,7 @@ CHOSEN: tuple[tuple[str, str, dict[str, int]], ...] = (
 )
 """Tables, what the specifications of their questions contain, and the most that cells may be."""
 
-HINTS = {f"catalogue:minimalloc/{name}": HERE / f"offsets_best/{name}.json" for name in "DJ"}
+HINTS = {f"catalogue:minimalloc/{name}": EXPERIMENTS / f"offsets_heights/best/{name}.json" for name in "DJ"}
 """Answers from elsewhere that are better than what `auto` finds."""
 
 METHODS = {"placement_chains": "slot-lp"}

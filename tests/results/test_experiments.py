@@ -92,7 +92,7 @@ def test_only_needs_a_case_that_contains_it(counted: list[str], capsys: pytest.C
     assert counted == []
 
 
-@pytest.mark.parametrize("name", ["peak_networks"])
+@pytest.mark.parametrize("name", ["peak_networks", "offsets_heights"])
 def test_documents_have_the_rows_that_are_not_trivial(name: str) -> None:
     rows = read_rows(name)
     lines = excerpt_of(load(name), rows).splitlines()[4:]

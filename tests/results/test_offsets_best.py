@@ -9,7 +9,7 @@ import pytest
 from lowtide.instances import load_buffers, read_allocation
 from lowtide.models.verifier.allocation import verify_allocation
 
-BEST = Path(__file__).parents[2] / "results/reproductions/offsets_best"
+BEST = Path(__file__).parents[2] / "results/experiments/offsets_heights/best"
 
 
 @pytest.mark.parametrize(("name", "height"), [("D", 982 * 1024), ("J", 966 * 1024)])
