@@ -15,6 +15,7 @@ from ._version import __version__
 from .instances.load import load
 from .instances.load_buffers import load_buffers
 from .instances.machines import load_machine
+from .models import notebook as _notebook  # noqa: F401
 from .models.buffers import Buffer, Buffers, Gap
 from .models.errors import (
     BackendUnavailable,

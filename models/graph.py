@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 from .checks import check_flag, check_integer, check_sums, check_type
 from .errors import InstanceError
@@ -210,6 +210,7 @@ class Graph:
     accounting: Accounting = Accounting.COEXIST
     provenance: Mapping[str, Any] = field(default_factory=dict)
     source: str | None = None
+    _repr_html_: ClassVar[Callable[[Any], str]]
 
     def __post_init__(self) -> None:
         check_type(self.name, str, "graph, name")
@@ -310,12 +311,6 @@ class Graph:
                 min(m.duration_ns for m in op.modes) if op.modes else op.duration_ns for op in self.ops
             ),
         }
-
-    def _repr_html_(self) -> str:
-        """Return what notebooks show."""
-        from .notebook import graph_html
-
-        return graph_html(self)
 
     def __repr__(self) -> str:
         return f"Graph({self.name!r}, {len(self.ops)} ops, {len(self.tensors)} tensors)"

@@ -1,24 +1,22 @@
 """What notebooks show: small HTML tables and an inline SVG of the memory profile, no package needed.
 
-Colours of text and lines are the page's own (``currentColor``), so that dark themes work too.
+Colours of text and lines are the page's own (``currentColor``), so that dark themes work too. The
+classes are raw data that know nothing of this module: it gives them their ``_repr_html_``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .derived.profile import MemoryProfile, memory_profile, reference_profile
 from .errors import InstanceError
+from .graph import Graph
+from .plan import Plan
+from .result import Result
 from .units import exact_bytes, exact_value, format_bytes, format_duration, format_gap
-
-if TYPE_CHECKING:
-    from .graph import Graph
-    from .plan import Plan
-    from .result import Result
 
 _WIDTH, _HEIGHT = 560, 150
 _COLUMNS = _WIDTH  # steps that cannot be told apart are not drawn
@@ -164,3 +162,8 @@ def _table(columns: Iterable[str], rows: Iterable[tuple[str, ...]], right: tuple
     head = f"<thead><tr>{cells(names, 'th')}</tr></thead>" if names else ""
     body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in rows)
     return f"<table>{head}<tbody>{body}</tbody></table>"
+
+
+Graph._repr_html_ = graph_html
+Plan._repr_html_ = plan_html
+Result._repr_html_ = result_html

@@ -19,9 +19,9 @@ Semantics (the verifier's reading; design sections 2 and 3):
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from .graph import Accounting
 
@@ -30,6 +30,13 @@ if TYPE_CHECKING:
     from .machine import Machine
 
 ByteRange = tuple[int, int]
+
+
+class LowerOrder(Protocol):
+    """`lowtide.models.lowering.order.lower_order`, which gives `Plan.from_order` its body."""
+
+    def __call__(self, graph: Graph, order: Sequence[int], machine: Machine | None = None) -> Plan:
+        """Return the plan that runs the ops one after another in the given order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,32 +119,18 @@ class Plan:
     graph_source: str | None = None
     graph_sha256: str | None = None
     allocation: Mapping[str, int] | None = field(default=None)
+    from_order: ClassVar[LowerOrder]
+    _repr_html_: ClassVar[Callable[[Any], str]]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "accounting", Accounting(self.accounting))
         for key in ("start", "runs", "copies", "frees"):
             object.__setattr__(self, key, tuple(getattr(self, key)))
 
-    @classmethod
-    def from_order(cls, graph: Graph, order: Sequence[int], machine: Machine | None = None) -> Plan:
-        """Return the plan that runs the ops one after another in the given order.
-
-        See `lowtide.models.lowering.order.lower_order`.
-        """
-        from .lowering.order import lower_order
-
-        return lower_order(graph, order, machine)
-
     @property
     def order(self) -> tuple[int, ...]:
         """The ops by start time (recomputed ops appear again)."""
         return tuple(run.op for run in sorted(self.runs, key=lambda r: (r.start, r.end, r.op)))
-
-    def _repr_html_(self) -> str:
-        """Return what notebooks show."""
-        from .notebook import plan_html
-
-        return plan_html(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object of the native plan format."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from .buffers import Buffers
@@ -100,6 +100,7 @@ class Result:
     verification: Verification | AllocationVerdict | None = field(default=None, repr=False)
     graph: Graph | None = field(default=None, repr=False)
     buffers: Buffers | None = field(default=None, repr=False)
+    _repr_html_: ClassVar[Callable[[Any], str]]
 
     @property
     def gap(self) -> float | None:
@@ -109,12 +110,6 @@ class Result:
         if self.objective == self.bound:
             return 0.0
         return abs(self.objective - self.bound) / self.objective if self.objective else None
-
-    def _repr_html_(self) -> str:
-        """Return what notebooks show."""
-        from .notebook import result_html
-
-        return result_html(self)
 
     def record(self, plan: str | None = None) -> dict[str, Any]:
         """Return the run record (design section 6): JSON values, `plan` is the path it was saved to."""

@@ -19,6 +19,7 @@ from ...models.buffers import Buffers
 from ...models.errors import InstanceError
 from ...models.graph import Graph
 from ..formats.strict_json import nearest
+from ..spec import parse_spec
 
 T = TypeVar("T")
 
@@ -80,12 +81,16 @@ def load_entry(name: str) -> Graph:
         catalogue states.
     """
     from ..formats.native import read_graph
-    from ..load import load
+    from ..generators import generate
 
     entry = _entry(name)
     if entry.is_buffers:
         raise InstanceError(f"instance 'catalogue:{name}': found a set of buffers, expected a graph")
-    graph = load(entry.spec) if entry.spec is not None else _read(entry, read_graph)
+    if entry.spec is None:
+        graph = _read(entry, read_graph)
+    else:
+        spec = parse_spec(entry.spec)
+        graph = generate(spec.name, **spec.options)
     _check(entry, graph.sha256)
     return graph
 

@@ -137,3 +137,7 @@ def _least_mode(graph: Graph, i: int) -> tuple[int, Mode]:
             "expected one mode without (an order runs on one memory)"
         )
     return min(modes, key=lambda item: (item[1].workspace, item[1].duration_ns, item[0]))
+
+
+# Here, since a plan is raw data that knows no lowering.
+Plan.from_order = staticmethod(lower_order)
