@@ -12,7 +12,6 @@ from .formats.native_plan import plan_from_dict, read_plan, write_plan
 from .formats.networkx_graph import from_networkx, to_networkx
 from .load import list_instances, load
 from .load_buffers import LoadedBuffers, load_buffers, load_buffers_and_plan
-from .load_placement import load_placement
 from .load_plan import graph_of_plan, load_plan
 from .machines import load_machine, machine_names
 from .problems import load_problem
@@ -38,7 +37,6 @@ __all__ = [
     "load_buffers",
     "load_buffers_and_plan",
     "load_machine",
-    "load_placement",
     "load_plan",
     "load_problem",
     "machine_from_dict",

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..models.buffers import Buffers
-from ..models.errors import InstanceError, UsageError
+from ..models.errors import InstanceError
 from ..models.graph import Graph
 from ..models.lowering.buffers import buffers_from_plan
 from ..models.plan import Plan
-from ..models.units import parse_bytes
 from ..models.verifier.verify import verify
 from .catalogue import is_buffers, load_buffers_entry
 from .formats import SCHEMES, format_of, known_endings
@@ -25,12 +24,17 @@ from .formats.native_plan import plan_from_dict
 from .formats.strict_json import located, nearest, parse_json, read_bytes, show
 from .load import load
 from .load_plan import graph_of_plan
-from .options import Parameter, convert
+from .options import Parameter, typed_option
 from .spec import Spec, parse_spec
 from .transforms.unroll import unroll
 
-_OPTIONS = ("capacity", "alignment", "iterations")
 _POOL = "pool."
+_CAPACITY = Parameter("none", "capacity", kind="limit", least=1)
+_OPTIONS = {
+    "capacity": _CAPACITY,
+    "alignment": Parameter("", "what every offset is a multiple of", kind="size", least=1),
+    "iterations": Parameter(1, "executions of the plan", least=1),
+}
 
 
 class LoadedBuffers(NamedTuple):
@@ -103,7 +107,7 @@ def load_buffers_and_plan(spec: str | os.PathLike[str], **options: object) -> Lo
     ours = {key: value for key, value in given.items() if key in _OPTIONS or key.startswith(_POOL)}
     rest = {key: value for key, value in given.items() if key not in ours}
     found = _load(Spec(parsed.scheme, parsed.name), rest)
-    where = f"instance '{parsed}'"
+    where = str(parsed)
     # The graph's source has its options as text, those for symbolic dimensions among them.
     of_graph = parse_spec(str(found.graph.source)).options if rest and found.graph else {}
     if "iterations" in ours:
@@ -168,13 +172,12 @@ def _reference_order(graph: Graph) -> LoadedBuffers:
 def _repeated(found: LoadedBuffers, value: object, where: str) -> LoadedBuffers:
     """Return the buffers of several iterations; they are none of a single plan any more."""
     if found.graph is None or found.plan is None:
-        raise InstanceError(f"{where}, option iterations: found buffers, expected a plan or a graph")
-    parameter = Parameter(1, "executions of the plan", least=1)
-    count = convert(value, parameter)
-    if count is None:
-        raise InstanceError(f"{where}, option iterations: found {show(value)}, expected {parameter.expected}")
-    with located(where):
-        return LoadedBuffers(unroll(found.graph, found.plan, int(count)))
+        raise InstanceError(
+            f"instance {where!r}, option iterations: found buffers, expected a plan or a graph"
+        )
+    count = typed_option("iterations", value, _OPTIONS["iterations"], where)
+    with located(f"instance {where!r}"):
+        return LoadedBuffers(unroll(found.graph, found.plan, count))
 
 
 def _refuse(rest: Mapping[str, object], spec: Spec) -> None:
@@ -186,32 +189,18 @@ def _refuse(rest: Mapping[str, object], spec: Spec) -> None:
 def _with_options(buffers: Buffers, options: Mapping[str, object], where: str) -> Buffers:
     pools = dict(buffers.pools)
     if "capacity" in options:
-        pools = dict.fromkeys(pools, _size(options, "capacity", where, unlimited=True))
+        pools = dict.fromkeys(pools, typed_option("capacity", options["capacity"], _CAPACITY, where))
     for key in options:
         if key.startswith(_POOL):
             name = key.removeprefix(_POOL)
             if name not in pools:
-                raise InstanceError(f"{where}: found unknown pool {name!r}, {nearest(name, pools)}")
-            pools[name] = _size(options, key, where, unlimited=True)
-    least = _size(options, "alignment", where) if "alignment" in options else None
-    chosen = buffers.buffers
-    with located(where):
-        if least:
-            chosen = tuple(replace(b, alignment=lcm(b.alignment, least)) for b in chosen)
+                raise InstanceError(
+                    f"instance {where!r}: found unknown pool {name!r}, {nearest(name, pools)}"
+                )
+            pools[name] = typed_option(key, options[key], _CAPACITY, where)
+    least = 1
+    if "alignment" in options:
+        least = typed_option("alignment", options["alignment"], _OPTIONS["alignment"], where)
+    with located(f"instance {where!r}"):
+        chosen = tuple(replace(b, alignment=lcm(b.alignment, least)) for b in buffers.buffers)
         return replace(buffers, buffers=chosen, pools=pools)
-
-
-def _size(options: Mapping[str, object], key: str, where: str, *, unlimited: bool = False) -> int | None:
-    """Return the bytes that an option states; None for no limit."""
-    value = options[key]
-    if unlimited and value in (None, "none"):
-        return None
-    if type(value) is int and value >= 1:
-        return value
-    try:
-        if isinstance(value, str):
-            return parse_bytes(value)
-    except UsageError:
-        pass
-    expected = "bytes >= 1 such as 4096 or 4GiB" + (", or none" if unlimited else "")
-    raise InstanceError(f"{where}, option {key}: found {show(value)}, expected {expected}")

@@ -3,71 +3,120 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar, overload
 
-from ..models.errors import UsageError
+from ..models.errors import InstanceError, UsageError
+from ..models.machine import Machine
+from ..models.parameter import Parameter
 from ..models.problems import PROBLEMS
-from ..models.problems.makespan import Makespan
-from ..models.problems.memory_edges import MemoryEdges
-from ..models.problems.minio import MinIO
-from ..models.problems.offsets import Offsets, Origin
-from ..models.problems.parallel_memory import ParallelMemory
-from ..models.problems.peak import Peak
-from ..models.problems.placement import Placement
-from ..models.problems.recompute import Recompute
+from ..models.problems.problem import Problem
+from ..models.problems.processors import parse_processors, processors_text
 from .formats.strict_json import nearest
 from .load import load
 from .load_buffers import load_buffers_and_plan
-from .load_makespan import load_makespan
-from .load_minio import load_minio
-from .load_parallel_memory import load_memory_edges, load_parallel_memory
-from .load_placement import load_placement
-from .load_recompute import load_recompute
+from .machines import load_machine
+from .options import typed_option
+from .spec import Spec, parse_spec
 
-AnyProblem = Peak | Offsets | Placement | Makespan | ParallelMemory | MemoryEdges | Recompute | MinIO
+P = TypeVar("P", bound=Problem)
 
 
-def load_problem(name: str, spec: str | os.PathLike[str], **options: object) -> AnyProblem:
+@overload
+def load_problem(problem: type[P], spec: str | os.PathLike[str], **options: object) -> P: ...
+
+
+@overload
+def load_problem(problem: str, spec: str | os.PathLike[str], **options: object) -> Problem: ...
+
+
+def load_problem(problem: str | type[Problem], spec: str | os.PathLike[str], **options: object) -> Problem:
     """Return a problem of the suite about the instance that a specification names.
 
     Parameters
     ----------
-    name
-        As ``lowtide list problems`` shows it.
+    problem
+        Its class, or its name as ``lowtide list problems`` shows it.
     spec, options
-        What `load` takes; for other problems, what their loaders `lowtide.instances.load_buffers`,
-        `lowtide.instances.load_placement.load_placement` and
-        `lowtide.instances.load_makespan.load_makespan` take.
+        What `load` takes (of `offsets`, `load_buffers`), and besides it the parameters of the problem
+        (`Problem.parameters`), in the specification or as keywords.
 
     Raises
     ------
     UsageError
         If there is no problem of that name.
     InstanceError
-        As `load` and `load_buffers`.
+        If the instance cannot be loaded, or an option is unknown, missing or wrong.
 
     Examples
     --------
     >>> load_problem("peak", "gen:chain?n=4").graph
     Graph('chain?n=4', 4 ops, 4 tensors)
+    >>> problem = load_problem("makespan", "gen:chain?n=5&processors=2", memory="1GiB")
+    >>> problem.processors, problem.memory
+    (2, 1073741824)
+    >>> spec = "gen:chain?n=5&machine=a100-40g-pcie3&device=24GiB&periodic=1"
+    >>> load_problem("placement", spec).machine.tiers[0].capacity
+    25769803776
     """
-    if name == Peak.name:
-        return Peak(load(spec, **options))
-    if name == Offsets.name:
+    kind = PROBLEMS.get(problem) if isinstance(problem, str) else problem
+    if kind is None:
+        raise UsageError(f"problem: found {problem!r}, {nearest(str(problem), PROBLEMS)}")
+    if kind.about == "buffers":
+        satisfy = options.pop("satisfy", False)
         found = load_buffers_and_plan(spec, **options)
-        origin = None
-        if found.plan is not None and found.graph is not None:
-            origin = Origin(graph=found.graph, plan=found.plan)
-        return Offsets(found.buffers, origin=origin)
-    if name == Placement.name:
-        return load_placement(spec, **options)
-    if name == Makespan.name:
-        return load_makespan(spec, **options)
-    if name == ParallelMemory.name:
-        return load_parallel_memory(spec, **options)
-    if name == MemoryEdges.name:
-        return load_memory_edges(spec, **options)
-    if name == Recompute.name:
-        return load_recompute(spec, **options)
-    if name == MinIO.name:
-        return load_minio(spec, **options)
-    raise UsageError(f"problem: found {name!r}, {nearest(name, PROBLEMS)}")
+        return kind.of(found.buffers, graph=found.graph, plan=found.plan, satisfy=satisfy)
+    parsed = parse_spec(spec)
+    given: dict[str, object] = {**parsed.options, **options}
+    for key, parameter in kind.parameters.items():  # a limit of None is none; else None is nothing
+        if parameter.kind != "limit" and given.get(key, "") is None:
+            del given[key]
+    where = str(Spec(parsed.scheme, parsed.name, {key: _text(value) for key, value in given.items()}))
+    own = {key: p for key in given if (p := parameter_of(kind.parameters, key)) is not None}
+    for key, parameter in kind.parameters.items():
+        if parameter.required and key not in given:
+            raise InstanceError(
+                f"instance {where!r}: found no option {key} ({parameter.text}), expected {parameter.expected}"
+            )
+    values = {key: _value(key, given.pop(key), parameter, where) for key, parameter in own.items()}
+    if "replicas" in values:
+        given["copies"] = "+".join(_kinds(values["machine"], values.pop("replicas"), where))
+    bare = Path(parsed.name) if parsed.scheme == "path" else str(Spec(parsed.scheme, parsed.name))
+    return kind.of(load(bare, **given), source=where, **values)
+
+
+def parameter_of(parameters: Mapping[str, Parameter], key: str) -> Parameter | None:
+    """Return what an option is; a parameter whose name ends in a dot stands for all that begin so."""
+    return parameters.get(key) or parameters.get(key[: key.find(".") + 1])
+
+
+def _value(key: str, given: object, parameter: Parameter, where: str) -> Any:
+    """Return what an option stands for."""
+    text = processors_text(given) if parameter.kind == "processors" else given
+    value = typed_option(key, text, parameter, where)
+    if parameter.kind == "machine":
+        return load_machine(str(value))
+    if parameter.kind != "processors":
+        return value
+    try:
+        return parse_processors(str(value))
+    except InstanceError as error:
+        raise InstanceError(f"instance {where!r}, {error}") from None
+
+
+def _kinds(machine: Machine, many: int, where: str) -> list[str]:
+    """Return the kinds of the first processors of a machine, one for each copy of the graph."""
+    if not 1 <= many <= len(machine.processors):
+        raise InstanceError(
+            f"instance {where!r}, replicas: found {many}, expected 1 to {len(machine.processors)}, the "
+            f"processors of machine {machine.name!r}"
+        )
+    return [p.kind for p in machine.processors[:many]]
+
+
+def _text(value: object) -> str:
+    """Return a value as specifications spell it."""
+    if value is None:
+        return "none"
+    return str(int(value)) if isinstance(value, bool) else processors_text(value)

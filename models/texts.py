@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable
 
 _STEERING = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
@@ -73,3 +75,12 @@ def as_cell(text: str) -> str:
 def from_cell(cell: str) -> str:
     """Return the text of a cell that `as_cell` made."""
     return cell[1:] if cell[:1] == "'" and _FORMULA.match(cell) else cell
+
+
+def nearest(word: str, words: Iterable[str]) -> str:
+    """Return the names to propose instead of a wrong one: the near ones, all if none is near."""
+    names = sorted(words)
+    close = difflib.get_close_matches(word.lower(), names, n=3, cutoff=0.5)
+    if close:
+        return "did you mean " + " or ".join(close) + "?"
+    return "expected one of " + ", ".join(names) if names else "expected none"

@@ -198,8 +198,8 @@ def autotm_data(
 
     Examples
     --------
-    >>> from lowtide.instances.load_placement import load_placement
-    >>> problem = load_placement("gen:chain?n=3&seed=1&machine=v100-16g-pcie3")
+    >>> from lowtide.instances import load_problem
+    >>> problem = load_problem("placement", "gen:chain?n=3&seed=1&machine=v100-16g-pcie3")
     >>> [[point.op for point in item.points] for item in autotm_data(problem, Form.SYNC).items]
     [[0, 1], [1, 2], [2, 3]]
     """

@@ -97,8 +97,8 @@ def build(data: AutotmData, expired: Callable[[], bool] = lambda: False) -> Auto
     Examples
     --------
     >>> from lowtide.formulations.placement.autotm_data import Form, autotm_data
-    >>> from lowtide.instances.load_placement import load_placement
-    >>> problem = load_placement("gen:chain?n=3&seed=1&machine=v100-16g-pcie3")
+    >>> from lowtide.instances import load_problem
+    >>> problem = load_problem("placement", "gen:chain?n=3&seed=1&machine=v100-16g-pcie3")
     >>> built = build(autotm_data(problem, Form.SYNC))
     >>> sorted(edge for edge in built.edges if edge[0] == 0)[:4]
     [(0, 'made-fast', 0), (0, 'made-slow', 0), (0, 'read', 1), (0, 'stay-a', 0)]

@@ -122,8 +122,8 @@ def placement_data(problem: Placement) -> PlacementData:
 
     Examples
     --------
-    >>> from lowtide.instances.load_placement import load_placement
-    >>> problem = load_placement("gen:chain?n=3&seed=1&machine=a100-40g-pcie3")
+    >>> from lowtide.instances import load_problem
+    >>> problem = load_problem("placement", "gen:chain?n=3&seed=1&machine=a100-40g-pcie3")
     >>> [(life.born, life.accesses) for life in placement_data(problem).lives]
     [(0, (1,)), (1, (2,)), (2, ())]
     """

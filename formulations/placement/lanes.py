@@ -61,8 +61,9 @@ def lanes(problem: Placement) -> tuple[Lane, ...]:
 
     Examples
     --------
-    >>> from lowtide.instances.load_placement import load_placement
-    >>> problem = load_placement("gen:chain?n=3&replicas=2&machine=v100x4-16g-shared-pcie3&start=device")
+    >>> from lowtide.instances import load_problem
+    >>> spec = "gen:chain?n=3&replicas=2&machine=v100x4-16g-shared-pcie3&start=device"
+    >>> problem = load_problem("placement", spec)
     >>> [(lane.processor, lane.ops) for lane in lanes(problem)]
     [('gpu0', (0, 2, 4)), ('gpu1', (1, 3, 5))]
     """

@@ -107,8 +107,8 @@ def build(
     Examples
     --------
     >>> from lowtide.formulations.placement.data import placement_data
-    >>> from lowtide.instances.load_placement import load_placement
-    >>> problem = load_placement("gen:chain?n=3&seed=1&machine=a100-40g-pcie3")
+    >>> from lowtide.instances import load_problem
+    >>> problem = load_problem("placement", "gen:chain?n=3&seed=1&machine=a100-40g-pcie3")
     >>> len(build(placement_data(problem), stall=1).stalls)
     3
     """

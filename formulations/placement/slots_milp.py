@@ -123,8 +123,8 @@ def coarse(data: PlacementData) -> Cut:
     Examples
     --------
     >>> from lowtide.formulations.placement.data import placement_data
-    >>> from lowtide.instances.load_placement import load_placement
-    >>> problem = load_placement("gen:chain?n=3&machine=v100-16g-pcie3&start=gpu&whole=1")
+    >>> from lowtide.instances import load_problem
+    >>> problem = load_problem("placement", "gen:chain?n=3&machine=v100-16g-pcie3&start=gpu&whole=1")
     >>> cut = coarse(placement_data(problem))
     >>> len(cut.pieces), cut.start, [len(some) for some in cut.instants]
     (6, [1, 3, 5, 6], [1, 1, 1])

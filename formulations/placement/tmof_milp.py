@@ -173,8 +173,8 @@ def build(
     Examples
     --------
     >>> from lowtide.formulations.placement.data import placement_data
-    >>> from lowtide.instances.load_placement import load_placement
-    >>> problem = load_placement("gen:skipchain?n=10&machine=v100-16g-pcie3&start=gpu")
+    >>> from lowtide.instances import load_problem
+    >>> problem = load_problem("placement", "gen:skipchain?n=10&machine=v100-16g-pcie3&start=gpu")
     >>> [list(interval.ops) for interval in build([placement_data(problem)]).intervals[0]]
     [[3, 4, 5, 6], [3, 4, 5, 6], [4, 5]]
     """

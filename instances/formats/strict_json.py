@@ -10,7 +10,6 @@ as text, so that the caller can put the place in front of it only when there is 
 
 from __future__ import annotations
 
-import difflib
 import gzip
 import io
 import json
@@ -19,12 +18,13 @@ import os
 import re
 import tomllib
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from ...models.errors import InstanceError, UsageError
 from ...models.files import note_file
+from ...models.texts import nearest as nearest
 from ...models.units import exact_bytes, parse_bytes
 
 
@@ -115,15 +115,6 @@ def show(value: object) -> str:
     except (TypeError, ValueError):
         text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-def nearest(word: str, words: Iterable[str]) -> str:
-    """Return the names to propose instead of a wrong one: the near ones, all if none is near."""
-    names = sorted(words)
-    close = difflib.get_close_matches(word.lower(), names, n=3, cutoff=0.5)
-    if close:
-        return "did you mean " + " or ".join(close) + "?"
-    return "expected one of " + ", ".join(names) if names else "expected none"
 
 
 def problem(value: object, fields: Fields) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -14,6 +14,7 @@ from ..errors import InstanceError
 from ..graph import Accounting, Graph
 from ..lowering.order import lower_runs
 from ..machine import Access, Machine, Processor, Tier
+from ..parameter import Parameter
 from ..plan import Plan, Run
 from ..units import exact_bytes
 from ..verifier.verify import verify
@@ -71,6 +72,12 @@ class Makespan(Problem):
     source: str | None = None
     name: ClassVar[str] = "makespan"
     unit: ClassVar[str] = "ns"
+    parameters: ClassVar[Mapping[str, Parameter]] = {
+        "processors": Parameter(
+            "1", "identical ones (default 1), or kinds with counts as in cpu=4,gpu=1", kind="processors"
+        ),
+        "memory": Parameter("none", "of all processors (default: no limit)", kind="size"),
+    }
 
     def __post_init__(self) -> None:
         check_type(self.graph, Graph, "makespan, graph")

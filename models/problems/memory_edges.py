@@ -8,7 +8,7 @@ Vivien, IPDPS 2018).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -19,10 +19,11 @@ from ..errors import InstanceError
 from ..flow_proof import FlowProof
 from ..graph import Graph
 from ..lowering.starts import lower_starts
+from ..parameter import Parameter
 from ..verifier.flow import verify_flow
 from ..verifier.verdict import Violation, sorted_violations
 from ..verifier.verify import verify
-from .parallel_memory import Moment, check_modes, moment_bytes
+from .parallel_memory import Moment, ParallelMemory, check_modes, moment_bytes
 from .problem import Judgement, Problem
 
 Edge = tuple[int, int]
@@ -70,6 +71,12 @@ class MemoryEdges(Problem):
     processors: int | None = None
     name: ClassVar[str] = "memory-edges"
     unit: ClassVar[str] = "ns"
+    parameters: ClassVar[Mapping[str, Parameter]] = {
+        **ParallelMemory.parameters,
+        "bound": Parameter(
+            "", "edges to add so that no parallel schedule needs more", kind="size", required=True
+        ),
+    }
 
     def __post_init__(self) -> None:
         check_type(self.graph, Graph, f"{self.name}, graph")

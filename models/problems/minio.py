@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -12,6 +13,7 @@ from ..errors import InstanceError
 from ..graph import KINDS, Accounting, Graph
 from ..lowering.traversal import MEMORY, STORAGE, Eviction, Traversal, lower_traversal
 from ..machine import Channel, Machine, Tier
+from ..parameter import Parameter
 from ..plan import Plan
 from ..units import exact_bytes
 from ..verifier.verdict import sorted_violations
@@ -63,6 +65,10 @@ class MinIO(Problem):
     source: str | None = None
     name: ClassVar[str] = "minio"
     unit: ClassVar[str] = "bytes"
+    parameters: ClassVar[Mapping[str, Parameter]] = {
+        "memory": Parameter("", "capacity of the memory", kind="size", required=True),
+        "whole": Parameter(False, "tensors are written and read whole, not in any parts"),
+    }
 
     def __post_init__(self) -> None:
         check_type(self.graph, Graph, "minio, graph")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 from ..buffers import Buffers
 from ..checks import check_flag, check_type
 from ..errors import InstanceError, UsageError
 from ..graph import Graph
 from ..lowering.buffers import buffers_from_plan
+from ..parameter import Parameter
 from ..plan import Plan
 from ..verifier.allocation import verify_allocation
 from ..verifier.verify import verify
@@ -64,6 +65,10 @@ class Offsets(Problem):
     origin: Origin | None = None
     name: ClassVar[str] = "offsets"
     unit: ClassVar[str] = "bytes"
+    about: ClassVar[str] = "buffers"
+    parameters: ClassVar[Mapping[str, Parameter]] = {
+        "capacity": Parameter("none", "of every pool: any allocation within it will do", kind="limit"),
+    }
 
     def __post_init__(self) -> None:
         check_type(self.buffers, Buffers, "offsets, buffers")
@@ -76,6 +81,20 @@ class Offsets(Problem):
             if b.offset is not None and b.offset % b.alignment:
                 fault = f"found fixed offset {b.offset}, expected a multiple of its alignment {b.alignment}"
                 raise InstanceError(f"buffer {b.id!r}: {fault}")
+
+    @classmethod
+    def of(
+        cls,
+        subject: Buffers,
+        *,
+        source: str | None = None,
+        graph: Graph | None = None,
+        plan: Plan | None = None,
+        **values: Any,
+    ) -> Self:
+        """Return the problem about buffers, and the plan and the graph that they come from, if any."""
+        origin = None if graph is None or plan is None else Origin(graph=graph, plan=plan)
+        return cls(subject, origin=origin, **values)
 
     @classmethod
     def from_plan(cls, graph: Graph, plan: Plan, *, satisfy: bool = False) -> Offsets:

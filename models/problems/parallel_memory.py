@@ -14,7 +14,7 @@ each op that of its mode with the most.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -23,6 +23,7 @@ from ..derived.precedence import precedence
 from ..errors import InstanceError
 from ..graph import Accounting, Graph
 from ..lowering.starts import lower_starts
+from ..parameter import Parameter
 from ..plan import Plan
 from ..verifier.verify import verify
 from .problem import Judgement, Problem
@@ -68,6 +69,9 @@ class ParallelMemory(Problem):
     name: ClassVar[str] = "parallel-memory"
     unit: ClassVar[str] = "bytes"
     maximize: ClassVar[bool] = True
+    parameters: ClassVar[Mapping[str, Parameter]] = {
+        "processors": Parameter(1, "ops that run at one time at most (default any number)", least=1)
+    }
 
     def __post_init__(self) -> None:
         check_type(self.graph, Graph, f"{self.name}, graph")

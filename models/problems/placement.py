@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from ..checks import check_flag, check_type
 from ..errors import InstanceError
 from ..graph import KINDS, Graph
 from ..machine import Machine
+from ..parameter import Parameter
 from ..plan import Plan
+from ..texts import nearest
 from ..verifier.verdict import Violation, sorted_violations
 from ..verifier.verify import verify
 from .placement_witness import impossible_moment, impossible_op, impossible_start
@@ -71,6 +73,23 @@ class Placement(Problem):
     source: str | None = None
     name: ClassVar[str] = "placement"
     unit: ClassVar[str] = "ns"
+    parameters: ClassVar[Mapping[str, Parameter]] = {
+        "machine": Parameter("", "tiers, processors and channels", kind="machine", required=True),
+        "device": Parameter("", "capacity of the machine's first tier, of each processor", kind="limit"),
+        "host": Parameter("", "capacity of the first tier behind them", kind="limit"),
+        "capacity.": Parameter("", "capacity of any tier", kind="limit", flag=False),
+        "periodic": Parameter(False, "the steady state of an iteration, the end like the start"),
+        "whole": Parameter(False, "copies move whole tensors, uninterrupted"),
+        "start": Parameter("", "tiers where tensors of all kinds may be at time 0", kind="tiers", flag=False),
+        "start.": Parameter(
+            "",
+            "tiers where tensors of a kind may be at time 0, or anywhere; repeatable; kinds that are not "
+            "named may start in every tier (default: everything anywhere with --periodic, else inputs in the "
+            "last tier)",
+            kind="tiers",
+        ),
+        "replicas": Parameter(1, "copies of the graph, one for each of the first N processors", flag=False),
+    }
 
     def __post_init__(self) -> None:
         check_type(self.graph, Graph, "placement, graph")
@@ -97,6 +116,40 @@ class Placement(Problem):
                     )
         _check_reach(self.machine)
         _check_sizes(self.machine)
+
+    @classmethod
+    def of(cls, subject: Graph, *, source: str | None = None, **values: Any) -> Self:
+        """Return the problem about a graph on a machine with other capacities and words for its tiers.
+
+        ``device`` are the tiers that processors use first, ``host`` is the first one behind them.
+
+        Raises
+        ------
+        InstanceError
+            If there is no such tier.
+        """
+        machine: Machine = values["machine"]
+        where, tiers = f"instance {source!r}", [t.name for t in machine.tiers]
+        devices = [t for t in tiers if any(p.tiers[0].tier == t for p in machine.processors)]
+        sizes: dict[str, int | None] = {}
+        start: dict[str, Tiers] = {}
+        for key, value in values.items():
+            option, _, name = key.partition(".")
+            if option in ("device", "host"):
+                meant = devices if option == "device" else [t for t in tiers if t not in devices][:1]
+                if not meant:
+                    raise InstanceError(f"{where}: found option {key}, expected a machine with a second tier")
+                sizes.update(dict.fromkeys(meant, value))
+            elif option == "capacity":
+                if name not in tiers:
+                    raise InstanceError(f"{where}: found unknown tier {name!r}, {nearest(name, tiers)}")
+                sizes[name] = value
+            elif option == "start":
+                kinds = [name] if name else sorted({str(t.kind) for t in subject.tensors})
+                start.update(dict.fromkeys(kinds, _meant_tiers(value, tiers, devices, where)))
+        changed = tuple(replace(t, capacity=sizes.get(t.name, t.capacity)) for t in machine.tiers)
+        flags = {key: value for key, value in values.items() if key in ("periodic", "whole")}
+        return cls(subject, replace(machine, tiers=changed), start=start or None, source=source, **flags)
 
     def called(self) -> tuple[str, str | None]:
         """Return the names of graph and machine, and the source."""
@@ -177,6 +230,18 @@ class Placement(Problem):
         return Judgement(
             objective=objective, verification=verdict, plan=replace(answer, start_tiers=self.starts)
         )
+
+
+def _meant_tiers(text: str, tiers: list[str], devices: list[str], where: str) -> Tiers:
+    """Return the tiers that a word of parameter `start` means."""
+    if text in ("anywhere", "device") and text not in tiers:
+        return tuple(tiers if text == "anywhere" else devices)
+    names = (text,) if text in tiers else tuple(text.split("+"))
+    for name in names:
+        if name not in tiers:
+            near = nearest(name, [*tiers, "anywhere", "device"])
+            raise InstanceError(f"{where}, start: found tier {name!r}, {near}")
+    return names
 
 
 def _check_reach(machine: Machine) -> None:

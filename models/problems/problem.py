@@ -10,10 +10,11 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
+from ..parameter import Parameter
 from ..plan import Plan
 from ..verifier.allocation import AllocationVerdict
 from ..verifier.verdict import Verification, Violation
@@ -61,11 +62,31 @@ class Problem(ABC):
         As the command line has it; of the objective, "bytes" or "ns".
     maximize
         Whether more is better; bounds then lie above.
+    about
+        What `of` takes: a "graph" or "buffers".
+    parameters
+        What is asked besides: what specifications, the command line and sweeps read. A name that ends in a
+        dot stands for all that begin so.
     """
 
     name: ClassVar[str]
     unit: ClassVar[str]
     maximize: ClassVar[bool] = False
+    about: ClassVar[str] = "graph"
+    parameters: ClassVar[Mapping[str, Parameter]] = {}
+
+    @classmethod
+    def of(cls, subject: Any, *, source: str | None = None, **values: Any) -> Self:
+        """Return the problem about what was loaded, with values of its `parameters`.
+
+        Raises
+        ------
+        InstanceError
+            If they do not go with each other or with the instance.
+        """
+        make: Any = cls
+        told = {"source": source} if any(f.name == "source" for f in fields(make)) else {}
+        return make(subject, **told, **values)  # type: ignore[no-any-return]
 
     @cached_property
     def instance(self) -> Question:

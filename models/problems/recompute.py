@@ -6,10 +6,10 @@ no other precedence (`after` wants ops to have completed once).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from ..checks import check_integer, check_type
 from ..derived.memory import sequential_memory
@@ -18,6 +18,7 @@ from ..graph import KINDS, Accounting, Graph, Mode, Op
 from ..lowering.actions import Action, Compute, Discard, Transfer, actions_of, lower_actions, transfer_ns
 from ..lowering.discards import with_discards
 from ..machine import Access, Machine, Tier
+from ..parameter import Parameter
 from ..plan import Plan
 from ..units import exact_bytes
 from ..verifier.verify import verify
@@ -83,6 +84,11 @@ class Recompute(Problem):
     source: str | None = None
     name: ClassVar[str] = "recompute"
     unit: ClassVar[str] = "ns"
+    parameters: ClassVar[Mapping[str, Parameter]] = {
+        "memory": Parameter("", "of the fast memory (default: of the machine, or no limit)", kind="size"),
+        "slots": Parameter(1, "as much fast memory as the largest op needs, and N tensors, all of one size"),
+        "machine": Parameter("", "with slower tiers behind its first one, the fast memory", kind="machine"),
+    }
 
     def __post_init__(self) -> None:
         check_type(self.graph, Graph, "recompute, graph")
@@ -99,6 +105,31 @@ class Recompute(Problem):
             fast, *slower = self.machine.tiers
             tiers = (replace(fast, capacity=self.memory), *slower)
             object.__setattr__(self, "machine", replace(self.machine, tiers=tiers))
+
+    @classmethod
+    def of(
+        cls, subject: Graph, *, source: str | None = None, slots: int | None = None, **values: Any
+    ) -> Self:
+        """Return the problem about a graph; `slots` is the memory of the largest op, and of N tensors.
+
+        Raises
+        ------
+        InstanceError
+            If memory and slots are given, or the tensors have several sizes.
+        """
+        problem = cls(subject, source=source, **values)
+        if slots is None:
+            return problem
+        if "memory" in values:
+            raise InstanceError(f"instance {source!r}: found memory and slots, expected one of them")
+        sizes = sorted({tensor.nbytes for tensor in subject.tensors if tensor.nbytes})
+        if len(sizes) != 1:
+            raise InstanceError(
+                f"instance {source!r}, slots: found tensors of {len(sizes)} different sizes, expected one "
+                "(give memory=SIZE instead)"
+            )
+        working = max(problem.least_bytes(i) for i in range(len(subject.ops)))
+        return cls(subject, source=source, memory=working + slots * sizes[0], **values)
 
     def called(self) -> tuple[str, str | None]:
         """Return the graph's name, the tiers, and the source."""

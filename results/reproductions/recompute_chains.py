@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from lowtide import Recompute, solve
-from lowtide.instances.load_recompute import load_recompute
+from lowtide.instances import load_problem
 from lowtide.instances.spec import resolved_spec
 from lowtide.results.reproductions.table_files import (
     HERE,
@@ -123,7 +123,7 @@ def taped(n: int, memory: int) -> str:
 
 def problem_of(instance: str) -> Recompute:
     """Return the problem of a specification; files of machines count from this folder."""
-    return load_recompute(resolved_spec(instance, str(HERE)))
+    return load_problem(Recompute, resolved_spec(instance, str(HERE)))
 
 
 def solved(instance: str, method: str, **options: str) -> tuple[int, Row]:

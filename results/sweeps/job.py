@@ -29,7 +29,7 @@ from .record import Usage, complete, load_average, now, unanswered
 from .runspec import RunSpec, option_texts, source_hash
 
 if TYPE_CHECKING:
-    from ...instances.problems import AnyProblem
+    from ...models.problems.problem import Problem
     from ...models.result import Result
 
 ADDRESS_SLACK = 4 << 30
@@ -60,7 +60,7 @@ def loadable(spec: str) -> str:
     return str(folder / spec.removeprefix("data:"))
 
 
-def load_question(problem: str, spec: str) -> AnyProblem:
+def load_question(problem: str, spec: str) -> Problem:
     """Return a problem about an instance of an experiment: what `load_problem` takes, or ``data:PATH``.
 
     Raises
@@ -218,7 +218,7 @@ def main(descriptor: int) -> int:
     return 0
 
 
-def _solve(run: RunSpec, problem: AnyProblem, log: Path | None) -> Result:
+def _solve(run: RunSpec, problem: Problem, log: Path | None) -> Result:
     from ...solvers.solve import solve
 
     begun = time.perf_counter()

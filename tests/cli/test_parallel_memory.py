@@ -90,7 +90,7 @@ def test_people_see_what_runs_and_which_edges(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (("peak", SPEC, "--bound", "3"), "found --bound with problem peak"),
-        (("memory-edges", SPEC), "bound: found none"),
+        (("memory-edges", SPEC), "found no option bound (edges to add"),
         (("memory-edges", f"{SPEC}&bound=150&processors=2", "--method", "milp"), "knows no number"),
         (("parallel-memory", f"{SPEC}&processors=0"), "processors"),
         (("parallel-memory", SPEC, "--bound", "300B", "--apply", "new.txt"), "expected .json or .json.gz"),

@@ -87,9 +87,9 @@ def test_machine_file(folder: Path, fault: str) -> None:
     ("spec", "words"),
     [
         ("g.json?start.wight=gpu", "start: found kind 'wight', expected one of input, weight"),
-        ("g.json?start.input=disk", 'found tier "disk"'),
+        ("g.json?start.input=disk", "found tier 'disk'"),
         ("g.json?capacity.disk=3", "found unknown tier 'disk'"),
-        ("g.json?capacity.gpu=-3", "gpu: found '-3', expected bytes such as"),
+        ("g.json?capacity.gpu=-3", 'option capacity.gpu: found "-3", expected bytes such as'),
         ("g.json?period=1", "found unknown option 'period'"),
         ("none.json", "graph 'none': found no ops, expected at least one"),
     ],

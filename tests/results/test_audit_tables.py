@@ -15,7 +15,6 @@ import pytest
 import lowtide as lt
 from lowtide.cli.certificates import with_certificate
 from lowtide.instances import load_problem, write_answer
-from lowtide.instances.load_parallel_memory import load_memory_edges
 from lowtide.models.errors import InstanceError
 from lowtide.results.audits.audit import Audit, audit
 from lowtide.results.audits.best_known import read_best_known, update
@@ -309,7 +308,7 @@ def test_answers_to_every_problem_are_verified_again(
 
 def test_edges_are_verified_again_with_their_flow(tmp_path: Path) -> None:
     spec = "gen:layered?layers=3&width=3&seed=1&bound=60"
-    problem = load_memory_edges(spec)
+    problem = load_problem(lt.MemoryEdges, spec)
     result = with_certificate(
         lt.solve(problem, "respect-order", threads=1), problem, str(tmp_path / "proof.json"), threads=1
     )

@@ -13,7 +13,6 @@ from statistics import geometric_mean
 
 import lowtide as lt
 
-from ....instances.load_placement import load_placement
 from ...tables.spec import RIGHT, Column, Part, Row, TableSpec
 from ..running import Case, apart
 
@@ -53,7 +52,9 @@ def row(network: str, ratio: str, method: str, time_limit: float = SECONDS) -> l
     graph = lt.load(spec)
     peak = lt.Peak(graph).evaluate(tuple(range(len(graph.ops))))
     dram = peak // (int(ratio) + 1)
-    problem = load_placement(f"{spec}&machine=optane-node&start=anywhere&periodic=1&device={dram}B")
+    problem = load_problem(
+        lt.Placement, f"{spec}&machine=optane-node&start=anywhere&periodic=1&device={dram}B"
+    )
     began = time.process_time()
     result = lt.solve(problem, method, time_limit=time_limit, threads=1, options=METHODS[method][1])
     assert result.status is not lt.Status.FAILED, result.detail

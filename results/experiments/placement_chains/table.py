@@ -16,7 +16,6 @@ from statistics import median
 
 import lowtide as lt
 
-from ....instances.load_placement import load_placement
 from ....instances.spec import resolved_spec
 from ...tables.spec import Column, Part, Row, TableSpec
 from ..running import HERE, Case, two_tiers
@@ -69,7 +68,7 @@ def solved(name: str, seed: int | None, spec: str, machine: str, part: int) -> l
     device = lt.Peak(graph).evaluate(tuple(range(len(graph.ops)))) * part // 100
     instance = f"{spec}&machine={machine}&start=gpu&device={device}B"
     began = time.process_time()
-    problem = load_placement(resolved_spec(instance, str(FOLDER)))
+    problem = load_problem(lt.Placement, resolved_spec(instance, str(FOLDER)))
     (rate,) = {c.bytes_per_s for c in problem.machine.channels}
     result = lt.solve(problem, "slot-lp", time_limit=SECONDS, threads=1)
     assert result.status is not lt.Status.FAILED, result.detail

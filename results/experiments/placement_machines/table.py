@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....instances.load_placement import load_placement
 from ...tables.spec import Column, Part, Row, TableSpec
 from ..running import by_instance, seconds_of
 
@@ -30,7 +29,7 @@ def rows(records: list[dict[str, Any]]) -> list[Row]:
     """Return a row for each machine."""
     found = []
     for spec, of in by_instance(records).items():
-        record, problem = of["auto"], load_placement(spec)
+        record, problem = of["auto"], load_problem(lt.Placement, spec)
         ideal = sum(op.duration_ns for op in problem.graph.ops)
         device, host = (tier.capacity for tier in problem.machine.tiers[:2])
         found.append(

@@ -24,7 +24,6 @@ import numpy as np
 
 import lowtide as lt
 
-from ....instances.load_placement import load_placement
 from ....models.plan import Plan
 from ....solvers.placement.planner.planner import MIB, Setting, planned, portfolio
 from ...tables.spec import RIGHT, Column, Part, Row, TableSpec
@@ -85,7 +84,7 @@ def specification(workload: str, *, whole: bool = False) -> str:
 
 def question(workload: str, *, whole: bool = False) -> lt.Placement:
     """Return the steady state of a workload on the reference machine."""
-    return load_placement(specification(workload, whole=whole))
+    return load_problem(lt.Placement, specification(workload, whole=whole))
 
 
 def period(problem: lt.Placement, setting: Setting, believed: list[int] | None = None) -> int | None:

@@ -15,7 +15,6 @@ from functools import partial
 
 import lowtide as lt
 
-from ....instances.load_placement import load_placement
 from ....solvers.placement.policies import belady
 from ....solvers.placement.policies.local_search import CHUNKS, FINEST
 from ....solvers.placement.simulator.simulator import simulate
@@ -47,7 +46,7 @@ def cases() -> Iterator[Case]:
 
 def searched(name: str, spec: str) -> list[Row]:
     """Return the row of one instance."""
-    problem = load_placement(spec)
+    problem = load_problem(lt.Placement, spec)
     policies = [lt.solve(problem, method, threads=1).objective for method in POLICIES]
     began = time.process_time()
     result = lt.solve(problem, "local-search", time_limit=SECONDS, threads=1, seed=1)

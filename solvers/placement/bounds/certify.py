@@ -56,8 +56,8 @@ def certify_placement(
 
     Examples
     --------
-    >>> from lowtide.instances.load_placement import load_placement
-    >>> problem = load_placement("gen:chain?n=5&seed=1&machine=a100-40g-pcie3&periodic=1")
+    >>> from lowtide.instances import load_problem
+    >>> problem = load_problem("placement", "gen:chain?n=5&seed=1&machine=a100-40g-pcie3&periodic=1")
     >>> certify_placement(problem, sum(op.duration_ns for op in problem.graph.ops)).proof.kind
     'prices'
     """

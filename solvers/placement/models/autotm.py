@@ -25,8 +25,8 @@ def solve_static(problem: Placement, context: Context) -> Outcome:
     Examples
     --------
     >>> import lowtide as lt
-    >>> from lowtide.instances.load_placement import load_placement
-    >>> problem = load_placement("gen:chain?n=6,seed=1,node=optane,machine=optane-node,device=20B")
+    >>> from lowtide.instances import load_problem
+    >>> problem = load_problem("placement", "gen:chain?n=6,seed=1,node=optane,machine=optane-node,device=20B")
     >>> lt.solve(problem, "autotm-static", threads=1).verification.valid
     True
     """

@@ -25,8 +25,9 @@ def solve_intervals(problem: Placement, context: Context) -> Outcome:
     Examples
     --------
     >>> import lowtide as lt
-    >>> from lowtide.instances.load_placement import load_placement
-    >>> problem = load_placement("gen:skipchain?n=4,machine=v100-16g-pcie3,device=400MB,start=gpu,whole=1")
+    >>> from lowtide.instances import load_problem
+    >>> spec = "gen:skipchain?n=4,machine=v100-16g-pcie3,device=400MB,start=gpu,whole=1"
+    >>> problem = load_problem("placement", spec)
     >>> lt.solve(problem, "cpsat", threads=1).verification.valid
     True
     """

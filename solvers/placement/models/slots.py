@@ -42,8 +42,9 @@ def solve_slots(problem: Placement, context: Context) -> Outcome:
     Examples
     --------
     >>> import lowtide as lt
-    >>> from lowtide.instances.load_placement import load_placement
-    >>> problem = load_placement("gen:skipchain?n=6,seed=1,machine=v100-16g-pcie3,device=400MB,start=gpu")
+    >>> from lowtide.instances import load_problem
+    >>> spec = "gen:skipchain?n=6,seed=1,machine=v100-16g-pcie3,device=400MB,start=gpu"
+    >>> problem = load_problem("placement", spec)
     >>> result = lt.solve(problem, "slot-lp")
     >>> result.verification.valid, result.gap < 0.001
     (True, True)

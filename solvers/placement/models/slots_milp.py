@@ -51,8 +51,9 @@ def solve_slot_milp(problem: Placement, context: Context) -> Outcome:
     Examples
     --------
     >>> import lowtide as lt
-    >>> from lowtide.instances.load_placement import load_placement
-    >>> problem = load_placement("gen:skipchain?n=6,machine=v100-16g-pcie3,device=450MB,start=gpu,whole=1")
+    >>> from lowtide.instances import load_problem
+    >>> spec = "gen:skipchain?n=6,machine=v100-16g-pcie3,device=450MB,start=gpu,whole=1"
+    >>> problem = load_problem("placement", spec)
     >>> result = lt.solve(problem, "slot-milp", threads=1)
     >>> result.verification.valid, result.bound <= result.objective
     (True, True)

@@ -47,8 +47,9 @@ def solve_tmof(problem: Placement, context: Context) -> Outcome:
     Examples
     --------
     >>> import lowtide as lt
-    >>> from lowtide.instances.load_placement import load_placement
-    >>> problem = load_placement("gen:skipchain?n=8,seed=1,machine=v100-16g-pcie3,device=450MB,start=gpu")
+    >>> from lowtide.instances import load_problem
+    >>> spec = "gen:skipchain?n=8,seed=1,machine=v100-16g-pcie3,device=450MB,start=gpu"
+    >>> problem = load_problem("placement", spec)
     >>> lt.solve(problem, "tmof", threads=1).verification.valid
     True
     """

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 import lowtide as lt
-from lowtide.instances.load_placement import load_placement
+from lowtide.instances import load_problem
 from lowtide.instances.transforms.optane import MOST_WRITES, on_optane
 
 
@@ -50,7 +50,7 @@ def test_many_writes_go_together_and_none_makes_no_modes() -> None:
 
 
 def test_a_write_in_place_takes_its_bytes_over_the_measured_bandwidth() -> None:
-    problem = load_placement("gen:chain?n=1&node=optane&machine=optane-node&device=1B&start=pmm")
+    problem = load_problem(lt.Placement, "gen:chain?n=1&node=optane&machine=optane-node&device=1B&start=pmm")
     big = replace(problem.graph.tensors[0], nbytes=13_900_000, initial=False, final=True, kind="activation")
     one = lt.Graph(name="one", tensors=(big,), ops=(lt.Op(name="op", writes=(0,)),))
     result = lt.solve(replace(problem, graph=on_optane(one)), "autotm-static", threads=1)

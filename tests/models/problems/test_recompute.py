@@ -8,7 +8,6 @@ import pytest
 
 import lowtide as lt
 from lowtide.instances import load_problem
-from lowtide.instances.load_recompute import load_recompute
 from lowtide.models.errors import InstanceError
 from lowtide.models.lowering.actions import actions_of
 from lowtide.models.problems.recompute import Action
@@ -205,12 +204,12 @@ def test_what_is_there_at_the_start_must_fit_though_it_is_discarded_at_once(
 
 def test_specification_says_memory_slots_and_machine() -> None:
     spec = "gen:backprop-chain?l=5&accounting=replace"
-    assert load_recompute(spec, slots=2).memory == 4
-    assert load_recompute("gen:backprop-chain?l=5", slots=2).memory == 5
+    assert load_problem(lt.Recompute, spec, slots=2).memory == 4
+    assert load_problem(lt.Recompute, "gen:backprop-chain?l=5", slots=2).memory == 5
     problem = load_problem("recompute", spec, memory="1KiB", machine="a100-40g-pcie3")
     assert isinstance(problem, lt.Recompute)
     assert [t.capacity for t in problem.machine.tiers] == [1024, 128 << 30, None]
     with pytest.raises(InstanceError, match="expected one of them"):
-        load_recompute(spec, slots=2, memory=4)
+        load_problem(lt.Recompute, spec, slots=2, memory=4)
     with pytest.raises(InstanceError, match="different sizes"):
-        load_recompute("gen:backprop-chain?l=5&largest=20", slots=2)
+        load_problem(lt.Recompute, "gen:backprop-chain?l=5&largest=20", slots=2)

@@ -10,7 +10,7 @@ from lowtide.formulations.placement.prices import Prices, price_bound, priced, w
 from lowtide.formulations.placement.sample_data import SampleData
 from lowtide.formulations.placement.samples_lp import build, sampled_prices
 from lowtide.formulations.placement.windows import disjoint, windows
-from lowtide.instances.load_placement import load_placement
+from lowtide.instances import load_problem
 from lowtide.models.problems.placement import Placement
 from lowtide.solvers.context import Context
 from lowtide.solvers.engines.highs_lp import dual_values
@@ -196,7 +196,9 @@ def test_prices_that_prove_too_much_are_refused() -> None:
 
 
 def test_rounds_raise_the_bound_of_a_single_run() -> None:
-    problem = load_placement("gen:skipchain?n=40,seed=1,machine=v100-16g-pcie3,device=900MB,start=gpu")
+    problem = load_problem(
+        lt.Placement, "gen:skipchain?n=40,seed=1,machine=v100-16g-pcie3,device=900MB,start=gpu"
+    )
     found = list(price_rounds(problem, Context(problem=problem, time_limit=60), lambda: False))
     kinds = [kind for _, kind, _ in found]
     assert kinds[0] == "windows"

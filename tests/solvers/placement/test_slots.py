@@ -11,7 +11,7 @@ import lowtide as lt
 from lowtide.formulations.placement import slots_lp as placement_slots
 from lowtide.formulations.placement.data import placement_data
 from lowtide.formulations.placement.slots_lp import build, window_bound
-from lowtide.instances.load_placement import load_placement
+from lowtide.instances import load_problem
 from lowtide.models.problems.placement import Placement
 from lowtide.solvers.context import Context
 from lowtide.solvers.placement.models.slots import plan_in_rounds, raise_by_slots
@@ -198,7 +198,7 @@ def test_more_rounds_and_more_memory_only_help(seed: int) -> None:
 
 
 def test_enough_memory_takes_the_sum_of_durations() -> None:
-    problem = load_placement("gen:skipchain?n=10&seed=2&machine=v100-16g-pcie3&start=gpu")
+    problem = load_problem(lt.Placement, "gen:skipchain?n=10&seed=2&machine=v100-16g-pcie3&start=gpu")
     result = lt.solve(problem, "slot-lp", threads=1)
     assert result.status is lt.Status.OPTIMAL
     assert result.objective == sum(op.duration_ns for op in problem.graph.ops)

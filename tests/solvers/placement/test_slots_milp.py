@@ -10,7 +10,7 @@ from lowtide.formulations.placement import slots_milp as placement_slots_milp
 from lowtide.formulations.placement.data import placement_data
 from lowtide.formulations.placement.slots_milp import Cut, Piece, SlotMilp, build, coarse
 from lowtide.formulations.placement.whole import Order, gaps, longest_stall, plan, timing
-from lowtide.instances.load_placement import load_placement
+from lowtide.instances import load_problem
 from lowtide.models.problems.placement import Placement
 from lowtide.solvers.context import Context
 from lowtide.solvers.engines.highs import solve_highs
@@ -255,11 +255,11 @@ def test_what_cannot_start_is_infeasible() -> None:
 @pytest.mark.parametrize(("ops", "seed", "megabytes"), [(14, 1, 460), (18, 3, 480)])
 def test_training_chains_are_solved(ops: int, seed: int, megabytes: int) -> None:
     spec = f"gen:skipchain?n={ops}&seed={seed}&machine=v100-16g-pcie3&start=gpu&whole=1&device={megabytes}MB"
-    result = lt.solve(load_placement(spec), "slot-milp", threads=1, time_limit=None)
+    result = lt.solve(load_problem(lt.Placement, spec), "slot-milp", threads=1, time_limit=None)
     assert result.gap is not None
     assert 0 < result.gap < 1e-6  # copies take whole ns
     assert result.objective is not None
-    assert result.objective > 1.05 * sum(op.duration_ns for op in load_placement(spec).graph.ops)
+    assert result.objective > 1.05 * sum(op.duration_ns for op in load_problem(lt.Placement, spec).graph.ops)
 
 
 def test_too_large_a_model_is_not_built() -> None:
