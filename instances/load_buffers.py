@@ -202,5 +202,7 @@ def _with_options(buffers: Buffers, options: Mapping[str, object], where: str) -
     if "alignment" in options:
         least = typed_option("alignment", options["alignment"], _OPTIONS["alignment"], where)
     with located(f"instance {where!r}"):
-        chosen = tuple(replace(b, alignment=lcm(b.alignment, least)) for b in buffers.buffers)
+        chosen = buffers.buffers
+        if least > 1:
+            chosen = tuple(replace(b, alignment=lcm(b.alignment, least)) for b in chosen)
         return replace(buffers, buffers=chosen, pools=pools)

@@ -146,7 +146,7 @@ BAD = {
     "two.csv.gz?n=3": "found unknown option 'n', expected one of alignment, capacity, iterations, pool.NAME",
     "plan.json?batch=3": "instance 'plan.json': found unknown option 'batch'",
     "g.json?batch=3": "instance 'g.json': found unknown option 'batch'",
-    "two.json?capacity=0": "option capacity: found \"0\", expected bytes such as 4096, 512MiB or 4GiB, or none",
+    "two.json?capacity=0": "option capacity: found \"0\", expected bytes such as 4096, 512MiB or 4GiB",
     "two.json?capacity=x": 'instance \'two.json?capacity=x\', option capacity: found "x"',
     "two.json?alignment=none": 'option alignment: found "none", expected bytes such as 4096, 512MiB or 4GiB',
     "two.json?alignment=0": 'option alignment: found "0"',

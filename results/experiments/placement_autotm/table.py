@@ -13,6 +13,7 @@ from statistics import geometric_mean
 
 import lowtide as lt
 
+from ....instances import load_problem
 from ...tables.spec import RIGHT, Column, Part, Row, TableSpec
 from ..running import Case, apart
 

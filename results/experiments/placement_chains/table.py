@@ -16,6 +16,7 @@ from statistics import median
 
 import lowtide as lt
 
+from ....instances import load_problem
 from ....instances.spec import resolved_spec
 from ...tables.spec import Column, Part, Row, TableSpec
 from ..running import HERE, Case, two_tiers

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ....instances import load_problem
+from ....models.problems.placement import Placement
 from ...tables.spec import Column, Part, Row, TableSpec
 from ..running import by_instance, seconds_of
 
@@ -29,7 +31,7 @@ def rows(records: list[dict[str, Any]]) -> list[Row]:
     """Return a row for each machine."""
     found = []
     for spec, of in by_instance(records).items():
-        record, problem = of["auto"], load_problem(lt.Placement, spec)
+        record, problem = of["auto"], load_problem(Placement, spec)
         ideal = sum(op.duration_ns for op in problem.graph.ops)
         device, host = (tier.capacity for tier in problem.machine.tiers[:2])
         found.append(

@@ -24,6 +24,7 @@ import numpy as np
 
 import lowtide as lt
 
+from ....instances import load_problem
 from ....models.plan import Plan
 from ....solvers.placement.planner.planner import MIB, Setting, planned, portfolio
 from ...tables.spec import RIGHT, Column, Part, Row, TableSpec

@@ -15,6 +15,7 @@ from functools import partial
 
 import lowtide as lt
 
+from ....instances import load_problem
 from ....solvers.placement.policies import belady
 from ....solvers.placement.policies.local_search import CHUNKS, FINEST
 from ....solvers.placement.simulator.simulator import simulate
