@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     from ..solvers.explain import explain, subset
     from ..solvers.registry import find_method
 
-    if not find_method("offsets", args.method).exact:
+    if find_method("offsets", args.method).proves != "optimum":
         raise UsageError(f"explain: found method {args.method!r}, expected an exact one")
     check_outputs({"--out": args.out}, (args.spec,))
     given = {} if args.capacity is None else {"capacity": args.capacity}

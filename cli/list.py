@@ -59,11 +59,11 @@ def _methods() -> list[dict[str, Any]]:
         {
             "problem": m.problem,
             "name": m.name,
-            "exact": m.exact,
+            "exact": m.proves == "optimum",
             "engine": m.engine,
             "summary": m.summary,
             "source": m.source,
-            "options": dict(m.options),
+            "options": {option.name: option.meaning for option in m.options},
         }
         for m in methods()
     ]

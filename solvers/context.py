@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..models.errors import UsageError
 from ..models.problems.problem import Judgement, Problem
 from ..models.result import TracePoint
 
@@ -59,7 +58,9 @@ class Context:
     memory_limit
         Bytes that the method may use, or None.
     options
-        Further options by name (``--solver-option``), as text.
+        The method's own options by name, typed: given, or by default.
+    engine_options
+        All others that were given (``--solver-option``), as text: the engine's.
     log
         File to which the solver's own log goes, or None.
     progress
@@ -84,7 +85,8 @@ class Context:
     seed: int = 0
     threads: int = 1
     memory_limit: int | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    engine_options: Mapping[str, str] = field(default_factory=dict)
     log: Path | None = None
     progress: Callable[[str], None] = lambda line: None
     started: float = field(default_factory=time.perf_counter)
@@ -112,6 +114,7 @@ class Context:
             threads=self.threads,
             memory_limit=self.memory_limit,
             options=self.options,
+            engine_options=self.engine_options,
             log=self.log,
             progress=lambda line: self.progress(f"{prefix}{line}"),
         )
@@ -182,21 +185,6 @@ class Context:
         if self.bound is None or self._is_above(value, self.bound):
             self.bound, self.proof, self.bound_kind, self.evidence = value, proof, kind, evidence
             self._note()
-
-    def option(self, name: str, default: int) -> int:
-        """Return a whole-number option.
-
-        Raises
-        ------
-        UsageError
-            If its text is not a positive integer.
-        """
-        text = self.options.get(name)
-        if text is None:
-            return default
-        if not text.strip().isdecimal() or int(text) < 1:
-            raise UsageError(f"option {name}: found {text!r}, expected a positive integer")
-        return int(text)
 
     def _is_above(self, a: int, b: int) -> bool:
         """Return whether a is worse than b as an objective, and so better as a bound."""

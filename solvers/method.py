@@ -1,60 +1,193 @@
-"""What a method of the suite, or of a user, says about itself."""
+"""What a method of the suite, or of a user, says about itself, and its options."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import difflib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import InitVar, dataclass
+from enum import StrEnum
 from importlib import import_module
 from typing import Any
 
+from ..models.checks import shown
+from ..models.errors import UsageError
 from .context import Context
 
 RunFunction = Callable[[Any, Context], Any]
 
 
-@dataclass(frozen=True, kw_only=True)
+class Proves(StrEnum):
+    """What a method proves, given time: nothing, a bound (be it a simple one), or an optimum."""
+
+    NOTHING = "nothing"
+    BOUND = "bound"
+    OPTIMUM = "optimum"
+
+
+NOTHING, BOUND, OPTIMUM = Proves
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a method.
+
+    Parameters
+    ----------
+    name
+        As in ``--solver-option NAME=VALUE``.
+    default
+        What `Context.options` has of it where it is not given; its type is the option's. The type itself
+        (``int``) where the method has a default of its own: then `Context.options` has the option only where
+        it is given.
+    help
+        What it means, for people; without the default.
+    choices
+        The texts that are accepted, if not all.
+    least
+        The least number that is accepted.
+    """
+
+    name: str
+    default: bool | int | float | str | type
+    help: str
+    choices: tuple[str, ...] = ()
+    least: float = 1
+
+    @property
+    def kind(self) -> type:
+        """The type of its values."""
+        return self.default if isinstance(self.default, type) else type(self.default)
+
+    @property
+    def meaning(self) -> str:
+        """What it means, with its default."""
+        if isinstance(self.default, type):
+            return self.help
+        return f"{self.help} (default {int(self.default) if self.kind is bool else self.default})"
+
+    def value(self, text: object) -> Any:
+        """Return the value of a text.
+
+        Raises
+        ------
+        UsageError
+            If it is of another type, too small, or none of the choices.
+        """
+        value = self._read(text.strip()) if isinstance(text, str) else None
+        if value is None or (self.choices and value not in self.choices):
+            raise UsageError(f"option {self.name}: found {shown(text)}, expected {self._expected()}")
+        return value
+
+    def _read(self, text: str) -> bool | float | str | None:
+        """Return the value of a text, None if it is of another type or too small."""
+        if self.kind is str:
+            return text
+        if self.kind is bool:
+            return {"0": False, "1": True, "false": False, "true": True}.get(text.lower())
+        try:
+            number: float = self.kind("" if "_" in text else text)
+        except ValueError:
+            return None
+        return number if self.least <= number < math.inf else None
+
+    def _expected(self) -> str:
+        if self.choices:
+            return f"one of {', '.join(self.choices)}"
+        if self.kind is int and self.least == 1:
+            return "a positive integer"
+        numbers = {int: "an integer", float: "a number"}
+        if self.kind in numbers:
+            return f"{numbers[self.kind]} of at least {self.least}"
+        return "0 or 1" if self.kind is bool else "a text"
+
+
+PYOMO_SOLVER = Option("solver", "highs", "any solver that Pyomo finds")
+"""Option of the methods that solve a MILP in Pyomo."""
+
+
+@dataclass(frozen=True)
 class Method:
     """A named way to solve a problem.
 
     Parameters
     ----------
     name, problem
-        Unique together; `problem` is a CLI name such as "peak".
+        Unique together; `problem` is a CLI name such as "peak". A room fills it in for its methods.
     run
         ``module:function`` relative to this package (loaded when first used), or the function.
     summary
         One line for people.
-    exact
-        Whether it proves optimality, given time.
+    proves
+        What it proves, given time.
     source
         Paper, equation; empty if it is the suite's own.
     options
-        Names and meanings of its own options.
+        Its own options. A pair of name and meaning stands for an option that is passed on as text.
     kernels
         Modules whose kernels it calls, named as in `run`: `solve` compiles what of them does not lie on disk
         before the clock starts.
     engine
         "cpsat" or "highs" if further options pass through to that solver.
+    exact
+        True stands for ``proves=Proves.OPTIMUM``.
     """
 
     name: str
-    problem: str
     run: str | RunFunction
     summary: str
-    exact: bool = False
+    problem: str = ""
+    proves: Proves = Proves.NOTHING
     source: str = ""
-    options: tuple[tuple[str, str], ...] = ()
+    options: tuple[Option, ...] = ()
     kernels: tuple[str, ...] = ()
     engine: str | None = None
+    exact: InitVar[bool] = False
+
+    def __post_init__(self, exact: bool) -> None:
+        pairs = tuple(x if isinstance(x, Option) else Option(x[0], str, x[1]) for x in self.options)
+        object.__setattr__(self, "options", pairs)
+        if exact:
+            object.__setattr__(self, "proves", Proves.OPTIMUM)
 
     def load(self) -> RunFunction:
         """Return the function, importing its module now."""
-        if not isinstance(self.run, str):
-            return self.run
-        module, function = self.run.split(":")
-        loaded: RunFunction = getattr(import_module(module, __package__), function)
-        return loaded
+        return load(self.run) if isinstance(self.run, str) else self.run
+
+    def typed(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+        """Return the values of its own options, defaults too, and the texts that are left for its engine.
+
+        Raises
+        ------
+        UsageError
+            An option that it does not have, where no engine takes it; or a wrong value.
+        """
+        own = {option.name: option for option in self.options}
+        values = {o.name: o.default for o in self.options if not callable(o.default)}
+        rest = {}
+        for name, text in given.items():
+            if name in own:
+                values[name] = own[name].value(text)
+            elif self.engine is None:
+                near = difflib.get_close_matches(name, own, n=1, cutoff=0.4)
+                known = f"expected one of {', '.join(own)}" if own else "it has none"
+                expected = f"did you mean {near[0]}?" if near else known
+                raise UsageError(f"option of method {self.name}: found {name!r}, {expected}")
+            elif not isinstance(text, str):
+                raise UsageError(f"solver option {name}: found {shown(text)}, expected a text")
+            else:
+                rest[name] = text
+        return values, rest
 
 
-PYOMO_SOLVER = ("solver", "any solver that Pyomo finds (default highs)")
-"""Option of the methods that solve a MILP in Pyomo."""
+def family(module: str, *rows: tuple[str, str], **common: Any) -> tuple[Method, ...]:
+    """Return methods that share a module and more, by name and summary; ``solve_a_b`` runs `a-b`."""
+    return tuple(
+        Method(name, f"{module}:solve_{name.replace('-', '_')}", summary, **common) for name, summary in rows
+    )
+
+
+def load(name: str) -> Any:
+    """Return what ``module:name`` stands for, the module relative to this package; it is imported now."""
+    module, attribute = name.split(":")
+    return getattr(import_module(module, __package__), attribute)

@@ -14,30 +14,29 @@ than `peak`.
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 from functools import cache
 
 from ..models.errors import UsageError
 from ..models.problems import PROBLEMS
-from .makespan.methods import MAKESPAN_METHODS
+from .makespan.methods import ROOM as MAKESPAN
 from .method import Method
-from .minio.methods import MINIO_METHODS
-from .offsets.methods import OFFSETS_METHODS
-from .parallel.methods import PARALLEL_METHODS
-from .peak.methods import PEAK_METHODS
-from .placement.methods import PLACEMENT_METHODS
-from .recompute.methods import RECOMPUTE_METHODS
-from .recompute.methods_graphs import RECOMPUTE_GRAPH_METHODS
+from .minio.methods import ROOM as MINIO
+from .offsets.methods import ROOM as OFFSETS
+from .parallel.methods import EDGES
+from .parallel.methods import ROOM as PARALLEL
+from .peak.methods import ROOM as PEAK
+from .placement.methods import ROOM as PLACEMENT
+from .recompute.methods import ROOM as RECOMPUTE
+from .room import Room
 
-METHODS = (
-    *PEAK_METHODS,
-    *OFFSETS_METHODS,
-    *PLACEMENT_METHODS,
-    *MAKESPAN_METHODS,
-    *PARALLEL_METHODS,
-    *RECOMPUTE_METHODS,
-    *RECOMPUTE_GRAPH_METHODS,
-    *MINIO_METHODS,
-)
+ROOMS: Mapping[str, Room] = {
+    room.problem.name: room
+    for room in (PEAK, OFFSETS, PLACEMENT, MAKESPAN, PARALLEL, EDGES, RECOMPUTE, MINIO)
+}
+"""What each problem brings, by its name."""
+
+METHODS = tuple(method for room in ROOMS.values() for method in room.methods)
 """The methods of the suite."""
 
 
@@ -63,13 +62,16 @@ def methods() -> tuple[Method, ...]:
             ) from error
         if callable(item) and not isinstance(item, Method):
             lines = (item.__doc__ or "").strip().splitlines()
-            item = Method(
-                name=entry.name, problem="peak", run=item, summary=lines[0] if lines else entry.value
-            )
+            item = Method(entry.name, item, lines[0] if lines else entry.value, problem="peak")
         if not isinstance(item, Method):
             raise UsageError(
                 f"entry point {entry.name} = {entry.value}: found {type(item).__name__}, "
                 "expected a function or a lowtide.solvers.method.Method"
+            )
+        if item.problem not in PROBLEMS:
+            raise UsageError(
+                f"entry point {entry.name} = {entry.value}: found problem {item.problem!r}, "
+                f"expected one of {', '.join(sorted(PROBLEMS))}"
             )
         if (item.problem, item.name) in found:
             raise UsageError(

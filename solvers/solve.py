@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import logging
 import os
 import platform
@@ -22,7 +21,7 @@ from ..models.result import Result, Status
 from .context import Context, Outcome, available_cores
 from .engines.garbage import collected_rarely
 from .judging import judging_seconds
-from .method import Method, RunFunction
+from .method import PYOMO_SOLVER, Method, RunFunction
 from .registry import find_method
 
 
@@ -88,8 +87,7 @@ def solve(
     check_type(options, (Mapping, type(None)), "options", "a mapping of names to texts, or None")
     check_type(log, (str, os.PathLike, type(None)), "log", "a path or None")
     chosen = find_method(problem.name, method)
-    options = dict(options or {})
-    _check_options(chosen, options)
+    own, engine_options = chosen.typed(options or {})
     known = None if hint is None else _check_hint(problem, hint)
     run = chosen.load()
     if chosen.kernels:
@@ -98,6 +96,7 @@ def solve(
         prepare(chosen.kernels, progress=progress)
     if chosen.name != "auto":  # which may end without its solver
         _import_solver(chosen.engine)
+    _check_engine(chosen, own, engine_options)
     with collected_rarely():
         context = Context(
             problem=problem,
@@ -106,7 +105,8 @@ def solve(
             seed=seed,
             threads=threads or available_cores(),
             memory_limit=memory_limit,
-            options=options,
+            options=own,
+            engine_options=engine_options,
             log=None if log is None else Path(log),
             progress=progress or (lambda line: None),
         )
@@ -225,17 +225,23 @@ def _seconds(context: Context, solved: float) -> dict[str, float]:
     return rest if build is None else {"build": build, **rest}
 
 
-def _check_options(method: Method, options: Mapping[str, str]) -> None:
-    own = [name for name, _ in method.options]
-    if method.engine is not None:  # the engine checks the rest against the solver's own parameters
-        return
-    for name in options:
-        if name not in own:
-            near = difflib.get_close_matches(name, own, n=1, cutoff=0.4)
-            expected = (
-                f"did you mean {near[0]}?" if near else f"expected one of {own}" if own else "it has none"
-            )
-            raise UsageError(f"option of method {method.name}: found {name!r}, {expected}")
+def _check_engine(method: Method, own: Mapping[str, Any], options: Mapping[str, str]) -> None:
+    """Raise unless the solver that was chosen is there, and takes the options that are left for it.
+
+    Raises
+    ------
+    UsageError
+        An unknown option, or a value that the solver refuses.
+    BackendUnavailable
+        If Pyomo finds no such solver.
+    """
+    if (solver := own.get(PYOMO_SOLVER.name, PYOMO_SOLVER.default)) != PYOMO_SOLVER.default:
+        from .engines.pyomo_solver import check_available
+
+        check_available(solver)
+    elif options and method.engine is not None:  # a mistyped one fails now, not only if the engine is reached
+        engine = import_module(f".engines.{method.engine}", __package__)
+        engine.check_options(options, tuple(own))
 
 
 def _check_hint(problem: Problem, hint: object) -> Any:

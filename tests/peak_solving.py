@@ -29,6 +29,7 @@ from lowtide.models.problems.peak import Peak
 from lowtide.solvers.context import Context, Outcome
 from lowtide.solvers.engines.cpsat import solve_cpsat
 from lowtide.solvers.engines.highs import solve_highs
+from lowtide.solvers.peak.methods import ROOM
 from tests.oracles.brute_force import brute_force_peak
 from tests.strategies import random_graph
 
@@ -40,6 +41,9 @@ FORMULATIONS = {
     "milp-steps": peak_milp_steps,
 }
 """The formulation of each exact method."""
+
+DEFAULTS = {option.name: option.default for method in ROOM.methods for option in method.options}
+"""Every option of the problem's methods, for a `Context` without `solve`."""
 
 
 def solve_model(formulation: ModuleType, graph: Graph, **build_options: object) -> tuple[Context, Outcome]:

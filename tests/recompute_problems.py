@@ -88,7 +88,7 @@ def with_copies(problem: lt.Recompute, copies: int, hint: list[int] | None = Non
     data = recompute_data(problem)
     built = recompute_moccasin.build(data, copies=copies, hint=hint)
     fixed = {} if hint is None else {"fix_variables_to_their_hinted_value": "true"}
-    context = Context(problem=problem, options=fixed)
+    context = Context(problem=problem, engine_options=fixed)
     outcome = solve_cpsat(
         built.model,
         context,

@@ -313,7 +313,7 @@ class _Reader:
             strangers = []
             for name in names:
                 method = find_method(str(problem), name)
-                own = [option for option, _ in method.options]
+                own = [option.name for option in method.options]
                 if key not in own and method.engine is None:
                     self.wrong((*place, key), f"found no such option of method {name}, {nearest(key, own)}")
                     strangers.append(name)

@@ -33,7 +33,6 @@ def solve_cpsat(
     decode: Callable[[Value], Any],
     to_objective: Callable[[int], int],
     defaults: Mapping[str, str] | None = None,
-    own_options: Sequence[str] = (),
 ) -> Outcome:
     """Run CP-SAT on a model that minimizes; incumbents and bounds go to the context as they come.
 
@@ -42,15 +41,13 @@ def solve_cpsat(
     model
         With an integer objective, to be minimized.
     context
-        Limits, seed, threads, log and options; the solver stops when its bound meets its incumbent.
+        Limits, seed, threads, log, engine options; the solver stops when its bound meets its incumbent.
     decode
         Returns the answer of a solution, given a function from variables to values.
     to_objective
         Turns a value of the model's objective into one of the problem's.
     defaults
         Solver parameters that suit the model, as text; options of the context override them.
-    own_options
-        Options of the context that are not the solver's.
 
     Returns
     -------
@@ -65,7 +62,7 @@ def solve_cpsat(
     from ortools.sat.python import cp_model
 
     solver = cp_model.CpSolver()
-    set_parameters(solver.parameters, context, defaults or {}, own_options)
+    set_parameters(solver.parameters, context, defaults or {})
     if problem := model.validate():
         raise RuntimeError(f"invalid CP-SAT model: {problem}")
     if context.expired:
@@ -116,7 +113,7 @@ def _outcome(
 
     detail = f"CP-SAT: {status.name}{supervisor.remark}"
     if status == cp_model.MODEL_INVALID:
-        if context.options:
+        if context.engine_options:
             raise UsageError(f"solver options: CP-SAT refuses them: {solver.solution_info()}")
         raise RuntimeError(f"invalid CP-SAT model: {solver.solution_info()}")
     if status == cp_model.INFEASIBLE:
@@ -134,16 +131,14 @@ def _own_reason(context: Context) -> str | None:
 
     It may stop well before its time limit, if the next step of presolve would pass it.
     """
-    if any("max_" in name or "limit" in name for name in context.options):
+    if any("max_" in name or "limit" in name for name in context.engine_options):
         return "time" if context.expired else None
     if context.time_limit is not None:
         return "time"
     return None if context.memory_limit is None else "memory"
 
 
-def set_parameters(
-    parameters: Any, context: Context, defaults: Mapping[str, str], own_options: Sequence[str] = ()
-) -> None:
+def set_parameters(parameters: Any, context: Context, defaults: Mapping[str, str]) -> None:
     """Set limits, seed and threads, then the model's defaults, then the user's options.
 
     Raises
@@ -161,26 +156,27 @@ def set_parameters(
         parameters.max_time_in_seconds = context.remaining()
     if context.memory_limit is not None:
         parameters.max_memory_in_mb = max(1, context.memory_limit // 2**20)
-    options = {name: text for name, text in context.options.items() if name not in own_options}
-    for name, text in {**defaults, **options}.items():
+    for name, text in {**defaults, **context.engine_options}.items():
         if not parameters.merge_text_format(_assignment(name, text)):
             raise UsageError(f"solver option {name}: found {text!r}, expected one that CP-SAT takes")
 
 
-def check_options(options: Mapping[str, str], own_options: Sequence[str] = ()) -> None:
-    """Raise `UsageError` if CP-SAT has no parameter of such a name, or of another type."""
+def check_options(options: Mapping[str, str], own: Sequence[str] = ()) -> None:
+    """Raise `UsageError` if CP-SAT has no parameter of such a name, or of another type.
+
+    `own` are the names of the method's own options, which a mistyped one may mean.
+    """
     for name, text in options.items():
-        if name not in own_options:
-            _assignment(name, text)
+        _assignment(name, text, own)
 
 
-def _assignment(name: str, text: str) -> str:
+def _assignment(name: str, text: str, own: Sequence[str] = ()) -> str:
     """Return ``name: value`` in the text format of protocol buffers."""
     from ortools.sat.sat_parameters_pb2 import SatParameters
 
     fields = SatParameters.DESCRIPTOR.fields_by_name
     if name not in fields:
-        near = difflib.get_close_matches(name, fields, n=3, cutoff=0.6)
+        near = difflib.get_close_matches(name, [*own, *fields], n=3, cutoff=0.6)
         expected = f"did you mean {' or '.join(near)}?" if near else "expected a field of SatParameters"
         raise UsageError(f"solver option: found {name!r}, {expected}")
     field = fields[name]

@@ -44,7 +44,6 @@ def solve_highs(
     *,
     decode: Callable[[Value], Any],
     to_objective: Callable[[int], int],
-    own_options: Sequence[str] = (),
     settings: Mapping[str, str] | None = None,
 ) -> Outcome:
     """Run HiGHS on a Pyomo model that minimizes an integer linear objective.
@@ -54,13 +53,11 @@ def solve_highs(
     model
         A linear ``ConcreteModel``. If every variable has a value, the values are the warm start.
     context
-        Limits, seed, threads, log and options; the solver stops when its bound meets its incumbent.
+        Limits, seed, threads, log, engine options; the solver stops when its bound meets its incumbent.
     decode
         Returns the answer of a solution, given a function from variables to values; None if it has none.
     to_objective
         Turns a value of the model's objective into one of the problem's.
-    own_options
-        Options of the context that are not the solver's.
     settings
         Further options of the solver, as text; those of the context override them.
 
@@ -75,14 +72,14 @@ def solve_highs(
         An unknown option, a value that HiGHS refuses, or a log file that cannot be written.
     """
     highs = _new_highs()
-    _set_options(highs, context, own_options, settings or {})
+    _set_options(highs, context, settings or {})
     passed = _pass_model(highs, model, lambda: context.expired)
     if passed is None or context.expired:
         return Outcome(reason="time", detail="HiGHS was not started: no time was left")
     variables, scales = passed
     column = {id(variable): k for k, variable in enumerate(variables)}
     supervisor = Supervisor(context)
-    given = {*context.options, *(settings or {})} - set(own_options)
+    given = {*context.engine_options, *(settings or {})}
 
     def read(values: Any) -> None:
         found = (np.asarray(list(values)) * scales.columns).tolist()
@@ -158,12 +155,14 @@ def _outcome(
     return Outcome(reason="crash" if status in errors else reason, detail=detail)
 
 
-def check_options(options: Mapping[str, str], own_options: Sequence[str] = ()) -> None:
-    """Raise `UsageError` if HiGHS has no option of such a name, or refuses the value."""
+def check_options(options: Mapping[str, str], own: Sequence[str] = ()) -> None:
+    """Raise `UsageError` if HiGHS has no option of such a name, or refuses the value.
+
+    `own` are the names of the method's own options, which a mistyped one may mean.
+    """
     highs = _new_highs()
     for name, text in options.items():
-        if name not in own_options:
-            _set_option(highs, name, text, own_options)
+        _set_option(highs, name, text, own)
 
 
 def _new_highs() -> Any:
@@ -174,18 +173,15 @@ def _new_highs() -> Any:
     return highs
 
 
-def _set_options(
-    highs: Any, context: Context, own_options: Sequence[str], settings: Mapping[str, str]
-) -> None:
+def _set_options(highs: Any, context: Context, settings: Mapping[str, str]) -> None:
     highs.setOptionValue("threads", context.threads)
     highs.setOptionValue("random_seed", context.seed % _LARGEST_SEED)
     highs.setOptionValue("mip_rel_gap", 0.0)
     # The objective is an integer: below a gap of 1 it is exact, if the margin of the bound is small.
     small = context.incumbent is not None and margin(context.incumbent) < 0.25
     highs.setOptionValue("mip_abs_gap", 0.5 if small else 0.0)
-    for name, text in {**settings, **context.options}.items():
-        if name not in own_options:
-            _set_option(highs, name, text, own_options)
+    for name, text in {**settings, **context.engine_options}.items():
+        _set_option(highs, name, text)
     if context.log is not None:
         check_log(context.log)
         highs.setOptionValue("log_to_console", False)
@@ -193,13 +189,13 @@ def _set_options(
         highs.setOptionValue("output_flag", True)
 
 
-def _set_option(highs: Any, name: str, text: str, own_options: Sequence[str]) -> None:
+def _set_option(highs: Any, name: str, text: str, own: Sequence[str] = ()) -> None:
     from highspy import HighsOptions, HighsStatus
 
     status, kind = highs.getOptionType(name)
     if status != HighsStatus.kOk:
         known = [x for x in dir(HighsOptions()) if not x.startswith("_")]
-        near = difflib.get_close_matches(name, [*own_options, *known], n=3, cutoff=0.6)
+        near = difflib.get_close_matches(name, [*own, *known], n=3, cutoff=0.6)
         expected = f"did you mean {' or '.join(near)}?" if near else "expected an option of HiGHS"
         raise UsageError(f"solver option: found {name!r}, {expected}")
     value, expected = _typed(text.strip(), str(kind.name))

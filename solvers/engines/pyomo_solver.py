@@ -16,7 +16,7 @@ from typing import Any
 from ...formulations.pyomo_terms import silent_pyomo
 from ...models.errors import BackendUnavailable, InstanceError
 from ..context import Context, Outcome
-from .highs import Value, integer_bound
+from .highs import Value, integer_bound, solve_highs
 from .logs import check_log
 
 
@@ -56,19 +56,25 @@ def check_available(name: str) -> None:
         )
 
 
+def solve_milp(model: Any, context: Context, **keywords: Any) -> Outcome:
+    """Run HiGHS, or the solver that option ``solver`` names; arguments as for `highs.solve_highs`."""
+    solve = solve_highs if context.options["solver"] == "highs" else solve_pyomo
+    outcome: Outcome = solve(model, context, **keywords)
+    return outcome
+
+
 def solve_pyomo(
     model: Any,
     context: Context,
     *,
     decode: Callable[[Value], Sequence[int]],
     to_objective: Callable[[int], int],
-    own_options: Sequence[str] = ("solver",),
 ) -> Outcome:
     """Run the solver that option ``solver`` names on a Pyomo model that minimizes.
 
     Parameters
     ----------
-    model, decode, to_objective, own_options
+    model, decode, to_objective
         As for `lowtide.solvers.engines.highs.solve_highs`.
     context
         Limits, seed, threads, log and options.
@@ -86,7 +92,7 @@ def solve_pyomo(
     settings = _settings(context.threads, context.seed % 2**31)
     closes_gap = next((key for key in settings if name.startswith(key)), None)
     options = dict(settings[closes_gap]) if closes_gap else {}
-    own = _typed({k: v for k, v in context.options.items() if k not in own_options})
+    own = _typed(context.engine_options)
     options |= own
     limit = context.remaining()
     if limit <= 0:

@@ -29,7 +29,6 @@ from ...formulations.makespan.intervals_cpsat import LARGEST_AREA, RESERVOIR
 from ...models.graph import Accounting
 from ...models.problems.makespan import Makespan
 from ..context import Context, Outcome
-from ..engines.cpsat import check_options
 from .bounds.core import core_problem
 from .labels.method import has_labels, set_labels
 from .lists.lns import improve_large, search_booking
@@ -91,7 +90,6 @@ def solve_auto(problem: Makespan, context: Context) -> Outcome:
     >>> lt.solve(problem, threads=1).status
     <Status.OPTIMAL: 'optimal'>
     """
-    check_options(context.options)
     parts = in_series(problem)
     return _solve_whole(problem, context) if len(parts) == 1 else _solve_parts(problem, parts, context)
 
@@ -220,7 +218,7 @@ def _raise_core_bounds(problem: Makespan, context: Context) -> Outcome:
 
 def solve_local_search(problem: Makespan, context: Context) -> Outcome:
     """Search until the time is up, or for so many moves in a row without a better schedule."""
-    moves = context.option("moves", 10_000)
+    moves = context.options["moves"]
     started = begin(problem, context, lists=PRIORITIES)
     if isinstance(started, Outcome):
         return started

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 from ...formulations.makespan import ticks_milp as makespan_milp
 from ...formulations.makespan.data import in_ticks, makespan_data
 from ...models.problems.makespan import Makespan
 from ..context import Context, Outcome
-from ..engines import highs, pyomo_solver
+from ..engines import pyomo_solver
 from ..engines.memory import refuse_if_too_large
 from .lists.method import take_first_steps
-
-_OWN_OPTIONS = ("solver", "start")
 
 _BYTES_PER_TERM = 1500
 
@@ -36,11 +33,6 @@ def solve_milp(problem: Makespan, context: Context) -> Outcome:
     >>> result.status, result.objective
     (<Status.OPTIMAL: 'optimal'>, 3)
     """
-    name = context.options.get("solver", "highs")
-    if name == "highs":
-        highs.check_options(context.options, _OWN_OPTIONS)
-    else:
-        pyomo_solver.check_available(name)
     data = makespan_data(problem)
     outcome = take_first_steps(problem, context, data)
     if outcome is not None:
@@ -62,11 +54,9 @@ def solve_milp(problem: Makespan, context: Context) -> Outcome:
     )
     context.build_seconds = time.perf_counter() - began
     context.progress(f"{what}: built in {context.build_seconds:.2f} s")
-    solve: Callable[..., Outcome] = highs.solve_highs if name == "highs" else pyomo_solver.solve_pyomo
-    return solve(
+    return pyomo_solver.solve_milp(
         built.model,
         context,
         decode=lambda value: makespan_milp.decode(built, value),
         to_objective=lambda ticks: ticks * data.tick,
-        own_options=_OWN_OPTIONS,
     )

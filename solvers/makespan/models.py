@@ -8,10 +8,8 @@ from ...formulations.makespan.data import MakespanData, in_ticks, makespan_data
 from ...formulations.makespan.intervals_cpsat import CUMULATIVE, RESERVOIR, build, decode
 from ...models.problems.makespan import Makespan
 from ..context import Context, Outcome
-from ..engines.cpsat import check_options, solve_cpsat
+from ..engines.cpsat import solve_cpsat
 from .lists.method import take_first_steps
-
-OPTIONS = ("start",)
 
 
 def solve_cumulative(problem: Makespan, context: Context) -> Outcome:
@@ -34,7 +32,6 @@ def solve_reservoir(problem: Makespan, context: Context) -> Outcome:
 
 def _solve(problem: Makespan, context: Context, form: str) -> Outcome:
     """Take bounds and list schedules first (option ``start=lists``), or nothing (``none``)."""
-    check_options(context.options, OPTIONS)
     data = makespan_data(problem)
     outcome = take_first_steps(problem, context, data)
     return outcome or solve_model(data, context, form)
@@ -62,5 +59,4 @@ def solve_model(data: MakespanData, context: Context, form: str = CUMULATIVE) ->
         context,
         decode=lambda value: decode(built, value),
         to_objective=lambda ticks: ticks * data.tick,
-        own_options=OPTIONS,
     )

@@ -113,7 +113,7 @@ def _solve_program(rounds: Rounds, effort: float) -> tuple[Mapping[int, int] | N
         seed=context.seed,
         threads=context.threads,
         memory_limit=context.memory_limit,
-        options=context.options,
+        engine_options=context.engine_options,
         log=context.log,
     )
     outcome = logged(

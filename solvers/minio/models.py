@@ -39,7 +39,6 @@ def solve_milp(problem: MinIO, context: Context) -> Outcome:
     >>> lt.solve(problem, "milp", threads=1, options={"order": "postorder"}).objective
     8
     """
-    highs.check_options(context.options, ("order",))
     data = begin(problem, context, "milp").data
     order = order_of(problem, data, context)
     some = minio_order.demands(data, order)
@@ -66,7 +65,6 @@ def solve_milp(problem: MinIO, context: Context) -> Outcome:
         context,
         decode=decode,
         to_objective=lambda units: context.bound or 0,  # what bounds the order does not bound the problem
-        own_options=("order",),
     )
     if outcome.reason is None and not context.closed:
         return Outcome(detail=f"the fewest bytes of this order; {outcome.detail}")
@@ -83,7 +81,6 @@ def solve_joint(problem: MinIO, context: Context) -> Outcome:
     >>> lt.solve(problem, "cpsat", threads=1).status
     <Status.OPTIMAL: 'optimal'>
     """
-    cpsat.check_options(context.options)
     data, bounds, _ = begin(problem, context, "cpsat")
     best = offer_rules(problem, data, context)
     if context.closed:
@@ -103,7 +100,6 @@ def solve_benders(problem: MinIO, context: Context) -> Outcome:
     >>> lt.solve(problem, "benders", threads=1).status
     <Status.OPTIMAL: 'optimal'>
     """
-    cpsat.check_options(context.options)
     data, _, cuts = begin(problem, context, "benders")
     offer_rules(problem, data, context)
     if context.closed:

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from ...formulations.minio.data import MinIOData
 from ...models.derived.memory import sequential_memory
-from ...models.errors import UsageError
 from ...models.problems.minio import MinIO
 from ..context import Context, Outcome
 from ..trees.task_tree import task_tree
@@ -71,17 +70,8 @@ def begin(problem: MinIO, context: Context, method: str) -> Begun:
 
 
 def order_of(problem: MinIO, data: MinIOData, context: Context) -> tuple[int, ...]:
-    """Return the order that option ``order`` names.
-
-    Raises
-    ------
-    UsageError
-        If it names none.
-    """
-    name = context.options.get("order", "postorder-io")
-    if name not in ORDERS:
-        raise UsageError(f"option order: found {name!r}, expected one of {', '.join(ORDERS)}")
-    return ORDERS[name](problem.graph, data, lambda: context.expired)
+    """Return the order that option ``order`` names."""
+    return ORDERS[context.options["order"]](problem.graph, data, lambda: context.expired)
 
 
 def _by_rule(problem: MinIO, context: Context, rule: str) -> Outcome:

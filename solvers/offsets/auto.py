@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 
 from ...models.problems.offsets import Offsets
 from ..context import Context, Outcome
-from ..engines.cpsat import check_options
 from .greedy import greedy_offsets
 from .local_search import improved_offsets
 from .parts import Part, Parts
@@ -39,7 +38,6 @@ Method = Callable[[Parts, Part], Iterator[None]]
 
 def solve_auto(problem: Offsets, context: Context) -> Outcome:
     """Stop as soon as every part is done."""
-    check_options(context.options)
     return take_turns(Parts(problem, context), (place, prove, descend, improve, model))
 
 

@@ -8,14 +8,12 @@ from ...formulations.model import BuildTimeout
 from ...formulations.offsets import orders_milp as offsets_milp
 from ...models.problems.offsets import Offsets
 from ..context import Context, Outcome
-from ..engines import highs, pyomo_solver
 from ..engines.logs import check_log, logged
 from ..engines.memory import refuse_if_too_large
+from ..engines.pyomo_solver import solve_milp as run_milp
 from .first_come import place_as_they_come
 from .part_context import checked, part_context
 from .parts import Part, Parts
-
-_OWN_OPTIONS = ("solver",)
 
 _BYTES_PER_TERM = 1500
 
@@ -34,11 +32,6 @@ def solve_milp(problem: Offsets, context: Context) -> Outcome:
     >>> result.status, result.objective, result.bound
     (<Status.OPTIMAL: 'optimal'>, 13, 13)
     """
-    name = context.options.get("solver", "highs")
-    if name == "highs":
-        highs.check_options(context.options, _OWN_OPTIONS)
-    else:
-        pyomo_solver.check_available(name)
     parts = Parts(problem, context)
     last = Outcome()
     if context.log is not None:
@@ -51,7 +44,7 @@ def solve_milp(problem: Offsets, context: Context) -> Outcome:
         for k, part in enumerate(waiting):
             if not parts.is_open(part):
                 continue
-            last = _solve_part(parts, part, name, context.remaining() / (len(waiting) - k))
+            last = _solve_part(parts, part, context.remaining() / (len(waiting) - k))
             if last.reason not in (None, "time"):
                 return last
         if before == [(part.height, part.bound) for part in parts.parts]:
@@ -59,7 +52,7 @@ def solve_milp(problem: Offsets, context: Context) -> Outcome:
     return parts.outcome("time" if context.expired else last.reason) if parts.open() else parts.outcome()
 
 
-def _solve_part(parts: Parts, part: Part, name: str, seconds: float) -> Outcome:
+def _solve_part(parts: Parts, part: Part, seconds: float) -> Outcome:
     context, data, goal = parts.context, part.data, parts.target(part)
     known = part.height if data.capacity is None or (part.height or 0) <= data.capacity else None
     upper = known if data.capacity is None or known is not None else data.capacity
@@ -85,18 +78,16 @@ def _solve_part(parts: Parts, part: Part, name: str, seconds: float) -> Outcome:
         taken = time.perf_counter() - began
         context.build_seconds = (context.build_seconds or 0.0) + taken
     context.progress(f"{what}: built in {taken:.2f} s")
-    solve = highs.solve_highs if name == "highs" else pyomo_solver.solve_pyomo
     outcome = logged(
         run,
-        lambda: solve(
+        lambda: run_milp(
             built.model,
             run,
             decode=lambda value: checked(parts, part, offsets_milp.decode(built, value)),
             to_objective=lambda units: units,
-            own_options=_OWN_OPTIONS,
         ),
     )
     if outcome.infeasible:
-        run.floor = goal - 1
+        run.floor, name = goal - 1, context.options["solver"]
         run.raise_bound(built.upper + 1, "floating", kind="HiGHS" if name == "highs" else name)
     return outcome

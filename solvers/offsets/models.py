@@ -67,7 +67,6 @@ def solve_cpsat_sections(problem: Offsets, context: Context) -> Outcome:
 
 
 def _solve(problem: Offsets, context: Context, formulation: ModuleType) -> Outcome:
-    cpsat.check_options(context.options)
     parts = Parts(problem, context)
     if context.log is not None:
         check_log(context.log)

@@ -65,6 +65,7 @@ def part_context(parts: Parts, part: Part, *, seconds: float, floor: int, seed: 
         threads=whole.threads,
         memory_limit=whole.memory_limit,
         options=whole.options,
+        engine_options=whole.engine_options,
         log=whole.log,
         incumbent=part.height,
         parts=parts,

@@ -62,7 +62,6 @@ def solve_cpsat(problem: MemoryEdges, context: Context) -> Outcome:
     >>> result.status, result.proof
     (<Status.OPTIMAL: 'optimal'>, 'exact')
     """
-    cpsat.check_options(context.options)
     if not formulation.fits(problem.graph):
         raise UsageError(
             f"method cpsat of {problem.name}: found durations of 2**61 ticks of "
@@ -104,7 +103,7 @@ def _choose(built: ConflictModel, context: Context) -> tuple[Sequence[Arc] | Non
         seed=context.seed,
         threads=context.threads,
         memory_limit=context.memory_limit,
-        options=context.options,
+        engine_options=context.engine_options,
         log=context.log,
     )
     outcome = logged(

@@ -21,8 +21,6 @@ from ..engines.memory import refuse_if_too_large
 from .edges import raise_path_bound
 from .flow import largest_cut
 
-_OWN_OPTIONS = ("solver",)
-
 _BYTES_PER_TERM = 1500
 
 _SETTINGS = (
@@ -44,11 +42,6 @@ def solve_milp(problem: MemoryEdges, context: Context) -> Outcome:
     >>> result.status, result.edges
     (<Status.OPTIMAL: 'optimal'>, ())
     """
-    name = context.options.get("solver", "highs")
-    if name == "highs":
-        highs.check_options(context.options, _OWN_OPTIONS)
-    else:
-        pyomo_solver.check_available(name)
     if problem.processors is not None:
         raise UsageError(
             f"method milp of memory-edges: found processors {problem.processors}, expected any number: "
@@ -81,8 +74,8 @@ def solve_milp(problem: MemoryEdges, context: Context) -> Outcome:
     run = context.inner(problem, context.remaining(), "") if shared else context
     if shared and context.answer is not None:
         run.offer(context.answer)
-    decoding: dict[str, Any] = {"decode": decode, "to_objective": lambda ns: ns, "own_options": _OWN_OPTIONS}
-    if name != "highs":
+    decoding: dict[str, Any] = {"decode": decode, "to_objective": lambda ns: ns}
+    if context.options["solver"] != "highs":
         outcome = pyomo_solver.solve_pyomo(built.model, run, **decoding)
     else:
         for settings in _SETTINGS:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 from ...formulations.parallel import cut_milp as parallel_cut_milp
 from ...formulations.parallel import network as parallel_cut
 from ...models.problems.parallel_memory import Moment, ParallelMemory
 from ..context import Context, Outcome
-from ..engines import highs, pyomo_solver
+from ..engines import pyomo_solver
 from ..engines.memory import refuse_if_too_large
 from .flow import offer_cases, solve_flow
-
-_OWN_OPTIONS = ("solver",)
 
 _BYTES_PER_TERM = 1500
 
@@ -32,11 +29,6 @@ def solve_milp(problem: ParallelMemory, context: Context) -> Outcome:
     >>> result.status, result.bound_kind
     (<Status.OPTIMAL: 'optimal'>, 'HiGHS')
     """
-    name = context.options.get("solver", "highs")
-    if name == "highs":
-        highs.check_options(context.options, _OWN_OPTIONS)
-    else:
-        pyomo_solver.check_available(name)
     network = parallel_cut.build(problem.graph)
     what = "the MILP of moments"
     refused = refuse_if_too_large(
@@ -50,13 +42,11 @@ def solve_milp(problem: ParallelMemory, context: Context) -> Outcome:
     built = parallel_cut_milp.build(network, problem.processors, first)
     context.build_seconds = time.perf_counter() - began
     context.progress(f"{what}: built in {context.build_seconds:.2f} s")
-    solve: Callable[..., Outcome] = highs.solve_highs if name == "highs" else pyomo_solver.solve_pyomo
-    return solve(
+    return pyomo_solver.solve_milp(
         built.model,
         context,
         decode=lambda value: parallel_cut_milp.decode(built, value),
         to_objective=lambda units: -units * built.unit,
-        own_options=_OWN_OPTIONS,
     )
 
 

@@ -27,10 +27,6 @@ CPSAT_TERMS = 1_500_000
 
 def solve_auto(problem: Peak, context: Context) -> Outcome:
     """Stop as soon as the bound meets the incumbent."""
-    if context.options:  # a mistyped one fails now, not only if CP-SAT is reached
-        from ..engines.cpsat import check_options
-
-        check_options(context.options)
     context.offer(range(len(problem.graph.ops)))
     if context.expired:
         return Outcome(reason="time")

@@ -9,8 +9,8 @@ from ...formulations.peak import positions_cpsat as peak_cpsat_positions
 from ...formulations.peak import steps_cpsat as peak_cpsat_steps
 from ...models.problems.peak import Peak
 from ..context import Context, Outcome
-from ..engines.cpsat import check_options, solve_cpsat
-from .models import OPTIONS, solve_model
+from ..engines.cpsat import solve_cpsat
+from .models import solve_model
 
 _BYTES_PER_TERM = 600
 """Measured at the peak of presolve and search on traced training graphs, per thread: 300 to 640."""
@@ -38,14 +38,13 @@ def solve_positions(problem: Peak, context: Context) -> Outcome:
 
 
 def _solve(problem: Peak, context: Context, formulation: ModuleType, what: str) -> Outcome:
-    check_options(context.options, OPTIONS)
     return solve_model(
         problem,
         context,
         formulation,
         what,
         bytes_per_term=_BYTES_PER_TERM * min(context.threads, _MOST_COPIES),
-        run=partial(solve_cpsat, defaults=search_defaults(context.threads), own_options=OPTIONS),
+        run=partial(solve_cpsat, defaults=search_defaults(context.threads)),
     )
 
 

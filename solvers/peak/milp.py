@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from types import ModuleType
 
 from ...formulations.peak import (
@@ -19,10 +18,8 @@ from ...formulations.peak.data import PeakData
 from ...formulations.peak.olla_tensors_milp import with_chain_windows
 from ...models.problems.peak import Peak
 from ..context import Context, Outcome
-from ..engines import highs, pyomo_solver
-from .models import OPTIONS, solve_model
-
-_OWN_OPTIONS = ("solver", *OPTIONS)
+from ..engines import pyomo_solver
+from .models import solve_model
 
 _BYTES_PER_TERM = 1500
 """Measured at the peak of building in Pyomo and solving with HiGHS."""
@@ -60,19 +57,12 @@ def _solve(
     what: str,
     plain_data: Callable[[PeakData], PeakData] = lambda data: data,
 ) -> Outcome:
-    name = context.options.get("solver", "highs")
-    if name == "highs":
-        highs.check_options(context.options, _OWN_OPTIONS)
-    else:
-        pyomo_solver.check_available(name)
     return solve_model(
         problem,
         context,
         formulation,
         what,
         bytes_per_term=_BYTES_PER_TERM,
-        run=partial(
-            highs.solve_highs if name == "highs" else pyomo_solver.solve_pyomo, own_options=_OWN_OPTIONS
-        ),
+        run=pyomo_solver.solve_milp,
         plain_data=plain_data,
     )

@@ -19,14 +19,10 @@ from typing import Any
 from ...formulations.model import BuildTimeout
 from ...formulations.peak.data import PeakData, peak_data
 from ...formulations.peak.forced_orders import with_forced_orders
-from ...models.errors import UsageError
 from ...models.problems.peak import Peak
 from ..context import Context, Outcome
 from ..engines.memory import refuse_if_too_large
 from .search.widening import take_first_steps
-
-OPTIONS = ("start", "plain")
-"""Options of every method that solves a model of `peak`; the registry says what they mean."""
 
 FORCING = 0.1
 """The part of the time that is left which the search for forced orders may take."""
@@ -50,7 +46,7 @@ def solve_model(
     Parameters
     ----------
     problem, context
-        As for every method; options as in `OPTIONS`.
+        As for every method.
     formulation
         A module with ``bound``, ``size``, ``build`` and ``decode``.
     what
@@ -61,14 +57,9 @@ def solve_model(
         Solves the Pyomo or CP-SAT model.
     plain_data
         What ``plain=1`` puts in place of the strengthened data.
-
-    Raises
-    ------
-    UsageError
-        If an option has another value than expected.
     """
-    first, plain = _start_with_bounds(context), _is_plain(context)
-    if first:
+    plain = context.options.get("plain", False)
+    if context.options.get("start") == "bounds":
         take_first_steps(problem, context)
         if context.closed:
             return Outcome()
@@ -120,17 +111,3 @@ def _forced(data: PeakData, context: Context) -> PeakData:
     context.progress("forced orders")
     enough = context.elapsed() + FORCING * context.remaining()
     return with_forced_orders(data, context.answer, expired=lambda: context.elapsed() >= enough)
-
-
-def _start_with_bounds(context: Context) -> bool:
-    text = context.options.get("start", "reference")
-    if text not in ("reference", "bounds"):
-        raise UsageError(f"option start: found {text!r}, expected reference or bounds")
-    return text == "bounds"
-
-
-def _is_plain(context: Context) -> bool:
-    text = context.options.get("plain", "0")
-    if text not in ("0", "1"):
-        raise UsageError(f"option plain: found {text!r}, expected 0 or 1")
-    return text == "1"

@@ -1,26 +1,192 @@
-"""The methods of problem `recompute`, in the order in which they are listed."""
+"""The room of problem `recompute`."""
 
 from __future__ import annotations
 
-from ..method import Method
-from .methods_chains import CHAIN_KERNELS, CHAIN_METHODS
-from .methods_graphs import GRAPH_KERNELS
+from ...models.problems.recompute import Recompute
+from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Method, Option
+from ..room import Room
 
-RECOMPUTE_METHODS = (
-    Method(
-        name="auto",
-        problem="recompute",
-        run=".recompute.auto:solve_auto",
-        summary="each op once, if that fits; else chain programs, heuristics, moments, retention intervals",
-        exact=True,
-        kernels=(*CHAIN_KERNELS, *GRAPH_KERNELS),
+_CHAINS = (
+    ".recompute.chains.disk_revolve",
+    ".recompute.chains.h_revolve",
+    ".recompute.chains.hetero",
+    ".recompute.chains.mixed",
+    ".recompute.chains.revolve",
+)
+_GRAPHS = (".recompute.heuristics.runs_kernel",)
+
+_START = Option("start", "lists", "lists: after heuristics; none: from nothing", choices=("lists", "none"))
+_STAGES = Option(
+    "stages", "partitioned", "partitioned, free (as many as can be needed), or a number of free stages"
+)
+_POINTS = Option(
+    "points",
+    "linearized",
+    "linearized: checkpoints anywhere; articulation: where one value crosses",
+    choices=("linearized", "articulation"),
+)
+_READS = Option(
+    "reads",
+    "many",
+    "of what the second tier keeps: many, or once as published",
+    choices=("once", "many"),
+)
+_SLOTS = Option("memory-slots", 500, "that are distinguished; sizes are rounded up to them")
+_CHEN = "Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016"
+_CHECKMATE = "Jain et al., Checkmate, MLSys 2020"
+
+
+def _chain(name: str, summary: str, source: str = "", *options: Option) -> Method:
+    return Method(
+        name,
+        f".recompute.chains.methods_of_chains:solve_{name.replace('-', '_')}",
+        summary,
+        proves=BOUND,
+        source=source,
+        options=options,
+        kernels=_CHAINS,
+    )
+
+
+ROOM = Room(
+    problem=Recompute,
+    methods=(
+        Method(
+            "auto",
+            ".recompute.auto:solve_auto",
+            "each op once, if that fits; else chain programs, heuristics, moments, retention intervals",
+            proves=OPTIMUM,
+            kernels=(*_CHAINS, *_GRAPHS),
+        ),
+        Method(
+            "store-all",
+            ".recompute.auto:solve_store_all",
+            "each op once, in the reference order, nothing computed again",
+            proves=BOUND,
+            kernels=(*_CHAINS, *_GRAPHS),
+        ),
+        _chain(
+            "recompute-all", "plain chains: nothing kept but x_0, every backward after a sweep of its own"
+        ),
+        _chain(
+            "hybrid", "plain chains: as many equal segments as slots, each computed again for every backward"
+        ),
+        _chain(
+            "sqrt",
+            "plain chains: sqrt(n) segments, each computed again once and stored",
+            "Chen et al. 2016, section 4",
+        ),
+        _chain(
+            "revolve",
+            "plain chains: least forwards for the slots beside the buffers in work",
+            "Griewank and Walther, ACM TOMS 26, 2000",
+        ),
+        _chain(
+            "disk-revolve",
+            "uniform plain chains: slots in memory, and any number on the second tier",
+            "Aupy et al., SIAM J. Sci. Comput. 38, 2016",
+            _READS,
+        ),
+        _chain(
+            "periodic-disk-revolve",
+            "uniform plain chains: the same with equal distances between what the second tier keeps",
+            "after Aupy and Herrmann, Optim. Methods Softw. 32, 2017",
+        ),
+        _chain(
+            "h-revolve",
+            "uniform plain chains: slots in any number of tiers with costs of writing and reading",
+            "Herrmann and Pallez, ACM TOMS 46, 2020",
+        ),
+        _chain(
+            "mixed",
+            "taped chains: slots keep states or what backwards need, of one size",
+            "Maddison, J. Comput. Sci. 82, 2024",
+        ),
+        _chain(
+            "hetero-chain",
+            "plain and taped chains of any sizes and times: best persistent schedule",
+            "Beaumont et al. 2019 (rotor)",
+            _SLOTS,
+        ),
+        Method(
+            "checkmate",
+            ".recompute.models.stages:solve_checkmate",
+            "MILP in stages, then bounds on the problem by moments",
+            proves=OPTIMUM,
+            source=f"{_CHECKMATE}, eqs. 1 to 8",
+            options=(_STAGES, _START, PYOMO_SOLVER),
+            engine="highs",
+            kernels=_GRAPHS,
+        ),
+        Method(
+            "checkmate-rounding",
+            ".recompute.models.stages:solve_rounding",
+            "its linear relaxation, rounded in two phases for several shares of the memory",
+            proves=BOUND,
+            source=f"{_CHECKMATE}, Algorithm 2",
+            kernels=_GRAPHS,
+        ),
+        Method(
+            "moccasin",
+            ".recompute.models.moccasin:solve_moccasin",
+            "CP-SAT, retention intervals on the grid of stages, then bounds on the problem by moments",
+            proves=OPTIMUM,
+            source="Bartan et al., Moccasin, ICML 2023",
+            options=(Option("copies", 3, "most runs of each op"), _START),
+            engine="cpsat",
+            kernels=_GRAPHS,
+        ),
+        Method(
+            "poet",
+            ".recompute.models.paging:solve_poet",
+            "MILP in stages that recomputes and pages to slower tiers",
+            proves=OPTIMUM,
+            source="Patil et al., POET, ICML 2022",
+            options=(_START,),
+            engine="highs",
+            kernels=_GRAPHS,
+        ),
+        Method(
+            "moments",
+            ".recompute.models.moments:solve_moments",
+            "only a bound: what must be in memory at the first runs of some ops (MILP)",
+            proves=BOUND,
+            kernels=_GRAPHS,
+        ),
+        Method(
+            "local-search",
+            ".recompute.heuristics.method:solve_local_search",
+            "annealing of sequences of runs, from the best of segments and rules of eviction",
+            proves=BOUND,
+            options=(Option("rounds", 3, "without a faster schedule, after which it ends"),),
+            kernels=_GRAPHS,
+        ),
+        Method(
+            "eviction",
+            ".recompute.heuristics.method:solve_heuristics",
+            "segments, then a search over rules that evict by cost, size and next use",
+            proves=BOUND,
+            source="Kirisame et al., Dynamic Tensor Rematerialization, ICLR 2021, section 3",
+            options=(Option("moves", 200, "without a better schedule, after which it ends"),),
+            kernels=_GRAPHS,
+        ),
+        Method(
+            "chen-greedy",
+            ".recompute.heuristics.method:solve_chen_greedy",
+            "checkpoints where segments exceed a size; the best size that fits",
+            proves=BOUND,
+            source=f"{_CHEN}, Algorithm 3",
+            options=(_POINTS,),
+            kernels=_GRAPHS,
+        ),
+        Method(
+            "chen-sqrt",
+            ".recompute.heuristics.method:solve_chen_sqrt",
+            "a checkpoint at every sqrt(n)-th gap of the forward pass",
+            proves=BOUND,
+            source=_CHEN,
+            options=(_POINTS,),
+            kernels=_GRAPHS,
+        ),
     ),
-    Method(
-        name="store-all",
-        problem="recompute",
-        run=".recompute.auto:solve_store_all",
-        summary="each op once, in the reference order, nothing computed again",
-        kernels=(*CHAIN_KERNELS, *GRAPH_KERNELS),
-    ),
-    *CHAIN_METHODS,
 )

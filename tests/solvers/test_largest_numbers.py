@@ -9,7 +9,7 @@ import pytest
 
 import lowtide as lt
 from lowtide.models.problems.problem import Problem
-from lowtide.solvers.peak.methods import PEAK_METHODS
+from lowtide.solvers.peak.methods import ROOM
 from tests.oracles.brute_orders import shortest_within
 from tests.oracles.brute_parallel import most_memory
 from tests.oracles.least_peak import least_peak
@@ -48,7 +48,7 @@ def largest() -> list[lt.Graph]:
     ]
 
 
-@pytest.mark.parametrize("method", [m.name for m in PEAK_METHODS if m.engine is None or m.name == "auto"])
+@pytest.mark.parametrize("method", [m.name for m in ROOM.methods if m.engine is None or m.name == "auto"])
 def test_peak(method: str) -> None:
     taken = 0
     for graph in largest():

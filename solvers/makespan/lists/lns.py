@@ -42,7 +42,7 @@ def solve_lns(problem: Makespan, context: Context) -> Outcome:
         raise UsageError(
             "method lns: found processors of several kinds or ops with a choice, expected neither"
         )
-    windows = context.option("windows", STAGNATION)
+    windows = context.options["windows"]
     started = begin(problem, context)
     if isinstance(started, Outcome):
         return started

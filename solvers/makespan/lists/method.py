@@ -9,7 +9,6 @@ import numpy as np
 
 from ....formulations.makespan.data import MakespanData, makespan_data
 from ....formulations.offsets.data import Integers
-from ....models.errors import UsageError
 from ....models.problems.makespan import Makespan, Starts
 from ...context import Context, Outcome
 from ...engines.supervise import run_passes
@@ -181,18 +180,10 @@ def take_first_steps(problem: Makespan, context: Context, data: MakespanData) ->
     -------
     Outcome | None
         How the solve ends, if that is enough; else None.
-
-    Raises
-    ------
-    UsageError
-        If the option says something else.
     """
-    first = context.options.get("start", "lists")
-    if first not in ("lists", "none"):
-        raise UsageError(f"option start: found {first!r}, expected lists or none")
     if (witness := does_not_fit(problem, data)) is not None:
         return Outcome(infeasible=True, detail=witness)
-    if first == "none":
+    if context.options["start"] == "none":
         raise_bounds(problem, data, context)
     else:
         started = begin(problem, context, lists=PRIORITIES)
@@ -224,9 +215,7 @@ def solve_list(problem: Makespan, context: Context) -> Outcome:
     >>> lt.solve(problem, "list").verification.valid
     True
     """
-    chosen = context.options.get("priority", "all")
-    if chosen not in (*PRIORITIES, "all"):
-        raise UsageError(f"option priority: found {chosen!r}, expected all or one of {', '.join(PRIORITIES)}")
+    chosen = context.options["priority"]
     started = begin(problem, context, lists=PRIORITIES if chosen == "all" else [chosen])
     if isinstance(started, Outcome):
         return started

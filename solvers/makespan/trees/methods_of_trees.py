@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ....formulations.makespan.data import makespan_data
-from ....models.errors import UsageError
 from ....models.problems.makespan import Makespan, Starts
 from ...context import Context, Outcome
 from ...trees.task_tree import TaskTree, identical_processors, task_tree
@@ -70,7 +69,7 @@ def solve_all_to_all(problem: Makespan, context: Context) -> Outcome:
 def solve_subtrees(problem: Makespan, context: Context) -> Outcome:
     """Offer the schedule of ParSubtrees if it is within the memory."""
     p, tree = identical_processors(problem, "par-subtrees"), task_tree(problem, "par-subtrees")
-    balanced = _choice(context, "parallel", ("heaviest", "all")) == "all"
+    balanced = context.options["parallel"] == "all"
     return _offer(problem, context, tree, subtrees_schedule(tree, p, balanced=balanced))
 
 
@@ -88,7 +87,7 @@ def _solve_list(
     problem: Makespan, context: Context, method: str, keys: Callable[[TaskTree], list[tuple[int, ...]]]
 ) -> Outcome:
     p, tree = identical_processors(problem, method), task_tree(problem, method)
-    limited = _choice(context, "leaves", ("free", "limited")) == "limited"
+    limited = context.options["leaves"] == "limited"
     memory = problem.memory if limited else None
     return _offer(problem, context, tree, list_schedule(tree, p, keys(tree), memory))
 
@@ -114,11 +113,3 @@ def _bounds(problem: Makespan, context: Context) -> Outcome | None:
         return Outcome(infeasible=True, detail=witness)
     raise_bounds(problem, data, context)
     return None
-
-
-def _choice(context: Context, option: str, choices: tuple[str, ...]) -> str:
-    """Return the value of an option; the first choice is the default."""
-    chosen = context.options.get(option, choices[0])
-    if chosen not in choices:
-        raise UsageError(f"option {option}: found {chosen!r}, expected one of {', '.join(choices)}")
-    return chosen

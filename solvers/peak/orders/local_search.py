@@ -71,7 +71,7 @@ def solve_local_search(problem: Peak, context: Context) -> Outcome:
             break
         orders.append((context.offer(order), order))
     others = [order for _, order in sorted(orders)][1:]
-    ended = improve_by_local_search(problem, context, context.option("runs", RUNS), others)
+    ended = improve_by_local_search(problem, context, context.options["runs"], others)
     return Outcome(reason=None if ended else "time")
 
 

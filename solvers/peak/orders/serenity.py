@@ -36,9 +36,6 @@ from ..search.executed_sets import ExecutedSets, members
 from ..search.state_space import MASK_LIMIT
 from .xla import breadth_first
 
-SIGNATURES = 2**12
-"""Signatures per level before the budget is halved."""
-
 KIND = "dynamic programming"
 """What proves its bounds."""
 
@@ -51,7 +48,7 @@ def solve_serenity(problem: Peak, context: Context) -> Outcome:
     graph = problem.graph
     order = list(breadth_first(graph))
     context.offer(order)
-    signatures = context.option("signatures", SIGNATURES)
+    signatures = context.options["signatures"]
     if len(order) > MASK_LIMIT:
         return Outcome(reason="memory", detail=f"more than {MASK_LIMIT} ops")
     if not order:

@@ -68,7 +68,7 @@ class BeamPass:
 def solve_beam(problem: Peak, context: Context) -> Outcome:
     """Offer better and better orders until neither direction finds one."""
     context.offer(range(len(problem.graph.ops)))
-    complete = improve_by_beam(problem, context, context.option("width", 64))
+    complete = improve_by_beam(problem, context, context.options["width"])
     return Outcome(reason=None if complete else "time")
 
 

@@ -47,7 +47,7 @@ def solve_sp_ization(problem: Peak, context: Context) -> Outcome:
             return Outcome(reason="time")
         for order in (ops_of(synchronized_blocks(space, guide)), guide):
             context.offer(improved_by_division(problem, order, lambda: context.expired))
-    walk_over_divisions(problem, context, context.option("rounds", ROUNDS), lambda: context.expired)
+    walk_over_divisions(problem, context, context.options["rounds"], lambda: context.expired)
     return Outcome(reason="time") if context.expired else Outcome()
 
 

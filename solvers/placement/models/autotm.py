@@ -13,10 +13,8 @@ from ....models.errors import UsageError
 from ....models.problems.placement import Placement
 from ....models.units import parse_bytes
 from ...context import Context, Outcome
-from ...engines.highs import check_options, solve_highs
+from ...engines.highs import solve_highs
 from .autotm_plan import Path, decode, emit, suggest
-
-OWN_OPTIONS = ("window", "read-beside", "write-beside")
 
 
 def solve_static(problem: Placement, context: Context) -> Outcome:
@@ -53,10 +51,8 @@ def solve_form(problem: Placement, context: Context, form: Form) -> Outcome:
     UsageError
         If the model does not cover the problem, or an option is wrong.
     """
-    check_options(context.options, OWN_OPTIONS if form is Form.ASYNC else ())
-    window = context.option("window", 15)
     beside = _rate(context, "read-beside"), _rate(context, "write-beside")
-    data = autotm_data(problem, form, window=window, beside=beside)
+    data = autotm_data(problem, form, window=context.options.get("window", 15), beside=beside)
     context.raise_bound(data.ideal, kind="sum of durations")
     known: Solution | None = None
     for step in list(Form)[: list(Form).index(form)]:
@@ -107,7 +103,7 @@ def _solve(
         best[0] = max(best[0], units)
         return data.ideal
 
-    outcome = solve_highs(model.model, own, decode=plan, to_objective=note, own_options=OWN_OPTIONS)
+    outcome = solve_highs(model.model, own, decode=plan, to_objective=note)
     known_bound = "there is no plan of this form" if outcome.infeasible else _BOUND.format(best[0])
     detail = f"{outcome.detail}, {known_bound}{_rounding(data)}"
     solution = min(found, key=lambda one: one[0])[1] if found else known

@@ -12,9 +12,7 @@ from ....formulations.placement.slots_lp import window_bound
 from ....formulations.placement.whole import apart, check, longest_stall
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ...engines.cpsat import check_options, solve_cpsat
-
-OPTIONS = ("tick",)
+from ...engines.cpsat import solve_cpsat
 
 
 def solve_intervals(problem: Placement, context: Context) -> Outcome:
@@ -31,13 +29,12 @@ def solve_intervals(problem: Placement, context: Context) -> Outcome:
     >>> lt.solve(problem, "cpsat", threads=1).verification.valid
     True
     """
-    check_options(context.options, OPTIONS)
     data = placement_data(problem)
     check(data, WHAT)
     context.raise_bound(data.ideal, kind="sum of durations")
     context.raise_bound(window_bound(data), kind="single ops")
     own = apart(data)
-    tick = context.option("tick", common_tick(own))
+    tick = context.options.get("tick") or common_tick(own)
     built = build(own, problem, data.ideal + longest_stall(own), tick)
     known = context.bound or data.ideal
 
@@ -50,7 +47,6 @@ def solve_intervals(problem: Placement, context: Context) -> Outcome:
         decode=plan,
         to_objective=lambda ticks: min(ticks * tick, known),
         defaults={"search_branching": "FIXED_SEARCH"} if context.threads == 1 else None,
-        own_options=OPTIONS,
     )
     scope = (
         f"{outcome.detail}, among plans of whole tensors in steps of {tick} ns, one copy at a time each way"

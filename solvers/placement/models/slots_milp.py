@@ -22,7 +22,7 @@ from ....formulations.placement.whole import apart, check, longest_stall, plan, 
 from ....models.errors import UsageError
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ...engines.highs import check_options, solve_highs
+from ...engines.highs import solve_highs
 from ...engines.memory import refuse_if_too_large
 from ..policies.local_search import solve_local_search
 from .slots import raise_by_slots
@@ -58,7 +58,6 @@ def solve_slot_milp(problem: Placement, context: Context) -> Outcome:
     >>> result.verification.valid, result.bound <= result.objective
     (True, True)
     """
-    check_options(context.options)
     if not problem.whole:
         raise UsageError("slot-milp: found copies that may be cut, expected whole=1 (slot-lp cuts them)")
     data = placement_data(problem)
@@ -170,7 +169,7 @@ class _Search:
             seed=context.seed,
             threads=context.threads,
             memory_limit=context.memory_limit,
-            options={"mip_rel_gap": "1e-5", **context.options},
+            engine_options={"mip_rel_gap": "1e-5", **context.engine_options},
             log=context.log,
         )
 

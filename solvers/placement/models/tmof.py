@@ -29,13 +29,10 @@ from ....models.errors import UsageError
 from ....models.machine import ChannelGroup
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ...engines.highs import check_options, solve_highs
+from ...engines.highs import solve_highs
 from ...engines.memory import refuse_if_too_large
 from .emission import Part, emit
 from .slots import BYTES_PER_TERM, longest_stall, slot_bound
-
-OPTIONS = ("share",)
-SHARES = ("joint", "disjoint", "bidirectional", "both", "oblivious")
 
 
 def solve_tmof(problem: Placement, context: Context) -> Outcome:
@@ -53,10 +50,7 @@ def solve_tmof(problem: Placement, context: Context) -> Outcome:
     >>> lt.solve(problem, "tmof", threads=1).verification.valid
     True
     """
-    check_options(context.options, OPTIONS)
     share = context.options.get("share", "joint")
-    if share not in SHARES:
-        raise UsageError(f"option share: found {share!r}, expected one of {', '.join(SHARES)}")
     if problem.whole:
         raise UsageError("TMOF: found a problem of whole copies, expected one whose copies may be cut")
     parts = lanes(problem)
@@ -144,6 +138,5 @@ def _solve(
         context,
         decode=plan,
         to_objective=lambda units: min(math.floor(units), known),
-        own_options=OPTIONS,
     )
     return replace(outcome, infeasible=False, detail=f"{outcome.detail}, among plans of TMOF's form")

@@ -30,7 +30,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from ....models.errors import UsageError
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..simulator.simulator import Decisions, stay
@@ -42,18 +41,9 @@ SCORES = ("doa", "aoa", "wdoa", "swdoa")
 
 
 def solve_autoswap(problem: Placement, context: Context) -> Outcome:
-    """Run the policy.
-
-    Raises
-    ------
-    UsageError
-        If the option ``score`` is none of `SCORES`.
-    """
-    chosen = context.options.get("score")
-    if chosen is not None and chosen not in SCORES:
-        raise UsageError(f"option score: found {chosen!r}, expected one of {', '.join(SCORES)}")
-
-    return follow(problem, context, lambda case: decide(case, SCORES if chosen is None else (chosen,)))
+    """Run the policy."""
+    scores_of = (context.options["score"],) if "score" in context.options else SCORES
+    return follow(problem, context, lambda case: decide(case, scores_of))
 
 
 def decide(case: Case, some: Sequence[str] = SCORES) -> Candidates:

@@ -30,13 +30,10 @@ from ..simulator.simulator import stay
 from ..simulator.simulator_case import NEVER, Case
 from .seam import MIB, Candidates, follow
 
-DEGREE = 8
-"""Ops that the prefetch is ahead."""
-
 
 def solve_deepum(problem: Placement, context: Context) -> Outcome:
     """Run the policy."""
-    degree = context.option("degree", DEGREE)
+    degree = context.options["degree"]
 
     def decide(case: Case) -> Candidates:
         ahead = np.maximum(2 * (case.gap_next - degree) + 1, 2 * (case.gap_first + 1))

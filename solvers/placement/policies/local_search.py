@@ -66,7 +66,7 @@ def solve_local_search(problem: Placement, context: Context) -> Outcome:
     device = problem.machine.tiers[0].capacity or 0
     default = max(FINEST, device // CHUNKS // MIB)
     simplified, restored = as_inputs(problem)
-    case = make_case(simplified, context.option("chunk", default) * MIB)
+    case = make_case(simplified, context.options.get("chunk", default) * MIB)
 
     def offer(run: Simulation) -> None:
         context.offer(restored(run.plan()))
@@ -78,7 +78,7 @@ def solve_local_search(problem: Placement, context: Context) -> Outcome:
     if run is None:
         return Outcome(detail=context.refused or "no policy and no emergency eviction leads to a plan")
     random = Random(context.seed)
-    runs, length = context.option("runs", RUNS), FIRST_ROUND
+    runs, length = context.options.get("runs", RUNS), FIRST_ROUND
     left = runs
     while left > 0 and not context.expired and not context.closed and len(case.gap_tensor):
         found, result, steps = _round(case, best, run, min(left, length), random, context, offer)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ....models.errors import UsageError
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..recurring import as_inputs
@@ -43,13 +42,10 @@ def follow(
     Raises
     ------
     UsageError
-        If an option is wrong, or the machine is one that the simulator does not serve.
+        If the machine is one that the simulator does not serve.
     """
-    strict = context.options.get("strict", "0")
-    if strict not in ("0", "1"):
-        raise UsageError(f"option strict: found {strict!r}, expected 0 or 1")
     if "chunk" in context.options:
-        chunk = context.option("chunk", 1) * MIB
+        chunk = context.options["chunk"] * MIB
     context.careful = True  # the simulator knows no start tiers at a period's end
     simplified, restored = as_inputs(problem)
     case = make_case(simplified, chunk)
@@ -63,7 +59,7 @@ def follow(
             variants = [variant]
             break
     for rescued in (False, True):
-        if rescued and strict == "1":
+        if rescued and context.options["strict"]:
             break
         tried = [(name, simulate(case, d.with_emergencies() if rescued else d)) for name, d in variants]
         fitting = [(run.time, k) for k, (_, run) in enumerate(tried) if run.time is not None]

@@ -88,11 +88,10 @@ def solve_disk_revolve(problem: Recompute, context: Context) -> Outcome:
     chain, slots, write, read = _with_disk(problem, "disk-revolve")
     if slots < 1:
         return _no_slot(problem)
-    reads = context.options.get("reads", "many")
-    if reads not in ("once", "many"):
-        raise UsageError(f"option reads: found {reads!r}, expected once or many")
     times = _times(chain)
-    _, codes = disk_revolve(chain.forwards, slots, write, read, *times, read_once=reads == "once")
+    _, codes = disk_revolve(
+        chain.forwards, slots, write, read, *times, read_once=context.options["reads"] == "once"
+    )
     tiers = [tier.name for tier in problem.machine.tiers[:2]]
     return _offer(problem, context, _steps(chain, codes.tolist(), tiers))
 
@@ -190,7 +189,7 @@ def solve_hetero_chain(problem: Recompute, context: Context) -> Outcome:
             context.progress(f"segments of {length} of {len(stages.forward)} stages")
         return not context.expired
 
-    found = hetero_chain(stages, memory, context.option("memory-slots", SLOTS), goes_on)
+    found = hetero_chain(stages, memory, context.options.get("memory-slots", SLOTS), goes_on)
     if found is None and context.expired:
         return Outcome(reason="time")
     if found is None:

@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Sequence
 
 from ....formulations.recompute.data import RecomputeData, fits, levels, recompute_data
-from ....models.errors import UsageError
 from ....models.problems.recompute import Compute, Recompute
 from ....models.units import exact_bytes
 from ...context import Context, Outcome
@@ -20,9 +19,6 @@ from .segments import ARTICULATION, LINEARIZED, every_root, gaps, greedy_boundar
 
 PRUNED_OPS = 400
 """Up to so many ops the runs of heuristics are pruned, and rules of eviction tried before annealing."""
-
-MOVES = 200
-"""Of the search over rules of eviction without a better schedule, after which it ends."""
 
 ROUNDS = 3
 """Of annealing without a faster schedule, after which it ends; each is twice as long as the one before."""
@@ -116,7 +112,7 @@ def offer_rules(context: Context, data: RecomputeData, until: Callable[[], bool]
 
 
 def solve_heuristics(problem: Recompute, context: Context) -> Outcome:
-    """Offer what segments and the search over rules of eviction find; option ``moves`` as `MOVES`.
+    """Offer what segments and the search over rules of eviction find.
 
     Examples
     --------
@@ -127,12 +123,12 @@ def solve_heuristics(problem: Recompute, context: Context) -> Outcome:
     """
     data = begin(problem, context)
     if not context.closed:
-        offer_rules(context, data, lambda: False, moves=context.option("moves", MOVES))
+        offer_rules(context, data, lambda: False, moves=context.options["moves"])
     return Outcome(reason="time" if context.expired and not context.closed else None)
 
 
 def solve_local_search(problem: Recompute, context: Context) -> Outcome:
-    """Anneal the best of segments and rules of eviction; option ``rounds`` as `ROUNDS`.
+    """Anneal the best of segments and rules of eviction.
 
     Examples
     --------
@@ -143,7 +139,7 @@ def solve_local_search(problem: Recompute, context: Context) -> Outcome:
     """
     data = begin(problem, context)
     if not context.closed:
-        offer_heuristics(context, data, lambda: False, rounds=context.option("rounds", ROUNDS))
+        offer_heuristics(context, data, lambda: False, rounds=context.options["rounds"])
     return Outcome(reason="time" if context.expired and not context.closed else None)
 
 
@@ -160,7 +156,7 @@ def solve_chen_sqrt(problem: Recompute, context: Context) -> Outcome:
     data = begin(problem, context)
     if context.closed:
         return Outcome()
-    runs = with_boundaries(data, every_root(gaps(data, _points(context))))
+    runs = with_boundaries(data, every_root(gaps(data, context.options["points"])))
     try:
         peak = max(levels(data, runs)) * data.unit
     except ValueError as error:
@@ -176,18 +172,11 @@ def solve_chen_greedy(problem: Recompute, context: Context) -> Outcome:
     if context.closed:
         return Outcome()
     found = False
-    for boundaries in greedy_boundaries(data, gaps(data, _points(context))):
+    for boundaries in greedy_boundaries(data, gaps(data, context.options["points"])):
         if context.expired:
             return Outcome(reason="time")
         found = offer(context, data, with_boundaries(data, boundaries)) or found
     return Outcome(detail="" if found else "no choice of segments fits")
-
-
-def _points(context: Context) -> str:
-    points = context.options.get("points", LINEARIZED)
-    if points not in (LINEARIZED, ARTICULATION):
-        raise UsageError(f"option points: found {points!r}, expected {LINEARIZED} or {ARTICULATION}")
-    return points
 
 
 def part_of(context: Context, seconds: float = math.inf) -> Context:
@@ -199,7 +188,7 @@ def part_of(context: Context, seconds: float = math.inf) -> Context:
         seed=context.seed,
         threads=context.threads,
         memory_limit=context.memory_limit,
-        options=context.options,
+        engine_options=context.engine_options,
         log=context.log,
         answer=context.answer,
         incumbent=context.incumbent,

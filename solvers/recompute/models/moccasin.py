@@ -11,11 +11,9 @@ from ....formulations.recompute.data import RecomputeData, reordered
 from ....formulations.recompute.moccasin_cpsat import build, decode
 from ....models.problems.recompute import Recompute
 from ...context import Context, Outcome
-from ...engines.cpsat import check_options, solve_cpsat
+from ...engines.cpsat import solve_cpsat
 from ..heuristics.method import STOPPED, begin, known_runs, part_of
 from .stages import finish, prepare, told
-
-OPTIONS = ("copies", "start")
 
 COPIES = 3
 """Runs of each op unless option ``copies`` says otherwise."""
@@ -37,8 +35,7 @@ def solve_moccasin(problem: Recompute, context: Context) -> Outcome:
     >>> lt.solve(problem, "moccasin", threads=1, options={"copies": "6"}).objective
     17
     """
-    check_options(context.options, OPTIONS)
-    copies = context.option("copies", COPIES)
+    copies = context.options["copies"]
     data = begin(problem, context)
     if context.closed:
         return Outcome()
@@ -88,7 +85,6 @@ def solve_intervals(
         return runs
 
     own = part_of(context, seconds)
-    own.options = {name: text for name, text in context.options.items() if name not in OPTIONS}
     outcome = solve_cpsat(built.model, own, decode=read, to_objective=to_objective)
     form = "partitioned stages" if built.complete else f"partitioned stages with at most {copies} copies"
     if by_first_runs:

@@ -73,7 +73,7 @@ def raise_moments(
         context.raise_bound(value, "floating", kind=KIND)
         return value
 
-    own.options = {}
+    own.engine_options = {}
     outcome = solve_highs(built.model, own, decode=lambda value: None, to_objective=note)
     if outcome.infeasible:
         return Outcome(infeasible=True, detail=f"{what} has no solution")

@@ -21,8 +21,6 @@ from ..heuristics.method import begin, known_runs, offer_heuristics, part_of
 from .moments import BYTES_PER_TERM
 from .stages import STARTED, finish, told
 
-OPTIONS = ("start",)
-
 PAGED = 0.7
 """Part of the time for the MILP; the rest is for bounds."""
 
@@ -100,14 +98,11 @@ def solve_poet(problem: Recompute, context: Context) -> Outcome:
     >>> result.objective, len(result.plan.copies)  # 13 runs of 9 ns, and values to the disk and back
     (123, 6)
     """
-    highs.check_options(context.options, OPTIONS)
-    if context.options.get("start", "lists") not in ("lists", "none"):
-        raise UsageError(f"option start: found {context.options['start']!r}, expected lists or none")
     data = begin(problem, context)
     if context.closed:
         return Outcome()
     costs = paging(problem, in_ns(data))
-    if context.options.get("start", "lists") == "lists":
+    if context.options["start"] == "lists":
         until = context.elapsed() + STARTED * context.remaining()
         offer_heuristics(context, data, lambda: context.elapsed() >= until)
     if context.closed:
@@ -128,7 +123,6 @@ def solve_pages(
     data = in_ns(data)
     what = "the MILP in stages with paging"
     own = part_of(context, seconds)
-    own.options = {name: text for name, text in context.options.items() if name not in OPTIONS}
     size = stages_model.size(data, tiers=len(costs.tiers))
     refused = refuse_if_too_large(size, bytes_per_term=2 * BYTES_PER_TERM, context=own, what=what)
     if refused is not None:

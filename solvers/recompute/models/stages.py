@@ -19,8 +19,6 @@ from ..heuristics.method import STOPPED, begin, known_runs, offer, offer_heurist
 from .moments import BYTES_PER_TERM, raise_bounds, with_slower_tiers
 from .rounding import rounded
 
-OPTIONS = ("solver", "stages", "start")
-
 STARTED, BOUNDED = 0.1, 0.2
 """Parts of the time until which heuristics, and bounds before the model, may take."""
 
@@ -44,11 +42,6 @@ def solve_checkmate(problem: Recompute, context: Context) -> Outcome:
     >>> result.status, result.objective  # four forwards, one of them twice, and four backwards
     (<Status.OPTIMAL: 'optimal'>, 8)
     """
-    name = context.options.get("solver", "highs")
-    if name == "highs":
-        highs.check_options(context.options, OPTIONS)
-    else:
-        pyomo_solver.check_available(name)
     free = _free_stages(context)
     data = begin(problem, context)
     if context.closed:
@@ -66,7 +59,7 @@ def solve_checkmate(problem: Recompute, context: Context) -> Outcome:
 
 def _free_stages(context: Context) -> int | None:
     """Return the number of free stages, 0 for as many as are enough, None for partitioned ones."""
-    text = context.options.get("stages", "partitioned")
+    text = context.options["stages"]
     if text == "partitioned":
         return None
     if text == "free":
@@ -78,11 +71,8 @@ def _free_stages(context: Context) -> int | None:
 
 def prepare(problem: Recompute, data: RecomputeData, context: Context) -> Outcome:
     """Take heuristics (option ``start=lists``, the default) and bounds by moments for a part of the time."""
-    start = context.options.get("start", "lists")
-    if start not in ("lists", "none"):
-        raise UsageError(f"option start: found {start!r}, expected lists or none")
     whole = context.remaining()
-    if start == "lists":
+    if context.options["start"] == "lists":
         until = context.elapsed() + STARTED * whole
         offer_heuristics(context, data, lambda: context.elapsed() >= until)
     if context.closed:
@@ -130,10 +120,7 @@ def solve_stages(problem: Recompute, data: RecomputeData, context: Context, free
         runs = stages_model.decode(built, value)
         return runs if fits(data, runs) else None  # within the solver's tolerances is not within the memory
 
-    run: Callable[..., Outcome] = highs.solve_highs
-    if context.options.get("solver", "highs") != "highs":
-        run = pyomo_solver.solve_pyomo
-    outcome = run(built.model, context, decode=decode, to_objective=to_objective, own_options=OPTIONS)
+    outcome = pyomo_solver.solve_milp(built.model, context, decode=decode, to_objective=to_objective)
     return told(data, context, outcome, statement[0], form)
 
 
@@ -201,7 +188,7 @@ def _roundings(data: RecomputeData, context: Context, kept: list[list[float]]) -
 def relax(data: RecomputeData, context: Context, memory: int) -> tuple[float, list[list[float]]] | None:
     """Return the optimum of the relaxation in ticks, and of each stage the shares of values kept until it."""
     own = part_of(context)
-    own.answer, own.incumbent, own.options = None, None, {}
+    own.answer, own.incumbent, own.engine_options = None, None, {}
     built = stages_model.build(data, memory=memory, relaxed=True, expired=lambda: own.expired)
     if built is None:
         return None

@@ -65,7 +65,7 @@ def test_stopping_without_a_solution_reads_no_value(context: Context) -> None:
     for i in range(50):
         model.add(order[i] + 2 * order[i + 3] != order[i + 7])
     model.minimize(order[0])
-    context.options = {"max_deterministic_time": "0", "cp_model_presolve": "false"}
+    context.engine_options = {"max_deterministic_time": "0", "cp_model_presolve": "false"}
     outcome = run(model, context)
     assert (outcome.reason, outcome.detail) == (None, "CP-SAT: UNKNOWN")
     assert (context.answer, context.bound) == (None, None) or context.bound == 0
@@ -122,7 +122,7 @@ def test_options_limits_and_seed_reach_the_parameters() -> None:
         seed=2**31 + 5,
         time_limit=1000,
         memory_limit=512 * 2**20,
-        options={
+        engine_options={
             "linearization_level": "2",
             "cp_model_presolve": "off",
             "relative_gap_limit": "0.5",

@@ -112,7 +112,7 @@ def test_bad_options_are_usage_errors(
 
 
 def test_option_reaches_highs(context: Context, tmp_path: Path) -> None:
-    context.options = {"presolve": "off", "mip_detect_symmetry": "false", "mip_max_nodes": "50"}
+    context.engine_options = {"presolve": "off", "mip_detect_symmetry": "false", "mip_max_nodes": "50"}
     context.log = tmp_path / "highs.log"
     run(knapsack(), context)
     text = context.log.read_text()
@@ -124,8 +124,8 @@ def test_settings_of_a_method_reach_highs_and_give_way_to_options(context: Conte
     context.log = tmp_path / "highs.log"
     run(knapsack(), context, settings={"presolve": "off"})
     assert "Presolve is switched off" in context.log.read_text()
-    assert context.options == {}
-    context.options = {"presolve": "on"}
+    assert context.engine_options == {}
+    context.engine_options = {"presolve": "on"}
     run(knapsack(), context, settings={"presolve": "off"})
     assert "Presolve is switched off" not in context.log.read_text()
 

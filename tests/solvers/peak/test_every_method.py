@@ -10,12 +10,13 @@ from random import Random
 import pytest
 
 import lowtide as lt
-from lowtide.solvers.peak.methods import PEAK_METHODS
+from lowtide.solvers.method import OPTIMUM
+from lowtide.solvers.peak.methods import ROOM
 from tests.decorated_graphs import decorated_graph, with_least_workspace
 from tests.oracles.least_peak import least_peak
 from tests.strategies import random_graph
 
-METHODS = [(m.name, m.exact, m.engine in ("cpsat", "highs")) for m in PEAK_METHODS]
+METHODS = [(m.name, m.proves is OPTIMUM, m.engine in ("cpsat", "highs")) for m in ROOM.methods]
 """Name, whether it proves, whether it is slow."""
 
 

@@ -22,6 +22,7 @@ from lowtide.solvers.peak.orders.order_kernel import advance, anneal, delay, ord
 from lowtide.solvers.peak.search.state_space import state_space
 from tests.effort import many
 from tests.oracles.brute_force import brute_force_peak, order_peak
+from tests.peak_solving import DEFAULTS
 from tests.strategies import graphs, random_graph
 
 CHECKED = many(100)
@@ -111,7 +112,7 @@ def test_it_finds_the_optimum_that_greedy_and_beam_miss() -> None:
     for name, optimum in (("randwire-60-1", 230), ("intree-200", 67)):
         graph = load(f"catalogue:{name}")
         assert sequential_memory(graph).peak(greedy_order(graph)) > optimum
-        context = Context(problem=Peak(graph), options={"runs": "25"})
+        context = Context(problem=Peak(graph), options={"runs": 25})
         assert solve_local_search(Peak(graph), context).reason is None
         assert context.incumbent == optimum
 
@@ -131,7 +132,7 @@ def test_every_third_run_starts_from_another_order(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(order_kernel, "anneal", kernel)
     graph = load("catalogue:harpoon")
-    context = Context(problem=Peak(graph))
+    context = Context(problem=Peak(graph), options=DEFAULTS)
     best, *others = greedy_order(graph), tuple(range(10)), greedy_order(graph, "least")
     context.offer(best)
     assert improve_by_local_search(Peak(graph), context, 9, others)
@@ -140,19 +141,19 @@ def test_every_third_run_starts_from_another_order(monkeypatch: pytest.MonkeyPat
 
 def test_it_stops_when_told_and_keeps_what_it_has() -> None:
     graph = load("catalogue:randwire-60-0")
-    context = Context(problem=Peak(graph))
+    context = Context(problem=Peak(graph), options=DEFAULTS)
     start = context.offer(range(len(graph.ops)))
     looks = iter([False, False, False])
     assert not improve_by_local_search(Peak(graph), context, expired=lambda: next(looks, True))
     assert context.incumbent is not None
     assert context.incumbent < start
-    late = Context(problem=Peak(graph), time_limit=0.0)
+    late = Context(problem=Peak(graph), time_limit=0.0, options=DEFAULTS)
     assert solve_local_search(Peak(graph), late).reason == "time"
     assert late.incumbent == start
 
 
 def test_it_stops_at_the_largest_working_set() -> None:
-    context = Context(problem=Peak(load("gen:chain?n=30")), time_limit=None)
+    context = Context(problem=Peak(load("gen:chain?n=30")), time_limit=None, options=DEFAULTS)
     assert solve_local_search(Peak(load("gen:chain?n=30")), context).reason is None
     assert context.incumbent == context.bound
 
@@ -164,13 +165,13 @@ def test_sizes_whose_sums_pass_64_bits_keep_the_greedy_order() -> None:
         tensors=tuple(Tensor(name=t.name, nbytes=t.nbytes << 56, final=t.final) for t in graph.tensors),
         ops=graph.ops,
     )
-    context = Context(problem=Peak(huge))
+    context = Context(problem=Peak(huge), options=DEFAULTS)
     assert solve_local_search(Peak(huge), context).reason is None
     assert context.incumbent == sequential_memory(huge).peak(greedy_order(huge)) == 15 << 56
 
 
 def test_graph_without_ops() -> None:
     graph = Graph(name="empty", tensors=(Tensor(name="w", nbytes=7, initial=True, final=True),), ops=())
-    context = Context(problem=Peak(graph))
+    context = Context(problem=Peak(graph), options=DEFAULTS)
     assert solve_local_search(Peak(graph), context).reason is None
     assert context.incumbent == 7

@@ -17,6 +17,7 @@ from lowtide.solvers.peak.search.beam import beam_pass, improve_by_beam, solve_b
 from lowtide.solvers.peak.search.state_space import state_space
 from tests.effort import many
 from tests.oracles.brute_force import brute_force_peak, memory_profile, order_peak
+from tests.peak_solving import DEFAULTS
 from tests.strategies import graphs, random_graph
 
 CHECKED = many(100)
@@ -147,7 +148,7 @@ def test_methods_offer_orders_and_repeat_themselves() -> None:
         graph = random_graph(Random(seed), min_ops=30, max_ops=30, max_tensors=30, max_nbytes=20)
         results = []
         for method in (solve_greedy, solve_beam, solve_greedy, solve_beam):
-            context = Context(problem=Peak(graph), options={"width": "8"})
+            context = Context(problem=Peak(graph), options={"width": 8})
             outcome = method(Peak(graph), context)
             assert outcome.reason is None
             results.append((context.answer, context.incumbent, context.bound))
@@ -157,7 +158,7 @@ def test_methods_offer_orders_and_repeat_themselves() -> None:
 def test_time_that_is_up_leaves_an_order() -> None:
     graph = random_graph(Random(3), min_ops=20, max_ops=20, max_tensors=20)
     for method in (solve_greedy, solve_beam):
-        context = Context(problem=Peak(graph), time_limit=0.0)
+        context = Context(problem=Peak(graph), time_limit=0.0, options=DEFAULTS)
         assert method(Peak(graph), context).reason == "time"
         assert context.answer is not None
 
@@ -169,6 +170,6 @@ def test_graph_without_ops() -> None:
         ops=(),
     )
     for method in (solve_greedy, solve_beam):
-        context = Context(problem=Peak(graph))
+        context = Context(problem=Peak(graph), options=DEFAULTS)
         method(Peak(graph), context)
         assert context.incumbent == 7

@@ -18,6 +18,7 @@ from lowtide.solvers.peak.orders.serenity import solve_serenity
 from lowtide.solvers.registry import METHODS
 from tests.effort import many
 from tests.oracles.brute_force import brute_force_peak, order_peak
+from tests.peak_solving import DEFAULTS
 from tests.strategies import graphs, random_graph
 
 CHECKED = many(100)
@@ -185,7 +186,7 @@ def test_methods_give_the_best_of_their_orders() -> None:
         )
         peaks["xla"] = min(peaks[f"xla-{x}"] for x in ("list", "dfs", "post-order"))
         for name, peak in peaks.items():
-            context = Context(problem=Peak(graph))
+            context = Context(problem=Peak(graph), options=DEFAULTS)
             methods[name].load()(Peak(graph), context)
             assert context.incumbent == peak, name
             assert context.bound is None
@@ -195,7 +196,7 @@ def test_methods_give_the_best_of_their_orders() -> None:
 @given(graphs(max_ops=7))
 def test_serenity_is_exact_however_few_signatures_it_starts_with(graph: Graph) -> None:
     optimum, _ = brute_force_peak(graph)
-    for signatures in ("1", "3", "4096"):
+    for signatures in (1, 3, 4096):
         context = Context(problem=Peak(graph), options={"signatures": signatures})
         assert solve_serenity(Peak(graph), context).reason is None
         assert context.answer is not None
@@ -215,14 +216,14 @@ def test_serenity_halves_the_budget_and_returns() -> None:
             Op(name="end", reads=tuple(index[f"b{i}"] for i in range(8))),
         ),
     )
-    context = Context(problem=Peak(graph), options={"signatures": "100"})
+    context = Context(problem=Peak(graph), options={"signatures": 100})
     assert solve_serenity(Peak(graph), context).reason is None
     assert context.incumbent == context.bound == 17
 
 
 def test_serenity_keeps_what_it_has_when_the_time_is_up() -> None:
     graph = random_graph(Random(3), min_ops=20, max_ops=20, max_tensors=20)
-    context = Context(problem=Peak(graph), time_limit=0.0)
+    context = Context(problem=Peak(graph), time_limit=0.0, options=DEFAULTS)
     assert solve_serenity(Peak(graph), context).reason == "time"
     assert context.incumbent == sequential_memory(graph).peak(xla.breadth_first(graph))
 
@@ -231,7 +232,7 @@ def test_graph_without_ops() -> None:
     graph = Graph(name="empty", tensors=(Tensor(name="w", nbytes=7, initial=True, final=True),), ops=())
     for method in METHODS:
         if method.problem == "peak" and method.name.split("-")[0] in ("inductor", "xla", "serenity"):
-            context = Context(problem=Peak(graph))
+            context = Context(problem=Peak(graph), options=DEFAULTS)
             method.load()(Peak(graph), context)
             assert context.incumbent == 7
 

@@ -26,6 +26,7 @@ from lowtide.solvers.trees.blocks import block, height_of, in_parallel, ops_of
 from tests.effort import seeds
 from tests.oracles.brute_force import must_precede, topological_orders
 from tests.oracles.least_peak import least_peak
+from tests.peak_solving import DEFAULTS
 from tests.strategies import random_graph
 
 ACCOUNTINGS = (Accounting.COEXIST, Accounting.REPLACE)
@@ -101,7 +102,7 @@ def _closure(n: int, edges: list[tuple[int, int]]) -> list[set[int]]:
 
 def claims(method: str, graph: Graph) -> tuple[int | None, int | None]:
     """Return objective and bound of a method."""
-    context = Context(problem=Peak(graph))
+    context = Context(problem=Peak(graph), options=DEFAULTS)
     find_method("peak", method).load()(context.problem, context)
     return context.incumbent, context.bound
 
@@ -279,7 +280,7 @@ def test_division_never_raises_the_peak() -> None:
 
 def test_the_walk_improves_and_depends_on_the_seed_alone() -> None:
     problem = Peak(lt.load("gen:outtree?n=200"))
-    contexts = [Context(problem=problem, seed=seed) for seed in (0, 0, 1)]
+    contexts = [Context(problem=problem, seed=seed, options=DEFAULTS) for seed in (0, 0, 1)]
     for context in contexts:
         context.offer(range(200))
         walk_over_divisions(problem, context, 20, lambda: False)

@@ -12,24 +12,27 @@ import pytest
 
 import lowtide as lt
 from lowtide.models.problems.placement import Placement
-from lowtide.solvers.placement.methods import PLACEMENT_METHODS
+from lowtide.solvers.placement.methods import ROOM
 from lowtide.solvers.placement.policies import local_search as placement_local_search
 from tests.effort import seeds
 from tests.oracles.feasible_placement import TooLarge, is_feasible
 from tests.oracles.random_placement import random_placement
 
-OTHERS = tuple(method.name for method in PLACEMENT_METHODS if method.name != "auto")
+OTHERS = tuple(method.name for method in ROOM.methods if method.name != "auto")
+
+
+OPTIONS = {"local-search": {"runs": "200"}}
 
 
 @pytest.fixture(autouse=True)
 def _short_searches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placement_local_search, "RUNS", 200)
+    monkeypatch.setattr(placement_local_search, "RUNS", 200)  # of `auto`
 
 
 def found(problem: Placement, method: str) -> lt.Result | None:
     """Return what a method finds; None if it refuses the problem."""
     try:
-        result = lt.solve(problem, method, time_limit=20, threads=1)
+        result = lt.solve(problem, method, time_limit=20, threads=1, options=OPTIONS.get(method))
     except lt.UsageError:
         assert method != "auto"
         return None
