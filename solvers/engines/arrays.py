@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 Integers = NDArray[np.int64]
 """Of one dimension, as every array whose annotation does not say otherwise."""
 
+Records = NDArray[np.void]
+"""Rows of a type that `lowtide.solvers.engines.kernels.record` declares."""
+
 Rows = Annotated[NDArray[np.int64], 2]
 Rows8 = Annotated[NDArray[np.int8], 2]
 """Of two dimensions."""

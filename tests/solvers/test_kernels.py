@@ -6,6 +6,7 @@ import ast
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -24,7 +25,7 @@ from lowtide.solvers import solve as solve_module
 from lowtide.solvers.context import Context
 from lowtide.solvers.engines import compilation, kernels
 from lowtide.solvers.engines.compilation import compile_all
-from lowtide.solvers.engines.kernels import inner, kernel, signature_of
+from lowtide.solvers.engines.kernels import inner, kernel, kernel_in_place, record, signature_of
 from lowtide.solvers.registry import METHODS
 from tests.placement_cases import machine, random_graph, working_set
 
@@ -37,6 +38,9 @@ class Pair(NamedTuple):
     one: float
 
 
+ROW = record(many="bytes", one="ns")
+
+
 def test_types_are_those_of_the_annotations() -> None:
     def f(
         a: int,
@@ -46,6 +50,7 @@ def test_types_are_those_of_the_annotations() -> None:
         e: Annotated[Any, NDArray[np.int64]],
         g: Pair,
         h: tuple[int, NDArray[np.bool_]],
+        k: Annotated[Any, ROW],
     ) -> None: ...
 
     vector = types.Array(types.int64, 1, "C")
@@ -57,7 +62,24 @@ def test_types_are_those_of_the_annotations() -> None:
         vector,
         numba.typeof(Pair(np.zeros(1, np.int32), 1.0)),
         numba.typeof((1, np.zeros(1, np.bool_))),
+        numba.typeof(np.zeros(1, ROW)),
     )
+
+
+@needs_compiler
+def test_rows_are_changed_by_name_in_kernels_as_in_plain_python() -> None:
+    @kernel_in_place
+    def add(rows: Annotated[Any, ROW], more: int) -> int:
+        last = rows[len(rows) - 1]
+        last.many += more
+        return int(last.many - rows[0].one)
+
+    for function in (add, add.py_func):
+        rows = np.zeros(2, ROW)
+        rows["one"] = 5
+        assert (function(rows, 7), rows["many"].tolist()) == (2, [0, 7])
+    with pytest.raises(ValueError, match=r"found fields \['size', 'nbytes'\]"):
+        record(one="", size="", nbytes="")
 
 
 def test_what_cannot_be_compiled_ahead_is_refused() -> None:
@@ -111,8 +133,13 @@ def reached(start: Path) -> set[Path]:
 
 
 def with_kernels(files: set[Path]) -> set[str]:
+    """Return the modules that have kernels, not only what kernels call."""
     here = Path(kernels.__file__)
-    some = [path for path in files if here in imported_files(path) and path.parent != here.parent]
+    some = [
+        path
+        for path in files
+        if here in imported_files(path) and re.search(r"^(@|\w+ = )kernel", path.read_text("utf-8"), re.M)
+    ]
     return {"." + ".".join(path.relative_to(SOLVERS).with_suffix("").parts) for path in some}
 
 

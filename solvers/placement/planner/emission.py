@@ -9,9 +9,9 @@ from ....models.graph import Graph
 from ....models.lowering.builder import PlanBuilder
 from ....models.machine import Machine
 from ....models.plan import Plan
-from . import planner_kernel as kernel
-from .planner_kernel import World
+from . import world as names
 from .workload import Workload
+from .world import World
 
 
 def emitted_plan(
@@ -37,30 +37,30 @@ def emitted_plan(
         Names of the device, host and slow tier.
     """
     ends = {
-        kernel.HOST_OUT: (tiers[0], tiers[1]),
-        kernel.HOST_IN: (tiers[1], tiers[0]),
-        kernel.SLOW_OUT: (tiers[0], tiers[-1]),
-        kernel.SLOW_IN: (tiers[-1], tiers[0]),
+        names.HOST_OUT: (tiers[0], tiers[1]),
+        names.HOST_IN: (tiers[1], tiers[0]),
+        names.SLOW_OUT: (tiers[0], tiers[-1]),
+        names.SLOW_IN: (tiers[-1], tiers[0]),
     }
     processor = machine.processors[0].name
     last = {t for t, x in enumerate(graph.tensors) if x.final and not x.initial}
     numbers = [_least_mode(graph, k) for k in range(len(graph.ops))]
     out = PlanBuilder(graph, machine)
     if period is None:
-        places = work.tensor[kernel.PLACE, :-1].tolist()
+        places = work.tensor["place"][:-1].tolist()
         for t, place in zip(work.index.tolist(), places, strict=True):
             if place:
                 out.start(t, tiers[place - 1])
     else:
         _start(out, work, world, tiers)
-    index, lows = work.index[world.chunk[kernel.OWNER]].tolist(), work.low.tolist()
-    for kind, what, where, low, high, begin, end in world.log[: world.scalar[kernel.LOGGED]].tolist():
-        if kind == kernel.LOG_RUN:
+    index, lows = work.index[world.chunk["owner"]].tolist(), work.low.tolist()
+    for kind, what, where, low, high, begin, end in world.log[: world.state[0].logged].tolist():
+        if kind == names.LOG_RUN:
             out.run(what, numbers[what], begin, end, processor)
             continue
         t, base = index[what], lows[what]
         part = out.part(t, base + low, base + high)
-        if kind == kernel.LOG_COPY:
+        if kind == names.LOG_COPY:
             src, dst = ends[where]
             if period is not None and begin < 0:  # in flight at the boundary
                 out.start(t, dst, part, valid=end <= 0)
@@ -79,13 +79,9 @@ def _least_mode(graph: Graph, k: int) -> int:
 def _start(out: PlanBuilder, work: Workload, world: World, tiers: Sequence[str]) -> None:
     """Put persistent tensors and inputs where they are at the boundary, without what is in flight."""
     ranges: dict[tuple[int, str], list[tuple[int, int]]] = defaultdict(list)
-    landed = {}
-    for channel in range(4):
-        carried = int(world.channel[channel, kernel.CARRIED])
-        if carried >= 0:
-            landed[carried, channel] = int(world.channel[channel, kernel.LOW])
-    entry, persistent = world.tensor[kernel.ENTRY].tolist(), world.tensor[kernel.PERSISTENT].tolist()
-    for c, (i, nbytes, device, on_host, on_slow) in enumerate(world.chunk[:5].T.tolist()):
+    landed = {(int(x.carried), channel): int(x.low) for channel, x in enumerate(world.channel)}
+    entry, persistent = world.tensor["entry"].tolist(), world.tensor["persistent"].tolist()
+    for c, (i, nbytes, device, on_host, on_slow, *_) in enumerate(world.chunk.tolist()):
         t, low = int(work.index[i]), int(work.low[c])
         if entry[i]:
             for bit, tier in ((1, tiers[0]), (2, tiers[-1]), (4, tiers[1])):
@@ -94,18 +90,18 @@ def _start(out: PlanBuilder, work: Workload, world: World, tiers: Sequence[str])
             continue
         if not persistent[i]:
             continue
-        if device == kernel.PRESENT:
+        if device == names.PRESENT:
             ranges[t, tiers[0]].append((low, low + nbytes))
-        elif device in (kernel.ARRIVING, kernel.STAGED):
-            part = min(landed.get((c, ch), nbytes) for ch in (kernel.HOST_IN, kernel.SLOW_IN))
+        elif device in (names.ARRIVING, names.STAGED):
+            part = min(landed.get((c, ch), nbytes) for ch in (names.HOST_IN, names.SLOW_IN))
             ranges[t, tiers[0]].append((low, low + part))
         for held, channel, tier in (
-            (on_host, kernel.HOST_OUT, tiers[1]),
-            (on_slow, kernel.SLOW_OUT, tiers[-1]),
+            (on_host, names.HOST_OUT, tiers[1]),
+            (on_slow, names.SLOW_OUT, tiers[-1]),
         ):
-            if held == kernel.VALID:
+            if held == names.VALID:
                 ranges[t, tier].append((low, low + nbytes))
-            elif held == kernel.COMING:
+            elif held == names.COMING:
                 ranges[t, tier].append((low, low + landed[c, channel]))
     tensors = out.graph.tensors
     for (t, tier), some in sorted(ranges.items()):

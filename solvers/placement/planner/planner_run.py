@@ -10,12 +10,28 @@ import numpy as np
 from ....models.errors import UsageError
 from ....models.plan import Plan
 from ....models.problems.placement import Placement
-from ...engines.arrays import Integers
+from ...engines.arrays import Records
 from ..chunks import coarse_enough
-from . import planner_kernel as kernel
 from .emission import emitted_plan
-from .planner_kernel import World
+from .planner_kernel import simulate
 from .workload import Workload, workload
+from .world import (
+    CHANNEL,
+    DEVICE,
+    DONE,
+    FULL_LOG,
+    HOST,
+    HOST_IN,
+    HOST_OUT,
+    LOG,
+    REPEATS,
+    SLOW,
+    SLOW_IN,
+    SLOW_OUT,
+    STATE,
+    STUCK,
+    World,
+)
 
 if TYPE_CHECKING:
     from .planner import Setting
@@ -45,69 +61,72 @@ def simulated_plan(problem: Placement, setting: Setting, believed: Sequence[int]
         problem.graph,
         chunk=coarse_enough(problem, max(1, largest) if problem.whole else setting.chunk),
         least=max(1, min(MIB, (capacity or 0) // SHARE)),
-        rate=int(channel[kernel.HOST_IN, kernel.FULL_RATE]),
+        rate=int(channel[HOST_IN].full_rate),
         lead=setting.lead,
         entry=entry,
         periodic=problem.periodic,
         believed=believed,
     )
-    scalar = _scalars(problem, setting, int(work.chunk[kernel.BYTES].max(initial=1)), joint)
-    scalar[kernel.HOST_ROOM] -= sum(
+    state = _state(problem, setting, int(work.chunk["length"].max(initial=1)), joint)
+    state[0].host_room -= sum(
         t.nbytes for t, bits in zip(problem.graph.tensors, entry, strict=True) if bits & 4
     )
     if problem.periodic and len(names) == 2:  # what no op accesses stays in the last tier
         used = {t for op in problem.graph.ops for t in (*op.reads, *op.writes)}
-        scalar[kernel.HOST_ROOM] -= sum(
+        state[0].host_room -= sum(
             x.nbytes for t, x in enumerate(problem.graph.tensors) if x.initial and x.final and t not in used
         )
-    if (excess := _place(problem, work, scalar)) > 0:
+    if (excess := _place(problem, work, state)) > 0:
         return f"what must start in {names[0]!r} or {names[1]!r} exceeds the capacity by {excess} bytes"
     rows = LOG_ROWS
     while True:
         world = World(
-            op=work.op.copy(),
+            op=work.op,
+            by_op=work.by_op,
             access=work.access,
             tensor=work.tensor.copy(),
             chunk=work.chunk.copy(),
             channel=channel.copy(),
-            scalar=scalar.copy(),
-            log=np.zeros((rows, 7), dtype=np.int64),
+            state=state.copy(),
+            log=np.zeros(rows, LOG),
+            load=work.op["live"].copy(),
+            least=work.op["floor"].copy(),
+            next_deficit=np.zeros(len(work.op), np.int64),
+            lists=np.zeros((4, len(work.tensor)), np.int64),
+            listed=np.zeros(4, np.int64),
+            is_listed=np.zeros((4, len(work.tensor)), np.int64),
+            scratch=np.zeros(len(work.op) + len(work.tensor), np.int64),
         )
-        how, time, _ = kernel.simulate(world, ITERATIONS)
-        if how != kernel.FULL_LOG:
+        how, time, _ = simulate(world, ITERATIONS)
+        if how != FULL_LOG:
             break
         rows *= 4
-    if how in (kernel.REPEATS, kernel.DONE):
+    if how in (REPEATS, DONE):
         period = int(time) if problem.periodic else None
         return emitted_plan(problem.graph, machine, work, world, period, names)
-    if how == kernel.STUCK:
+    if how == STUCK:
         return f"stuck before op {time} {problem.graph.ops[time].name!r}: no room can be made for it"
     return f"the state does not repeat within {ITERATIONS} iterations"
 
 
-def _scalars(problem: Placement, setting: Setting, slot: int, joint: tuple[int, int]) -> Integers:
-    """Return the scalars of the kernel; `slot` is the largest chunk."""
+def _state(problem: Placement, setting: Setting, slot: int, joint: tuple[int, int]) -> Records:
+    """Return the state at first; `slot` is the largest chunk."""
     machine = problem.machine
     slots = setting.slots if len(machine.tiers) == 3 else 0
     device, host = (t.capacity for t in machine.tiers[:2])
-    scalar = np.zeros(kernel.SCALARS, dtype=np.int64)
-    scalar[kernel.RUNNING] = -1
-    scalar[kernel.JOINT_OUT], scalar[kernel.JOINT_IN] = joint
-    scalar[kernel.MEMORY] = (UNLIMITED if device is None else device) - slots * slot
-    scalar[kernel.HOST_ROOM] = UNLIMITED if host is None else host
-    scalar[kernel.HORIZON] = setting.horizon
-    scalar[kernel.SLOTS] = slots
-    scalar[kernel.SLOT_BYTES] = slot
-    scalar[kernel.MARGIN] = 4 * slot
-    scalar[kernel.TAIL_SLACK] = 2 * GIB
-    scalar[kernel.GATE] = setting.gate
-    scalar[kernel.DISPLACE] = setting.displace
-    scalar[kernel.EAGER] = setting.eager
-    scalar[kernel.PERIODIC] = problem.periodic
-    return scalar
+    state = np.zeros(1, STATE)
+    s = state[0]
+    s.running = -1
+    s.joint_out, s.joint_in = joint
+    s.memory = (UNLIMITED if device is None else device) - slots * slot
+    s.host_room = UNLIMITED if host is None else host
+    s.slots, s.slot_bytes, s.margin, s.tail_slack = slots, slot, 4 * slot, 2 * GIB
+    s.horizon, s.gate, s.displace, s.eager = setting.horizon, setting.gate, setting.displace, setting.eager
+    s.periodic = problem.periodic
+    return state
 
 
-def _channels(problem: Placement) -> tuple[Integers, tuple[int, int]]:
+def _channels(problem: Placement) -> tuple[Records, tuple[int, int]]:
     """Return the idle channels with their rates and latencies, and the joint caps, in kB/s rounded down."""
     machine = problem.machine
     names = [t.name for t in machine.tiers]
@@ -133,15 +152,15 @@ def _channels(problem: Placement) -> tuple[Integers, tuple[int, int]]:
                 rate[k] = min(rate[k], group.bytes_per_s // 1000)
     if problem.whole:  # a copy keeps its rate: the slow tier's share of a joint cap stays reserved
         for fast, rest, cap in (
-            (kernel.HOST_OUT, kernel.SLOW_OUT, joint[0]),
-            (kernel.HOST_IN, kernel.SLOW_IN, joint[1]),
+            (HOST_OUT, SLOW_OUT, joint[0]),
+            (HOST_IN, SLOW_IN, joint[1]),
         ):
             rate[fast] = max(0, min(rate[fast], cap - rate[rest]))
         joint = [2**40, 2**40]
-    channel = np.zeros((4, kernel.CHANNEL_COLUMNS), dtype=np.int64)
-    channel[:, kernel.CARRIED] = -1
-    channel[:, kernel.FULL_RATE] = rate
-    channel[:, kernel.LATENCY] = [0 if c is None else c.latency_ns for c in found]
+    channel = np.zeros(4, CHANNEL)
+    channel["carried"] = -1
+    channel["full_rate"] = rate
+    channel["latency"] = [0 if c is None else c.latency_ns for c in found]
     return channel, (joint[0], joint[1])
 
 
@@ -187,33 +206,32 @@ def _entries(problem: Placement) -> list[int]:
     return entries
 
 
-def _place(problem: Placement, work: Workload, scalar: Integers) -> int:
+def _place(problem: Placement, work: Workload, state: Records) -> int:
     """Choose where tensors are at first; return by how many bytes that exceeds the device or the host.
 
     They fill the device by first use, as far as they may start there; then the host, then the slow tier.
     """
     tensor, graph = work.tensor, problem.graph
     names = [t.name for t in problem.machine.tiers]
-    memory = int(scalar[kernel.MEMORY])
-    room = max(memory - int(work.op[kernel.LIVE].max(initial=0)), memory // 4)
-    host = int(scalar[kernel.HOST_ROOM])
-    first = work.access[kernel.AT][tensor[kernel.FIRST_ACCESS, :-1]]
+    memory, host = int(state[0].memory), int(state[0].host_room)
+    room = max(memory - int(work.op["live"].max(initial=0)), memory // 4)
+    first = work.access["at"][tensor["first_access"][:-1]]
     taken = 0
     for _, i in sorted((int(use), i) for i, use in enumerate(first)):
         x = graph.tensors[int(work.index[i])]
         if not x.initial or (problem.periodic and not x.final):
             continue
-        size = int(tensor[kernel.SIZE, i])
+        size = int(tensor[i].length)
         allowed = problem.may_start(x.kind)
-        movable = bool(tensor[kernel.MOVABLE, i])
+        movable = bool(tensor[i].movable)
         if names[0] in allowed and (size <= room or not movable or allowed == (names[0],)):
             room -= size
             taken += size
-            place = kernel.DEVICE
+            place = DEVICE
         elif names[1] in allowed and (size <= host or allowed[-1] in names[:2]):
             host -= size
-            place = kernel.HOST
+            place = HOST
         else:
-            place = kernel.SLOW
-        tensor[kernel.PLACE, i] = place + 1
+            place = SLOW
+        tensor[i].place = place + 1
     return max(taken - memory, -host)

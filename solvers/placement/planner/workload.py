@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ....models.graph import Graph
-from ...engines.arrays import Integers
-from . import planner_kernel as kernel
+from ...engines.arrays import Integers, Records
+from .world import ACCESS, BY_OP, CHUNK, OP, TENSOR
 
 LONGEST = 2**50
 """ns that a return takes, as far as leads know: thirteen days."""
@@ -21,18 +21,19 @@ class Workload:
 
     Attributes
     ----------
-    op, access, tensor, chunk
-        The tables of `planner_kernel.World`, what changes in them zero.
+    op, by_op, access, tensor, chunk
+        The tables of `world.World`, what changes in them zero.
     index
         Per tensor of the tables: its number in the graph.
     low
         Per chunk: its first byte within the tensor.
     """
 
-    op: Integers
-    access: Integers
-    tensor: Integers
-    chunk: Integers
+    op: Records
+    by_op: Records
+    access: Records
+    tensor: Records
+    chunk: Records
     index: Integers
     low: Integers
 
@@ -97,70 +98,71 @@ def workload(
         at_once = outlives or (x.initial and (entry[t] & 1 or not periodic))
         live[0 if at_once else some[0][0]] += x.nbytes
         live[n if outlives else some[-1][0] + 1] -= x.nbytes
-    table[kernel.LIVE, :n] = np.cumsum(live)[:n] + table[kernel.WORKSPACE, :n]
-    tensor = np.zeros((kernel.TENSOR_ROWS, len(kept) + 1), dtype=np.int64)
+    table["live"][:n] = np.cumsum(live)[:n] + table["workspace"][:n]
+    tensor = np.zeros(len(kept) + 1, TENSOR)
     size = np.array([graph.tensors[t].nbytes for t in kept], dtype=np.int64)
     pieces = np.maximum(1, -(-size // chunk))
-    tensor[kernel.FIRST_ACCESS] = _offsets([len(accesses[t]) for t in kept])
-    tensor[kernel.FIRST_CHUNK] = _offsets(pieces)
-    tensor[kernel.SIZE, :-1] = size
-    tensor[kernel.MOVABLE, :-1] = size >= least
-    tensor[kernel.PERSISTENT, :-1] = [
+    tensor["first_access"] = _offsets([len(accesses[t]) for t in kept])
+    tensor["first_chunk"] = _offsets(pieces)
+    tensor["length"][:-1] = size
+    tensor["movable"][:-1] = size >= least
+    tensor["persistent"][:-1] = [
         periodic and graph.tensors[t].initial and graph.tensors[t].final for t in kept
     ]
-    tensor[kernel.WRITTEN, :-1] = [
+    tensor["written"][:-1] = [
         max((number + 1 for number, (_, w) in enumerate(accesses[t]) if w), default=0) for t in kept
     ]
-    tensor[kernel.ENTRY, :-1] = [entry[t] for t in kept]
-    access = np.zeros((kernel.ACCESS_ROWS, sum(len(some) for some in accesses)), dtype=np.int64)
-    listed = [pair for some in by_op for pair in some]
-    access[kernel.BY_OP, : len(listed)] = [i for i, _ in listed]
-    access[kernel.BY_OP_WRITES, : len(listed)] = [w for _, w in listed]
-    access[kernel.AT] = [k for t in kept for k, _ in accesses[t]]
-    access[kernel.WRITES] = [w for t in kept for _, w in accesses[t]]
+    tensor["entry"][:-1] = [entry[t] for t in kept]
+    access = np.zeros(sum(len(some) for some in accesses), ACCESS)
+    access["at"] = [k for t in kept for k, _ in accesses[t]]
+    access["writes"] = [w for t in kept for _, w in accesses[t]]
     fetch = np.array(  # in Python: the product may exceed 64 bits
         [min(graph.tensors[t].nbytes * 10**6 // max(rate, 1), LONGEST) for t in kept for _ in accesses[t]],
         dtype=np.int64,
     )
-    access[kernel.LEAD] = _leads(access[kernel.AT], lead * fetch // 16, table[kernel.CLOCK])
-    table[kernel.FLOOR] = table[kernel.LIVE]
+    access["lead"] = _leads(access["at"], lead * fetch // 16, table["clock"])
+    table["floor"] = table["live"]
     for i, t in enumerate(kept):
         if entry[t] > 1:
-            first, last = tensor[kernel.FIRST_ACCESS, i : i + 2]
-            _leave_out(table[kernel.FLOOR], access[:, first:last], int(size[i]), bool(entry[t] & 1))
+            first, last = tensor["first_access"][i : i + 2]
+            _leave_out(table["floor"], access[first:last], int(size[i]), bool(entry[t] & 1))
     owner = np.repeat(np.arange(len(kept), dtype=np.int64), pieces)
-    number = np.arange(len(owner), dtype=np.int64) - tensor[kernel.FIRST_CHUNK][owner]
+    number = np.arange(len(owner), dtype=np.int64) - tensor["first_chunk"][owner]
     part, rest = size // pieces, size % pieces
-    chunks = np.zeros((kernel.CHUNK_ROWS, len(owner)), dtype=np.int64)
-    chunks[kernel.OWNER] = owner
-    chunks[kernel.BYTES] = part[owner] + (number < rest[owner])
+    chunks = np.zeros(len(owner), CHUNK)
+    chunks["owner"] = owner
+    chunks["length"] = part[owner] + (number < rest[owner])
     low = number * part[owner] + np.minimum(number, rest[owner])
     return Workload(
-        op=table, access=access, tensor=tensor, chunk=chunks, index=np.array(kept, dtype=np.int64), low=low
+        op=table,
+        by_op=np.array([pair for some in by_op for pair in some], BY_OP),
+        access=access,
+        tensor=tensor,
+        chunk=chunks,
+        index=np.array(kept, dtype=np.int64),
+        low=low,
     )
 
 
-def _ops(
-    graph: Graph, by_op: Sequence[Sequence[tuple[int, int]]], believed: Sequence[int] | None
-) -> Integers:
+def _ops(graph: Graph, by_op: Sequence[Sequence[tuple[int, int]]], believed: Sequence[int] | None) -> Records:
     """Return durations, workspace, the ideal clock and the accesses of the ops."""
     n = len(graph.ops)
     modes = [min(op.all_modes, key=lambda m: (m.workspace, m.duration_ns)) for op in graph.ops]
-    table = np.zeros((kernel.OP_ROWS, n + 1), dtype=np.int64)
-    table[kernel.DURATION, :n] = [m.duration_ns for m in modes]
-    table[kernel.WORKSPACE, :n] = [m.workspace for m in modes]
-    table[kernel.CLOCK] = _offsets(table[kernel.DURATION, :n] if believed is None else believed)
-    table[kernel.FIRST_OF_OP] = _offsets([len(some) for some in by_op])
+    table = np.zeros(n + 1, OP)
+    table["duration"][:n] = [m.duration_ns for m in modes]
+    table["workspace"][:n] = [m.workspace for m in modes]
+    table["clock"] = _offsets(table["duration"][:n] if believed is None else believed)
+    table["first_access"] = _offsets([len(some) for some in by_op])
     return table
 
 
-def _leave_out(floor: Integers, access: Integers, nbytes: int, here: bool) -> None:
+def _leave_out(floor: Integers, access: Records, nbytes: int, here: bool) -> None:
     """Take an input out of the floor where it could be away: in the gaps of its first version.
 
     `here`: it starts on the device, so there is a gap before its first access.
     """
     gap = 0
-    for at, writes, lead in access[[kernel.AT, kernel.WRITES, kernel.LEAD]].T.tolist():
+    for at, writes, lead in access.tolist():
         if gap or here:
             floor[gap : max(gap, at - lead)] -= nbytes
         if writes:
