@@ -7,14 +7,13 @@ it says nothing, and the simulation judges, which finds the violations and their
 
 In use is the home tier of all processors, at its full speed; what other tiers there are stays empty.
 
-Sets and data
--------------
-:math:`V` ops, :math:`T` tensors of :math:`s_t` bytes; :math:`R_t, W_t \subseteq V` the ops that read and
-write :math:`t`, in the reference order :math:`<`. The plan runs op :math:`i` over :math:`[a_i, b_i)` on
-processor :math:`p_i`, holds the tensors :math:`X` from time 0, and releases :math:`t \in F` at :math:`f_t`.
+Sets and data. :math:`V` ops, :math:`T` tensors of :math:`s_t` bytes; :math:`R_t, W_t \subseteq V` the ops
+that read and write :math:`t`, in the reference order :math:`<`. The plan runs op :math:`i` over :math:`[a_i,
+b_i)` on processor :math:`p_i`, holds the tensors :math:`X` from time 0, and releases :math:`t \in F` at
+:math:`f_t`.
 
-What is compared
-----------------
+What is compared.
+
 1. Each op runs once, for the nanoseconds of its mode, on a processor of its mode's kinds, and runs of one
    processor do not overlap.
 2. :math:`b_i \le a_j` for each :math:`i` in ``after`` of :math:`j`.
@@ -28,14 +27,12 @@ What is compared
 6. A final tensor is in :math:`X` or written.
 7. The bytes held never exceed the capacity, nor do those of :math:`X`.
 
-Why that is enough
-------------------
-By 3 the writers of a tensor follow each other in the reference order, and each access of a version lies
-between the end of its writer and the start of the next: no run writes what another one reads or writes. By 5
-nothing is released while it is accessed or before (a read counts at its start with ``replace``, before
-that instant's releases), nor twice, so a tensor is held from time 0 or its first writer's start to
-:math:`f_t` or for good, and every read finds its version, which 3 says was there: of :math:`X`, or of its
-writer. Without copies and periods no other rule has anything to say. The profile is the sum of these
+Why that is enough. By 3 the writers of a tensor follow each other in the reference order, and each access of
+a version lies between the end of its writer and the start of the next: no run writes what another one reads
+or writes. By 5 nothing is released while it is accessed or before (a read counts at its start with
+``replace``, before that instant's releases), nor twice, so a tensor is held from time 0 or its first writer's
+start to :math:`f_t` or for good, and every read finds its version, which 3 says was there: of :math:`X`, or
+of its writer. Without copies and periods no other rule has anything to say. The profile is the sum of these
 intervals and of the workspaces :math:`[a_i, b_i)`; what happens at one instant counts together.
 """
 
