@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..models.errors import UsageError
 from . import bench_slurm
-from .output import complain, emit, emit_json, emit_pairs, emit_table, note
+from .output import complain, emit, emit_found, emit_json, emit_table, note
 from .parser import add_verb, whole_number
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def _carry_out(
     """Carry out the runs that are left, on this machine or on a cluster."""
     from ..results.sweeps.folder import FolderError
     from ..results.sweeps.local import run_all, stopped_by_signals
-    from .bench_progress import SweepProgress
+    from .progress import SweepProgress
 
     total = len(left) + len(done)
     if args.prepare:
@@ -274,20 +274,16 @@ def report_failures(out: Path, finished: Sequence[Mapping[str, Any]]) -> None:
 
 def show_summary(args: argparse.Namespace, summary: Mapping[str, Any]) -> None:
     """Print what is done."""
-    from .bench_progress import clock
+    from .progress import clock
 
-    if args.json:
-        emit_json(dict(summary))
-        return
     statuses = ", ".join(f"{status} {count}" for status, count in summary["statuses"].items())
-    emit_pairs(
-        [
-            ("folder", summary["out"]),
-            ("runs", f"{summary['done']} of {summary['runs']} done, {summary['finished']} of them now"),
-            ("statuses", statuses or "none"),
-            ("time", clock(summary["seconds"])),
-        ]
-    )
+    rows = [
+        ("folder", summary["out"]),
+        ("runs", f"{summary['done']} of {summary['runs']} done, {summary['finished']} of them now"),
+        ("statuses", statuses or "none"),
+        ("time", clock(summary["seconds"])),
+    ]
+    emit_found(args.json, dict(summary), rows)
 
 
 def _list(
@@ -298,7 +294,7 @@ def _list(
 ) -> int:
     """Print the runs and how long what is left takes; nothing is written."""
     from ..results.sweeps.estimate import Estimator
-    from .bench_progress import estimated
+    from .progress import estimated
 
     estimator = Estimator(left, done.values())
     if args.slurm is None:

@@ -16,7 +16,7 @@ from .parser import whole_number
 if TYPE_CHECKING:
     from ..results.sweeps.runspec import RunSpec
     from ..results.sweeps.slurm import Situation
-    from .bench_progress import SweepProgress
+    from .progress import SweepProgress
 
 TASKS = 256
 """The most tasks at a time unless --jobs says otherwise."""

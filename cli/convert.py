@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .files import check_outputs
-from .output import emit_json, emit_pairs
+from .output import emit_found
 from .parser import SPEC_HELP, add_verb, key_value, unique
 from .progress import Progress
 
@@ -67,15 +67,11 @@ def run(args: argparse.Namespace) -> int:
     check_outputs({"OUT": args.out})
     save(graph, args.out)
     summary = graph.summary()
-    if args.json:
-        emit_json({"source": args.spec, "written": args.out, **summary})
-    else:
-        emit_pairs(
-            [
-                ("graph", f"{graph.name}: {summary['ops']:,} ops, {summary['tensors']:,} tensors"),
-                ("bytes", exact_bytes(summary["bytes"])),
-                ("sha256", graph.sha256),
-                ("written", args.out),
-            ]
-        )
+    rows = [
+        ("graph", f"{graph.name}: {summary['ops']:,} ops, {summary['tensors']:,} tensors"),
+        ("bytes", exact_bytes(summary["bytes"])),
+        ("sha256", graph.sha256),
+        ("written", args.out),
+    ]
+    emit_found(args.json, {"source": args.spec, "written": args.out, **summary}, rows)
     return 0

@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from .files import check_outputs
-from .output import emit_json, emit_pairs
+from .output import emit_found
 from .parser import SPEC_HELP, add_verb, size, whole_number
 
 if TYPE_CHECKING:
@@ -58,23 +58,7 @@ def run(args: argparse.Namespace) -> int:
     check_outputs({"--out": args.out})
     export_model(problem, args.method, args.out, part=args.part)
     nbytes = os.path.getsize(args.out)
-    if args.json:
-        emit_json(
-            {
-                "instance": problem.instance.name,
-                "problem": args.problem,
-                "method": args.method,
-                "nbytes": nbytes,
-                "written": args.out,
-            }
-        )
-    else:
-        emit_pairs(
-            [
-                ("instance", problem.instance.name),
-                ("problem", args.problem),
-                ("method", args.method),
-                ("written", f"{args.out}, {exact_bytes(nbytes)}"),
-            ]
-        )
+    found = {"instance": problem.instance.name, "problem": args.problem, "method": args.method}
+    rows = [*found.items(), ("written", f"{args.out}, {exact_bytes(nbytes)}")]
+    emit_found(args.json, {**found, "nbytes": nbytes, "written": args.out}, rows)
     return 0

@@ -10,7 +10,7 @@ import importlib.util
 import json
 import os
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ..models.texts import escaped_json, one_line, printable
@@ -135,6 +135,23 @@ def emit_table(
     for row in rows:
         table.add_row(*map(_cell, row))
     _print(table)
+
+
+def emit_found(as_json: bool, found: dict[str, Any], rows: Sequence[tuple[str, str]]) -> None:
+    """Write what was found, for programs or for people."""
+    emit_json(found) if as_json else emit_pairs(rows)
+
+
+def invalid(faults: Sequence[Any], more: str = "") -> str:
+    """Say how many rules a plan or an allocation breaks."""
+    return f"invalid: {len(faults):,} violation{'s' * (len(faults) > 1)}{more}"
+
+
+def emit_violations(faults: Sequence[Mapping[str, Any]]) -> None:
+    """Write a table of the rules that are broken, if any is."""
+    if faults:
+        rows = [[str(v.get("time", "-")), v["kind"], v["message"]] for v in faults]
+        emit_table(["time", "kind", "message"], rows, title="violations", right=("time",))
 
 
 def _plain(

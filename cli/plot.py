@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import runs as runs_of
 from .files import check_outputs
-from .output import emit_json, emit_pairs
+from .output import emit_found
 from .parser import add_verb, size
 from .progress import Progress
 from .start import add_start, start_tiers
@@ -190,10 +190,8 @@ def _tell(args: argparse.Namespace, ax: Axes, told: dict[str, Any]) -> int:
 
     check_outputs({"--out": args.out})
     plot.save(ax, args.out)
-    if args.json:
-        emit_json({**told, "written": args.out})
-    else:
-        emit_pairs([*((key, _text(key, value)) for key, value in told.items()), ("written", args.out)])
+    rows = [*((key, _text(key, value)) for key, value in told.items()), ("written", args.out)]
+    emit_found(args.json, {**told, "written": args.out}, rows)
     return 0
 
 

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from .files import check_outputs
-from .output import emit_json, emit_pairs, note
+from .output import emit_found, note
 from .parser import add_verb
 
 if TYPE_CHECKING:
@@ -52,10 +52,9 @@ def run(args: argparse.Namespace) -> int:
         profiles=not args.no_profiles,
         progress=(lambda line: None) if args.quiet else note,
     )
-    if args.json:
-        emit_json({"experiments": args.folders, "written": args.out, "nbytes": size})
-    else:
-        emit_pairs(
-            [("experiments", ", ".join(args.folders)), ("written", f"{args.out}, {exact_bytes(size)}")]
-        )
+    emit_found(
+        args.json,
+        {"experiments": args.folders, "written": args.out, "nbytes": size},
+        [("experiments", ", ".join(args.folders)), ("written", f"{args.out}, {exact_bytes(size)}")],
+    )
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from .output import emit_json, emit_pairs, emit_table
+from .output import emit_json, emit_pairs, emit_violations, invalid
 from .parser import add_verb, size
 from .start import add_start, start_tiers, start_words
 
@@ -204,22 +204,18 @@ def _print(found: dict[str, Any], graph: Graph) -> None:
     from ..models.units import exact_bytes, format_duration, format_gap
 
     faults = found["violations"]
-    count = f"{len(faults):,} violation{'s' * (len(faults) > 1)}"
     rows = [
         ("graph", f"{graph.name} ({len(graph.ops):,} ops, sha256 {graph.sha256[:12]}…)"),
         ("plan", found["plan"]) if found["order"] is None else ("order", found["order"]),
-        ("verdict", "valid" if found["valid"] else f"invalid: {count}"),
+        ("verdict", "valid" if found["valid"] else invalid(faults)),
     ]
     if found["start"] is not None:
         rows.append(("may start", found["start"]))
-    for tier, peak in (found["peaks"] or {}).items():
-        rows.append((f"peak in {tier}", exact_bytes(peak)))
-    for tier, height in (found["heights"] or {}).items():
-        rows.append((f"allocated in {tier}", exact_bytes(height)))
-    if found["reference_peak"] is not None:
-        rows.append(("reference order", exact_bytes(found["reference_peak"])))
-    if found["best_known"] is not None:
-        rows.append(("best known", exact_bytes(found["best_known"])))
+    for words, key in (("peak in", "peaks"), ("allocated in", "heights")):
+        rows += [(f"{words} {tier}", exact_bytes(value)) for tier, value in (found[key] or {}).items()]
+    for words, key in (("reference order", "reference_peak"), ("best known", "best_known")):
+        if found[key] is not None:
+            rows.append((words, exact_bytes(found[key])))
     if found["bound"] is not None:
         rows.append(("bound", f"{exact_bytes(found['bound'])}, {found['bound_from']}"))
         rows.append(("gap", format_gap(found["gap"])))
@@ -231,10 +227,4 @@ def _print(found: dict[str, Any], graph: Graph) -> None:
     if found["recomputed"]:
         rows.append(("recomputed", f"{found['recomputed']:,} runs"))
     emit_pairs(rows)
-    if faults:
-        emit_table(
-            ["time", "kind", "message"],
-            [[str(v.get("time", "-")), v["kind"], v["message"]] for v in faults],
-            title="violations",
-            right=("time",),
-        )
+    emit_violations(faults)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from .output import emit_json, emit_pairs, emit_table
+from .output import emit_json, emit_pairs, emit_violations, invalid
 
 if TYPE_CHECKING:
     from ..instances import Allocation
@@ -61,13 +61,12 @@ def _print(found: dict[str, Any]) -> None:
     from ..models.units import exact_bytes, format_gap
 
     faults = found["violations"]
-    count = f"{len(faults):,} violation{'s' * (len(faults) > 1)}"
-    count = count if found["complete"] else f"{count}, and more overlaps"
+    more = "" if found["complete"] else ", and more overlaps"
     of = found["buffers"]
     rows = [
         ("buffers", f"{of['name']} ({of['count']:,} buffers, sha256 {of['sha256'][:12]}…)"),
         ("allocation", found["allocation"]),
-        ("verdict", "valid" if found["valid"] else f"invalid: {count}"),
+        ("verdict", "valid" if found["valid"] else invalid(faults, more)),
     ]
     for pool, height in found["heights"].items():
         rows.append((f"height of {pool}" if pool else "height", exact_bytes(height)))
@@ -75,10 +74,4 @@ def _print(found: dict[str, Any]) -> None:
     if found["valid"]:
         rows.append(("gap", format_gap(found["gap"])))
     emit_pairs(rows)
-    if faults:
-        emit_table(
-            ["time", "kind", "message"],
-            [[str(v.get("time", "-")), v["kind"], v["message"]] for v in faults],
-            title="violations",
-            right=("time",),
-        )
+    emit_violations(faults)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lowtide.cli.bench_progress import SweepProgress, clock
+from lowtide.cli.progress import SweepProgress, clock
 from lowtide.models.errors import UsageError
 from lowtide.results.sweeps.folder import read_runs, write_runs
 from lowtide.results.sweeps.job import run_job
