@@ -38,9 +38,9 @@ bench-compilers: $(READY)
 	$(BIN)/python -m lowtide.results.experiments peak_compilers
 
 bench-makespan: $(READY)
-	$(BIN)/python results/reproductions/makespan_exact.py
-	$(BIN)/python results/reproductions/makespan_tradeoff.py
-	$(BIN)/python results/reproductions/makespan_large.py
+	$(BIN)/python -m lowtide.results.experiments makespan_exact
+	$(BIN)/python -m lowtide.results.experiments makespan_tradeoff
+	$(BIN)/python -m lowtide.results.experiments makespan_large
 
 # MINIMALLOC: the binary, built with -O3 from github.com/google/minimalloc; OMNIMALLOC: a Python that has it.
 bench-offsets: $(READY)
@@ -63,8 +63,8 @@ bench-placement: $(READY)
 # TREES: data/trees of a clone of github.com/kulagins/tree-scheduler-refactored; without it its rows are left out.
 # Without the peer the two tables that compare with it stay.
 bench-recompute: $(READY)
-	$(BIN)/python results/reproductions/trees.py $(if $(TREES),--trees "$(TREES)")
-	$(BIN)/python results/reproductions/minio.py
+	$(BIN)/python -m lowtide.results.experiments trees $(if $(TREES),--trees "$(TREES)")
+	$(BIN)/python -m lowtide.results.experiments minio
 	-$(BIN)/python -m pip install -qq --disable-pip-version-check checkpoint_schedules==1.0.4  # the peer beside
 	$(BIN)/python results/reproductions/recompute_chains.py
 	$(BIN)/python results/reproductions/recompute_chains_speed.py

@@ -1,28 +1,23 @@
-"""The table of trees is that of its rows, and its rows say what is claimed of them."""
+"""The rows of the table of trees say what is claimed of them."""
 
 from __future__ import annotations
 
-import csv
-
-from lowtide.results.reproductions.trees import HARPOONS, HERE, LARGE_SP, LARGE_TREES, increases, markdown
-
-
-def rows() -> list[dict[str, str]]:
-    with (HERE / "trees.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
+from lowtide.results.experiments.running import read_rows
+from lowtide.results.experiments.trees.table import HARPOONS, LARGE_SP, LARGE_TREES, increases, text
+from lowtide.results.tables.spec import Row, markdown
 
 
-def test_the_table_is_made_of_the_committed_rows() -> None:
-    assert (HERE / "trees.md").read_text() == markdown(rows())
+def rows() -> list[Row]:
+    return read_rows("trees")
 
 
 def test_the_table_says_whether_public_files_are_in_it() -> None:
     without = [row for row in rows() if not row["set"].startswith("files")]
     assert len(without) < len(rows())
-    assert "no public files in this run" in markdown(without)
-    assert "public files" not in markdown(rows()).replace("public files of the repository", "", 1).replace(
-        "assembly trees, public files", "", 1
-    )
+    assert "no public files in this run" in markdown(text(without))
+    assert "public files" not in markdown(text(rows())).replace(
+        "public files of the repository", "", 1
+    ).replace("assembly trees, public files", "", 1)
 
 
 def test_closed_forms_hold_on_all_twelve_harpoons() -> None:
@@ -35,7 +30,7 @@ def test_closed_forms_hold_on_all_twelve_harpoons() -> None:
 def test_no_post_order_is_below_the_least_peak() -> None:
     for row in rows():
         assert not row["postorder"] or int(row["postorder"]) >= int(row["least"])
-    assert max(increases(rows(), "random")) > 0
+    assert max(increases([row for row in rows() if row["set"] == "random"])) > 0
 
 
 def test_large_graphs_took_the_seconds_that_are_claimed() -> None:
