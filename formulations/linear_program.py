@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from .model import Tick
+
 SECOND = 10**9
 
 
@@ -65,9 +67,13 @@ def dual_bound(program: LinearProgram, multipliers: Sequence[int], denominator: 
 
 
 class ProgramBuilder:
-    """Collects variables and rows; the units make numbers of moderate size in a scaled program."""
+    """Collects variables and rows; the units make numbers of moderate size in a scaled program.
 
-    def __init__(self, bytes_unit: int, time_unit: int) -> None:
+    `tick` is called at each of them.
+    """
+
+    def __init__(self, bytes_unit: int, time_unit: int, tick: Tick = lambda: None) -> None:
+        self.tick = tick
         self.bytes_unit, self.time_unit = bytes_unit, time_unit
         self.cost: list[int] = []
         self.upper: list[int] = []
@@ -80,6 +86,7 @@ class ProgramBuilder:
 
     def variable(self, upper: int, unit: int, cost: int = 0) -> int:
         """Add a variable and return its number."""
+        self.tick()
         self.cost.append(cost)
         self.upper.append(upper)
         self.unit.append(unit)
@@ -87,6 +94,7 @@ class ProgramBuilder:
 
     def row(self, terms: Sequence[tuple[int, int]], low: int, scale: int) -> None:
         """Add a row: its terms are at least `low`."""
+        self.tick()
         for column, value in terms:
             self.column.append(column)
             self.value.append(value)

@@ -31,7 +31,7 @@ is final, or an op of :math:`A_l` is a descendant of i, or is i and ``held``). T
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -41,6 +41,7 @@ from ...models.derived.memory import sequential_memory
 from ...models.derived.precedence import precedence
 from ...models.errors import UsageError
 from ...models.graph import Accounting
+from ..model import ticker
 
 if TYPE_CHECKING:
     from ...models.problems.peak import Peak
@@ -85,7 +86,7 @@ class PeakData:
         return -(-nbytes // self.unit)
 
 
-def peak_data(problem: Peak, *, masks: bool = True) -> PeakData:
+def peak_data(problem: Peak, *, masks: bool = True, expired: Callable[[], bool] = lambda: False) -> PeakData:
     """Return the data of a problem.
 
     Parameters
@@ -96,11 +97,15 @@ def peak_data(problem: Peak, *, masks: bool = True) -> PeakData:
         Whether to make the sets of ops, which take n^2 / 4 bytes. Without them `ancestors` and `descendants`
         are empty, `earliest` and `latest` say nothing, and predecessors and last accesses that others imply
         stay in.
+    expired
+        Asked now and then whether to stop; for graphs of many thousand ops these sets take seconds.
 
     Raises
     ------
     UsageError
         If the sizes are too large for exact reasoning in a solver.
+    BuildTimeout
+        If it expires before.
 
     Examples
     --------
@@ -115,9 +120,11 @@ def peak_data(problem: Peak, *, masks: bool = True) -> PeakData:
     """
     graph = problem.graph
     order, memory = precedence(graph), sequential_memory(graph)
+    tick = ticker(expired)
     replace = graph.accounting is Accounting.REPLACE
 
     def least(ops: Sequence[int]) -> tuple[int, ...]:
+        tick()
         return maximal(ops, order.ancestors) if masks else tuple(ops)
 
     base, merged = 0, dict[tuple[int | None, tuple[int, ...], bool], int]()
@@ -133,6 +140,7 @@ def peak_data(problem: Peak, *, masks: bool = True) -> PeakData:
     workspace = [min(mode.workspace for mode in op.all_modes) for op in graph.ops]
     unit = math.gcd(base, *merged.values(), *workspace) or 1
     n = len(graph.ops)
+    tick()
     lifetimes = tuple(Lifetime(*key, nbytes // unit) for key, nbytes in merged.items())
     data = PeakData(
         n=n,
@@ -155,11 +163,19 @@ def peak_data(problem: Peak, *, masks: bool = True) -> PeakData:
     return data
 
 
-def forced_bound(data: PeakData) -> int:
-    """Return the bound of the page of mathematics, in units (of no ops: the constant)."""
+def forced_bound(data: PeakData, expired: Callable[[], bool] = lambda: False) -> int:
+    """Return the bound of the page of mathematics, in units (of no ops: the constant).
+
+    Raises
+    ------
+    BuildTimeout
+        If it expires before.
+    """
+    tick = ticker(expired)
     everything = (1 << data.n) - 1
     forced = np.array(data.workspace, dtype=np.int64)
     for x in data.lifetimes:
+        tick()
         mask = everything if x.born is None else data.descendants[x.born] | (1 << x.born)
         if x.last:
             needed = closure(x.last, data.ancestors)

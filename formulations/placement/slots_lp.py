@@ -53,11 +53,11 @@ project's handbook; that rounds make them exact without finer pieces is stated h
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..linear_program import SECOND, LinearProgram, ProgramBuilder
-from ..model import ModelSize
+from ..model import ModelSize, Tick, ticker
 from .data import Life, PlacementData
 
 Columns = dict[tuple[int, int, int], int]
@@ -87,7 +87,13 @@ def size(data: PlacementData) -> ModelSize:
 
 
 def build(
-    data: PlacementData, *, stall: int, rounds: int | None = None, reserve: int = 0, margin: int = 0
+    data: PlacementData,
+    *,
+    stall: int,
+    rounds: int | None = None,
+    reserve: int = 0,
+    margin: int = 0,
+    expired: Callable[[], bool] = lambda: False,
 ) -> SlotProgram:
     """Return the program.
 
@@ -103,6 +109,13 @@ def build(
         Bytes of each memory left free where possible, for rounding.
     margin
         ns at the end of each run in which nothing is copied, for rounding (with rounds only).
+    expired
+        Asked at each variable and row whether to stop.
+
+    Raises
+    ------
+    BuildTimeout
+        If it expires before the program stands.
 
     Examples
     --------
@@ -112,7 +125,7 @@ def build(
     >>> len(build(placement_data(problem), stall=1).stalls)
     3
     """
-    columns = _Columns(data, stall)
+    columns = _Columns(data, stall, ticker(expired))
     columns.contents()
     columns.flows()
     _presence(columns)
@@ -133,10 +146,10 @@ def build(
 class _Columns:
     """The variables."""
 
-    def __init__(self, data: PlacementData, stall: int) -> None:
+    def __init__(self, data: PlacementData, stall: int, tick: Tick) -> None:
         self.data = data
         self.builder = ProgramBuilder(
-            bytes_unit=max(1, data.memory // 32), time_unit=max(1, max(stall, data.ideal) // 64)
+            bytes_unit=max(1, data.memory // 32), time_unit=max(1, max(stall, data.ideal) // 64), tick=tick
         )
         self.stalls = [self.builder.variable(stall, self.builder.time_unit, cost=1) for _ in range(data.n)]
         self.absent: Columns = {}
@@ -312,7 +325,12 @@ def _rows_of_bytes(columns: _Columns) -> None:
 
 
 def window_bound(
-    data: PlacementData, *, many: int = 1, joint_out: int | None = None, joint_in: int | None = None
+    data: PlacementData,
+    *,
+    many: int = 1,
+    joint_out: int | None = None,
+    joint_in: int | None = None,
+    expired: Callable[[], bool] = lambda: False,
 ) -> int:
     r"""Return a lower bound on the makespan in ns from single ops, in the time of one pass.
 
@@ -325,6 +343,8 @@ def window_bound(
     joint_out, joint_in
         What the channels of all lanes out of their fast memories and into them carry together, bytes/s; None
         for no limit but their own.
+    expired
+        Asked at each op whether to stop; each op gives a bound of its own.
 
     Notes
     -----
@@ -351,6 +371,8 @@ def window_bound(
         clock.append(clock[-1] + d)
     best = clock[-1]
     for k in range(data.n):
+        if expired():
+            break
         spanning = [
             life
             for life in data.lives

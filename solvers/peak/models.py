@@ -63,20 +63,22 @@ def solve_model(
         take_first_steps(problem, context)
         if context.closed:
             return Outcome()
-    data = peak_data(problem)
     if context.answer is None:
-        context.offer(range(data.n))
-    context.raise_bound(formulation.bound(data) * data.unit, kind="forced bytes")
-    if context.closed:
-        return Outcome()
-    chosen = plain_data(data) if plain else data
-    refused = refuse_if_too_large(
-        formulation.size(chosen), bytes_per_term=bytes_per_term, context=context, what=what
-    )
-    if refused is not None:
-        return refused
+        context.offer(range(len(problem.graph.ops)))
     began = time.perf_counter()
     try:
+        data = peak_data(problem, expired=lambda: context.expired)
+        forced = formulation.bound(data, lambda: context.expired)
+        context.raise_bound(forced * data.unit, kind="forced bytes")
+        if context.closed:
+            return Outcome()
+        chosen = plain_data(data) if plain else data
+        refused = refuse_if_too_large(
+            formulation.size(chosen), bytes_per_term=bytes_per_term, context=context, what=what
+        )
+        if refused is not None:
+            return refused
+        began = time.perf_counter()
         if not plain:
             chosen = _forced(data, context)
             context.raise_bound(formulation.bound(chosen) * data.unit, kind="forced orders")

@@ -32,7 +32,7 @@ def solve_intervals(problem: Placement, context: Context) -> Outcome:
     data = placement_data(problem)
     check(data, WHAT)
     context.raise_bound(data.ideal, kind="sum of durations")
-    context.raise_bound(window_bound(data), kind="single ops")
+    context.raise_bound(window_bound(data, expired=lambda: context.expired), kind="single ops")
     own = apart(data)
     tick = context.options.get("tick") or common_tick(own)
     built = build(own, problem, data.ideal + longest_stall(own), tick)

@@ -14,6 +14,7 @@ every moment, but so tightly that nothing can move in the given number of rounds
 from __future__ import annotations
 
 from ....formulations.linear_program import dual_bound
+from ....formulations.model import BuildTimeout
 from ....formulations.placement.data import PlacementData, placement_data
 from ....formulations.placement.slots_lp import build, size, window_bound
 from ....models.plan import Plan
@@ -51,7 +52,7 @@ def solve_slots(problem: Placement, context: Context) -> Outcome:
     """
     data = placement_data(problem)
     context.raise_bound(data.ideal, kind="sum of durations")
-    context.raise_bound(window_bound(data), kind="single ops")
+    context.raise_bound(window_bound(data, expired=lambda: context.expired), kind="single ops")
     refused = refuse_if_too_large(
         size(data), bytes_per_term=BYTES_PER_TERM, context=context, what="the slot model"
     )
@@ -112,7 +113,17 @@ def plan_in_rounds(
 
     for reserve in RESERVES:
         room = reserve * (len(data.lives) + data.memory // 10**8)
-        slots = build(data, stall=longest_stall(data), rounds=rounds, reserve=room, margin=margin)
+        try:
+            slots = build(
+                data,
+                stall=longest_stall(data),
+                rounds=rounds,
+                reserve=room,
+                margin=margin,
+                expired=lambda: context.expired,
+            )
+        except BuildTimeout:
+            return None
         context.progress(f"slot model: {rounds} rounds, {len(slots.program.low)} rows")
         small = len(slots.program.low) <= MOST_ROWS
         values = primal_values(slots.program, context, context.remaining(), vertex=small)
@@ -148,7 +159,10 @@ def slot_bound(data: PlacementData, context: Context, most: int, seconds: float)
     """
     from ...engines.highs_lp import dual_values
 
-    slots = build(data, stall=most)
+    try:
+        slots = build(data, stall=most, expired=lambda: context.expired)
+    except BuildTimeout:
+        return None
     context.progress(f"slot model: bound, {len(slots.program.low)} rows")
     values = dual_values(slots.program, context, seconds)
     if values is None:

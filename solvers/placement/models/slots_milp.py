@@ -63,7 +63,7 @@ def solve_slot_milp(problem: Placement, context: Context) -> Outcome:
     data = placement_data(problem)
     check(data, "slot-milp")
     context.raise_bound(data.ideal, kind="sum of durations")
-    context.raise_bound(window_bound(data), kind="single ops")
+    context.raise_bound(window_bound(data, expired=lambda: context.expired), kind="single ops")
     refused = refuse_if_too_large(
         size(data), bytes_per_term=BYTES_PER_TERM, context=context, what="the slot model for whole tensors"
     )

@@ -60,10 +60,12 @@ def solve_tmof(problem: Placement, context: Context) -> Outcome:
         raise UsageError(f"TMOF, share {share}: found different GPUs or graphs, expected copies of one")
     for some in data:
         context.raise_bound(some.ideal, kind="sum of durations")
-        context.raise_bound(window_bound(some), kind="single ops")
+        context.raise_bound(window_bound(some, expired=lambda: context.expired), kind="single ops")
     if len(parts) > 1 and alike(data):
         out, into = (joint_rate(parts, data, problem.machine.groups, outward) for outward in (True, False))
-        bound = window_bound(data[0], many=len(parts), joint_out=out, joint_in=into)
+        bound = window_bound(
+            data[0], many=len(parts), joint_out=out, joint_in=into, expired=lambda: context.expired
+        )
         context.raise_bound(bound, kind="single ops on a shared link")
     form = form_bound(parts, data, problem.machine.groups, context)
     facts = {} if form is None else {"form_bound": form}

@@ -64,6 +64,7 @@ def _decide(case: Case, score: str) -> Decisions:
     closed[forced] = True
     points = scores(case, score, load)
     while load.max() > case.memory:
+        case.tick()
         peak = int(np.argmax(load))
         around = (case.gap_first < peak) & (peak < case.gap_next)
         around |= (case.gap_next < NEVER) & (peak < case.gap_next - case.ops)
@@ -104,6 +105,7 @@ def _returns(case: Case, tier: Integers) -> Integers:
     for x in case.outer:
         due = 2**62
         away = np.flatnonzero((tier == x) & (case.gap_next < NEVER)).tolist()
+        case.tick()
         for g in sorted(away, key=lambda g: (-int(case.gap_next[g]), g)):
             end = min(int(case.clock[case.gap_next[g]]), due)
             due = end - case.transfer_ns(int(case.gap_size[g]), x + 1)

@@ -41,6 +41,7 @@ def decide(case: Case) -> Candidates:
     tier, outside = base.tier.copy(), Outside(case)
     fixed = set(forced.tolist())
     for g in away.tolist():
+        case.tick()
         if g in fixed:
             tier[g] = start_tier(case, g)
             outside.take(int(tier[g]), g)
@@ -114,6 +115,7 @@ def _pass(case: Case, there: set[int]) -> tuple[dict[int, int], set[int]]:
         there.add(i)
         used += int(case.size[i])
     for k in range(n):
+        case.tick()
         needed = accessed[k]
         used += sum(int(case.size[i]) for i in needed if i not in there)
         there.update(needed)

@@ -111,6 +111,7 @@ def decide(case: Case) -> Candidates:
     open_gaps = np.minimum(case.gap_next, np.where(case.gap_next >= NEVER, n, 2 * n)) - case.gap_first > 2
     open_gaps[forced] = False
     while (load > line).any() and open_gaps.any():
+        case.tick()
         g = _best(case, ledger, load > line, open_gaps)
         if g < 0:
             break
@@ -122,6 +123,7 @@ def decide(case: Case) -> Candidates:
             load[away] -= case.gap_size[g]
     booked = np.flatnonzero((tier > 0) & (case.gap_next < n) & (case.gap_first >= 0)).tolist()
     for g in sorted(booked, key=lambda g: (int(back[g]), g)):
+        case.tick()
         while back[g] > finish[g] and load[back[g] - 1] < line:
             back[g] -= 1
             load[back[g]] += case.gap_size[g]

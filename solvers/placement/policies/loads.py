@@ -45,6 +45,7 @@ def load_of(case: Case, away: Integers) -> Integers:
     """Return the bytes on the device per op if the tensors of some gaps are away from end to end."""
     load = case.live.copy()
     for g in away.tolist():
+        case.tick()
         if case.gap_first[g] >= 0 or case.starts[case.gap_tensor[g]] & 1:
             add_load(case, load, g, int(case.gap_next[g]), -1)
     return load
@@ -67,13 +68,14 @@ def early_returns(case: Case, away: Integers, least: Integers) -> Integers:
     Integers
         Per gap of the case; the next use for those that are not away.
     """
-    load = load_of(case, away)
+    load, memory = load_of(case, away).tolist(), case.memory
     back = case.gap_next.copy()
     n = case.ops
     returning = [g for g in away.tolist() if case.gap_next[g] < NEVER]
     for g in sorted(returning, key=lambda g: (int(case.gap_next[g]) % n, g)):
-        op, size = int(back[g]), int(case.gap_size[g])
-        while op - 1 >= least[g] and load[(op - 1) % n] + size <= case.memory:
+        case.tick()
+        op, size, earliest = int(back[g]), int(case.gap_size[g]), int(least[g])
+        while op - 1 >= earliest and load[(op - 1) % n] + size <= memory:
             op -= 1
             load[op % n] += size
         back[g] = op

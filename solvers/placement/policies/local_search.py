@@ -30,12 +30,14 @@ follow from the problem, the seed and the options; time only decides when they s
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from math import exp
 from random import Random
 
 import numpy as np
 
+from ....formulations.model import BuildTimeout
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..recurring import as_inputs
@@ -44,6 +46,7 @@ from ..simulator.simulator_case import NEVER, Case, Integers, make_case
 from ..simulator.simulator_kernel import LOG_RUN, NO_VICTIM
 from . import autoswap, belady, g10
 from .loads import forced_away
+from .seam import LATE_OPS, NOT_DECIDED
 
 RUNS = 20_000
 """Simulations after which the search ends by itself."""
@@ -66,7 +69,8 @@ def solve_local_search(problem: Placement, context: Context) -> Outcome:
     device = problem.machine.tiers[0].capacity or 0
     default = max(FINEST, device // CHUNKS // MIB)
     simplified, restored = as_inputs(problem)
-    case = make_case(simplified, context.options.get("chunk", default) * MIB)
+    chunk = context.options.get("chunk", default) * MIB
+    case = make_case(simplified, chunk, lambda: context.expired)
 
     def offer(run: Simulation) -> None:
         context.offer(restored(run.plan()))
@@ -74,7 +78,10 @@ def solve_local_search(problem: Placement, context: Context) -> Outcome:
     ideal = int(case.duration.sum())
     context.raise_bound(ideal, kind="sum of durations")
     context.careful = True  # the simulator knows no start tiers at a period's end
-    best, run = _start(case, context, offer)
+    try:
+        best, run = _start(case, context, offer)
+    except BuildTimeout:
+        return Outcome(reason="time", detail=NOT_DECIDED)
     if run is None:
         return Outcome(detail=context.refused or "no policy and no emergency eviction leads to a plan")
     random = Random(context.seed)
@@ -98,12 +105,17 @@ def _start(case: Case, context: Context, offer: Offer) -> tuple[Decisions, Simul
     for policy in (belady.decide, autoswap.decide, g10.decide):
         if context.expired:
             break
-        for _, decisions in policy(case):
-            candidates.append(decisions.with_emergencies())
-            if decisions.eager:
-                candidates.append(replace(decisions, victim=NO_VICTIM, eager=False).with_emergencies())
-    fitting = []
+        with suppress(BuildTimeout):
+            for _, decisions in policy(case):
+                candidates.append(decisions.with_emergencies())
+                if decisions.eager:
+                    candidates.append(replace(decisions, victim=NO_VICTIM, eager=False).with_emergencies())
+    if case.ops > LATE_OPS:
+        case.tick()
+    fitting: list[tuple[int, int, Simulation]] = []
     for number, decisions in enumerate(candidates):
+        if fitting and context.expired:
+            break
         result = simulate(case, decisions)
         if result.time is not None:
             fitting.append((result.time, number, result))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from ....formulations.model import BuildTimeout
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..recurring import as_inputs
@@ -14,6 +15,11 @@ Candidates = Iterable[tuple[str, Decisions]]
 """Variants of a policy, the preferred first, each with what it is called."""
 
 MIB = 2**20
+
+LATE_OPS = 20_000
+"""Up to so many ops, decisions that stand when the time is up are carried out and judged within a second."""
+
+NOT_DECIDED = "the time was up before the policy had decided everything and a plan could follow"
 
 
 def follow(
@@ -48,20 +54,30 @@ def follow(
         chunk = context.options["chunk"] * MIB
     context.careful = True  # the simulator knows no start tiers at a period's end
     simplified, restored = as_inputs(problem)
-    case = make_case(simplified, chunk)
+    case = make_case(simplified, chunk, lambda: context.expired)
     context.raise_bound(int(case.duration.sum()), kind="sum of durations")
     variants: list[tuple[str, Decisions]] = []
-    for variant in decide(case):
-        if variants and context.expired:
-            break
-        variants.append(variant)
-        if first and simulate(case, variant[1]).time is not None:
-            variants = [variant]
-            break
+    try:
+        for variant in decide(case):
+            if variants and context.expired:
+                break
+            variants.append(variant)
+            if case.ops > LATE_OPS:
+                case.tick()
+            if first and simulate(case, variant[1]).time is not None:
+                variants = [variant]
+                break
+    except BuildTimeout:
+        if not variants[:-1]:
+            return Outcome(reason="time", detail=NOT_DECIDED)
     for rescued in (False, True):
         if rescued and context.options["strict"]:
             break
-        tried = [(name, simulate(case, d.with_emergencies() if rescued else d)) for name, d in variants]
+        tried: list[tuple[str, Simulation]] = []
+        for name, d in variants:
+            if tried and context.expired:
+                break
+            tried.append((name, simulate(case, d.with_emergencies() if rescued else d)))
         fitting = [(run.time, k) for k, (_, run) in enumerate(tried) if run.time is not None]
         for _, k in sorted(fitting):
             name, run = tried[k]

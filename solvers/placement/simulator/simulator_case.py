@@ -10,6 +10,7 @@ round instead: ``next`` is then the first access of the next iteration, n or mor
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -17,6 +18,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from ....formulations.model import Tick, ticker
 from ....models.errors import UsageError
 from ....models.graph import Accounting, Graph
 from ....models.machine import Machine
@@ -63,6 +65,8 @@ class Case:
     idle
         Graph index and tier of tensors that outlive the run without any access: they stay in the outermost
         tier where they may start, and its capacity in the table is without them.
+    tick
+        Called now and then by what decides; raises `BuildTimeout` once the time is up.
     """
 
     problem: Placement
@@ -78,6 +82,7 @@ class Case:
     gap_next: Integers
     duration: Integers
     idle: tuple[tuple[int, int], ...]
+    tick: Tick
 
     @property
     def graph(self) -> Graph:
@@ -144,7 +149,9 @@ class Case:
         return int(self.table[kernel.LATENCY, channel]) + -(-nbytes * kernel.SCALE // max(rate, 1))
 
 
-def make_case(problem: Placement, chunk: int | None = None) -> Case:
+def make_case(
+    problem: Placement, chunk: int | None = None, expired: Callable[[], bool] = lambda: False
+) -> Case:
     """Return the arrays of a problem.
 
     Parameters
@@ -154,6 +161,8 @@ def make_case(problem: Placement, chunk: int | None = None) -> Case:
     chunk
         Most bytes per copy (more, if that were too many copies); None, or a problem of whole tensors: tensors
         move whole.
+    expired
+        Whether the time is up: then the case's `tick` raises.
 
     Raises
     ------
@@ -242,6 +251,7 @@ def make_case(problem: Placement, chunk: int | None = None) -> Case:
         gap_next=rows[:, 2].copy(),
         duration=duration,
         idle=tuple(idle),
+        tick=ticker(expired),
     )
 
 

@@ -142,3 +142,11 @@ def test_time_up_inside_a_rule_of_pyomo_prints_nothing(
     with pytest.raises(BuildTimeout):
         FORMULATIONS[name].build(data, expired=expired)
     assert (capfd.readouterr(), caplog.text) == (("", ""), "")
+
+
+def test_sets_of_ops_and_the_bound_stop_when_the_time_is_up() -> None:
+    problem = lt.Peak(lt.load("catalogue:harpoon"))
+    with pytest.raises(BuildTimeout):
+        peak_data(problem, expired=lambda: True)
+    with pytest.raises(BuildTimeout):
+        forced_bound(peak_data(problem), lambda: True)

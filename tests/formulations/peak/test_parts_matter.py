@@ -75,7 +75,7 @@ def test_bound_is_below_the_optimum_and_often_meets_it(formulation: ModuleType) 
 
 @pytest.mark.parametrize("method", FORMULATIONS)
 def test_bound_above_the_optimum_is_noticed(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FORMULATIONS[method], "bound", lambda data: forced_bound(data) + 1)
+    monkeypatch.setattr(FORMULATIONS[method], "bound", lambda data, *_: forced_bound(data) + 1)
     graph = next(g for g, optimum in BATTERY if forced_bound(peak_data(lt.Peak(g))) == optimum > 0)
     result = lt.solve(lt.Peak(graph), method, threads=1)
     assert result.status is not lt.Status.OPTIMAL

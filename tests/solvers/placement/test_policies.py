@@ -12,7 +12,7 @@ from lowtide.solvers.placement.policies.belady import evictions
 from lowtide.solvers.placement.policies.g10 import Ledger
 from lowtide.solvers.placement.policies.loads import turn_of
 from lowtide.solvers.placement.simulator.simulator_case import make_case
-from tests.placement_cases import machine, random_graph
+from tests.placement_cases import machine, random_graph, working_set
 from tests.random_decisions import random_problem
 
 POLICIES = ("demand-lru", "deepum", "belady", "vdnn", "flashneuron", "g10", "autoswap")
@@ -236,3 +236,15 @@ def test_first_touch_fills_fast_memory_and_stays() -> None:
     refused = lt.solve(lt.Placement(bare, two_memories(10)), "first-touch")
     assert refused.status == "unknown"
     assert refused.detail == "op 0 'a' finds no room for tensor 1 where it can write it"
+
+
+@pytest.mark.parametrize("method", ["belady", "autoswap", "g10", "flashneuron", "local-search", "slot-lp"])
+def test_policies_and_programs_end_with_their_limit(method: str) -> None:
+    problem = lt.Placement(random_graph(1), machine(working_set(random_graph(1)), None))
+    result = lt.solve(problem, method, time_limit=1e-6, threads=1)
+    assert result.reason == "time"
+    assert (
+        method == "slot-lp"
+        or result.objective is not None
+        or "before the policy had decided" in result.detail
+    )
