@@ -44,7 +44,7 @@ class WrongSolution(Exception):
 def solve_part(formulation: ModuleType, data: OffsetsData, **options: Any) -> Found | None:
     """Build and solve the model of one part to the end; None if it is infeasible."""
     built = formulation.build(data, **options)
-    run = _solve_milp if formulation is offsets_milp else _solve_cpsat
+    run = _solve_milp if formulation.ENGINE == "milp" else _solve_cpsat
     return run(built.model, lambda value: formulation.decode(built, value))
 
 

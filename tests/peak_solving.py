@@ -52,7 +52,7 @@ def solve_model(formulation: ModuleType, graph: Graph, **build_options: object) 
     context = Context(problem=problem, threads=1, time_limit=None)
     data = peak_data(problem)
     built = formulation.build(data, **build_options)
-    run = solve_cpsat if formulation in (peak_cpsat_steps, peak_cpsat_positions) else solve_highs
+    run = solve_cpsat if formulation.ENGINE == "cpsat" else solve_highs
     outcome = run(
         built.model,
         context,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -109,3 +110,94 @@ def check_values(model: Any) -> None:
         assert variable.ub is None or variable.value <= variable.ub
     for row in model.component_data_objects(pyo.Constraint):
         assert pyo.value(row.body) <= pyo.value(row.upper) + 1e-9
+
+
+def problems(seeds: tuple[int, ...], *, single_writer: bool | None = None) -> list[lt.Recompute]:
+    """The tight problems of some seeds, which all have something to decide."""
+    found = [tight_problem(seed, single_writer=single_writer) for seed in seeds]
+    assert None not in found
+    return [problem for problem in found if problem is not None]
+
+
+def battery() -> list[lt.Recompute]:
+    """Problems on one memory that notice every constraint of the models."""
+    return [*problems((1, 14, 17, 72, 116)), *problems((227, 609, 631), single_writer=False)]
+
+
+def with_little_room(
+    sizes: tuple[int, ...], ops: tuple[lt.Op, ...], memory: int, disk: int | None = None, finals: int = 0
+) -> lt.Recompute:
+    """Initial tensors of so many bytes, of which the first few are final; runs one after another."""
+    made = {t for op in ops for t in op.writes if t not in op.reads}
+    tensors = tuple(
+        lt.Tensor(name=f"t{k}", nbytes=size, initial=k not in made, final=k < finals)
+        for k, size in enumerate(sizes)
+    )
+    one_by_one = tuple(replace(op, after=(i - 1,) if i else ()) for i, op in enumerate(ops))
+    machine = lt.Machine(
+        tiers=(lt.Tier(name="memory"), lt.Tier(name="disk", capacity=disk)),
+        processors=(lt.Processor(name="p", tiers=(lt.Access(tier="memory"),)),),
+        channels=(
+            lt.Channel(src="memory", dst="disk", bytes_per_s=10**9, latency_ns=10),
+            lt.Channel(src="disk", dst="memory", bytes_per_s=10**9),
+        ),
+    )
+    return lt.Recompute(
+        lt.Graph(name="little room", tensors=tensors, ops=one_by_one), memory=memory, machine=machine
+    )
+
+
+def full_disk() -> lt.Recompute:
+    """One large value would go to the disk, if that had room for it; two small ones have to."""
+    ops = (
+        lt.Op(name="begin", reads=(0, 1, 2)),
+        lt.Op(name="large", workspace=5),
+        lt.Op(name="one", reads=(0, 1)),
+        lt.Op(name="two", reads=(0, 2)),
+    )
+    return with_little_room((5, 2, 2), ops, 10, disk=4)
+
+
+def crowded() -> lt.Recompute:
+    """What comes back takes room while it is read, which another value has to leave."""
+    ops = (
+        lt.Op(name="begin", reads=(0, 1)),
+        lt.Op(name="large", workspace=6),
+        lt.Op(name="reads", reads=(0,), writes=(2,)),
+        lt.Op(name="end", reads=(1, 2)),
+    )
+    return with_little_room((4, 2, 4), ops, 9)
+
+
+def updated() -> lt.Recompute:
+    """What comes back and is written in place takes its bytes once."""
+    ops = (
+        lt.Op(name="begin", reads=(0,)),
+        lt.Op(name="large", workspace=6),
+        lt.Op(name="update", reads=(0,), writes=(0,)),
+    )
+    return with_little_room((4,), ops, 7, finals=1)
+
+
+def read_twice() -> lt.Recompute:
+    """What came back for one op stays for the next one."""
+    ops = (
+        lt.Op(name="begin", reads=(0,)),
+        lt.Op(name="large", workspace=6),
+        lt.Op(name="one", reads=(0,)),
+        lt.Op(name="two", reads=(0,)),
+    )
+    return with_little_room((4,), ops, 7)
+
+
+def ends_on_the_disk() -> lt.Recompute:
+    """What the first op leaves is final and has to make room; to run that op again takes too long."""
+    ops = (lt.Op(name="a", writes=(0,), duration_ns=100), lt.Op(name="b", workspace=8))
+    return with_little_room((5,), ops, 10, finals=1)
+
+
+def paged_battery() -> list[lt.Recompute]:
+    """Problems with a disk that notice every constraint of paging."""
+    chains = [chain_with_disk(seed) for seed in (5, 18, 38)]
+    little = [full_disk(), crowded(), updated(), read_twice()]
+    return [*little, *(problem for problem in chains if problem is not None)]

@@ -39,6 +39,9 @@ from ...models.errors import UsageError
 from ..peak.data import Lifetime
 from .data import MakespanData, model_name
 
+ENGINE = "cpsat"
+BYTES_PER_TERM = 600
+
 CUMULATIVE, RESERVOIR = "cumulative", "reservoir"
 
 LARGEST_AREA = 2**61

@@ -49,6 +49,9 @@ from ..model import ModelSize
 from ..pyomo_terms import linear, silent_pyomo
 from .data import MakespanData, model_name
 
+ENGINE = "milp"
+BYTES_PER_TERM = 1500
+
 MOST_VARIABLES = 200_000
 """Binaries of a model that is built at all."""
 

@@ -32,6 +32,9 @@ from typing import Any
 
 from .data import MinIOData
 
+ENGINE = "cpsat"
+BYTES_PER_TERM = 600
+
 Waiting = Mapping[int, int]
 """By node: bytes of its files that wait."""
 

@@ -17,6 +17,9 @@ Objective. Minimize :math:`\sum_k w_k` subject to
 4. (redundant) :math:`\sum w_k \ge B_v` over the files between nodes of the subtree of v, where it is above
    that of its children together.
 
+1 changes no optimum: nodes at one place may run one after another, since :math:`c_v` counts all files that v
+reads and writes.
+
 Source: ours; a cumulative resource with consumptions that the solver chooses.
 """
 
@@ -28,6 +31,9 @@ from typing import Any
 
 from ...models.problems.minio import Traversal
 from .data import MinIOData, written_at_once
+
+ENGINE = "cpsat"
+BYTES_PER_TERM = 600
 
 
 @dataclass(kw_only=True)

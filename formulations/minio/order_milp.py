@@ -28,6 +28,9 @@ from ..model import ModelSize
 from ..pyomo_terms import linear, silent_pyomo
 from .data import MinIOData
 
+ENGINE = "milp"
+BYTES_PER_TERM = 1500
+
 
 @dataclass(frozen=True, kw_only=True)
 class Demand:
@@ -94,9 +97,9 @@ def build(data: MinIOData, some: Sequence[Demand]) -> OrderModel:
             model.z = pyo.Var(files, bounds=lambda _, k: (0, data.size[k] // unit))
         weight = {k: data.size[k] // unit if data.whole else 1 for k in files}
         model.rows = pyo.ConstraintList()
-        for demand in some:  # (1)
+        for demand in some:
             body = linear([model.z[k] for k in demand.files], [weight[k] for k in demand.files])
-            model.rows.add((-(-demand.nbytes // unit), body, None))
+            model.rows.add((-(-demand.nbytes // unit), body, None))  # (1)
         model.objective = pyo.Objective(expr=linear([model.z[k] for k in files], [weight[k] for k in files]))
     return OrderModel(model=model, data=data, variables={k: model.z[k] for k in files})
 

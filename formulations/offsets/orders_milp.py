@@ -56,6 +56,9 @@ from .differences import (
     twins,
 )
 
+ENGINE = "milp"
+BYTES_PER_TERM = 1500
+
 
 @dataclass(frozen=True)
 class OffsetsMilp:

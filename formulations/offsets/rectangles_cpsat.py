@@ -59,6 +59,9 @@ from .differences import (
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel, IntervalVar, IntVar
 
+ENGINE = "cpsat"
+BYTES_PER_TERM = 600
+
 
 @dataclass(frozen=True)
 class OffsetsModel:

@@ -37,6 +37,9 @@ from .rectangles_cpsat import (
     twins_in_order,
 )
 
+ENGINE = "cpsat"
+BYTES_PER_TERM = 600
+
 __all__ = ["bound", "build", "decode", "size"]
 
 

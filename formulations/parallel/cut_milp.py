@@ -23,6 +23,9 @@ from ..model import ModelSize
 from ..pyomo_terms import linear, silent_pyomo
 from .network import CutNetwork
 
+ENGINE = "milp"
+BYTES_PER_TERM = 1500
+
 
 @dataclass(frozen=True, kw_only=True)
 class BuiltCut:
@@ -69,7 +72,7 @@ def build(network: CutNetwork, processors: int | None = None, hint: Moment | Non
             v.domain = pyo.Binary
         model.rows = pyo.ConstraintList()
         for u, v in network.orders:
-            model.rows.add((0, linear([happened[u], happened[v]], [1, -1]), None))  # (1) to (4)
+            model.rows.add((0, linear([happened[u], happened[v]], [1, -1]), None))  # (1, 2, 3, 4)
         for one in network.shared:
             death, lets_go = happened[2 * network.n_ops + one.tensor], [happened[h] for h in one.lets_go]
             row = linear([death, *lets_go], [1] + [-1] * len(lets_go))

@@ -53,6 +53,9 @@ from ...models.problems.memory_edges import shortest_mode
 from ...models.problems.parallel_memory import Moment, live_tensors, most_workspace
 from .network import Arc, accesses
 
+ENGINE = "cpsat"
+BYTES_PER_TERM = 600
+
 LARGEST_TIME = 2**61
 """Ticks of all ops together: CP-SAT's integers have 64 bits."""
 
@@ -129,7 +132,7 @@ def add_conflict(built: ConflictModel, pairs: tuple[Arc, ...]) -> bool:
             built.before[u, v] = literal = built.model.new_bool_var(f"b{u},{v}")
             spent = shortest_mode(built.graph, u)[0] // built.tick
             built.model.add(built.start[v] >= built.start[u] + spent).only_enforce_if(literal)  # (3)
-    built.model.add_bool_or([built.before[pair] for pair in pairs])
+    built.model.add_bool_or([built.before[pair] for pair in pairs])  # (4)
     return True
 
 

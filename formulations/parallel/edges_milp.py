@@ -10,13 +10,16 @@ arc.
 Minimize C subject to
 
 1. :math:`b_{ij} + b_{ji} \le 1`.
-2. Transitivity: :math:`b_{ik} \ge b_{ij} + b_{jk} - 1`; with (1), no cycle.
+2. Transitivity: :math:`b_{ik} \ge b_{ij} + b_{jk} - 1`.
 3. :math:`c_j \ge c_i + w_j - W (1 - b_{ij})`; :math:`w_i \le c_i \le C`. No end exceeds W, so W is enough.
 4. Each arc from birth to death, and from start to end, carries at least its bytes.
 5. As much leaves an event as arrives; the source sends at most M.
 6. From the end of i to the start of j: :math:`f \le M b_{ij}`.
 7. From the death of t to the start of c: :math:`f \le M b_{ac}` for every access a of t; to where access a
    lets go of t: :math:`f \le M b_{a'a}` for every other access a'.
+
+(1) and (2) only tighten the relaxation: :math:`w \ge 1`, so that by (3) there is no cycle, and the transitive
+closure of b satisfies (3), (6) and (7) with the same c and f.
 
 (4) to (7) say that `lowtide.models.verifier.flow` accepts the flow; M bounds it on each arc since the events
 stand in an order, so that the flow splits into paths of at most M together. The optimum is that over all
@@ -41,6 +44,9 @@ from ...models.problems.parallel_memory import most_workspace
 from ..model import ModelSize
 from ..pyomo_terms import silent_pyomo
 from .network import Arc, accesses
+
+ENGINE = "milp"
+BYTES_PER_TERM = 1500
 
 LARGEST_TOTAL = 2**49
 """Of bytes and of ns: HiGHS refuses models with factors of 10^15."""
@@ -99,8 +105,8 @@ def build(graph: Graph, bound: int) -> BuiltEdges:
                     model.rows.add(model.b[i, k] >= model.b[i, j] + model.b[j, k] - 1)  # (2)
             model.rows.add(model.c[j] >= model.c[i] + duration[j] - total * (1 - model.b[i, j]))  # (3)
         for i in ops:
-            model.rows.add(model.c[i] >= duration[i])
-            model.rows.add(model.length >= model.c[i])
+            model.rows.add(model.c[i] >= duration[i])  # (3)
+            model.rows.add(model.length >= model.c[i])  # (3)
         _flow(model, graph, bound)
         model.objective = pyo.Objective(expr=model.length)
     return BuiltEdges(model=model, before={pair: model.b[pair] for pair in pairs})
@@ -120,10 +126,8 @@ def _flow(model: Any, graph: Graph, bound: int) -> None:
     least, needs = _arcs(graph)
     model.f = pyo.Var(sorted({*least, *needs}), bounds=(0, bound))
     for arc, nbytes in least.items():
-        if (
-            nbytes
-        ):  # (4); not as bounds of variables, of which an infeasible pair would be an error of Pyomo's
-            model.rows.add(model.f[arc] >= nbytes)
+        if nbytes:  # not as bounds of variables: an infeasible pair of these would be an error of Pyomo's
+            model.rows.add(model.f[arc] >= nbytes)  # (4)
     leaves: dict[int, list[Any]] = {v: [] for v in (SOURCE, *range(2 * n + len(graph.tensors)))}
     arrives: dict[int, list[Any]] = {v: [] for v in (SINK, *range(2 * n + len(graph.tensors)))}
     for u, v in model.f:
@@ -133,10 +137,10 @@ def _flow(model: Any, graph: Graph, bound: int) -> None:
         if leaves[v] or arrives[v]:
             model.rows.add(sum(leaves[v]) == sum(arrives[v]))  # (5)
     if leaves[SOURCE]:
-        model.rows.add(sum(leaves[SOURCE]) <= bound)
+        model.rows.add(sum(leaves[SOURCE]) <= bound)  # (5)
     for arc, befores in needs.items():
         for pair in befores:
-            model.rows.add(model.f[arc] <= bound * model.b[pair])  # (6), (7)
+            model.rows.add(model.f[arc] <= bound * model.b[pair])  # (6, 7)
 
 
 def _arcs(graph: Graph) -> tuple[dict[Arc, int], dict[Arc, list[Arc]]]:

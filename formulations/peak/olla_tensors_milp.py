@@ -61,6 +61,9 @@ from ..pyomo_terms import Rows, add_constraint, linear
 from .data import Lifetime, PeakData, forced_bound, occupied, order_of, order_peak
 from .pyomo_parts import add_sums, cover_memory, new_model, state
 
+ENGINE = "milp"
+BYTES_PER_TERM = 1500
+
 
 @dataclass(frozen=True)
 class TensorsModel:

@@ -49,6 +49,9 @@ from .data import positions as positions_of
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel, IntVar, LinearExprT
 
+ENGINE = "cpsat"
+BYTES_PER_TERM = 600
+
 
 @dataclass(frozen=True)
 class PositionsModel:

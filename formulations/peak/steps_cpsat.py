@@ -64,6 +64,9 @@ from .data import (
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel, IntVar
 
+ENGINE = "cpsat"
+BYTES_PER_TERM = 600
+
 Literal = Any
 """A Boolean variable, or the integer 0 or 1 where its value is fixed."""
 

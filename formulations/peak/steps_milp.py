@@ -52,6 +52,9 @@ from .data import (
 )
 from .pyomo_parts import add_sums, cover_memory, new_model, state
 
+ENGINE = "milp"
+BYTES_PER_TERM = 1500
+
 
 @dataclass(frozen=True)
 class MilpStepsModel:

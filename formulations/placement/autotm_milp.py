@@ -56,6 +56,9 @@ from typing import Any
 from ..pyomo_terms import linear
 from .autotm_data import AutotmData, Item, Role, copy_time, granule
 
+ENGINE = "milp"
+BYTES_PER_TERM = 1500
+
 MADE_FAST, MADE_SLOW, PINNED = "made-fast", "made-slow", "pinned"
 STAY_A, STAY_B, STAY_P, WRITE, DROP, READ = "stay-a", "stay-b", "stay-p", "write", "drop", "read"
 
@@ -329,8 +332,8 @@ def _slots(built: AutotmModel, presence: _Presence) -> Sum:
                 time.constant += longer
                 time.add(presence.at(t, k), -longer)
         if k in beside:
-            model.rows.add(model.slot[k] >= time.expression())
-            model.rows.add(model.slot[k] >= beside[k].expression())
+            model.rows.add(model.slot[k] >= time.expression())  # (5)
+            model.rows.add(model.slot[k] >= beside[k].expression())  # (6)
             cost.add([model.slot[k]], 1)
     return cost
 

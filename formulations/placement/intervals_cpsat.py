@@ -48,6 +48,9 @@ from ...models.problems.placement import Placement
 from .data import Life, Link, PlacementData
 from .whole import Gap, Timing, check, copy_time, is_clean, plan
 
+ENGINE = "cpsat"
+BYTES_PER_TERM = 600
+
 Value = Callable[[Any], int]
 
 WHAT = "interval model of placement"
@@ -110,15 +113,15 @@ def build(data: PlacementData, problem: Placement, horizon: int, tick: int) -> I
     built = IntervalModel(model, data, tick)
     horizon = -(-horizon // tick) + data.n
     built.start = [model.new_int_var(0, horizon, f"start {k}") for k in range(data.n)]
-    for k in range(data.n - 1):  # (1)
-        model.add(built.start[k] + built.duration(k) <= built.start[k + 1])
+    for k in range(data.n - 1):
+        model.add(built.start[k] + built.duration(k) <= built.start[k + 1])  # (1)
     memory = _Memory()
     _ops(built, problem, memory)
     outs, ins = list[Any](), list[Any]()
     for number, life in enumerate(data.lives):
         _life(built, problem, number, life, horizon, memory, outs, ins)
     model.add_no_overlap(outs)  # (4)
-    model.add_no_overlap(ins)
+    model.add_no_overlap(ins)  # (4)
     model.add_cumulative(memory.intervals, memory.demands, data.memory)  # (5)
     model.minimize(_end(built, data.n - 1))
     times = [*built.start, *(at for _, at in built.copied.values())]
@@ -180,37 +183,39 @@ def _life(
         built.copied[number] = made, at
         time = built.copying(life.nbytes, host.out)
         outs.append(model.new_optional_fixed_size_interval_var(at, time, made, f"out {number}"))
-        model.add(at >= _end(built, life.born))
-        model.add(at == _end(built, life.born)).only_enforce_if(~made)
+        model.add(at >= _end(built, life.born))  # (3)
+        model.add(at == _end(built, life.born)).only_enforce_if(~made)  # (3)
     for before, behind in pairwise(uses):
         away = model.new_bool_var(f"away {number} {behind}")
         release, allocate = (model.new_int_var(0, horizon, f"{w} {number} {behind}") for w in ("r", "q"))
         built.gaps.append(_Gap(Gap(number, before, behind), away, release, allocate))
-        model.add(release >= _end(built, before))
-        model.add(release <= allocate)
+        model.add(release >= _end(built, before))  # (2)
+        model.add(release <= allocate)  # (2)
         stays = _start(built, behind)
-        model.add(release == stays).only_enforce_if(~away)
-        model.add(allocate == stays).only_enforce_if(~away)
+        model.add(release == stays).only_enforce_if(~away)  # (2)
+        model.add(allocate == stays).only_enforce_if(~away)  # (2)
         if behind < data.n:
-            model.add(allocate <= built.start[behind])
+            model.add(allocate <= built.start[behind])  # (2)
             time = built.copying(life.nbytes, host.into)
-            model.add(allocate + time <= built.start[behind]).only_enforce_if(away)
+            model.add(allocate + time <= built.start[behind]).only_enforce_if(away)  # (2)
             ins.append(model.new_optional_fixed_size_interval_var(allocate, time, away, f"in {number}"))
         else:
-            model.add(allocate == stays)
+            model.add(allocate == stays)  # (2)
         if not clean:
             earliest = model.new_int_var(0, 2 * horizon, f"e {number} {behind}")
-            model.add_max_equality(earliest, [_end(built, before), at + built.copying(life.nbytes, host.out)])
-            model.add(release == earliest).only_enforce_if(away)
-            model.add_implication(away, made)
+            model.add_max_equality(
+                earliest, [_end(built, before), at + built.copying(life.nbytes, host.out)]
+            )  # (3)
+            model.add(release == earliest).only_enforce_if(away)  # (3)
+            model.add_implication(away, made)  # (3)
         else:
-            model.add(release == _end(built, before)).only_enforce_if(away)
+            model.add(release == _end(built, before)).only_enforce_if(away)  # (3)
         if before < 0 and not life.device:
-            model.add(away == 1)
+            model.add(away == 1)  # (6)
         _occupy(built, begin, release, life, memory, horizon)
         begin = allocate
     if not clean:
-        model.add_bool_or([~made, *(gap.away for gap in built.gaps if gap.of.life == number)])
+        model.add_bool_or([~made, *(gap.away for gap in built.gaps if gap.of.life == number)])  # (3)
     if not life.kept:
         _occupy(built, begin, _end(built, life.accesses[-1]), life, memory, horizon)
 

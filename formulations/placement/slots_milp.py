@@ -64,6 +64,9 @@ from ..linear_program import SECOND
 from .data import PlacementData
 from .whole import Gap, Order, gaps, is_clean
 
+ENGINE = "milp"
+BYTES_PER_TERM = 2000
+
 Value = Callable[[Any], float]
 
 EPSILON = 1e-6
@@ -191,18 +194,18 @@ def _trips(built: SlotMilp) -> None:
         returns = cut.gaps[g].behind < cut.data.n
         for e in some:
             if e > some[0]:
-                add(model.left[g, e] >= model.left[g, e - 1])
+                add(model.left[g, e] >= model.left[g, e - 1])  # (1)
             if returns:
-                add(model.back[g, e] <= model.left[g, e])
+                add(model.back[g, e] <= model.left[g, e])  # (1)
                 if e > some[0]:
-                    add(model.back[g, e] >= model.back[g, e - 1])
-                    add(model.into[g, e + 1] >= model.into[g, e])
+                    add(model.back[g, e] >= model.back[g, e - 1])  # (1)
+                    add(model.into[g, e + 1] >= model.into[g, e])  # (1)
                 if built.upper:
-                    add(model.into[g, e + 1] <= model.back[g, e])
+                    add(model.into[g, e + 1] <= model.back[g, e])  # (3)
                 elif e > some[0]:
-                    add(model.into[g, e] <= model.back[g, e])
+                    add(model.into[g, e] <= model.back[g, e])  # (3)
         if returns:
-            add(model.into[g, some[-1] + 1] == model.left[g, some[-1]])
+            add(model.into[g, some[-1] + 1] == model.left[g, some[-1]])  # (3)
 
 
 def _copies_out(built: SlotMilp) -> None:
@@ -210,18 +213,18 @@ def _copies_out(built: SlotMilp) -> None:
     model, cut = built.model, built.cut
     for number, e in model.out:
         if (number, e - 1) in model.out:
-            model.rows.add(model.out[number, e] >= model.out[number, e - 1])
+            model.rows.add(model.out[number, e] >= model.out[number, e - 1])  # (1)
     for g, some in enumerate(cut.instants):
         number = cut.gaps[g].life
         life = cut.data.lives[number]
         if not is_clean(life):
             for e in some:
                 if (number, e) in model.out:
-                    model.rows.add(model.left[g, e] <= model.out[number, e])
+                    model.rows.add(model.left[g, e] <= model.out[number, e])  # (2)
                 else:
-                    model.left[g, e].setub(0)
+                    model.left[g, e].setub(0)  # (2)
         if cut.gaps[g].before < 0 and not life.device:
-            model.left[g, 0].setlb(1)
+            model.left[g, 0].setlb(1)  # (2)
 
 
 def _demands(cut: Cut) -> list[tuple[int, list[int]]]:

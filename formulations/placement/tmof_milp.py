@@ -55,6 +55,9 @@ from .lanes import Lane
 from .slots_lp import instants
 from .walks import Bytes, Walk
 
+ENGINE = "milp"
+BYTES_PER_TERM = 1500
+
 Value = Callable[[Any], float]
 
 
@@ -227,23 +230,23 @@ def _swaps(built: TmofModel, g: int) -> None:
         z, clean = _size(built, g, gap.life), is_clean(data.lives[gap.life])
         begin = data.lives[gap.life].born + 1
         for k in gap.ops:
-            if k > gap.ops[0]:  # (1)
-                add(model.left[g, j, k] >= model.left[g, j, k - 1])
-                add(model.back[g, j, k] >= model.back[g, j, k - 1])
-            add(model.back[g, j, k] <= model.left[g, j, k])
-            if not clean:  # (2)
+            if k > gap.ops[0]:
+                add(model.left[g, j, k] >= model.left[g, j, k - 1])  # (1)
+                add(model.back[g, j, k] >= model.back[g, j, k - 1])  # (1)
+            add(model.back[g, j, k] <= model.left[g, j, k])  # (1)
+            if not clean:
                 moved = sum((model.out[g, gap.life, i] for i in range(begin, k)), 0.0)
-                add(z * model.left[g, j, k] <= moved)
-            if gap.returns:  # (3)
+                add(z * model.left[g, j, k] <= moved)  # (2)
+            if gap.returns:
                 moved = sum(model.into[g, j, i] for i in range(gap.ops[0], k + 1))
-                add(moved <= z * model.back[g, j, k])
+                add(moved <= z * model.back[g, j, k])  # (3)
         if gap.returns:
-            add(sum(model.into[g, j, k] for k in gap.ops) == z * model.left[g, j, gap.ops[-1]])
+            add(sum(model.into[g, j, k] for k in gap.ops) == z * model.left[g, j, gap.ops[-1]])  # (3)
     for number, end in _last(built.intervals[g]).items():
         life = data.lives[number]
         if not is_clean(life):
             moved = sum(model.out[g, number, k] for k in range(life.born + 1, end + 1))
-            add(moved <= _size(built, g, number))
+            add(moved <= _size(built, g, number))  # (2)
 
 
 def _memory(built: TmofModel, g: int) -> None:

@@ -23,6 +23,9 @@ Objective. Minimize :math:`\sum d_i a_{ic}` subject to
 5. a final value has a copy with :math:`e_{uc} = H`;
 6. cumulative: in every slot, retentions and the workspaces of runs have at most M units.
 
+2 breaks a symmetry and changes no optimum: copies that are there can be renamed in the order of their slots,
+and two of an op in one slot, where retentions may not overlap, are one too many.
+
 With all copies, these are the schedules of the partitioned stages; with fewer, some, or none where there
 are some (a chain of five forwards with four cells needs one value four times). What `stages_milp` says
 of that form against the problem holds here: a bound on this model is none on the problem.
@@ -41,6 +44,9 @@ from typing import Any
 from ...models.errors import UsageError
 from .data import RecomputeData, fits, model_name
 from .stages_hint import stages_of
+
+ENGINE = "cpsat"
+BYTES_PER_TERM = 600
 
 LARGEST_AREA = 2**61
 """Units times slots: CP-SAT adds up the areas of intervals in 64 bits."""
@@ -132,8 +138,8 @@ def _copies(built: MoccasinModel, most: int) -> None:
             place = model.new_int_var_from_domain(cp_model.Domain.from_values(slots[c:]), f"s {i} {c}")
             last = found[-1]
             if not isinstance(last.there, int):
-                model.add_implication(there, last.there)
-            model.add(place > last.slot).only_enforce_if(there)
+                model.add_implication(there, last.there)  # (2)
+            model.add(place > last.slot).only_enforce_if(there)  # (2)
             found.append(Copy(i, there, place))
         built.copies.append(found)
 
@@ -156,12 +162,12 @@ def _retentions(built: MoccasinModel, horizon: int) -> None:
             else:
                 interval = model.new_optional_interval_var(copy.slot, size, end, copy.there, f"r {u} {c}")
             if not x.readers and not x.final:
-                model.add(size == least)
+                model.add(size == least)  # (3)
             if x.final:
                 stays = model.new_bool_var(f"f {u} {c}")
-                model.add(end == horizon).only_enforce_if(stays)
+                model.add(end == horizon).only_enforce_if(stays)  # (5)
                 if not isinstance(copy.there, int):
-                    model.add_implication(stays, copy.there)
+                    model.add_implication(stays, copy.there)  # (5)
                 lasting.append(stays)
             ends.append(end)
             by_tensor[x.tensor].append(interval)
@@ -169,17 +175,17 @@ def _retentions(built: MoccasinModel, horizon: int) -> None:
                 intervals.append(interval)
                 demands.append(x.nbytes)
         if x.final:
-            model.add_bool_or(lasting)
+            model.add_bool_or(lasting)  # (5)
         built.ends.append(ends)
     for several in by_tensor:
         if len(several) > 1:
-            model.add_no_overlap(several)
+            model.add_no_overlap(several)  # (3)
     for i, nbytes in enumerate(data.workspace):
         for c, copy in enumerate(built.copies[i] if nbytes else []):
             there = True if isinstance(copy.there, int) else copy.there
             intervals.append(model.new_optional_fixed_size_interval_var(copy.slot, 1, there, f"w {i} {c}"))
             demands.append(nbytes)
-    model.add_cumulative(intervals, demands, data.memory)
+    model.add_cumulative(intervals, demands, data.memory)  # (6)
 
 
 def _reads(built: MoccasinModel) -> None:

@@ -66,7 +66,10 @@ from ..pyomo_terms import at_most, linear, silent_pyomo
 from .data import RecomputeData, model_name
 from .stages_milp import EXACT_UNITS, SCALED_MEMORY
 
-FAMILIES = (
+ENGINE = "milp"
+BYTES_PER_TERM = 1500
+
+CONSTRAINTS = (
     "runs_once",
     "runs_before_its_descendants",
     "there_if_there_before",
@@ -178,7 +181,7 @@ def build(
         model.H = pyo.VarList(domain=pyo.UnitInterval)
         model.C = pyo.VarList(domain=pyo.Binary)
         model.V = pyo.VarList(domain=pyo.Binary)
-        for family in FAMILIES:
+        for family in CONSTRAINTS:
             model.add_component(family, pyo.ConstraintList())
         runs = _runs(model, data, moments)
         there = _there(model, data, moments)

@@ -58,8 +58,11 @@ from ...models.lowering.actions import Compute, Transfer
 from ..model import ModelSize
 from ..pyomo_terms import at_most, linear, silent_pyomo
 from .data import RecomputeData, model_name
-from .stages_paging import FAMILIES as PAGING
+from .stages_paging import CONSTRAINTS as PAGING
 from .stages_paging import Move, Paging, SlowerTiers, transfers
+
+ENGINE = "milp"
+BYTES_PER_TERM = 1500
 
 EXACT_UNITS = 2**20
 """Memories up to so many units are stated in units; larger ones are scaled, against rounding errors."""
@@ -67,7 +70,7 @@ EXACT_UNITS = 2**20
 SCALED_MEMORY = 1024.0
 
 
-FAMILIES = (
+CONSTRAINTS = (
     "runs_once",
     "runs_after",
     "finds_what_it_reads",
@@ -165,7 +168,7 @@ def build(
         model.L = pyo.VarList(bounds=(0, limit * scale))
         model.X = pyo.VarList(domain=pyo.Binary)
         model.G = pyo.VarList(domain=pyo.UnitInterval)
-        for family in FAMILIES:
+        for family in CONSTRAINTS:
             model.add_component(family, pyo.ConstraintList())
         built = StagesModel(model, data, stages is None, scale, paging)
         sequence = _sequence(data, stages)

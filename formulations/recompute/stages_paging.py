@@ -39,7 +39,7 @@ from typing import Any
 from ...models.lowering.actions import Transfer
 from .data import RecomputeData
 
-FAMILIES = ("moves_if_there", "slower_tier_has_it", "slower_tier_suffices")
+CONSTRAINTS = ("moves_if_there", "slower_tier_has_it", "slower_tier_suffices")
 """The names of rows (8), (9), (10)."""
 
 Move = tuple[int, int, int, Any]
