@@ -17,12 +17,12 @@ MICROSECONDS = {
     "minio": 4.0,
     "recompute": 6.0,
     "placement": 12.0,
-    "parallel-memory": 7.0,
-    "memory-edges": 12.0,
+    "parallel-memory": 3.5,
+    "memory-edges": 6.0,
     "offsets": 20.0,
 }
-"""For each op and access of the graph, of `offsets` for each buffer. That of `peak` fits graphs of 100,000
-ops; the others are set after it by how much there is to judge, and not measured one by one."""
+"""For each op and access of the graph, of `offsets` for each buffer. Those of `peak` and `parallel-memory`
+fit graphs of 100,000 ops; the others are set after them by how much there is to judge, not measured."""
 
 PART = 0.5
 """Of the limit that is kept back at most."""

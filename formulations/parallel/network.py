@@ -39,13 +39,14 @@ shared tensors are ours.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ...models.derived.precedence import precedence
 from ...models.flow_proof import SINK, SOURCE
 from ...models.graph import Accounting, Graph
 from ...models.problems.parallel_memory import Moment, most_workspace
+from ..model import ticker
 
 Arc = tuple[int, int]
 
@@ -113,9 +114,19 @@ class CutNetwork:
         return Moment(finished=tuple(finished), running=tuple(running))
 
 
-def descendants_with(graph: Graph, edges: Iterable[Arc] = ()) -> list[int]:
-    """Return bit masks of the ops that must follow each op, with further edges; these close no cycle."""
-    masks = list(precedence(graph).descendants)
+def descendants_with(
+    graph: Graph, edges: Iterable[Arc] = (), tick: Callable[[], None] = lambda: None
+) -> list[int]:
+    """Return bit masks of the ops that must follow each op, with further edges; these close no cycle.
+
+    `tick` is called for every op: they take n^2 / 8 bytes.
+    """
+    after = precedence(graph).successors
+    masks = [0] * len(after)
+    for i in reversed(range(len(after))):
+        tick()
+        for j in after[i]:
+            masks[i] |= masks[j] | 1 << j
     for u, v in edges:
         add_edge(masks, u, v)
     return masks
@@ -131,7 +142,12 @@ def add_edge(descendants: list[int], u: int, v: int) -> None:
             descendants[i] = mask | new
 
 
-def build(graph: Graph, edges: Sequence[Arc] = (), descendants: Sequence[int] | None = None) -> CutNetwork:
+def build(
+    graph: Graph,
+    edges: Sequence[Arc] = (),
+    descendants: Sequence[int] | None = None,
+    expired: Callable[[], bool] = lambda: False,
+) -> CutNetwork:
     """Return the network of a graph, with further precedence edges between its ops.
 
     Parameters
@@ -142,6 +158,13 @@ def build(graph: Graph, edges: Sequence[Arc] = (), descendants: Sequence[int] | 
         Pairs (i, j): i must end before j; no cycle.
     descendants
         What `descendants_with` returns, if it is known.
+    expired
+        Whether to give up.
+
+    Raises
+    ------
+    BuildTimeout
+        If `expired` says so.
 
     Examples
     --------
@@ -149,7 +172,7 @@ def build(graph: Graph, edges: Sequence[Arc] = (), descendants: Sequence[int] | 
     >>> build(lt.load("gen:chain?n=3&seed=1")).shared
     []
     """
-    n = len(graph.ops)
+    n, tick = len(graph.ops), ticker(expired)
     known = descendants
     follows = [set(some) for some in precedence(graph).successors]
     for i, j in edges:
@@ -159,11 +182,12 @@ def build(graph: Graph, edges: Sequence[Arc] = (), descendants: Sequence[int] | 
         """Return the sets of all followers, made when something asks what direct ones do not tell."""
         nonlocal known
         if known is None:
-            known = descendants_with(graph, edges)
+            known = descendants_with(graph, edges, tick)
         return known
 
     def last_of(some: list[int]) -> list[int]:
-        last = [a for a in some if follows[a].isdisjoint(some)]
+        among = set(some)
+        last = [a for a in some if follows[a].isdisjoint(among)]
         if len(last) > 1:
             users = sum(1 << a for a in some)
             last = [a for a in last if not after()[a] & users]
@@ -179,12 +203,14 @@ def build(graph: Graph, edges: Sequence[Arc] = (), descendants: Sequence[int] | 
             demands[u, v] = demands.get((u, v), 0) + nbytes
 
     for i in range(n):
+        tick()
         orders.append((2 * i, 2 * i + 1))  # (1)
         demand(2 * i, 2 * i + 1, most_workspace(graph, i)[0])
     orders += [(2 * i + 1, 2 * j) for i, some in enumerate(precedence(graph).successors) for j in some]  # (2)
     orders += [(2 * i + 1, 2 * j) for i, j in edges]
     accessors, writers = accesses(graph)
     for t, tensor in enumerate(graph.tensors):
+        tick()
         if not tensor.nbytes or not (accessors[t] or (tensor.initial and tensor.final)):
             continue
         birth = SOURCE if tensor.initial else 2 * writers[t][0]

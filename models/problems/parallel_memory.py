@@ -168,7 +168,9 @@ def check_modes(graph: Graph, problem: str) -> None:
 
 def most_workspace(graph: Graph, i: int) -> tuple[int, int]:
     """Return bytes and number of the mode of op i with the most workspace."""
-    modes = graph.ops[i].all_modes
+    modes = graph.ops[i].modes
+    if not modes:
+        return graph.ops[i].workspace, 0
     number = max(range(len(modes)), key=lambda k: (modes[k].workspace, -k))
     return modes[number].workspace, number
 
@@ -208,7 +210,8 @@ def moment_plan(graph: Graph, moment: Moment) -> Plan:
     """Return a plan that reaches the moment: what has finished one by one, what runs together, the rest."""
     finished, running = set(moment.finished), set(moment.running)
     modes = [most_workspace(graph, i)[1] for i in range(len(graph.ops))]
-    duration = [op.all_modes[k].duration_ns for op, k in zip(graph.ops, modes, strict=True)]
+    pairs = zip(graph.ops, modes, strict=True)
+    duration = [op.modes[k].duration_ns if op.modes else op.duration_ns for op, k in pairs]
     starts, now = [0] * len(graph.ops), 0
     for i in sorted(finished):
         starts[i] = now

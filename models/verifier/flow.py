@@ -39,13 +39,19 @@ at the end fall away, the last "has" becomes "has not", and what follows is "has
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from itertools import chain
+
+import numpy as np
 
 from ..flow_proof import SINK, SOURCE, FlowCase, FlowProof
 from ..graph import Accounting, Graph
+from .followers import Booleans, Followers, Integers, among, distinct
 from .verdict import Violation
+
+_EXACT = 2**62
+"""Below this in all, flows are added as 64-bit integers, else as those of Python."""
 
 
 def verify_flow(
@@ -93,11 +99,9 @@ def verify_flow(
     ]
     if found:
         return tuple(found)
-    after = _followers(graph, edges)
-    if not after.acyclic:
+    facts = _facts(graph, edges)
+    if not facts.after.acyclic:
         return (Violation(kind="edge", message="the edges close a cycle, expected none"),)
-    users, writers = _uses(graph)
-    facts = _Facts(graph=graph, after=after, users=users, writers=writers)
     fault = _gap(proof, n)
     if fault:
         return (_wrong(fault),)
@@ -105,26 +109,6 @@ def verify_flow(
         where = f"case {number}: " if len(proof.cases) > 1 else ""
         found += [_wrong(where + text) for text in _faults(facts, case, processors)]
     return tuple(found)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Facts:
-    """The graph, what follows each op, users and writers of each tensor."""
-
-    graph: Graph
-    after: _Followers
-    users: list[list[int]]
-    writers: list[list[int]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Sure:
-    """Bit masks of the ops that have surely started, ended, and surely not."""
-
-    started: int = 0
-    ended: int = 0
-    unstarted: int = 0
-    unended: int = 0
 
 
 def _wrong(message: str) -> Violation:
@@ -161,186 +145,226 @@ def _gap(proof: FlowProof, n: int) -> str:
     return ""
 
 
-def _faults(facts: _Facts, case: FlowCase, processors: int | None) -> list[str]:
-    """Return what is wrong with the flow of a case."""
-    graph, price, scale = facts.graph, case.price, case.scale
+@dataclass(frozen=True, kw_only=True)
+class _Facts:
+    """What is true of the graph for every case.
+
+    Attributes
+    ----------
+    n, events
+        Numbers of ops; of starts, ends and deaths.
+    after
+        What must follow each op.
+    tensor, op, to_end
+        Of each access, by tensor and op: these, and whether it lets go at the end of the op.
+    first, initial, mortal
+        Of each tensor: its first writer, n if there is none; whether it is initial; whether it dies.
+    tails, heads, demands
+        Arcs that must carry something, by tail and head, and how many bytes.
+    """
+
+    n: int
+    events: int
+    after: Followers
+    tensor: Integers
+    op: Integers
+    to_end: Booleans
+    first: Integers
+    initial: Booleans
+    mortal: Booleans
+    tails: Integers
+    heads: Integers
+    demands: list[int]
+
+
+def _facts(graph: Graph, edges: Sequence[tuple[int, int]]) -> _Facts:
+    ops, n, tensors = graph.ops, len(graph.ops), len(graph.tensors)
+    reads, writes = (_rows([getattr(op, kind) for op in ops]) for kind in ("reads", "writes"))
+    accesses = distinct(np.concatenate([reads, writes]))
+    tensor, op = accesses // max(n, 1), accesses % max(n, 1)
+    wrote, read = np.zeros((2, len(accesses)), np.bool_)
+    wrote[np.searchsorted(accesses, writes)] = True
+    read[np.searchsorted(accesses, reads)] = True
+    row = np.arange(len(accesses))
+    # rows of the same tensor: the last write before each, the first one behind each
+    last = np.maximum.accumulate(np.where(wrote, row, -1))[:-1]
+    behind = np.minimum.accumulate(np.where(wrote, row, len(row))[::-1])[::-1][1:]
+    has = (last >= 0) & (tensor[last] == tensor[1:])
+    held = (behind < len(row)) & read[:-1]
+    held[held] = tensor[behind[held]] == tensor[:-1][held]
+    forced = [op[last[has]] * n + op[1:][has], op[:-1][held] * n + op[behind[held]]]
+    forced += [_rows([x.after for x in ops]), np.array([i * n + j for i, j in edges], np.int64)]
+    first = np.full(tensors, n)
+    np.minimum.at(first, tensor[wrote], op[wrote])
+    initial, final = (
+        np.fromiter((getattr(t, kind) for t in graph.tensors), np.bool_, tensors)
+        for kind in ("initial", "final")
+    )
+    used = np.zeros(tensors, np.bool_)
+    used[tensor] = True
+    bytes_of: dict[tuple[int, int], int] = {}
+    for i, x in enumerate(ops):
+        bytes_of[2 * i, 2 * i + 1] = max(mode.workspace for mode in x.all_modes) if x.modes else x.workspace
+    births = np.where(initial, SOURCE, 2 * first).tolist()
+    for t in np.flatnonzero(used | (initial & final)).tolist():
+        arc = births[t], SINK if final[t] else 2 * n + t
+        bytes_of[arc] = bytes_of.get(arc, 0) + graph.tensors[t].nbytes
+    arcs = sorted(bytes_of)
+    tails, heads = np.array(arcs, np.int64).reshape(-1, 2).T
+    return _Facts(
+        n=n,
+        events=2 * n + tensors,
+        after=Followers(n, distinct(np.concatenate(forced))),
+        tensor=tensor,
+        op=op,
+        to_end=wrote | (graph.accounting is Accounting.COEXIST),
+        first=first,
+        initial=initial,
+        mortal=used & ~final,
+        tails=tails,
+        heads=heads,
+        demands=[bytes_of[arc] for arc in arcs],
+    )
+
+
+def _rows(lists: Sequence[Sequence[int]]) -> Integers:
+    """Return ``x n + i`` for each x in the list i of n."""
+    flat = np.fromiter(chain.from_iterable(lists), np.int64)
+    return flat * len(lists) + np.repeat(np.arange(len(lists)), np.fromiter(map(len, lists), np.int64))
+
+
+def _faults(facts: _Facts, case: FlowCase, processors: int | None) -> Iterator[str]:
+    """Yield what is wrong with the flow of a case."""
+    price, scale = case.price, case.scale
     if type(price) is not int or type(scale) is not int or price < 0 or scale < 1:
-        return [f"found price {price!r} and scale {scale!r}, expected integers >= 0 and >= 1"]
+        yield f"found price {price!r} and scale {scale!r}, expected integers >= 0 and >= 1"
+        return
     if price and processors is None:
-        return [f"found price {price} for any number of processors, expected none"]
-    sure = _surely(facts, case)
-    found = []
-    carried: dict[tuple[int, int], int] = {}
-    net: dict[int, int] = {}
-    for u, v, flow in case.arcs:
-        if (u, v) in carried:
-            found.append(f"arc from {u} to {v} is listed twice, expected once")
-        least = -price if u >= 0 and u % 2 == 0 and u < 2 * len(graph.ops) and v == u + 1 else 0
-        if type(flow) is not int or flow < least:
-            found.append(f"arc from {u} to {v} carries {flow!r}, expected an integer >= {least}")
-            continue
-        if not (_sound(facts, u, v) or _settled(facts, sure, u, v)):
-            found.append(f"arc from {u} to {v}: nothing makes {v} happen after {u}")
-        carried[u, v] = carried.get((u, v), 0) + flow
-        net[u] = net.get(u, 0) - flow
-        net[v] = net.get(v, 0) + flow
-    for v, surplus in sorted(net.items()):
-        if surplus and v not in (SOURCE, SINK):
-            found.append(f"event {v}: {surplus} more arrives than leaves, expected as much")
-    for (u, v), least in sorted(_demands(facts, price, scale).items()):
-        if carried.get((u, v), 0) < least:
-            found.append(f"arc from {u} to {v} carries {carried.get((u, v), 0)}, expected at least {least}")
+        yield f"found price {price} for any number of processors, expected none"
+        return
+    strays: dict[object, int] = {}
+    u, v = (_numbers([arc[side] for arc in case.arcs], facts.events, strays) for side in (0, 1))
+    width = facts.events + len(strays) + 2
+    listed = [flow if type(flow) is int else -price - 1 for _, _, flow in case.arcs]
+    largest = sum(map(abs, listed)) + scale * (sum(facts.demands) + 1) + price
+    kind = np.int64 if largest < _EXACT else object
+    flow, least, demands = np.array(listed, kind), np.zeros(len(u), kind), np.array(facts.demands, kind)
+    least[(u >= 0) & (u % 2 == 0) & (u < 2 * facts.n) & (v == u + 1)] = -price
+    good = np.asarray(flow >= least, np.bool_)
+    sound = _sound(facts, u, v)
+    if case.decisions:
+        sound |= _settled(facts, case, u, v)
+    codes = (u + 2) * width + v + 2
+    known, place = np.unique(codes[good], return_inverse=True)
+    twice = _repeated(codes, good) if len(known) < len(codes) else ~good
+    for k in np.flatnonzero(twice | ~good | ~sound).tolist():
+        tail, head, carries = case.arcs[k]
+        if twice[k]:
+            yield f"arc from {tail} to {head} is listed twice, expected once"
+        if not good[k]:
+            yield f"arc from {tail} to {head} carries {carries!r}, expected an integer >= {least[k]}"
+        elif not sound[k]:
+            yield f"arc from {tail} to {head}: nothing makes {head} happen after {tail}"
+    net = np.zeros(width, kind)  # of event x at x, of the source and the sink at the end
+    np.subtract.at(net, u[good], flow[good])
+    np.add.at(net, v[good], flow[good])
+    net[[SOURCE, SINK]] = 0
+    names = [*range(facts.events), *strays] if strays else range(facts.events)
+    for surplus, x in sorted((names[x], net[x]) for x in np.flatnonzero(net).tolist()):
+        yield f"event {surplus}: {x} more arrives than leaves, expected as much"
+    carried = np.zeros(len(known) + 1, kind)  # the last: of arcs that are not listed
+    np.add.at(carried, place, flow[good])
+    demands = scale * demands
+    demands[(facts.tails >= 0) & (facts.heads == facts.tails + 1) & (facts.tails < 2 * facts.n)] -= price
+    wanted = (facts.tails + 2) * width + facts.heads + 2
+    at = np.searchsorted(known, wanted)
+    at[~among(known, wanted)] = len(known)
+    for k in np.flatnonzero(carried[at] < demands).tolist():
+        arc = f"arc from {facts.tails[k]} to {facts.heads[k]}"
+        yield f"{arc} carries {carried[at[k]]}, expected at least {demands[k]}"
+
+
+def _numbers(nodes: list[int], events: int, strays: dict[object, int]) -> Integers:
+    """Return events as an array; what is none gets a number behind them."""
+    if nodes and not (set(map(type, nodes)) == {int} and min(nodes) >= SINK and max(nodes) < events):
+        for k, x in enumerate(nodes):
+            if not (type(x) is int and SINK <= x < events):
+                nodes[k] = strays.setdefault(x, events + len(strays))
+    return np.array(nodes, np.int64)
+
+
+def _repeated(codes: Integers, good: Booleans) -> Booleans:
+    """Return which arcs were listed before, with a flow that an arc may carry."""
+    seen: set[int] = set()
+    twice = []
+    for code, fine in zip(codes.tolist(), good.tolist(), strict=True):
+        twice.append(code in seen)
+        if fine:
+            seen.add(code)
+    return np.array(twice, np.bool_)
+
+
+def _sound(facts: _Facts, u: Integers, v: Integers) -> Booleans:
+    """Return of which arcs no execution has v happen before u."""
+    n = facts.n
+    known: Booleans = (u != SINK) & (u < facts.events) & (v != SOURCE) & (v < facts.events)
+    sound: Booleans = known & (
+        (u == SOURCE) | (v == SINK) | ((u % 2 == 0) & (u < 2 * n) & (v == u + 1) & (v < 2 * n))
+    )
+    rest = known & ~sound
+    born = np.flatnonzero(rest & (v >= 2 * n))
+    t = v[born] - 2 * n
+    sound[born] = ~facts.initial[t] & (facts.first[t] < n) & (u[born] == 2 * facts.first[t])
+    ordered = np.flatnonzero(rest & (v < 2 * n) & (u < 2 * n) & (u % 2 == 1) & (v % 2 == 0))
+    dying = np.flatnonzero(rest & (v < 2 * n) & (u >= 2 * n))
+    t, op, is_end = u[dying] - 2 * n, v[dying] // 2, v[dying] % 2 == 1
+    accesses = facts.tensor * n + facts.op
+    ends = np.zeros(len(dying), np.bool_)
+    uses = among(accesses, t * n + op)
+    ends[uses] = facts.to_end[np.searchsorted(accesses, (t * n + op)[uses])]
+    kept = facts.mortal[t] & (is_end == ends)
+    dying, t, op = dying[kept], t[kept], op[kept]
+    begin = np.searchsorted(facts.tensor, t)
+    count = np.searchsorted(facts.tensor, t, "right") - begin
+    arc = np.repeat(np.arange(len(t)), count)  # each with every access of its tensor
+    a = facts.op[np.arange(len(arc)) + np.repeat(begin - np.cumsum(count) + count, count)]
+    arc, a = arc[a != op[arc]], a[a != op[arc]]
+    follow: Booleans = facts.after.has(
+        np.concatenate([u[ordered] // 2, a]), np.concatenate([v[ordered] // 2, op[arc]])
+    )
+    sound[ordered] = follow[: len(ordered)]
+    sound[dying] = True
+    sound[dying[arc[~follow[len(ordered) :]]]] = False
+    return sound
+
+
+def _settled(facts: _Facts, case: FlowCase, u: Integers, v: Integers) -> Booleans:
+    """Return of which arcs u surely has happened, to the source, or v surely has not, from the sink."""
+    n, after = facts.n, facts.after
+    happened, never = np.zeros((2, facts.events + 2), np.bool_)
+    for event, yes in case.decisions:
+        (happened if yes else never)[[event - event % 2, event] if yes else [event, event | 1]] = True
+    ended = _reached(after.earlier, np.flatnonzero(happened[: 2 * n : 2]).tolist())
+    happened[[2 * i + side for i in ended for side in (0, 1)]] = True
+    unstarted = _reached(after.later, np.flatnonzero(never[1 : 2 * n : 2]).tolist())
+    never[[2 * i + side for i in unstarted for side in (0, 1)]] = True
+    lets_go = 2 * facts.op + facts.to_end
+    holding = np.bincount(facts.tensor[~happened[lets_go]], minlength=len(facts.mortal))
+    held = np.bincount(facts.tensor[never[lets_go]], minlength=len(facts.mortal))
+    happened[2 * n : facts.events] = facts.mortal & (holding == 0)
+    never[2 * n : facts.events] = facts.mortal & (held > 0)
+    settled = np.zeros(len(u), np.bool_)
+    back, on = (v == SOURCE) & (u < facts.events), (u == SINK) & (v < facts.events)
+    settled[back] = happened[u[back]]
+    settled[on] |= never[v[on]]
+    return settled
+
+
+def _reached(neighbours: Sequence[Sequence[int]], todo: list[int]) -> set[int]:
+    """Return the ops that a path of one arc or more leads to."""
+    found: set[int] = set()
+    while todo:
+        fresh = [j for j in neighbours[todo.pop()] if j not in found]
+        found.update(fresh)
+        todo += fresh
     return found
-
-
-def _uses(graph: Graph) -> tuple[list[list[int]], list[list[int]]]:
-    """Return per tensor the ops that access it, and those that write it, ascending."""
-    users: list[list[int]] = [[] for _ in graph.tensors]
-    writers: list[list[int]] = [[] for _ in graph.tensors]
-    for i, op in enumerate(graph.ops):
-        for t in {*op.reads, *op.writes}:
-            users[t].append(i)
-        for t in op.writes:
-            writers[t].append(i)
-    return users, writers
-
-
-def _demands(facts: _Facts, price: int, scale: int) -> dict[tuple[int, int], int]:
-    graph, n = facts.graph, len(facts.graph.ops)
-    found: dict[tuple[int, int], int] = {}
-    for i, op in enumerate(graph.ops):
-        found[2 * i, 2 * i + 1] = scale * max(mode.workspace for mode in op.all_modes) - price
-    for t, tensor in enumerate(graph.tensors):
-        if not facts.users[t] and not (tensor.initial and tensor.final):
-            continue
-        birth = SOURCE if tensor.initial else 2 * facts.writers[t][0]
-        arc = (birth, SINK if tensor.final else 2 * n + t)
-        found[arc] = found.get(arc, 0) + scale * tensor.nbytes
-    return found
-
-
-def _sound(facts: _Facts, u: int, v: int) -> bool:
-    """Return whether no execution has v happen before u."""
-    graph, after, users, writers = facts.graph, facts.after, facts.users, facts.writers
-    n, events = len(graph.ops), 2 * len(graph.ops) + len(graph.tensors)
-    if not (SINK < u < events and SINK <= v < events and v != SOURCE):
-        return False
-    if u == SOURCE or v == SINK:
-        return True
-    if v >= 2 * n:
-        t = v - 2 * n
-        return not graph.tensors[t].initial and bool(writers[t]) and u == 2 * writers[t][0]
-    op, is_end = v // 2, v % 2 == 1
-    if u < 2 * n:
-        return (u % 2 == 0 and v == u + 1) or (u % 2 == 1 and not is_end and after.has(u // 2, op))
-    t = u - 2 * n
-    if graph.tensors[t].final or not users[t]:
-        return False
-    if any(a != op and not after.has(a, op) for a in users[t]):
-        return False
-    if op not in users[t]:
-        return not is_end
-    return is_end == _holds_to_end(facts, op, t)
-
-
-def _holds_to_end(facts: _Facts, op: int, t: int) -> bool:
-    """Return whether an access of tensor t lets go of it at the end of the op."""
-    return facts.graph.accounting is Accounting.COEXIST or op in facts.writers[t]
-
-
-def _surely(facts: _Facts, case: FlowCase) -> _Sure:
-    """Return which ops have surely started and ended at every moment of a case, and which have not."""
-    started = ended = unstarted = unended = 0
-    for v, yes in case.decisions:
-        op = 1 << v // 2
-        if yes:
-            started |= op
-            ended |= op * (v % 2)
-        else:
-            unended |= op
-            unstarted |= op * (1 - v % 2)
-    for i, after in enumerate(facts.after.masks if case.decisions else ()):
-        if after & started:
-            ended |= 1 << i
-    started |= ended
-    for i, after in enumerate(facts.after.masks if case.decisions else ()):
-        if unended >> i & 1:
-            unstarted |= after
-    return _Sure(started=started, ended=ended, unstarted=unstarted, unended=unended | unstarted)
-
-
-def _settled(facts: _Facts, sure: _Sure, u: int, v: int) -> bool:
-    """Return whether u surely has happened and v is the source, or v surely has not and u is the sink."""
-    n = len(facts.graph.ops)
-    if v == SOURCE:
-        event, at_start, at_end = u, sure.started, sure.ended
-    elif u == SINK:
-        event, at_start, at_end = v, sure.unstarted, sure.unended
-    else:
-        return False
-    if not 0 <= event < 2 * n + len(facts.graph.tensors):
-        return False
-    if event < 2 * n:
-        return (at_end if event % 2 else at_start) >> event // 2 & 1 == 1
-    t = event - 2 * n
-    if facts.graph.tensors[t].final or not facts.users[t]:
-        return False
-    let_go = [(at_end if _holds_to_end(facts, a, t) else at_start) >> a & 1 for a in facts.users[t]]
-    return all(let_go) if v == SOURCE else any(let_go)
-
-
-class _Followers:
-    """What must follow each op: directly; and all of it as bit masks, once something asks for more."""
-
-    def __init__(self, later: list[set[int]]) -> None:
-        self.later = later
-        waits = [0] * len(later)
-        for some in later:
-            for j in some:
-                waits[j] += 1
-        self._order = [i for i, count in enumerate(waits) if not count]
-        for i in self._order:
-            for j in sorted(later[i]):
-                waits[j] -= 1
-                if not waits[j]:
-                    self._order.append(j)
-
-    @property
-    def acyclic(self) -> bool:
-        """Whether there is no cycle."""
-        return len(self._order) == len(self.later)
-
-    @cached_property
-    def masks(self) -> list[int]:
-        """Bit j of mask i: j must follow i."""
-        masks = [0] * len(self.later)
-        for i in reversed(self._order):
-            for j in self.later[i]:
-                masks[i] |= masks[j] | 1 << j
-        return masks
-
-    def has(self, i: int, j: int) -> bool:
-        """Return whether op j must follow op i."""
-        return j in self.later[i] or bool(self.masks[i] >> j & 1)
-
-
-def _followers(graph: Graph, edges: Sequence[tuple[int, int]]) -> _Followers:
-    """Return what must follow each op by the graph and further edges."""
-    later: list[set[int]] = [set() for _ in graph.ops]
-    writer: dict[int, int] = {}
-    readers: dict[int, list[int]] = {}
-    for i, op in enumerate(graph.ops):
-        before = set(op.after)
-        before.update(writer[t] for t in op.reads if t in writer)
-        for t in op.writes:
-            before.update(readers.get(t, ()))
-            before.update([writer[t]] if t in writer else [])
-        for t in op.writes:
-            writer[t], readers[t] = i, []
-        for t in op.reads:
-            readers.setdefault(t, []).append(i)
-        for j in before - {i}:
-            later[j].add(i)
-    for i, j in edges:
-        later[i].add(j)
-    return _Followers(later)

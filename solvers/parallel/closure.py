@@ -14,8 +14,9 @@ events are in or out beforehand, with all that they imply; the flow is one on th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -85,7 +86,7 @@ def cut_arrays(network: CutNetwork) -> CutArrays:
         network=network,
         gains=np.array(gains, dtype=np.int64),
         constant=constant,
-        orders=np.array(network.orders, dtype=np.int64).reshape(-1, 2),
+        orders=_pairs(network.orders),
     )
 
 
@@ -181,35 +182,43 @@ def flow_case(
     decisions
         What settles the events, for the verifier.
     """
-    n, price, scale = cut.network.n_ops, closure.price, closure.scale
-    arcs = {arc: scale * nbytes for arc, nbytes in cut.network.least_flow().items()}
-
-    def put(u: int, v: int, flow: int) -> None:
-        if flow:
-            arcs[u, v] = arcs.get((u, v), 0) + flow
-
-    if price:
-        for i in range(n):
-            put(2 * i, 2 * i + 1, -price)
-    surplus = priced_gains(cut, price, scale)
+    n, events = cut.network.n_ops, cut.network.n_events
+    price, scale = closure.price, closure.scale
+    least = cut.network.least_flow()
+    demanded = np.fromiter(least.values(), np.int64, len(least)) * scale
+    starts = np.arange(0, 2 * n if price else 0, 2)
     busy = np.flatnonzero(closure.carried)
-    for (u, v), flow in zip(cut.orders[busy].tolist(), closure.carried[busy].tolist(), strict=True):
-        put(u, v, flow)
-    np.subtract.at(surplus, cut.orders[busy, 1], closure.carried[busy])
-    np.add.at(surplus, cut.orders[busy, 0], closure.carried[busy])
-    for v in np.flatnonzero(surplus).tolist():
-        more = int(surplus[v])
-        state = FREE if settled is None else int(settled[v])
-        if more > 0:
-            put(SINK if state == OUT else SOURCE, v, more)
-        else:
-            put(v, SOURCE if state == IN else SINK, -more)
+    orders, carried = cut.orders[busy], closure.carried[busy]
+    surplus = priced_gains(cut, price, scale)
+    np.subtract.at(surplus, orders[:, 1], carried)
+    np.add.at(surplus, orders[:, 0], carried)
+    more, less = np.flatnonzero(surplus > 0), np.flatnonzero(surplus < 0)
+    state = np.zeros(events, np.uint8) if settled is None else settled
+    arcs = np.concatenate(
+        [
+            _pairs(least),
+            np.stack([starts, starts + 1], axis=1),
+            orders,
+            np.stack([np.where(state[more] == OUT, SINK, SOURCE), more], axis=1),
+            np.stack([less, np.where(state[less] == IN, SOURCE, SINK)], axis=1),
+        ]
+    )
+    flows = np.concatenate([demanded, np.full(len(starts), -price), carried, surplus[more], -surplus[less]])
+    codes, place = np.unique((arcs[:, 0] + 2) * (events + 2) + arcs[:, 1] + 2, return_inverse=True)
+    total = np.zeros(len(codes), np.int64)
+    np.add.at(total, place, flows)
+    codes, total = codes[total != 0], total[total != 0]
+    tails, heads = codes // (events + 2) - 2, codes % (events + 2) - 2
     return FlowCase(
-        arcs=tuple((u, v, flow) for (u, v), flow in sorted(arcs.items()) if flow),
+        arcs=tuple(zip(tails.tolist(), heads.tolist(), total.tolist(), strict=True)),
         decisions=tuple(decisions),
         price=price,
         scale=scale,
     )
+
+
+def _pairs(arcs: Collection[tuple[int, int]]) -> Integers:
+    return np.fromiter(chain.from_iterable(arcs), np.int64, 2 * len(arcs)).reshape(-1, 2)
 
 
 def overrated(network: CutNetwork, happened: Booleans) -> list[Shared]:

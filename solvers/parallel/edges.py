@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ...formulations.parallel import network as parallel_cut
@@ -95,11 +95,17 @@ def order_within(problem: MemoryEdges, context: Context) -> tuple[int, ...] | Ou
     return Outcome(reason="time", detail="problem peak found no order within the bound")
 
 
-def with_flow(problem: MemoryEdges, answer: Edges) -> Edges:
-    """Return edges with a flow, if they came without one: the best that a short search finds."""
+def with_flow(problem: MemoryEdges, answer: Edges, expired: Callable[[], bool] = lambda: False) -> Edges:
+    """Return edges with a flow, if they came without one: the best that a short search finds.
+
+    Raises
+    ------
+    BuildTimeout
+        If the time is up before the network is built.
+    """
     if answer.flow.cases:
         return answer
-    network = parallel_cut.build(problem.graph, answer.edges)
+    network = parallel_cut.build(problem.graph, answer.edges, expired=expired)
     effort = nodes_for(len(problem.graph.ops))
     found = search(network, problem.processors, target=problem.bound, most_nodes=effort)
     return replace(answer, flow=found.proof())

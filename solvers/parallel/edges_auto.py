@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...formulations.model import BuildTimeout
 from ...formulations.parallel import edges_cpsat as formulation
 from ...models.flow_proof import FlowProof
 from ...models.problems.memory_edges import Edges, MemoryEdges
@@ -23,8 +24,11 @@ def solve_auto(problem: MemoryEdges, context: Context) -> Outcome:
     raise_path_bound(problem, context)
     if len(problem.graph.ops) > WATCHED and context.expired:
         return Outcome(reason="time")
-    if _none_needed(problem, context):
-        return Outcome(detail="no edges are needed")
+    try:
+        if _none_needed(problem, context):
+            return Outcome(detail="no edges are needed")
+    except BuildTimeout:
+        return Outcome(reason="time")
     found = order_within(problem, context)
     if isinstance(found, Outcome) and found.infeasible:
         return found
@@ -49,7 +53,11 @@ def solve_auto(problem: MemoryEdges, context: Context) -> Outcome:
 
 def _none_needed(problem: MemoryEdges, context: Context) -> bool:
     """Offer no edges if no schedule exceeds the bound; return whether that was proved."""
-    found = with_flow(problem, Edges(edges=(), flow=FlowProof(cases=())))
+    found = with_flow(
+        problem,
+        Edges(edges=(), flow=FlowProof(cases=())),
+        lambda: len(problem.graph.ops) > WATCHED and context.expired,
+    )
     if found.flow.value(problem.processors) > problem.bound:
         return False
     context.offer(found)

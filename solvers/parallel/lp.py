@@ -11,11 +11,11 @@ from functools import reduce
 from math import gcd
 
 from ...formulations.linear_program import LinearProgram, ProgramBuilder, dual_bound
-from ...formulations.parallel import network as parallel_cut
 from ...formulations.parallel.network import CutNetwork
 from ...models.problems.parallel_memory import ParallelMemory
 from ..context import Context, Outcome
 from ..engines.highs_lp import vertex_values
+from .flow import LATE, network_in_time
 
 
 def solve_lp(problem: ParallelMemory, context: Context) -> Outcome:
@@ -30,7 +30,9 @@ def solve_lp(problem: ParallelMemory, context: Context) -> Outcome:
     >>> result.status, result.bound_kind
     (<Status.OPTIMAL: 'optimal'>, 'LP')
     """
-    network = parallel_cut.build(problem.graph)
+    network = network_in_time(problem, context)
+    if network is None:
+        return Outcome(reason="time", detail=LATE)
     gains, constant = network.gains()
     unit = reduce(gcd, (*gains, constant)) or 1
     program = closure_program(network, unit)

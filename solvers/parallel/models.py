@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 
 from ...formulations.parallel import cut_milp as parallel_cut_milp
-from ...formulations.parallel import network as parallel_cut
 from ...models.problems.parallel_memory import Moment, ParallelMemory
 from ..context import Context, Outcome
 from ..engines import pyomo_solver
 from ..engines.memory import refuse_if_too_large
-from .flow import offer_cases, solve_flow
+from .flow import LATE, network_in_time, offer_cases, solve_flow
 
 _BYTES_PER_TERM = 1500
 
@@ -29,7 +28,9 @@ def solve_milp(problem: ParallelMemory, context: Context) -> Outcome:
     >>> result.status, result.bound_kind
     (<Status.OPTIMAL: 'optimal'>, 'HiGHS')
     """
-    network = parallel_cut.build(problem.graph)
+    network = network_in_time(problem, context)
+    if network is None:
+        return Outcome(reason="time", detail=LATE)
     what = "the MILP of moments"
     refused = refuse_if_too_large(
         parallel_cut_milp.size(network), bytes_per_term=_BYTES_PER_TERM, context=context, what=what

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
+import numpy as np
 import pytest
 
 import lowtide as lt
@@ -12,8 +13,9 @@ from lowtide.formulations.parallel import network as parallel_cut
 from lowtide.models.derived.precedence import precedence
 from lowtide.models.flow_proof import FlowCase, FlowProof
 from lowtide.models.problems.parallel_memory import moment_plan
-from lowtide.models.verifier import flow as flow_module
+from lowtide.models.verifier import followers
 from lowtide.models.verifier.flow import verify_flow
+from lowtide.models.verifier.followers import Followers
 from lowtide.solvers.context import Context, Outcome
 from lowtide.solvers.method import Method
 from lowtide.solvers.parallel.flow import largest_cut
@@ -222,18 +224,65 @@ def test_a_chain_needs_no_sets_of_followers(monkeypatch: pytest.MonkeyPatch) -> 
         raise AssertionError("sets of followers were made")
 
     monkeypatch.setattr(parallel_cut, "descendants_with", never)
-    monkeypatch.setattr(flow_module._Followers, "masks", property(never))
+    monkeypatch.setattr(Followers, "later", property(never))
     result = lt.solve(lt.ParallelMemory(lt.load("gen:chain?n=50&seed=1")), threads=1)
     assert result.status is lt.Status.OPTIMAL
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_what_follows_is_told_directly_and_by_sets(seed: int) -> None:
-    graph = lt.load(f"gen:randwire?n=9&seed={seed}")
-    after = flow_module._followers(graph, [(0, len(graph.ops) - 1)])
-    assert after.acyclic
-    expected = precedence(graph).descendants
-    for i in range(len(graph.ops)):
-        for j in range(len(graph.ops)):
-            edge = (i, j) == (0, len(graph.ops) - 1)
-            assert after.has(i, j) == (edge or bool(expected[i] >> j & 1))
+@pytest.mark.parametrize("targets", [1, 3, 100])
+@pytest.mark.parametrize("seed", range(7))
+def test_what_follows_is_told_directly_and_by_sweeps(
+    monkeypatch: pytest.MonkeyPatch, seed: int, targets: int
+) -> None:
+    monkeypatch.setattr(followers, "_TARGETS", targets)
+    graph = lt.load(f"gen:randwire?n=12&seed={seed}")
+    n, order = len(graph.ops), precedence(graph)
+    direct = [(i, j) for i, some in enumerate(order.successors) for j in some]
+    for extra in ([], [(n - 2, 1)] if not order.descendants[1] >> n - 2 & 1 else []):
+        after = Followers(n, np.array(sorted({i * n + j for i, j in [*direct, *extra]})))
+        assert after.acyclic
+        expected = parallel_cut.descendants_with(graph, extra)
+        pairs = np.arange(n * n)
+        assert after.has(pairs // n, pairs % n).tolist() == [
+            bool(expected[i] >> j & 1) for i in range(n) for j in range(n)
+        ]
+    assert not Followers(n, np.array([1, n])).acyclic
+
+
+def test_flows_beyond_64_bits_are_added_and_arcs_that_are_none_are_named() -> None:
+    graph = lt.Graph(
+        name="one op",
+        tensors=(lt.Tensor(name="x", nbytes=4),),
+        ops=(lt.Op(name="make", writes=(0,)),),
+    )
+    way = ((-1, 0), (0, 2), (2, 1), (1, -2))
+    large = FlowProof(cases=(FlowCase(arcs=tuple((*arc, 2**70) for arc in way), scale=2**68),))
+    assert verify_flow(graph, (), large) == ()
+    wrong = proof_of((*((*arc, 4) for arc in way), (0, 2, -1), (1, -2, 2**64), (2**80, -7, 1), (0, 2, True)))
+    assert [x.message for x in verify_flow(graph, (), wrong)] == [
+        "arc from 0 to 2 is listed twice, expected once",
+        "arc from 0 to 2 carries -1, expected an integer >= 0",
+        "arc from 1 to -2 is listed twice, expected once",
+        f"arc from {2**80} to -7: nothing makes -7 happen after {2**80}",
+        "arc from 0 to 2 is listed twice, expected once",
+        "arc from 0 to 2 carries True, expected an integer >= 0",
+        "event -7: 1 more arrives than leaves, expected as much",
+        f"event 1: {-(2**64)} more arrives than leaves, expected as much",
+        f"event {2**80}: -1 more arrives than leaves, expected as much",
+    ]
+
+
+@pytest.mark.parametrize("processors", [None, 2])
+@pytest.mark.parametrize("method", ["auto", "flow", "branch", "lp", "milp"])
+def test_without_time_a_moment_and_the_bound_by_all_bytes_are_offered(
+    monkeypatch: pytest.MonkeyPatch, method: str, processors: int | None
+) -> None:
+    monkeypatch.setattr(Context, "expired", True)
+    for seed in range(5):
+        graph = random_graph(Random(seed))
+        result = lt.solve(lt.ParallelMemory(graph, processors=processors), method, threads=1)
+        assert result.reason in ("time", None)
+        assert result.bound_kind == "all bytes"
+        assert result.objective is not None
+        assert result.bound is not None
+        assert result.objective <= most_memory(graph, processors=processors) <= result.bound
