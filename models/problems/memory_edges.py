@@ -149,7 +149,8 @@ class MemoryEdges(Problem):
 
 def shortest_mode(graph: Graph, i: int) -> tuple[int, int]:
     """Return ns and number of the shortest mode of op i."""
-    return min((mode.duration_ns, k) for k, mode in enumerate(graph.ops[i].all_modes))
+    op = graph.ops[i]
+    return min((mode.duration_ns, k) for k, mode in enumerate(op.modes)) if op.modes else (op.duration_ns, 0)
 
 
 def order_with(graph: Graph, edges: Sequence[Edge]) -> list[int]:
@@ -195,8 +196,9 @@ def earliest_starts(graph: Graph, edges: Sequence[Edge]) -> list[int]:
         if 0 <= i < len(later):
             later[i].append(j)
     for i in order_with(graph, edges):
+        end = starts[i] + shortest_mode(graph, i)[0]
         for j in later[i]:
-            starts[j] = max(starts[j], starts[i] + shortest_mode(graph, i)[0])
+            starts[j] = max(starts[j], end)
     return starts
 
 

@@ -29,7 +29,7 @@ from ..engines import cpsat
 from ..engines.logs import check_log, logged
 from ..engines.master import Master
 from .cases import search
-from .edges import raise_path_bound
+from .edges import WATCHED, raise_path_bound
 from .growing import Growing
 
 KIND = "CP-SAT, conflicts"
@@ -70,6 +70,8 @@ def solve_cpsat(problem: MemoryEdges, context: Context) -> Outcome:
     raise_path_bound(problem, context)
     if context.log is not None:
         check_log(context.log)
+    if len(problem.graph.ops) > WATCHED and context.expired:
+        return Outcome(reason="time")
     began = time.perf_counter()
     built = formulation.build(problem.graph)
     context.build_seconds = (context.build_seconds or 0.0) + time.perf_counter() - began
