@@ -66,9 +66,9 @@ bench-recompute: $(READY)
 	$(BIN)/python -m lowtide.results.experiments trees $(if $(TREES),--trees "$(TREES)")
 	$(BIN)/python -m lowtide.results.experiments minio
 	-$(BIN)/python -m pip install -qq --disable-pip-version-check checkpoint_schedules==1.0.4  # the peer beside
-	$(BIN)/python results/reproductions/recompute_chains.py
-	$(BIN)/python results/reproductions/recompute_chains_speed.py
-	$(BIN)/python results/reproductions/recompute_graphs.py --seconds 300 --jobs 2
+	$(BIN)/python -m lowtide.results.experiments recompute_chains
+	$(BIN)/python -m lowtide.results.experiments recompute_chains_speed
+	$(BIN)/python -m lowtide.results.experiments recompute_graphs --seconds 300
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(None if v >= (3, 11) else f"lowtide needs Python 3.11 or newer, found {v[0]}.{v[1]}; try: make PYTHON=python3.12")'

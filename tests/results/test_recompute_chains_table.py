@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-from types import ModuleType
-from typing import Any
-
 import pytest
 
-from lowtide.results.reproductions import recompute_chains, recompute_chains_speed
-from lowtide.results.reproductions.readme import README
-from lowtide.results.reproductions.recompute_chains import (
+from lowtide.results.experiments.__main__ import main
+from lowtide.results.experiments.recompute_chains.table import (
     DISK,
     DISK_X,
     H_X,
     IN_PLACE,
     MIXED,
-    NAME,
     REVOLVE,
     H,
-    markdown,
     plain,
     solved,
     taped,
 )
-from lowtide.results.reproductions.table_files import HERE, read_table
+from lowtide.results.experiments.recompute_chains_speed.table import LENGTHS, SLOTS
+from lowtide.results.experiments.running import HERE, read_rows
 from lowtide.solvers.recompute.chains.mixed import least_mixed_forwards
 from lowtide.solvers.recompute.chains.revolve import least_forwards
 
 
 def test_rows_are_as_published_and_as_the_peer_or_cheaper_where_said() -> None:
-    rows = read_table(NAME)
+    rows = read_rows("recompute_chains")
     for row in rows:
         if row["published"] is not None:
             assert row["ours"] == row["published"]
@@ -39,26 +34,22 @@ def test_rows_are_as_published_and_as_the_peer_or_cheaper_where_said() -> None:
     published = [row for row in rows if row["published"] is not None]
     values = [*REVOLVE.values(), *MIXED.values(), *DISK.values(), *H.values(), *IN_PLACE.values()]
     assert len(published) == sum(map(len, values)) + 4  # and the strategies of the slide
-    assert (HERE / f"{NAME}.md").read_text() == markdown(rows)
 
 
 def test_long_schedules_are_ten_times_faster_in_the_committed_table() -> None:
-    rows = read_table(recompute_chains_speed.NAME)
-    assert {row["n"] for row in rows} == set(recompute_chains_speed.LENGTHS)
+    rows = read_rows("recompute_chains_speed")
+    assert {row["n"] for row in rows} == set(LENGTHS)
     for row in rows:
         assert row["peer"] is None or row["peer"] > 10 * row["ours"]
         assert row["peer"] is not None or row["n"] > 2000
-    text = (HERE / f"{recompute_chains_speed.NAME}.md").read_text()
-    assert text == recompute_chains_speed.markdown(rows)
-    assert recompute_chains_speed.readme_markdown(rows) in README.read_text()
 
 
 def test_ops_of_long_schedules_are_as_committed() -> None:
     """Forwards of closed forms, whose schedules the speed table timed, and their backwards."""
-    ops = {(row["algorithm"], row["n"]): row["ops"] for row in read_table(recompute_chains_speed.NAME)}
+    ops = {(row["algorithm"], row["n"]): row["ops"] for row in read_rows("recompute_chains_speed")}
     for n in (1000, 10_000, 100_000):
-        assert ops["Revolve", n] == n + least_forwards(n, recompute_chains_speed.SLOTS)
-        assert ops["Mixed", n] == n + (least_mixed_forwards(n, recompute_chains_speed.SLOTS) or 0)
+        assert ops["Revolve", n] == n + least_forwards(n, SLOTS)
+        assert ops["Mixed", n] == n + (least_mixed_forwards(n, SLOTS) or 0)
 
 
 @pytest.mark.parametrize("n", [6, 10])
@@ -78,15 +69,13 @@ def test_rows_with_a_disk_are_made_again() -> None:
         assert solved(problem, "h-revolve")[0] == round(10 * expected)
 
 
-@pytest.mark.parametrize("script", [recompute_chains, recompute_chains_speed])
+@pytest.mark.parametrize("name", ["recompute_chains", "recompute_chains_speed"])
 def test_tables_stay_where_the_peer_is_not_installed(
-    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    monkeypatch.setattr("sys.argv", [script.NAME])
-    written: list[Any] = []
-    for name in ("write_rows", "write_table"):
-        monkeypatch.setattr(script, name, lambda *args, **kwargs: written.append(args))
-    script.main()
-    assert not written
-    assert "found no package checkpoint_schedules to compare with, the table stays" in capsys.readouterr().err
+    monkeypatch.setattr("lowtide.results.experiments.__main__.lowtide", lambda *words: None)
+    before = (HERE / name / "table.csv").read_bytes()
+    assert main([name]) == 2
+    assert "found no package checkpoint_schedules to compare with; the table stays" in capsys.readouterr().err
+    assert (HERE / name / "table.csv").read_bytes() == before

@@ -1,41 +1,30 @@
 """Seconds to whole checkpointing schedules of long chains, checkpoint_schedules beside.
 
     pip install checkpoint_schedules==1.0.4
-    python results/reproductions/recompute_chains_speed.py [--table]
 
-Writes ``recompute_chains_speed.csv`` and ``recompute_chains_speed.md`` beside this script, and the README's
-copy of how many times faster the schedules are; with ``--table`` the text is made again from the committed
-rows. That schedules cost the same is what `recompute_chains` shows; here the forwards of Revolve and Mixed,
-which know no disk, are compared once more.
+That schedules cost the same is what `recompute_chains` shows; here the forwards of Revolve and Mixed, which
+know no disk, are compared once more.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
-from lowtide import Recompute, solve
-from lowtide.results.reproductions.readme import into_readme
-from lowtide.results.reproductions.recompute_chains import cost_of_peer, plain, problem_of, taped
-from lowtide.results.reproductions.table_files import (
-    HERE,
-    Row,
-    peer_is_there,
-    read_table,
-    write_rows,
-    write_table,
-)
-from lowtide.solvers.recompute.chains.disk_revolve import disk_revolve, periodic_disk_revolve
-from lowtide.solvers.recompute.chains.h_revolve import h_revolve
-from lowtide.solvers.recompute.chains.mixed import mixed
-from lowtide.solvers.recompute.chains.revolve import revolve
+import lowtide as lt
 
-NAME = "recompute_chains_speed"
-COLUMNS = ("algorithm", "n", "slots", "disk", "ops", "ours", "peer", "solve")
+from ....models.errors import UsageError
+from ....solvers.recompute.chains.disk_revolve import disk_revolve, periodic_disk_revolve
+from ....solvers.recompute.chains.h_revolve import h_revolve
+from ....solvers.recompute.chains.mixed import mixed
+from ....solvers.recompute.chains.revolve import revolve
+from ...tables.spec import RIGHT, Column, Part, Row, TableSpec, markdown
+from ..recompute_chains.table import cost_of_peer, plain, problem_of, taped
+from ..running import Case, peer_is_there
 
 LENGTHS = (1000, 2000, 10_000, 100_000)
 """Steps of the chains."""
@@ -60,7 +49,7 @@ class Timed(NamedTuple):
 
     ours: Callable[[int], Any]
     peer: Callable[[int], Any]
-    problem: Callable[[int], Recompute]
+    problem: Callable[[int], lt.Recompute]
     method: str
 
 
@@ -68,13 +57,13 @@ def algorithms() -> dict[str, Timed]:
     """Return what is timed, by name."""
     import checkpoint_schedules as peer
 
-    def in_memory(n: int) -> Recompute:
+    def in_memory(n: int) -> lt.Recompute:
         return problem_of(plain(n, SLOTS + 2))
 
-    def beside_disk(n: int) -> Recompute:
+    def beside_disk(n: int) -> lt.Recompute:
         return problem_of(plain(n, HALF + 2, disk=0, time_ns=2))
 
-    def beside_slots(n: int) -> Recompute:
+    def beside_slots(n: int) -> lt.Recompute:
         return problem_of(plain(n, HALF + 2, disk=SLOTS - HALF, time_ns=2))
 
     return {
@@ -114,19 +103,25 @@ def algorithms() -> dict[str, Timed]:
     }
 
 
-def speeds() -> Iterator[Row]:
-    """Yield a row for each algorithm and length."""
+def cases() -> Iterator[Case]:
+    """Yield a case for each algorithm."""
+    peer_is_there("checkpoint_schedules")
     for name, timed in algorithms().items():
-        closed = timed.method in ("revolve", "mixed")
-        timed.ours(30_000 if closed else 60)  # compiled before the clock runs
-        forwards_of_peer(timed, 60)
-        solve(timed.problem(60), timed.method, threads=1)
-        growth = 0.0  # of the peer's seconds, by the square of n
-        for n in LENGTHS:
-            if closed or n <= CUBIC:
-                row = _row(name, timed, n, patient=growth * n**2 < PATIENCE)
-                growth = row["peer"] / n**2 if "peer" in row else growth
-                yield row
+        yield Case(name, partial(speeds, name, timed))
+
+
+def speeds(name: str, timed: Timed) -> Iterator[Row]:
+    """Yield a row for each length."""
+    closed = timed.method in ("revolve", "mixed")
+    timed.ours(30_000 if closed else 60)  # loaded before the clock runs
+    forwards_of_peer(timed, 60)
+    lt.solve(timed.problem(60), timed.method, threads=1)
+    growth = 0.0  # of the peer's seconds, by the square of n
+    for n in LENGTHS:
+        if closed or n <= CUBIC:
+            row = _row(name, timed, n, patient=growth * n**2 < PATIENCE)
+            growth = row["peer"] / n**2 if row["peer"] is not None else growth
+            yield row
 
 
 def _row(name: str, timed: Timed, n: int, *, patient: bool) -> Row:
@@ -134,15 +129,15 @@ def _row(name: str, timed: Timed, n: int, *, patient: bool) -> Row:
     seconds, codes = _fastest(timed.ours, n)
     no_disk = timed.method in ("revolve", "mixed")
     row: Row = {"algorithm": name, "n": n, "slots": SLOTS, "disk": None if no_disk else SLOTS - HALF}
-    row |= {"ops": len(codes), "ours": seconds}
+    row |= {"ops": len(codes), "ours": seconds, "peer": None, "solve": None}
     if patient:
         row["peer"], forwards = _fastest(lambda n: forwards_of_peer(timed, n), n)
         # Of each step of a plain chain the peer counts a forward more, which is inside our backward.
         expected = len(codes) if timed.method == "revolve" else len(codes) - n
         if no_disk and forwards != expected:
-            raise SystemExit(f"{name}, n = {n}: found {forwards} forwards of the peer, expected {expected}")
+            raise UsageError(f"{name}, n = {n}: found {forwards} forwards of the peer, expected {expected}")
     if n <= CUBIC:
-        row["solve"], _ = _clocked(lambda p: solve(p, timed.method, threads=1), timed.problem(n))
+        row["solve"], _ = _clocked(lambda p: lt.solve(p, timed.method, threads=1), timed.problem(n))
     return row
 
 
@@ -173,62 +168,47 @@ def _clocked(run: Callable[[Any], Any], argument: Any) -> tuple[float, Any]:
     return time.process_time() - begin, found
 
 
-def markdown(rows: list[Row]) -> str:
-    """Return the table for people."""
-    lines = [
-        "CPU seconds to the whole schedule (ours: every op, in an array; checkpoint_schedules 1.0.4: its "
-        "actions, one by one), and of `solve`, which makes a plan with explicit discards of it and has that "
-        f"verified. Compiled before the clock ran; the fastest of up to {REPEATS} runs, of `solve` one; the "
-        f"peer was not asked where it would take more than {PATIENCE} s. Disk: x = 2. Made by `make "
-        "bench-recompute`.",
-        "",
-        "| algorithm | n | slots | ops | ours | peer | times faster | `solve` |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|",
-    ]
-    for row in rows:
-        shown = ["" if row[key] is None else f"{row[key]:.2g}" for key in ("ours", "peer", "solve")]
-        slots = row["slots"] if row["disk"] is None else f"{row['slots'] - row['disk']} + {row['disk']}"
-        lines.append(
-            f"| {row['algorithm']} | {row['n']:,} | {slots} | {row['ops']:,} | {shown[0]} | {shown[1]} "
-            f"| {times_faster(row)} | {shown[2]} |"
-        )
-    return "\n".join(lines) + "\n"
-
-
 def times_faster(row: Row) -> str:
     """Return how many times faster ours is, nothing where the peer was not timed."""
     return "" if row["peer"] is None else f"{row['peer'] / row['ours']:,.0f}"
 
 
-def readme_markdown(rows: list[Row]) -> str:
-    """Return the README's table: how many times faster the schedules are, by steps."""
-    lines = [
-        "| times faster than checkpoint_schedules | " + " | ".join(f"n = {n:,}" for n in LENGTHS) + " |",
-        "|---|" + "---:|" * len(LENGTHS),
+def _slots(row: Row) -> str:
+    return str(row["slots"]) if row["disk"] is None else f"{row['slots'] - row['disk']} + {row['disk']}"
+
+
+TABLE = TableSpec(
+    (
+        *(
+            Column("algorithm"),
+            Column("n", kind=","),
+            Column("slots", _slots, RIGHT),
+            Column("ops", kind=","),
+        ),
+        *(Column("ours", kind=".2g"), Column("peer", kind=".2g", missing="")),
+        *(Column("times faster", times_faster, RIGHT), Column("`solve`", "solve", ".2g", "")),
+    )
+)
+
+
+def text(table: list[Row]) -> list[Part]:
+    """Return the rows."""
+    return [
+        "CPU seconds to the whole schedule (ours: every op, in an array; checkpoint_schedules 1.0.4: its "
+        "actions, one by one), and of `solve`, which makes a plan with explicit discards of it and has that "
+        f"verified. Compiled before the clock ran; the fastest of up to {REPEATS} runs, of `solve` one; the "
+        f"peer was not asked where it would take more than {PATIENCE} s. Disk: x = 2. Made by `make "
+        "bench-recompute`.",
+        TABLE.of(table),
     ]
-    for name in dict.fromkeys(str(row["algorithm"]) for row in rows):
-        found = {row["n"]: times_faster(row) for row in rows if row["algorithm"] == name}
-        lines.append(f"| {name} | " + " | ".join(found.get(n, "") for n in LENGTHS) + " |")
-    return "\n".join(lines) + "\n"
 
 
-def main() -> None:
-    """Time, or read the rows, and write the tables."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--table", action="store_true", help="make the text again from the committed rows")
-    args = parser.parse_args()
-    if not args.table and not peer_is_there("checkpoint_schedules", NAME):
-        return
-    if not args.table:
-        times: list[Row] = []
-        for row in speeds():
-            times.append(row)
-            print(f"{row['algorithm']}, n = {row['n']}: {row['ours']:.2g} s", flush=True)
-        write_rows(HERE / f"{NAME}.csv", COLUMNS, times)
-    rows = read_table(NAME)
-    write_table(NAME, COLUMNS, rows, markdown(rows))
-    into_readme(NAME, readme_markdown(rows))
+def excerpt(table: list[Row]) -> str:
+    """Return how many times faster the schedules are, by steps."""
 
+    def of(n: int, group: list[Row]) -> str:
+        return next((times_faster(row) for row in group if row["n"] == n), "")
 
-if __name__ == "__main__":
-    main()
+    columns = (Column(f"n = {n:,}", partial(of, n), RIGHT) for n in LENGTHS)
+    first = Column("times faster than checkpoint_schedules", "algorithm")
+    return markdown([TableSpec((first, *columns), groups=("algorithm",)).of(table)])
