@@ -34,22 +34,22 @@ def random_problem(seed: int, ops: int = 14) -> lt.Placement:
 
 
 def random_decisions(case: Case, seed: int, rule: int) -> Decisions:
-    """Gaps, anchors, order and barriers at random; by `rule`: bare, with emergencies, two demand rules."""
+    """Absences, anchors, order and barriers at random; by `rule`: bare, emergencies, two demand rules."""
     rng = np.random.default_rng(seed)
-    gaps, n = len(case.gap_tensor), case.ops
-    out = 2 * (case.gap_first + 1)
-    back = np.full(gaps, -1, dtype=np.int64)
-    for g in range(gaps):
-        after = int(case.gap_next[g])
+    absences, n = len(case.absence_tensor), case.ops
+    out = 2 * (case.absence_first + 1)
+    back = np.full(absences, -1, dtype=np.int64)
+    for g in range(absences):
+        after = int(case.absence_next[g])
         if rng.random() < 0.3:
-            out[g] = rng.integers(2 * (case.gap_first[g] + 1), 2 * min(after, n) + 1)
+            out[g] = rng.integers(2 * (case.absence_first[g] + 1), 2 * min(after, n) + 1)
         if after < NEVER and rng.random() < 0.8:
             back[g] = rng.integers(out[g], 2 * after + 1)
     decisions = Decisions(
-        tier=np.where(rng.random(gaps) < 0.6, rng.choice(case.outer, size=gaps), 0),
+        tier=np.where(rng.random(absences) < 0.6, rng.choice(case.outer, size=absences), 0),
         out=out,
         back=back,
-        rank=rng.permutation(gaps),
+        rank=rng.permutation(absences),
         barrier=(rng.random(n) < 0.1).astype(np.int64),
     )
     if rule == 1:

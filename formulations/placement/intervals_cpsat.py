@@ -7,30 +7,30 @@ no such plan.)
 
 Data: see `data` (ops k, durations :math:`d_k`, lives l of :math:`z_l` bytes, M bytes of fast
 memory); :math:`c^o_l, c^i_l`: times of a copy out and in. All times are rounded up to ticks. The *uses* of
-a life are its birth, its accesses and, if it is kept, the end; its *gaps* lie between consecutive uses. A
+a life are its birth, its accesses and, if it is kept, the end; its *absences* lie between consecutive uses. A
 life of an initial tensor is born at time 0; *clean* is one that may start in the outer tier.
 
-Variables, in ticks. :math:`S_k`: start of op k. For each gap g, :math:`b_g \in \{0, 1\}`: the life is away;
-:math:`r_g \le q_g`: when it is released and when it is allocated again. For each life that is not clean,
-:math:`w_l \in \{0, 1\}`: it is copied out, from :math:`p_l` on.
+Variables, in ticks. :math:`S_k`: start of op k. For each absence g, :math:`b_g \in \{0, 1\}`: the life is
+away; :math:`r_g \le q_g`: when it is released and when it is allocated again. For each life that is not
+clean, :math:`w_l \in \{0, 1\}`: it is copied out, from :math:`p_l` on.
 
 Objective. Minimize :math:`C = S_{n-1} + d_{n-1}` subject to
 
 1. :math:`S_k + d_k \le S_{k+1}`;
-2. :math:`r_g \ge` the end of the use before the gap, :math:`q_g \le` the start of the one behind it;
+2. :math:`r_g \ge` the end of the use before the absence, :math:`q_g \le` the start of the one behind it;
    both are that start if :math:`b_g = 0`; and if the life is away, :math:`q_g + c^i_l \le` that start, unless
    it is the end;
 3. :math:`b_g \le w_l \le \sum_g b_g`, :math:`p_l \ge` the birth, and a life leaves as soon as it can: if
    :math:`b_g = 1`, :math:`r_g` is the later of the end of the use before and :math:`p_l + c^o_l`;
 4. the copies out that are made do not overlap, nor do those in;
-5. the fast memory: between gaps a life occupies :math:`z_l` bytes, from the start of its writer (from its
+5. the fast memory: between absences a life occupies :math:`z_l` bytes, from the start of its writer (from its
    end, if the writer also reads the tensor: then the version before is there) or from :math:`q_g`, to
    :math:`r_g`, to the end of the op of its last access or, if it is kept, of the iteration; op k occupies its
    workspace and what it writes for nobody; together at most M;
-6. a life that cannot start in the fast memory is away in its first gap.
+6. a life that cannot start in the fast memory is away in its first absence.
 
-One trip per gap is enough: nothing uses the life in between. One copy out is enough: it stays valid for the
-whole life.
+One trip per absence is enough: nothing uses the life in between. One copy out is enough: it stays valid for
+the whole life.
 
 Sources: optional intervals, no-overlap and cumulative as in the interval model of this project's handbook.
 """
@@ -46,7 +46,7 @@ from typing import Any
 from ...models.plan import Plan
 from ...models.problems.placement import Placement
 from .data import Life, Link, PlacementData
-from .whole import Gap, Timing, check, copy_time, is_clean, plan
+from .whole import Absence, Timing, check, copy_time, is_clean, plan
 
 ENGINE = "cpsat"
 BYTES_PER_TERM = 600
@@ -57,10 +57,10 @@ WHAT = "interval model of placement"
 
 
 @dataclass
-class _Gap:
-    """A gap, b, r and q."""
+class _Absence:
+    """An absence, b, r and q."""
 
-    of: Gap
+    of: Absence
     away: Any
     release: Any
     allocate: Any
@@ -75,7 +75,7 @@ class IntervalModel:
     tick: int
     """ns of a unit of time."""
     start: list[Any] = field(default_factory=list)
-    gaps: list[_Gap] = field(default_factory=list)
+    absences: list[_Absence] = field(default_factory=list)
     copied: dict[int, tuple[Any, Any]] = field(default_factory=dict)
     """w and p of the lives that are not clean."""
 
@@ -125,7 +125,7 @@ def build(data: PlacementData, problem: Placement, horizon: int, tick: int) -> I
     model.add_cumulative(memory.intervals, memory.demands, data.memory)  # (5)
     model.minimize(_end(built, data.n - 1))
     times = [*built.start, *(at for _, at in built.copied.values())]
-    times += [time for gap in built.gaps for time in (gap.release, gap.allocate)]
+    times += [time for absence in built.absences for time in (absence.release, absence.allocate)]
     model.add_decision_strategy(times, cp_model.CHOOSE_LOWEST_MIN, cp_model.SELECT_MIN_VALUE)
     return built
 
@@ -188,7 +188,7 @@ def _life(
     for before, behind in pairwise(uses):
         away = model.new_bool_var(f"away {number} {behind}")
         release, allocate = (model.new_int_var(0, horizon, f"{w} {number} {behind}") for w in ("r", "q"))
-        built.gaps.append(_Gap(Gap(number, before, behind), away, release, allocate))
+        built.absences.append(_Absence(Absence(number, before, behind), away, release, allocate))
         model.add(release >= _end(built, before))  # (2)
         model.add(release <= allocate)  # (2)
         stays = _start(built, behind)
@@ -215,7 +215,9 @@ def _life(
         _occupy(built, begin, release, life, memory, horizon)
         begin = allocate
     if not clean:
-        model.add_bool_or([~made, *(gap.away for gap in built.gaps if gap.of.life == number)])  # (3)
+        model.add_bool_or(
+            [~made, *(absence.away for absence in built.absences if absence.of.life == number)]
+        )  # (3)
     if not life.kept:
         _occupy(built, begin, _end(built, life.accesses[-1]), life, memory, horizon)
 
@@ -230,14 +232,17 @@ def _occupy(built: IntervalModel, begin: Any, end: Any, life: Life, memory: _Mem
 def decode(built: IntervalModel, value: Value, problem: Placement) -> Plan:
     """Return the plan of a solution."""
     tick = built.tick
-    away = [bool(value(gap.away)) for gap in built.gaps]
+    away = [bool(value(absence.away)) for absence in built.absences]
     times = Timing(
         start=[value(s) * tick for s in built.start],
         out={number: value(at) * tick for number, (made, at) in built.copied.items() if value(made)},
-        release=[value(gap.release) * tick if b else None for gap, b in zip(built.gaps, away, strict=True)],
+        release=[
+            value(absence.release) * tick if b else None
+            for absence, b in zip(built.absences, away, strict=True)
+        ],
         back=[
-            value(gap.allocate) * tick if b and gap.of.behind < built.data.n else None
-            for gap, b in zip(built.gaps, away, strict=True)
+            value(absence.allocate) * tick if b and absence.of.behind < built.data.n else None
+            for absence, b in zip(built.absences, away, strict=True)
         ],
     )
-    return plan(built.data, problem, [gap.of for gap in built.gaps], times)
+    return plan(built.data, problem, [absence.of for absence in built.absences], times)

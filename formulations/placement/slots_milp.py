@@ -6,14 +6,14 @@ of :math:`z_l` bytes, M bytes of fast memory, rates :math:`B^o, B^i` in bytes/ns
 
 Sets. *Pieces* x = 0..P-1 follow each other: for each op k some of its stall, then some of its run. Those of a
 run have lengths that add up to :math:`d_k`. Those of a stall have lengths of at most :math:`\delta_x`, the
-last of them any. *Instants* e = 0..P: piece x lies between instants x and x + 1. *Gaps* g of a life lie
+last of them any. *Instants* e = 0..P: piece x lies between instants x and x + 1. *Absences* g of a life lie
 between consecutive uses (birth, accesses; the end, if it is kept); :math:`E_g`: the instants from the end of
 the use before to the start of the one behind, that one excluded (unless it is the end).
 
 Variables. :math:`f_{ge}, p_{ge} \in \{0,1\}, e \in E_g`: the life has been released, its return has begun.
-:math:`o_{le}, i_{ge} \in [0,1]`: the parts of it copied out, and back in the gap, by then, 0 at the birth and
-at the first instant of the gap. :math:`s_x \ge 0`: ns of a piece of a stall. :math:`y_x \in \{0,1\}`: the
-piece behind x in the same stall has a length.
+:math:`o_{le}, i_{ge} \in [0,1]`: the parts of it copied out, and back in the absence, by then, 0 at the birth
+and at the first instant of the absence. :math:`s_x \ge 0`: ns of a piece of a stall. :math:`y_x \in \{0,1\}`:
+the piece behind x in the same stall has a length.
 
 Objective. Minimize :math:`\sum_x s_x` subject to
 
@@ -39,8 +39,8 @@ before e (3). At the ends of a piece the memory holds what is needed, all that w
 return has begun, whole (4; where the true sum is at most M, so is that with V_x for larger sizes, because f -
 p is 0 or 1). Channels carry no more than 5. Latencies, the order on a channel and everything between instants
 are dropped. If the stall is more than U, it is at least U: the least of the two is reported. A life that
-comes and goes several times within a gap counts as away from the first release to the last return, which only
-helps.
+comes and goes several times within an absence counts as away from the first release to the last return, which
+only helps.
 
 *Upper gives orders.* Bytes that arrive in a piece have their room from its beginning on, so copies in parts
 make it a plan; whole copies in the order of its solution are timed by `whole`, which loses nothing
@@ -48,8 +48,8 @@ but what an uninterrupted copy costs.
 
 As pieces get shorter the two come together; `finer` cuts those in which a solution of the lower model has
 more in memory than fits. Sources: the slot model of this project's handbook, whose pieces had no binaries in
-stalls; 6 is what makes shorter pieces of stalls count, and gaps between adjacent ops what makes them valid.
-Sums up to an instant are variables: the rows stay short.
+stalls; 6 is what makes shorter pieces of stalls count, and absences between adjacent ops what makes them
+valid. Sums up to an instant are variables: the rows stay short.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ from typing import Any
 from ...models.errors import UsageError
 from ..linear_program import SECOND
 from .data import PlacementData
-from .whole import Gap, Order, gaps, is_clean
+from .whole import Absence, Order, absences, is_clean
 
 ENGINE = "milp"
 BYTES_PER_TERM = 2000
@@ -105,18 +105,21 @@ class Cut:
         return 1 + max(x for x in range(self.start[k], len(self.pieces)) if self.pieces[x].op == k)
 
     @cached_property
-    def gaps(self) -> tuple[Gap, ...]:
-        """The gaps of the lives."""
-        return gaps(self.data)
+    def absences(self) -> tuple[Absence, ...]:
+        """The absences of the lives."""
+        return absences(self.data)
 
     @cached_property
     def instants(self) -> tuple[range, ...]:
-        """Per gap, its instants."""
+        """Per absence, its instants."""
         ends = [self.end(k) for k in range(-1, self.data.n)]
         last = len(self.pieces)
         return tuple(
-            range(ends[gap.before + 1], last + 1 if gap.behind == self.data.n else self.start[gap.behind])
-            for gap in self.gaps
+            range(
+                ends[absence.before + 1],
+                last + 1 if absence.behind == self.data.n else self.start[absence.behind],
+            )
+            for absence in self.absences
         )
 
 
@@ -140,7 +143,7 @@ def coarse(data: PlacementData) -> Cut:
 
 @dataclass(frozen=True)
 class SlotMilp:
-    """The Pyomo model, in bytes over those of the fast memory and ns; variables by gap, life and piece."""
+    """The Pyomo model, in bytes over those of the fast memory and ns; variables by absence, life, piece."""
 
     model: Any
     cut: Cut
@@ -167,8 +170,8 @@ def build(cut: Cut, *, most: int, upper: bool, caps: bool = True) -> SlotMilp:
     model = pyo.ConcreteModel(name="slot-milp")
     every = [(g, e) for g, some in enumerate(cut.instants) for e in some]
     model.left = pyo.Var(every, domain=pyo.Binary)
-    model.back = pyo.Var([(g, e) for g, e in every if cut.gaps[g].behind < data.n], domain=pyo.Binary)
-    last = {gap.life: cut.instants[g][-1] for g, gap in enumerate(cut.gaps)}
+    model.back = pyo.Var([(g, e) for g, e in every if cut.absences[g].behind < data.n], domain=pyo.Binary)
+    last = {absence.life: cut.instants[g][-1] for g, absence in enumerate(cut.absences)}
     first = {n: cut.end(data.lives[n].born) for n in last if not is_clean(data.lives[n])}
     model.out = pyo.Var([(n, e) for n in first for e in range(first[n] + 1, last[n] + 1)], bounds=(0, 1))
     model.into = pyo.Var([(g, e + 1) for g, e in model.back], bounds=(0, 1))
@@ -191,7 +194,7 @@ def _trips(built: SlotMilp) -> None:
     model, cut = built.model, built.cut
     add = model.rows.add
     for g, some in enumerate(cut.instants):
-        returns = cut.gaps[g].behind < cut.data.n
+        returns = cut.absences[g].behind < cut.data.n
         for e in some:
             if e > some[0]:
                 add(model.left[g, e] >= model.left[g, e - 1])  # (1)
@@ -215,7 +218,7 @@ def _copies_out(built: SlotMilp) -> None:
         if (number, e - 1) in model.out:
             model.rows.add(model.out[number, e] >= model.out[number, e - 1])  # (1)
     for g, some in enumerate(cut.instants):
-        number = cut.gaps[g].life
+        number = cut.absences[g].life
         life = cut.data.lives[number]
         if not is_clean(life):
             for e in some:
@@ -223,16 +226,16 @@ def _copies_out(built: SlotMilp) -> None:
                     model.rows.add(model.left[g, e] <= model.out[number, e])  # (2)
                 else:
                     model.left[g, e].setub(0)  # (2)
-        if cut.gaps[g].before < 0 and not life.device:
+        if cut.absences[g].before < 0 and not life.device:
             model.left[g, 0].setlb(1)  # (2)
 
 
 def _demands(cut: Cut) -> list[tuple[int, list[int]]]:
-    """Return for each piece what it needs: bytes that cannot be away, and the gaps that it is in."""
+    """Return for each piece what it needs: bytes that cannot be away, and the absences that it is in."""
     data = cut.data
     inside: list[list[int]] = [[] for _ in cut.pieces]
-    for g, gap in enumerate(cut.gaps):
-        behind = cut.start[gap.behind]
+    for g, absence in enumerate(cut.absences):
+        behind = cut.start[absence.behind]
         for x in range(cut.instants[g][0], behind):
             inside[x].append(g)
     return [
@@ -244,7 +247,7 @@ def _demands(cut: Cut) -> list[tuple[int, list[int]]]:
 def _memory(built: SlotMilp) -> None:
     """(4) In each piece enough is away."""
     model, cut = built.model, built.cut
-    size = [cut.data.lives[gap.life].nbytes for gap in cut.gaps]
+    size = [cut.data.lives[absence.life].nbytes for absence in cut.absences]
     for x, (fixed, some) in enumerate(_demands(cut)):
         short = fixed + sum(size[g] for g in some) - cut.data.memory
         if short <= 0:
@@ -270,7 +273,7 @@ def _channels(built: SlotMilp, caps: bool) -> None:
     for number, e in model.out:
         flows[e - 1][0].append(data.lives[number].nbytes / unit * _change(model.out, number, e))
     for g, e in model.into:
-        flows[e - 1][1].append(data.lives[cut.gaps[g].life].nbytes / unit * _change(model.into, g, e))
+        flows[e - 1][1].append(data.lives[cut.absences[g].life].nbytes / unit * _change(model.into, g, e))
     host = data.outer[0]
     for x, (out, into) in enumerate(flows):
         length = cut.pieces[x].length if cut.pieces[x].run else model.stall[x]
@@ -312,7 +315,7 @@ def order(built: SlotMilp, value: Value) -> Order:
     """Return the order of a solution: copies out by their ends, room by its beginning."""
     model, cut = built.model, built.cut
     away = [value(model.left[g, some[-1]]) > 0.5 for g, some in enumerate(cut.instants)]
-    used = {gap.life for g, gap in enumerate(cut.gaps) if away[g]}
+    used = {absence.life for g, absence in enumerate(cut.absences) if away[g]}
     done: dict[int, float] = {}
     for n, e in model.out:
         part = _moved(model.out, n, e, value)
@@ -320,12 +323,12 @@ def order(built: SlotMilp, value: Value) -> Order:
             done[n] = e + part / 2
     room = [((cut.start[k], -1.0, k), (k, -1)) for k in range(cut.data.n)]
     for g, some in enumerate(cut.instants):
-        gap = cut.gaps[g]
-        if away[g] and gap.behind < cut.data.n:
+        absence = cut.absences[g]
+        if away[g] and absence.behind < cut.data.n:
             moving = [x for x in some if _moved(model.into, g, x + 1, value) > EPSILON]
             begin = moving[0] if moving else some[-1]
             end = moving[-1] if moving else some[-1]
-            room.append(((begin, float(end), gap.behind), (gap.behind, g)))
+            room.append(((begin, float(end), absence.behind), (absence.behind, g)))
     return Order(
         away=away,
         out=sorted(done, key=lambda n: (done[n], n)),
@@ -336,7 +339,7 @@ def order(built: SlotMilp, value: Value) -> Order:
 def crowded(built: SlotMilp, value: Value) -> dict[int, int]:
     """Return the pieces in which a solution of the lower model holds too much, and by how many bytes."""
     model, cut = built.model, built.cut
-    size = [cut.data.lives[gap.life].nbytes for gap in cut.gaps]
+    size = [cut.data.lives[absence.life].nbytes for absence in cut.absences]
     found = {}
     for x, (fixed, some) in enumerate(_demands(cut)):
         held = fixed

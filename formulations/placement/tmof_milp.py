@@ -184,25 +184,27 @@ def build(
     import pyomo.environ as pyo
 
     check(data)
-    gaps = tuple(intervals(x) for x in data)
+    absences = tuple(intervals(x) for x in data)
     gpus = range(len(data))
     model = pyo.ConcreteModel(name="tmof")
-    inside = [(g, j, k) for g in gpus for j, gap in enumerate(gaps[g]) for k in gap.ops]
+    inside = [(g, j, k) for g in gpus for j, absence in enumerate(absences[g]) for k in absence.ops]
     out = [
         (g, number, k)
         for g in gpus
-        for number, end in _last(gaps[g]).items()
+        for number, end in _last(absences[g]).items()
         if not is_clean(data[g].lives[number])
         for k in range(data[g].lives[number].born + 1, end + 1)
     ]
     model.left = pyo.Var(inside, domain=pyo.Binary)
     model.back = pyo.Var(inside, domain=pyo.Binary)
     model.out = pyo.Var(out, domain=pyo.NonNegativeReals)
-    model.into = pyo.Var([(g, j, k) for g, j, k in inside if gaps[g][j].returns], domain=pyo.NonNegativeReals)
+    model.into = pyo.Var(
+        [(g, j, k) for g, j, k in inside if absences[g][j].returns], domain=pyo.NonNegativeReals
+    )
     model.slot = pyo.Var(range(data[0].n), domain=pyo.NonNegativeReals)
     model.rows = pyo.ConstraintList()
     model.objective = pyo.Objective(expr=sum(model.slot[k] for k in range(data[0].n)))
-    built = TmofModel(model, tuple(data), gaps)
+    built = TmofModel(model, tuple(data), absences)
     for g in gpus:
         _swaps(built, g)
         _memory(built, g)
@@ -214,9 +216,9 @@ def build(
     return built
 
 
-def _last(gaps: Sequence[Interval]) -> dict[int, int]:
+def _last(absences: Sequence[Interval]) -> dict[int, int]:
     """Return the last op of the last interval of each life that has any."""
-    return {gap.life: gap.ops[-1] for gap in gaps}
+    return {absence.life: absence.ops[-1] for absence in absences}
 
 
 def _size(built: TmofModel, g: int, number: int) -> float:
@@ -226,22 +228,22 @@ def _size(built: TmofModel, g: int, number: int) -> float:
 def _swaps(built: TmofModel, g: int) -> None:
     """(1-3) What has left was swapped out before; what has its room again is swapped in."""
     model, add, data = built.model, built.model.rows.add, built.data[g]
-    for j, gap in enumerate(built.intervals[g]):
-        z, clean = _size(built, g, gap.life), is_clean(data.lives[gap.life])
-        begin = data.lives[gap.life].born + 1
-        for k in gap.ops:
-            if k > gap.ops[0]:
+    for j, absence in enumerate(built.intervals[g]):
+        z, clean = _size(built, g, absence.life), is_clean(data.lives[absence.life])
+        begin = data.lives[absence.life].born + 1
+        for k in absence.ops:
+            if k > absence.ops[0]:
                 add(model.left[g, j, k] >= model.left[g, j, k - 1])  # (1)
                 add(model.back[g, j, k] >= model.back[g, j, k - 1])  # (1)
             add(model.back[g, j, k] <= model.left[g, j, k])  # (1)
             if not clean:
-                moved = sum((model.out[g, gap.life, i] for i in range(begin, k)), 0.0)
+                moved = sum((model.out[g, absence.life, i] for i in range(begin, k)), 0.0)
                 add(z * model.left[g, j, k] <= moved)  # (2)
-            if gap.returns:
-                moved = sum(model.into[g, j, i] for i in range(gap.ops[0], k + 1))
+            if absence.returns:
+                moved = sum(model.into[g, j, i] for i in range(absence.ops[0], k + 1))
                 add(moved <= z * model.back[g, j, k])  # (3)
-        if gap.returns:
-            add(sum(model.into[g, j, k] for k in gap.ops) == z * model.left[g, j, gap.ops[-1]])  # (3)
+        if absence.returns:
+            add(sum(model.into[g, j, k] for k in absence.ops) == z * model.left[g, j, absence.ops[-1]])  # (3)
     for number, end in _last(built.intervals[g]).items():
         life = data.lives[number]
         if not is_clean(life):
@@ -253,9 +255,9 @@ def _memory(built: TmofModel, g: int) -> None:
     """(4) Beside each op everything fits."""
     model, data = built.model, built.data[g]
     spanning: list[list[tuple[int, int]]] = [[] for _ in range(data.n)]
-    for j, gap in enumerate(built.intervals[g]):
-        for k in gap.ops:
-            spanning[k].append((j, gap.life))
+    for j, absence in enumerate(built.intervals[g]):
+        for k in absence.ops:
+            spanning[k].append((j, absence.life))
     for k, some in enumerate(spanning):
         base = data.need[k] / built.unit + sum(_size(built, g, number) for _, number in some)
         short = base - data.memory / built.unit
@@ -302,8 +304,8 @@ def _links(built: TmofModel, lanes: Sequence[Lane], groups: Sequence[ChannelGrou
 
 def _disjoint(built: TmofModel, limit: int) -> None:
     """(6) At most so many GPUs swap the same interval."""
-    for j, gap in enumerate(built.intervals[0]):
-        swapped = [built.model.left[g, j, gap.ops[-1]] for g in range(len(built.data))]
+    for j, absence in enumerate(built.intervals[0]):
+        swapped = [built.model.left[g, j, absence.ops[-1]] for g in range(len(built.data))]
         if len(swapped) > limit:
             built.model.rows.add(sum(swapped) <= limit)
 
@@ -326,10 +328,10 @@ def _tokens(built: TmofModel) -> None:
 
 def decode(built: TmofModel, value: Value, g: int) -> list[Walk]:
     """Return what each life of a GPU does: all of an op's swaps from its start to its end, none before."""
-    data, model, gaps = built.data[g], built.model, built.intervals[g]
+    data, model, absences = built.data[g], built.model, built.intervals[g]
     inside: list[dict[int, int]] = [{} for _ in data.lives]
-    for j, gap in enumerate(gaps):
-        inside[gap.life].update(dict.fromkeys(gap.ops, j))
+    for j, absence in enumerate(absences):
+        inside[absence.life].update(dict.fromkeys(absence.ops, j))
     walks = []
     for number, life in enumerate(data.lives):
         absent, held = dict[int, Bytes](), dict[int, Bytes]()
@@ -343,8 +345,8 @@ def decode(built: TmofModel, value: Value, g: int) -> list[Walk]:
             if k in inside[number]:
                 j = inside[number][k]
                 away = life.nbytes if value(model.left[g, j, k]) > 0.5 else 0
-                if away and gaps[j].returns:
-                    ops = range(gaps[j].ops[0], k + 1 if behind else k)
+                if away and absences[j].returns:
+                    ops = range(absences[j].ops[0], k + 1 if behind else k)
                     back = sum(value(model.into[g, j, i]) for i in ops) * built.unit
                     away = max(0, life.nbytes - round(back))
             if away:

@@ -1,10 +1,10 @@
 """Plans of whole tensors that follow from an order: who leaves, in which order copies go and room is taken.
 
 Two tiers, the outer one without limit; copies move whole tensors, one at a time in each direction. A life
-(`data`) has a *gap* between each two consecutive uses: its birth, its accesses and, if it is kept,
-the end. In each gap it stays or is away once; it is copied out at most once, which stays valid.
+(`data`) has an *absence* between each two consecutive uses: its birth, its accesses and, if it is kept,
+the end. In each absence it stays or is away once; it is copied out at most once, which stays valid.
 
-An *order* says which gaps are away, in which order lives are copied out, and in which order ops start and
+An *order* says which absences are away, in which order lives are copied out, and in which order ops start and
 returns begin: these take room in the fast memory, one after the other. Everything else follows, each thing as
 early as it can: a copy out begins when its life is born and the copy before it is through; an away life is
 released when it has its copy and its last use is through; a return or an op begins when the one before it in
@@ -33,8 +33,8 @@ from .data import Life, Link, PlacementData, weightless
 
 
 @dataclass(frozen=True)
-class Gap:
-    """A gap: its life, the op of the use before it (-1: none), that of the use behind it (n: the end)."""
+class Absence:
+    """An absence: its life, the op of the use before it (-1: none) and of that behind it (n: the end)."""
 
     life: int
     before: int
@@ -48,11 +48,11 @@ class Order:
     Attributes
     ----------
     away
-        Per gap, whether the life is away.
+        Per absence, whether the life is away.
     out
         Lives that are copied out, in their order.
     room
-        Ops as ``(k, -1)`` and returns as ``(behind, gap)``, in the order in which they take room.
+        Ops as ``(k, -1)`` and returns as ``(behind, absence)``, in the order in which they take room.
     """
 
     away: Sequence[bool]
@@ -62,7 +62,7 @@ class Order:
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """When everything happens, in ns: starts of ops, of copies out by life; per gap release and return."""
+    """When everything happens, in ns: starts of ops, of copies out by life; release and return by absence."""
 
     start: Sequence[int]
     out: dict[int, int]
@@ -121,12 +121,12 @@ def is_clean(life: Life) -> bool:
     return life.born < 0 and life.outer[0]
 
 
-def gaps(data: PlacementData) -> tuple[Gap, ...]:
-    """Return the gaps, life by life."""
+def absences(data: PlacementData) -> tuple[Absence, ...]:
+    """Return the absences, life by life."""
     found = []
     for number, life in enumerate(data.lives):
         uses = [life.born, *life.accesses, *([data.n] if life.kept else [])]
-        found += [Gap(number, before, behind) for before, behind in pairwise(uses)]
+        found += [Absence(number, before, behind) for before, behind in pairwise(uses)]
     return tuple(found)
 
 
@@ -138,8 +138,8 @@ def longest_stall(data: PlacementData) -> int:
     """
     host = data.outer[0]
     total = 0
-    for gap in gaps(data):
-        nbytes = data.lives[gap.life].nbytes
+    for absence in absences(data):
+        nbytes = data.lives[absence.life].nbytes
         total += copy_time(nbytes, host.out) + copy_time(nbytes, host.into)
     return total
 
@@ -165,7 +165,7 @@ class _Walk:
         return self.used <= self.data.memory
 
 
-def timing(data: PlacementData, problem: Placement, some: Sequence[Gap], order: Order) -> Timing | None:
+def timing(data: PlacementData, problem: Placement, some: Sequence[Absence], order: Order) -> Timing | None:
     """Return when everything happens in an order; None if room is never enough, or the order is impossible.
 
     Parameters
@@ -173,9 +173,9 @@ def timing(data: PlacementData, problem: Placement, some: Sequence[Gap], order: 
     data, problem
         See `data`.
     some
-        From `gaps`.
+        From `absences`.
     order
-        It names every op once, and the return of each away gap that does not lead to the end.
+        It names every op once, and the return of each away absence that does not lead to the end.
     """
     host = data.outer[0]
     first_away = {g.life for g, away in zip(some, order.away, strict=True) if away and g.before < 0}
@@ -185,9 +185,9 @@ def timing(data: PlacementData, problem: Placement, some: Sequence[Gap], order: 
         return None
     walk = _Walk(data, used)
     by_use: dict[int, list[int]] = {}
-    for g, gap in enumerate(some):
+    for g, absence in enumerate(some):
         if order.away[g]:
-            by_use.setdefault(gap.before, []).append(g)
+            by_use.setdefault(absence.before, []).append(g)
     start, end = [-1] * data.n, {-1: 0}
     out, copied = dict[int, int](), dict[int, int]()
     release: list[int | None] = [None] * len(some)
@@ -203,7 +203,7 @@ def timing(data: PlacementData, problem: Placement, some: Sequence[Gap], order: 
             number = queue.pop(0)
             out[number] = max(out_free, end[data.lives[number].born])
             out_free = copied[number] = out[number] + copy_time(data.lives[number].nbytes, host.out)
-            fresh += [g for g, gap in enumerate(some) if gap.life == number and gap.before in end]
+            fresh += [g for g, absence in enumerate(some) if absence.life == number and absence.before in end]
         for g in fresh:
             life = data.lives[some[g].life]
             if not order.away[g] or release[g] is not None:
@@ -225,7 +225,7 @@ def timing(data: PlacementData, problem: Placement, some: Sequence[Gap], order: 
             back[g] = walk.clock
             in_free = arrived[g] = walk.clock + copy_time(data.lives[some[g].life].nbytes, host.into)
             continue
-        ready = [arrived.get(i) for i, gap in enumerate(some) if gap.behind == k and order.away[i]]
+        ready = [arrived.get(i) for i, absence in enumerate(some) if absence.behind == k and order.away[i]]
         if None in ready:
             return None
         earliest = max([end.get(k - 1, -1), *(moment for moment in ready if moment is not None)])
@@ -264,7 +264,7 @@ def _deaths(data: PlacementData, problem: Placement, k: int) -> int:
     return op.all_modes[0].workspace + sum(graph.tensors[t].nbytes for t in gone)
 
 
-def plan(data: PlacementData, problem: Placement, some: Sequence[Gap], times: Timing) -> Plan:
+def plan(data: PlacementData, problem: Placement, some: Sequence[Absence], times: Timing) -> Plan:
     """Return the plan of a timing."""
     machine, graph = problem.machine, problem.graph
     device, host = (tier.name for tier in machine.tiers)
@@ -272,8 +272,8 @@ def plan(data: PlacementData, problem: Placement, some: Sequence[Gap], times: Ti
     first = weightless(problem)
     delay = max((ns for _, _, ns in first), default=0)  # everything waits for them
     by_life: dict[int, list[int]] = {}
-    for g, gap in enumerate(some):
-        by_life.setdefault(gap.life, []).append(g)
+    for g, absence in enumerate(some):
+        by_life.setdefault(absence.life, []).append(g)
     born = {(life.tensor, life.born) for life in data.lives}
     for number, life in enumerate(data.lives):
         t, own = life.tensor, by_life.get(number, [])

@@ -119,12 +119,12 @@ ROOM = Room(
         ),
         _policy(
             "g10",
-            "the most useful gaps first, booked in a ledger of bandwidths; pages",
+            "the most useful absences first, booked in a ledger of bandwidths; pages",
             "Zhang et al., G10, MICRO 2023, and its artifact",
         ),
         _policy(
             "autoswap",
-            "gaps around the peak by one of four scores",
+            "absences around the peak by one of four scores",
             "Zhang et al., SmartPool and AutoSwap, 2019",
             _SCORE,
         ),

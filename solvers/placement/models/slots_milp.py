@@ -2,10 +2,10 @@
 
 1. Bounds at once: the sum of the durations, that of single ops, and that of the slot model in bytes.
 2. The upper model on one piece per run and stall gives an order; its timing is a plan. Where there are many
-   gaps, local search on the simulator follows.
+   absences, local search on the simulator follows.
 3. The lower model gives a bound, and each of its solutions an order, whose timing may be a better plan.
 4. Where its best solution holds more than fits, pieces are cut (`slots_milp.finer`), and 3 is
-   repeated, from the best plan, as long as there is time and a gap.
+   repeated, from the best plan, as long as there is time and an absence.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CUTS = 12
 FIRST_PART = 0.1
 """Of the time, for the upper model; as much again for local search."""
 MANY = 40
-"""Gaps from which on local search comes first."""
+"""Absences from which on local search comes first."""
 BYTES_PER_TERM = 2_000
 """Of the slot model in bytes; measured at the peak of building and solving a model of 150 ops."""
 PARTS = "copies in parts reach the bound"
@@ -73,7 +73,7 @@ def solve_slot_milp(problem: Placement, context: Context) -> Outcome:
     search = _Search(problem, context, data)
     cut = coarse(data)
     outcome = search.upper(cut)
-    if len(cut.gaps) >= MANY and not context.closed:
+    if len(cut.absences) >= MANY and not context.closed:
         search.improve()
     for number in range(ROUNDS):
         if context.closed or context.expired:
@@ -87,7 +87,7 @@ def solve_slot_milp(problem: Placement, context: Context) -> Outcome:
                 outcome = replace(outcome, detail=f"{outcome.detail}; {PARTS}")
             break
         cut = found
-    if len(cut.gaps) < MANY and not context.closed and not context.expired:
+    if len(cut.absences) < MANY and not context.closed and not context.expired:
         search.improve()
     if context.closed:
         return Outcome(detail=outcome.detail)
@@ -175,9 +175,9 @@ class _Search:
 
         def decode(value: Value) -> Any:
             look(value)
-            times = timing(self.apart, self.problem, built.cut.gaps, order(built, value))
+            times = timing(self.apart, self.problem, built.cut.absences, order(built, value))
             if times is not None:
-                context.offer(plan(self.apart, self.problem, built.cut.gaps, times))
+                context.offer(plan(self.apart, self.problem, built.cut.absences, times))
             return None
 
         def to_objective(units: int) -> int:

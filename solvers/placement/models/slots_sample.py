@@ -32,21 +32,21 @@ def set_values(built: SlotMilp, plan: Plan) -> None:
         model.stall[x].set_value(clock[x + 1] - clock[x])
     for x in model.more:
         model.more[x].set_value(int(clock[x + 2] > clock[x + 1]))
-    for g, gap in enumerate(cut.gaps):
-        tensor = cut.data.lives[gap.life].tensor
+    for g, absence in enumerate(cut.absences):
+        tensor = cut.data.lives[absence.life].tensor
         some = cut.instants[g]
-        begin = clock[cut.end(gap.before)]
-        behind = clock[cut.start[gap.behind]]
-        away = gap.before < 0 and tensor not in at_start
+        begin = clock[cut.end(absence.before)]
+        behind = clock[cut.start[absence.behind]]
+        away = absence.before < 0 and tensor not in at_start
         gone = min((time for time in freed.get(tensor, ()) if begin <= time <= behind), default=None)
         if away:
             gone = 0
-        if gone is None or (gone == behind and gap.behind < cut.data.n):
+        if gone is None or (gone == behind and absence.behind < cut.data.n):
             continue
         for e in some:
             model.left[g, e].set_value(int(gone <= clock[e]))
         back = [c for c in into.get(tensor, ()) if gone <= c.start and c.end <= behind]
-        if gap.behind < cut.data.n and back:
+        if absence.behind < cut.data.n and back:
             for e in some:
                 model.back[g, e].set_value(int(back[-1].start < clock[e]))
             for e in some:

@@ -8,11 +8,11 @@ from ...engines.kernels import inner
 from .channel_kernel import set_off
 from .chunk_kernel import make_room, release, relist
 from .forecast_kernel import (
+    absence_around,
+    absence_at_deficit,
     add_range,
     clock,
     find_deficits,
-    gap_around,
-    gap_at_deficit,
     last_forecast,
     shift_away,
     usable_end,
@@ -75,7 +75,7 @@ def copy_out(w: World, k: int, deficit: int, beyond: int) -> bool:
         i = w.lists[DIRTIES, a]
         if not tensor[i].movable:
             continue
-        use = gap_around(w, i, deficit, hurry) if deficit >= 0 else gap_at_deficit(w, i)
+        use = absence_around(w, i, deficit, hurry) if deficit >= 0 else absence_at_deficit(w, i)
         if use <= best or (limit <= use < end):
             continue
         if tensor[i].in_use and writes(w, s.running, i):
@@ -269,7 +269,7 @@ def stage(w: World, deficit: int) -> bool:
     for a in range(w.listed[DIRTIES]):
         i = w.lists[DIRTIES, a]
         if tensor[i].movable:
-            use = gap_around(w, i, deficit, NO)
+            use = absence_around(w, i, deficit, NO)
             if use > best and not limit <= use < end:
                 best = use
     for a in range(w.listed[AWAYS]):

@@ -1,4 +1,4 @@
-"""What is to come: the planner's forecasts of memory, and the gaps in which a tensor could be away; compiled.
+"""What is to come: the planner's forecasts of memory, and the absences that a tensor could have; compiled.
 
 Ops are counted on from the first iteration: op n is the first one of the second. No argument of a call is a
 conditional expression: numba could not keep what it compiled on disk.
@@ -62,22 +62,22 @@ def access_after(w: World, i: int, index: int, base: int) -> tuple[int, int]:
 
 @inner
 def shift_away(w: World, i: int, nbytes: int) -> None:
-    """Add bytes to the least forecast wherever tensor i could be away: gaps before its next write."""
+    """Add bytes to the least forecast wherever tensor i could be away: absences before its next write."""
     end = last_forecast(w)
     first = w.tensor[i].first_access
-    gap = w.state[0].now
+    absence = w.state[0].now
     index, use = w.tensor[i].next_index, w.tensor[i].next_use
     while use != FAR:
-        add_range(w, w.least, gap, use - w.access[first + index].lead, nbytes)
+        add_range(w, w.least, absence, use - w.access[first + index].lead, nbytes)
         if w.access[first + index].writes or use >= end:
             return
-        gap = use + 1
+        absence = use + 1
         index, use = access_after(w, i, index, use)
 
 
 @inner
-def gap_around(w: World, i: int, op: int, hurry: bool) -> int:
-    """Return the access that ends the usable gap of the current version of tensor i around `op`, else -1.
+def absence_around(w: World, i: int, op: int, hurry: bool) -> int:
+    """Return the access that ends the usable absence of the current version of tensor i around `op`, else -1.
 
     `hurry`: without the lead.
     """
@@ -93,18 +93,18 @@ def gap_around(w: World, i: int, op: int, hurry: bool) -> int:
 
 
 @inner
-def gap_at_deficit(w: World, i: int) -> int:
-    """Return the access that ends the first usable gap of the current version with a deficit, else -1."""
+def absence_at_deficit(w: World, i: int) -> int:
+    """Return the access that ends the first usable absence of the current version with a deficit, else -1."""
     n = len(w.op) - 1
     first, last = w.tensor[i].first_access, last_forecast(w)
-    gap = w.state[0].now
+    absence = w.state[0].now
     index, use = w.tensor[i].next_index, w.tensor[i].next_use
-    while use != FAR and gap < last:
-        if w.next_deficit[gap % n] < use - w.access[first + index].lead:
+    while use != FAR and absence < last:
+        if w.next_deficit[absence % n] < use - w.access[first + index].lead:
             return int(use)
         if w.access[first + index].writes:
             return -1
-        gap = use + 1
+        absence = use + 1
         index, use = access_after(w, i, index, use)
     return -1
 

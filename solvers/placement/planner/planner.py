@@ -13,7 +13,7 @@ of the other follows at once (the copy goes on as another one). For every op of 
 forecasts are kept:
 
 * ``load``: bytes on the device if nothing more is dropped;
-* ``least``: the same without all that is clean and could be away then: in the gaps of its current version
+* ``least``: the same without all that is clean and could be away then: in the absences of its current version
   between accesses, each shortened at its end by the *lead*, the time that its return takes.
 
 The first op whose ``least`` exceeds the memory is the *deficit*. At every event, until nothing changes:

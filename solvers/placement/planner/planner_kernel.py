@@ -9,7 +9,7 @@ from ...engines.kernels import inner, kernel_in_place
 from .channel_kernel import arrive, refresh_rates
 from .chunk_kernel import drop, forget_version, make_room, put_log, release, relist, set_chunks
 from .copy_kernel import copy_in, copy_out, host_is_due, stage
-from .forecast_kernel import access_after, add_range, first_deficit, gap_around, shift_away, usable_end
+from .forecast_kernel import absence_around, access_after, add_range, first_deficit, shift_away, usable_end
 from .world import (
     ABSENT,
     DEVICE,
@@ -284,7 +284,7 @@ def start_run(w: World) -> bool:
             if tensor[i].written or not tensor[i].persistent:
                 continue
             count = tensor[i + 1].first_chunk - tensor[i].first_chunk
-            if tensor[i].dirty == count or gap_around(w, i, now + n, NO) < 0:
+            if tensor[i].dirty == count or absence_around(w, i, now + n, NO) < 0:
                 continue
             for c in range(tensor[i].first_chunk, tensor[i + 1].first_chunk):
                 if w.chunk[c].on_host == VALID or w.chunk[c].on_slow == VALID:

@@ -157,17 +157,17 @@ def _ops(graph: Graph, by_op: Sequence[Sequence[tuple[int, int]]], believed: Seq
 
 
 def _leave_out(floor: Integers, access: Records, nbytes: int, here: bool) -> None:
-    """Take an input out of the floor where it could be away: in the gaps of its first version.
+    """Take an input out of the floor where it could be away: in the absences of its first version.
 
-    `here`: it starts on the device, so there is a gap before its first access.
+    `here`: it starts on the device, so there is an absence before its first access.
     """
-    gap = 0
+    absence = 0
     for at, writes, lead in access.tolist():
-        if gap or here:
-            floor[gap : max(gap, at - lead)] -= nbytes
+        if absence or here:
+            floor[absence : max(absence, at - lead)] -= nbytes
         if writes:
             return
-        gap = at + 1
+        absence = at + 1
 
 
 def _leads(at: Integers, ns: Integers, clock: Integers) -> Integers:

@@ -1,23 +1,23 @@
-"""`autoswap`: swap the accesses' gaps around the peak of the load, in the order of a score.
+"""`autoswap`: swap the accesses' absences around the peak of the load, in the order of a score.
 
 Source: Zhang et al., SmartPool and AutoSwap, arXiv 1903.06631, 2019; details after its code
 (junzhezhang/memInfoSwap, unit_functions.py). SmartPool, which places blocks in a pool, is left out.
 
 Steps.
 
-1. Candidates are the gaps of tensors around the op of the highest load. Scores, by option ``score``:
+1. Candidates are the absences of tensors around the op of the highest load. Scores, by option ``score``:
    *doa*, the duration of absence, less the times of the two copies; *aoa*, the area of absence: doa times
-   bytes; *wdoa*, the sum of the load over the gap; *swdoa*, wdoa computed again after each choice. A
+   bytes; *wdoa*, the sum of the load over the absence; *swdoa*, wdoa computed again after each choice. A
    negative doa is divided by the bytes in aoa. Without the option all four are tried, and the fastest plan
    is taken.
 2. They are taken in the order of the score until the load fits. If they run out while the load is too high at
    another op, that op's candidates follow (the original has one peak).
-3. Copies out follow each other in the order of the gaps' beginnings. Returns are planned from the last to
+3. Copies out follow each other in the order of the absences' beginnings. Returns are planned from the last to
    the first: each ends when the tensor is used, or when the return behind it begins.
 
-Where gaps nest, as those of a forward pass whose activations are used in reverse, the longest absence ends
-with the furthest next use, and doa and wdoa take the gaps that `belady` takes (on ViT and ResNet152 exactly);
-anchors of returns still differ.
+Where absences nest, as those of a forward pass whose activations are used in reverse, the longest absence
+ends with the furthest next use, and doa and wdoa take the absences that `belady` takes (on ViT and ResNet152
+exactly); anchors of returns still differ.
 
 Abstracted: the weights of the four scores that the paper tunes by Bayesian optimization (one score at a time
 here); the start of a return is moved to the beginning of the op that runs then.
@@ -66,37 +66,38 @@ def _decide(case: Case, score: str) -> Decisions:
     while load.max() > case.memory:
         case.tick()
         peak = int(np.argmax(load))
-        around = (case.gap_first < peak) & (peak < case.gap_next)
-        around |= (case.gap_next < NEVER) & (peak < case.gap_next - case.ops)
-        open_gaps = np.flatnonzero(around & ~closed)
-        if not len(open_gaps):
+        around = (case.absence_first < peak) & (peak < case.absence_next)
+        around |= (case.absence_next < NEVER) & (peak < case.absence_next - case.ops)
+        open_absences = np.flatnonzero(around & ~closed)
+        if not len(open_absences):
             break
         if score == "swdoa":
             points = scores(case, score, load)
-        g = int(open_gaps[np.argmax(points[open_gaps])])
+        g = int(open_absences[np.argmax(points[open_absences])])
         closed[g] = True
         tier[g] = outside.nearest(g)
-        add_load(case, load, g, int(case.gap_next[g]), -1)
-    return replace(base, tier=tier, back=_returns(case, tier), rank=case.gap_next % case.ops)
+        add_load(case, load, g, int(case.absence_next[g]), -1)
+    return replace(base, tier=tier, back=_returns(case, tier), rank=case.absence_next % case.ops)
 
 
 def scores(case: Case, score: str, load: Integers) -> Integers:
-    """Return the score of every gap (step 1)."""
+    """Return the score of every absence (step 1)."""
     n = case.ops
-    low = case.gap_first + 1
-    high = np.where(case.gap_next >= NEVER, n, case.gap_next)
+    low = case.absence_first + 1
+    high = np.where(case.absence_next >= NEVER, n, case.absence_next)
     if score in ("wdoa", "swdoa"):
         area = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.tile(load // 2**10 + 1, 2))))
         return area[high] - area[low]
     near = case.outer[0]
     trip = [
-        case.transfer_ns(size, near - 1) + case.transfer_ns(size, near + 1) for size in case.gap_size.tolist()
+        case.transfer_ns(size, near - 1) + case.transfer_ns(size, near + 1)
+        for size in case.absence_size.tolist()
     ]
     absence = case.clock[high] - case.clock[low] - np.array(trip, dtype=np.int64)
     if score == "doa":
         return absence
-    area = np.where(absence < 0, absence // case.gap_size, 0)
-    return np.where(absence < 0, area, absence // 2**10 * case.gap_size)
+    area = np.where(absence < 0, absence // case.absence_size, 0)
+    return np.where(absence < 0, area, absence // 2**10 * case.absence_size)
 
 
 def _returns(case: Case, tier: Integers) -> Integers:
@@ -104,11 +105,11 @@ def _returns(case: Case, tier: Integers) -> Integers:
     back = np.full(len(tier), -1, dtype=np.int64)
     for x in case.outer:
         due = 2**62
-        away = np.flatnonzero((tier == x) & (case.gap_next < NEVER)).tolist()
+        away = np.flatnonzero((tier == x) & (case.absence_next < NEVER)).tolist()
         case.tick()
-        for g in sorted(away, key=lambda g: (-int(case.gap_next[g]), g)):
-            end = min(int(case.clock[case.gap_next[g]]), due)
-            due = end - case.transfer_ns(int(case.gap_size[g]), x + 1)
+        for g in sorted(away, key=lambda g: (-int(case.absence_next[g]), g)):
+            end = min(int(case.clock[case.absence_next[g]]), due)
+            due = end - case.transfer_ns(int(case.absence_size[g]), x + 1)
             op = int(np.searchsorted(case.clock, due, side="right")) - 1
-            back[g] = 2 * max(op, int(case.gap_first[g]) + 1)
+            back[g] = 2 * max(op, int(case.absence_first[g]) + 1)
     return back

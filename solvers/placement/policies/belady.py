@@ -8,13 +8,13 @@ Steps.
 1. Without times, from an empty device: each op loads what it misses; while memory does not suffice, the
    tensor leaves whose next access is furthest (cyclically), those of the op excepted.
 2. In a period, once more from the persistent tensors that are there at the end; this pass decides who is away
-   in which gap.
+   in which absence.
 3. A victim is written out right after its last access before the eviction. Its return begins at the first op
    from which on there is room for it until its next access, in the order of these accesses.
 
 Deviations: a slot of a pool is freed by one victim and taken by one return, which are paired; with one pool
 of bytes the forecast of the load takes the place of the pairs. Victims go to the host, where it is full over
-the gap, to the slow tier.
+the absence, to the slow tier.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ def decide(case: Case) -> Candidates:
             outside.take(int(tier[g]), g)
         else:
             tier[g] = outside.nearest(g)
-    least = case.gap_first + 1
+    least = case.absence_first + 1
     for g, op in victims.items():
         least[g] = max(int(least[g]), op + 1)
     returns = early_returns(case, away, least)
-    back = np.where((tier > 0) & (case.gap_next < NEVER), 2 * returns, -1)
-    yield "", replace(base, tier=tier, back=back, rank=case.gap_next % case.ops)
+    back = np.where((tier > 0) & (case.absence_next < NEVER), 2 * returns, -1)
+    yield "", replace(base, tier=tier, back=back, rank=case.absence_next % case.ops)
 
 
 def evictions(case: Case) -> dict[int, int]:
-    """Return the gaps at which a tensor is evicted, and for which op it makes room (step 1 and 2)."""
+    """Return the absences at which a tensor is evicted, and for which op it makes room (step 1 and 2)."""
     there = _start(case)
     if not case.problem.periodic:
         found, _ = _pass(case, there)
@@ -65,9 +65,9 @@ def evictions(case: Case) -> dict[int, int]:
     kept = {i for i in there if case.persistent[i]}
     found, _ = _pass(case, kept)
     n = case.ops
-    for g in np.flatnonzero((case.gap_next >= n) & (case.gap_next < NEVER)).tolist():
-        if int(case.gap_tensor[g]) not in kept:
-            found.setdefault(g, int(case.gap_first[g]) + 1)
+    for g in np.flatnonzero((case.absence_next >= n) & (case.absence_next < NEVER)).tolist():
+        if int(case.absence_tensor[g]) not in kept:
+            found.setdefault(g, int(case.absence_first[g]) + 1)
     return found
 
 
@@ -84,12 +84,12 @@ def _start(case: Case) -> set[int]:
 
 
 def _pass(case: Case, there: set[int]) -> tuple[dict[int, int], set[int]]:
-    """Run through the ops without times; return evictions by gap, and who is there at the end."""
+    """Run through the ops without times; return evictions by absence, and who is there at the end."""
     n, periodic = case.ops, case.problem.periodic
     there = set(there)
     used = sum(int(case.size[i]) for i in there)
     by_tensor: dict[int, list[int]] = {}
-    for g, i in enumerate(case.gap_tensor.tolist()):
+    for g, i in enumerate(case.absence_tensor.tolist()):
         by_tensor.setdefault(i, []).append(g)
     found: dict[int, int] = {}
     accessed: list[list[int]] = [[] for _ in range(n)]
@@ -126,9 +126,9 @@ def _pass(case: Case, there: set[int]) -> tuple[dict[int, int], set[int]]:
             _, minus = max(choice)
             there.discard(-minus)
             used -= int(case.size[-minus])
-            gap = _gap_at(case, by_tensor.get(-minus, []), k)
-            if gap is not None:
-                found[gap[0]] = max(gap[1], found.get(gap[0], 0))
+            absence = _absence_at(case, by_tensor.get(-minus, []), k)
+            if absence is not None:
+                found[absence[0]] = max(absence[1], found.get(absence[0], 0))
         for i in needed:
             last = coming[i][-1] == k
             if last and not case.graph.tensors[int(case.tensor[i])].final:
@@ -137,11 +137,11 @@ def _pass(case: Case, there: set[int]) -> tuple[dict[int, int], set[int]]:
     return found, there
 
 
-def _gap_at(case: Case, gaps: list[int], k: int) -> tuple[int, int] | None:
-    """Return the gap that contains op k, and k counted from the iteration in which the gap begins."""
+def _absence_at(case: Case, absences: list[int], k: int) -> tuple[int, int] | None:
+    """Return the absence that contains op k, and k counted from the iteration in which the absence begins."""
     n = case.ops
-    for g in gaps:
-        low, high = int(case.gap_first[g]), int(case.gap_next[g])
+    for g in absences:
+        low, high = int(case.absence_first[g]), int(case.absence_next[g])
         if low < k < high:
             return g, k
         if n <= high < NEVER and k < high - n:

@@ -36,15 +36,15 @@ def solve_deepum(problem: Placement, context: Context) -> Outcome:
     degree = context.options["degree"]
 
     def decide(case: Case) -> Candidates:
-        ahead = np.maximum(2 * (case.gap_next - degree) + 1, 2 * (case.gap_first + 1))
-        back = np.where(case.gap_next < NEVER, ahead, -1)
+        ahead = np.maximum(2 * (case.absence_next - degree) + 1, 2 * (case.absence_first + 1))
+        back = np.where(case.absence_next < NEVER, ahead, -1)
         rule = kernel.LEAST_RECENT
         yield (
             "",
             replace(
                 stay(case),
                 back=back,
-                rank=case.gap_next % case.ops,
+                rank=case.absence_next % case.ops,
                 victim=rule,
                 eager=True,
                 spared=degree - 1,

@@ -9,7 +9,7 @@ Steps.
 1. Budget: the device without weights and without the largest footprint of one op.
 2. Linear selection: the forward tensors that the backward pass uses again, in the order of creation, are
    offloaded one after another until the rest fits into the budget.
-3. Each is written in its last gap that begins in the forward pass, first in, first out; its memory is
+3. Each is written in its last absence that begins in the forward pass, first in, first out; its memory is
    released when the copy is complete. The first backward op waits for all copies.
 4. From its start on, tensors are fetched in the order of their next uses, as soon as there is room.
 
@@ -33,7 +33,7 @@ from ..simulator.simulator import stay
 from ..simulator.simulator_case import NEVER, Case
 from .loads import early_returns, forced_away, start_tier, turn_of
 from .seam import Candidates, follow
-from .vdnn import crossing_gaps
+from .vdnn import crossing_absences
 
 
 def decide(case: Case) -> Candidates:
@@ -50,21 +50,21 @@ def decide(case: Case) -> Candidates:
     budget = case.memory - weights - footprint
     base = stay(case)
     tier, back = base.tier.copy(), base.back.copy()
-    crossing = crossing_gaps(case, turn).tolist()
-    kept = sum(int(case.gap_size[g]) for g in crossing)
+    crossing = crossing_absences(case, turn).tolist()
+    kept = sum(int(case.absence_size[g]) for g in crossing)
     barrier = base.barrier.copy()
-    for g in sorted(crossing, key=lambda g: (case.accesses[int(case.gap_tensor[g])][0][0], g)):
+    for g in sorted(crossing, key=lambda g: (case.accesses[int(case.absence_tensor[g])][0][0], g)):
         if kept < budget:
             break
-        kept -= int(case.gap_size[g])
+        kept -= int(case.absence_size[g])
         tier[g] = case.outer[-1]
-        back[g] = max(2 * turn + 1, 2 * (int(case.gap_first[g]) + 1))
+        back[g] = max(2 * turn + 1, 2 * (int(case.absence_first[g]) + 1))
         barrier[turn] = 1
     forced = forced_away(case)
     tier[forced] = [start_tier(case, g) for g in forced.tolist()]
-    early = early_returns(case, np.flatnonzero(tier > 0), case.gap_first + 1)
+    early = early_returns(case, np.flatnonzero(tier > 0), case.absence_first + 1)
     back[forced] = 2 * early[forced]
-    yield "", replace(base, tier=tier, back=back, rank=np.minimum(case.gap_next, NEVER), barrier=barrier)
+    yield "", replace(base, tier=tier, back=back, rank=np.minimum(case.absence_next, NEVER), barrier=barrier)
 
 
 def solve_flashneuron(problem: Placement, context: Context) -> Outcome:

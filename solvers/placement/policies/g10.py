@@ -1,28 +1,28 @@
-"""`g10`: the planner of G10, which fills a ledger of every op's bandwidth with the most useful gaps.
+"""`g10`: the planner of G10, which fills a ledger of every op's bandwidth with the most useful absences.
 
 Source: Zhang et al., G10, MICRO 2023, and its artifact (platformxlab/G10 at de2c8c6: src/analysis.cc,
 ``scheduling_prefetch``, and src/simulationEvents.cc for the run time).
 
 Steps.
 
-1. The line is 0.99 of the device; the load counts everything that is live. Gaps of persistent tensors go
+1. The line is 0.99 of the device; the load counts everything that is live. Absences of persistent tensors go
    round.
 2. A ledger has for every op and direction the bytes that each channel moves while the op runs; traffic of the
    slow tier books on the group that it shares with the host's as well.
-3. While the load exceeds the line somewhere, the gap of the greatest benefit is taken: its bytes times the
-   duration of the ops above the line between the op in which half of it would be out and the op in which half
-   of it must have come in, by what the ledger has left on the slow channels. Ties: time times bytes. Gaps of
-   one op are left out.
-4. With m the time of a copy: a gap longer than 2.5 m of the slow tier goes there, unless its channel is full
-   in all ops from the gap's beginning to the one in which m is over (that one excepted, so that a copy within
-   one op finds it full) and the host has room; else one longer than 2.5 m of the host goes to the host, if
-   that has room; others stay. The host has room if the tensor fits beside the most that any op of the
-   iteration leaves there. The copy fills the ledger from the gap's beginning forwards, the return from its
-   end backwards; if they meet, the gap stays. Gaps that go round book nothing: they leave for m, return 1.5 m
-   before their end, and never go to the host because the slow tier is full. The load falls by the tensor's
-   bytes between the op in which the copy ends and that of the return.
-5. Eager prefetch: accepted gaps by the op of their return; each moves ahead while the op before is below the
-   line (as there, without the tensor's own bytes, so that it may overshoot by one tensor).
+3. While the load exceeds the line somewhere, the absence of the greatest benefit is taken: its bytes times
+   the duration of the ops above the line between the op in which half of it would be out and the op in which
+   half of it must have come in, by what the ledger has left on the slow channels. Ties: time times bytes.
+   Absences of one op are left out.
+4. With m the time of a copy: an absence longer than 2.5 m of the slow tier goes there, unless its channel is
+   full in all ops from the absence's beginning to the one in which m is over (that one excepted, so that a
+   copy within one op finds it full) and the host has room; else one longer than 2.5 m of the host goes to the
+   host, if that has room; others stay. The host has room if the tensor fits beside the most that any op of
+   the iteration leaves there. The copy fills the ledger from the absence's beginning forwards, the return
+   from its end backwards; if they meet, the absence stays. Absences that go round book nothing: they leave
+   for m, return 1.5 m before their end, and never go to the host because the slow tier is full. The load
+   falls by the tensor's bytes between the op in which the copy ends and that of the return.
+5. Eager prefetch: accepted absences by the op of their return; each moves ahead while the op before is below
+   the line (as there, without the tensor's own bytes, so that it may overshoot by one tensor).
 6. At run time, room that the next op or a prefetch lacks is made by evicting what was used least recently, to
    the host while it has room; what is missing when its op is due is fetched.
 
@@ -102,40 +102,42 @@ def decide(case: Case) -> Candidates:
     n, ledger, outside = case.ops, Ledger(case), Outside(case)
     line = case.memory * LINE // 100
     load, base = case.live.copy(), stay(case)
-    tier, back = base.tier.copy(), case.gap_next.copy()
-    finish = case.gap_first + 1
+    tier, back = base.tier.copy(), case.absence_next.copy()
+    finish = case.absence_first + 1
     forced = forced_away(case)
     tier[forced] = [start_tier(case, g) for g in forced.tolist()]
     for g in forced.tolist():
         outside.take(int(tier[g]), g)
-    open_gaps = np.minimum(case.gap_next, np.where(case.gap_next >= NEVER, n, 2 * n)) - case.gap_first > 2
-    open_gaps[forced] = False
-    while (load > line).any() and open_gaps.any():
+    open_absences = (
+        np.minimum(case.absence_next, np.where(case.absence_next >= NEVER, n, 2 * n)) - case.absence_first > 2
+    )
+    open_absences[forced] = False
+    while (load > line).any() and open_absences.any():
         case.tick()
-        g = _best(case, ledger, load > line, open_gaps)
+        g = _best(case, ledger, load > line, open_absences)
         if g < 0:
             break
-        open_gaps[g] = False
+        open_absences[g] = False
         accepted = _accept(case, ledger, outside, g)
         if accepted is not None:
             tier[g], finish[g], back[g] = accepted
-            away = np.arange(finish[g], min(int(back[g]), int(case.gap_next[g]), 2 * n)) % n
-            load[away] -= case.gap_size[g]
-    booked = np.flatnonzero((tier > 0) & (case.gap_next < n) & (case.gap_first >= 0)).tolist()
+            away = np.arange(finish[g], min(int(back[g]), int(case.absence_next[g]), 2 * n)) % n
+            load[away] -= case.absence_size[g]
+    booked = np.flatnonzero((tier > 0) & (case.absence_next < n) & (case.absence_first >= 0)).tolist()
     for g in sorted(booked, key=lambda g: (int(back[g]), g)):
         case.tick()
         while back[g] > finish[g] and load[back[g] - 1] < line:
             back[g] -= 1
-            load[back[g]] += case.gap_size[g]
-    early = early_returns(case, np.flatnonzero(tier > 0), case.gap_first + 1)
+            load[back[g]] += case.absence_size[g]
+    early = early_returns(case, np.flatnonzero(tier > 0), case.absence_first + 1)
     back[forced] = early[forced]
-    anchors = np.where((tier > 0) & (case.gap_next < NEVER), 2 * back, -1)
-    plan = replace(base, tier=tier, back=anchors, rank=case.gap_next % n)
+    anchors = np.where((tier > 0) & (case.absence_next < NEVER), 2 * back, -1)
+    plan = replace(base, tier=tier, back=anchors, rank=case.absence_next % n)
     yield "", replace(plan, victim=kernel.LEAST_RECENT, eager=True)
 
 
-def _best(case: Case, ledger: Ledger, over: NDArray[np.bool_], open_gaps: NDArray[np.bool_]) -> int:
-    """Return the open gap of the greatest benefit, -1 if none has any (step 3)."""
+def _best(case: Case, ledger: Ledger, over: NDArray[np.bool_], open_absences: NDArray[np.bool_]) -> int:
+    """Return the open absence of the greatest benefit, -1 if none has any (step 3)."""
     n, slow = case.ops, case.outer[-1]
     time_over = np.tile(np.where(over, case.duration, 0), 2)
     clock = np.concatenate((np.zeros(1, np.int64), np.cumsum(time_over)))
@@ -143,25 +145,27 @@ def _best(case: Case, ledger: Ledger, over: NDArray[np.bool_], open_gaps: NDArra
         np.concatenate((np.zeros(1, np.int64), np.cumsum(np.tile(ledger.left[channel], 2))))
         for channel in (slow - 1, slow + 1)
     )
-    low = case.gap_first + 1
-    high = np.where(case.gap_next >= NEVER, n, case.gap_next)
-    half = case.gap_size // 2
+    low = case.absence_first + 1
+    high = np.where(case.absence_next >= NEVER, n, case.absence_next)
+    half = case.absence_size // 2
     first = np.searchsorted(out, out[low] + half) - 1
     last = np.searchsorted(home, home[high] - half, side="right") - 1
-    round_trip = case.gap_next >= n
+    round_trip = case.absence_next >= n
     first = np.clip(np.where(round_trip, low, first), low, high)
     last = np.clip(np.where(round_trip, high, last), low, high)
-    benefit = np.where(open_gaps, np.maximum(clock[last] - clock[first], 0), 0) * case.gap_size.astype(float)
+    benefit = np.where(
+        open_absences, np.maximum(clock[last] - clock[first], 0), 0
+    ) * case.absence_size.astype(float)
     if not (benefit > 0).any():
         return -1
-    area = (case.clock[high] - case.clock[low]) * case.gap_size.astype(float)
+    area = (case.clock[high] - case.clock[low]) * case.absence_size.astype(float)
     return int(np.lexsort((-area, -benefit))[0])
 
 
 def _accept(case: Case, ledger: Ledger, outside: Outside, g: int) -> tuple[int, int, int] | None:
-    """Return tier, op behind the copy and op of the return of a gap, or None if it stays (step 4)."""
-    n, size = case.ops, int(case.gap_size[g])
-    low, after = int(case.gap_first[g]) + 1, int(case.gap_next[g])
+    """Return tier, op behind the copy and op of the return of an absence, or None if it stays (step 4)."""
+    n, size = case.ops, int(case.absence_size[g])
+    low, after = int(case.absence_first[g]) + 1, int(case.absence_next[g])
     ends = after >= NEVER
     high = n if ends else after
     length = int(case.clock[high] - case.clock[low])

@@ -24,57 +24,57 @@ def turn_of(case: Case) -> int:
 
 
 def forced_away(case: Case) -> Integers:
-    """Return the gaps of tensors that may not start on the device, from the beginning to their first use."""
-    entry = case.gap_first < 0
-    return np.flatnonzero(entry & (case.starts[case.gap_tensor] & 1 == 0))
+    """Return the absences of tensors that may not start on the device, from time 0 to their first use."""
+    entry = case.absence_first < 0
+    return np.flatnonzero(entry & (case.starts[case.absence_tensor] & 1 == 0))
 
 
-def start_tier(case: Case, gap: int) -> int:
-    """Return the nearest outer tier where the tensor of a gap may start."""
-    bits = int(case.starts[case.gap_tensor[gap]])
+def start_tier(case: Case, absence: int) -> int:
+    """Return the nearest outer tier where the tensor of an absence may start."""
+    bits = int(case.starts[case.absence_tensor[absence]])
     return next(x for x in (1, 2) if bits >> x & 1)
 
 
-def add_load(case: Case, load: Integers, gap: int, back: int, sign: int) -> None:
-    """Add the bytes of a gap's tensor, times `sign`, where it is away until op `back`."""
-    for low, high in case.away_ops(gap, back):
-        load[low:high] += sign * case.gap_size[gap]
+def add_load(case: Case, load: Integers, absence: int, back: int, sign: int) -> None:
+    """Add the bytes of an absence's tensor, times `sign`, where it is away until op `back`."""
+    for low, high in case.away_ops(absence, back):
+        load[low:high] += sign * case.absence_size[absence]
 
 
 def load_of(case: Case, away: Integers) -> Integers:
-    """Return the bytes on the device per op if the tensors of some gaps are away from end to end."""
+    """Return the bytes on the device per op if the tensors of some absences are away from end to end."""
     load = case.live.copy()
     for g in away.tolist():
         case.tick()
-        if case.gap_first[g] >= 0 or case.starts[case.gap_tensor[g]] & 1:
-            add_load(case, load, g, int(case.gap_next[g]), -1)
+        if case.absence_first[g] >= 0 or case.starts[case.absence_tensor[g]] & 1:
+            add_load(case, load, g, int(case.absence_next[g]), -1)
     return load
 
 
 def early_returns(case: Case, away: Integers, least: Integers) -> Integers:
-    """Return per gap the op from which on its tensor is back, as early as memory permits until its use.
+    """Return per absence the op from which on its tensor is back, as early as memory permits until its use.
 
     Parameters
     ----------
     case
         Of the policy.
     away
-        Gaps, each of which is away.
+        Absences, each of which is away.
     least
-        Per gap of the case, the earliest op to return at.
+        Per absence of the case, the earliest op to return at.
 
     Returns
     -------
     Integers
-        Per gap of the case; the next use for those that are not away.
+        Per absence of the case; the next use for those that are not away.
     """
     load, memory = load_of(case, away).tolist(), case.memory
-    back = case.gap_next.copy()
+    back = case.absence_next.copy()
     n = case.ops
-    returning = [g for g in away.tolist() if case.gap_next[g] < NEVER]
-    for g in sorted(returning, key=lambda g: (int(case.gap_next[g]) % n, g)):
+    returning = [g for g in away.tolist() if case.absence_next[g] < NEVER]
+    for g in sorted(returning, key=lambda g: (int(case.absence_next[g]) % n, g)):
         case.tick()
-        op, size, earliest = int(back[g]), int(case.gap_size[g]), int(least[g])
+        op, size, earliest = int(back[g]), int(case.absence_size[g]), int(least[g])
         while op - 1 >= earliest and load[(op - 1) % n] + size <= memory:
             op -= 1
             load[op % n] += size
@@ -89,20 +89,20 @@ class Outside:
         self.case = case
         self.used = np.zeros((3, case.ops), dtype=np.int64)
 
-    def fits(self, tier: int, gap: int) -> bool:
-        """Return whether a tier has room for a gap's tensor from end to end."""
+    def fits(self, tier: int, absence: int) -> bool:
+        """Return whether a tier has room for an absence's tensor from end to end."""
         case = self.case
-        spans = case.away_ops(gap, int(case.gap_next[gap]))
+        spans = case.away_ops(absence, int(case.absence_next[absence]))
         most = max((int(self.used[tier, a:b].max()) for a, b in spans), default=0)
-        return most + int(case.gap_size[gap]) <= int(case.table[kernel.LIMITS, tier])
+        return most + int(case.absence_size[absence]) <= int(case.table[kernel.LIMITS, tier])
 
-    def take(self, tier: int, gap: int) -> None:
-        """Put a gap's tensor into a tier."""
-        for low, high in self.case.away_ops(gap, int(self.case.gap_next[gap])):
-            self.used[tier, low:high] += self.case.gap_size[gap]
+    def take(self, tier: int, absence: int) -> None:
+        """Put an absence's tensor into a tier."""
+        for low, high in self.case.away_ops(absence, int(self.case.absence_next[absence])):
+            self.used[tier, low:high] += self.case.absence_size[absence]
 
-    def nearest(self, gap: int) -> int:
+    def nearest(self, absence: int) -> int:
         """Take room in the nearest tier that has it, else in the last; return its number."""
-        tier = next((x for x in self.case.outer if self.fits(x, gap)), self.case.outer[-1])
-        self.take(tier, gap)
+        tier = next((x for x in self.case.outer if self.fits(x, absence)), self.case.outer[-1])
+        self.take(tier, absence)
         return tier

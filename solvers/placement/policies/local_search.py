@@ -1,6 +1,6 @@
-"""`local-search` for `placement`: annealing over decisions on every gap, judged by the simulator.
+"""`local-search` for `placement`: annealing over decisions on every absence, judged by the simulator.
 
-A state is what a policy decides (`lowtide.solvers.placement.simulator.simulator.Decisions`): per gap the
+A state is what a policy decides (`lowtide.solvers.placement.simulator.simulator.Decisions`): per absence the
 tier where the tensor is, the anchors of its copy out and of its return, its rank among others. Its energy is
 the time that the simulator finds. Emergency evictions are allowed, so that every state has a plan; the
 detail counts those of the best.
@@ -10,16 +10,16 @@ detail counts those of the best.
 **Start.** The best of the policies `belady`, `autoswap` (four scores) and `g10` (as it is, and without
 its evictions at run time), and of *stay*, by which tensors leave only in emergencies.
 
-**Moves.** A gap is drawn, half of the time one that is away, or could be, at an op that waited in the current
-plan, and one of these changes it:
+**Moves.** An absence is drawn, half of the time one that is away, or could be, at an op that waited in the
+current plan, and one of these changes it:
 
-1. *toggle*: it is away in another tier, or stays. New absences are written at the beginning of the gap and
-   asked back a random distance before the next use.
+1. *toggle*: it is away in another tier, or stays. New absences are written at the beginning of the absence
+   and asked back a random distance before the next use.
 2. *return*: it is asked back earlier or later; distances are drawn so that each order of magnitude is as
    likely.
 3. *write*: it is written earlier, back to the last write of the tensor, or later.
-4. *reorder*: it takes the rank of another gap, which decides among transfers of one anchor.
-5. *exchange*: it stays, and another gap at the same op is away instead.
+4. *reorder*: it takes the rank of another absence, which decides among transfers of one anchor.
+5. *exchange*: it stays, and another absence at the same op is away instead.
 
 **Annealing** (Kirkpatrick, Gelatt and Vecchi, 1983). A move that costs d ns more is taken with probability
 exp(-d / temperature); the temperature falls geometrically from `WARM` to `COLD` of the start's stall over
@@ -87,7 +87,7 @@ def solve_local_search(problem: Placement, context: Context) -> Outcome:
     random = Random(context.seed)
     runs, length = context.options.get("runs", RUNS), FIRST_ROUND
     left = runs
-    while left > 0 and not context.expired and not context.closed and len(case.gap_tensor):
+    while left > 0 and not context.expired and not context.closed and len(case.absence_tensor):
         found, result, steps = _round(case, best, run, min(left, length), random, context, offer)
         left, length = left - steps, length * GROWTH
         if _time(result) < _time(run):
@@ -207,14 +207,16 @@ def _move(case: Case, now: Decisions, waits: list[int], fixed: set[int], random:
             case, tier, out, back, g, random.choice([x for x in (0, *case.outer) if x != tier[g]]), random
         )
     elif kind == "return":
-        if case.gap_next[g] < NEVER:
-            at = back[g] if back[g] >= 0 else 2 * case.gap_next[g]
+        if case.absence_next[g] < NEVER:
+            at = back[g] if back[g] >= 0 else 2 * case.absence_next[g]
             at += 2 * _distance(random, case.ops)
-            back[g] = min(max(at, out[g], 2 * (case.gap_first[g] + 1)), 2 * case.gap_next[g])
+            back[g] = min(max(at, out[g], 2 * (case.absence_first[g] + 1)), 2 * case.absence_next[g])
     elif kind == "write":
-        written = [k for k, w in case.accesses[int(case.gap_tensor[g])] if w and k <= case.gap_first[g]]
+        written = [
+            k for k, w in case.accesses[int(case.absence_tensor[g])] if w and k <= case.absence_first[g]
+        ]
         least = 2 * (max(written, default=-1) + 1)
-        most = 2 * min(int(case.gap_next[g]), case.ops)
+        most = 2 * min(int(case.absence_next[g]), case.ops)
         if back[g] >= 0:
             most = min(most, int(back[g]))
         out[g] = min(max(out[g] + 2 * _distance(random, case.ops), least), max(most, least))
@@ -241,18 +243,18 @@ def _set_tier(
     random: Random,
 ) -> None:
     if to and not tier[g]:
-        out[g] = 2 * (case.gap_first[g] + 1)
-        if case.gap_next[g] < NEVER:
-            before = abs(_distance(random, max(int(case.gap_next[g] - case.gap_first[g]), 2)))
-            back[g] = max(2 * (case.gap_next[g] - before), out[g])
+        out[g] = 2 * (case.absence_first[g] + 1)
+        if case.absence_next[g] < NEVER:
+            before = abs(_distance(random, max(int(case.absence_next[g] - case.absence_first[g]), 2)))
+            back[g] = max(2 * (case.absence_next[g] - before), out[g])
     elif not to:
         back[g] = -1
     tier[g] = to
 
 
 def _around(case: Case, op: int) -> Integers:
-    """Return the gaps that contain an op, going round included."""
-    first, after = case.gap_first, case.gap_next
+    """Return the absences that contain an op, going round included."""
+    first, after = case.absence_first, case.absence_next
     found: Integers = np.flatnonzero(
         ((first < op) & (op < after)) | ((after < NEVER) & (op < after - case.ops))
     )

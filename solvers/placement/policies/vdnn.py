@@ -36,9 +36,9 @@ def solve_vdnn(problem: Placement, context: Context) -> Outcome:
     offload = context.options["offload"]
 
     def decide(case: Case) -> Candidates:
-        crossing = crossing_gaps(case, turn_of(case))
+        crossing = crossing_absences(case, turn_of(case))
         ops = case.graph.ops
-        conv = [g for g in crossing.tolist() if "conv" in ops[int(case.gap_first[g])].kind.lower()]
+        conv = [g for g in crossing.tolist() if "conv" in ops[int(case.absence_first[g])].kind.lower()]
         if offload == "dynamic":
             yield "nothing offloaded", _layers(case, np.array([], dtype=np.int64))
         if offload in ("conv", "dynamic"):
@@ -49,10 +49,10 @@ def solve_vdnn(problem: Placement, context: Context) -> Outcome:
     return follow(problem, context, decide, first=True)
 
 
-def crossing_gaps(case: Case, turn: int) -> Integers:
-    """Return the gaps of activations that begin before the backward pass and end in it."""
-    plain = ~case.persistent[case.gap_tensor] & (case.gap_first >= 0) & (case.gap_next < NEVER)
-    return np.flatnonzero(plain & (case.gap_first < turn) & (case.gap_next >= turn))
+def crossing_absences(case: Case, turn: int) -> Integers:
+    """Return the absences of activations that begin before the backward pass and end in it."""
+    plain = ~case.persistent[case.absence_tensor] & (case.absence_first >= 0) & (case.absence_next < NEVER)
+    return np.flatnonzero(plain & (case.absence_first < turn) & (case.absence_next >= turn))
 
 
 def _layers(case: Case, chosen: Integers) -> Decisions:
@@ -62,9 +62,9 @@ def _layers(case: Case, chosen: Integers) -> Decisions:
     for g in forced_away(case).tolist():
         tier[g] = start_tier(case, g)
     for g in chosen.tolist():
-        written = dict(case.accesses[int(case.gap_tensor[g])])[int(case.gap_first[g])]
+        written = dict(case.accesses[int(case.absence_tensor[g])])[int(case.absence_first[g])]
         if not written:
             out[g] -= 1
-    ahead = np.maximum(2 * (case.gap_next - 1) + 1, 2 * (case.gap_first + 1))
-    back = np.where((tier > 0) & (case.gap_next < NEVER), ahead, -1)
+    ahead = np.maximum(2 * (case.absence_next - 1) + 1, 2 * (case.absence_first + 1))
+    back = np.where((tier > 0) & (case.absence_next < NEVER), ahead, -1)
     return replace(base, tier=tier, out=out, back=back, barrier=np.ones(case.ops, dtype=np.int64))

@@ -1,9 +1,9 @@
-"""The simulator of decisions: who leaves the device at which gap, to where and when, becomes an exact plan.
+"""The simulator of decisions: who leaves the device when, and to where, becomes an exact plan.
 
-*Decisions* say for every gap of a case (`simulator_case`) whether the tensor is away in it, in which tier,
-from which *anchor* it is written there and from which on it is asked back. Anchors follow the ops: 2 k is the
-instant when op k - 1 has ended and op k is next, 2 k + 1 the start of op k; numbers from 2 n on belong to the
-next iteration. The rest is determined:
+*Decisions* say for every absence of a case (`simulator_case`) whether the tensor is away in it, in which
+tier, from which *anchor* it is written there and from which on it is asked back. Anchors follow the ops: 2 k
+is the instant when op k - 1 has ended and op k is next, 2 k + 1 the start of op k; numbers from 2 n on belong
+to the next iteration. The rest is determined:
 
 1. *Ops* run in the reference order, each as soon as its tensors are on the device, what it creates fits, and
    no copy of what it writes is under way.
@@ -13,9 +13,9 @@ next iteration. The rest is determined:
    op leaves that op's room untouched. Until then it waits, and everything behind it. Copies of chunks (whole
    tensors by default) take the rate that is free at their start, at least half of the channel's own; the
    slow tier goes first.
-3. A tensor is *released* chunk by chunk as its copies are complete, not before its gap begins. Copies stay
-   valid until the tensor is written or dies; what has one leaves at once. If its next op is due before it has
-   left, it stays. What is missing when its op is due and was not asked back is fetched out of turn.
+3. A tensor is *released* chunk by chunk as its copies are complete, not before its absence begins. Copies
+   stay valid until the tensor is written or dies; what has one leaves at once. If its next op is due before
+   it has left, it stays. What is missing when its op is due and was not asked back is fetched out of turn.
 4. *Demand policies*: with a rule for victims and `eager`, room that the next op or a return lacks is made by
    evicting the tensors that the rule names, those excepted that the next op or the `spared` ones behind it
    use.
@@ -57,13 +57,14 @@ class Decisions:
     Parameters
     ----------
     tier
-        Per gap, the number of the tier where its tensor is, 0 if it stays.
+        Per absence, the number of the tier where its tensor is, 0 if it stays.
     out
-        Per gap, the anchor from which on it is written; also before the gap, then it is released in it.
+        Per absence, the anchor from which on it is written; also before the absence, then it is released in
+        it.
     back
-        Per gap, the anchor from which on it is asked back if it is away, for whatever reason.
+        Per absence, the anchor from which on it is asked back if it is away, for whatever reason.
     rank
-        Per gap, order of those with the same anchor.
+        Per absence, order of those with the same anchor.
     barrier
         Per op, 1 if it waits for all copies asked for so far.
     victim
@@ -90,13 +91,13 @@ class Decisions:
 
 def stay(case: Case) -> Decisions:
     """Return the decisions by which nothing leaves, and what is away at the beginning comes on demand."""
-    gaps = len(case.gap_tensor)
-    zeros = np.zeros(gaps, dtype=np.int64)
+    absences = len(case.absence_tensor)
+    zeros = np.zeros(absences, dtype=np.int64)
     return Decisions(
         tier=zeros,
-        out=2 * (case.gap_first + 1),
-        back=np.full(gaps, ON_DEMAND, dtype=np.int64),
-        rank=np.arange(gaps, dtype=np.int64),
+        out=2 * (case.absence_first + 1),
+        back=np.full(absences, ON_DEMAND, dtype=np.int64),
+        rank=np.arange(absences, dtype=np.int64),
         barrier=np.zeros(case.ops, dtype=np.int64),
     )
 
@@ -187,21 +188,21 @@ def simulate(case: Case, decisions: Decisions) -> Simulation:
 
 
 def _events(case: Case, decisions: Decisions) -> Integers:
-    """Return the events of an iteration in their order: columns of (anchor, kind, gap, turn, tier)."""
+    """Return the events of an iteration in their order: columns of (anchor, kind, absence, turn, tier)."""
     n = case.ops
     away = np.flatnonzero(decisions.tier > 0)
-    asked = np.flatnonzero((decisions.back >= 0) & (case.gap_next < NEVER))
+    asked = np.flatnonzero((decisions.back >= 0) & (case.absence_next < NEVER))
     out = decisions.out[away]
-    leave = np.maximum(out, 2 * (case.gap_first[away] + 1))
+    leave = np.maximum(out, 2 * (case.absence_first[away] + 1))
     anchor = np.concatenate((out, leave, decisions.back[asked]))
     kinds = (kernel.WRITE_OUT, kernel.LEAVE, kernel.RETURN)
     kind = np.repeat(np.array(kinds, dtype=np.int64), (len(away), len(away), len(asked)))
-    gap = np.concatenate((away, away, asked))
+    absence = np.concatenate((away, away, asked))
     tier = np.concatenate((decisions.tier[away], decisions.tier[away], np.zeros(len(asked), np.int64)))
     turn = (anchor >= 2 * n).astype(np.int64)
     place = anchor - 2 * n * turn
-    order = np.lexsort((kind, decisions.rank[gap], place))
-    return np.ascontiguousarray(np.stack((place, kind, gap, turn, tier))[:, order])
+    order = np.lexsort((kind, decisions.rank[absence], place))
+    return np.ascontiguousarray(np.stack((place, kind, absence, turn, tier))[:, order])
 
 
 def _starts(case: Case, decisions: Decisions) -> Integers:
@@ -215,10 +216,10 @@ def _starts(case: Case, decisions: Decisions) -> Integers:
     n = case.ops
     wanted = {}
     for g in np.flatnonzero(decisions.tier > 0).tolist():
-        first, after = int(case.gap_first[g]), int(case.gap_next[g])
+        first, after = int(case.absence_first[g]), int(case.absence_next[g])
         round_trip = n <= after < NEVER and (decisions.back[g] < 0 or decisions.back[g] >= 2 * n)
         if first < 0 or round_trip:
-            wanted[int(case.gap_tensor[g])] = int(decisions.tier[g])
+            wanted[int(case.absence_tensor[g])] = int(decisions.tier[g])
     first = int(case.table[kernel.BIRTHS, 0] + case.table[kernel.WORKSPACE, 0])
     room = [int(x) for x in case.table[kernel.LIMITS, :3]]
     room[0] -= first

@@ -1,11 +1,11 @@
-"""A placement problem as the simulator of decisions sees it: one table of integers, and its gaps.
+"""A placement problem as the simulator of decisions sees it: one table of integers, and its absences.
 
-A *gap* is where a tensor may be away from the device: the ops between two consecutive accesses ``first``
-and ``next``, which do not count themselves. Its ends need no access: ``first`` is -1 in the gap between the
-beginning and the first access of an initial tensor; ``next`` is `NEVER` behind the last access of a tensor
-that must outlast the run (single runs: all final tensors; periods: final ones that are not initial, which
-leave with the iteration's end). In a period, a persistent tensor (initial and final) has a gap that goes
-round instead: ``next`` is then the first access of the next iteration, n or more.
+An *absence* is where a tensor may be away from the device: the ops between two consecutive accesses ``first``
+and ``next``, which do not count themselves. Its ends need no access: ``first`` is -1 in the absence between
+the beginning and the first access of an initial tensor; ``next`` is `NEVER` behind the last access of a
+tensor that must outlast the run (single runs: all final tensors; periods: final ones that are not initial,
+which leave with the iteration's end). In a period, a persistent tensor (initial and final) has an absence
+that goes round instead: ``next`` is then the first access of the next iteration, n or more.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from . import simulator_kernel as kernel
 Integers = NDArray[np.int64]
 
 NEVER = 2**40
-"""The access behind a gap that nobody ends."""
+"""The access behind an absence that nobody ends."""
 ENDLESS = 2**60
 """Capacity of a tier without limit."""
 SHORTEST_GAP = 2
@@ -47,7 +47,7 @@ class Case:
     table
         The rows of `simulator_kernel`.
     sizes
-        Numbers of ops, tensors, chunks, gaps, groups.
+        Numbers of ops, tensors, chunks, absences, groups.
     tensor
         Index in the graph of every tensor that is accessed.
     size
@@ -58,8 +58,8 @@ class Case:
         Ops that access each, ascending, with 1 if they write it.
     starts
         Per tensor: bits of the tiers where it may be at time 0; 0 if it is not initial.
-    gap_tensor, gap_first, gap_next
-        Of each gap, by tensor, then by time.
+    absence_tensor, absence_first, absence_next
+        Of each absence, by tensor, then by time.
     duration
         ns per op.
     idle
@@ -77,9 +77,9 @@ class Case:
     persistent: NDArray[np.bool_]
     accesses: list[list[tuple[int, int]]]
     starts: Integers
-    gap_tensor: Integers
-    gap_first: Integers
-    gap_next: Integers
+    absence_tensor: Integers
+    absence_first: Integers
+    absence_next: Integers
     duration: Integers
     idle: tuple[tuple[int, int], ...]
     tick: Tick
@@ -111,9 +111,9 @@ class Case:
         return tuple(x for x in (1, 2) if rate[x - 1] > 0 and rate[x + 1] > 0)
 
     @cached_property
-    def gap_size(self) -> Integers:
-        """Bytes of each gap's tensor."""
-        return self.size[self.gap_tensor]
+    def absence_size(self) -> Integers:
+        """Bytes of each absence's tensor."""
+        return self.size[self.absence_tensor]
 
     @cached_property
     def clock(self) -> Integers:
@@ -134,10 +134,10 @@ class Case:
         live: Integers = np.cumsum(change)[:n] + self.table[kernel.WORKSPACE, :n]
         return live
 
-    def away_ops(self, gap: int, back: int) -> list[tuple[int, int]]:
-        """Return the ranges of ops at which a gap's tensor is away if it is back for op `back`."""
+    def away_ops(self, absence: int, back: int) -> list[tuple[int, int]]:
+        """Return the ranges of ops at which an absence's tensor is away if it is back for op `back`."""
         n = self.ops
-        low, high = int(self.gap_first[gap]) + 1, min(back, int(self.gap_next[gap]))
+        low, high = int(self.absence_first[absence]) + 1, min(back, int(self.absence_next[absence]))
         if high >= NEVER:
             high = n
         spans = [(low, high)] if high <= n else [(low, n), (0, high - n)]
@@ -182,14 +182,17 @@ def make_case(
     size = np.array([x.nbytes for x in tensors], dtype=np.int64)
     starts = np.array([_start_bits(problem, t) for t in kept], dtype=np.int64)
     persistent = np.array([x.initial and x.final for x in tensors], dtype=np.bool_)
-    gaps = _gaps(problem, kept, some_accesses)
+    absences = _absences(problem, kept, some_accesses)
     most = int(size.max(initial=1)) or 1
     chunk = coarse_enough(problem, most if chunk is None or problem.whole else chunk)
     counts = np.maximum(1, -(-size // chunk))
     uses = sum(len(x) for x in some_accesses)
     groups = problem.machine.groups
-    sizes = (n, len(kept), int(counts.sum()), len(gaps), len(groups))
-    width = max(n, len(kept), sizes[2], len(gaps), uses, 2 * len(gaps) + 4 * len(kept), 5 * len(groups)) + 64
+    sizes = (n, len(kept), int(counts.sum()), len(absences), len(groups))
+    width = (
+        max(n, len(kept), sizes[2], len(absences), uses, 2 * len(absences) + 4 * len(kept), 5 * len(groups))
+        + 64
+    )
     table = np.zeros((kernel.TABLE_ROWS, width), dtype=np.int64)
     duration = np.array([op.all_modes[0].duration_ns for op in graph.ops], dtype=np.int64)
     table[kernel.DURATION, :n] = duration
@@ -226,7 +229,7 @@ def make_case(
     number = np.arange(len(owner)) - table[kernel.CHUNK_FIRST][owner]
     table[kernel.OWNER, : len(owner)] = owner
     table[kernel.BYTES, : len(owner)] = size[owner] // counts[owner] + (number < size[owner] % counts[owner])
-    for g, (i, first, after) in enumerate(gaps):
+    for g, (i, first, after) in enumerate(absences):
         table[kernel.GAP_TENSOR, g], table[kernel.GAP_FIRST, g], table[kernel.GAP_NEXT, g] = i, first, after
     _fill_machine(table, problem.machine)
     idle = [
@@ -236,7 +239,7 @@ def make_case(
     ]
     for t, tier in idle:
         table[kernel.LIMITS, tier] -= graph.tensors[t].nbytes
-    rows = np.array(gaps, dtype=np.int64).reshape(-1, 3)
+    rows = np.array(absences, dtype=np.int64).reshape(-1, 3)
     return Case(
         problem=problem,
         table=table,
@@ -246,9 +249,9 @@ def make_case(
         persistent=persistent,
         accesses=some_accesses,
         starts=starts,
-        gap_tensor=rows[:, 0].copy(),
-        gap_first=rows[:, 1].copy(),
-        gap_next=rows[:, 2].copy(),
+        absence_tensor=rows[:, 0].copy(),
+        absence_first=rows[:, 1].copy(),
+        absence_next=rows[:, 2].copy(),
         duration=duration,
         idle=tuple(idle),
         tick=ticker(expired),
@@ -283,10 +286,10 @@ def _start_bits(problem: Placement, t: int) -> int:
     return sum(1 << names.index(tier) for tier in problem.may_start(tensor.kind))
 
 
-def _gaps(
+def _absences(
     problem: Placement, kept: list[int], accesses: list[list[tuple[int, int]]]
 ) -> list[tuple[int, int, int]]:
-    """Return tensor, op before, op after of every gap of tensors that have bytes."""
+    """Return tensor, op before, op after of every absence of tensors that have bytes."""
     n, found = len(problem.graph.ops), []
     for i, some in enumerate(accesses):
         tensor = problem.graph.tensors[kept[i]]

@@ -2,7 +2,7 @@
 
 Everything is a row of one of three tables, so that functions take few arguments and compile fast: the
 problem (constants from `DURATION`), the state (from `DEVICE`), the log. Columns are ops, tensors, chunks,
-gaps, places in a queue or channels, as a row's name says.
+absences, places in a queue or channels, as a row's name says.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ NONE_SPARED = PLANNED_QUEUES = DEVICE_TIER
 URGENT_QUEUES: Any = np.int64(4)
 
 # Rows of the problem: by op (ops + 1 columns), by access in the order of ops and in that of tensors, by
-# tensor (tensors + 1 columns), by chunk, by gap; then capacities, by channel, by group (5 columns each: cap,
-# which of the channels are in it); then decisions by op.
+# tensor (tensors + 1 columns), by chunk, by absence; then capacities, by channel, by group (5 columns each:
+# cap, which of the channels are in it); then decisions by op.
 (
     DURATION,
     WORKSPACE,

@@ -90,7 +90,7 @@ def test_belady_evicts_what_is_used_last() -> None:
     problem = lt.Placement(chain(), machine(30, None, ssd=False))
     case = make_case(problem)
     found = evictions(case)
-    assert [(int(case.tensor[case.gap_tensor[g]]), op) for g, op in found.items()] == [(0, 3)]
+    assert [(int(case.tensor[case.absence_tensor[g]]), op) for g, op in found.items()] == [(0, 3)]
     assert lt.solve(problem, "belady").objective == 8000 + 1000  # f3 waits for the rest of the copy of x0
 
 
@@ -115,15 +115,15 @@ def test_the_turn_is_behind_the_loss() -> None:
 
 def test_autoswap_scores() -> None:
     case = make_case(lt.Placement(chain(), machine(40, None, ssd=False)))
-    gaps = case.gap_next - case.gap_first - 1
+    absences = case.absence_next - case.absence_first - 1
     trip = 2000 + 1667
-    assert scores(case, "doa", case.live).tolist() == (1000 * gaps - trip).tolist()
+    assert scores(case, "doa", case.live).tolist() == (1000 * absences - trip).tolist()
     for name in SCORES:
-        assert np.argmax(scores(case, name, case.live)) == np.argmax(gaps)
+        assert np.argmax(scores(case, name, case.live)) == np.argmax(absences)
 
 
 @pytest.mark.parametrize("score", ["doa", "wdoa"])
-def test_on_nested_gaps_autoswap_takes_those_of_belady(score: str) -> None:
+def test_on_nested_absences_autoswap_takes_those_of_belady(score: str) -> None:
     for memory in (30, 40, 50, 60):
         case = make_case(lt.Placement(chain(7), machine(memory, None)))
         ((_, furthest),) = belady.decide(case)

@@ -98,7 +98,7 @@ def there_and_back_run() -> tuple[lt.Placement, Simulation]:
     problem = there_and_back(device=10)
     case = make_case(problem)
     decisions = stay(case)
-    away = (case.gap_first == 0).astype(np.int64)
+    away = (case.absence_first == 0).astype(np.int64)
     return problem, simulate(case, replace(decisions, tier=away, back=np.where(away, 6, -1)))
 
 

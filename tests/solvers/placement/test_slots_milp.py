@@ -9,7 +9,7 @@ import lowtide as lt
 from lowtide.formulations.placement import slots_milp as placement_slots_milp
 from lowtide.formulations.placement.data import placement_data
 from lowtide.formulations.placement.slots_milp import Cut, Piece, SlotMilp, build, coarse
-from lowtide.formulations.placement.whole import Order, gaps, longest_stall, plan, timing
+from lowtide.formulations.placement.whole import Order, absences, longest_stall, plan, timing
 from lowtide.instances import load_problem
 from lowtide.models.problems.placement import Placement
 from lowtide.solvers.context import Context
@@ -212,8 +212,8 @@ def spill() -> lt.Graph:
 def test_an_order_is_timed_by_hand() -> None:
     problem = Placement(spill(), machine(25_000, None, latency=10, ssd=False), whole=True)
     data = placement_data(problem)
-    some = gaps(data)
-    assert [(gap.before, gap.behind) for gap in some] == [(0, 2)]
+    some = absences(data)
+    assert [(absence.before, absence.behind) for absence in some] == [(0, 2)]
     order = Order(away=[True], out=[0], room=[(0, -1), (1, -1), (2, 0), (2, -1)])
     times = timing(data, problem, some, order)
     assert times is not None
@@ -225,7 +225,7 @@ def test_an_order_is_timed_by_hand() -> None:
 def test_an_order_that_contradicts_itself_has_no_timing() -> None:
     problem = Placement(spill(), machine(25_000, None, ssd=False), whole=True)
     data = placement_data(problem)
-    some = gaps(data)
+    some = absences(data)
     ops = [(0, -1), (1, -1), (2, -1)]
     for away, out, room in (
         (True, [0], ops),  # the return is missing
