@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 DELAY = 2.0
 """Seconds before anything is shown."""
 _VALUE = re.compile(r"\b(incumbent|bound) (\d+)(?: (bytes|ns)\b)?")
-_SHOWN = {"bytes": format_bytes, "ns": format_duration}
 _PAUSE = 1.0  # seconds between two plain lines
 
 
@@ -300,7 +299,7 @@ def readable(line: str, unit: str = "bytes") -> str:
     line
         What a method says.
     unit
-        Of objectives and bounds that the line gives none for: ``bytes`` or ``ns``.
+        Of objectives and bounds that the line gives none for.
 
     Examples
     --------
@@ -312,7 +311,13 @@ def readable(line: str, unit: str = "bytes") -> str:
     'activation order: incumbent 2 KiB'
     """
     values = {match[1]: int(match[2]) for match in _VALUE.finditer(line)}
-    text = _VALUE.sub(lambda m: f"{m[1]} {_SHOWN[m[3] or unit](int(m[2]))}", line)
+    text = _VALUE.sub(lambda m: f"{m[1]} {_in_words(int(m[2]), m[3] or unit)}", line)
     if len(values) == 2 and 0 < values["bound"] < values["incumbent"]:
         text += f", gap {100 * (1 - values['bound'] / values['incumbent']):.2f} %"
     return text
+
+
+def _in_words(value: int, unit: str) -> str:
+    """Return a value as people read it; units of problems that users bring stay as they are."""
+    shown = {"bytes": format_bytes, "ns": format_duration}.get(unit)
+    return shown(value) if shown else f"{value:,} {unit}"

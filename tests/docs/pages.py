@@ -1,0 +1,164 @@
+"""Pages of the documentation as programs: their files, edits, commands and Python, in the order of the page.
+
+* ``{code-block} LANGUAGE`` with ``:caption: FILE``: the file is written;
+* ``{code-block} diff`` with ``:caption: FILE``: lines with ``+`` go in behind the line above them, those with
+  ``-`` go;
+* ``console``: lines with ``$`` are run, and the output is compared;
+* ``python``: run, in one namespace for the page; what follows ``>>>`` is compared.
+
+In an output, ``...`` stands for anything.
+"""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ROOT / "docs"
+
+PACKAGE = ("models", "formulations", "instances", "solvers", "results", "cli")
+"""Folders of the package; a page that changes one of their files has a copy of the package."""
+
+_BLOCK = re.compile(
+    r"^(?P<fence>```+)(?:\{code-block\}[ ]*)?(?P<kind>[\w-]*)\n(?P<body>.*?)^(?P=fence)$", re.M | re.S
+)
+_CAPTION = re.compile(r"\A:caption: (?P<file>\S+)\n(?::.*\n)*\n")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of a page."""
+
+    kind: str
+    file: str
+    text: str
+    line: int
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    """Yield the blocks of a page."""
+    text = page.read_text()
+    for match in _BLOCK.finditer(text):
+        body = match["body"]
+        caption = _CAPTION.match(body)
+        yield Block(
+            kind=match["kind"],
+            file=caption["file"] if caption else "",
+            text=body[caption.end() :] if caption else body,
+            line=text.count("\n", 0, match.start()) + 1,
+        )
+
+
+class Reader:
+    """Somebody who follows a page, in a folder of their own."""
+
+    def __init__(self, page: Path, folder: Path) -> None:
+        self.page, self.folder = page, folder
+        self.names: dict[str, Any] = {"__name__": "__main__"}
+        self.environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | {"COLUMNS": "100"}
+        if any(block.file.split("/")[0] in PACKAGE for block in blocks(page)):
+            self.folder = folder / "lowtide"
+            _copy_package(self.folder)
+            self.environment["PYTHONPATH"] = str(folder)
+
+    def follow(self) -> None:
+        """Do what the page says."""
+        for block in blocks(self.page):
+            where = f"{self.page.name}, line {block.line}"
+            if block.file and block.kind == "diff":
+                path = self.folder / block.file
+                path.write_text(edited(path.read_text(), block.text, where))
+            elif block.file:
+                path = self.folder / block.file
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(block.text)
+            elif block.kind == "console":
+                self._run(block, where)
+            elif block.kind == "python":
+                self._execute(block, where)
+
+    def _run(self, block: Block, where: str) -> None:
+        for part in re.split(r"^\$ ", block.text, flags=re.M)[1:]:
+            command, _, expected = re.sub(r"\\\n\s*>?", "", part).partition("\n")
+            call = re.sub(r"(^|&& )lowtide\b", rf"\1{sys.executable} -m lowtide", command)
+            done = subprocess.run(
+                ["bash", "-c", call],
+                cwd=self.folder,
+                env=self.environment,
+                capture_output=True,
+                text=True,
+                timeout=300,
+                check=False,
+            )
+            found = done.stdout + done.stderr
+            assert agree(expected, found), f"{where}: {command}\nexpected:\n{expected}\nfound:\n{found}"
+
+    def _execute(self, block: Block, where: str) -> None:
+        if "PYTHONPATH" in self.environment:  # the changed package, not the one that is imported here
+            call = [sys.executable, "-c", block.text]
+            done = subprocess.run(
+                call, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False
+            )
+            assert not done.returncode, f"{where}: {done.stderr}"
+            return
+        if ">>>" not in block.text:
+            before = os.getcwd()
+            os.chdir(self.folder)
+            try:
+                exec(compile(block.text, where, "exec"), self.names)
+            finally:
+                os.chdir(before)
+            return
+        test = doctest.DocTestParser().get_doctest(block.text, self.names, where, str(self.page), block.line)
+        report: list[str] = []
+        runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+        runner.run(test, out=report.append, clear_globs=False)
+        self.names = test.globs
+        assert not runner.failures, "".join(report)
+
+
+def agree(expected: str, found: str) -> bool:
+    """Return whether an output is what a page says; ``...`` stands for anything."""
+    lines = [re.sub(r"[ \t]+", " ", line.strip()) for line in found.strip().splitlines()]
+    told = [re.sub(r"[ \t]+", " ", line.strip()) for line in expected.strip().splitlines()]
+    pattern = re.escape("\n".join(told)).replace(re.escape("..."), ".*?")
+    return not told or re.fullmatch(pattern, "\n".join(lines), re.S) is not None
+
+
+def edited(text: str, change: str, where: str) -> str:
+    """Return the text with the added lines behind the lines that they stand under."""
+    lines = text.splitlines()
+    at: int | None = None
+    for line in change.splitlines():
+        if line.startswith("+"):
+            assert at is not None, f"{where}: found an added line first, expected one that it stands under"
+            lines.insert(at, line[1:])
+            at += 1
+        elif line.strip():
+            start = 0 if at is None else at
+            found = next((k for k in range(start, len(lines)) if lines[k] == line[1:]), None)
+            assert found is not None, f"{where}: found no line {line[1:]!r}"
+            at = found + 1
+            if line.startswith("-"):
+                del lines[found]
+                at = found
+    return "\n".join(lines) + "\n"
+
+
+def _copy_package(to: Path) -> None:
+    """Copy the package, without tests, tables and what is ignored."""
+    to.mkdir()
+    for name in PACKAGE:
+        ignored = shutil.ignore_patterns("__pycache__", "experiments")
+        shutil.copytree(ROOT / name, to / name, ignore=ignored)
+    for name in ("__init__.py", "__main__.py", "_version.py", "pyproject.toml"):
+        shutil.copy(ROOT / name, to / name)
