@@ -42,6 +42,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...models.errors import UsageError
+from ..model import Tick, ticker
 from .data import RecomputeData, fits, model_name
 from .stages_hint import stages_of
 
@@ -87,7 +88,13 @@ def slots_of(data: RecomputeData, i: int) -> list[int]:
     return [slot(t, i) for t in range(i, data.n) if t == i or data.useful[i] >= t]
 
 
-def build(data: RecomputeData, *, copies: int, hint: Sequence[int] | None = None) -> MoccasinModel:
+def build(
+    data: RecomputeData,
+    *,
+    copies: int,
+    hint: Sequence[int] | None = None,
+    expired: Callable[[], bool] = lambda: False,
+) -> MoccasinModel:
     """Return the model; its objective is the time in ticks.
 
     Parameters
@@ -98,9 +105,13 @@ def build(data: RecomputeData, *, copies: int, hint: Sequence[int] | None = None
         Bound on the runs of each op, at least 1.
     hint
         Ops as they run; of use if they are a schedule of this form.
+    expired
+        Asked at each op and value whether to stop.
 
     Raises
     ------
+    BuildTimeout
+        If it expires before the model stands.
     UsageError
         If units times slots are too many for CP-SAT.
     """
@@ -114,9 +125,10 @@ def build(data: RecomputeData, *, copies: int, hint: Sequence[int] | None = None
         )
     built = MoccasinModel(cp_model.CpModel(), data)
     built.model.name = model_name(data)
-    _copies(built, copies)
-    _retentions(built, horizon)
-    _reads(built)
+    tick = ticker(expired)
+    _copies(built, copies, tick)
+    _retentions(built, horizon, tick)
+    _reads(built, tick)
     terms = [(data.duration[c.op], c.there) for ops in built.copies for c in ops]
     built.model.minimize(sum(weight * there for weight, there in terms))
     if hint is not None:
@@ -124,12 +136,13 @@ def build(data: RecomputeData, *, copies: int, hint: Sequence[int] | None = None
     return built
 
 
-def _copies(built: MoccasinModel, most: int) -> None:
+def _copies(built: MoccasinModel, most: int, tick: Tick) -> None:
     """(1), (2)."""
     from ortools.sat.python import cp_model
 
     model, data = built.model, built.data
     for i in range(data.n):
+        tick()
         slots = slots_of(data, i)
         built.complete = built.complete and most >= len(slots)
         found = [Copy(i, 1, slots[0])]
@@ -144,13 +157,14 @@ def _copies(built: MoccasinModel, most: int) -> None:
         built.copies.append(found)
 
 
-def _retentions(built: MoccasinModel, horizon: int) -> None:
+def _retentions(built: MoccasinModel, horizon: int, tick: Tick) -> None:
     """(3), (5), (6)."""
     model, data = built.model, built.data
     intervals: list[Any] = []
     demands: list[int] = []
     by_tensor: list[list[Any]] = [[] for _ in data.tensors]
     for u, x in enumerate(data.values):
+        tick()
         ends, lasting = [], []
         owners = [Copy(-1, 1, 0)] if x.writer is None else built.copies[x.writer]
         for c, copy in enumerate(owners):
@@ -188,10 +202,11 @@ def _retentions(built: MoccasinModel, horizon: int) -> None:
     model.add_cumulative(intervals, demands, data.memory)  # (6)
 
 
-def _reads(built: MoccasinModel) -> None:
+def _reads(built: MoccasinModel, tick: Tick) -> None:
     """(4)."""
     model, data = built.model, built.data
     for k in range(data.n):
+        tick()
         own = {data.values[u].tensor for u in data.writes[k]}
         for ck, reader in enumerate(built.copies[k]):
             for u in data.reads[k]:

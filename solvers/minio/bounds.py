@@ -34,12 +34,17 @@ from ..peak.trees.walks import tree_space
 from ..trees.blocks import Blocks, height_of, in_parallel, in_series
 from .waiting import Cut, WaitingTree, below, disjoint_cuts
 
+SLICE = 64
+"""Nodes between two looks at the clock: a node takes microseconds."""
+
 LARGEST_SUM = 10**6
 """Units of the sum of all sizes, up to which sums are enumerated."""
 
 
-def subtree_bounds(graph: Graph, data: MinIOData) -> list[int]:
-    """Return B of each node, in bytes, at least 0.
+def subtree_bounds(
+    graph: Graph, data: MinIOData, *, expired: Callable[[], bool] = lambda: False
+) -> list[int]:
+    """Return B of each node, in bytes, at least 0; once `expired`, the sum of those below it.
 
     Examples
     --------
@@ -52,10 +57,16 @@ def subtree_bounds(graph: Graph, data: MinIOData) -> list[int]:
     space = tree_space(graph, "minio")
     parts: dict[int, list[Blocks]] = {}
     bounds = [0] * data.n
+    stopped = False
     for i in range(data.n):
+        above = data.parent[i]
+        stopped = stopped or (not i % SLICE and expired())
+        if stopped:
+            if above >= 0:
+                bounds[above] += bounds[i]
+            continue
         whole = in_series(in_parallel(parts.pop(i, [])), [op_block(space, i, space.increase[i])])
         bounds[i] = max(bounds[i], height_of(whole) - data.memory)
-        above = data.parent[i]
         if above >= 0:
             bounds[above] += bounds[i]
             parts.setdefault(above, []).append(whole)

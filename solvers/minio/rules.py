@@ -62,7 +62,7 @@ class Begun(NamedTuple):
 def begin(problem: MinIO, context: Context, method: str) -> Begun:
     """Return what all methods begin with, after raising the bound."""
     data = tree_data(problem, method)
-    bounds, cuts = subtree_bounds(problem.graph, data), list[Cut]()
+    bounds, cuts = subtree_bounds(problem.graph, data, expired=lambda: context.expired), list[Cut]()
     if bounds[-1] and data.n <= LARGEST_PACKED:
         bounds, cuts = packed_cuts(data, expired=lambda: context.expired)
     context.raise_bound(least_sum(data.size, bounds[-1]) if problem.whole else bounds[-1], kind=BOUND)

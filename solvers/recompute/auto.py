@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...models.problems.recompute import Recompute
 from ...models.units import exact_bytes
-from ...models.verifier.verify import verify
+from ...models.verifier.verdict import Verification
 from ..context import Context, Outcome
 from .chains.methods_of_chains import solve_chain
 from .graph_auto import LARGE, solve_graph
@@ -24,14 +24,17 @@ def solve_store_all(problem: Recompute, context: Context) -> Outcome:
     """
     context.raise_bound(problem.least_time, kind="each op once")
     answer = problem.read(range(len(problem.graph.ops)))
-    plan = problem.lower(answer)
-    peak = verify(problem.graph, plan, rerun=True).peaks[problem.fast]
+    judgement = problem.judge(answer)
+    assert isinstance(judgement.verification, Verification)
+    peak = judgement.verification.peaks[problem.fast]
     if problem.memory is not None and peak > problem.memory:
         return Outcome(
             detail=f"every op once, in the reference order, needs {exact_bytes(peak)}, "
             f"of {exact_bytes(problem.memory)}"
         )
     context.offer(answer)
+    if context.answer is answer:
+        context.judgement = judgement
     return Outcome()
 
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from ....formulations.model import BuildTimeout
 from ....formulations.recompute.data import RecomputeData, reordered
 from ....formulations.recompute.moccasin_cpsat import build, decode
 from ....models.problems.recompute import Recompute
@@ -70,7 +71,10 @@ def solve_intervals(
     order = list(dict.fromkeys(known)) if by_first_runs and known else list(range(data.n))
     place = {i: k for k, i in enumerate(order)}
     hint = None if known is None else [place[i] for i in known]
-    built = build(reordered(data, order), copies=copies, hint=hint)
+    try:
+        built = build(reordered(data, order), copies=copies, hint=hint, expired=lambda: context.expired)
+    except BuildTimeout:
+        return Outcome(reason="time", detail="the CP-SAT model of retention intervals was not built in time")
     context.build_seconds = (context.build_seconds or 0.0) + time.perf_counter() - began
     context.progress(f"CP-SAT, retention intervals: built in {context.build_seconds:.2f} s")
     statement = [sum(data.duration)]

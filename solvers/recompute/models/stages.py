@@ -150,6 +150,14 @@ def solve_rounding(problem: Recompute, context: Context) -> Outcome:
     data = begin(problem, context)
     if context.closed:
         return Outcome()
+    refused = refuse_if_too_large(
+        stages_model.size(data, None),
+        bytes_per_term=BYTES_PER_TERM,
+        context=context,
+        what="the relaxed MILP in partitioned stages",
+    )
+    if refused is not None:
+        return refused
     relaxation = None
     for percent in MARGINS:
         if context.expired or context.closed:

@@ -316,3 +316,16 @@ def test_bytes_of_files_share_out_what_a_node_writes() -> None:
     with pytest.raises(ValueError, match="beyond what waits"):
         minio_decomposition.shares(master, {0: 6}, {0: 1})
     assert written_at_once(data, (0, 1), [4, 0]).evictions == ()  # nothing waits in between
+
+
+def test_bounds_of_subtrees_hold_wherever_the_time_is_up() -> None:
+    problem = lt.MinIO(lt.load("gen:intree?n=300&arity=2&largest=100&seed=1"), memory=230)
+    data = tree_data(problem, "test")
+    whole, before = subtree_bounds(problem.graph, data), 0
+    for looks in range(6):
+        left = iter([False] * looks)
+        found = subtree_bounds(problem.graph, data, expired=lambda left=left: next(left, True))  # type: ignore[misc]
+        assert all(a <= b for a, b in zip(found, whole, strict=True))
+        assert found[-1] >= before
+        before = found[-1]
+    assert 0 == subtree_bounds(problem.graph, data, expired=lambda: True)[-1] < before == whole[-1]

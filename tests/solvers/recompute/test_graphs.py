@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 import lowtide as lt
+from lowtide.formulations.model import BuildTimeout
+from lowtide.formulations.recompute import moccasin_cpsat
 from lowtide.formulations.recompute import (
     moments_milp as recompute_moments,
 )
@@ -401,3 +403,13 @@ def test_auto_begins_nothing_on_a_large_graph_when_the_time_is_up(monkeypatch: p
     outcome = solve_auto(problem, Context(problem=problem, time_limit=0.0))
     assert outcome.reason == "time"
     assert outcome.detail.startswith("every op once")
+
+
+def test_models_in_stages_end_with_their_limit_or_say_that_they_are_too_large() -> None:
+    problem = lt.Recompute(lt.load("gen:backprop-chain?l=5"), memory=4)
+    data = recompute_data(problem)
+    with pytest.raises(BuildTimeout):
+        moccasin_cpsat.build(data, copies=3, expired=lambda: True)
+    result = lt.solve(problem, "checkmate-rounding", memory_limit=1, threads=1)
+    assert result.reason == "memory"
+    assert result.detail.startswith("the relaxed MILP in partitioned stages was not built")
