@@ -21,7 +21,7 @@ from .report_view import QuestionView, RunView
 
 @dataclass(frozen=True, kw_only=True)
 class MethodRow:
-    """How one setting did: a row of `lowtide.results.tables.summary`, for the page.
+    """How one setting did: a row of `lowtide.results.tables.tables.summary`, for the page.
 
     Attributes
     ----------

@@ -1,10 +1,10 @@
 """`auto`: what is cheap first, and each next method only while the bound is below the incumbent.
 
 1. The reference order; a dominant one of a series-parallel graph with a datum for each edge, such as a tree:
-   optimal (`lowtide.solvers.algorithms.peak.series_parallel`), in seconds for 100,000 ops.
+   optimal (`lowtide.solvers.peak.series_parallel`), in seconds for 100,000 ops.
 2. Greedy orders, the largest working set, the cut bound: milliseconds, and
    enough for most real networks.
-3. Widening search over executed sets (`lowtide.solvers.peak.search.widening`), until the time is up or
+3. Widening search over executed sets (`lowtide.solvers.peak.search.rounds`), until the time is up or
    the memory.
 4. CP-SAT, time-indexed, with the order as hint and both bounds, where the memory ran out first and the model
    is not too large. It gets no share of the time by right: on three generated graphs (random wired with
@@ -18,7 +18,7 @@ from ...formulations.peak import steps_cpsat as peak_cpsat_steps
 from ...formulations.peak.data import peak_data
 from ...models.problems.peak import Peak
 from ..context import Context, Outcome
-from .search.widening import take_first_steps, widen
+from .search.rounds import take_first_steps, widen
 from .series_parallel.dominant import conclude, series_parallel_order
 
 CPSAT_TERMS = 1_500_000

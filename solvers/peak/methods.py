@@ -50,7 +50,7 @@ ROOM = Room(
         ),
         Method(
             "downsets",
-            ".peak.search.widening:solve_downsets",
+            ".peak.search.rounds:solve_downsets",
             "exhaustive search over executed sets, under limits that close in on the optimum",
             proves=OPTIMUM,
             kernels=PEAK_KERNELS,

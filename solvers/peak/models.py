@@ -2,7 +2,7 @@
 
 1. The known order and bound: the hint, else the reference order and the formulation's bound; with option
    ``start=bounds`` also what `auto` takes first
-   (`lowtide.solvers.peak.search.widening.take_first_steps`).
+   (`lowtide.solvers.peak.search.rounds.take_first_steps`).
 2. Too large a model is refused before it is built.
 3. The orders of pairs that the known order's peak forces (`lowtide.formulations.peak.forced_orders`) join the
    data, except with option ``plain=1``.
@@ -22,7 +22,7 @@ from ...formulations.peak.forced_orders import with_forced_orders
 from ...models.problems.peak import Peak
 from ..context import Context, Outcome
 from ..engines.memory import refuse_if_too_large
-from .search.widening import take_first_steps
+from .search.rounds import take_first_steps
 
 FORCING = 0.1
 """The part of the time that is left which the search for forced orders may take."""

@@ -31,7 +31,7 @@ from ...models.plan import Plan
 from ...models.problems.placement import Placement
 from ..context import Context, Outcome
 from ..engines.supervise import stop_running
-from .bounds.samples import raise_by_samples, raise_first_bounds
+from .bounds.prices import raise_by_prices, raise_first_bounds
 from .models.autotm import solve_sync
 from .models.slots import solve_slots
 from .models.tmof import solve_tmof
@@ -130,14 +130,14 @@ def _periodic(parts: _Parts) -> None:
     if context.threads < 2:
         half = context.elapsed() + context.remaining() / 2
         _try_settings(parts, lambda: context.expired or context.elapsed() > half)
-        parts.run("bounds", lambda: raise_by_samples(problem, context))
+        parts.run("bounds", lambda: raise_by_prices(problem, context))
         _search_whole(parts)
         return
     stopped: list[BaseException] = []
 
     def work() -> None:
         try:
-            parts.run("bounds", lambda: raise_by_samples(problem, context))
+            parts.run("bounds", lambda: raise_by_prices(problem, context))
         except BaseException as error:
             stopped.append(error)
 
@@ -155,16 +155,16 @@ def _periodic(parts: _Parts) -> None:
 def _single_run(parts: _Parts) -> None:
     """Try settings of the planner, then improve plan and bound by the slot model, or the bound by prices."""
     problem, context = parts.problem, parts.context
-    parts.run("windows", lambda: raise_by_samples(problem, context, rounds=()))
+    parts.run("windows", lambda: raise_by_prices(problem, context, rounds=()))
     until = context.elapsed() + context.remaining() / 4
     _try_settings(parts, lambda: context.expired or context.elapsed() > until)
     if len(problem.graph.ops) > MOST_OPS:
-        parts.run("bounds", lambda: raise_by_samples(problem, context))
+        parts.run("bounds", lambda: raise_by_prices(problem, context))
     else:
         parts.run("slot model", lambda: solve_slots(problem, context))
     if context.answer is None:
         _without_planner(parts)
-        parts.run("bounds", lambda: raise_by_samples(problem, context))
+        parts.run("bounds", lambda: raise_by_prices(problem, context))
     else:
         _search_whole(parts)
 
@@ -186,7 +186,7 @@ def _search_whole(parts: _Parts) -> None:
 def _without_planner(parts: _Parts) -> None:
     """Raise the bound by windows, then search from the policies on."""
     problem, context = parts.problem, parts.context
-    parts.run("windows", lambda: raise_by_samples(problem, context, rounds=()))
+    parts.run("windows", lambda: raise_by_prices(problem, context, rounds=()))
     parts.run("local search", lambda: solve_local_search(problem, context))
 
 

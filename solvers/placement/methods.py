@@ -74,7 +74,7 @@ ROOM = Room(
         ),
         Method(
             "lp-bound",
-            ".placement.bounds.samples:solve_samples",
+            ".placement.bounds.prices:solve_price_bound",
             "bounds by windows in closed form and by prices from linear programs over sample instants",
             proves=BOUND,
             kernels=_PLANNER,

@@ -18,7 +18,7 @@ from ...formulations.recompute.data import RecomputeData, in_ns
 from ...models.errors import UsageError
 from ...models.problems.recompute import Recompute
 from ..context import Context, Outcome
-from .heuristics.method import STOPPED, begin, offer_annealed, offer_heuristics
+from .heuristics.method import STOPPED, first_bound, offer_annealed, offer_heuristics
 from .models.moccasin import COPIES, solve_intervals
 from .models.moments import raise_bounds
 from .models.paging import costs_of_paging, solve_pages
@@ -43,7 +43,7 @@ def solve_graph(problem: Recompute, context: Context) -> Outcome:
     >>> lt.solve(lt.Recompute(lt.load("gen:backprop-chain?l=7"), memory=6), threads=1).status
     <Status.OPTIMAL: 'optimal'>
     """
-    data = begin(problem, context)
+    data = first_bound(problem, context)
     if context.closed:
         return Outcome()
     began, whole = context.elapsed(), context.remaining()

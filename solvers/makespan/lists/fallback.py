@@ -10,7 +10,7 @@ from ....models.problems.makespan import Makespan
 from ....models.problems.peak import Peak
 from ...context import Context
 from ...peak.orders.greedy import greedy_orders
-from ...peak.search.widening import take_first_steps, widen
+from ...peak.search.rounds import take_first_steps, widen
 
 LARGE = 20_000
 """Above so many ops nothing is begun once the time is up, and the reference order comes first."""

@@ -2,7 +2,7 @@
 
 It is apart from the search that found the bound: all it takes from there is the number. The kinds are
 tried from the smallest proof to the largest: one op's working set, one op's cut, descents, states.
-The last two run in rounds with efforts that grow, as in `lowtide.solvers.peak.search.widening`: descents
+The last two run in rounds with efforts that grow, as in `lowtide.solvers.peak.search.rounds`: descents
 towards either end, states in both directions.
 """
 

@@ -1,7 +1,7 @@
 """`certify_placement`: prove a bound on the time of a placement once more, and write the prices down.
 
 Where inputs must come from afar, a release time may prove it at once. Else the prices are those of
-`lp-bound` (`lowtide.solvers.placement.bounds.samples`): windows in closed form, then dual values of linear
+`lp-bound` (`lowtide.solvers.placement.bounds.prices`): windows in closed form, then dual values of linear
 programs. The checker is told them, not what they prove: that it works out itself.
 """
 
@@ -69,7 +69,7 @@ def certify_placement(
     check_integer(bound, 0, "certify_placement, bound")
     check_seconds(time_limit, "certify_placement, time limit", zero=True)
     check_integer(threads, 1, "certify_placement, threads")
-    from .samples import price_rounds
+    from .prices import price_rounds
 
     context = Context(problem=problem, time_limit=time_limit, threads=threads, seed=seed, progress=progress)
     graph = problem.graph
@@ -116,7 +116,7 @@ def certify_placement(
 
 def prices_proof(problem: Placement, prices: Prices) -> PricesProof:
     """Return prices in the words of the machine; those of a single run's last sample count as 0."""
-    from .samples import least_bytes, sample_data
+    from .prices import least_bytes, sample_data
 
     machine, data = problem.machine, sample_data(problem)
     device, *outer = (tier.name for tier in machine.tiers)

@@ -34,8 +34,8 @@ from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..simulator.simulator import Decisions, stay
 from ..simulator.simulator_case import NEVER, Case, Integers
+from .carry_out import Candidates, follow
 from .loads import Outside, add_load, forced_away, start_tier
-from .seam import Candidates, follow
 
 SCORES = ("doa", "aoa", "wdoa", "swdoa")
 

@@ -28,8 +28,8 @@ from ...context import Context, Outcome
 from ..simulator import simulator_kernel as kernel
 from ..simulator.simulator import stay
 from ..simulator.simulator_case import NEVER, Case
+from .carry_out import Candidates, follow
 from .loads import Outside, early_returns, forced_away, start_tier
-from .seam import Candidates, follow
 
 
 def decide(case: Case) -> Candidates:

@@ -28,7 +28,7 @@ from ...context import Context, Outcome
 from ..simulator import simulator_kernel as kernel
 from ..simulator.simulator import stay
 from ..simulator.simulator_case import NEVER, Case
-from .seam import MIB, Candidates, follow
+from .carry_out import MIB, Candidates, follow
 
 
 def solve_deepum(problem: Placement, context: Context) -> Outcome:

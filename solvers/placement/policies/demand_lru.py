@@ -18,7 +18,7 @@ from ...context import Context, Outcome
 from ..simulator import simulator_kernel as kernel
 from ..simulator.simulator import stay
 from ..simulator.simulator_case import Case
-from .seam import MIB, Candidates, follow
+from .carry_out import MIB, Candidates, follow
 
 
 def decide(case: Case) -> Candidates:

@@ -31,8 +31,8 @@ from ...context import Context, Outcome
 from ..simulator import simulator_kernel as kernel
 from ..simulator.simulator import stay
 from ..simulator.simulator_case import NEVER, Case
+from .carry_out import Candidates, follow
 from .loads import early_returns, forced_away, start_tier, turn_of
-from .seam import Candidates, follow
 from .vdnn import crossing_absences
 
 

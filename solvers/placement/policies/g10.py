@@ -47,8 +47,8 @@ from ...context import Context, Outcome
 from ..simulator import simulator_kernel as kernel
 from ..simulator.simulator import stay
 from ..simulator.simulator_case import NEVER, Case, Integers
+from .carry_out import MIB, Candidates, follow
 from .loads import Outside, early_returns, forced_away, start_tier
-from .seam import MIB, Candidates, follow
 
 LINE = 99
 """Percent of the device."""

@@ -45,8 +45,8 @@ from ..simulator.simulator import Decisions, Simulation, simulate, stay
 from ..simulator.simulator_case import NEVER, Case, Integers, make_case
 from ..simulator.simulator_kernel import LOG_RUN, NO_VICTIM
 from . import autoswap, belady, g10
+from .carry_out import LATE_OPS, NOT_DECIDED
 from .loads import forced_away
-from .seam import LATE_OPS, NOT_DECIDED
 
 RUNS = 20_000
 """Simulations after which the search ends by itself."""

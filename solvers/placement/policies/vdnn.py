@@ -27,8 +27,8 @@ from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..simulator.simulator import Decisions, stay
 from ..simulator.simulator_case import NEVER, Case, Integers
+from .carry_out import Candidates, follow
 from .loads import forced_away, start_tier, turn_of
-from .seam import Candidates, follow
 
 
 def solve_vdnn(problem: Placement, context: Context) -> Outcome:

@@ -27,7 +27,7 @@ STOPPED = ("interrupted", "crash")
 """Why a step ended, after which no other one follows."""
 
 
-def begin(problem: Recompute, context: Context) -> RecomputeData:
+def first_bound(problem: Recompute, context: Context) -> RecomputeData:
     """Return the data; leave each op once as a bound, and as an answer if that fits."""
     data = recompute_data(problem)
     context.raise_bound(problem.least_time, kind="each op once")
@@ -121,7 +121,7 @@ def solve_heuristics(problem: Recompute, context: Context) -> Outcome:
     >>> lt.solve(problem, "eviction").objective
     13
     """
-    data = begin(problem, context)
+    data = first_bound(problem, context)
     if not context.closed:
         offer_rules(context, data, lambda: False, moves=context.options["moves"])
     return Outcome(reason="time" if context.expired and not context.closed else None)
@@ -137,7 +137,7 @@ def solve_local_search(problem: Recompute, context: Context) -> Outcome:
     >>> lt.solve(problem, "local-search", threads=1).objective
     24
     """
-    data = begin(problem, context)
+    data = first_bound(problem, context)
     if not context.closed:
         offer_heuristics(context, data, lambda: False, rounds=context.options["rounds"])
     return Outcome(reason="time" if context.expired and not context.closed else None)
@@ -153,7 +153,7 @@ def solve_chen_sqrt(problem: Recompute, context: Context) -> Outcome:
     >>> lt.solve(problem, "chen-sqrt").objective
     21
     """
-    data = begin(problem, context)
+    data = first_bound(problem, context)
     if context.closed:
         return Outcome()
     runs = with_boundaries(data, every_root(gaps(data, context.options["points"])))
@@ -168,7 +168,7 @@ def solve_chen_sqrt(problem: Recompute, context: Context) -> Outcome:
 
 def solve_chen_greedy(problem: Recompute, context: Context) -> Outcome:
     """Offer the schedules of growing segments; ``points``: ``linearized`` (default) or ``articulation``."""
-    data = begin(problem, context)
+    data = first_bound(problem, context)
     if context.closed:
         return Outcome()
     found = False

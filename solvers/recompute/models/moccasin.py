@@ -13,8 +13,8 @@ from ....formulations.recompute.moccasin_cpsat import build, decode
 from ....models.problems.recompute import Recompute
 from ...context import Context, Outcome
 from ...engines.cpsat import solve_cpsat
-from ..heuristics.method import STOPPED, begin, known_runs, part_of
-from .stages import finish, prepare, told
+from ..heuristics.method import STOPPED, first_bound, known_runs, part_of
+from .stages import bounds_to_the_end, heuristics_and_bounds, say_of_statement
 
 COPIES = 3
 """Runs of each op unless option ``copies`` says otherwise."""
@@ -37,13 +37,13 @@ def solve_moccasin(problem: Recompute, context: Context) -> Outcome:
     17
     """
     copies = context.options["copies"]
-    data = begin(problem, context)
+    data = first_bound(problem, context)
     if context.closed:
         return Outcome()
-    prepared = prepare(problem, data, context)
+    prepared = heuristics_and_bounds(problem, data, context)
     if prepared.infeasible or context.closed or prepared.reason in STOPPED:
         return prepared
-    return finish(problem, context, solve_intervals(problem, data, context, copies))
+    return bounds_to_the_end(problem, context, solve_intervals(problem, data, context, copies))
 
 
 def solve_intervals(
@@ -93,4 +93,4 @@ def solve_intervals(
     form = "partitioned stages" if built.complete else f"partitioned stages with at most {copies} copies"
     if by_first_runs:
         form += ", by the first runs of a known schedule"
-    return told(data, context, outcome, statement[0], form)
+    return say_of_statement(data, context, outcome, statement[0], form)

@@ -13,7 +13,7 @@ from ....models.problems.recompute import Recompute
 from ...context import Context, Outcome
 from ...engines.highs import solve_highs
 from ...engines.memory import refuse_if_too_large
-from ..heuristics.method import STOPPED, begin, known_runs, part_of
+from ..heuristics.method import STOPPED, first_bound, known_runs, part_of
 
 BYTES_PER_TERM = 1500
 """Measured for models that Pyomo builds and HiGHS solves."""
@@ -142,7 +142,7 @@ def solve_moments(problem: Recompute, context: Context) -> Outcome:
     >>> lt.solve(problem, "moments", threads=1).bound
     13
     """
-    begin(problem, context)
+    first_bound(problem, context)
     if context.closed:
         return Outcome()
     return raise_bounds(problem, context, math.inf)

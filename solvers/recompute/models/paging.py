@@ -17,9 +17,9 @@ from ....models.problems.recompute import Recompute, Transfer
 from ...context import Context, Outcome
 from ...engines import highs
 from ...engines.memory import refuse_if_too_large
-from ..heuristics.method import begin, known_runs, offer_heuristics, part_of
+from ..heuristics.method import first_bound, known_runs, offer_heuristics, part_of
 from .moments import BYTES_PER_TERM
-from .stages import STARTED, finish, told
+from .stages import STARTED, bounds_to_the_end, say_of_statement
 
 PAGED = 0.7
 """Part of the time for the MILP; the rest is for bounds."""
@@ -98,7 +98,7 @@ def solve_poet(problem: Recompute, context: Context) -> Outcome:
     >>> result.objective, len(result.plan.copies)  # 13 runs of 9 ns, and values to the disk and back
     (123, 6)
     """
-    data = begin(problem, context)
+    data = first_bound(problem, context)
     if context.closed:
         return Outcome()
     costs = paging(problem, in_ns(data))
@@ -107,7 +107,9 @@ def solve_poet(problem: Recompute, context: Context) -> Outcome:
         offer_heuristics(context, data, lambda: context.elapsed() >= until)
     if context.closed:
         return Outcome()
-    return finish(problem, context, solve_pages(problem, data, context, costs, PAGED * context.remaining()))
+    return bounds_to_the_end(
+        problem, context, solve_pages(problem, data, context, costs, PAGED * context.remaining())
+    )
 
 
 def solve_pages(
@@ -152,4 +154,4 @@ def solve_pages(
     outcome = highs.solve_highs(built.model, own, decode=decode, to_objective=to_objective)
     if outcome.reason == "time" and not context.expired:
         outcome = replace(outcome, reason=None)
-    return told(data, context, outcome, statement[0], "partitioned stages with paging")
+    return say_of_statement(data, context, outcome, statement[0], "partitioned stages with paging")

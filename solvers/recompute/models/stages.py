@@ -15,7 +15,7 @@ from ....models.problems.recompute import Recompute
 from ...context import Context, Outcome
 from ...engines import highs, pyomo_solver
 from ...engines.memory import refuse_if_too_large
-from ..heuristics.method import STOPPED, begin, known_runs, offer, offer_heuristics, part_of
+from ..heuristics.method import STOPPED, first_bound, known_runs, offer, offer_heuristics, part_of
 from .moments import BYTES_PER_TERM, raise_bounds, with_slower_tiers
 from .rounding import rounded
 
@@ -43,10 +43,10 @@ def solve_checkmate(problem: Recompute, context: Context) -> Outcome:
     (<Status.OPTIMAL: 'optimal'>, 8)
     """
     free = _free_stages(context)
-    data = begin(problem, context)
+    data = first_bound(problem, context)
     if context.closed:
         return Outcome()
-    prepared = prepare(problem, data, context)
+    prepared = heuristics_and_bounds(problem, data, context)
     if prepared.infeasible or context.closed or prepared.reason in STOPPED:
         return prepared
     if free == 0:
@@ -54,7 +54,7 @@ def solve_checkmate(problem: Recompute, context: Context) -> Outcome:
             return Outcome(detail="the number of free stages needs a known schedule: give stages=NUMBER")
         free = stages_model.enough_stages(data, context.incumbent // data.tick)
     outcome = solve_stages(problem, data, context, free)
-    return finish(problem, context, outcome)
+    return bounds_to_the_end(problem, context, outcome)
 
 
 def _free_stages(context: Context) -> int | None:
@@ -69,7 +69,7 @@ def _free_stages(context: Context) -> int | None:
     return int(text)
 
 
-def prepare(problem: Recompute, data: RecomputeData, context: Context) -> Outcome:
+def heuristics_and_bounds(problem: Recompute, data: RecomputeData, context: Context) -> Outcome:
     """Take heuristics (option ``start=lists``, the default) and bounds by moments for a part of the time."""
     whole = context.remaining()
     if context.options["start"] == "lists":
@@ -80,7 +80,7 @@ def prepare(problem: Recompute, data: RecomputeData, context: Context) -> Outcom
     return raise_bounds(problem, context, min((BOUNDED - STARTED) * whole, 60.0))
 
 
-def finish(problem: Recompute, context: Context, outcome: Outcome) -> Outcome:
+def bounds_to_the_end(problem: Recompute, context: Context, outcome: Outcome) -> Outcome:
     """Spend the time that is left on bounds on the problem; return what to say in the end."""
     if context.closed or context.expired or outcome.reason is not None:
         return outcome
@@ -121,10 +121,12 @@ def solve_stages(problem: Recompute, data: RecomputeData, context: Context, free
         return runs if fits(data, runs) else None  # within the solver's tolerances is not within the memory
 
     outcome = pyomo_solver.solve_milp(built.model, context, decode=decode, to_objective=to_objective)
-    return told(data, context, outcome, statement[0], form)
+    return say_of_statement(data, context, outcome, statement[0], form)
 
 
-def told(data: RecomputeData, context: Context, outcome: Outcome, statement: int, form: str) -> Outcome:
+def say_of_statement(
+    data: RecomputeData, context: Context, outcome: Outcome, statement: int, form: str
+) -> Outcome:
     """Return an outcome that says of the problem only what holds of it, and of its statement the rest."""
     if outcome.infeasible:
         return Outcome(detail=f"no schedule in {form}; {outcome.detail}")
@@ -147,7 +149,7 @@ def solve_rounding(problem: Recompute, context: Context) -> Outcome:
     >>> lt.solve(problem, "checkmate-rounding", threads=1).verification.valid
     True
     """
-    data = begin(problem, context)
+    data = first_bound(problem, context)
     if context.closed:
         return Outcome()
     refused = refuse_if_too_large(

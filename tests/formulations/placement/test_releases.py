@@ -10,7 +10,7 @@ import lowtide as lt
 from lowtide.formulations.placement.releases import release_bound
 from lowtide.formulations.placement.windows import windows
 from lowtide.models.problems.placement import Placement
-from lowtide.solvers.placement.bounds.samples import sample_data
+from lowtide.solvers.placement.bounds.prices import sample_data
 from tests.effort import seeds
 from tests.oracles.brute_placement import COPY, DEVICE, fastest
 from tests.placement_cases import machine, random_graph, tiny_graph, working_set

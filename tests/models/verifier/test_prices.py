@@ -20,12 +20,12 @@ from lowtide.models.verifier.certificate import verify_certificate
 from lowtide.models.verifier.proofs.prices import proven_time
 from lowtide.solvers.context import Context
 from lowtide.solvers.placement.bounds.certify import certify_placement, prices_proof
-from lowtide.solvers.placement.bounds.samples import price_rounds, sample_data
+from lowtide.solvers.placement.bounds.prices import price_rounds, sample_data
 from tests.effort import seeds
 from tests.oracles.brute_placement import COPY, DEVICE, fastest
 from tests.oracles.price_certificates import GRAPH, LEAST, PROOF, SETTING, bad_prices, signed
 from tests.placement_cases import machine, random_graph, tiny_placement, working_set
-from tests.solvers.placement.test_samples import any_prices, overwritten
+from tests.solvers.placement.test_prices import any_prices, overwritten
 
 
 def setting_of(problem: Placement) -> Setting:

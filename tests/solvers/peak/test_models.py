@@ -10,7 +10,7 @@ from hypothesis import given
 import lowtide as lt
 from lowtide.models.graph import Graph
 from lowtide.solvers.context import Context
-from lowtide.solvers.peak.search.widening import take_first_steps
+from lowtide.solvers.peak.search.rounds import take_first_steps
 from tests.effort import many
 from tests.oracles.brute_force import brute_force_peak
 from tests.peak_solving import FORMULATIONS

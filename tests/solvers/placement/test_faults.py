@@ -220,7 +220,7 @@ def test_what_verified_outlives_plans_that_do_not_and_parts_that_fail(
         raise ZeroDivisionError("of a part")
 
     monkeypatch.setattr(placement_auto, "try_settings", settings)
-    monkeypatch.setattr(placement_auto, "raise_by_samples", fail)
+    monkeypatch.setattr(placement_auto, "raise_by_prices", fail)
     monkeypatch.setattr(placement_auto, "solve_slots", fail)
     result = lt.solve(problem, "auto", time_limit=20, threads=1)
     assert result.plan is not None

@@ -41,7 +41,7 @@ LARGE = 2000
 """Above so many ops the windows look at the clock."""
 
 
-def solve_samples(problem: Placement, context: Context) -> Outcome:
+def solve_price_bound(problem: Placement, context: Context) -> Outcome:
     """Raise the bound; make a plan first if there is none, to know when to stop."""
     raise_first_bounds(problem, context)
     context.careful = True
@@ -51,7 +51,7 @@ def solve_samples(problem: Placement, context: Context) -> Outcome:
             plan = first_plan(problem, context)
             if isinstance(plan, Plan):
                 context.offer(plan)
-    return raise_by_samples(problem, context)
+    return raise_by_prices(problem, context)
 
 
 def raise_first_bounds(problem: Placement, context: Context) -> None:
@@ -60,7 +60,7 @@ def raise_first_bounds(problem: Placement, context: Context) -> None:
     context.raise_bound(release_bound(problem), kind="release times")
 
 
-def raise_by_samples(
+def raise_by_prices(
     problem: Placement, context: Context, rounds: Sequence[tuple[int, int, int]] = ROUNDS
 ) -> Outcome:
     """Compute bounds, from quick ones to slow ones, until one meets the incumbent."""

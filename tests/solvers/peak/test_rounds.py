@@ -8,8 +8,8 @@ from hypothesis import given
 import lowtide as lt
 from lowtide.models.graph import Graph
 from lowtide.solvers.context import Context
-from lowtide.solvers.peak.search import widening
-from lowtide.solvers.peak.search.widening import widen
+from lowtide.solvers.peak.search import rounds
+from lowtide.solvers.peak.search.rounds import widen
 from tests.effort import many
 from tests.oracles.brute_force import brute_force_peak
 from tests.strategies import graphs
@@ -41,10 +41,10 @@ def test_narrow_rounds_leave_true_bounds(graph: Graph) -> None:
         return asked > 30
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(widening, "SMALL_EFFORT", 2)
-        patch.setattr(widening, "DESCENTS", 2)
-        patch.setattr(widening, "SECOND_EFFORT", 4)
-        patch.setattr(widening, "GROWTH", 2)
+        patch.setattr(rounds, "SMALL_EFFORT", 2)
+        patch.setattr(rounds, "DESCENTS", 2)
+        patch.setattr(rounds, "SECOND_EFFORT", 4)
+        patch.setattr(rounds, "GROWTH", 2)
         widen(lt.Peak(graph), context, expired)
     optimum, _ = brute_force_peak(graph)
     assert context.bound is not None
@@ -81,7 +81,7 @@ def test_an_interrupt_in_a_pass_leaves_incumbent_and_bound(monkeypatch: pytest.M
     def interrupted(*arguments: object, **named: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(widening, "beam_pass", interrupted)
+    monkeypatch.setattr(rounds, "beam_pass", interrupted)
     result = lt.solve(lt.Peak(lt.load("gen:randwire?n=100&seed=0")), "downsets", threads=1)
     assert result.status is lt.Status.FEASIBLE
     assert result.reason == "interrupted"

@@ -14,7 +14,7 @@ from lowtide.instances import load_problem
 from lowtide.models.problems.placement import Placement
 from lowtide.solvers.context import Context
 from lowtide.solvers.engines.highs_lp import dual_values
-from lowtide.solvers.placement.bounds.samples import price_rounds, sample_data
+from lowtide.solvers.placement.bounds.prices import price_rounds, sample_data
 from lowtide.solvers.placement.planner.planner import Setting, planned
 from tests.effort import seeds
 from tests.oracles.brute_placement import COPY, DEVICE, fastest
