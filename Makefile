@@ -48,7 +48,7 @@ bench-offsets: $(READY)
 	$(if $(MINIMALLOC),$(BIN)/python -m lowtide.results.experiments offsets_speed --minimalloc "$(MINIMALLOC)" $(if $(OMNIMALLOC),--omnimalloc "$(OMNIMALLOC)"))
 
 bench-limits: $(READY)
-	$(BIN)/python results/reproductions/limits.py
+	$(BIN)/python -m lowtide.results.experiments limits
 
 bench-placement: $(READY)
 	$(BIN)/python -m lowtide.results.experiments placement_chains

@@ -14,12 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 AROUND = {"tests", "build", "dist", "demo"}
-RECORDS = {
-    "__pycache__",
-    "plans",
-    "reproductions",
-    "experiments",
-}  # committed results, which the program does not read
+RECORDS = {"__pycache__", "experiments"}  # committed results, which the program does not read
 
 
 def packages() -> set[str]:

@@ -9,7 +9,7 @@ gradient of the output is the gradient of the input: no op, unless broadcasting 
 empty row has no derivative: gradients stop there.
 
 What is read follows torch's autograd, which was observed operator by operator: torch 2.13.0,
-``torch.autograd.graph.saved_tensors_hooks``; ``results/reproductions/torch_saved_tensors.json`` is the
+``torch.autograd.graph.saved_tensors_hooks``; ``results/experiments/torch_saved_tensors/record.json`` is the
 record, the script beside it makes it, and a test compares the two. Where a row differs, `Row.note` says
 why. Torch keeps the input of some operators only for its shape (AveragePool, GatherElements, …); that input
 is read here too, because it stays in memory there.

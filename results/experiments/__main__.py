@@ -42,14 +42,17 @@ def load(name: str) -> ModuleType:
     Raises
     ------
     UsageError
-        If there is none of that name.
+        If there is none of that name, or it needs a package that is not installed.
     """
     known = experiments()
     if name not in known:
         near = difflib.get_close_matches(name, known, n=2, cutoff=0.6)
         hint = f"did you mean {' or '.join(near)}?" if near else "without a name, all are listed"
         raise UsageError(f"experiment: found {name!r}, expected one that is there; {hint}")
-    return import_module(f"{__package__}.{name}.{known[name].stem}")
+    try:
+        return import_module(f"{__package__}.{name}.{known[name].stem}")
+    except ModuleNotFoundError as error:
+        raise UsageError(f"{name}: found no package {error.name}, expected it to be installed") from None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

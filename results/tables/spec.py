@@ -158,11 +158,11 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]], declared: Declared)
 def read_csv(path: Path) -> list[Row]:
     """Return the rows of a file: numbers, truth values, texts, and None where there is nothing."""
     with path.open(newline="") as file:
-        return [{key: _value(text) for key, text in row.items()} for row in csv.DictReader(file)]
+        return [{key: _value(key, text) for key, text in row.items()} for row in csv.DictReader(file)]
 
 
-def _value(text: str) -> int | float | bool | str | None:
-    for read in (int, float):
+def _value(column: str, text: str) -> int | float | bool | str | None:
+    for read in () if column.endswith("sha256") else (int, float):
         try:
             return read(text)
         except ValueError:

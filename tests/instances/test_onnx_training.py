@@ -22,7 +22,7 @@ from tests.onnx_models import integers, node, save_model, transformer_block, val
 
 pytest.importorskip("onnx", reason="the package onnx is not installed")
 
-RECORD = Path(lowtide.__file__).parent / "results" / "reproductions" / "torch_saved_tensors.json"
+RECORD = Path(lowtide.__file__).parent / "results/experiments/torch_saved_tensors/record.json"
 ATTRIBUTES = {"GroupNormalization": {"num_groups": 2}}
 SAME_AS = {"Upsample": "Resize"}
 

@@ -13,7 +13,7 @@ from lowtide.instances.torch_import import ARCHITECTURES, parameters_of
 from lowtide.instances.torch_import.updates import STATES
 from lowtide.models.derived.memory import sequential_memory
 from lowtide.models.result import Status
-from lowtide.results.reproductions.torch_graphs import GRAPHS
+from lowtide.results.experiments.torch_graphs.make import GRAPHS
 
 OPEN = ["swin-t-train"]
 """Where peak and bound have not met."""

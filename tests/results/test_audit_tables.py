@@ -270,17 +270,17 @@ def test_what_a_table_says_is_marked_until_a_plan_is_there(folder: Path) -> None
 def test_the_committed_tables_say_nothing_that_cannot_be() -> None:
     found = audit([RESULTS], plans="none")
     assert found.contradictions == []
-    tables = {path.name for path in (RESULTS / "reproductions").glob("*.csv")}
-    assert {Path(table).name for table in found.tables} | {Path(t).name for t, _ in found.no_claims} >= tables
+    tables = {*map(str, (RESULTS / "experiments").rglob("*.csv"))}
+    assert {*found.tables} | {table for table, _ in found.no_claims} >= tables
     assert found.questions > 1300
 
 
 def test_committed_paths_count_from_their_folder() -> None:
-    folder = RESULTS / "reproductions"
-    for path in (*folder.glob("*.csv"), folder / "answers/records.jsonl"):
+    folder = RESULTS / "experiments"
+    for path in (*folder.rglob("*.csv"), folder / "answers/records.jsonl"):
         for line in path.read_text().splitlines():
             assert not re.search(r"""(^|[,"=])[/~]""", line), f"{path.name}: {line[:200]}"
-    for path in (*folder.glob("answers/*/*.json.gz"), *folder.glob("offsets_plans/*.json.gz")):
+    for path in (*folder.glob("answers/*/*.json.gz"), *folder.glob("offsets_heights/plans/*.json.gz")):
         text = gzip.decompress(path.read_bytes()).decode()
         assert not re.search('"source": "[/~]', text), path.name
 
