@@ -124,7 +124,9 @@ def _run(argv: list[str]) -> int:
         raise UsageError(f"found {found}, expected one of {', '.join(names)} first (lowtide --help)")
     if unknown:
         what = "option" if unknown[0].startswith("-") else "argument"
-        hint = _nearest(unknown[0].partition("=")[0], option_names(subparsers.choices[args.verb]))
+        chosen = subparsers.choices[args.verb]
+        chosen = chosen.problems.get(getattr(args, "problem", ""), chosen)
+        hint = _nearest(unknown[0].partition("=")[0], option_names(chosen))
         raise UsageError(f"{args.verb}: found unknown {what} {unknown[0]!r}, {hint}")
     before = os.environ.get(UNPACK_VARIABLE)
     if args.unpack_limit is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .output import emit_json, emit_pairs
 from .parallel import PARALLEL
+from .parser import size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,8 +24,26 @@ if TYPE_CHECKING:
     from ..models.problems.problem import Judgement
     from ..models.result import Result
 
+CERTIFIED = ("peak", "placement", *PARALLEL)
+"""Problems whose bounds have certificates."""
+
 LIMIT = 200_000_000
 """Bytes of the largest certificate that is written if the user does not say."""
+
+
+def add_flags(parser: argparse._ActionsContainer) -> None:
+    """Add the flags of ``solve``."""
+    parser.add_argument(
+        "--certificate",
+        metavar="FILE",
+        help="prove the bound once more, within the time limit again, and write the proof, .json(.gz)",
+    )
+    parser.add_argument(
+        "--certificate-limit",
+        type=size,
+        metavar="SIZE",
+        help="write no larger certificate (default 200 MB)",
+    )
 
 
 def with_certificate(

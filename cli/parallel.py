@@ -7,29 +7,30 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .parser import whole_number
+
 if TYPE_CHECKING:
     from ..models.result import Result
 
 PARALLEL = ("parallel-memory", "memory-edges")
-"""The problems."""
-
-SHOWN = 8
-"""How many ops, or edges, are named."""
+"""The problems: what is looked for, and edges that bound it."""
 
 
-def parallel_rows(result: Result) -> list[tuple[str, str]]:
-    """Return the witness of the largest memory, or the edges that were added, for people."""
-    from ..models.problems.parallel_memory import ParallelMemory
+def add_flags(parser: argparse._ActionsContainer) -> None:
+    """Add the flags that say what is done with edges and schedules."""
+    parser.add_argument("--apply", metavar="FILE", help="write the graph with its new edges, .json(.gz)")
+    parser.add_argument(
+        "--simulate",
+        type=whole_number(1),
+        metavar="RUNS",
+        help="also run the graph as often with random durations, and show the memory",
+    )
 
-    assert result.graph is not None
-    ops = result.graph.ops
-    if result.edges is not None:
-        return [("edges", _counted([f"{ops[i].name} -> {ops[j].name}" for i, j in result.edges]))]
-    moment = ParallelMemory(result.graph).read(result.plan)
-    return [
-        ("finished", f"{len(moment.finished)} ops"),
-        ("running", _counted([ops[i].name for i in moment.running])),
-    ]
+
+def asked_problem(args: argparse.Namespace) -> str:
+    """Return the problem that is meant: with a bound, or edges to write, parallel-memory is memory-edges."""
+    edges = args.problem in PARALLEL and (args.bound, args.apply) != (None, None)
+    return PARALLEL[1] if edges else str(args.problem)
 
 
 def write_with_edges(result: Result, path: str) -> None:
@@ -106,22 +107,13 @@ class Simulated:
 
 
 def simulated(
-    result: Result, problem: object, args: argparse.Namespace, progress: Callable[[str], None]
+    result: Result, problem: Any, args: argparse.Namespace, progress: Callable[[str], None]
 ) -> Simulated:
     """Run the graph many times with random durations, without and with the edges that were found."""
-    from ..models.problems.memory_edges import MemoryEdges
-    from ..models.problems.parallel_memory import ParallelMemory
     from ..solvers.parallel.runtime import simulate
 
-    assert isinstance(problem, MemoryEdges | ParallelMemory)
     common: dict[str, Any] = {"runs": args.simulate, "seed": args.seed, "progress": progress}
     common["processors"] = problem.processors
     before = simulate(problem.graph, **common)
     after = None if result.edges is None else simulate(problem.graph, result.edges, **common)
     return Simulated(before=before, after=after, bound=getattr(problem, "bound", None))
-
-
-def _counted(names: list[str]) -> str:
-    """Return how many names there are, and the first ones."""
-    shown = ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
-    return f"{len(names)}{': ' if names else ''}{shown}"

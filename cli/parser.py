@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import math
 import re
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..models.errors import InstanceError, UsageError
 from ..models.problems.processors import parse_processors, processors_text
+from ..models.texts import nearest
 from ..models.units import parse_bytes
 
 if TYPE_CHECKING:
@@ -20,12 +21,57 @@ for offsets also buffers (.csv, .json) and plans"""
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that raises `UsageError` where argparse would print usage and exit."""
+    """An argument parser that raises `UsageError` where argparse would print usage and exit.
+
+    Attributes
+    ----------
+    problems
+        Of a verb that has other options for every problem: the parser of each, for all words but its name.
+    """
+
+    problems: Mapping[str, Parser] = {}
 
     def error(self, message: str) -> NoReturn:
         """Raise the message as a usage error that names the verb."""
-        verb = self.prog.partition(" ")[2]
-        raise UsageError(f"{verb}: {message}" if verb else message)
+        verb = self.prog.split()[1:2]
+        raise UsageError(f"{verb[0]}: {message}" if verb else message)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse words; where there are parsers of problems, options may also stand before the problem.
+
+        Raises
+        ------
+        UsageError
+            Besides what argparse refuses, if there is no such problem, or an option is one of others only.
+        """
+        if not self.problems:
+            return super().parse_known_args(args, namespace)
+        found, unknown = super().parse_known_args(_problem_first(list(args), self.problems), namespace)
+        for word in unknown:
+            flag = word.partition("=")[0]
+            if owners := [name for name, parser in self.problems.items() if flag in flags_of(parser)]:
+                raise UsageError(
+                    f"{self.prog.split()[1]}: found {flag} with problem {found.problem}, "
+                    f"expected it with {' or '.join(owners)}"
+                )
+        return found, unknown
+
+
+def flags_of(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
+    """Return what every option of a parser does."""
+    return {flag: action for action in parser._actions for flag in action.option_strings}
+
+
+def _problem_first(words: list[str], problems: Mapping[str, Parser]) -> list[str]:
+    """Return the words with the problem in front; raise `UsageError` if there is none of that name."""
+    valued = {flag for p in problems.values() for flag, action in flags_of(p).items() if action.nargs is None}
+    free = [k for k, word in enumerate(words) if word[:1] != "-" and (not k or words[k - 1] not in valued)]
+    if not free:
+        return words
+    k = next((k for k in free if words[k] in problems), free[0])
+    if words[k] not in problems:
+        raise UsageError(f"problem: found {words[k]!r}, {nearest(words[k], problems)}")
+    return [words[k], *words[:k], *words[k + 1 :]]
 
 
 def add_verb(
@@ -38,15 +84,21 @@ def add_verb(
     examples: Sequence[str] = (),
 ) -> Parser:
     """Add a verb's parser, with what every verb has, to the program's parser and return it."""
-    lines = [f"  {example}" for example in examples]
     parser = subparsers.add_parser(
         name,
         help=summary,
         description=f"{summary[0].upper()}{summary[1:]}.{' ' + details if details else ''}",
-        epilog="\n".join(["examples:", *lines]) if lines else None,
+        epilog=shown_examples(examples),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    add_common(parser)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def add_common(parser: argparse.ArgumentParser) -> None:
+    """Add what every verb has."""
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
         "--unpack-limit",
@@ -54,8 +106,11 @@ def add_verb(
         metavar="SIZE",
         help="read no file that holds more, unpacked, or none (default 2GiB)",
     )
-    parser.set_defaults(run=run)
-    return parser
+
+
+def shown_examples(examples: Sequence[str]) -> str | None:
+    """Return the end of a help page."""
+    return "\n".join(["examples:", *(f"  {example}" for example in examples)]) if examples else None
 
 
 def option_names(parser: argparse.ArgumentParser) -> list[str]:

@@ -4,137 +4,109 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from . import sweep_memory
+from . import certificates, parallel, sweep_memory
 from .certificates import LIMIT, certificate_line, with_certificate
 from .files import check_outputs
 from .output import emit_json, emit_pairs, note
-from .parallel import PARALLEL, parallel_rows, read_edges, simulated, write_with_edges
-from .parser import SPEC_HELP, add_verb, key_value, processors, seconds_or_none, size, unique, whole_number
+from .parser import (
+    SPEC_HELP,
+    Parser,
+    add_common,
+    add_verb,
+    key_value,
+    processors,
+    seconds_or_none,
+    shown_examples,
+    size,
+    size_or_none,
+    unique,
+    whole_number,
+)
 from .progress import Progress
-from .recompute import recompute_rows
-from .start import add_start, start_options, start_words
+from .start import METAVAR
 
 if TYPE_CHECKING:
+    from ..models.parameter import Parameter
+    from ..models.problems.problem import Problem
     from ..models.result import Result
     from .parser import Subparsers
 
+EXAMPLES = (
+    "lowtide solve peak 'onnx:resnet50?train=1' --time-limit 60 --plan plan.json",
+    "lowtide solve peak graph.json.gz --method cpsat --hint plan.json --json",
+    "lowtide solve peak graph.json.gz --certificate proof.json.gz",
+    "lowtide solve offsets buffers.csv --capacity 1MiB --plan solution.csv",
+    "lowtide solve offsets plan.json --plan allocated.json",
+    "lowtide solve placement graph.json.gz --machine a100-40g-pcie3 --device 24GiB --periodic",
+    "lowtide solve placement graph.json.gz --machine a100-40g-pcie3 --periodic --start input=ssd",
+    "lowtide solve placement graph.json.gz --machine m.toml --periodic --certificate proof.json.gz",
+    "lowtide solve makespan graph.json.gz --processors 4 --memory 12GiB --plan schedule.json",
+    "lowtide solve makespan graph.json.gz --processors 4 --sweep-memory 8 --plot curve.svg",
+    "lowtide solve parallel-memory graph.json.gz --bound 12GiB --apply new.json.gz --simulate 1000",
+    "lowtide solve memory-edges graph.json.gz --bound 12GiB --processors 4",
+    "lowtide solve recompute 'gen:backprop-chain?l=5&accounting=replace' --memory 4 --plan plan.json",
+    "lowtide solve minio 'gen:harpoon?levels=3' --memory 903 --whole",
+)
 
-OWN_FLAGS = {
-    "offsets": ("capacity",),
-    "placement": ("machine", "device", "host", "periodic", "whole", "start"),
-    "makespan": ("processors", "memory", "sweep_memory", "plot"),
-    "parallel-memory": ("processors", "bound", "apply", "simulate"),
-    "memory-edges": ("processors", "bound", "apply", "simulate"),
-    "recompute": ("memory", "slots", "machine", "sweep_memory", "plot"),
-    "minio": ("memory", "whole"),
-}
-"""Flags that only some problems have."""
+MORE = (
+    (certificates.CERTIFIED, certificates.add_flags),
+    (sweep_memory.SWEPT, sweep_memory.add_flags),
+    (parallel.PARALLEL, parallel.add_flags),
+)
+"""What some problems have besides their parameters."""
 
-NO_OPTIONS = ("apply", "simulate", "sweep_memory", "plot", "start")
-"""Those of them that are no options of their instances."""
-
-CERTIFIED = ("peak", "placement", *PARALLEL)
-"""Problems whose bounds have certificates."""
+ABSENT = ("apply", "bound", "certificate", "certificate_limit", "machine", "plot", "simulate", "sweep_memory")
+"""Flags that are looked at whatever the problem; None where it does not have them."""
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    """Add the verb."""
+    """Add the verb, and for each problem a parser with the flags that it has."""
+    from ..models.problems import PROBLEMS
+
     parser = add_verb(
         subparsers,
         "solve",
         run,
         "solve a problem",
-        details="Exit status 1 if it is infeasible or failed; Ctrl-C keeps the best plan so far.",
-        examples=[
-            "lowtide solve peak 'onnx:resnet50?train=1' --time-limit 60 --plan plan.json",
-            "lowtide solve peak graph.json.gz --method cpsat --hint plan.json --json",
-            "lowtide solve peak graph.json.gz --certificate proof.json.gz",
-            "lowtide solve offsets buffers.csv --capacity 1MiB --plan solution.csv",
-            "lowtide solve offsets plan.json --plan allocated.json",
-            "lowtide solve placement graph.json.gz --machine a100-40g-pcie3 --device 24GiB --periodic",
-            "lowtide solve placement graph.json.gz --machine a100-40g-pcie3 --periodic --start input=ssd",
-            "lowtide solve makespan graph.json.gz --processors 4 --memory 12GiB --plan schedule.json",
-            "lowtide solve makespan graph.json.gz --processors 4 --sweep-memory 8 --plot curve.svg",
-            "lowtide solve recompute 'gen:backprop-chain?l=5&accounting=replace' --memory 4 --plan plan.json",
-            "lowtide solve minio 'gen:harpoon?levels=3' --memory 903 --whole",
-            "lowtide solve parallel-memory graph.json.gz --bound 12GiB --apply new.json.gz --simulate 1000",
-            "lowtide solve placement graph.json.gz --machine m.toml --periodic --certificate proof.json.gz",
-        ],
+        details="What each takes says lowtide solve PROBLEM --help.\n"
+        "Exit status 1 if it is infeasible or failed; Ctrl-C keeps the best plan so far.",
+        examples=EXAMPLES,
     )
-    parser.add_argument("problem", help="see lowtide list problems")
+    common = _common()
+    inner = parser.add_subparsers(title="problems", metavar="PROBLEM", dest="problem", required=True)
+    for name, problem in PROBLEMS.items():
+        question = (problem.__doc__ or "").splitlines()[0]
+        own = inner.add_parser(
+            name,
+            parents=[common],
+            help=question,
+            description=question,
+            epilog=shown_examples([x for x in EXAMPLES if f" solve {name} " in x]),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        own.set_defaults(**dict.fromkeys(ABSENT))
+        group = own.add_argument_group(f"options of {name}")
+        if name in parallel.PARALLEL:  # with a bound the one is the other
+            problem = PROBLEMS[parallel.PARALLEL[1]]
+        for key, parameter in problem.parameters.items():
+            if parameter.flag:
+                _add_flag(group, key, parameter)
+        for names, add_flags in MORE:
+            if name in names:
+                add_flags(group)
+    parser.problems = inner.choices
+
+
+def _common() -> Parser:
+    """Return the parser of what is the same for every problem."""
+    parser = Parser(add_help=False)
+    add_common(parser)
     parser.add_argument("spec", help=SPEC_HELP)
-    parser.add_argument(
-        "--capacity", type=size, metavar="SIZE", help="offsets: any allocation within it will do"
-    )
-    parser.add_argument(
-        "--machine",
-        metavar="NAME",
-        help="placement, recompute: a bundled machine, or a .toml or .json file",
-    )
-    parser.add_argument(
-        "--device", type=size, metavar="SIZE", help="placement: capacity of the machine's first tier"
-    )
-    parser.add_argument(
-        "--host", type=size, metavar="SIZE", help="placement: capacity of the machine's second tier"
-    )
-    parser.add_argument(
-        "--periodic", action="store_true", help="placement: the steady state, the end like the start"
-    )
-    parser.add_argument(
-        "--whole", action="store_true", help="placement, minio: copies move whole tensors, uninterrupted"
-    )
-    add_start(
-        parser,
-        "placement: tiers where tensors of a kind may be at time 0, or anywhere; repeatable; kinds that are "
-        "not named may start in every tier (default: everything anywhere with --periodic, else inputs in the "
-        "last tier)",
-    )
-    parser.add_argument(
-        "--processors",
-        type=processors,
-        metavar="N",
-        help="makespan: identical processors (default 1), or kinds with counts as in cpu=4,gpu=1; "
-        "parallel-memory: at most (default any number)",
-    )
-    parser.add_argument(
-        "--memory",
-        type=size,
-        metavar="SIZE",
-        help="makespan: of all processors (default: no limit); recompute: the fast memory; minio: the memory",
-    )
-    parser.add_argument(
-        "--slots",
-        type=whole_number(0),
-        metavar="N",
-        help="recompute: as much fast memory as the largest op needs, and N tensors, all of one size",
-    )
-    parser.add_argument(
-        "--sweep-memory",
-        type=whole_number(2),
-        metavar="N",
-        help="makespan, recompute: the fastest plan within each of N memories, from the least to what is "
-        "enough for the fastest (--time-limit is for all together; --plan FOLDER takes a plan for each)",
-    )
-    parser.add_argument("--plot", metavar="FILE", help="with --sweep-memory: a picture, .svg, .png or .pdf")
-    parser.add_argument(
-        "--bound",
-        type=size,
-        metavar="SIZE",
-        help="parallel-memory: edges to add so that no parallel schedule needs more (problem memory-edges)",
-    )
-    parser.add_argument(
-        "--apply", metavar="FILE", help="memory-edges: write the graph with its new edges, .json(.gz)"
-    )
-    parser.add_argument(
-        "--simulate",
-        type=whole_number(1),
-        metavar="RUNS",
-        help="parallel-memory: also run the graph as often with random durations, and show the memory",
-    )
     parser.add_argument("--method", default="auto", help="see lowtide list methods (default auto)")
     parser.add_argument(
         "--time-limit",
@@ -151,23 +123,11 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--hint",
         metavar="PLAN",
-        help="start from this plan (verified first); memory-edges: a plan, a graph with edges, a certificate "
-        "or a run record",
+        help="start from this plan (verified first); memory-edges also from a graph with edges, a "
+        "certificate or a run record",
     )
     parser.add_argument(
         "--plan", metavar="FILE", help="write the plan or the allocation, .json(.gz); allocations also .csv"
-    )
-    parser.add_argument(
-        "--certificate",
-        metavar="FILE",
-        help="peak, placement, parallel-memory: prove the bound once more, within the time limit again, and "
-        "write the proof, .json(.gz)",
-    )
-    parser.add_argument(
-        "--certificate-limit",
-        type=size,
-        metavar="SIZE",
-        help="write no larger certificate (default 200 MB)",
     )
     parser.add_argument(
         "--solver-option",
@@ -181,6 +141,45 @@ def add_parser(subparsers: Subparsers) -> None:
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument("--progress", action="store_true", help="show every step, also in a pipe")
     shown.add_argument("--quiet", action="store_true", help="show no progress")
+    return parser
+
+
+def _add_flag(group: argparse._ActionsContainer, key: str, parameter: Parameter) -> None:
+    """Add the flag of a parameter; of one that stands for many, a repeatable one."""
+    flag, text = f"--{key.rstrip('.')}", parameter.text
+    text += f": {parameter.expected}" if parameter.kind == "machine" else ""
+    converters: dict[str, Any] = {
+        "size": size,
+        "limit": size_or_none,
+        "machine": str,
+        "processors": processors,
+    }
+    metavars = {"machine": "NAME", "processors": "N", "": "N"}
+    if isinstance(parameter.default, bool):
+        group.add_argument(flag, action="store_true", help=text)
+    elif key.endswith("."):
+        group.add_argument(flag, type=key_value, action="append", metavar=METAVAR, help=text)
+    elif parameter.choices:
+        group.add_argument(flag, choices=parameter.choices, help=text)
+    else:
+        convert = converters.get(parameter.kind) or whole_number(int(parameter.least))
+        metavar = metavars.get(parameter.kind, "SIZE")
+        group.add_argument(flag, type=convert, metavar=metavar, help=text)
+
+
+def _options(args: argparse.Namespace, parameters: Mapping[str, Parameter]) -> dict[str, object]:
+    """Return the parameters that are given as flags, as options of the instance."""
+    found: dict[str, object] = {}
+    for key, parameter in parameters.items():
+        value = getattr(args, key.rstrip(".")) if parameter.flag else None
+        if value in (None, False):
+            continue
+        if key.endswith("."):
+            pairs = unique(value, f"--{key.rstrip('.')}")
+            found |= {f"{key}{kind}": text.replace(",", "+") for kind, text in pairs.items()}
+        else:
+            found[key] = value
+    return found | ({"satisfy": True} if "capacity" in found else {})
 
 
 def run(args: argparse.Namespace) -> int:
@@ -188,17 +187,12 @@ def run(args: argparse.Namespace) -> int:
     from ..instances import Allocation, load_problem, read_answer, write_answer
     from ..instances.answers import check_ending
     from ..models.errors import UsageError
-    from ..models.problems.makespan import Makespan
-    from ..models.problems.memory_edges import MemoryEdges
-    from ..models.problems.offsets import Offsets
-    from ..models.problems.parallel_memory import ParallelMemory
-    from ..models.problems.peak import Peak
-    from ..models.problems.placement import Placement
-    from ..models.problems.recompute import Recompute
+    from ..models.problems import PROBLEMS
     from ..solvers.context import available_cores
     from ..solvers.registry import find_method
     from ..solvers.solve import solve
 
+    args.problem = parallel.asked_problem(args)
     sweeps = args.sweep_memory is not None
     outputs = {
         "--plan": None if sweeps else args.plan,
@@ -208,11 +202,6 @@ def run(args: argparse.Namespace) -> int:
         "--plot": args.plot,
     }
     check_outputs(outputs, (args.spec, args.hint, args.machine))
-    certified = (args.certificate, args.certificate_limit) != (None, None)
-    if certified and args.problem not in CERTIFIED:
-        raise UsageError(
-            f"solve: found --certificate with problem {args.problem}, expected one of {', '.join(CERTIFIED)}"
-        )
     if args.certificate is None and args.certificate_limit is not None:
         raise UsageError("solve: found --certificate-limit without --certificate, expected both")
     for path in (args.certificate, args.apply):
@@ -220,15 +209,6 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError(f"{path}: found an unknown ending, expected .json or .json.gz")
     if args.plan is not None and not sweeps:
         check_ending(args.problem, args.plan)
-    for flag in sorted({flag for flags in OWN_FLAGS.values() for flag in flags}):
-        owners = [owner for owner, flags in OWN_FLAGS.items() if flag in flags]
-        if getattr(args, flag) not in (None, False) and args.problem not in owners:
-            raise UsageError(
-                f"solve: found --{flag.replace('_', '-')} with problem {args.problem}, "
-                f"expected it with {' or '.join(owners)}"
-            )
-    if args.problem == "parallel-memory" and (args.bound, args.apply) != (None, None):
-        args.problem = "memory-edges"
     sweep_memory.check_flags(args)
     options = unique(args.solver_option, "--solver-option")
     find_method(args.problem, args.method)
@@ -236,21 +216,14 @@ def run(args: argparse.Namespace) -> int:
     if args.threads is not None and args.threads > cores:
         note(f"{args.threads} threads share {cores} cores")
     started = time.perf_counter()
-    given = {
-        flag: value
-        for flag in OWN_FLAGS.get(args.problem, ())
-        if flag not in NO_OPTIONS and (value := getattr(args, flag)) not in (None, False)
-    }
-    problem = load_problem(args.problem, args.spec, **given, **start_options(args.start))
-    if isinstance(problem, Offsets):
-        problem = replace(problem, satisfy=args.capacity is not None)
+    given = _options(args, PROBLEMS[args.problem].parameters)
+    problem: Any = load_problem(args.problem, args.spec, **given)
     if sweeps:
         check_outputs(outputs)
-        assert isinstance(problem, Makespan | Recompute)
         return sweep_memory.run(args, problem, options)
     hint: object = None
-    if args.hint is not None and args.problem == "memory-edges":
-        hint = read_edges(args.hint)
+    if args.hint is not None and problem.answers == "edges":
+        hint = parallel.read_edges(args.hint)
     elif args.hint is not None:
         known = read_answer(args.hint)
         hint = known.offsets if isinstance(known, Allocation) else known
@@ -270,7 +243,6 @@ def run(args: argparse.Namespace) -> int:
             progress=progress,
         )
         if args.certificate is not None:
-            assert isinstance(problem, Peak | Placement | ParallelMemory | MemoryEdges)
             result = with_certificate(
                 result,
                 problem,
@@ -285,18 +257,18 @@ def run(args: argparse.Namespace) -> int:
         found = None
         if args.simulate is not None and result.reason != "interrupted":
             with suppress(KeyboardInterrupt):  # what was solved is kept
-                found = simulated(result, problem, args, progress)
+                found = parallel.simulated(result, problem, args, progress)
     plan_path = None
     if args.plan is not None and is_verified(result):
         write_answer(result, args.plan)
         plan_path = args.plan
     if args.apply is not None and is_verified(result):
-        write_with_edges(result, args.apply)
+        parallel.write_with_edges(result, args.apply)
     if args.json:
         record = run_record(result, loaded, plan_path)
         emit_json(record if found is None else {**record, "simulated": found.record()})
     else:
-        emit_pairs([*summary(result, loaded, plan_path), *([] if found is None else found.rows())])
+        emit_pairs([*summary(problem, result, loaded, plan_path), *([] if found is None else found.rows())])
     return exit_status(result)
 
 
@@ -319,10 +291,10 @@ def run_record(result: Result, loaded: float, plan_path: str | None) -> dict[str
     return {**record, "seconds": {**seconds, **record["seconds"]}}
 
 
-def summary(result: Result, loaded: float, plan_path: str | None) -> list[tuple[str, str]]:
+def summary(problem: Problem, result: Result, loaded: float, plan_path: str | None) -> list[tuple[str, str]]:
     """Return names and values for people."""
-    from ..models.units import exact_bytes, exact_value, format_duration, format_gap
-    from ..models.verifier.verdict import Verification
+    from ..models.problems.problem import Judgement
+    from ..models.units import exact_value, format_gap
 
     stopped = f", stopped by {result.reason}" if result.reason in ("time", "memory") else ""
     stopped = ", interrupted" if result.reason == "interrupted" else stopped
@@ -341,23 +313,15 @@ def summary(result: Result, loaded: float, plan_path: str | None) -> list[tuple[
         kind = "" if result.bound_kind is None else f" by {result.bound_kind}"
         rows.append(("bound", f"{exact_value(result.bound, result.unit)}{kind}, proof {proof}"))
         rows.append(("gap", format_gap(result.gap)))
-    if result.graph is not None and result.problem == "peak" and result.objective is not None:
-        rows.append(("reference", compared_with_reference(result)))
-    verdict = result.verification
-    if isinstance(verdict, Verification) and verdict.valid and result.problem == "placement":
-        rows.append(("stall", format_duration(verdict.stall)))
-        if result.plan is not None and result.plan.start_tiers is not None:
-            rows.append(("may start", start_words(result.plan.start_tiers, result.plan)))
-        rows += [(f"peak in {tier}", exact_bytes(peak)) for tier, peak in verdict.peaks.items()]
-        rows += [(f"traffic {a}->{b}", exact_bytes(moved)) for (a, b), moved in verdict.traffic.items()]
-    if isinstance(verdict, Verification) and verdict.valid and result.problem == "makespan":
-        rows += [("peak", exact_bytes(peak)) for peak in verdict.peaks.values()]
-    if isinstance(verdict, Verification) and verdict.valid and result.problem == "recompute":
-        rows += recompute_rows(result, verdict)
-    if isinstance(verdict, Verification) and verdict.valid and result.problem == "minio":
-        rows += [(f"peak in {tier}", exact_bytes(peak)) for tier, peak in verdict.peaks.items()]
-    if result.problem in PARALLEL and is_verified(result):
-        rows += parallel_rows(result)
+    if result.verification is not None and is_verified(result):
+        judgement = Judgement(
+            objective=result.objective,
+            verification=result.verification,
+            plan=result.plan,
+            allocation=result.allocation,
+            edges=result.edges,
+        )
+        rows += problem.facts(judgement)
     rows.append(("verified", "yes" if is_verified(result) else "no"))
     seconds = {"load": loaded, **result.seconds}
     rows.append(("seconds", ", ".join(f"{phase} {value:.2f}" for phase, value in seconds.items())))
@@ -366,18 +330,3 @@ def summary(result: Result, loaded: float, plan_path: str | None) -> list[tuple[
     if result.certificate is not None:
         rows.append(("certificate", certificate_line(result)))
     return rows
-
-
-def compared_with_reference(result: Result) -> str:
-    """Return the peak of the reference order, and how much less the result needs."""
-    from ..models.derived.memory import sequential_memory
-    from ..models.units import exact_bytes
-
-    assert result.graph is not None
-    assert result.objective is not None
-    reference = sequential_memory(result.graph).peak(range(len(result.graph.ops)))
-    text = f"{exact_bytes(reference)} in the reference order"
-    if result.objective == reference or not reference:
-        return text
-    change = 100 * (result.objective - reference) / reference
-    return f"{text}, {abs(change):.1f} % {'less' if change < 0 else 'more'} here"

@@ -1,8 +1,8 @@
-"""Option ``--start``: where the tensors of each kind may be at time 0, and how that is said."""
+"""Option ``--start``: where the tensors of each kind may be at time 0."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .parser import key_value, unique
@@ -41,17 +41,3 @@ def start_tiers(pairs: Sequence[tuple[str, str]] | None, plan: Plan) -> dict[str
                 raise UsageError(f"--start {kind}={text}: found {what} {name!r}, expected one of {expected}")
         found[kind] = names
     return found or None
-
-
-def start_options(pairs: Sequence[tuple[str, str]] | None) -> dict[str, str]:
-    """Return ``--start`` as options of a placement problem, which knows its kinds and tiers."""
-    given = unique(pairs or (), "--start")
-    return {f"start.{kind}": text.replace(",", "+") for kind, text in given.items()}
-
-
-def start_words(starts: Mapping[str, Iterable[str]], plan: Plan) -> str:
-    """Say where tensors may start: a rule for each kind that may not do so everywhere."""
-    every = {tier.name for tier in plan.machine.tiers}
-    rules = [(kind, list(some)) for kind, some in sorted(starts.items()) if set(some) != every]
-    said = [f"{kind} in {' or '.join(some) or 'no tier'}" for kind, some in rules]
-    return ", ".join([*said, "all else anywhere"]) if said else "everything anywhere"

@@ -4,18 +4,32 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .output import emit, emit_json, emit_pairs, emit_table, note
+from .parser import whole_number
 from .progress import Progress
 
 if TYPE_CHECKING:
-    from ..models.problems.makespan import Makespan
-    from ..models.problems.recompute import Recompute
     from ..models.problems.trade_off import TradeOff
+
+SWEPT = ("makespan", "recompute")
+"""Problems with a trade-off between memory and time."""
 
 _USELESS = ("memory", "hint", "log")
 """Flags of a single schedule."""
+
+
+def add_flags(parser: argparse._ActionsContainer) -> None:
+    """Add the flags of a sweep."""
+    parser.add_argument(
+        "--sweep-memory",
+        type=whole_number(2),
+        metavar="N",
+        help="the fastest plan within each of N memories, from the least to what is enough for the fastest "
+        "(--time-limit is for all together; --plan FOLDER takes a plan for each)",
+    )
+    parser.add_argument("--plot", metavar="FILE", help="with --sweep-memory: a picture, .svg, .png or .pdf")
 
 
 def check_flags(args: argparse.Namespace) -> None:
@@ -42,7 +56,7 @@ def check_flags(args: argparse.Namespace) -> None:
         _check_folder(args.plan)
 
 
-def run(args: argparse.Namespace, problem: Makespan | Recompute, options: dict[str, str]) -> int:
+def run(args: argparse.Namespace, problem: Any, options: dict[str, str]) -> int:
     """Sweep, print the curve, write plans and picture."""
     from ..results import plot
     from ..solvers.trade_off import sweep_memory

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .output import emit_json, emit_pairs, emit_violations, invalid
 from .parser import add_verb, size
-from .start import add_start, start_tiers, start_words
+from .start import add_start, start_tiers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -146,6 +146,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _start(plan: Plan, asked: Mapping[str, Sequence[str]] | None) -> str | None:
     """Say by which rule things start, and whose it is; None if there is only one tier."""
+    from ..models.problems.placement import start_words
+
     if len(plan.machine.tiers) == 1:
         return None
     if asked is not None:

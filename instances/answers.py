@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ..models.errors import InstanceError, UsageError
 from ..models.plan import Plan
+from ..models.problems import PROBLEMS
 from ..models.result import Result
 from .formats import format_of
 from .formats.minimalloc_csv import read_csv, write_csv
@@ -57,7 +58,7 @@ def check_ending(problem: str, path: str | os.PathLike[str]) -> None:
     UsageError
         If it is a CSV, and answers to the problem are no allocations.
     """
-    if is_csv(path) and problem != "offsets":
+    if is_csv(path) and PROBLEMS[problem].answers != "allocation":
         raise UsageError(f"{path}: found ending .csv, expected .json or .json.gz for problem {problem}")
 
 

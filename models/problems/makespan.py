@@ -18,7 +18,7 @@ from ..parameter import Parameter
 from ..plan import Plan, Run
 from ..units import exact_bytes
 from ..verifier.verify import verify
-from .problem import Judgement, Problem
+from .problem import Judgement, Problem, peak_rows
 from .processors import Alternative, Kinds, Processors, alternatives_of, checked_processors, kinds_of
 
 Starts = tuple[int, ...]
@@ -272,6 +272,10 @@ class Makespan(Problem):
         verdict = verify(self.graph, plan, rerun=False)
         objective = verdict.makespan if verdict.valid else None
         return Judgement(objective=objective, verification=verdict, plan=plan)
+
+    def facts(self, judgement: Judgement) -> list[tuple[str, str]]:
+        """Return the most bytes at a time."""
+        return [("peak", row) for _, row in peak_rows(judgement.verification)]
 
     def lower(self, answer: Sequence[int]) -> Plan:
         """Return the plan of an answer; an op takes the processor of its kind that has been idle longest.

@@ -23,7 +23,7 @@ from ..parameter import Parameter
 from ..verifier.flow import verify_flow
 from ..verifier.verdict import Violation, sorted_violations
 from ..verifier.verify import verify
-from .parallel_memory import Moment, ParallelMemory, check_modes, moment_bytes
+from .parallel_memory import Moment, ParallelMemory, check_modes, counted, moment_bytes
 from .problem import Judgement, Problem
 
 Edge = tuple[int, int]
@@ -71,6 +71,7 @@ class MemoryEdges(Problem):
     processors: int | None = None
     name: ClassVar[str] = "memory-edges"
     unit: ClassVar[str] = "ns"
+    answers: ClassVar[str] = "edges"
     parameters: ClassVar[Mapping[str, Parameter]] = {
         **ParallelMemory.parameters,
         "bound": Parameter(
@@ -145,6 +146,11 @@ class MemoryEdges(Problem):
             verdict = replace(verdict, violations=sorted_violations([*verdict.violations, *wrong]))
         objective = longest.makespan if verdict.valid else None
         return Judgement(objective=objective, verification=verdict, plan=plan, edges=answer.edges)
+
+    def facts(self, judgement: Judgement) -> list[tuple[str, str]]:
+        """Return the edges that were added."""
+        ops = self.graph.ops
+        return [("edges", counted([f"{ops[i].name} -> {ops[j].name}" for i, j in judgement.edges or ()]))]
 
 
 def shortest_mode(graph: Graph, i: int) -> tuple[int, int]:

@@ -19,7 +19,7 @@ from ..units import exact_bytes
 from ..verifier.verdict import sorted_violations
 from ..verifier.verify import verify
 from .placement import partial_copies
-from .problem import Judgement, Problem
+from .problem import Judgement, Problem, peak_rows
 
 __all__ = ["Eviction", "MinIO", "Traversal"]
 
@@ -166,3 +166,7 @@ class MinIO(Problem):
             verdict = replace(verdict, violations=sorted_violations([*verdict.violations, *broken]))
         objective = verdict.traffic.get((MEMORY, STORAGE), 0) if verdict.valid else None
         return Judgement(objective=objective, verification=verdict, plan=answer)
+
+    def facts(self, judgement: Judgement) -> list[tuple[str, str]]:
+        """Return the most bytes in memory and storage at a time."""
+        return peak_rows(judgement.verification)

@@ -66,6 +66,7 @@ class Offsets(Problem):
     name: ClassVar[str] = "offsets"
     unit: ClassVar[str] = "bytes"
     about: ClassVar[str] = "buffers"
+    answers: ClassVar[str] = "allocation"
     parameters: ClassVar[Mapping[str, Parameter]] = {
         "capacity": Parameter("none", "of every pool: any allocation within it will do", kind="limit"),
     }

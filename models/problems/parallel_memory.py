@@ -28,6 +28,9 @@ from ..plan import Plan
 from ..verifier.verify import verify
 from .problem import Judgement, Problem
 
+SHOWN = 8
+"""How many ops, or edges, the facts of an answer name."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
@@ -118,6 +121,12 @@ class ParallelMemory(Problem):
         objective = max(verdict.peaks.values()) if verdict.valid else None
         return Judgement(objective=objective, verification=verdict, plan=plan)
 
+    def facts(self, judgement: Judgement) -> list[tuple[str, str]]:
+        """Return the moment of the most bytes: what has finished, and what runs."""
+        moment = self.read(judgement.plan)
+        running = counted([self.graph.ops[i].name for i in moment.running])
+        return [("finished", f"{len(moment.finished)} ops"), ("running", running)]
+
     def _check(self, moment: Moment) -> None:
         n, before = len(self.graph.ops), precedence(self.graph).predecessors
         finished, running = set(moment.finished), set(moment.running)
@@ -148,6 +157,12 @@ class ParallelMemory(Problem):
             finished=tuple(sorted(run.op for run in plan.runs if run.end <= time)),
             running=tuple(sorted(run.op for run in plan.runs if run.start <= time < run.end)),
         )
+
+
+def counted(names: Sequence[str]) -> str:
+    """Return how many names there are, and the first `SHOWN`."""
+    shown = ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
+    return f"{len(names)}{': ' if names else ''}{shown}"
 
 
 def check_modes(graph: Graph, problem: str) -> None:

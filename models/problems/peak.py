@@ -12,6 +12,7 @@ from ..derived.precedence import check_order
 from ..errors import InstanceError
 from ..graph import Graph
 from ..plan import Plan
+from ..units import exact_bytes
 from ..verifier.verify import verify
 from .problem import Judgement, Problem
 
@@ -77,3 +78,12 @@ class Peak(Problem):
         verdict = verify(self.graph, plan, rerun=False)
         objective = max(verdict.peaks.values()) if verdict.valid else None
         return Judgement(objective=objective, verification=verdict, plan=plan)
+
+    def facts(self, judgement: Judgement) -> list[tuple[str, str]]:
+        """Return the peak of the reference order, and how much less the answer needs."""
+        peak, reference = judgement.objective, self.evaluate(range(len(self.graph.ops)))
+        text = f"{exact_bytes(reference)} in the reference order"
+        if peak is not None and peak != reference != 0:
+            change = 100 * (peak - reference) / reference
+            text += f", {abs(change):.1f} % {'less' if change < 0 else 'more'} here"
+        return [("reference", text)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -14,10 +14,11 @@ from ..machine import Machine
 from ..parameter import Parameter
 from ..plan import Plan
 from ..texts import nearest
-from ..verifier.verdict import Violation, sorted_violations
+from ..units import format_duration
+from ..verifier.verdict import Verification, Violation, sorted_violations
 from ..verifier.verify import verify
 from .placement_witness import impossible_moment, impossible_op, impossible_start
-from .problem import Judgement, Problem
+from .problem import Judgement, Problem, peak_rows, traffic_rows
 
 Tiers = tuple[str, ...]
 
@@ -230,6 +231,23 @@ class Placement(Problem):
         return Judgement(
             objective=objective, verification=verdict, plan=replace(answer, start_tiers=self.starts)
         )
+
+    def facts(self, judgement: Judgement) -> list[tuple[str, str]]:
+        """Return the stall, where tensors may start, the peaks of the tiers and the traffic between them."""
+        verdict = judgement.verification
+        assert isinstance(verdict, Verification)
+        rows = [("stall", format_duration(verdict.stall))]
+        if judgement.plan is not None and judgement.plan.start_tiers is not None:
+            rows.append(("may start", start_words(judgement.plan.start_tiers, judgement.plan)))
+        return [*rows, *peak_rows(verdict), *traffic_rows(verdict)]
+
+
+def start_words(starts: Mapping[str, Iterable[str]], plan: Plan) -> str:
+    """Say where tensors may start: a rule for each kind that may not do so everywhere."""
+    every = {tier.name for tier in plan.machine.tiers}
+    rules = [(kind, list(some)) for kind, some in sorted(starts.items()) if set(some) != every]
+    said = [f"{kind} in {' or '.join(some) or 'no tier'}" for kind, some in rules]
+    return ", ".join([*said, "all else anywhere"]) if said else "everything anywhere"
 
 
 def _meant_tiers(text: str, tiers: list[str], devices: list[str], where: str) -> Tiers:

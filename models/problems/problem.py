@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Self
 
 from ..parameter import Parameter
 from ..plan import Plan
+from ..units import exact_bytes
 from ..verifier.allocation import AllocationVerdict
 from ..verifier.verdict import Verification, Violation
 
@@ -62,8 +63,9 @@ class Problem(ABC):
         As the command line has it; of the objective, "bytes" or "ns".
     maximize
         Whether more is better; bounds then lie above.
-    about
-        What `of` takes: a "graph" or "buffers".
+    about, answers
+        What `of` takes: a "graph" or "buffers"; what is kept of an answer: a "plan", an "allocation" or
+        "edges".
     parameters
         What is asked besides: what specifications, the command line and sweeps read. A name that ends in a
         dot stands for all that begin so.
@@ -73,6 +75,7 @@ class Problem(ABC):
     unit: ClassVar[str]
     maximize: ClassVar[bool] = False
     about: ClassVar[str] = "graph"
+    answers: ClassVar[str] = "plan"
     parameters: ClassVar[Mapping[str, Parameter]] = {}
 
     @classmethod
@@ -124,3 +127,18 @@ class Problem(ABC):
     def impossible(self) -> str | None:
         """Return a witness that there is no answer at all, if a look at the instance shows one."""
         return None
+
+    def facts(self, judgement: Judgement) -> list[tuple[str, str]]:
+        """Return names and values that people want to know of a valid answer besides its objective."""
+        return []
+
+
+def peak_rows(verdict: Verification | AllocationVerdict) -> list[tuple[str, str]]:
+    """Return a fact for each tier: the most bytes in it at a time."""
+    peaks = verdict.peaks if isinstance(verdict, Verification) else {}
+    return [(f"peak in {tier}", exact_bytes(peak)) for tier, peak in peaks.items()]
+
+
+def traffic_rows(verdict: Verification) -> list[tuple[str, str]]:
+    """Return a fact for each channel that was used: the bytes over it."""
+    return [(f"traffic {a}->{b}", exact_bytes(moved)) for (a, b), moved in verdict.traffic.items()]

@@ -20,9 +20,10 @@ from ..lowering.discards import with_discards
 from ..machine import Access, Machine, Tier
 from ..parameter import Parameter
 from ..plan import Plan
-from ..units import exact_bytes
+from ..units import exact_bytes, format_duration
+from ..verifier.verdict import Verification
 from ..verifier.verify import verify
-from .problem import Judgement, Problem
+from .problem import Judgement, Problem, peak_rows, traffic_rows
 
 __all__ = ["Action", "Compute", "Discard", "Recompute", "Transfer"]
 
@@ -262,6 +263,19 @@ class Recompute(Problem):
     def lower(self, answer: Answer) -> Plan:
         """Return the plan of the actions, back to back."""
         return lower_actions(self.graph, answer, self.machine)
+
+    def facts(self, judgement: Judgement) -> list[tuple[str, str]]:
+        """Return how many ops run, how many again, the peaks of the tiers and the traffic between them."""
+        verdict = judgement.verification
+        assert isinstance(verdict, Verification)
+        assert judgement.plan is not None
+        extra = f", {format_duration(verdict.makespan - self.least_time)} more than each op once"
+        peaks = peak_rows(verdict)
+        return [
+            ("runs", f"{len(judgement.plan.runs)}, of them {verdict.recomputed} again{extra}"),
+            *([("peak", peaks[0][1])] if len(peaks) == 1 else peaks),
+            *traffic_rows(verdict),
+        ]
 
 
 def _with_named_tiers(machine: Machine, graph: Graph) -> Machine:

@@ -107,7 +107,8 @@ def test_command(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None
     [
         ((*SOLVE, "gen:chian"), "did you mean chain"),
         ((*SOLVE, "gen:chain?m=3"), "unknown option 'm'"),
-        (("solve", "peek", "gen:chain"), "expected one of makespan, memory-edges, minio, offsets"),
+        (("solve", "peek", "gen:chain"), "did you mean peak?"),
+        (("solve", "best", "gen:chain"), "expected one of makespan, memory-edges, minio, offsets"),
         ((*SOLVE, "gen:chain", "--time-limit", "-3"), "time-limit"),
         ((*SOLVE, "gen:chain", "--time-limit", "inf"), "found 'inf'"),
         ((*SOLVE, "gen:chain", "--threads", "0"), "expected an integer >= 1"),

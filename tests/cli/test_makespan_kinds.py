@@ -54,7 +54,7 @@ def test_option_and_specification_ask_the_same(folder: Path) -> None:
             "cpu",
             "found 'cpu', expected an integer >= 1, or kinds with counts such as cpu=4,gpu=1",
         ),
-        ("parallel-memory", "cpu=2", 'found "cpu=2", expected an integer >= 1'),
+        ("parallel-memory", "cpu=2", "found 'cpu=2', expected an integer >= 1"),
     ],
 )
 def test_wrong_processors_are_refused(problem: str, processors: str, message: str, folder: Path) -> None:

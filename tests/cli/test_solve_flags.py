@@ -1,0 +1,86 @@
+"""``lowtide solve PROBLEM``: each problem has its own flags, wherever it stands among them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from lowtide.models.problems import PROBLEMS
+from tests.commands import answer, refused, within
+
+SPEC = "gen:chain?n=4&seed=1"
+
+OWN = {
+    "peak": {"--certificate", "--certificate-limit"},
+    "offsets": {"--capacity"},
+    "placement": {
+        "--machine",
+        "--device",
+        "--host",
+        "--periodic",
+        "--whole",
+        "--start",
+        "--certificate",
+        "--certificate-limit",
+    },
+    "makespan": {"--processors", "--memory", "--sweep-memory", "--plot"},
+    "parallel-memory": {
+        "--processors",
+        "--bound",
+        "--apply",
+        "--simulate",
+        "--certificate",
+        "--certificate-limit",
+    },
+    "recompute": {"--memory", "--slots", "--machine", "--sweep-memory", "--plot"},
+    "minio": {"--memory", "--whole"},
+}
+OWN["memory-edges"] = OWN["parallel-memory"]
+EVERY = {flag for flags in OWN.values() for flag in flags}
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_help_shows_the_flags_of_the_problem_alone(problem: str, tmp_path: Path) -> None:
+    done = within("solve", problem, "--help", cwd=tmp_path)
+    assert done.returncode == 0
+    shown = set(re.findall(r"--[a-z-]+", done.stdout.partition("usage:")[2].partition("\n\n")[0]))
+    assert {"--method", "--time-limit", "--hint", "--json", "--progress", "--quiet"} <= shown
+    assert shown & EVERY == OWN[problem]
+
+
+def test_help_names_every_problem(tmp_path: Path) -> None:
+    shown = within("solve", "--help", cwd=tmp_path).stdout
+    assert all(f"\n    {problem} " in shown for problem in PROBLEMS)
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_flags_of_others_are_refused_with_their_owners(problem: str, tmp_path: Path) -> None:
+    for flag in sorted(EVERY - OWN[problem]):
+        owners = " or ".join(name for name in PROBLEMS if flag in OWN[name])
+        expected = f"solve: found {flag} with problem {problem}, expected it with {owners}"
+        assert refused("solve", problem, SPEC, flag, "1", cwd=tmp_path) == expected
+
+
+def test_options_may_stand_before_the_problem(tmp_path: Path) -> None:
+    behind = answer("solve", "makespan", SPEC, "--processors", "2", "--method", "cpsat", cwd=tmp_path)
+    before = answer("solve", "--method", "cpsat", "--processors", "2", "makespan", SPEC, cwd=tmp_path)
+    assert [before[key] for key in ("problem", "method", "objective", "instance")] == [
+        behind[key] for key in ("problem", "method", "objective", "instance")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("peek", SPEC), "problem: found 'peek', did you mean peak?"),
+        (("--methd", "cpsat", "peak", SPEC), "solve: found unknown option '--methd', did you mean --method"),
+        (("peak", SPEC, "--sede", "1"), "solve: found unknown option '--sede', did you mean --seed"),
+        ((), "solve: the following arguments are required: PROBLEM"),
+        (("peak",), "solve: the following arguments are required: spec"),
+        (("makespan", SPEC, "--memory", "x"), "solve: argument --memory: found 'x', expected bytes such as"),
+    ],
+)
+def test_wrong_words_are_named(arguments: tuple[str, ...], expected: str, tmp_path: Path) -> None:
+    assert refused("solve", *arguments, cwd=tmp_path).startswith(expected)
