@@ -53,11 +53,11 @@ OPTIONS = {
 METHODS: dict[str, tuple[str, ...]] = {
     "peak": ("auto", "greedy", "local-search", "cpsat"),
     "offsets": ("auto", "local-search", "search"),
-    "placement": ("auto", "g10"),
+    "placement": ("auto", "g10", "flashneuron", "slot-lp"),
     "makespan": ("auto", "list", "local-search", "lns"),
     "parallel-memory": ("auto", "branch"),
     "memory-edges": ("auto", "min-levels"),
-    "recompute": ("auto", "eviction"),
+    "recompute": ("auto", "eviction", "checkmate-rounding", "moccasin"),
     "minio": ("auto", "postorder"),
 }
 """The first of each on all graphs, the others on fewer."""
