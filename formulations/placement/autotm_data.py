@@ -55,7 +55,7 @@ class Point:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Item:
+class Lifetime:
     """A content in fixed bytes.
 
     Attributes
@@ -136,7 +136,7 @@ class AutotmData:
 
     modes: tuple[tuple[ModeData, ...], ...]
     operands: tuple[tuple[int, ...], ...]
-    items: tuple[Item, ...]
+    items: tuple[Lifetime, ...]
     at: Mapping[tuple[int, int], int]
     memory: int | None
     slow_rate: int | None
@@ -293,7 +293,7 @@ def _wanted(op: Op, mode: Mode, fast: str, anywhere: bool) -> dict[int, bool]:
     return wanted
 
 
-def _items(problem: Placement, form: Form, window: int) -> tuple[Item, ...]:
+def _items(problem: Placement, form: Form, window: int) -> tuple[Lifetime, ...]:
     graph, n = problem.graph, len(problem.graph.ops)
     accesses: list[list[tuple[int, Role]]] = [[] for _ in graph.tensors]
     for k, op in enumerate(graph.ops):
@@ -316,7 +316,7 @@ def _items(problem: Placement, form: Form, window: int) -> tuple[Item, ...]:
             if points == [(-1, Role.START)]:
                 continue  # nobody needs that content
             items.append(
-                Item(
+                Lifetime(
                     tensor=t,
                     nbytes=tensor.nbytes,
                     points=_points(points, form, window),

@@ -54,7 +54,7 @@ from fractions import Fraction
 from typing import Any
 
 from ..pyomo_terms import linear
-from .autotm_data import AutotmData, Item, Role, copy_time, granule
+from .autotm_data import AutotmData, Lifetime, Role, copy_time, granule
 
 ENGINE = "milp"
 BYTES_PER_TERM = 1500
@@ -127,20 +127,20 @@ def build(data: AutotmData, expired: Callable[[], bool] = lambda: False) -> Auto
     return built
 
 
-def is_fixed(data: AutotmData, item: Item) -> bool:
+def is_fixed(data: AutotmData, item: Lifetime) -> bool:
     """Return whether an item is simply in the fast memory, without variables: it has no bytes."""
     named = any(mode.fast.get(item.tensor) is False for k in item.users for mode in data.modes[k])
     return not item.nbytes and not named and (item.fast or not item.initial)
 
 
-def path_edges(item: Item) -> Iterator[Edge]:
+def path_edges(item: Lifetime) -> Iterator[Edge]:
     """Yield the edges that an item's path may take.
 
     Examples
     --------
     >>> from lowtide.formulations.placement.autotm_data import Point
     >>> points = (Point(op=-1, role=Role.START), Point(op=3, role=Role.USED))
-    >>> item = Item(
+    >>> item = Lifetime(
     ...     tensor=0, nbytes=8, points=points, users=(3,), last=3, fast=True, slow=True, returns=False
     ... )
     >>> list(path_edges(item))

@@ -50,7 +50,7 @@ class Cap:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Life:
+class Lifetime:
     """One version of a tensor.
 
     Attributes
@@ -95,7 +95,7 @@ class PlacementData:
     duration: tuple[int, ...]
     need: tuple[int, ...]
     memory: int
-    lives: tuple[Life, ...]
+    lives: tuple[Lifetime, ...]
     outer: tuple[Outer, ...]
     caps: tuple[Cap, ...]
 
@@ -160,7 +160,7 @@ def _check(problem: Placement) -> None:
         raise UsageError(f"placement of {problem.graph.name!r} on machine {machine.name!r}: found {found}")
 
 
-def _lives(problem: Placement) -> tuple[Life, ...]:
+def _lives(problem: Placement) -> tuple[Lifetime, ...]:
     graph = problem.graph
     tiers = [t.name for t in problem.machine.tiers]
     reads: list[list[int]] = [[] for _ in graph.tensors]
@@ -180,7 +180,7 @@ def _lives(problem: Placement) -> tuple[Life, ...]:
             if tensor.nbytes and (accesses or kept):
                 allowed = problem.may_start(tensor.kind)
                 lives.append(
-                    Life(
+                    Lifetime(
                         tensor=t,
                         nbytes=tensor.nbytes,
                         born=born,

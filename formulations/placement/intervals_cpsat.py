@@ -45,7 +45,7 @@ from typing import Any
 
 from ...models.plan import Plan
 from ...models.problems.placement import Placement
-from .data import Life, Link, PlacementData
+from .data import Lifetime, Link, PlacementData
 from .whole import Absence, Timing, check, copy_time, is_clean, plan
 
 ENGINE = "cpsat"
@@ -165,7 +165,7 @@ def _life(
     built: IntervalModel,
     problem: Placement,
     number: int,
-    life: Life,
+    life: Lifetime,
     horizon: int,
     memory: _Memory,
     outs: list[Any],
@@ -222,7 +222,9 @@ def _life(
         _occupy(built, begin, _end(built, life.accesses[-1]), life, memory, horizon)
 
 
-def _occupy(built: IntervalModel, begin: Any, end: Any, life: Life, memory: _Memory, horizon: int) -> None:
+def _occupy(
+    built: IntervalModel, begin: Any, end: Any, life: Lifetime, memory: _Memory, horizon: int
+) -> None:
     """(5) A life is in the fast memory from `begin` to `end`."""
     size = built.model.new_int_var(0, horizon, "")
     memory.intervals.append(built.model.new_interval_var(begin, size, end, f"life of {life.tensor}"))

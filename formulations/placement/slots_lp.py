@@ -58,7 +58,7 @@ from dataclasses import dataclass
 
 from ..linear_program import SECOND, LinearProgram, ProgramBuilder
 from ..model import ModelSize, Tick, ticker
-from .data import Life, PlacementData
+from .data import Lifetime, PlacementData
 
 Columns = dict[tuple[int, int, int], int]
 """Column of a variable by life, instant or piece, and tier."""
@@ -75,7 +75,7 @@ class SlotProgram:
     stalls: tuple[int, ...]
 
 
-def instants(data: PlacementData, life: Life) -> range:
+def instants(data: PlacementData, life: Lifetime) -> range:
     """Return the instants of a life."""
     return range(2 * life.born + 2, (2 * data.n if life.kept else 2 * life.accesses[-1]) + 1)
 

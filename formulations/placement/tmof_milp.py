@@ -50,7 +50,7 @@ from typing import Any
 from ...models.errors import UsageError
 from ...models.machine import ChannelGroup
 from ..linear_program import SECOND
-from .data import Cap, Life, PlacementData
+from .data import Cap, Lifetime, PlacementData
 from .lanes import Lane
 from .slots_lp import instants
 from .walks import Bytes, Walk
@@ -147,7 +147,7 @@ def intervals(data: PlacementData) -> tuple[Interval, ...]:
     return tuple(found)
 
 
-def is_clean(life: Life) -> bool:
+def is_clean(life: Lifetime) -> bool:
     """Whether the host has a copy from the start."""
     return life.born < 0 and life.outer[0]
 

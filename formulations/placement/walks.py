@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .data import Life
+from .data import Lifetime
 
 Bytes = tuple[int, ...]
 """By outer tier."""
@@ -14,7 +14,7 @@ Bytes = tuple[int, ...]
 class Walk:
     """A life: bytes absent and held at each of its instants."""
 
-    life: Life
+    life: Lifetime
     absent: dict[int, Bytes]
     held: dict[int, Bytes]
 

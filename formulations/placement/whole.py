@@ -29,7 +29,7 @@ from ...models.lowering.builder import PlanBuilder
 from ...models.plan import Plan
 from ...models.problems.placement import Placement
 from ..linear_program import SECOND
-from .data import Life, Link, PlacementData, weightless
+from .data import Lifetime, Link, PlacementData, weightless
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def copy_time(nbytes: int, link: Link) -> int:
     return link.latency - (-nbytes * SECOND // link.rate)
 
 
-def is_clean(life: Life) -> bool:
+def is_clean(life: Lifetime) -> bool:
     """Whether the outer tier may have a copy from the start."""
     return life.born < 0 and life.outer[0]
 
@@ -239,7 +239,7 @@ def timing(data: PlacementData, problem: Placement, some: Sequence[Absence], ord
     return Timing(start=start, out=out, release=release, back=back)
 
 
-def _starts_away(life: Life, number: int, first_away: set[int]) -> bool:
+def _starts_away(life: Lifetime, number: int, first_away: set[int]) -> bool:
     """Whether an initial life is not in the fast memory at time 0."""
     return not life.device or (is_clean(life) and number in first_away)
 

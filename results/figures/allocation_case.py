@@ -30,7 +30,7 @@ _NARROW = 1 / 500  # part of the width below which a rectangle is hard to see
 _ONE_KIND = 0.95  # share of bytes x time from which on the kind tells nothing
 
 
-class Case(NamedTuple):
+class AllocationCase(NamedTuple):
     """What is drawn, and what is known about it; `plan` says what its times mean."""
 
     buffers: Buffers
@@ -41,7 +41,7 @@ class Case(NamedTuple):
     result: Result | None
 
 
-def case_of(item: Item, buffers: Buffers | Graph | None) -> Case:
+def case_of(item: Item, buffers: Buffers | Graph | None) -> AllocationCase:
     """Gather what the caller gave in pieces.
 
     Raises
@@ -74,10 +74,10 @@ def case_of(item: Item, buffers: Buffers | Graph | None) -> Case:
         buffers = buffers_from_plan(graph, plan)
     verdict = verify_allocation(buffers, offsets)
     verdict.raise_if_invalid()
-    return Case(buffers, offsets, verdict.heights, graph, plan, result)
+    return AllocationCase(buffers, offsets, verdict.heights, graph, plan, result)
 
 
-def timeline(case: Case, parts: Sequence[Rectangles], time: str) -> Timeline:
+def timeline(case: AllocationCase, parts: Sequence[Rectangles], time: str) -> Timeline:
     """Return how times become positions, the same for all pools."""
     times = np.unique(np.concatenate([x for part in parts for x in (part.begin, part.end)]))
     if not len(times):
@@ -94,13 +94,13 @@ def timeline(case: Case, parts: Sequence[Rectangles], time: str) -> Timeline:
     return Timeline(times, time == "events", unit)
 
 
-def load_over_time(case: Case, pool: str, part: Rectangles, line: Timeline) -> Integers:
+def load_over_time(case: AllocationCase, pool: str, part: Rectangles, line: Timeline) -> Integers:
     """Return the bytes in use from each time on; what an in-place pair shares counts once."""
     shared = drawing.shared_rectangles(case.buffers, case.offsets, pool)
     return drawing.load_of(part, line.times) - drawing.load_of(shared, line.times)
 
 
-def levels_of(case: Case, pool: str, load: int) -> dict[str, int]:
+def levels_of(case: AllocationCase, pool: str, load: int) -> dict[str, int]:
     """Return the bytes that get a line and a label: the height, what it cannot be below, the capacity."""
     height, capacity = case.heights.get(pool, 0), case.buffers.pools.get(pool)
     levels = {"height": height}
@@ -114,7 +114,7 @@ def levels_of(case: Case, pool: str, load: int) -> dict[str, int]:
     return levels
 
 
-def telling(case: Case, parts: Sequence[Rectangles]) -> str:
+def telling(case: AllocationCase, parts: Sequence[Rectangles]) -> str:
     """Return the kind, unless it is unknown or nearly everything is of one: then the size."""
     if case.graph is None:
         return "size"
@@ -127,7 +127,7 @@ def telling(case: Case, parts: Sequence[Rectangles]) -> str:
     return "kind" if max(areas.values(), default=0) < _ONE_KIND * sum(areas.values()) else "size"
 
 
-def colours_of(case: Case, chosen: str, drawn: set[int]) -> tuple[list[str], dict[str, str]]:
+def colours_of(case: AllocationCase, chosen: str, drawn: set[int]) -> tuple[list[str], dict[str, str]]:
     """Return the colour of each buffer, and what the legend says of those that are drawn."""
     buffers = case.buffers.buffers
     if chosen == "kind":
@@ -143,7 +143,7 @@ def colours_of(case: Case, chosen: str, drawn: set[int]) -> tuple[list[str], dic
     return [scheme[k] for k in found.tolist()], {f"≤ {texts[k]}": scheme[k] for k in used}
 
 
-def title_of(case: Case) -> str:
+def title_of(case: AllocationCase) -> str:
     """Return the name of the instance."""
     if case.result is not None:
         return case.result.instance
@@ -151,7 +151,7 @@ def title_of(case: Case) -> str:
     return case.buffers.name or graph or "allocation"
 
 
-def subtitle_of(case: Case, pools: Sequence[str], loads: Sequence[Integers]) -> str:
+def subtitle_of(case: AllocationCase, pools: Sequence[str], loads: Sequence[Integers]) -> str:
     """Return how the allocation was made and what is known about it."""
     result = case.result
     words = ["verified allocation"] if result is None else [result.method, str(result.status)]
@@ -175,7 +175,7 @@ def subtitle_of(case: Case, pools: Sequence[str], loads: Sequence[Integers]) -> 
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def time_name(case: Case, line: Timeline) -> str:
+def time_name(case: AllocationCase, line: Timeline) -> str:
     """Return the label of the time axis."""
     if case.plan is None:
         power = len(str(line.unit)) - 1
@@ -192,7 +192,7 @@ def counts_ops(plan: Plan) -> bool:
     return all(run.end - run.start == 1 for run in plan.runs)
 
 
-def _is_alone(case: Case, pool: str) -> bool:
+def _is_alone(case: AllocationCase, pool: str) -> bool:
     return all(b.pool == pool for b in case.buffers.buffers)
 
 

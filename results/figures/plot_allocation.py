@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ...models.buffers import Buffers
     from ...models.graph import Graph
-    from .allocation_case import Case, Item
+    from .allocation_case import AllocationCase, Item
 
 TIMES = ("auto", "linear", "events")
 """Scales of the time axis."""
@@ -156,7 +156,7 @@ def _check_options(time: str, colour: str | None) -> None:
 
 def _draw(
     first: Axes,
-    case: Case,
+    case: AllocationCase,
     pools: Sequence[str],
     rows: Sequence[Axes],
     time: str,
@@ -190,7 +190,7 @@ def _draw(
 
 def _draw_pool(
     ax: Axes,
-    case: Case,
+    case: AllocationCase,
     pool: str,
     part: Rectangles,
     line: Timeline,

@@ -267,12 +267,12 @@ def _picture(question: QuestionView, setting: str, problem: Problem, judgement: 
     if isinstance(problem, Peak):
         return _memory_chart(question, setting, problem.graph, judgement.plan)
     if isinstance(problem, Offsets) and judgement.allocation is not None:
-        from ..figures.allocation_case import Case
+        from ..figures.allocation_case import AllocationCase
         from .report_allocation import allocation_chart
 
         graph = None if problem.origin is None else problem.origin.graph
         heights = problem.heights(judgement.allocation)
-        case = Case(problem.buffers, judgement.allocation, heights, graph, judgement.plan, None)
+        case = AllocationCase(problem.buffers, judgement.allocation, heights, graph, judgement.plan, None)
         return allocation_chart(f"Best allocation ({setting})", case, bound=question.bound)
     return None
 

@@ -17,7 +17,7 @@ from .report_charts import HEIGHT, WIDTH, Axis, Chart, Tick, span_ticks, value_t
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ..figures.allocation_case import Case
+    from ..figures.allocation_case import AllocationCase
     from ..figures.allocation_drawing import Floats, Rectangles, Timeline
 
 MOST = 5000
@@ -30,7 +30,7 @@ _STYLES = {colour: f"k-{kind}" for kind, colour in COLOURS.items()}
 _STYLES |= {colour: f"c{k}" for k, colour in enumerate(drawing.SCHEME)}
 
 
-def allocation_chart(title: str, case: Case, *, bound: int | None) -> Chart:
+def allocation_chart(title: str, case: AllocationCase, *, bound: int | None) -> Chart:
     """Return the chart of an allocation that verifies: time across, addresses up.
 
     Of several pools it shows the one that needs most memory.
@@ -147,7 +147,7 @@ def _text(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
-def _data(case: Case, part: Rectangles, line: Timeline, x: Axis, y: Axis) -> dict[str, Any]:
+def _data(case: AllocationCase, part: Rectangles, line: Timeline, x: Axis, y: Axis) -> dict[str, Any]:
     """Return what the read-out needs: of each rectangle its buffer's name, times and addresses."""
     owners, number = np.unique(part.owner, return_inverse=True)
     times = [np.searchsorted(line.times, t) if line.by_events else t for t in (part.begin, part.end)]
@@ -163,7 +163,7 @@ def _data(case: Case, part: Rectangles, line: Timeline, x: Axis, y: Axis) -> dic
     }
 
 
-def _time_ticks(case: Case, line: Timeline, x: Axis) -> list[Tick]:
+def _time_ticks(case: AllocationCase, line: Timeline, x: Axis) -> list[Tick]:
     if not line.by_events:
         return span_ticks(x, _UNITS[_unit(case)])
     places = np.unique(np.linspace(0, len(line.times) - 1, 6).astype(np.int64)).tolist()
@@ -171,7 +171,7 @@ def _time_ticks(case: Case, line: Timeline, x: Axis) -> list[Tick]:
     return [Tick(round(100 * x.position(k), 2), _time(case, t)) for k, t in zip(places, times, strict=True)]
 
 
-def _time(case: Case, value: int) -> str:
+def _time(case: AllocationCase, value: int) -> str:
     """Return a time as a tick says it; a large number without a unit in powers of ten."""
     if case.plan is not None or value < 10**7:
         return found.duration_text(value, case.plan)
@@ -179,7 +179,7 @@ def _time(case: Case, value: int) -> str:
     return f"{value / 10**power:.4g}e{power}"
 
 
-def _unit(case: Case) -> str:
+def _unit(case: AllocationCase) -> str:
     """Return what the read-out calls the unit of time."""
     if case.plan is None:
         return ""

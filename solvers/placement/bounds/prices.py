@@ -189,7 +189,7 @@ def least_bytes(problem: Placement) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Life:
+class _Lifetime:
     """Content of a tensor from its first version to its last access; the fields are those of `SampleData`."""
 
     nbytes: int
@@ -202,7 +202,7 @@ class _Life:
     everywhere: bool = True
 
 
-def _lives(problem: Placement) -> list[_Life]:
+def _lives(problem: Placement) -> list[_Lifetime]:
     """Return the lives of all tensors that ops access.
 
     A write that does not read begins a new life: what was there before need not be anywhere between its last
@@ -228,7 +228,7 @@ def _lives(problem: Placement) -> list[_Life]:
         if problem.periodic and tensor.initial:
             whole = tensor.final and not fresh[t]
             lives.append(
-                _Life(
+                _Lifetime(
                     nbytes=tensor.nbytes,
                     accesses=tuple(accesses[t]),
                     writes=tuple(writes[t]),
@@ -245,7 +245,7 @@ def _lives(problem: Placement) -> list[_Life]:
                 continue
             tiers = problem.may_start(tensor.kind)
             lives.append(
-                _Life(
+                _Lifetime(
                     nbytes=tensor.nbytes,
                     accesses=some,
                     writes=tuple(k for k in writes[t] if low <= k < high),

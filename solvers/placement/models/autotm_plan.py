@@ -14,7 +14,7 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Any
 
-from ....formulations.placement.autotm_data import AutotmData, Item, ModeData, Role, copy_time, granule
+from ....formulations.placement.autotm_data import AutotmData, Lifetime, ModeData, Role, copy_time, granule
 from ....formulations.placement.autotm_milp import (
     DROP,
     MADE_FAST,
@@ -50,7 +50,7 @@ class Path:
         there is a copy, at which an update makes the copy stale.
     """
 
-    item: Item
+    item: Lifetime
     fast: tuple[bool, ...]
     slow: tuple[bool, ...]
     reads: frozenset[int]
@@ -123,7 +123,7 @@ def suggest(built: AutotmModel, paths: list[Path], modes: list[ModeData]) -> Non
         model.slot[k].set_value(float(modes[k].duration + sum(longer)))
 
 
-def _edges(item: Item, path: Path) -> Iterator[tuple[str, int]]:
+def _edges(item: Lifetime, path: Path) -> Iterator[tuple[str, int]]:
     """Yield the edges that an item takes on a path which is given at some of its points only."""
     known = {point.op: j for j, point in enumerate(path.item.points)}
     fast, slow = path.fast[0], path.slow[0]
@@ -158,13 +158,13 @@ class Emission(PlanBuilder):
         self.fast, self.slow = (tier.name for tier in problem.machine.tiers)
         self.now = 0
 
-    def read(self, item: Item, beside: bool) -> None:
+    def read(self, item: Lifetime, beside: bool) -> None:
         """Copy an item into the fast memory."""
         time = copy_time(item.nbytes, self.data.into_beside if beside else self.data.into)
         self.copy(item.tensor, self.slow, self.fast, self.now, self.now + time)
         self.now += time
 
-    def write(self, item: Item, beside: bool) -> None:
+    def write(self, item: Lifetime, beside: bool) -> None:
         """Copy an item into the slow memory, and let it leave the fast one."""
         time = copy_time(item.nbytes, self.data.out_beside if beside else self.data.out)
         self.copy(item.tensor, self.fast, self.slow, self.now, self.now + time)

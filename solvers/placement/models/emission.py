@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ....formulations.linear_program import SECOND
-from ....formulations.placement.data import Life, PlacementData, weightless
+from ....formulations.placement.data import Lifetime, PlacementData, weightless
 from ....formulations.placement.lanes import Lane
 from ....formulations.placement.walks import Bytes, Walk
 from ....models.lowering.builder import PlanBuilder
@@ -45,7 +45,7 @@ class Part:
 class _Step:
     """What a life does in a round: absent and held bytes before and behind it."""
 
-    life: Life
+    life: Lifetime
     absent: Bytes
     held: Bytes
     absent_then: Bytes
@@ -92,7 +92,7 @@ class _Emission:
         """Return the number in the whole graph of tensor t of lane g."""
         return self.parts[g].lane.tensors[t]
 
-    def free(self, g: int, life: Life, x: int, part: tuple[int, int], time: int) -> None:
+    def free(self, g: int, life: Lifetime, x: int, part: tuple[int, int], time: int) -> None:
         """Release bytes in a tier, if there are any."""
         if part[0] < part[1]:
             t = self.tensor(g, life.tensor)
@@ -246,7 +246,7 @@ def _fits_outside(data: PlacementData, still: Sequence[int], steps: Sequence[Seq
 
 def _move(out: _Emission, steps: Sequence[Sequence[_Step]]) -> None:
     """Copy what a round copies, then release what it releases, and set the clock to its end."""
-    moves: dict[Way, list[tuple[Life, tuple[int, int]]]] = {}
+    moves: dict[Way, list[tuple[Lifetime, tuple[int, int]]]] = {}
     for g, some in enumerate(steps):
         for s in some:
             for x in range(len(s.held)):
@@ -300,11 +300,11 @@ def _length(out: _Emission, nbytes: dict[Way, int]) -> Fraction:
     return max(times, default=Fraction(0))
 
 
-def _outer_part(life: Life, x: int, less: int, more: int) -> tuple[int, int]:
+def _outer_part(life: Lifetime, x: int, less: int, more: int) -> tuple[int, int]:
     """Return the bytes by which `more` bytes at the end of the row of outer tier x exceed `less`."""
     return (less, more) if x == 0 else (life.nbytes - more, life.nbytes - less)
 
 
-def _present(life: Life, absent: Bytes) -> tuple[int, int]:
+def _present(life: Lifetime, absent: Bytes) -> tuple[int, int]:
     """Return the bytes in the fast memory: behind the first absent ones, before the last ones."""
     return (absent[0] if absent else 0), life.nbytes - (absent[1] if len(absent) > 1 else 0)
