@@ -17,11 +17,7 @@ if TYPE_CHECKING:
     from ..models.certificate import Certificate
     from ..models.graph import Graph
     from ..models.plan import Plan
-    from ..models.problems.memory_edges import MemoryEdges
-    from ..models.problems.parallel_memory import ParallelMemory
-    from ..models.problems.peak import Peak
-    from ..models.problems.placement import Placement
-    from ..models.problems.problem import Judgement
+    from ..models.problems.problem import Judgement, Problem
     from ..models.result import Result
 
 CERTIFIED = ("peak", "placement", *PARALLEL)
@@ -48,7 +44,7 @@ def add_flags(parser: argparse._ActionsContainer) -> None:
 
 def with_certificate(
     result: Result,
-    problem: Peak | Placement | ParallelMemory | MemoryEdges,
+    problem: Problem,
     path: str,
     *,
     threads: int | None = None,
@@ -68,8 +64,11 @@ def with_certificate(
     """
     from ..instances import decode_certificate, encode_certificate, write_whole
     from ..models.files import compress
+    from ..models.problems import PROBLEMS
     from ..models.result import Status
     from ..models.verifier.certificate import verify_certificate
+    from ..solvers.certify import certified
+    from ..solvers.context import Context, available_cores
 
     def without(detail: str, kind: str | None = None, nbytes: int | None = None) -> Result:
         found = {"path": None, "kind": kind, "bytes": nbytes, "checked": False, "detail": detail}
@@ -77,13 +76,20 @@ def with_certificate(
 
     seconds = dict(result.seconds)
     started = time.perf_counter()
-    claim = result.bound if result.problem != "memory-edges" else _edges_claim(problem, result)
     if result.reason == "interrupted":  # Ctrl-C ends all of it, not only the search
         return without("interrupted")
-    if claim is None:
-        return without("there is no bound" if result.problem != "memory-edges" else "there are no edges")
+    context = Context(
+        problem=problem,
+        time_limit=time_limit,
+        memory_limit=memory_limit,
+        threads=threads or available_cores(),
+        seed=seed,
+        progress=progress,
+    )
     try:
-        certificate = _certified(problem, result, claim, time_limit, memory_limit, threads, seed, progress)
+        claim, certificate, missing = certified(problem, result, context)
+        if claim is None:
+            return without(missing)
         seconds["certify"] = time.perf_counter() - started
         if certificate is None:
             return without("none was found within the limits")
@@ -98,7 +104,8 @@ def with_certificate(
             )
         progress(f"certificate: {certificate.proof.kind}, {len(content):,} bytes, is checked")
         started = time.perf_counter()
-        verdict = verify_certificate(problem.graph, decode_certificate(text, path))
+        graph: Graph = problem.graph  # type: ignore[attr-defined]
+        verdict = verify_certificate(graph, decode_certificate(text, path))
         seconds["check"] = time.perf_counter() - started
     except KeyboardInterrupt:
         return without("interrupted")
@@ -108,67 +115,11 @@ def with_certificate(
         fault = f"the certificate does not hold: {verdict.witness}"
         return replace(without(fault, verdict.kind, len(content)), status=Status.FAILED, detail=fault)
     write_whole(path, content)
-    upper = result.problem in PARALLEL
+    upper = PROBLEMS[certificate.problem].maximize
     less = certificate.bound > claim if upper else certificate.bound < claim
     detail = f"proves {certificate.bound:,} {certificate.unit} of the bound {claim:,}" if less else ""
     found = {"path": path, "kind": verdict.kind, "bytes": len(content), "checked": True, "detail": detail}
     return replace(result, certificate=found, seconds=seconds)
-
-
-def _edges_claim(problem: object, result: Result) -> int | None:
-    """Return the bound on the memory, if there are edges that keep it."""
-    from ..models.problems.memory_edges import MemoryEdges
-
-    assert isinstance(problem, MemoryEdges)
-    return None if result.edges is None else problem.bound
-
-
-def _certified(
-    problem: Peak | Placement | ParallelMemory | MemoryEdges,
-    result: Result,
-    claim: int,
-    time_limit: float | None,
-    memory_limit: int | None,
-    threads: int | None,
-    seed: int,
-    progress: Callable[[str], None],
-) -> Certificate | None:
-    """Prove the bound of the result once more."""
-    from ..models.problems.peak import Peak
-    from ..models.problems.placement import Placement
-    from ..solvers.context import available_cores
-    from ..solvers.parallel.certify import certify_parallel
-    from ..solvers.peak.certify.certify import certify
-    from ..solvers.placement.bounds.certify import certify_placement
-
-    if isinstance(problem, Placement):
-        return certify_placement(
-            problem,
-            claim,
-            prices=result.evidence,
-            time_limit=time_limit,
-            threads=threads or available_cores(),
-            seed=seed,
-            progress=progress,
-        )
-    if not isinstance(problem, Peak):
-        return certify_parallel(
-            problem.graph,
-            claim,
-            processors=problem.processors,
-            edges=result.edges or (),
-            time_limit=time_limit,
-            progress=progress,
-        )
-    orders = [] if result.plan is None else [[run.op for run in result.plan.runs]]
-    return certify(
-        problem.graph,
-        claim,
-        orders=orders,
-        time_limit=time_limit,
-        memory_limit=memory_limit,
-        progress=progress,
-    )
 
 
 def certificate_line(result: Result) -> str:
@@ -286,6 +237,7 @@ def _judged(graph: Graph, plan: Plan | None, certificate: Certificate) -> Judgem
 
 
 def _rows(found: dict[str, Any], graph: Graph, judged: Judgement | None) -> list[tuple[str, str]]:
+    from ..models.problems import PROBLEMS
     from ..models.units import exact_value, format_gap
 
     of_peak = found["unit"] == "bytes"
@@ -307,7 +259,7 @@ def _rows(found: dict[str, Any], graph: Graph, judged: Judgement | None) -> list
         if found["optimal"] is not None:
             if not of_peak:
                 rows.append(("gap", format_gap(found["gap"])))
-            upper = found["problem"] in PARALLEL
+            upper = PROBLEMS[found["problem"]].maximize
             least = "no order has a lower peak" if of_peak else "no plan takes less time"
             least = "no parallel schedule needs more" if upper else least
             above = f"not confirmed: the {name} is {'below' if upper else 'above'} the bound"

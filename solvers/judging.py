@@ -8,7 +8,6 @@ buffer. At most half of the limit is kept back.
 
 from __future__ import annotations
 
-from ..models.problems.offsets import Offsets
 from ..models.problems.problem import Problem
 
 MICROSECONDS = {
@@ -32,9 +31,8 @@ def judging_seconds(problem: Problem, time_limit: float | None) -> float:
     """Return the seconds that are kept back for judging an answer; 0 without a limit."""
     if time_limit is None:
         return 0.0
-    if isinstance(problem, Offsets):
-        judged = len(problem.buffers.buffers)
-    else:
-        graph = problem.graph  # type: ignore[attr-defined]
-        judged = len(graph.ops) + sum(len(op.reads) + len(op.writes) for op in graph.ops)
+    graph, buffers = getattr(problem, "graph", None), getattr(problem, "buffers", None)
+    judged = 0 if buffers is None else len(buffers.buffers)
+    if graph is not None:
+        judged += len(graph.ops) + sum(len(op.reads) + len(op.writes) for op in graph.ops)
     return min(PART * time_limit, 1e-6 * MICROSECONDS.get(problem.name, 10.0) * judged)

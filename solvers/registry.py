@@ -17,6 +17,7 @@ import difflib
 from collections.abc import Mapping
 from functools import cache
 
+from ..models.checks import shown
 from ..models.errors import UsageError
 from ..models.problems import PROBLEMS
 from .makespan.methods import ROOM as MAKESPAN
@@ -38,6 +39,22 @@ ROOMS: Mapping[str, Room] = {
 
 METHODS = tuple(method for room in ROOMS.values() for method in room.methods)
 """The methods of the suite."""
+
+
+def room_of(problem: object) -> Room:
+    """Return what the kind of a problem brings.
+
+    Raises
+    ------
+    UsageError
+        If it is no problem.
+    """
+    kinds = {room.problem: room for room in ROOMS.values()}
+    for kind in type(problem).__mro__:
+        if kind in kinds:
+            return kinds[kind]
+    expected = ", ".join(sorted(kind.__name__ for kind in kinds))
+    raise UsageError(f"solve, problem: found {shown(problem)}, expected one of {expected}")
 
 
 @cache

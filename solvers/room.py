@@ -1,16 +1,38 @@
-"""What a problem brings to the solvers: its methods."""
+"""What a problem brings to the solvers besides its methods."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from ..models.problems.problem import Problem
 from .method import Method
 
 
+class Export(NamedTuple):
+    """How the model of a method is stated for other solvers.
+
+    Parameters
+    ----------
+    formulation
+        Module in `lowtide.formulations`; its name ends with the kind of the model, ``_milp`` or ``_cpsat``.
+    data
+        ``module:function``, relative to this package: from the problem to the arguments of ``build``.
+    given
+        Further arguments of ``build``.
+    """
+
+    formulation: str
+    data: str
+    given: Mapping[str, object] = {}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Room:
-    """A problem's room in this package; each problem's table `methods` has one.
+    """A problem's room in this package; the table `methods` of each problem's folder has one.
+
+    Functions are named as in `Method.run`, and loaded when they are first used.
 
     Parameters
     ----------
@@ -18,10 +40,30 @@ class Room:
         The problem.
     methods
         Its methods, in the order in which they are listed; the room fills in their problem.
+    certify
+        Proves once more what a result claims: ``(problem, result, context) -> Certified``; see
+        `lowtide.solvers.certify`.
+    complete
+        Adds to a hint what it lacks: ``(problem, answer) -> answer``.
+    trade_off
+        Sweeps its memory, as `lowtide.sweep_memory` does.
+    exports
+        Models that can be written, by method.
+    parts
+        Whether a problem falls into independent parts, of which one is exported: then the `data` of `exports`
+        takes its number, too.
+    shared
+        Folders of other problems beside this one that its methods use.
     """
 
     problem: type[Problem]
     methods: tuple[Method, ...]
+    certify: str = ""
+    complete: str = ""
+    trade_off: str = ""
+    exports: Mapping[str, Export] = field(default_factory=dict)
+    parts: bool = False
+    shared: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         own = tuple(replace(method, problem=self.problem.name) for method in self.methods)

@@ -14,15 +14,13 @@ from typing import Any
 from .._version import __version__
 from ..models.checks import check_integer, check_seconds, check_type, shown
 from ..models.errors import InstanceError, LowtideError, UsageError
-from ..models.problems import PROBLEMS
-from ..models.problems.memory_edges import MemoryEdges
 from ..models.problems.problem import Problem
 from ..models.result import Result, Status
 from .context import Context, Outcome, available_cores
 from .engines.garbage import collected_rarely
 from .judging import judging_seconds
-from .method import PYOMO_SOLVER, Method, RunFunction
-from .registry import find_method
+from .method import PYOMO_SOLVER, Method, RunFunction, load
+from .registry import find_method, room_of
 
 
 def solve(
@@ -149,9 +147,7 @@ def _check_arguments(
     memory_limit: object,
 ) -> None:
     """Check what any caller may get wrong, before anything is looked at."""
-    if not isinstance(problem, tuple(PROBLEMS.values())):
-        expected = ", ".join(sorted({kind.__name__ for kind in PROBLEMS.values()}))
-        raise UsageError(f"solve, problem: found {shown(problem)}, expected one of {expected}")
+    room_of(problem)
     check_type(method, str, "method", "the name of a method")
     check_seconds(time_limit, "time limit")
     check_integer(seed, 0, "seed")
@@ -248,10 +244,8 @@ def _check_hint(problem: Problem, hint: object) -> Any:
     """Return the answer that a hint gives, if it verifies."""
     try:
         answer = problem.read(hint)
-        if isinstance(problem, MemoryEdges):
-            from .parallel.edges import with_flow
-
-            answer = with_flow(problem, answer)
+        if complete := room_of(problem).complete:
+            answer = load(complete)(problem, answer)
     except InstanceError as error:
         raise InstanceError(f"hint: {error}") from None
     violations = problem.judge(answer).violations

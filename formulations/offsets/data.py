@@ -216,3 +216,15 @@ def _in_sections(cuts: Integers, begin: Any, end: Any) -> tuple[Integers, Intege
     first = np.searchsorted(cuts, begin, side="right")
     last = np.searchsorted(cuts, end, side="right")
     return first.astype(np.int64), last.astype(np.int64)
+
+
+def greatest_load(data: OffsetsData) -> Integers:
+    """Return, by buffer, the greatest load of a section of its lifetime."""
+    found = np.empty(data.count, dtype=np.int64)
+    steps = np.floor(np.log2(data.last - data.first)).astype(np.int64)
+    best = data.load  # over 2 ** step sections from each on
+    for step in range(int(steps.max(initial=0)) + 1):
+        chosen = np.flatnonzero(steps == step)
+        found[chosen] = np.maximum(best[data.first[chosen]], best[data.last[chosen] - (1 << step)])
+        best = np.maximum(best[: -(1 << step)], best[1 << step :])
+    return found

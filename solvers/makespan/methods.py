@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...models.problems.makespan import Makespan
 from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Method, Option
 from ..peak.methods import PEAK_KERNELS
-from ..room import Room
+from ..room import Export, Room
 
 _LISTS = (
     ".makespan.bounds.chain_kernel",
@@ -60,6 +60,8 @@ def _tree(name: str, function: str, summary: str, source: str, *options: Option)
 
 
 _EYRAUD = "Eyraud-Dubois, Marchal, Sinnen, Vivien 2015"
+
+_DATA = ".makespan.stated:stated"
 
 ROOM = Room(
     problem=Makespan,
@@ -190,4 +192,11 @@ ROOM = Room(
             "Liu 1986",
         ),
     ),
+    trade_off=".makespan.trade_off:sweep",
+    exports={
+        "cpsat": Export("makespan.intervals_cpsat", _DATA),
+        "cpsat-reservoir": Export("makespan.intervals_cpsat", _DATA, {"form": "reservoir"}),
+        "milp": Export("makespan.ticks_milp", _DATA),
+    },
+    shared=("peak",),
 )

@@ -68,4 +68,5 @@ ROOM = Room(
             options=(_ORDER,),
         ),
     ),
+    shared=("peak",),
 )

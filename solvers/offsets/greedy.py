@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ...formulations.offsets.data import Integers, OffsetsData
+from ...formulations.offsets.data import Integers, OffsetsData, greatest_load
 from ...models.problems.offsets import Offsets
 from ..context import Context, Outcome
 from .first_come import place_as_they_come
@@ -77,18 +77,6 @@ def greedy_keys(data: OffsetsData) -> dict[str, Integers]:
         "start": -data.first,
         "end": data.last,
     }
-
-
-def greatest_load(data: OffsetsData) -> Integers:
-    """Return, by buffer, the greatest load of a section of its lifetime."""
-    found = np.empty(data.count, dtype=np.int64)
-    steps = np.floor(np.log2(data.last - data.first)).astype(np.int64)
-    best = data.load  # over 2 ** step sections from each on
-    for step in range(int(steps.max(initial=0)) + 1):
-        chosen = np.flatnonzero(steps == step)
-        found[chosen] = np.maximum(best[data.first[chosen]], best[data.last[chosen] - (1 << step)])
-        best = np.maximum(best[: -(1 << step)], best[1 << step :])
-    return found
 
 
 def solve_greedy(problem: Offsets, context: Context) -> Outcome:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from ...models.problems.offsets import Offsets
 from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Method, family
-from ..room import Room
+from ..room import Export, Room
 
 _GREEDY = (".offsets.first_come", ".offsets.placing_kernel")
 _SQUEEZE = (*_GREEDY, ".offsets.dense_kernel", ".offsets.squeeze_kernel")
 _SEARCH = (*_SQUEEZE, ".offsets.search_kernel")
+
+_DATA = ".offsets.stated:stated"
 
 ROOM = Room(
     problem=Offsets,
@@ -63,4 +65,10 @@ ROOM = Room(
             kernels=_GREEDY[:1],
         ),
     ),
+    exports={
+        "cpsat": Export("offsets.rectangles_cpsat", _DATA, {"names": True}),
+        "cpsat-sections": Export("offsets.sections_cpsat", _DATA, {"names": True}),
+        "milp": Export("offsets.orders_milp", _DATA),
+    },
+    parts=True,
 )

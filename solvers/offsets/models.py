@@ -24,7 +24,7 @@ from ...formulations.offsets import (
 from ...formulations.offsets import (
     sections_cpsat as offsets_cpsat_sections,
 )
-from ...formulations.offsets.data import Integers, OffsetsData
+from ...formulations.offsets.data import Integers, greatest_load
 from ...models.problems.offsets import Offsets
 from ..context import Context, Outcome
 from ..engines import cpsat
@@ -191,13 +191,7 @@ class _Runs:
         data = self.part.data
         width = (data.last - data.first).astype(float)
         area = width * data.size
-        keys = ((width, area), (area, width), (_greatest_load(data), area))[self.taken // 2 % 3]
+        keys = ((width, area), (area, width), (greatest_load(data), area))[self.taken // 2 % 3]
         if self.taken >= 6:
             keys = (keys[0] * self._random.uniform(0.7, 1.3, data.count), keys[1])
         return np.lexsort((-keys[1], -keys[0]))
-
-
-def _greatest_load(data: OffsetsData) -> Integers:
-    from .greedy import greatest_load
-
-    return greatest_load(data)

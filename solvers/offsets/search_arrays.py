@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formulations.offsets.data import Integers, OffsetsData
-from .greedy import greatest_load
+from ...formulations.offsets.data import Integers, OffsetsData, greatest_load
 from .search_kernel import list_members
 
 LARGEST = 30_000_000

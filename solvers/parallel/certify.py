@@ -9,7 +9,11 @@ from ...models.certificate import Certificate
 from ...models.checks import check_integer, check_seconds, check_type
 from ...models.flow_proof import ParallelSetting
 from ...models.graph import Graph
-from ...models.problems.memory_edges import Edge
+from ...models.problems.memory_edges import Edge, MemoryEdges
+from ...models.problems.parallel_memory import ParallelMemory
+from ...models.result import Result
+from ..certify import Certified
+from ..context import Context
 from ..interrupts import asked_to_stop
 
 MOST_CASES = 2_000
@@ -89,3 +93,31 @@ def certify_parallel(
         graph_sha256=graph.sha256,
         setting=ParallelSetting(processors=processors, edges=tuple(sorted(edges))),
     )
+
+
+def certify_memory(problem: ParallelMemory, result: Result, context: Context) -> Certified:
+    """Return a certificate of a result's bound."""
+    if result.bound is None:
+        return Certified(None, None, "there is no bound")
+    return _certified(problem, result.bound, (), context)
+
+
+def certify_edges(problem: MemoryEdges, result: Result, context: Context) -> Certified:
+    """Return a certificate that the edges of a result keep the memory within the problem's bound."""
+    if result.edges is None:
+        return Certified(None, None, "there are no edges")
+    return _certified(problem, problem.bound, result.edges, context)
+
+
+def _certified(
+    problem: ParallelMemory | MemoryEdges, claim: int, edges: tuple[Edge, ...], context: Context
+) -> Certified:
+    certificate = certify_parallel(
+        problem.graph,
+        claim,
+        processors=problem.processors,
+        edges=edges,
+        time_limit=context.time_limit,
+        progress=context.progress,
+    )
+    return Certified(claim, certificate)

@@ -52,6 +52,7 @@ ROOM = Room(
             engine="highs",
         ),
     ),
+    certify=".parallel.certify:certify_memory",
 )
 
 EDGES = Room(
@@ -94,4 +95,7 @@ EDGES = Room(
             kernels=_GROWING,
         ),
     ),
+    certify=".parallel.certify:certify_edges",
+    complete=".parallel.edges:with_flow",
+    shared=("peak",),  # its orders, through `solve`
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...models.problems.peak import Peak
 from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Method, Option, family
-from ..room import Room
+from ..room import Export, Room
 
 PEAK_KERNELS = (".flows.closure_kernel", ".peak.orders.order_kernel", ".peak.search.pass_kernel")
 
@@ -18,6 +18,8 @@ _PLAIN = Option("plain", False, "1: without the orders of pairs that the known o
 _CHAIN_WINDOWS = Option("plain", False, "1: without forced orders, and with OLLA's windows: longest chains")
 
 _OLLA = "Steiner et al., OLLA, 2022 (MODeL, ICML 2023), section 3"
+
+_DATA = ".peak.stated:stated"
 
 ROOM = Room(
     problem=Peak,
@@ -178,4 +180,12 @@ ROOM = Room(
             source="XLA, hlo_memory_scheduler.cc",
         ),
     ),
+    certify=".peak.certify.certify:certify_peak",
+    exports={
+        "cpsat": Export("peak.steps_cpsat", _DATA, {"names": True}),
+        "cpsat-positions": Export("peak.positions_cpsat", _DATA, {"names": True}),
+        "milp": Export("peak.olla_milp", _DATA),
+        "milp-tensors": Export("peak.olla_tensors_milp", _DATA),
+        "milp-steps": Export("peak.steps_milp", _DATA),
+    },
 )

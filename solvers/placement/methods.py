@@ -199,4 +199,5 @@ ROOM = Room(
             Option("write-beside", str, "the same for moves to slow memory"),
         ),
     ),
+    certify=".placement.bounds.certify:certify_time",
 )

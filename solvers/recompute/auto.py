@@ -1,13 +1,42 @@
-"""`auto` and `store-all` for `recompute`."""
+"""`auto` and `store-all` for `recompute`.
+
+`auto`: each op once, if that fits; of chains the best schedules that are known for them. Then, for graphs
+whose ops have one mode each:
+
+1. Segments, rules of eviction, and annealing of sequences of runs.
+2. Bounds by moments, from one to as many as the longest path has ops.
+3. Retention intervals (MOCCASIN) in the order of the first runs of the best schedule, from it as hint; where
+   slower tiers return values, the MILP in stages with paging (POET).
+4. Bounds by all moments for the rest of the time; if they leave some of it, annealing once more.
+
+It ends as soon as the bound meets the best schedule.
+"""
 
 from __future__ import annotations
 
+import math
+
+from ...formulations.recompute.data import RecomputeData, in_ns
+from ...models.errors import UsageError
 from ...models.problems.recompute import Recompute
 from ...models.units import exact_bytes
 from ...models.verifier.verdict import Verification
 from ..context import Context, Outcome
 from .chains.methods_of_chains import solve_chain
-from .graph_auto import LARGE, solve_graph
+from .heuristics.method import STOPPED, first_bound, offer_annealed, offer_heuristics
+from .models.moccasin import COPIES, solve_intervals
+from .models.moments import raise_bounds
+from .models.paging import costs_of_paging, solve_pages
+
+MOST_OPS = 200
+"""Of graphs that retention intervals are tried for: their model grows with the square of the ops."""
+
+LARGE = 2000
+"""Above so many ops nothing is begun when the time is up."""
+
+SEARCHED, BOUNDED, MODELLED, PAGED = 0.2, 0.3, 0.4, 0.7
+"""Parts of the time until which steps 1, 2 and 3 (with paging, the last one) may take; step 1 may go on until
+the end of step 3 for a first schedule."""
 
 
 def solve_store_all(problem: Recompute, context: Context) -> Outcome:
@@ -49,3 +78,61 @@ def solve_auto(problem: Recompute, context: Context) -> Outcome:
     if context.closed or any(len(op.all_modes) > 1 or op.all_modes[0].operands for op in problem.graph.ops):
         return outcome
     return solve_graph(problem, context)
+
+
+def solve_graph(problem: Recompute, context: Context) -> Outcome:
+    """Solve a problem whose ops have one mode each.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> lt.solve(lt.Recompute(lt.load("gen:backprop-chain?l=7"), memory=6), threads=1).status
+    <Status.OPTIMAL: 'optimal'>
+    """
+    data = first_bound(problem, context)
+    if context.closed:
+        return Outcome()
+    began, whole = context.elapsed(), context.remaining()
+
+    def left(part: float) -> float:
+        return began + part * whole - context.elapsed()
+
+    def searched() -> bool:
+        return left(SEARCHED if context.answer is not None else MODELLED) <= 0
+
+    offer_heuristics(context, data, searched)
+    if context.closed:
+        return Outcome()
+    if data.n > LARGE and context.expired:
+        return Outcome(reason="time")
+    outcome = raise_bounds(problem, context, max(left(BOUNDED), left(MODELLED) / 2))
+    if outcome.infeasible or context.closed or outcome.reason in STOPPED:
+        return outcome
+    if context.expired:
+        return Outcome(reason="time")
+    if data.n <= MOST_OPS:
+        costs = costs_of_paging(problem, in_ns(data))
+        if costs is None:
+            outcome = _intervals(problem, data, context, left(MODELLED))
+        else:
+            outcome = solve_pages(problem, data, context, costs, left(PAGED))
+        if context.closed or outcome.reason in STOPPED:
+            return outcome
+    bounds = raise_bounds(problem, context, math.inf, first=data.n)
+    if bounds.infeasible:
+        return bounds
+    if bounds.reason not in STOPPED:
+        offer_annealed(context, data, lambda: False, turn=1)
+    if context.closed:
+        return Outcome()
+    return Outcome(
+        reason="time" if context.expired else bounds.reason, detail=outcome.detail or bounds.detail
+    )
+
+
+def _intervals(problem: Recompute, data: RecomputeData, context: Context, seconds: float) -> Outcome:
+    """Solve the model of retention intervals, if CP-SAT can have its numbers."""
+    try:
+        return solve_intervals(problem, data, context, COPIES, by_first_runs=True, seconds=seconds)
+    except UsageError as error:
+        return Outcome(detail=str(error))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...models.problems.recompute import Recompute
 from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Method, Option
-from ..room import Room
+from ..room import Export, Room
 
 _CHAINS = (
     ".recompute.chains.disk_revolve",
@@ -189,4 +189,11 @@ ROOM = Room(
             kernels=_GRAPHS,
         ),
     ),
+    trade_off=".recompute.trade_off:sweep",
+    exports={
+        "checkmate": Export("recompute.stages_milp", ".recompute.stated:stages"),
+        "moccasin": Export("recompute.moccasin_cpsat", ".recompute.stated:retentions"),
+        "moments": Export("recompute.moments_milp", ".recompute.stated:moments"),
+        "poet": Export("recompute.stages_milp", ".recompute.stated:paged_stages"),
+    },
 )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import lowtide as lt
-from lowtide.solvers import trade_off as module
+from lowtide.solvers.makespan import trade_off as module
 from lowtide.solvers.solve import solve
 from tests.oracles.brute_makespan import fastest_schedule
 from tests.strategies import random_graph

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import lowtide as lt
 from lowtide.instances.formats.native_trade_off import trade_off_from_dict
-from lowtide.solvers.sweep_recompute import least_memory
+from lowtide.solvers.recompute.trade_off import least_memory
 from tests.commands import answer
 from tests.oracles.brute_recompute import fastest_recomputation
 

@@ -14,6 +14,10 @@ from collections.abc import Callable, Sequence
 from ....models.certificate import Certificate, Proof
 from ....models.checks import check_integer, check_seconds, check_type
 from ....models.graph import Graph
+from ....models.problems.peak import Peak
+from ....models.result import Result
+from ...certify import Certified
+from ...context import Context
 from ..search.state_space import MASK_LIMIT, state_space
 
 DESCENTS = 4_000
@@ -87,6 +91,22 @@ def certify(
         graph_source=graph.source,
         graph_sha256=graph.sha256,
     )
+
+
+def certify_peak(problem: Peak, result: Result, context: Context) -> Certified:
+    """Return a certificate of a result's bound."""
+    if result.bound is None:
+        return Certified(None, None, "there is no bound")
+    orders = [] if result.plan is None else [[run.op for run in result.plan.runs]]
+    certificate = certify(
+        problem.graph,
+        result.bound,
+        orders=orders,
+        time_limit=context.time_limit,
+        memory_limit=context.memory_limit,
+        progress=context.progress,
+    )
+    return Certified(result.bound, certificate)
 
 
 def _prove(

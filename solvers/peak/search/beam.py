@@ -19,10 +19,10 @@ off: below it, the same pass would end the same way.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from ....models.problems.peak import Peak
 from ...context import Context, Outcome
+from .passes import MEMORY, BeamPass
 from .state_space import StateSpace, state_space
 
 PLAIN_STEPS = 50_000
@@ -32,37 +32,8 @@ one takes."""
 STEPS_PER_SET = 4
 """About how many steps a pass looks at per set that stays: decides only which of the two runs."""
 
-HOPELESS = 8
-"""A pass gives up early if at the same rate it would look at so many times the steps allowed: the sets of a
-step first grow in number, and become fewer towards the end."""
-
 LARGEST = 2**62
 """The compiled pass has 64-bit integers: from so many bytes on, passes run in plain Python."""
-
-MEMORY = 2**32
-"""Bytes that a search may hold if nobody says."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class BeamPass:
-    """What one pass found.
-
-    Attributes
-    ----------
-    order
-        An order with a peak within the limit, or None.
-    bound
-        A proved lower bound on every peak, or None: there is one only if there is no order.
-    gave_up
-        The step, from 1, that it did not finish; None if it got to the end.
-    out_of_memory
-        Whether it gave up for lack of memory.
-    """
-
-    order: tuple[int, ...] | None = None
-    bound: int | None = None
-    gave_up: int | None = None
-    out_of_memory: bool = False
 
 
 def solve_beam(problem: Peak, context: Context) -> Outcome:
@@ -151,10 +122,3 @@ def largest(space: StateSpace) -> int:
     """Return a bound on all costs and memories of a space, bytes."""
     rise = sum(map(abs, space.increase)) + sum(space.group_bytes)
     return space.start + rise + max(space.extra, default=0)
-
-
-def gives_up(looked_at: int, step: int, n: int, most: int | None) -> bool:
-    """Return whether a pass that is done with `step` of n steps has looked at too many, or is about to."""
-    if most is None:
-        return False
-    return looked_at > most or (step > n // 16 and looked_at * n > HOPELESS * most * step)

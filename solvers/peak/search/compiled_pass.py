@@ -16,7 +16,6 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from .beam import BeamPass, gives_up
 from .pass_arrays import copy_sets, first_level, grown, new_level, new_slots, row_bytes, tables
 from .pass_kernel import (
     COUNT,
@@ -40,6 +39,7 @@ from .pass_kernel import (
     enter,
     expand,
 )
+from .passes import BeamPass, gives_up
 from .plain_pass import Record
 from .state_space import StateSpace
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .beam import MEMORY, BeamPass, gives_up
+from .passes import MEMORY, BeamPass, gives_up
 from .state_space import StateSpace
 
 Ready = dict[int, int]

@@ -36,8 +36,9 @@ from ..bounds.probing import probing_bound
 from ..orders.greedy import greedy_orders
 from ..orders.local_search import improve_by_local_search
 from ..series_parallel.spization import ROUNDS, walk_over_divisions
-from .beam import MEMORY, beam_pass, improve_by_beam
+from .beam import beam_pass, improve_by_beam
 from .descents import DescentSearch
+from .passes import MEMORY
 from .state_space import MASK_LIMIT, state_space
 
 EFFORT = 40_000

@@ -14,7 +14,9 @@ from ....models.certificate import Certificate, PricesProof, ReleaseProof, Setti
 from ....models.checks import check_integer, check_seconds, check_type
 from ....models.errors import UsageError
 from ....models.problems.placement import Placement
+from ....models.result import Result
 from ....models.verifier.proofs.refused import Refused
+from ...certify import Certified
 from ...context import Context
 
 if TYPE_CHECKING:
@@ -112,6 +114,22 @@ def certify_placement(
         graph_sha256=graph.sha256,
         setting=setting,
     )
+
+
+def certify_time(problem: Placement, result: Result, context: Context) -> Certified:
+    """Return a certificate of a result's bound, from its own prices if it has some."""
+    if result.bound is None:
+        return Certified(None, None, "there is no bound")
+    certificate = certify_placement(
+        problem,
+        result.bound,
+        prices=result.evidence,
+        time_limit=context.time_limit,
+        threads=context.threads,
+        seed=context.seed,
+        progress=context.progress,
+    )
+    return Certified(result.bound, certificate)
 
 
 def prices_proof(problem: Placement, prices: Prices) -> PricesProof:

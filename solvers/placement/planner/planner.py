@@ -47,7 +47,7 @@ the choice by furthest next use is Belady's (1966), used for tensors by SwapAdvi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ....formulations.placement.releases import ideal_time
 from ....models.errors import UsageError
@@ -56,41 +56,7 @@ from ....models.machine import Machine
 from ....models.plan import Plan
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-
-MIB = 2**20
-
-
-@dataclass(frozen=True, kw_only=True)
-class Setting:
-    """What the portfolio varies.
-
-    Attributes
-    ----------
-    chunk
-        Largest chunk in bytes.
-    lead
-        Of a return, in sixteenths of the time that the tensor takes on its channel.
-    horizon
-        ns that the host looks ahead.
-    slots
-        For staging; 0 for none.
-    gate
-        Whether the tail cap binds copies to the slow tier.
-    displace
-        Whether a fetch may drop chunks with a later use.
-    eager
-        Whether the channel to the host copies as soon as it can; else only what the slow tier's channel would
-        be late with.
-    """
-
-    chunk: int = 16 * MIB
-    lead: int = 16
-    horizon: int = 8 * 10**9
-    slots: int = 1
-    gate: bool = True
-    displace: bool = True
-    eager: bool = True
-
+from .setting import Setting
 
 SHORT_HORIZON = 2 * 10**9
 ENDLESS_HORIZON = 10**15

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from ...engines.arrays import Records
 from ..chunks import coarse_enough
 from .emission import emitted_plan
 from .planner_kernel import simulate
+from .setting import MIB, Setting
 from .workload import Workload, workload
 from .world import (
     CHANNEL,
@@ -33,10 +33,7 @@ from .world import (
     World,
 )
 
-if TYPE_CHECKING:
-    from .planner import Setting
-
-MIB, GIB = 2**20, 2**30
+GIB = 2**30
 ITERATIONS = 10
 """After which a state that does not repeat is given up."""
 SHARE = 40_000

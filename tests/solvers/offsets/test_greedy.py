@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowtide.formulations.offsets.data import Integers, OffsetsData, offsets_data
+from lowtide.formulations.offsets.data import Integers, OffsetsData, greatest_load, offsets_data
 from lowtide.models.buffers import Buffer, Buffers
 from lowtide.models.problems.offsets import Offsets
 from lowtide.models.verifier.allocation import verify_allocation
 from lowtide.solvers.context import Context
 from lowtide.solvers.offsets import greedy
 from lowtide.solvers.offsets.first_come import place_as_they_come
-from lowtide.solvers.offsets.greedy import greatest_load, greedy_keys, greedy_offsets, solve_greedy
+from lowtide.solvers.offsets.greedy import greedy_keys, greedy_offsets, solve_greedy
 from lowtide.solvers.offsets.layout import layout
 from lowtide.solvers.offsets.placing import place_plainly
 from lowtide.solvers.offsets.placing_kernel import place

@@ -10,7 +10,8 @@ import lowtide as lt
 from lowtide.models.derived.memory import sequential_memory
 from lowtide.models.graph import Graph
 from lowtide.solvers.peak.search import beam, compiled_pass
-from lowtide.solvers.peak.search.beam import BeamPass, beam_pass
+from lowtide.solvers.peak.search.beam import beam_pass
+from lowtide.solvers.peak.search.passes import BeamPass
 from lowtide.solvers.peak.search.plain_pass import plain_pass
 from lowtide.solvers.peak.search.state_space import StateSpace, state_space
 from tests.effort import seeds

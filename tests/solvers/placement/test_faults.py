@@ -11,7 +11,8 @@ import lowtide as lt
 from lowtide.models.problems.placement import Placement
 from lowtide.solvers.context import Context
 from lowtide.solvers.placement import auto as placement_auto
-from lowtide.solvers.placement.planner.planner import Setting, planned
+from lowtide.solvers.placement.planner.planner import planned
+from lowtide.solvers.placement.planner.setting import Setting
 from lowtide.solvers.placement.serial.search import serial_plan
 from tests.placement_cases import machine, random_graph, working_set
 

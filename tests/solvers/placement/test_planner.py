@@ -11,7 +11,8 @@ import pytest
 
 import lowtide as lt
 from lowtide.models.problems.placement import Placement
-from lowtide.solvers.placement.planner.planner import Setting, planned
+from lowtide.solvers.placement.planner.planner import planned
+from lowtide.solvers.placement.planner.setting import Setting
 from tests.effort import seeds
 from tests.placement_cases import machine, random_graph, working_set
 

@@ -15,7 +15,8 @@ from lowtide.models.problems.placement import Placement
 from lowtide.solvers.context import Context
 from lowtide.solvers.engines.highs_lp import dual_values
 from lowtide.solvers.placement.bounds.prices import price_rounds, sample_data
-from lowtide.solvers.placement.planner.planner import Setting, planned
+from lowtide.solvers.placement.planner.planner import planned
+from lowtide.solvers.placement.planner.setting import Setting
 from tests.effort import seeds
 from tests.oracles.brute_placement import COPY, DEVICE, fastest
 from tests.placement_cases import machine, random_graph, tiny_placement, working_set

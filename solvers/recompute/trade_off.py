@@ -11,28 +11,26 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
-from ..models.problems.recompute import Recompute
-from ..models.problems.trade_off import KnownBound, KnownSchedule, TradeOff, closed
-from ..models.result import Result, Status
-from ..models.units import format_bytes
-from ..models.verifier.verdict import Verification
-from .solve import solve
+from ...models.problems.recompute import Recompute
+from ...models.problems.trade_off import KnownBound, KnownSchedule, TradeOff, closed
+from ...models.result import Result, Status
+from ...models.units import format_bytes
+from ...models.verifier.verdict import Verification
+from ..solve import solve
 
 
-def sweep_recompute(
+def sweep(
     problem: Recompute,
     points: int,
     *,
-    method: str = "auto",
-    time_limit: float | None = 60.0,
-    seed: int = 0,
-    threads: int | None = None,
-    memory_limit: int | None = None,
-    options: Mapping[str, str] | None = None,
-    progress: Callable[[str], None] | None = None,
+    method: str,
+    time_limit: float | None,
+    progress: Callable[[str], None] | None,
+    **setting: Any,
 ) -> TradeOff:
     """Return the trade-off between the fast memory and the time of a graph, as `lowtide.sweep_memory` does.
 
@@ -69,11 +67,8 @@ def sweep_recompute(
             replace(problem, memory=memory),
             method,
             time_limit=None if math.isinf(remaining) else remaining / (len(memories) - number),
-            seed=seed,
-            threads=threads,
-            memory_limit=memory_limit,
-            options=options,
             progress=None if progress is None else _titled(progress, title),
+            **setting,
         )
         runs.append(result)
         if result.status is Status.FAILED or result.reason == "interrupted":
@@ -107,7 +102,7 @@ def least_memory(problem: Recompute) -> int:
     Examples
     --------
     >>> import lowtide as lt
-    >>> from lowtide.solvers.sweep_recompute import least_memory
+    >>> from lowtide.solvers.recompute.trade_off import least_memory
     >>> least_memory(lt.Recompute(lt.load("gen:backprop-chain?l=5")))
     3
     """

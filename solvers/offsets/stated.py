@@ -1,0 +1,40 @@
+"""What models of `offsets` are stated of, where they are written for other solvers: one independent part."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...formulations.offsets.data import OffsetsData, offsets_data
+from ...models.errors import UsageError
+from ...models.problems.offsets import Offsets
+
+
+def stated(problem: Offsets, part: int | None) -> dict[str, Any]:
+    """Return the data of a part, the only one if none is named.
+
+    Raises
+    ------
+    UsageError
+        If there is no such part, or none is named and there are several.
+    """
+    parts = offsets_data(problem.buffers)
+    if part is None and len(parts) == 1:
+        return {"data": parts[0]}
+    if part is not None and 0 <= part < len(parts):
+        return {"data": parts[part]}
+    if not parts:
+        raise UsageError("export: found no buffer with bytes, expected one")
+    listed = [f"{k}: {_described(problem, data)}" for k, data in enumerate(parts[:8])]
+    if len(parts) > 8:
+        listed.append("…")
+    found = "no part" if part is None else f"part {part}"
+    raise UsageError(
+        f"export: found {found}, expected one of {len(parts)} independent parts ({'; '.join(listed)})"
+    )
+
+
+def _described(problem: Offsets, data: OffsetsData) -> str:
+    own = [problem.buffers.buffers[i] for i in data.numbers.tolist()]
+    times = f"times {min(b.lower for b in own)} to {max(b.upper for b in own)}"
+    pool = f", pool {data.pool!r}" if data.pool else ""
+    return f"{data.count} buffer{'s' * (data.count > 1)}, {times}{pool}"

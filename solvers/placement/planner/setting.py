@@ -1,0 +1,39 @@
+"""What the planner of `lowtide.solvers.placement.planner.planner` is set to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MIB = 2**20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What the portfolio varies.
+
+    Attributes
+    ----------
+    chunk
+        Largest chunk in bytes.
+    lead
+        Of a return, in sixteenths of the time that the tensor takes on its channel.
+    horizon
+        ns that the host looks ahead.
+    slots
+        For staging; 0 for none.
+    gate
+        Whether the tail cap binds copies to the slow tier.
+    displace
+        Whether a fetch may drop chunks with a later use.
+    eager
+        Whether the channel to the host copies as soon as it can; else only what the slow tier's channel would
+        be late with.
+    """
+
+    chunk: int = 16 * MIB
+    lead: int = 16
+    horizon: int = 8 * 10**9
+    slots: int = 1
+    gate: bool = True
+    displace: bool = True
+    eager: bool = True

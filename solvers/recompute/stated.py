@@ -1,0 +1,50 @@
+"""What models of `recompute` are stated of, where they are written for other solvers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...formulations.recompute.data import RecomputeData, in_ns, recompute_data
+from ...formulations.recompute.moments_milp import longest_path
+from ...models.errors import UsageError
+from ...models.problems.recompute import Recompute
+from .models.moccasin import COPIES
+from .models.moments import relaxed_data
+from .models.paging import paging
+
+
+def stages(problem: Recompute) -> dict[str, Any]:
+    """Return the data of schedules in partitioned stages."""
+    return {"data": _data(problem)}
+
+
+def paged_stages(problem: Recompute) -> dict[str, Any]:
+    """Return the same in ns, with what paging costs."""
+    data = _data(problem)
+    return {"data": in_ns(data), "paging": paging(problem, data)}
+
+
+def retentions(problem: Recompute) -> dict[str, Any]:
+    """Return the data, and the most runs of each op."""
+    return {"data": _data(problem), "copies": COPIES}
+
+
+def moments(problem: Recompute) -> dict[str, Any]:
+    """Return the data of a relaxation, and the moments of a longest path."""
+    _data(problem)
+    relaxed = relaxed_data(problem)
+    if relaxed is None:
+        raise UsageError(
+            f"export: found machine {problem.machine.name!r}, whose processor accesses slower tiers, "
+            "expected one that accesses the fast memory only: method moments has no model of others"
+        )
+    data, slower = relaxed
+    return {"data": data, "moments": longest_path(data), "slower": slower}
+
+
+def _data(problem: Recompute) -> RecomputeData:
+    if (why := problem.impossible()) is not None:
+        raise UsageError(
+            f"export: found a problem without schedules ({why}), expected one that may have some"
+        )
+    return recompute_data(problem)

@@ -1,0 +1,120 @@
+"""What imports what: no circles, and rooms of problems use of each other what they declare."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+import networkx as nx
+
+import lowtide
+from lowtide.models.problems import PROBLEMS
+from lowtide.solvers.registry import ROOMS, find_method
+from tests.commands import within
+
+ROOT = Path(lowtide.__file__).parent
+FOLDERS = ("models", "formulations", "instances", "solvers", "results", "cli")
+
+
+def shared() -> dict[str, set[str]]:
+    """Return, by folder of a problem, the folders of others that its rooms declare."""
+    found: dict[str, set[str]] = {}
+    for room in ROOMS.values():
+        folder = str(room.methods[0].run).split(".")[1]
+        found.setdefault(folder, set()).update(room.shared)
+    return found
+
+
+def modules() -> dict[str, Path]:
+    """Return the files of the package by the names of their modules in it."""
+    files = [*ROOT.glob("*.py"), *(p for folder in FOLDERS for p in (ROOT / folder).rglob("*.py"))]
+    parts = {path: path.relative_to(ROOT).with_suffix("").parts for path in files}
+    return {".".join(p[:-1] if p[-1] == "__init__" else p): path for path, p in parts.items()}
+
+
+def imported(name: str, path: Path, known: dict[str, Path]) -> Iterator[str]:
+    """Yield the modules of the package that one imports, inside functions and for types too."""
+    own = name.split(".") if name else []
+    package = own if path.name == "__init__.py" else own[:-1]
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = [*package[: len(package) + 1 - node.level], *(node.module or "").split(".")]
+            module = ".".join(part for part in base if part)
+            for alias in node.names:
+                inside = f"{module}.{alias.name}".strip(".")
+                yield inside if inside in known else module
+
+
+def graph() -> nx.DiGraph[str]:
+    """Return the modules, each with an arrow to every one that it imports."""
+    known = modules()
+    arrows = [(name, other) for name, path in known.items() for other in imported(name, path, known)]
+    found = nx.DiGraph((a, b) for a, b in arrows if a != b and b in known)
+    assert len(found) > 500
+    return found
+
+
+def test_no_circles() -> None:
+    circles = [sorted(some) for some in nx.strongly_connected_components(graph()) if len(some) > 1]
+    assert not circles
+
+
+def test_a_room_uses_those_that_it_declares() -> None:
+    rooms = shared()
+    for a, b in graph().edges:
+        (_, one, *_), (_, other, *_) = (*a.split("."), "", ""), (*b.split("."), "", "")
+        if a.startswith("solvers.") and b.startswith("solvers.") and one in rooms and other in rooms:
+            assert other == one or other in rooms[one], f"{a} imports {b}"
+
+
+def test_there_is_a_contract_for_each_room() -> None:
+    table = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    found = {c["source_modules"][0]: set(c["forbidden_modules"]) for c in table if "room" in c["name"]}
+    rooms = shared()
+    assert found == {
+        f"lowtide.solvers.{name}": {f"lowtide.solvers.{other}" for other in rooms.keys() - some - {name}}
+        for name, some in rooms.items()
+    }
+
+
+WALK = (
+    "cli.solve",
+    "instances.problems",
+    "models.problems.peak",
+    "solvers.solve",
+    "solvers.registry",
+    "solvers.peak.methods",
+    "solvers.peak.auto",
+    "solvers.peak.series_parallel.dominant",
+)
+"""What a reader of `lowtide solve peak` opens, from the command line to the first line of an algorithm."""
+
+
+def test_the_walk_of_a_solve(tmp_path: Path) -> None:
+    """What a solve calls: in the order of the walk, and nothing of another problem."""
+    run = ("solve", "peak", "catalogue:harpoon", "--quiet")
+    assert within(*run, cwd=tmp_path).returncode == 0  # what is imported is imported now
+    find_method.__globals__["methods"].cache_clear()
+    called: dict[str, None] = {}
+    names = {str(path): name for name, path in modules().items()}
+
+    def note(frame: FrameType, event: str, arg: object) -> None:
+        if event == "call" and (name := names.get(frame.f_code.co_filename)) is not None:
+            called.setdefault(name)
+
+    sys.setprofile(note)
+    try:
+        within(*run, cwd=tmp_path)
+    finally:
+        sys.setprofile(None)
+    assert len(WALK) <= 9
+    tables = ("solvers.registry", "solvers.peak.methods")  # asked before, and without a function
+    expected = [name for name in WALK if name not in tables]
+    assert [name for name in called if name in expected] == expected
+    others = shared().keys() | PROBLEMS.keys() - {"peak", "problem"}
+    strangers = {name for name in called if others - {"peak"} & set(name.split("."))}
+    assert not strangers
