@@ -29,13 +29,14 @@ def used_sources(problem: str) -> tuple[Path, ...]:
     Examples
     --------
     >>> names = {path.name for path in used_sources("peak")}
-    >>> "peak_auto.py" in names, "minio_auto.py" in names
+    >>> "spization.py" in names, "benders.py" in names
     (True, False)
     """
     from ...solvers.registry import METHODS
 
     methods = {m.run if isinstance(m.run, str) else m.run.__module__ for m in METHODS if m.problem == problem}
     modules = {f"solvers.{run.partition(':')[0].lstrip('.')}" for run in methods}
+    modules |= {".".join([*name.split(".")[:2], "methods"]) for name in modules}  # defaults of options
     found = _closure(modules)
     if _SOLVE in found or _REGISTRY in found:
         return all_sources()

@@ -97,6 +97,7 @@ def test_a_docstring_elsewhere_renames_no_run(tmp_path: Path, monkeypatch: pytes
     changes = {
         "solvers/minio/rules.py": {"minio"},
         "solvers/peak/auto.py": {"peak"},
+        "solvers/peak/methods.py": {"peak"},  # where defaults of options are
         "models/verifier/verify.py": {"peak", "minio"},
         "formulations/peak/olla_milp.py": {"peak"},
     }
