@@ -187,18 +187,18 @@ def _score(graph: Graph, peak: int, given: int | None, order: list[int] | None) 
     """Return the peak of the reference order, the best that is known, and the gap to the bound."""
     from ..models.derived.memory import sequential_memory
     from ..models.errors import UsageError
+    from ..models.result import relative_gap
     from .known import known_about
 
     known = known_about(graph, given=given, order=order)
     if known.bound is not None and known.bound > peak:
         raise UsageError(f"{known.origin} bound: found {known.bound}, expected at most the peak, {peak}")
-    gap = None if known.bound is None else (peak - known.bound) / peak if peak else 0.0
     return {
         "reference_peak": sequential_memory(graph).peak(range(len(graph.ops))),
         "best_known": known.best,
         "bound": known.bound,
         "bound_from": known.origin,
-        "gap": gap,
+        "gap": relative_gap(peak, known.bound),
     }
 
 

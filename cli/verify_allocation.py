@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 def run(args: argparse.Namespace, allocation: Allocation, buffers: Buffers) -> int:
     """Judge the allocation and print the verdict."""
     from ..models.errors import UsageError
+    from ..models.result import relative_gap
     from ..models.verifier.allocation import verify_allocation
 
     verdict = verify_allocation(buffers, allocation.offsets)
@@ -37,7 +38,7 @@ def run(args: argparse.Namespace, allocation: Allocation, buffers: Buffers) -> i
         "height": height,
         "bound": bound,
         "bound_from": origin,
-        "gap": ((height - bound) / height if height else 0.0) if verdict.valid else None,
+        "gap": relative_gap(height, bound) if verdict.valid else None,
     }
     if args.json:
         emit_json(found)

@@ -40,6 +40,21 @@ class TracePoint:
     bound_kind: str | None = None
 
 
+def relative_gap(objective: int | None, bound: int | None) -> float | None:
+    """Return |objective - bound| / objective; 0 if both are equal; None if one is absent, or no share exists.
+
+    Examples
+    --------
+    >>> relative_gap(125, 100), relative_gap(0, 0), relative_gap(0, 1), relative_gap(None, 1)
+    (0.2, 0.0, None, None)
+    """
+    if objective is None or bound is None:
+        return None
+    if objective == bound:
+        return 0.0
+    return abs(objective - bound) / objective if objective else None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Result:
     """The outcome of one solve.
@@ -104,12 +119,8 @@ class Result:
 
     @property
     def gap(self) -> float | None:
-        """|objective - bound| / objective; 0 if both are 0; None if one is absent."""
-        if self.objective is None or self.bound is None:
-            return None
-        if self.objective == self.bound:
-            return 0.0
-        return abs(self.objective - self.bound) / self.objective if self.objective else None
+        """As `relative_gap` says."""
+        return relative_gap(self.objective, self.bound)
 
     def record(self, plan: str | None = None) -> dict[str, Any]:
         """Return the run record (design section 6): JSON values, `plan` is the path it was saved to."""

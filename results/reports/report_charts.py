@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ...models.result import relative_gap
 from ...models.units import binary_unit, format_bytes, time_unit
 
 if TYPE_CHECKING:
@@ -221,16 +222,8 @@ def sparkline(gaps: Sequence[Point], end: float, x: Axis) -> str:
 
 def own_gaps(trace: Sequence[Sequence[Any]]) -> list[Point]:
     """Return the gap of a run between its own incumbent and bound, over time."""
-    gaps: list[Point] = []
-    for seconds, incumbent, bound, *_ in trace:  # the kind of the bound follows, in newer records
-        if incumbent is None or bound is None:
-            gap = None
-        elif incumbent == bound:
-            gap = 0.0
-        else:
-            gap = (incumbent - bound) / incumbent if incumbent else None
-        gaps.append((seconds, gap))
-    return gaps
+    # The kind of the bound follows, in newer records.
+    return [(seconds, relative_gap(incumbent, bound)) for seconds, incumbent, bound, *_ in trace]
 
 
 def time_axis(seconds: Sequence[float]) -> Axis:

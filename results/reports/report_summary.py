@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from ...models.result import relative_gap
 from ..audits.best_known import read_best_known
 from ..tables.cells import STATUSES, Cell
 from ..tables.measured import measured
@@ -16,7 +17,7 @@ from ..tables.tables import summary
 from ..tables.values import Kind
 from .report_charts import LEAST_GAP, Axis, Chart, Point, Series, step_chart, time_axis
 from .report_text import gap_text, seconds_text
-from .report_view import QuestionView, RunView
+from .report_view import QuestionView
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +156,8 @@ def gap_chart(problem: str, questions: Sequence[QuestionView]) -> Chart | None:
     most = Counter(r.setting for q in about for r in q.runs)
     for question in about:
         for run in question.runs:
-            if (gap := _gap_to_best(question, run)) is not None:
+            gap = relative_gap(run.objective, question.bound)
+            if gap is not None and run.status != "failed":
                 gaps.setdefault((run.setting, run.style), []).append(max(gap, LEAST_GAP))
     if not gaps:
         return None
@@ -184,12 +186,3 @@ def _shown(cell: Cell, kind: Kind) -> tuple[str, str, float | int | None]:
     text = gap_text(cell.value) if kind == "share" else seconds_text(cell.value)
     part = f"{cell.counted}/{cell.runs}" if cell.counted < cell.runs else ""
     return text, part, cell.value
-
-
-def _gap_to_best(question: QuestionView, run: RunView) -> float | None:
-    """Return the gap of a run's objective to the best bound of all runs."""
-    if run.objective is None or question.bound is None or run.status == "failed":
-        return None
-    if run.objective == question.bound:
-        return 0.0
-    return (run.objective - question.bound) / run.objective if run.objective else None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...models.result import Status
+from ...models.result import Status, relative_gap
 from ...models.units import format_bytes
 from ..tables.store import setting
 from .report_charts import Axis, Chart, Point, Series, own_gaps, sparkline, step_chart, time_axis
@@ -224,9 +224,6 @@ def _question(anchor: str, records: Sequence[Mapping[str, Any]], runs: list[RunV
     objectives = [r.objective for r in runs if r.objective is not None and r.status != Status.FAILED]
     bounds = [r.bound for r in runs if r.bound is not None and r.status != Status.FAILED]
     objective, bound = min(objectives, default=None), max(bounds, default=None)
-    gap = None
-    if objective is not None and bound is not None:
-        gap = 0.0 if objective == bound else (objective - bound) / objective if objective else None
     found = Counter(r.status for r in runs)
     if objective is not None:
         status = "optimal" if objective == bound else "feasible"
@@ -242,7 +239,7 @@ def _question(anchor: str, records: Sequence[Mapping[str, Any]], runs: list[RunV
         runs=runs,
         objective=objective,
         bound=bound,
-        gap=gap,
+        gap=relative_gap(objective, bound),
         status=status,
         chart=_progress_chart(runs, unit),
         settings=len({r.setting for r in runs}),
