@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 import lowtide as lt
-from lowtide.solvers.placement.simulator import simulator_kernel as kernel
+from lowtide.solvers.placement.simulator import tables
 from lowtide.solvers.placement.simulator.simulator import Decisions, stay
 from lowtide.solvers.placement.simulator.simulator_case import NEVER, Case
 from tests.placement_cases import machine, random_graph, working_set
@@ -56,7 +56,7 @@ def random_decisions(case: Case, seed: int, rule: int) -> Decisions:
         return decisions.with_emergencies()
     if rule == 2:
         spared = int(rng.integers(0, 3))
-        return replace(decisions, victim=kernel.LEAST_RECENT, eager=True, spared=spared)
+        return replace(decisions, victim=tables.LEAST_RECENT, eager=True, spared=spared)
     if rule == 3:
-        return replace(stay(case), victim=kernel.FURTHEST, eager=True)
+        return replace(stay(case), victim=tables.FURTHEST, eager=True)
     return decisions

@@ -25,7 +25,7 @@ import numpy as np
 
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..simulator import simulator_kernel as kernel
+from ..simulator import tables
 from ..simulator.simulator import stay
 from ..simulator.simulator_case import NEVER, Case
 from .carry_out import Candidates, follow
@@ -73,7 +73,7 @@ def evictions(case: Case) -> dict[int, int]:
 
 def _start(case: Case) -> set[int]:
     """Return initial tensors that the device holds at the beginning: by first use, as long as they fit."""
-    room = case.memory - int(case.table[kernel.BIRTHS, 0] + case.table[kernel.WORKSPACE, 0])
+    room = case.memory - int(case.table[tables.BIRTHS, 0] + case.table[tables.WORKSPACE, 0])
     there = set()
     allowed = np.flatnonzero(case.starts & 1).tolist()
     for i in sorted(allowed, key=lambda i: (case.accesses[i][0][0], i)):
@@ -119,7 +119,7 @@ def _pass(case: Case, there: set[int]) -> tuple[dict[int, int], set[int]]:
         needed = accessed[k]
         used += sum(int(case.size[i]) for i in needed if i not in there)
         there.update(needed)
-        while used + int(case.table[kernel.WORKSPACE, k]) > case.memory:
+        while used + int(case.table[tables.WORKSPACE, k]) > case.memory:
             choice = [(next_use(i, k), -i) for i in there if i not in needed and case.size[i]]
             if not choice:
                 break

@@ -25,7 +25,7 @@ import numpy as np
 
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..simulator import simulator_kernel as kernel
+from ..simulator import tables
 from ..simulator.simulator import stay
 from ..simulator.simulator_case import NEVER, Case
 from .carry_out import MIB, Candidates, follow
@@ -38,7 +38,7 @@ def solve_deepum(problem: Placement, context: Context) -> Outcome:
     def decide(case: Case) -> Candidates:
         ahead = np.maximum(2 * (case.absence_next - degree) + 1, 2 * (case.absence_first + 1))
         back = np.where(case.absence_next < NEVER, ahead, -1)
-        rule = kernel.LEAST_RECENT
+        rule = tables.LEAST_RECENT
         yield (
             "",
             replace(

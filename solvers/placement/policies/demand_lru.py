@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..simulator import simulator_kernel as kernel
+from ..simulator import tables
 from ..simulator.simulator import stay
 from ..simulator.simulator_case import Case
 from .carry_out import MIB, Candidates, follow
@@ -23,7 +23,7 @@ from .carry_out import MIB, Candidates, follow
 
 def decide(case: Case) -> Candidates:
     """Return the policy's decisions."""
-    yield "", replace(stay(case), victim=kernel.LEAST_RECENT, eager=True)
+    yield "", replace(stay(case), victim=tables.LEAST_RECENT, eager=True)
 
 
 def solve_demand_lru(problem: Placement, context: Context) -> Outcome:

@@ -28,7 +28,7 @@ import numpy as np
 
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..simulator import simulator_kernel as kernel
+from ..simulator import tables
 from ..simulator.simulator import stay
 from ..simulator.simulator_case import NEVER, Case
 from .carry_out import Candidates, follow
@@ -41,10 +41,10 @@ def decide(case: Case) -> Candidates:
     turn, n = turn_of(case), case.ops
     weights = int(case.size[case.persistent].sum())
     footprint = max(
-        int(case.table[kernel.WORKSPACE, k])
-        + sum(int(case.size[i]) for i in case.table[kernel.OP_TENSOR, low:high] if not case.persistent[i])
+        int(case.table[tables.WORKSPACE, k])
+        + sum(int(case.size[i]) for i in case.table[tables.OP_TENSOR, low:high] if not case.persistent[i])
         for k, (low, high) in enumerate(
-            zip(case.table[kernel.OP_FIRST, :n], case.table[kernel.OP_FIRST, 1 : n + 1], strict=True)
+            zip(case.table[tables.OP_FIRST, :n], case.table[tables.OP_FIRST, 1 : n + 1], strict=True)
         )
     )
     budget = case.memory - weights - footprint

@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..simulator import simulator_kernel as kernel
+from ..simulator import tables
 from ..simulator.simulator import stay
 from ..simulator.simulator_case import NEVER, Case, Integers
 from .carry_out import MIB, Candidates, follow
@@ -58,9 +58,9 @@ class Ledger:
     """Bytes that each channel can still move during each op, `left`, and those booked (rows: channels)."""
 
     def __init__(self, case: Case) -> None:
-        rates = case.table[kernel.RATE, :4]
+        rates = case.table[tables.RATE, :4]
         self.case = case
-        self.left: Integers = rates[:, None] * case.duration[None, :] // kernel.SCALE
+        self.left: Integers = rates[:, None] * case.duration[None, :] // tables.SCALE
         self.full = self.left.copy()
         self.booked = np.zeros_like(self.left)
 
@@ -86,13 +86,13 @@ class Ledger:
 
     def book(self, channel: int, taken: list[tuple[int, int]]) -> None:
         """Take bytes; what is left of a channel is limited by what is left of its groups as well."""
-        groups = self.case.table[kernel.GROUPS, : 5 * self.case.sizes[4]].reshape(-1, 5)
+        groups = self.case.table[tables.GROUPS, : 5 * self.case.sizes[4]].reshape(-1, 5)
         for op, nbytes in taken:
             self.booked[channel, op] += nbytes
             left = self.full[:, op] - self.booked[:, op]
             for group in groups:
                 members = group[1:] > 0
-                shared = group[0] * self.case.duration[op] // kernel.SCALE - self.booked[members, op].sum()
+                shared = group[0] * self.case.duration[op] // tables.SCALE - self.booked[members, op].sum()
                 left[members] = np.minimum(left[members], shared)
             self.left[:, op] = np.maximum(left, 0)
 
@@ -133,7 +133,7 @@ def decide(case: Case) -> Candidates:
     back[forced] = early[forced]
     anchors = np.where((tier > 0) & (case.absence_next < NEVER), 2 * back, -1)
     plan = replace(base, tier=tier, back=anchors, rank=case.absence_next % n)
-    yield "", replace(plan, victim=kernel.LEAST_RECENT, eager=True)
+    yield "", replace(plan, victim=tables.LEAST_RECENT, eager=True)
 
 
 def _best(case: Case, ledger: Ledger, over: NDArray[np.bool_], open_absences: NDArray[np.bool_]) -> int:
@@ -170,11 +170,11 @@ def _accept(case: Case, ledger: Ledger, outside: Outside, g: int) -> tuple[int, 
     high = n if ends else after
     length = int(case.clock[high] - case.clock[low])
     host, slow = (x if x in case.outer else 0 for x in (1, 2))
-    room = bool(host) and int(outside.used[1].max()) + size <= int(case.table[kernel.LIMITS, 1])
+    room = bool(host) and int(outside.used[1].max()) + size <= int(case.table[tables.LIMITS, 1])
     trip = {x: case.transfer_ns(size, x - 1) for x in case.outer}
     if slow and 2 * length > 5 * trip[slow]:
         chosen, through = slow, _op_at(case, case.clock[low] + trip[slow])
-        full = all(ledger.left[kernel.SLOW_OUT, k % n] == 0 for k in range(low, min(through, high)))
+        full = all(ledger.left[tables.SLOW_OUT, k % n] == 0 for k in range(low, min(through, high)))
         if full and room and after < n:
             chosen = host
     elif room and 2 * length > 5 * trip[host]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..simulator import simulator_kernel as kernel
+from ..simulator import tables
 from ..simulator.simulator_case import NEVER, Case, Integers
 
 
@@ -94,7 +94,7 @@ class Outside:
         case = self.case
         spans = case.away_ops(absence, int(case.absence_next[absence]))
         most = max((int(self.used[tier, a:b].max()) for a, b in spans), default=0)
-        return most + int(case.absence_size[absence]) <= int(case.table[kernel.LIMITS, tier])
+        return most + int(case.absence_size[absence]) <= int(case.table[tables.LIMITS, tier])
 
     def take(self, tier: int, absence: int) -> None:
         """Put an absence's tensor into a tier."""

@@ -43,7 +43,7 @@ from ...context import Context, Outcome
 from ..recurring import as_inputs
 from ..simulator.simulator import Decisions, Simulation, simulate, stay
 from ..simulator.simulator_case import NEVER, Case, Integers, make_case
-from ..simulator.simulator_kernel import LOG_RUN, NO_VICTIM
+from ..simulator.tables import LOG_RUN, NO_VICTIM
 from . import autoswap, belady, g10
 from .carry_out import LATE_OPS, NOT_DECIDED
 from .loads import forced_away

@@ -39,7 +39,7 @@ import numpy as np
 
 from ....models.lowering.builder import PlanBuilder
 from ....models.plan import ByteRange, Plan
-from . import simulator_kernel as kernel
+from . import simulator_kernel, tables
 from .simulator_case import NEVER, Case, Integers
 
 ITERATIONS = 12
@@ -68,7 +68,7 @@ class Decisions:
     barrier
         Per op, 1 if it waits for all copies asked for so far.
     victim
-        Rule for victims: `kernel.NO_VICTIM`, `kernel.FURTHEST` next use, `kernel.LEAST_RECENT` use.
+        Rule for victims: `tables.NO_VICTIM`, `tables.FURTHEST` next use, `tables.LEAST_RECENT` use.
     eager
         Evict as soon as room lacks; else in emergencies only.
     spared
@@ -80,13 +80,13 @@ class Decisions:
     back: Integers
     rank: Integers
     barrier: Integers
-    victim: int = kernel.NO_VICTIM
+    victim: int = tables.NO_VICTIM
     eager: bool = False
     spared: int = 0
 
     def with_emergencies(self) -> Decisions:
         """Return the same decisions with emergency evictions of what is used furthest ahead."""
-        return self if self.victim else replace(self, victim=kernel.FURTHEST)
+        return self if self.victim else replace(self, victim=tables.FURTHEST)
 
 
 def stay(case: Case) -> Decisions:
@@ -154,36 +154,37 @@ def simulate(case: Case, decisions: Decisions) -> Simulation:
     """
     n, tensors, chunks, _, groups = case.sizes
     knobs = np.zeros(9, dtype=np.int64)
-    knobs[kernel.N], knobs[kernel.TENSORS], knobs[kernel.CHUNKS] = n, tensors, chunks
-    knobs[kernel.GROUP_COUNT] = groups
-    knobs[kernel.PERIODIC], knobs[kernel.ITERATIONS] = case.problem.periodic, ITERATIONS
-    knobs[kernel.VICTIM], knobs[kernel.EAGER] = decisions.victim, decisions.eager
-    knobs[kernel.SPARED] = decisions.spared
+    knobs[tables.N], knobs[tables.TENSORS], knobs[tables.CHUNKS] = n, tensors, chunks
+    knobs[tables.GROUP_COUNT] = groups
+    knobs[tables.PERIODIC], knobs[tables.ITERATIONS] = case.problem.periodic, ITERATIONS
+    knobs[tables.VICTIM], knobs[tables.EAGER] = decisions.victim, decisions.eager
+    knobs[tables.SPARED] = decisions.spared
     events = _events(case, decisions)
     start = _starts(case, decisions)
     rows = 8 * chunks + 16 * tensors + 4 * n + 256
     while True:
-        state = np.zeros((kernel.STATE_ROWS, case.table.shape[1]), dtype=np.int64)
-        state[kernel.START, :tensors] = start
-        state[[kernel.LEAVING, kernel.URGENT], :tensors] = -1
-        state[kernel.FLIGHT, :4] = -1
+        state = np.zeros((tables.STATE_ROWS, case.table.shape[1]), dtype=np.int64)
+        state[tables.START, :tensors] = start
+        state[[tables.LEAVING, tables.URGENT], :tensors] = -1
+        state[tables.FLIGHT, :4] = -1
+        state[tables.BEFORE :] = -1
         log = np.zeros((rows, 5), dtype=np.int64)
-        how, value = kernel.simulate(case.table, knobs, decisions.barrier, events, state, log)
-        if how != kernel.FULL_LOG:
+        how, value = simulator_kernel.simulate(case.table, knobs, decisions.barrier, events, state, log)
+        if how != tables.FULL_LOG:
             break
         if rows > MOST_ACTIONS * (n + chunks):
-            how = kernel.ENDLESS
+            how = tables.ENDLESS
             break
         rows *= 4
-    scalars = state[kernel.SCALARS]
+    scalars = state[tables.SCALARS]
     return Simulation(
         case=case,
-        time=int(value) if how == kernel.DONE else None,
-        stuck=int(value) if how == kernel.STUCK else None,
-        emergencies=int(scalars[kernel.EMERGENCIES]),
-        evictions=int(scalars[kernel.EVICTIONS]),
+        time=int(value) if how == tables.DONE else None,
+        stuck=int(value) if how == tables.STUCK else None,
+        emergencies=int(scalars[tables.EMERGENCIES]),
+        evictions=int(scalars[tables.EVICTIONS]),
         state=state,
-        log=log[: scalars[kernel.LOGGED]],
+        log=log[: scalars[tables.LOGGED]],
     )
 
 
@@ -195,7 +196,7 @@ def _events(case: Case, decisions: Decisions) -> Integers:
     out = decisions.out[away]
     leave = np.maximum(out, 2 * (case.absence_first[away] + 1))
     anchor = np.concatenate((out, leave, decisions.back[asked]))
-    kinds = (kernel.WRITE_OUT, kernel.LEAVE, kernel.RETURN)
+    kinds = (tables.WRITE_OUT, tables.LEAVE, tables.RETURN)
     kind = np.repeat(np.array(kinds, dtype=np.int64), (len(away), len(away), len(asked)))
     absence = np.concatenate((away, away, asked))
     tier = np.concatenate((decisions.tier[away], decisions.tier[away], np.zeros(len(asked), np.int64)))
@@ -220,8 +221,8 @@ def _starts(case: Case, decisions: Decisions) -> Integers:
         round_trip = n <= after < NEVER and (decisions.back[g] < 0 or decisions.back[g] >= 2 * n)
         if first < 0 or round_trip:
             wanted[int(case.absence_tensor[g])] = int(decisions.tier[g])
-    first = int(case.table[kernel.BIRTHS, 0] + case.table[kernel.WORKSPACE, 0])
-    room = [int(x) for x in case.table[kernel.LIMITS, :3]]
+    first = int(case.table[tables.BIRTHS, 0] + case.table[tables.WORKSPACE, 0])
+    room = [int(x) for x in case.table[tables.LIMITS, :3]]
     room[0] -= first
     initial = np.flatnonzero(case.starts)
     for i in sorted(initial.tolist(), key=lambda i: (case.accesses[i][0][0], i)):
@@ -236,26 +237,26 @@ def _starts(case: Case, decisions: Decisions) -> Integers:
 def _plan(simulation: Simulation) -> Plan:
     case = simulation.case
     names = [t.name for t in case.machine.tiers]
-    ends = kernel.pairs(names)
+    ends = tables.pairs(names)
     processor = case.machine.processors[0].name
-    owner = case.table[kernel.OWNER, : case.sizes[2]].tolist()
+    owner = case.table[tables.OWNER, : case.sizes[2]].tolist()
     parts = _parts(case)
     out = PlanBuilder(case.graph, case.machine)
     _start(out, simulation, parts, names)
     for kind, what, where, begin, end in simulation.log.tolist():
-        if kind == kernel.LOG_RUN:
+        if kind == tables.LOG_RUN:
             out.run(what, 0, begin, end, processor)
-        elif kind == kernel.LOG_COPY:
+        elif kind == tables.LOG_COPY:
             src, dst = ends[where]
             out.copy(int(case.tensor[owner[what]]), src, dst, begin, end, parts[what])
-        elif kind == kernel.LOG_FREE:
+        elif kind == tables.LOG_FREE:
             out.free(int(case.tensor[owner[what]]), names[where], begin, parts[what])
     return out.plan(period=simulation.time if case.problem.periodic else None)
 
 
 def _parts(case: Case) -> list[ByteRange | None]:
     """Return the byte range of every chunk; None for a whole tensor."""
-    first = case.table[kernel.CHUNK_FIRST]
+    first = case.table[tables.CHUNK_FIRST]
     parts: list[ByteRange | None] = []
     for i in range(case.sizes[1]):
         low, high = int(first[i]), int(first[i + 1])
@@ -263,7 +264,7 @@ def _parts(case: Case) -> list[ByteRange | None]:
             parts.append(None)
             continue
         edges = np.concatenate(
-            (np.zeros(1, np.int64), np.cumsum(case.table[kernel.BYTES, low:high]))
+            (np.zeros(1, np.int64), np.cumsum(case.table[tables.BYTES, low:high]))
         ).tolist()
         parts += list(pairwise(edges))
     return parts
@@ -275,17 +276,17 @@ def _start(
     """Put what is there at time 0 where it is: in a period, persistent chunks that are at rest at its end."""
     case, state = simulation.case, simulation.state
     periodic = case.problem.periodic
-    first = case.table[kernel.CHUNK_FIRST]
+    first = case.table[tables.CHUNK_FIRST]
     for i in np.flatnonzero(case.starts).tolist():
         t = int(case.tensor[i])
         if not (periodic and case.persistent[i]):
-            out.start(t, names[state[kernel.START, i]])
+            out.start(t, names[state[tables.START, i]])
             continue
         for c in range(int(first[i]), int(first[i + 1])):
-            if state[kernel.DEVICE, c] == kernel.PRESENT:
+            if state[tables.DEVICE, c] == tables.PRESENT:
                 out.start(t, names[0], parts[c])
             for tier in (1, 2):
-                if state[kernel.COPY + tier - 1, c] == kernel.VALID:
+                if state[tables.COPY + tier - 1, c] == tables.VALID:
                     out.start(t, names[tier], parts[c])
     for t, tier in case.idle:
         out.start(t, names[tier])

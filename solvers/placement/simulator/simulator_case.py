@@ -24,7 +24,7 @@ from ....models.graph import Accounting, Graph
 from ....models.machine import Machine
 from ....models.problems.placement import Placement
 from ..chunks import coarse_enough
-from . import simulator_kernel as kernel
+from . import tables
 
 Integers = NDArray[np.int64]
 
@@ -45,7 +45,7 @@ class Case:
     problem
         What it was made from.
     table
-        The rows of `simulator_kernel`.
+        The rows of `tables`.
     sizes
         Numbers of ops, tensors, chunks, absences, groups.
     tensor
@@ -97,7 +97,7 @@ class Case:
     @property
     def memory(self) -> int:
         """Bytes of the device for tensors that are accessed."""
-        return int(self.table[kernel.LIMITS, 0])
+        return int(self.table[tables.LIMITS, 0])
 
     @property
     def ops(self) -> int:
@@ -107,7 +107,7 @@ class Case:
     @cached_property
     def outer(self) -> tuple[int, ...]:
         """Numbers of the outer tiers with a channel each way, nearest first."""
-        rate = self.table[kernel.RATE]
+        rate = self.table[tables.RATE]
         return tuple(x for x in (1, 2) if rate[x - 1] > 0 and rate[x + 1] > 0)
 
     @cached_property
@@ -131,7 +131,7 @@ class Case:
             low = 0 if self.starts[i] & 1 else some[0][0]
             change[low] += self.size[i]
             change[n if tensor.final else some[-1][0] + 1] -= self.size[i]
-        live: Integers = np.cumsum(change)[:n] + self.table[kernel.WORKSPACE, :n]
+        live: Integers = np.cumsum(change)[:n] + self.table[tables.WORKSPACE, :n]
         return live
 
     def away_ops(self, absence: int, back: int) -> list[tuple[int, int]]:
@@ -144,9 +144,9 @@ class Case:
         return [(a, b) for a, b in spans if a < b]
 
     def transfer_ns(self, nbytes: int, channel: int) -> int:
-        """Return the ns that a copy takes on a channel of its own (numbers of `simulator_kernel`)."""
-        rate = int(self.table[kernel.RATE, channel])
-        return int(self.table[kernel.LATENCY, channel]) + -(-nbytes * kernel.SCALE // max(rate, 1))
+        """Return the ns that a copy takes on a channel of its own (numbers of `tables`)."""
+        rate = int(self.table[tables.RATE, channel])
+        return int(self.table[tables.LATENCY, channel]) + -(-nbytes * tables.SCALE // max(rate, 1))
 
 
 def make_case(
@@ -193,44 +193,44 @@ def make_case(
         max(n, len(kept), sizes[2], len(absences), uses, 2 * len(absences) + 4 * len(kept), 5 * len(groups))
         + 64
     )
-    table = np.zeros((kernel.TABLE_ROWS, width), dtype=np.int64)
+    table = np.zeros((tables.TABLE_ROWS, width), dtype=np.int64)
     duration = np.array([op.all_modes[0].duration_ns for op in graph.ops], dtype=np.int64)
-    table[kernel.DURATION, :n] = duration
-    table[kernel.WORKSPACE, :n] = [op.all_modes[0].workspace for op in graph.ops]
+    table[tables.DURATION, :n] = duration
+    table[tables.WORKSPACE, :n] = [op.all_modes[0].workspace for op in graph.ops]
     by_op: list[list[tuple[int, int]]] = [[] for _ in range(n)]
     first_use = 0
     for i, some in enumerate(some_accesses):
-        table[kernel.USE_FIRST, i] = first_use
+        table[tables.USE_FIRST, i] = first_use
         for k, w in some:
-            table[kernel.USE, first_use] = k
+            table[tables.USE, first_use] = k
             first_use += 1
             by_op[k].append((i, w))
         tensor = tensors[i]
         if not tensor.initial:
-            table[kernel.BIRTHS, some[0][0]] += size[i]
+            table[tables.BIRTHS, some[0][0]] += size[i]
         if not tensor.final:
-            table[kernel.DEATHS, some[-1][0]] += size[i]
-    table[kernel.USE_FIRST, len(kept)] = first_use
+            table[tables.DEATHS, some[-1][0]] += size[i]
+    table[tables.USE_FIRST, len(kept)] = first_use
     at = 0
     for k, some in enumerate(by_op):
-        table[kernel.OP_FIRST, k] = at
+        table[tables.OP_FIRST, k] = at
         for i, w in some:
-            table[kernel.OP_TENSOR, at], table[kernel.OP_WRITE, at] = i, w
+            table[tables.OP_TENSOR, at], table[tables.OP_WRITE, at] = i, w
             at += 1
-    table[kernel.OP_FIRST, n] = at
-    table[kernel.SIZE, : len(kept)] = size
-    table[kernel.PERSISTENT, : len(kept)] = persistent
-    table[kernel.LASTING, : len(kept)] = [
+    table[tables.OP_FIRST, n] = at
+    table[tables.SIZE, : len(kept)] = size
+    table[tables.PERSISTENT, : len(kept)] = persistent
+    table[tables.LASTING, : len(kept)] = [
         x.final and (not problem.periodic or not x.initial) for x in tensors
     ]
-    table[kernel.INITIAL, : len(kept)] = [x.initial for x in tensors]
-    table[kernel.CHUNK_FIRST, : len(kept) + 1] = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
+    table[tables.INITIAL, : len(kept)] = [x.initial for x in tensors]
+    table[tables.CHUNK_FIRST, : len(kept) + 1] = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
     owner = np.repeat(np.arange(len(kept)), counts)
-    number = np.arange(len(owner)) - table[kernel.CHUNK_FIRST][owner]
-    table[kernel.OWNER, : len(owner)] = owner
-    table[kernel.BYTES, : len(owner)] = size[owner] // counts[owner] + (number < size[owner] % counts[owner])
+    number = np.arange(len(owner)) - table[tables.CHUNK_FIRST][owner]
+    table[tables.OWNER, : len(owner)] = owner
+    table[tables.BYTES, : len(owner)] = size[owner] // counts[owner] + (number < size[owner] % counts[owner])
     for g, (i, first, after) in enumerate(absences):
-        table[kernel.GAP_TENSOR, g], table[kernel.GAP_FIRST, g], table[kernel.GAP_NEXT, g] = i, first, after
+        table[tables.GAP_TENSOR, g], table[tables.GAP_FIRST, g], table[tables.GAP_NEXT, g] = i, first, after
     _fill_machine(table, problem.machine)
     idle = [
         (t, _start_bits(problem, t).bit_length() - 1)
@@ -238,7 +238,7 @@ def make_case(
         if x.initial and x.final and not accesses[t]
     ]
     for t, tier in idle:
-        table[kernel.LIMITS, tier] -= graph.tensors[t].nbytes
+        table[tables.LIMITS, tier] -= graph.tensors[t].nbytes
     rows = np.array(absences, dtype=np.int64).reshape(-1, 3)
     return Case(
         problem=problem,
@@ -271,7 +271,7 @@ def _check(problem: Placement) -> None:
         fault = f"{len(machine.tiers)} tiers, expected two or three"
     elif any(len(op.all_modes) > 1 or op.all_modes[0].operands for op in problem.graph.ops):
         fault = "ops with several modes or with named tiers, expected one plain mode each"
-    elif min((c.bytes_per_s for c in machine.channels), default=kernel.SCALE) < 1000:
+    elif min((c.bytes_per_s for c in machine.channels), default=tables.SCALE) < 1000:
         fault = "a channel below 1 kB/s, expected faster ones"
     if fault:
         raise UsageError(f"placement by decisions, machine {machine.name!r}: found {fault}")
@@ -311,16 +311,16 @@ def _fill_machine(table: Integers, machine: Machine) -> None:
     """Write capacities, channels and groups; rates in kB/s, a channel's not above its groups'."""
     names = [t.name for t in machine.tiers]
     for k, tier in enumerate(machine.tiers):
-        table[kernel.LIMITS, k] = ENDLESS if tier.capacity is None else tier.capacity
-    pairs = kernel.pairs(names)
+        table[tables.LIMITS, k] = ENDLESS if tier.capacity is None else tier.capacity
+    pairs = tables.pairs(names)
     for channel in machine.channels:
         pair = (channel.src, channel.dst)
         if pair in pairs:
             k = pairs.index(pair)
             caps = [g.bytes_per_s for g in machine.groups if pair in g.channels]
-            table[kernel.RATE, k] = min([channel.bytes_per_s, *caps]) // 1000
-            table[kernel.LATENCY, k] = channel.latency_ns
+            table[tables.RATE, k] = min([channel.bytes_per_s, *caps]) // 1000
+            table[tables.LATENCY, k] = channel.latency_ns
     for g, group in enumerate(machine.groups):
-        table[kernel.GROUPS, 5 * g] = group.bytes_per_s // 1000
+        table[tables.GROUPS, 5 * g] = group.bytes_per_s // 1000
         for k, some in enumerate(pairs):
-            table[kernel.GROUPS, 5 * g + 1 + k] = some in group.channels
+            table[tables.GROUPS, 5 * g + 1 + k] = some in group.channels

@@ -12,7 +12,7 @@ import pytest
 import lowtide as lt
 from lowtide.models.graph import Accounting
 from lowtide.models.plan import Copy, Plan
-from lowtide.solvers.placement.simulator import simulator_kernel as kernel
+from lowtide.solvers.placement.simulator import tables
 from lowtide.solvers.placement.simulator.simulator import Simulation, simulate, stay
 from lowtide.solvers.placement.simulator.simulator_case import make_case
 from tests.effort import seeds
@@ -42,7 +42,7 @@ def test_every_plan_verifies(block: int) -> None:
 def test_demand_finds_room_for_every_op(seed: int) -> None:
     problem = random_problem(seed)
     case = make_case(problem)
-    for rule in (kernel.FURTHEST, kernel.LEAST_RECENT):
+    for rule in (tables.FURTHEST, tables.LEAST_RECENT):
         run = simulate(case, replace(stay(case), victim=rule, eager=True))
         assert run.stuck is None, run.fault
         assert run.emergencies == 0

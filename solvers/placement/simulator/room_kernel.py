@@ -1,0 +1,217 @@
+"""Room in the simulator: what lacks, victims, copies that are forgotten, and emergencies; compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...engines.arrays import Integers
+from ...engines.kernels import inner
+from .chunk_kernel import leave, write_log
+from .queue_kernel import ask_back, enqueue
+from .tables import (
+    ABSENT_CHUNKS,
+    ALIVE,
+    ARRIVING,
+    BASE,
+    BIRTHS,
+    BYTES,
+    CHUNK_FIRST,
+    CHUNKS,
+    COPY,
+    CROSSING,
+    DEATHS,
+    DEVICE,
+    EMERGENCIES,
+    EVICTIONS,
+    FORCED,
+    FURTHEST,
+    GONE,
+    HEAD,
+    HOST_IN,
+    HOST_OUT,
+    INITIAL,
+    LAST_USE,
+    LEAVING,
+    LEAVING_TO,
+    LIMITS,
+    LOG_FREE,
+    NEXT_USE,
+    NOBODY,
+    NONE,
+    NONE_SPARED,
+    OP,
+    OP_FIRST,
+    OP_TENSOR,
+    OWNER,
+    PENDING,
+    PERSISTENT,
+    PRESENT,
+    QUEUE,
+    QUEUE_USE,
+    RATE,
+    RUNNING,
+    SCALARS,
+    SIZE,
+    SLOW_IN,
+    SLOW_OUT,
+    START,
+    TAIL,
+    TENSORS,
+    TIME,
+    URGENT,
+    URGENT_QUEUES,
+    USED,
+    USED_1,
+    VALID,
+    VICTIM,
+    WORKSPACE,
+    N,
+)
+
+
+@inner
+def needed_by(d: Integers, s: Integers, k: int) -> int:
+    """Return the bytes that op k of the iteration has yet to find on the device."""
+    total = d[BIRTHS, k] + d[WORKSPACE, k]
+    for a in range(d[OP_FIRST, k], d[OP_FIRST, k + 1]):
+        i = d[OP_TENSOR, a]
+        if s[ALIVE, i] and s[ABSENT_CHUNKS, i]:
+            for c in range(d[CHUNK_FIRST, i], d[CHUNK_FIRST, i + 1]):
+                if s[DEVICE, c] == GONE:
+                    total += d[BYTES, c]
+    return int(total)
+
+
+@inner
+def inputs(d: Integers, knobs: Integers, s: Integers) -> int:
+    """Return the bytes that appear on the device at the beginning of each iteration but the first."""
+    total = np.int64(0)
+    for i in range(knobs[TENSORS]):
+        if d[INITIAL, i] and not d[PERSISTENT, i] and s[START, i] == 0:
+            total += d[SIZE, i]
+    return int(total)
+
+
+@inner
+def room_for(d: Integers, knobs: Integers, s: Integers, nbytes: int, use: int) -> int:
+    """Return the bytes that lack for a chunk to return, at most 0 if it may.
+
+    What is needed behind the next op must leave that one's room, counting on what is leaving.
+    """
+    x = s[SCALARS]
+    lack = x[USED] + nbytes - d[LIMITS, 0]
+    k = x[OP] - x[BASE] + x[RUNNING]
+    if use > x[BASE] + k and k < knobs[N]:
+        needed = needed_by(d, s, k)
+        if x[RUNNING]:
+            needed -= d[WORKSPACE, k - 1] + d[DEATHS, k - 1]
+        lack = max(lack, lack + max(needed, 0) - x[PENDING])
+    return int(lack)
+
+
+@inner
+def evict(
+    d: Integers, knobs: Integers, s: Integers, log: Integers, needed: int, spared: int, kept: int
+) -> bool:
+    """Choose victims of `needed` bytes by the rule, not tensor `kept`; return whether there is any."""
+    x = s[SCALARS]
+    found = False
+    while needed > 0:
+        best = -1
+        for i in range(knobs[TENSORS]):
+            if i == kept or not s[ALIVE, i] or s[LEAVING, i] >= 0 or d[SIZE, i] == 0:
+                continue
+            if s[NEXT_USE, i] <= x[OP] + spared:
+                continue
+            here = False
+            for c in range(d[CHUNK_FIRST, i], d[CHUNK_FIRST, i + 1]):
+                here |= s[DEVICE, c] == PRESENT
+                if s[DEVICE, c] == ARRIVING:
+                    here = False
+                    break
+            if not here:
+                continue
+            if best < 0:
+                best = i
+            elif knobs[VICTIM] == FURTHEST:
+                if s[NEXT_USE, i] > s[NEXT_USE, best]:
+                    best = i
+            elif s[LAST_USE, i] < s[LAST_USE, best]:
+                best = i
+        if best < 0:
+            return found
+        here_bytes = np.int64(0)
+        for c in range(d[CHUNK_FIRST, best], d[CHUNK_FIRST, best + 1]):
+            if s[DEVICE, c] == PRESENT:
+                here_bytes += d[BYTES, c]
+        room = d[LIMITS, 1] - x[USED_1] >= d[SIZE, best] or d[RATE, SLOW_OUT] == 0 or d[RATE, SLOW_IN] == 0
+        tier = 1 if room and d[RATE, HOST_OUT] > 0 and d[RATE, HOST_IN] > 0 else 2
+        if leave(d, s, log, best, s[NEXT_USE, best], tier):
+            enqueue(s, tier - 1 + 4, best, s[NEXT_USE, best])
+        needed -= int(here_bytes)
+        x[EVICTIONS] += 1
+        found = True
+    return found
+
+
+@inner
+def rescue(d: Integers, knobs: Integers, s: Integers, log: Integers) -> bool:
+    """Resolve a deadlock, as counted emergencies: fetch out of turn, move on to the slow tier, evict."""
+    x = s[SCALARS]
+    changed = False
+    if x[CROSSING]:
+        lack = x[USED] + inputs(d, knobs, s) - d[LIMITS, 0]
+    else:
+        k = x[OP] - x[BASE]
+        for a in range(d[OP_FIRST, k], d[OP_FIRST, k + 1]):
+            i = d[OP_TENSOR, a]
+            if s[ALIVE, i] and s[ABSENT_CHUNKS, i] and s[URGENT, i] != x[OP]:
+                s[URGENT, i] = x[OP]
+                changed |= ask_back(d, s, i, x[OP], URGENT_QUEUES)
+        lack = x[USED] + needed_by(d, s, k) - d[LIMITS, 0]
+    head = s[HEAD, HOST_OUT]
+    if head < s[TAIL, HOST_OUT] and d[RATE, SLOW_OUT] and d[RATE, SLOW_IN]:
+        place = head % s.shape[1]
+        s[HEAD, HOST_OUT] += 1
+        s[LEAVING_TO, s[QUEUE + HOST_OUT, place]] = 2
+        changed |= enqueue(s, SLOW_OUT + 4, s[QUEUE + HOST_OUT, place], s[QUEUE_USE + HOST_OUT, place])
+    if lack > x[PENDING]:
+        changed |= evict(d, knobs, s, log, lack - x[PENDING], NONE_SPARED, NOBODY)
+    if not changed and x[FORCED] == 0:
+        x[FORCED] = 1
+        changed = True
+    x[EMERGENCIES] += changed
+    return changed
+
+
+@inner
+def forget(d: Integers, knobs: Integers, s: Integers, log: Integers, tier: int, lack: int) -> bool:
+    """Free copies of chunks that are on the device as well, nearest use first, if that is enough."""
+    x = s[SCALARS]
+    available = np.int64(0)
+    row = COPY + tier - 1
+    for c in range(knobs[CHUNKS]):
+        if may_forget(d, s, row, c):
+            available += d[BYTES, c]
+    if available < lack:
+        return False
+    while lack > 0:
+        best = -1
+        for c in range(knobs[CHUNKS]):
+            if may_forget(d, s, row, c) and (
+                best < 0 or s[NEXT_USE, d[OWNER, c]] < s[NEXT_USE, d[OWNER, best]]
+            ):
+                best = c
+        s[row, best] = NONE
+        x[USED + tier] -= d[BYTES, best]
+        lack -= d[BYTES, best]
+        write_log(s, log, LOG_FREE, best, tier, x[TIME], x[TIME])
+    return True
+
+
+@inner
+def may_forget(d: Integers, s: Integers, row: int, c: int) -> bool:
+    """Return whether a copy is on the device as well, to stay, and no input's place."""
+    i = d[OWNER, c]
+    stays = s[row, c] == VALID and s[DEVICE, c] == PRESENT and s[LEAVING, i] < 0
+    return bool(stays and (d[PERSISTENT, i] or not d[INITIAL, i]))
