@@ -19,7 +19,8 @@ _LABELS = (
     ".makespan.labels.label_kernel",
 )
 _BOOKING = (".makespan.trees.booking_kernel",)
-_ALL = (*_LABELS, *_BOOKING, ".makespan.lists.filling_kernel")
+_WINDOWS = (*_LISTS, ".makespan.lists.window_kernel")
+_ALL = (*_LABELS, *_BOOKING, ".makespan.lists.window_kernel", ".makespan.lists.filling_kernel")
 
 _START = Option(
     "start",
@@ -144,7 +145,7 @@ ROOM = Room(
                     "or moves of MemBooking, without a faster schedule, after which it ends",
                 ),
             ),
-            kernels=(*_LISTS, *_BOOKING),
+            kernels=(*_WINDOWS, *_BOOKING),
         ),
         _tree(
             "mem-booking",

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ...engines.arrays import Integers
 from ...engines.kernels import inner, kernel
+from .forest_kernel import forest_fits, segments, subtrees
 from .shape import Shape
 
 EMPTY = -1
@@ -41,7 +42,7 @@ def _remember(table, alive, count, key, answer):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _needs(shape, started, i):  # type: ignore[no-untyped-def]
+def needs(shape, started, i):  # type: ignore[no-untyped-def]
     """Return the bytes that op i allocates as it starts after a set."""
     total = shape.alloc[i]
     for x in range(shape.born_at[i], shape.born_at[i + 1]):
@@ -54,7 +55,7 @@ def _needs(shape, started, i):  # type: ignore[no-untyped-def]
 def _ended(shape, started, live, i):  # type: ignore[no-untyped-def]
     """Return the bytes that are live when op i has been run alone after all of a set had ended."""
     wider = started | np.int64(1) << i
-    live += _needs(shape, started, i) - shape.workspace[i]
+    live += needs(shape, started, i) - shape.workspace[i]
     for x in range(shape.life_at[i], shape.life_at[i + 1]):
         if not shape.life_last[x] & ~wider:
             live -= shape.life_bytes[x]
@@ -71,7 +72,7 @@ def _closure(shape, started, live):  # type: ignore[no-untyped-def]
         for i in range(ops):
             if started >> i & 1 or shape.before[i] & ~started:
                 continue
-            if live + _needs(shape, started, i) > capacity:
+            if live + needs(shape, started, i) > capacity:
                 continue
             after = _ended(shape, started, live, i)
             if after <= live:
@@ -79,98 +80,6 @@ def _closure(shape, started, live):  # type: ignore[no-untyped-def]
                 live = after
                 again = True
     return started, live
-
-
-@inner
-def _sinks(before, least, hill, net):  # type: ignore[no-untyped-def]
-    """Return whether the segment of `before` and `least` goes after that of `hill` and `net`.
-
-    First go those that free bytes, by rising hill, then the others by falling difference of hill and net.
-    """
-    if net < 0:
-        return least >= 0 or before > hill
-    return least >= 0 and before - least < hill - net
-
-
-@inner
-def _segments(shape, started, next_op, v, below, hills, nets, count):  # type: ignore[no-untyped-def]
-    """Write the canonical segments of the unstarted ops of the subtree of v, or of the whole forest.
-
-    Parameters
-    ----------
-    shape
-        The problem; an in-tree.
-    started, next_op
-        A set of ops, with each all before it, and the op that follows them; -1 if there is none.
-    v
-        The op; the number of ops for the forest.
-    below
-        By op: its subtree.
-    hills, nets, count
-        Of segments: most bytes while it runs and bytes that it leaves, both above those before it, and their
-        number. By place and op; places are those of `_place_of`.
-    """
-    into = _place_of(started, next_op, below[v])
-    total = 0
-    for x in range(shape.child_at[v], shape.child_at[v + 1]):
-        c = shape.child[x]
-        if started >> c & 1 or c == next_op:
-            continue
-        part = _place_of(started, next_op, below[c])
-        for y in range(count[part, c]):
-            hill, net = hills[part, c, y], nets[part, c, y]
-            z = total
-            while z > 0 and _sinks(hills[into, v, z - 1], nets[into, v, z - 1], hill, net):
-                hills[into, v, z], nets[into, v, z] = hills[into, v, z - 1], nets[into, v, z - 1]
-                z -= 1
-            hills[into, v, z], nets[into, v, z] = hill, net
-            total += 1
-    if v < len(shape.duration):
-        hill, net = shape.alloc[v], shape.alloc[v] - shape.workspace[v]
-        for x in range(shape.life_at[v], shape.life_at[v + 1]):
-            net -= shape.life_bytes[x]
-        while total and not _sinks(hill, net, hills[into, v, total - 1], nets[into, v, total - 1]):
-            total -= 1
-            hill = max(hills[into, v, total], nets[into, v, total] + hill)
-            net += nets[into, v, total]
-        hills[into, v, total], nets[into, v, total] = hill, net
-        total += 1
-    count[into, v] = total
-
-
-@inner
-def _place_of(started, next_op, subtree):  # type: ignore[no-untyped-def]
-    """Return 2 of a subtree that the next op is in, else 1 if something of it has started, else 0."""
-    if next_op >= 0 and subtree >> next_op & 1:
-        return 2
-    return 1 if subtree & started else 0
-
-
-@inner
-def _subtrees(shape, below, hills, nets, count):  # type: ignore[no-untyped-def]
-    """Write the subtrees of an in-tree, and their segments while nothing has started."""
-    n = len(shape.duration)
-    below[n] = (np.int64(1) << n) - 1
-    for v in range(n):
-        below[v] = np.int64(1) << v
-        for x in range(shape.child_at[v], shape.child_at[v + 1]):
-            below[v] |= below[shape.child[x]]
-        _segments(shape, np.int64(0), -1, v, below, hills, nets, count)
-
-
-@inner
-def _forest_fits(shape, started, next_op, live, below, hills, nets, count):  # type: ignore[no-untyped-def]
-    """Return whether what is left of an in-tree after an op fits, run one by one; see `_segments`."""
-    n = len(shape.duration)
-    for v in range(next_op + 1, n):
-        if below[v] >> next_op & 1:
-            _segments(shape, started, next_op, v, below, hills, nets, count)
-    _segments(shape, started, next_op, n, below, hills, nets, count)
-    for y in range(count[2, n]):
-        if live + hills[2, n, y] > shape.numbers[1]:
-            return False
-        live += nets[2, n, y]
-    return True
 
 
 @inner
@@ -185,9 +94,9 @@ def _forest_leads_to_all(shape, started, next_op, live, ready, table, alive, cou
     if not ready[0]:
         for v in range(len(shape.duration)):
             if not started >> v & 1 and forest[0][v] & started:
-                _segments(shape, started, -1, v, *forest)
+                segments(shape, started, -1, v, *forest)
         ready[0] = True
-    answer = _forest_fits(shape, started, next_op, live, *forest)
+    answer = forest_fits(shape, started, next_op, live, *forest)
     _remember(table, alive, count, wider, 1 if answer else 0)
     return answer
 
@@ -222,7 +131,7 @@ def _leads_to_all(shape, started, live, table, alive, count, nodes, bytes_live, 
         for i in range(ops):
             if (now | tried[depth]) >> i & 1 or shape.before[i] & ~now:
                 continue
-            if bytes_live[depth] + _needs(shape, now, i) > capacity:
+            if bytes_live[depth] + needs(shape, now, i) > capacity:
                 continue
             after = _ended(shape, now, bytes_live[depth], i)
             if best < 0 or after < least:
@@ -276,7 +185,7 @@ def next_ideals(
     for g in range(n):
         for i in range(ops):
             if not sets[g] >> i & 1 and not shape.before[i] & ~sets[g]:
-                steps += after[g] + _needs(shape, sets[g], i) <= capacity
+                steps += after[g] + needs(shape, sets[g], i) <= capacity
     size = 16
     while size < 2 * steps:
         size *= 2
@@ -297,7 +206,7 @@ def next_ideals(
     )
     ready = np.empty(1, np.bool_)
     if in_tree:
-        _subtrees(shape, *forest)
+        subtrees(shape, *forest)
     many, step = 0, 0
     for g in range(n):
         if many >= most or stop[0]:
@@ -306,7 +215,7 @@ def next_ideals(
         for i in range(ops):
             if sets[g] >> i & 1 or shape.before[i] & ~sets[g]:
                 continue
-            if after[g] + _needs(shape, sets[g], i) > capacity:
+            if after[g] + needs(shape, sets[g], i) > capacity:
                 continue
             wider = sets[g] | np.int64(1) << i
             place = _place(hashed, wider)
@@ -351,7 +260,7 @@ def next_ops(shape: Shape, sets: Integers, after: Integers) -> tuple[Integers, N
         for i in range(ops):
             if sets[g] >> i & 1 or shape.before[i] & ~sets[g]:
                 continue
-            if after[g] + _needs(shape, sets[g], i) > capacity:
+            if after[g] + needs(shape, sets[g], i) > capacity:
                 continue
             by[step] = i
             counts[g] += 1
@@ -422,7 +331,7 @@ def sets_together(
                     steps += 1
                     if i <= last or shape.before[i] & ~sets[g]:
                         continue
-                    more = _needs(shape, sets[v], i)
+                    more = needs(shape, sets[v], i)
                     if live[depth] + more > capacity:
                         continue
                     grown[depth] = True

@@ -12,48 +12,16 @@ import numpy as np
 
 from ...engines.arrays import Integers, Rows
 from ...engines.kernels import inner, kernel
+from .bound_kernel import areas, fullest, meet, room_until, write_sums
+from .ideals_kernel import needs
 from .meeting import Others
 from .shape import LabelArrays, Shape, Steps
 
 FEW = 24
-"""At most so many unstarted ops have the sums of their durations looked at."""
+"""Most unstarted ops whose sums of durations are looked at: those of more leave hardly a number out."""
 
 LONGEST = 1 << 18
-"""Sums are looked at for makespans of at most so many ticks."""
-
-
-@inner
-def _areas(shape, prices, started, area, best_behind):  # type: ignore[no-untyped-def]
-    """Write the prices of unstarted ops, and the best bounds from them, by vector and rank of tails.
-
-    ``area[z, r]`` is the price of the unstarted ops among the first r + 1 by falling tail, and
-    ``best_behind[z, r]`` the most of ``area[z, q] + scale * tail`` over the unstarted ops of rank q >= r.
-    """
-    vectors, n = prices.shape
-    scale = shape.numbers[0] << 20
-    for z in range(vectors):
-        total = np.int64(0)
-        for r in range(n):
-            i = shape.by_tail[r]
-            if not started >> i & 1:
-                total += prices[z, i] * shape.duration[i]
-            area[z, r] = total
-        best = np.int64(0)
-        for r in range(n - 1, -1, -1):
-            i = shape.by_tail[r]
-            if not started >> i & 1:
-                best = max(best, area[z, r] + scale * shape.tail[i])
-            best_behind[z, r] = best
-
-
-@inner
-def _needs(shape, started, i):  # type: ignore[no-untyped-def]
-    """Return the bytes that op i allocates as it starts after a set."""
-    total = shape.alloc[i]
-    for x in range(shape.born_at[i], shape.born_at[i + 1]):
-        if not shape.born_first[x] & started:
-            total += shape.born_bytes[x]
-    return total
+"""Longest makespan, in ticks, for which sums are looked at: each label writes a bit a tick."""
 
 
 @inner
@@ -93,7 +61,7 @@ def _start(shape, started, time, live, ops, ends, j, new_ops, new_ends):  # type
     processors, capacity = shape.numbers[0], shape.numbers[1]
     running, ended = _running(started, ops)
     x = 0
-    more = _needs(shape, started, j)
+    more = needs(shape, started, j)
     while running - x >= processors or shape.before[j] & ~ended or live + more > capacity:
         if x == running:
             return time, live, 0
@@ -141,7 +109,7 @@ def _wait(shape, started, first, end, by, time, live, ops, ends):  # type: ignor
             waits = True
             for step in range(first, end):
                 j = by[step]
-                if not shape.before[j] & ~ended and live + _needs(shape, started, j) <= capacity:
+                if not shape.before[j] & ~ended and live + needs(shape, started, j) <= capacity:
                     waits = False
                     break
             if not waits:
@@ -153,100 +121,6 @@ def _wait(shape, started, first, end, by, time, live, ops, ends):  # type: ignor
             ops[y] = ops[y + x] if y + x < running else -1
             ends[y] = ends[y + x] if y + x < running else 0
     return time, live, running - x
-
-
-@inner
-def _fullest(shape, started):  # type: ignore[no-untyped-def]
-    """Return a tail, such that the unstarted ops with no shorter one keep the processors busy the longest.
-
-    Returns
-    -------
-    tuple
-        The tail, the ops, how many they are, and their time.
-    """
-    best, tail, ops, few, work = np.int64(-1), np.int64(0), np.int64(0), 0, np.int64(0)
-    area, among, many = np.int64(0), np.int64(0), 0
-    for i in shape.by_tail:
-        if not started >> i & 1:
-            area += shape.duration[i]
-            among |= np.int64(1) << i
-            many += 1
-            if area + shape.numbers[0] * shape.tail[i] > best:
-                best = area + shape.numbers[0] * shape.tail[i]
-                tail, ops, few, work = shape.tail[i], among, many, area
-    return tail, ops, few, work
-
-
-@inner
-def _sums(shape, chosen, sums):  # type: ignore[no-untyped-def]
-    """Write the sums of durations of some of the chosen ops, as bits, as far as there is room."""
-    sums[:] = 0
-    sums[0] = 1
-    for i in range(len(shape.duration)):
-        words, bits = shape.duration[i] >> 6, np.uint64(shape.duration[i] & 63)
-        if not chosen >> i & 1 or words >= len(sums):
-            continue
-        for w in range(len(sums) - 1, words - 1, -1):
-            moved = sums[w - words] << bits
-            if bits and w > words:
-                moved |= sums[w - words - 1] >> (np.uint64(64) - bits)
-            sums[w] |= moved
-
-
-@inner
-def _room(sums, until, now, ends, running, processors):  # type: ignore[no-untyped-def]
-    """Return how much work of such sums the processors can do at most, between what runs and a time."""
-    room = np.int64(0)
-    for y in range(processors):
-        free = until - (ends[y] if y < running else now)
-        if free <= 0:
-            continue
-        word = free >> 6
-        bits = sums[word] << np.uint64(63 - (free & 63))
-        free -= 0 if bits else 1 + (free & 63)
-        while not bits:
-            word -= 1
-            bits = sums[word]
-            free -= 0 if bits else 64
-        for step in (32, 16, 8, 4, 2, 1):
-            if not bits >> np.uint64(64 - step):
-                bits <<= np.uint64(step)
-                free -= step
-        room += free
-    return room
-
-
-@inner
-def _meet(shape, others, started, shortest, now, ops, ends, running, reach, below):  # type: ignore[no-untyped-def]
-    """Return the least bound with a label of the other direction, `reach` at least; see `meeting`."""
-    rest = (np.int64(1) << len(shape.duration)) - 1 & ~started
-    least = now + shortest
-    for y in range(running):
-        rest |= np.int64(1) << ops[y]
-        least = min(least, ends[y])
-    place = ((rest * np.int64(7046029254386353131)) >> 17) & (len(others.table) - 1)
-    while others.table[place] != rest:
-        if others.table[place] == -1:
-            return below
-        place = (place + 1) & (len(others.table) - 1)
-    best = below
-    for r in range(others.at[others.row[place]], others.at[others.row[place] + 1]):
-        bound = max(reach, others.bound[r], others.time[r] + least)
-        if bound >= best:
-            continue
-        for x in range(others.ops.shape[1]):
-            i = others.ops[r, x]
-            if i < 0:
-                break
-            start = now
-            for y in range(running):
-                if ops[y] == i:
-                    start = ends[y] - shape.duration[i]
-            bound = max(bound, others.ends[r, x] + start)
-        best = min(best, bound)
-        if best <= reach:
-            break
-    return best
 
 
 @kernel
@@ -321,18 +195,18 @@ def expand(
         for step in range(at[g], at[g + 1]):
             j = by[step]
             wider = sets[target[step]]
-            _areas(shape, prices, wider, area, best_behind)
+            areas(shape, prices, wider, area, best_behind)
             left, least, shortest = np.int64(0), np.int64(0), below
             for i in range(n):
                 if not wider >> i & 1:
                     left += shape.duration[i]
                     shortest = min(shortest, shape.duration[i])
                     least = max(least, shape.duration[i] + shape.tail[i])
-            late, chosen, few, load = _fullest(shape, wider)
+            late, chosen, few, load = fullest(shape, wider)
             until = below - 1 - late
             looked = 0 < few <= FEW and below <= LONGEST
             if looked:
-                _sums(shape, chosen, sums)
+                write_sums(shape, chosen, sums)
             for a in range(low, high):
                 now, bytes_now, k = _start(
                     shape, sets[g], time[a], live[a], ops[a], ends[a], j, new_ops[count], new_ends[count]
@@ -376,10 +250,10 @@ def expand(
                         break
                 if reach >= below:
                     continue
-                if looked and _room(sums, until, now, new_ends[count], k, processors) < load:
+                if looked and room_until(sums, until, now, new_ends[count], k, processors) < load:
                     continue
                 if exact[a] and len(others.table):
-                    reach = _meet(
+                    reach = meet(
                         shape, others, wider, shortest, now, new_ops[count], new_ends[count], k, reach, below
                     )
                     if reach >= below:

@@ -87,7 +87,7 @@ def improve_by_windows(
     windows
         After so many without a faster schedule it ends by itself.
     """
-    from .list_kernel import anneal
+    from .window_kernel import anneal
 
     rng, best = Random(seed), starts.copy()
     mean, fastest = float(shop.duration.mean()), int((starts + shop.duration).max())

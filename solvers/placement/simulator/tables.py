@@ -2,7 +2,8 @@
 
 Everything is a row of one of three tables: the problem (from `DURATION`), the state (from `DEVICE`), the log.
 Rows, not records: a victim is looked for among all tensors by three of their numbers, which lie close
-together in rows. With records the simulator took 9.4 ms where it takes 2.5 with rows (vit-1280, every tensor on demand).
+together in rows. With records the simulator took 9.4 ms where it takes 2.5 with rows (vit-1280, every tensor
+on demand).
 """
 
 from __future__ import annotations

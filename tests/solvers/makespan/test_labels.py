@@ -14,7 +14,7 @@ import lowtide as lt
 from lowtide.formulations.makespan.data import MakespanData, makespan_data
 from lowtide.solvers.context import Context, Outcome
 from lowtide.solvers.makespan import auto as makespan_auto
-from lowtide.solvers.makespan.labels import label_kernel as kernel
+from lowtide.solvers.makespan.labels import bound_kernel
 from lowtide.solvers.makespan.labels import method as makespan_labels
 from lowtide.solvers.makespan.labels.ideals import Ideals, Known, find_ideals, nothing_started, steps_from
 from lowtide.solvers.makespan.labels.method import Direction, _Run, set_labels
@@ -437,7 +437,7 @@ def test_room_is_the_largest_sums_of_durations_that_fit() -> None:
         duration = [rng.choice([rng.randint(1, 300), 63, 64, 65, 128]) for _ in range(rng.randint(1, 8))]
         chosen = [d for d in duration if rng.random() < 0.7]
         bits = np.zeros(rng.randint(1, 10), dtype=np.uint64)
-        kernel._sums(Durations(np.array(chosen, dtype=np.int64)), (1 << len(chosen)) - 1, bits)
+        bound_kernel.write_sums(Durations(np.array(chosen, dtype=np.int64)), (1 << len(chosen)) - 1, bits)
         sums = {0}
         for d in chosen:
             sums |= {x + d for x in sums}
@@ -447,7 +447,7 @@ def test_room_is_the_largest_sums_of_durations_that_fit() -> None:
         ends = sorted(now + rng.randint(0, 300) for _ in range(rng.randint(0, processors)))
         free = [until - end for end in ends] + [until - now] * (processors - len(ends))
         rows = np.array(ends + [0] * (processors - len(ends)), dtype=np.int64)
-        room = kernel._room(bits, until, now, rows, len(ends), processors)
+        room = bound_kernel.room_until(bits, until, now, rows, len(ends), processors)
         assert room == sum(max(x for x in sums if x <= y) for y in free if y > 0)
 
 
