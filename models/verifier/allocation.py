@@ -6,7 +6,7 @@ only with its neighbours and with those that it truly overlaps.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -133,35 +133,36 @@ def _judge_one(b: Buffer, offset: int, capacity: int | None) -> list[Violation]:
 
 
 class _Layer:
-    """Disjoint address ranges, sorted."""
+    """Disjoint address ranges, sorted: their beginnings, and by those their ends and buffers."""
 
-    __slots__ = ("items", "lows")
+    __slots__ = ("at", "lows")
 
     def __init__(self) -> None:
         self.lows: list[int] = []
-        self.items: list[tuple[int, int]] = []  # end, number of the buffer
+        self.at: dict[int, tuple[int, int]] = {}
 
     def touching(self, low: int, high: int) -> list[int]:
         """Return the buffers whose range meets ``[low, high)``."""
-        i = bisect_left(self.lows, low)
-        found = [self.items[i - 1][1]] if i and self.items[i - 1][0] > low else []
-        while i < len(self.lows) and self.lows[i] < high:
-            found.append(self.items[i][1])
+        lows, at = self.lows, self.at
+        i = bisect_left(lows, low)
+        found = [at[lows[i - 1]][1]] if i and at[lows[i - 1]][0] > low else []
+        while i < len(lows) and lows[i] < high:
+            found.append(at[lows[i]][1])
             i += 1
         return found
 
     def insert(self, low: int, high: int, number: int) -> None:
-        i = bisect_left(self.lows, low)
-        self.lows.insert(i, low)
-        self.items.insert(i, (high, number))
+        insort(self.lows, low)
+        self.at[low] = high, number
 
     def remove(self, low: int) -> None:
-        i = bisect_left(self.lows, low)
-        del self.lows[i], self.items[i]
+        del self.lows[bisect_left(self.lows, low)], self.at[low]
 
 
 def _occupied(b: Buffer) -> list[tuple[int, int, int, int]]:
     """Return times and bytes (from the offset) that the buffer occupies."""
+    if not b.gaps:
+        return [(b.lower, b.upper, 0, b.size)] if b.size else []
     found = []
     now = b.lower
     for gap in b.gaps:
