@@ -45,13 +45,14 @@ def run(args: argparse.Namespace) -> int:
     """Build and write the model."""
     from ..instances import load_problem
     from ..models.errors import UsageError
+    from ..models.problems import PROBLEMS
     from ..models.units import exact_bytes
     from ..solvers.export import export_model
     from ..solvers.registry import find_method
 
     check_outputs({"--out": args.out}, (args.spec,))
     find_method(args.problem, args.method)
-    if args.capacity is not None and args.problem != "offsets":
+    if args.capacity is not None and "capacity" not in PROBLEMS[args.problem].parameters:
         raise UsageError(f"export: found --capacity with problem {args.problem}, expected it with offsets")
     given = {} if args.capacity is None else {"capacity": args.capacity}
     problem = load_problem(args.problem, args.spec, **given)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from ..models.checks import check_type
 from ..models.errors import InstanceError
+from ..models.problems import PROBLEMS
 from .formats import SCHEMES
 from .formats.strict_json import nearest
 
@@ -97,9 +98,10 @@ def _with_paths(spec: str, changed: Callable[[str], str]) -> str:
     is_file = parsed.scheme == "path" or SCHEMES[parsed.scheme].is_file
     name = changed(parsed.name) if is_file and not os.path.isabs(parsed.name) else parsed.name
     options = dict(parsed.options)
-    machine = options.get("machine", "")
-    if machine.endswith((".toml", ".json")) and not os.path.isabs(machine):
-        options["machine"] = changed(machine)
+    parameters = [pair for problem in PROBLEMS.values() for pair in problem.parameters.items()]
+    for key in {key for key, parameter in parameters if parameter.kind == "machine" and key in options}:
+        if options[key].endswith((".toml", ".json")) and not os.path.isabs(options[key]):
+            options[key] = changed(options[key])
     if (name, options) == (parsed.name, parsed.options):
         return spec
     return str(Spec(parsed.scheme, name, options))

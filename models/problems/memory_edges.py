@@ -16,7 +16,7 @@ from ..checks import check_integer, check_type
 from ..derived.edges_of import edges_of
 from ..derived.precedence import precedence
 from ..errors import InstanceError
-from ..flow_proof import FlowProof
+from ..flow_proof import FlowProof, ParallelSetting
 from ..graph import Graph
 from ..lowering.starts import lower_starts
 from ..parameter import Parameter
@@ -120,6 +120,14 @@ class MemoryEdges(Problem):
         if first <= self.bound:
             return None
         return f"before any op runs the initial tensors need {first} bytes, above the bound {self.bound}"
+
+    def proposition(self, bound: int | None) -> tuple[int | None, bool]:
+        """Return the bound on the memory: a flow says nothing of the time."""
+        return self.bound, True
+
+    def setting(self, edges: tuple[tuple[int, int], ...] = ()) -> ParallelSetting:
+        """Return the processors and the edges."""
+        return ParallelSetting(processors=self.processors, edges=edges)
 
     def judge(self, answer: Edges) -> Judgement:
         """Verify the schedule that starts each op as early as edges and processors let it, and the flow.

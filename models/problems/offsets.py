@@ -168,6 +168,11 @@ class Offsets(Problem):
         """Return whether any allocation will do."""
         return self.satisfy
 
+    @property
+    def plan_graph(self) -> Graph | None:
+        """The graph of the plan that the buffers come from, if they do."""
+        return None if self.origin is None else self.origin.graph
+
     def judge(self, answer: Mapping[str, int]) -> Judgement:
         """Verify the allocation and, if the buffers come from a plan, the plan with it."""
         verdict = verify_allocation(self.buffers, answer)

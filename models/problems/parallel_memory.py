@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 from ..checks import check_integer, check_type
 from ..derived.precedence import precedence
 from ..errors import InstanceError
+from ..flow_proof import ParallelSetting
 from ..graph import Accounting, Graph
 from ..lowering.starts import lower_starts
 from ..parameter import Parameter
@@ -113,6 +114,10 @@ class ParallelMemory(Problem):
     def evaluate(self, answer: Moment) -> int:
         """Return the memory at a moment in bytes."""
         return moment_bytes(self.graph, answer)
+
+    def setting(self, edges: tuple[tuple[int, int], ...] = ()) -> ParallelSetting:
+        """Return the processors."""
+        return ParallelSetting(processors=self.processors, edges=())
 
     def judge(self, answer: Moment) -> Judgement:
         """Lower the moment to a plan that reaches it, and verify that plan."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
+from ..certificate import Setting
 from ..checks import check_flag, check_type
 from ..errors import InstanceError
 from ..graph import KINDS, Graph
@@ -217,6 +218,10 @@ class Placement(Problem):
     def may_start(self, kind: str) -> Tiers:
         """Return the tiers where tensors of a kind may be at time 0, in the machine's order."""
         return self.starts.get(kind, tuple(tier.name for tier in self.machine.tiers))
+
+    def setting(self, edges: tuple[tuple[int, int], ...] = ()) -> Setting:
+        """Return machine, period and where tensors may start."""
+        return Setting(machine=self.machine, periodic=self.periodic, start=self.starts)
 
     def judge(self, answer: Plan) -> Judgement:
         """Verify the plan, and that it keeps to the reference order and to whole tensors if it must.

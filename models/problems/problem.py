@@ -14,6 +14,9 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
+from ..certificate import Setting
+from ..flow_proof import ParallelSetting
+from ..graph import Graph
 from ..parameter import Parameter
 from ..plan import Plan
 from ..units import exact_bytes
@@ -127,6 +130,19 @@ class Problem(ABC):
     def impossible(self) -> str | None:
         """Return a witness that there is no answer at all, if a look at the instance shows one."""
         return None
+
+    def proposition(self, bound: int | None) -> tuple[int | None, bool]:
+        """Return what a certificate must prove for a bound to hold, and whether it lies above, not below."""
+        return bound, self.maximize
+
+    def setting(self, edges: tuple[tuple[int, int], ...] = ()) -> Setting | ParallelSetting | None:
+        """Return what a certificate states besides the graph; `edges` are those that an answer added."""
+        return None
+
+    @property
+    def plan_graph(self) -> Graph | None:
+        """The graph that plans of answers are for, if there is one."""
+        return getattr(self, "graph", None)
 
     def facts(self, judgement: Judgement) -> list[tuple[str, str]]:
         """Return names and values that people want to know of a valid answer besides its objective."""

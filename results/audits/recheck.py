@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...instances import Allocation, read_answer, read_certificate
-from ...models.certificate import Certificate, Setting
+from ...models.certificate import Certificate
 from ...models.errors import InstanceError, LowtideError
 from ...models.flow_proof import FlowProof, ParallelSetting
 from ...models.plan import Plan
 from ...models.problems import PROBLEMS
-from ...models.problems.memory_edges import Edges, MemoryEdges
-from ...models.problems.offsets import Offsets
+from ...models.problems.memory_edges import Edges
 from ...models.problems.problem import Judgement, Problem
 from ...models.verifier.certificate import verify_certificate
 from ..sweeps.job import load_question
-from .claims import Claim, Question, is_beyond, is_maximized
+from .claims import Claim, Question
 
 
 class Recheck(NamedTuple):
@@ -65,7 +64,7 @@ def recheck(claim: Claim, problems: dict[Question, Problem]) -> Recheck:
         return Recheck(unchecked=str(error))
     if made_for not in (None, _hash_of(problem, answer)):
         return Recheck(fault=("plan-invalid", f"{claim.plan} is a plan for another instance"))
-    if not isinstance(problem, MemoryEdges):
+    if problem.answers != "edges":
         return _judge(claim, answer if isinstance(answer, Plan) else answer.offsets, problem)
     if claim.certificate is None:
         return Recheck(unchecked="the plan has no flow, which a certificate would have")
@@ -104,13 +103,9 @@ def recheck_bound(claim: Claim, problems: dict[Question, Problem]) -> Recheck:
     if not verdict.valid:
         return Recheck(fault=("certificate-invalid", f"the certificate does not hold: {verdict.witness}"))
     proved = certificate.bound
-    if isinstance(problem, MemoryEdges):  # the flow bounds the memory, not the time
-        if proved <= problem.bound:
-            return Recheck(objective=proved)
-        return Recheck(fault=("bound-differs", f"the flow proves {proved}, expected {problem.bound} or less"))
-    if claim.bound is None or is_beyond(claim.bound, proved, claim.problem):
-        side = "at most" if is_maximized(claim.problem) else "at least"
-        text = f"the certificate proves {side} {proved}, the record says {claim.bound}"
+    aim, above = problem.proposition(claim.bound)
+    if aim is None or (proved > aim if above else proved < aim):
+        text = f"the certificate proves {'at most' if above else 'at least'} {proved}, expected {aim}"
         return Recheck(fault=("bound-differs", text))
     return Recheck(objective=proved)
 
@@ -152,21 +147,9 @@ def _read_certificate(claim: Claim, problem: Problem) -> Certificate | Recheck:
         certificate = read_certificate(path)
     except InstanceError as error:
         return Recheck(fault=("certificate-invalid", f"the certificate cannot be read: {error}"))
-    if certificate.setting != _setting_of(problem, certificate):
+    if certificate.setting != problem.setting(getattr(certificate.setting, "edges", ())):
         return Recheck(fault=("certificate-invalid", f"{path} is a certificate for another question"))
     return certificate
-
-
-def _setting_of(problem: Problem, certificate: Certificate) -> Setting | ParallelSetting | None:
-    """Return what a certificate about the problem has as its setting; the edges are its own answer."""
-    asked: Any = problem
-    if problem.name == "placement":
-        return Setting(machine=asked.machine, periodic=asked.periodic, start=asked.starts)
-    if problem.name in ("parallel-memory", "memory-edges"):
-        own = isinstance(problem, MemoryEdges) and isinstance(certificate.setting, ParallelSetting)
-        edges = getattr(certificate.setting, "edges", ()) if own else ()
-        return ParallelSetting(processors=asked.processors, edges=edges)
-    return None
 
 
 def _made_for(answer: Plan | Allocation) -> tuple[str | None, str | None]:
@@ -178,10 +161,8 @@ def _made_for(answer: Plan | Allocation) -> tuple[str | None, str | None]:
 
 def _hash_of(problem: Problem, answer: Plan | Allocation) -> str:
     """Return the hash that an answer to the problem names."""
-    if isinstance(answer, Plan) and isinstance(problem, Offsets) and problem.origin is not None:
-        return problem.origin.graph.sha256
-    graph = getattr(problem, "graph", None)
-    return problem.instance.sha256 if graph is None else str(graph.sha256)
+    graph = problem.plan_graph
+    return graph.sha256 if isinstance(answer, Plan) and graph is not None else problem.instance.sha256
 
 
 def _judge(claim: Claim, answer: object, problem: Problem) -> Recheck:

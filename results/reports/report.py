@@ -28,7 +28,6 @@ from .report_text import amount, count_text, gap_text, seconds_text, short
 from .report_view import QuestionView, folder_of, views
 
 if TYPE_CHECKING:
-    from ...models.graph import Graph
     from ...models.problems.problem import Judgement, Problem
 
 
@@ -243,7 +242,7 @@ def _draw_plan(question: QuestionView, progress: Callable[[str], None]) -> None:
     from ..audits.recheck import recheck
 
     problems: dict[Question, Problem] = {}
-    what = "allocation" if question.problem == "offsets" else "memory profile"
+    what, draw = PICTURES.get(question.problem, ("memory profile", None))
     with_plan = [r for r in question.runs if r.record.get("plan") and r.objective is not None]
     for run in sorted(with_plan, key=lambda r: r.objective or 0):
         claim = claim_of(run.record, run.record["folder"], run.name, folder_of(run.record))
@@ -252,35 +251,31 @@ def _draw_plan(question: QuestionView, progress: Callable[[str], None]) -> None:
         progress(f"{question.instance}: {what} of {run.setting}")
         found = recheck(claim, problems)
         if found.judgement is not None:
-            question.picture = _picture(question, run.setting, problems[claim.question], found.judgement)
+            if draw is not None:
+                question.picture = draw(question, run.setting, problems[claim.question], found.judgement)
             question.picture_note = ""
             return
         reason = (found.fault or ("", found.unchecked))[1]
         question.picture_note = f"No {what}: {reason}" if reason else ""
 
 
-def _picture(question: QuestionView, setting: str, problem: Problem, judgement: Judgement) -> Chart | None:
-    """Return the memory profile of an order, or the picture of an allocation."""
-    from ...models.problems.offsets import Offsets
-    from ...models.problems.peak import Peak
+def _allocation(question: QuestionView, setting: str, problem: Any, judgement: Judgement) -> Chart | None:
+    from ..figures.allocation_case import AllocationCase
+    from .report_allocation import allocation_chart
 
-    if isinstance(problem, Peak):
-        return _memory_chart(question, setting, problem.graph, judgement.plan)
-    if isinstance(problem, Offsets) and judgement.allocation is not None:
-        from ..figures.allocation_case import AllocationCase
-        from .report_allocation import allocation_chart
-
-        graph = None if problem.origin is None else problem.origin.graph
-        heights = problem.heights(judgement.allocation)
-        case = AllocationCase(problem.buffers, judgement.allocation, heights, graph, judgement.plan, None)
-        return allocation_chart(f"Best allocation ({setting})", case, bound=question.bound)
-    return None
+    assert judgement.allocation is not None
+    heights = problem.heights(judgement.allocation)
+    graph = problem.plan_graph
+    case = AllocationCase(problem.buffers, judgement.allocation, heights, graph, judgement.plan, None)
+    return allocation_chart(f"Best allocation ({setting})", case, bound=question.bound)
 
 
-def _memory_chart(question: QuestionView, setting: str, graph: Graph, plan: Any) -> Chart:
+def _memory_profile(question: QuestionView, setting: str, problem: Any, judgement: Judgement) -> Chart:
     from ...models.derived.profile import memory_profile, reference_profile
     from ..figures.profile_drawing import COLOURS
 
+    graph, plan = problem.graph, judgement.plan
+    assert plan is not None
     return memory_chart(
         f"Memory of the best plan ({setting})",
         memory_profile(graph, plan),
@@ -289,3 +284,7 @@ def _memory_chart(question: QuestionView, setting: str, graph: Graph, plan: Any)
         counts_ops=all(run.end - run.start == 1 for run in plan.runs),
         kinds=tuple(COLOURS),
     )
+
+
+PICTURES = {"peak": ("memory profile", _memory_profile), "offsets": ("allocation", _allocation)}
+"""What is drawn of the best answer to a question, and by whom."""

@@ -110,7 +110,7 @@ def kept(record: dict[str, Any], result: Any) -> bool:
     path = FOLDER / "plans" / f"{record['name']}.json.gz"
     path.parent.mkdir(parents=True, exist_ok=True)
     source = (
-        resolved_spec(record["instance"], os.path.relpath(FOLDER)) if result.problem == "offsets" else None
+        resolved_spec(record["instance"], os.path.relpath(FOLDER)) if result.allocation is not None else None
     )
     write_answer(result, path, source=source)
     if path.stat().st_size > LARGEST:
