@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .output import emit_json, emit_pairs
-from .parallel import PARALLEL
 from .parser import size
 
 if TYPE_CHECKING:
@@ -19,9 +18,6 @@ if TYPE_CHECKING:
     from ..models.plan import Plan
     from ..models.problems.problem import Judgement, Problem
     from ..models.result import Result
-
-CERTIFIED = ("peak", "placement", *PARALLEL)
-"""Problems whose bounds have certificates."""
 
 LIMIT = 200_000_000
 """Bytes of the largest certificate that is written if the user does not say."""

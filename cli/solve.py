@@ -52,13 +52,6 @@ EXAMPLES = (
     "lowtide solve minio 'gen:harpoon?levels=3' --memory 903 --whole",
 )
 
-MORE = (
-    (certificates.CERTIFIED, certificates.add_flags),
-    (sweep_memory.SWEPT, sweep_memory.add_flags),
-    (parallel.PARALLEL, parallel.add_flags),
-)
-"""What some problems have besides their parameters."""
-
 ABSENT = ("apply", "bound", "certificate", "certificate_limit", "machine", "plot", "simulate", "sweep_memory")
 """Flags that are looked at whatever the problem; None where it does not have them."""
 
@@ -66,6 +59,7 @@ ABSENT = ("apply", "bound", "certificate", "certificate_limit", "machine", "plot
 def add_parser(subparsers: Subparsers) -> None:
     """Add the verb, and for each problem a parser with the flags that it has."""
     from ..models.problems import PROBLEMS
+    from ..solvers.registry import ROOMS
 
     parser = add_verb(
         subparsers,
@@ -96,9 +90,12 @@ def add_parser(subparsers: Subparsers) -> None:
         for key, parameter in problem.parameters.items():
             if parameter.flag:
                 _add_flag(group, key, parameter)
-        for names, add_flags in MORE:
-            if name in names:
-                add_flags(group)
+        if ROOMS[name].certify:
+            certificates.add_flags(group)
+        if ROOMS[name].trade_off:
+            sweep_memory.add_flags(group)
+        if name in parallel.PARALLEL:
+            parallel.add_flags(group)
     parser.problems = inner.choices
 
 

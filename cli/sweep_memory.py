@@ -13,9 +13,6 @@ from .progress import Progress
 if TYPE_CHECKING:
     from ..models.problems.trade_off import TradeOff
 
-SWEPT = ("makespan", "recompute")
-"""Problems with a trade-off between memory and time."""
-
 _USELESS = ("memory", "hint", "log")
 """Flags of a single schedule."""
 
