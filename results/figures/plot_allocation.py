@@ -101,7 +101,7 @@ def allocation(
     elif pool not in pools:
         raise UsageError(f"pool: found {pool!r}, expected one of {', '.join(map(repr, pools))}")
     ax = pyplot_figure().subplots() if ax is None else ax
-    _draw(ax, case, [pool], [ax], time, colour, title, subtitle)
+    _draw(case, [pool], [ax], time, colour, title, subtitle)
     return ax
 
 
@@ -140,7 +140,7 @@ def allocations(
     pools = [pool for pool in case.buffers.pools if pool in used] or [""]
     figure = pyplot_figure((INCHES[0], 1.2 + 3.2 * len(pools))) if figure is None else figure
     rows: list[Axes] = figure.subplots(len(pools), 1, squeeze=False)[:, 0].tolist()
-    _draw(rows[0], case, pools, rows, time, colour, title, subtitle)
+    _draw(case, pools, rows, time, colour, title, subtitle)
     for ax in rows[:-1]:
         ax.set_xlabel("")
     figure.align_ylabels(rows)
@@ -155,7 +155,6 @@ def _check_options(time: str, colour: str | None) -> None:
 
 
 def _draw(
-    first: Axes,
     case: AllocationCase,
     pools: Sequence[str],
     rows: Sequence[Axes],
