@@ -9,19 +9,7 @@ buffer. At most half of the limit is kept back.
 from __future__ import annotations
 
 from ..models.problems.problem import Problem
-
-MICROSECONDS = {
-    "peak": 4.0,
-    "makespan": 5.0,
-    "minio": 4.0,
-    "recompute": 6.0,
-    "placement": 12.0,
-    "parallel-memory": 3.5,
-    "memory-edges": 6.0,
-    "offsets": 20.0,
-}
-"""For each op and access of the graph, of `offsets` for each buffer. Those of `peak` and `parallel-memory`
-fit graphs of 100,000 ops; the others are set after them by how much there is to judge, not measured."""
+from .registry import room_of
 
 PART = 0.5
 """Of the limit that is kept back at most."""
@@ -35,4 +23,4 @@ def judging_seconds(problem: Problem, time_limit: float | None) -> float:
     judged = 0 if buffers is None else len(buffers.buffers)
     if graph is not None:
         judged += len(graph.ops) + sum(len(op.reads) + len(op.writes) for op in graph.ops)
-    return min(PART * time_limit, 1e-6 * MICROSECONDS.get(problem.name, 10.0) * judged)
+    return min(PART * time_limit, 1e-6 * room_of(problem).judging * judged)

@@ -52,6 +52,10 @@ class Room:
     parts
         Whether a problem falls into independent parts, of which one is exported: then the `data` of `exports`
         takes its number, too.
+    judging
+        Microseconds of the verifier for each op and access of the graph, and each buffer. Those of `peak` and
+        `parallel-memory` fit graphs of 100,000 ops; the others are set after them by how much there is to
+        judge, not measured.
     shared
         Folders of other problems beside this one that its methods use.
     """
@@ -63,6 +67,7 @@ class Room:
     trade_off: str = ""
     exports: Mapping[str, Export] = field(default_factory=dict)
     parts: bool = False
+    judging: float = 10.0
     shared: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -199,5 +199,6 @@ ROOM = Room(
         "cpsat-reservoir": Export("makespan.intervals_cpsat", _DATA, {"form": "reservoir"}),
         "milp": Export("makespan.ticks_milp", _DATA),
     },
+    judging=5.0,
     shared=("peak",),
 )

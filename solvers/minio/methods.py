@@ -68,5 +68,6 @@ ROOM = Room(
             options=(_ORDER,),
         ),
     ),
+    judging=4.0,
     shared=("peak",),
 )

@@ -71,4 +71,5 @@ ROOM = Room(
         "milp": Export("offsets.orders_milp", _DATA),
     },
     parts=True,
+    judging=20.0,
 )

@@ -53,6 +53,7 @@ ROOM = Room(
         ),
     ),
     certify=".parallel.certify:certify_memory",
+    judging=3.5,
 )
 
 EDGES = Room(
@@ -97,5 +98,6 @@ EDGES = Room(
     ),
     certify=".parallel.certify:certify_edges",
     complete=".parallel.edges:with_flow",
+    judging=6.0,
     shared=("peak",),  # its orders, through `solve`
 )

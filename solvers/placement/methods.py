@@ -200,4 +200,5 @@ ROOM = Room(
         ),
     ),
     certify=".placement.bounds.certify:certify_time",
+    judging=12.0,
 )

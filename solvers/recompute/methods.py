@@ -196,4 +196,5 @@ ROOM = Room(
         "moments": Export("recompute.moments_milp", ".recompute.stated:moments"),
         "poet": Export("recompute.stages_milp", ".recompute.stated:paged_stages"),
     },
+    judging=6.0,
 )

@@ -11,20 +11,21 @@ import lowtide as lt
 from lowtide.solvers import solve as solving
 from lowtide.solvers.context import Context
 from lowtide.solvers.engines.garbage import ALLOCATIONS, collected_rarely
-from lowtide.solvers.judging import MICROSECONDS, PART, judging_seconds
+from lowtide.solvers.judging import PART, judging_seconds
+from lowtide.solvers.registry import ROOMS
 
 PEAK = lt.Peak(lt.load("gen:chain?n=10"))  # 10 ops, 19 accesses
 
 
 def test_judging_takes_time_for_each_op_and_access() -> None:
-    assert judging_seconds(PEAK, 60.0) == pytest.approx(29e-6 * MICROSECONDS["peak"])
+    assert judging_seconds(PEAK, 60.0) == pytest.approx(29e-6 * ROOMS["peak"].judging)
     assert judging_seconds(PEAK, None) == 0.0
     assert judging_seconds(PEAK, 1e-6) == PART * 1e-6, "a method has its half in any case"
 
 
 def test_judging_of_an_allocation_takes_time_for_each_buffer() -> None:
     buffers = lt.Buffers(buffers=(lt.Buffer(id="x", lower=0, upper=3, size=4),))
-    assert judging_seconds(lt.Offsets(buffers), 60.0) == pytest.approx(1e-6 * MICROSECONDS["offsets"])
+    assert judging_seconds(lt.Offsets(buffers), 60.0) == pytest.approx(1e-6 * ROOMS["offsets"].judging)
 
 
 def test_a_method_ends_before_the_time_that_is_kept_back(monkeypatch: pytest.MonkeyPatch) -> None:
