@@ -23,7 +23,7 @@ from typing import Any, get_args, get_type_hints
 
 from ...models.errors import LowtideError, UsageError
 from ...models.texts import one_line
-from ..tables.spec import Row, latex, markdown
+from ..tables.spec import Part, Row, filled, latex, markdown
 from .running import HERE, Case, into_documents, lowtide, read_rows, records_of, say, write_rows
 
 ONLY = "what the names of cases contain; their rows are printed, and what is committed stays"
@@ -83,16 +83,16 @@ def _main(arguments: Sequence[str]) -> int:
     elif args.row:
         print(json.dumps(module.row(*args.row)))
     elif args.latex:
-        print(latex(module.text(read_rows(name))), end="")
+        print(latex(text_of(name, read_rows(name))), end="")
     elif args.table:
-        _write_text(name, module, args.out)
+        _write_text(name, args.out)
     else:
         rows = _carried_out(name, module, args, options)
         if not args.only:
             write_rows(name, rows)
             if hasattr(module, "draw"):
                 module.draw()
-            _write_text(name, module, None)
+            _write_text(name, None)
     return 0
 
 
@@ -147,39 +147,49 @@ def _carried_out(
     return found
 
 
-def _measured(cases: Iterator[Case], only: str, out: Path | None) -> Iterator[list[Row]]:
+def _measured(every: Iterator[Case], only: str, out: Path | None) -> Iterator[list[Row]]:
     """Yield the rows of cases, and keep them in a folder, if there is one."""
+    cases = [case for case in every if only in case.name]
     kept = None if out is None else out / "rows.jsonl"
     known: dict[str, list[Row]] = {}
     if kept is not None:
         kept.parent.mkdir(parents=True, exist_ok=True)
         if kept.exists():
             known = dict(json.loads(line) for line in kept.read_text().splitlines())
-    for number, case in enumerate((case for case in cases if only in case.name), start=1):
-        begun = time.monotonic()
+    begun = time.monotonic()
+    for number, case in enumerate(cases, start=1):
         if case.name not in known:
+            say(f"{number} of {len(cases)}, after {time.monotonic() - begun:.0f} s: {case.name}")
             known[case.name] = list(case.measure())
             if kept is not None:
                 with kept.open("a") as file:
                     file.write(json.dumps([case.name, known[case.name]]) + "\n")
-        say(f"{number}: {case.name}, {time.monotonic() - begun:.1f} s")
         yield known[case.name]
 
 
-def _write_text(name: str, module: ModuleType, folder: Path | None) -> None:
+def _write_text(name: str, folder: Path | None) -> None:
     """Make the text from the committed rows, and, unless it goes elsewhere, its copies in documents."""
     rows = read_rows(name)
-    text = markdown(module.text(rows))
+    text = written(name, rows)
     path = (folder or HERE / name) / "table.md"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
-    copies = into_documents(name, excerpt_of(module, rows)) if folder is None else []
+    copies = into_documents(name, written(name, rows, "excerpt")) if folder is None else []
     say(f"wrote {', '.join(map(str, (path, *copies)))}")
 
 
-def excerpt_of(module: ModuleType, rows: list[Row]) -> str:
-    """Return what documents have of an experiment's text: all of it, unless it says what."""
-    return str(module.excerpt(rows) if hasattr(module, "excerpt") else markdown(module.text(rows)))
+def written(name: str, rows: list[Row], what: str = "text") -> str:
+    """Return an experiment's text, or the excerpt that documents have, as Markdown."""
+    return markdown(text_of(name, rows, what))
+
+
+def text_of(name: str, rows: list[Row], what: str = "text") -> list[Part]:
+    """Return the parts of a text: those of the template, filled with what the module says of the rows."""
+    module = load(name)
+    of = getattr(module, what, getattr(module, "text", lambda rows: {"table": module.TABLE.of(rows)}))
+    own = HERE / name / f"{what}.md"
+    template = own if own.exists() else HERE / name / "text.md"
+    return filled(template.read_text(), {**vars(module), "rows": len(rows), **of(rows)})
 
 
 if __name__ == "__main__":

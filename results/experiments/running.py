@@ -2,8 +2,9 @@
 
 An experiment is a folder here with a module ``table.py``. Its docstring says what is measured; it has
 
-* ``text(rows)``, the parts of ``table.md`` (`lowtide.results.tables.spec`), made of ``table.csv``, and, where
-  documents have a copy of a part of it, ``excerpt(rows)``;
+* ``text(rows)``, which returns the fields of ``text.md``, the template of ``table.md``, besides the module's
+  constants and the number of ``rows``; without it: ``{table}`` is ``TABLE.of(rows)``;
+* ``excerpt(rows)``, the same of ``excerpt.md`` or of ``text.md``, where documents have a part of it;
 * ``rows(records)``, where ``experiment.toml`` says what ``lowtide bench`` runs, or ``plan(folder)`` makes
   another file (`JOBS` runs at a time), or ``cases(...)``, which yields one `Case` after the other; its
   arguments are options of the command;
@@ -56,8 +57,9 @@ def say(line: str) -> None:
 
 
 def lowtide(*arguments: str | Path) -> None:
-    """Carry out one call of the command line; its failure ends the experiment."""
-    done = subprocess.run([sys.executable, "-m", "lowtide", *map(str, arguments)], cwd=ROOT, check=False)
+    """Carry out one call of the command line, all it says to standard error; its failure ends all."""
+    call = [sys.executable, "-m", "lowtide", *map(str, arguments)]
+    done = subprocess.run(call, cwd=ROOT, stdout=2, check=False)
     if done.returncode:
         raise SystemExit(done.returncode)
 

@@ -1,8 +1,9 @@
 r"""Tables of an experiment as texts: columns that say how a row's cell is found and written, once.
 
-A text is a list of parts: paragraphs, and tables that a `TableSpec` makes of rows. `markdown` and `latex`
-write all of it; the file of the rows is `write_csv`'s. What rows claim says ``tables.toml`` (`declared`): the
-columns of their questions are written by it, and ``lowtide audit`` reads them by it.
+A text is a list of parts: paragraphs, and tables that a `TableSpec` makes of rows; `filled` makes it of a
+template. `markdown` and `latex` write all of it; the file of the rows is `write_csv`'s. What rows claim says
+``tables.toml`` (`declared`): the columns of their questions are written by it, and ``lowtide audit`` reads
+them by it.
 
 Examples
 --------
@@ -106,6 +107,28 @@ class TableSpec:
 
 Part = str | Cells
 """A paragraph, or a table."""
+
+Fields = dict[str, Any]
+"""What stands for the names in the braces of a template."""
+
+
+def filled(template: str, fields: Mapping[str, Any]) -> list[Part]:
+    """Return the parts of a text, those that are empty left out.
+
+    Parameters
+    ----------
+    template
+        Paragraphs between empty lines, wrapped somehow, with names of fields in braces as `str.format` has;
+        one that is ``{name}`` alone may be a table.
+    fields
+        Numbers, words and `Cells` by name.
+    """
+    found: list[Part] = []
+    for paragraph in template.strip().split("\n\n"):
+        alone = fields.get(paragraph[1:-1]) if paragraph.startswith("{") else None
+        words = " ".join(paragraph.splitlines())
+        found.append(alone if isinstance(alone, Cells) else words.format_map(fields))
+    return [part for part in found if part]
 
 
 def markdown(parts: Iterable[Part]) -> str:

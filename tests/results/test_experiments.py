@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from lowtide.results.experiments import __main__ as command
-from lowtide.results.experiments.__main__ import excerpt_of, experiments, load, main
+from lowtide.results.experiments.__main__ import experiments, main, written
 from lowtide.results.experiments.running import HERE, ROOT, Case, read_rows
 
 TABLES = [name for name, path in experiments().items() if path.stem == "table"]
@@ -27,7 +27,7 @@ def test_the_committed_text_is_made_of_the_committed_rows(name: str, tmp_path: P
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_documents_have_copies_of_what_is_committed(path: Path) -> None:
     for name, copy in re.findall(r"<!-- table: (\w+) -->\n(.*?)<!-- end -->", path.read_text(), re.DOTALL):
-        assert copy == excerpt_of(load(name), read_rows(name)), name
+        assert copy == written(name, read_rows(name), "excerpt"), name
 
 
 def test_every_experiment_is_listed_with_what_it_measures(capsys: pytest.CaptureFixture[str]) -> None:
@@ -79,7 +79,7 @@ def test_rows_that_are_kept_are_not_measured_again(
     assert main(["counted", "--only", "s", "--out", str(tmp_path), "--factor", "3"]) == 0
     captured = capsys.readouterr()
     assert captured.out == "first 3\nsecond 3\nlast 3\n"
-    assert [line.split(",")[0] for line in captured.err.splitlines()] == ["1: first", "2: second", "3: last"]
+    assert [line.split(",")[0] for line in captured.err.splitlines()] == ["1 of 3", "2 of 3", "3 of 3"]
     assert main(["counted", "--only", "st", "--out", str(tmp_path)]) == 0
     assert capsys.readouterr().out == "first 3\nlast 3\n"
     assert counted == ["first", "second", "last"]
@@ -94,7 +94,7 @@ def test_only_needs_a_case_that_contains_it(counted: list[str], capsys: pytest.C
 @pytest.mark.parametrize("name", ["peak_networks", "offsets_heights"])
 def test_documents_have_the_rows_that_are_not_trivial(name: str) -> None:
     rows = read_rows(name)
-    lines = excerpt_of(load(name), rows).splitlines()[4:]
+    lines = written(name, rows, "excerpt").splitlines()[4:]
     assert 0 < len(lines) < len(rows)
     shown = {line.split(" | ")[0].removeprefix("| ") for line in lines}
     assert all(row["status"] == "optimal" for row in rows if next(iter(row.values())) not in shown)

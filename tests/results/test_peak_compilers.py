@@ -8,8 +8,8 @@ from typing import Any
 import lowtide
 from lowtide.instances import load
 from lowtide.models.problems.peak import Peak
-from lowtide.results.experiments.peak_compilers.table import METHODS, group, rows, text
-from lowtide.results.tables.spec import markdown
+from lowtide.results.experiments.__main__ import written
+from lowtide.results.experiments.peak_compilers.table import METHODS, group, rows
 from lowtide.solvers.registry import METHODS as REGISTERED
 from lowtide.solvers.solve import solve
 
@@ -45,11 +45,11 @@ def test_excess_is_counted_by_group_with_geometric_means() -> None:
     table[0]["instance"] = "catalogue:harpoon"  # both in one group: the mean of 1 and 1.1, of 4 and 1
     for graph in ("vgg19, inference, batch 1", "vgg19, training, batch 1"):
         table.append({**table[0], "instance": "onnx:vgg19", "graph": graph, **dict.fromkeys(METHODS, 50)})
-    lines = {line.split(" | ")[0]: line for line in markdown(text(table)).splitlines()}
+    lines = {line.split(" | ")[0]: line for line in written("peak_compilers", table).splitlines()}
     assert lines["| reference"] == "| reference | 3 | 0 / 0 | 0 / 0 | 4.88% / 10.00% |"
     assert lines["| xla-list"] == "| xla-list | 3 | 0 / 0 | 0 / 0 | 100.00% / 300.00% |"
     assert lines["| greedy"] == "| greedy | 4 | 0 / 0 | 0 / 0 | 0 / 0 |"
-    assert "50 (not proven)" in markdown(text(table))
+    assert "50 (not proven)" in written("peak_compilers", table)
 
 
 def test_parallel_paths_need_what_the_issue_says() -> None:

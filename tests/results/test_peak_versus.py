@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from lowtide.results.experiments.__main__ import written
 from lowtide.results.experiments.peak_scale.table import AIMS, aims
 from lowtide.results.experiments.peak_versus.table import (
     FLOOR,
@@ -13,9 +14,7 @@ from lowtide.results.experiments.peak_versus.table import (
     counted,
     needs_search,
     row,
-    text,
 )
-from lowtide.results.tables.spec import markdown
 
 
 def record(status: str = "optimal", **changes: Any) -> dict[str, Any]:
@@ -70,7 +69,7 @@ def test_contradictions_are_named(rival: dict[str, Any], words: str) -> None:
 
 def test_table_marks_unsolved_runs_and_ends_with_the_means_of_the_ratios() -> None:
     runs = {"auto": record(), "cpsat": record("feasible"), "milp": record("feasible")}
-    lines = markdown(text([row("catalogue:diamond", runs)])).splitlines()
+    lines = written("peak_versus", [row("catalogue:diamond", runs)]).splitlines()
     assert lines[-2] == "| catalogue:diamond | 4 | 8 | 3.75 | >60 | 16.0 | >60 | 16.0 |"
     assert lines[-1] == "| geometric mean of 1 |  |  |  |  | **16.0** |  | **16.0** |"
 

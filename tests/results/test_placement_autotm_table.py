@@ -2,10 +2,11 @@
 
 import pytest
 
-from lowtide.results.experiments.placement_autotm.table import METHODS, RATIOS, text
+from lowtide.results.experiments.__main__ import written
+from lowtide.results.experiments.placement_autotm.table import METHODS, RATIOS
 from lowtide.results.experiments.placement_autotm.table import row as solved
 from lowtide.results.experiments.running import read_rows
-from lowtide.results.tables.spec import Row, markdown
+from lowtide.results.tables.spec import Row
 
 
 def row(ratio: int, method: str, period: int | None, bound: int | None = None) -> Row:
@@ -24,7 +25,7 @@ def test_slowdowns_gaps_and_geometric_means() -> None:
         row(1, "autotm-sync", 1000, 1000),
         row(1, "autotm-async", 1000, 1000),
     ]
-    lines = markdown(text(table)).splitlines()
+    lines = written("placement_autotm", table).splitlines()
     assert "| net | 8 | 1,234 | 5 GB | 4 : 1 | 300.0% | 100.0% | 60.0% [25.0%] | - |" in lines
     assert "| net | 8 | 1,234 | 5 GB | 1 : 1 | 0.0% | 12.5% | 0.0% | 0.0% |" in lines
     assert "| geometric mean |  |  |  | 4 : 1 and 1 : 1 | 100.0% | 50.0% | 26.5% | - |" in lines

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from lowtide.results.experiments.__main__ import written
 from lowtide.results.experiments.running import read_rows
-from lowtide.results.experiments.trees.table import HARPOONS, LARGE_SP, LARGE_TREES, increases, text
-from lowtide.results.tables.spec import Row, markdown
+from lowtide.results.experiments.trees.table import HARPOONS, LARGE_SP, LARGE_TREES, increases
+from lowtide.results.tables.spec import Row
 
 
 def rows() -> list[Row]:
@@ -14,8 +15,8 @@ def rows() -> list[Row]:
 def test_the_table_says_whether_public_files_are_in_it() -> None:
     without = [row for row in rows() if not row["set"].startswith("files")]
     assert len(without) < len(rows())
-    assert "no public files in this run" in markdown(text(without))
-    assert "public files" not in markdown(text(rows())).replace(
+    assert "no public files in this run" in written("trees", without)
+    assert "public files" not in written("trees", rows()).replace(
         "public files of the repository", "", 1
     ).replace("assembly trees, public files", "", 1)
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from ...tables.spec import Column, Part, Row, TableSpec
+from ...tables.spec import Column, Fields, Row, TableSpec
 from ..running import Case, apart, say
 
 LIMIT, LIMITS, ALL = 1, (0.05, 1, 5), 10_000
@@ -161,22 +161,28 @@ TABLE = TableSpec(
 )
 
 
-def text(table: list[Row]) -> list[Part]:
+def _family(spec: str) -> str:
+    return spec.partition("?")[0].partition(":")[2]
+
+
+def text(table: list[Row]) -> Fields:
     """Return the greatest overrun by problem, method and size, and what was kept."""
     measured = [row for row in table if row["status"] != "refused"]
-    in_cpu = sum(is_kept(row) or is_kept(row, "cpu") for row in measured)
     loads = [row["load"] for row in measured]
-    parts: list[Part] = [
-        f"Seconds of `lowtide.solve` beyond a time limit of {LIMIT} s, lowering and judgement included; for "
-        f"`auto` on graphs of {ALL:,} ops the greatest of limits of {', '.join(map(str, LIMITS))} s. One "
-        "thread, kernels compiled before. Made by `python -m lowtide.results.experiments limits`.",
-        f"{sum(map(is_kept, measured))} of {len(measured)} rows took at most {ALLOWED}; in seconds of "
-        f"processor, which do not count the waiting for others on the machine, {in_cpu} did. The machine has "
-        f"{table[0]['cores']} cores; its load (`os.getloadavg`) was {loads[0]} at the start, {loads[-1]} at "
-        f"the end, at most {max(loads)} in between.",
-        TABLE.of({**row, "family": row["spec"].partition("?")[0].partition(":")[2]} for row in measured),
-    ]
     planned = [problem for problem, *_ in questions()]
     missing = {p: planned.count(p) - sum(row["problem"] == p for row in table) for p in METHODS}
     rest = ", ".join(f"{count} of {problem}" for problem, count in missing.items() if count > 0)
-    return [*parts, f"Not measured: {rest}."] if rest else parts
+    return {
+        "limits": ", ".join(map(str, LIMITS)),
+        "kept": sum(map(is_kept, measured)),
+        "measured": len(measured),
+        "kept_in_processor": sum(is_kept(row) or is_kept(row, "cpu") for row in measured),
+        "cores": table[0]["cores"],
+        "first": loads[0],
+        "last": loads[-1],
+        "most": max(loads),
+        "table": TABLE.of(
+            {**row, "family": row["spec"].partition("?")[0].partition(":")[2]} for row in measured
+        ),
+        "missing": f"Not measured: {rest}." if rest else "",
+    }

@@ -17,7 +17,7 @@ from typing import Any
 import lowtide as lt
 
 from ....models.verifier.verdict import Verification
-from ...tables.spec import RIGHT, Column, Part, Row, TableSpec
+from ...tables.spec import RIGHT, Column, Fields, Row, TableSpec
 from ..running import HERE, by_instance, seconds_of
 
 JOBS = 2
@@ -130,15 +130,14 @@ TABLE = TableSpec(
 )
 
 
-def text(table: list[Row]) -> list[Part]:
+def text(table: list[Row]) -> Fields:
     """Return the shares proven and the gaps of the others, by shape and processors."""
     seeds = sorted({row["seed"] for row in table})
     plain = sum(row["cumulative bound"] is not None for row in table)
     beside = "" if plain == len(table) else f", {plain} of them"
-    return [
-        f"{len(table)} questions of 40 to 60 ops, seed{'s' * (len(seeds) > 1)} "
-        f"{', '.join(map(str, seeds))}, solved by `auto` and by CP-SAT alone (`cpsat`, without our bounds "
-        f"and schedules{beside}), 60 s and two threads each, two runs at a time on two cores, every plan "
-        "verified: proven optimal, and mean and largest gap of the others. Made by `make bench-makespan`.",
-        TABLE.of([*table, *({**row, "shape": "all", "processors": ""} for row in table)]),
-    ]
+    return {
+        "plural": "s" * (len(seeds) > 1),
+        "seeds": ", ".join(map(str, seeds)),
+        "beside": beside,
+        "table": TABLE.of([*table, *({**row, "shape": "all", "processors": ""} for row in table)]),
+    }

@@ -16,7 +16,7 @@ import lowtide as lt
 
 from ....models.errors import UsageError
 from ....models.verifier.verdict import Verification
-from ...tables.spec import RIGHT, Column, Part, Row, TableSpec
+from ...tables.spec import RIGHT, Column, Fields, Row, TableSpec
 from ..running import Case
 
 SECONDS = 60
@@ -85,7 +85,7 @@ def rows_of(spec: str) -> Iterator[Row]:
             }
 
 
-def text(table: list[Row]) -> list[Part]:
+def text(table: list[Row]) -> Fields:
     """Return makespans over the best bound, by graph and memory, and geometric means over `auto`."""
     found: dict[tuple[str, int], dict[str, Row]] = {}
     for row in table:
@@ -107,19 +107,13 @@ def text(table: list[Row]) -> list[Part]:
             *(Column(f"{percent} %", kind=".3f") for percent in PERCENTS),
         )
     )
-    return [
-        "Makespans of large graphs on four processors with little memory, over the best bound: by the "
-        "published heuristic with the best geometric mean, by the one that is best in that row, and by "
-        "`auto`. The memory is that part of the way from the least sequential peak (0 %) to the peak of the "
-        "list schedule without a bound (100 %). Every schedule is verified. One thread, "
-        f"{SECONDS} s for `auto`. Made by `python -m lowtide.results.experiments makespan_large`.",
-        ratios.of(_over_bound(of, best) for of in found.values()),
-        "Geometric mean of the makespan over that of `auto`, where the heuristic has a plan:",
-        means.of(
+    return {
+        "table": ratios.of(_over_bound(of, best) for of in found.values()),
+        "means": means.of(
             _means(label, over[label], cases)
             for label in sorted(over, key=lambda label: (-len(over[label]), _mean(over[label].values()) or 0))
         ),
-    ]
+    }
 
 
 def _over_auto(label: str, found: dict[tuple[str, int], dict[str, Row]]) -> dict[tuple[str, int], float]:

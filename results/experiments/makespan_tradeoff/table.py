@@ -16,7 +16,7 @@ import lowtide as lt
 from lowtide import plot
 
 from ....models.units import format_bytes, format_duration
-from ...tables.spec import RIGHT, Column, Part, Row, TableSpec
+from ...tables.spec import RIGHT, Column, Fields, Row, TableSpec
 from ..running import HERE, Case, read_rows
 
 FOLDER = HERE / "makespan_tradeoff"
@@ -121,6 +121,8 @@ TABLE = TableSpec(
 )
 
 
-def text(table: list[Row]) -> list[Part]:
+def text(table: list[Row]) -> Fields:
     """Return a line for each graph."""
-    return [TABLE.of(_line(list(rows)) for _, rows in groupby(table, key=lambda row: str(row["graph"])))]
+    return {
+        "table": TABLE.of(_line(list(rows)) for _, rows in groupby(table, key=lambda row: str(row["graph"]))),
+    }

@@ -14,7 +14,7 @@ import lowtide as lt
 
 from ....solvers.minio.bounds import packed_cuts, subtree_bounds
 from ....solvers.minio.rules import tree_data
-from ...tables.spec import RIGHT, Column, Part, Row, TableSpec
+from ...tables.spec import RIGHT, Column, Fields, Row, TableSpec
 from ..running import Case
 from ..trees.table import GRIDS
 
@@ -125,40 +125,22 @@ BOUNDS = TableSpec(
 )
 
 
-def text(table: list[Row]) -> list[Part]:
+def text(table: list[Row]) -> Fields:
     """Return the tables."""
     seconds = sorted({row["seconds"] for row in table})
-    return [
-        "Bytes that traversals of trees write, files divisible, over the best proved bound. Each memory is "
-        "between what the largest node needs (least) and a byte less than the least peak of orders "
-        "(most); middle is half-way. All traversals verified. Made by "
-        "`python -m lowtide.results.experiments minio`; "
-        f"`benders` with {' or '.join(f'{s:g}' for s in seconds)} s for each row, one thread.",
-        RATIOS.of(table),
-        "Mean of bytes over bound; in brackets the share of rows where both are equal, so proved least.",
-        BOUNDS.of(table),
-        "Left: mean of each lower bound over the bytes of `benders` (1: proved least). Right: the measure of "
-        "the paper below, memory and bytes over memory.",
-        "Set-up: `postorder` is PostOrderMinIO (Agullo et al. 2010); `opt-min-mem`, `rec-expand` and "
-        "`full-rec-expand` are those of L. Marchal, S. McCauley, B. Simon, F. Vivien, *Minimizing I/Os in "
-        "out-of-core task tree scheduling*, 2017, rebuilt: the paper was not at hand. As far as is known "
-        "here it has binary trees of 3,000 nodes drawn uniformly with weights of 1 to 100, assembly trees of "
-        "the Florida collection, and the three memories above. Here trees are `gen:intree` with at most 2 "
-        "children and outputs of 1 to 100 bytes, and assembly trees of grids (`gen:assembly`, leaves of 8 "
-        "points, both stencils), with their own weights and with random ones as in "
-        "[`trees`](../trees/table.md). There a node needs the larger of inputs and output, here both and its "
-        "workspace. So figures do not compare one by one. Trees whose largest node needs the least peak "
-        "have no row.",
-    ]
+    return {
+        "seconds": " or ".join(f"{s:g}" for s in seconds),
+        "table": RATIOS.of(table),
+        "bounds": BOUNDS.of(table),
+    }
 
 
-def excerpt(table: list[Row]) -> str:
-    """Return a sentence."""
+def excerpt(table: list[Row]) -> Fields:
+    """Return what a sentence says of the memory in the middle."""
     some = [row for row in table if row["level"] == "middle"]
-    ours, beside = mean_ratio("full-rec-expand", some), mean_ratio("postorder", some)
-    return (
-        f"On {len(some)} assembly and random trees in a memory half-way between the largest op and the "
-        f"least peak, `benders` proves the least I/O of {share_optimal(EXACT, some):.0f} %; "
-        f"`full-rec-expand` writes {ours:.2f} and `postorder` {beside:.2f} times the best bound in the mean: "
-        "[`minio`](results/experiments/minio/table.md).\n"
-    )
+    return {
+        "rows": len(some),
+        "proven": share_optimal(EXACT, some),
+        "ours": mean_ratio("full-rec-expand", some),
+        "beside": mean_ratio("postorder", some),
+    }

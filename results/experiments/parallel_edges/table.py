@@ -13,7 +13,7 @@ from statistics import fmean
 
 import lowtide as lt
 
-from ...tables.spec import RIGHT, Column, Part, Row, TableSpec
+from ...tables.spec import RIGHT, Column, Row, TableSpec
 from ..running import Case
 
 FAMILIES = (
@@ -94,15 +94,3 @@ TABLE = TableSpec(
     ),
     groups=("percent",),
 )
-
-
-def text(table: list[Row]) -> list[Part]:
-    """Return, by rule and bound, failures, and how often and by how much it is above the best rule."""
-    return [
-        "Edges that bound the memory of parallel schedules: failures, instances on which the rule has the "
-        "shortest critical path of the four, and the mean of its critical path over the shortest one (where "
-        "it did not fail). Every answer is verified with its flow. Bounds from the least sequential peak "
-        "(0 %) to the largest parallel memory (100 %); 40 ops. Made by "
-        "`python -m lowtide.results.experiments parallel_edges`.",
-        TABLE.of(table),
-    ]

@@ -11,7 +11,7 @@ from functools import partial
 
 import lowtide as lt
 
-from ...tables.spec import RIGHT, Column, Part, Row, TableSpec
+from ...tables.spec import RIGHT, Column, Row, TableSpec
 from ..parallel_edges.table import RULES, bounded
 from ..running import Case
 
@@ -53,14 +53,3 @@ TABLE = TableSpec(
     ),
     groups=("graph", "percent"),
 )
-
-
-def text(table: list[Row]) -> list[Part]:
-    """Return, by graph and bound, the edges of each rule, what they cost and how long they took."""
-    return [
-        "Edges that bound the memory of parallel schedules of larger graphs: how many, critical path over "
-        "that without edges, CPU seconds. Every answer is verified with its flow. Bounds from the peak of a "
-        f"good order (0 %) to the largest parallel memory (100 %); {SECONDS:.0f} s of wall time at "
-        "most, on a busy machine. Made by `python -m lowtide.results.experiments parallel_edges_large`.",
-        TABLE.of(table),
-    ]

@@ -14,7 +14,7 @@ from functools import partial
 import lowtide as lt
 
 from ....solvers.parallel.runtime import simulate
-from ...tables.spec import RIGHT, Column, Part, Row, TableSpec
+from ...tables.spec import RIGHT, Column, Fields, Row, TableSpec
 from ..running import Case
 
 GRAPHS = ("aten/googlenet_tr", "aten/resnet50_tr", "aten/swin_t_in")
@@ -85,14 +85,10 @@ TABLE = TableSpec(
 )
 
 
-def text(table: list[Row]) -> list[Part]:
+def text(table: list[Row]) -> Fields:
     """Return shares of runs above the bound, the edges and their price."""
     runs = sorted({row["runs"] for row in table})
-    return [
-        f"Dynamic runtimes with random durations, {' or '.join(f'{n:,}' for n in runs)} runs each: how many "
-        "exceed the bound without and with the edges of `memory-edges` (`auto`), and how much longer the "
-        "critical path is with them. Memory over the peak of a good order: of the worst moment and run, "
-        "and the bound, half of the way to that run. Made by "
-        "`python -m lowtide.results.experiments parallel_runtime`.",
-        TABLE.of(table),
-    ]
+    return {
+        "runs": " or ".join(f"{n:,}" for n in runs),
+        "table": TABLE.of(table),
+    }

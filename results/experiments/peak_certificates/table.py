@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from ...tables.spec import Column, Part, Row, TableSpec
+from ...tables.spec import Column, Fields, Row, TableSpec
 from ..running import Case, instances_of
 
 SECONDS = 60
@@ -77,16 +77,13 @@ def certified(spec: str) -> list[Row]:
     ]
 
 
-def text(table: list[Row]) -> list[Part]:
+def text(table: list[Row]) -> Fields:
     """Return the rows, and how many of the proven instances are certified."""
     proven = [row for row in table if row["status"] == "optimal"]
     largest = max((row["bytes"] or 0 for row in table if row["confirmed"]), default=0)
-    return [
-        f"Certificates of the bounds of `auto` (one thread, {SECONDS} s, and as long again for the "
-        "certificate), confirmed by `lowtide verify --certificate`; `checked` counts states, claims or "
-        "multipliers, `certify` and `check` are seconds. Made by "
-        "`python -m lowtide.results.experiments peak_certificates`.",
-        TABLE.of(table),
-        f"{sum(row['confirmed'] for row in proven)} of {len(proven)} proven instances are certified, "
-        f"by at most {largest:,} bytes.",
-    ]
+    return {
+        "table": TABLE.of(table),
+        "certified": sum(row["confirmed"] for row in proven),
+        "proven": len(proven),
+        "largest": largest,
+    }

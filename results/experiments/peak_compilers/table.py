@@ -9,7 +9,7 @@ from functools import partial
 from statistics import geometric_mean
 from typing import Any
 
-from ...tables.spec import RIGHT, Cells, Column, Part, Row, TableSpec, markdown
+from ...tables.spec import RIGHT, Cells, Column, Fields, Row, TableSpec
 from ..peak_networks.table import title
 from ..running import HERE, by_instance, from_folder
 
@@ -87,7 +87,7 @@ def percent(share: float) -> str:
     return f"{share:.2%}" if share >= 0.00005 else "< 0.01%"
 
 
-def summary(table: list[Row]) -> list[Part]:
+def excerpt(table: list[Row]) -> Fields:
     """Return one line per method: how often it is optimal, and its mean and largest excess by group."""
     groups = [[row for row in table if group(row) == g] for g in range(len(GROUPS))]
 
@@ -106,12 +106,8 @@ def summary(table: list[Row]) -> list[Part]:
         )
     )
     lines = [{"order": m, "least on": sum(row[m] == row["least"] for row in table)} for m in METHODS]
-    return [
-        "Excess of each order's peak over the least peak: geometric mean / largest. "
-        f"{len(table)} graphs, {sum(row['proven'] for row in table)} of them with a proven least peak. "
-        "Made by `make bench-compilers`.",
-        spec.of(lines),
-    ]
+    proven = sum(row["proven"] for row in table)
+    return {"proven": proven, "table": spec.of(lines), "details": ""}
 
 
 def details(table: list[Row]) -> Cells:
@@ -127,11 +123,6 @@ def details(table: list[Row]) -> Cells:
     return TableSpec((*columns, *(Column(m, partial(over, m), RIGHT) for m in METHODS))).of(table)
 
 
-def text(table: list[Row]) -> list[Part]:
+def text(table: list[Row]) -> Fields:
     """Return both tables."""
-    return [*summary(table), details(table)]
-
-
-def excerpt(table: list[Row]) -> str:
-    """Return the first of them."""
-    return markdown(summary(table))
+    return {**excerpt(table), "details": details(table)}

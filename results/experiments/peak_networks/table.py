@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ...tables.spec import Column, Part, Row, TableSpec, markdown
+from ...tables.spec import Column, Fields, Row, TableSpec
 from ..running import HERE, by_instance, lowtide, seconds_of
 
 JOBS = 2
@@ -52,12 +52,12 @@ def title(spec: str) -> tuple[str, tuple[int, int]]:
     return name, (2, name.startswith("g10/"))
 
 
-def text(table: list[Row]) -> list[Part]:
+def text(table: list[Row]) -> Fields:
     """Return all rows."""
-    return _text(table, f"All {len(table)} graphs.")
+    return {"which": f"All {len(table)} graphs.", "table": TABLE.of(table)}
 
 
-def excerpt(table: list[Row]) -> str:
+def excerpt(table: list[Row]) -> Fields:
     """Return the rows of graphs whose reference order is not proven the best, and words that say so."""
     some = [row for row in table if row["status"] != "optimal" or row["peak"] != row["reference"]]
     proved = sum(row["status"] == "optimal" for row in table)
@@ -65,15 +65,7 @@ def excerpt(table: list[Row]) -> str:
         f"Proven for {proved} of {len(table)} graphs; shown are the {len(some)} where that is not the peak "
         "of the reference order ([all](results/experiments/peak_networks/table.md))."
     )
-    return markdown(_text(some, which))
-
-
-def _text(table: list[Row], which: str) -> list[Part]:
-    return [
-        f"Peak memory in bytes; `auto` with a limit of 60 s and one thread, every plan verified. {which} "
-        "Made by `make bench`.",
-        TABLE.of(table),
-    ]
+    return {"which": which, "table": TABLE.of(some)}
 
 
 def draw() -> None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from ...tables.spec import Column, Part, Row, TableSpec
+from ...tables.spec import Column, Fields, Row, TableSpec
 from ..running import by_instance, seconds_of
 
 TABLE = TableSpec(
@@ -82,11 +82,9 @@ def aims(table: list[Row]) -> list[str]:
     return lines
 
 
-def text(table: list[Row]) -> list[Part]:
+def text(table: list[Row]) -> Fields:
     """Return the rows, and the aims."""
-    return [
-        "Least peak memory of generated graphs by `auto` with one thread, every plan verified. "
-        "Made by `python -m lowtide.results.experiments peak_scale`.",
-        TABLE.of(table),
-        "\n".join(aims(table)),
-    ]
+    return {
+        "table": TABLE.of(table),
+        "aims": "\n".join(aims(table)),
+    }

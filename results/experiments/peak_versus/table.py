@@ -13,7 +13,7 @@ from statistics import geometric_mean
 from typing import Any
 
 from ....models.errors import UsageError
-from ...tables.spec import RIGHT, Column, Part, Row, TableSpec
+from ...tables.spec import RIGHT, Column, Fields, Row, TableSpec
 from ..running import Runs, by_instance, plan_of, seconds_of
 
 JOBS = 2
@@ -82,7 +82,7 @@ def row(spec: str, runs: Runs) -> Row:
     return found
 
 
-def text(table: list[Row]) -> list[Part]:
+def text(table: list[Row]) -> Fields:
     """Return the rows, with the geometric means of the ratios."""
     limit = plan_of("peak_versus")["limits"]["seconds"]
 
@@ -100,10 +100,9 @@ def text(table: list[Row]) -> list[Part]:
         )
     )
     means = [f"**{geometric_mean([row[f'{rival} ratio'] for row in table]):.1f}**" for rival in RIVALS]
-    return [
-        f"Seconds to a proven least peak, one thread, at least {FLOOR:g}, `>{limit:g}` without a proof "
-        f"(counted as {limit:g}). CP-SAT (time-indexed) and HiGHS (OLLA's MILP) start with the first steps "
-        "of `auto` as hint and bound. Instances of these families that need no search are left out. "
-        "Made by `python -m lowtide.results.experiments peak_versus`.",
-        spec.of(table, [[f"geometric mean of {len(table)}", "", "", "", "", means[0], "", means[1]]]),
-    ]
+    return {
+        "limit": limit,
+        "table": spec.of(
+            table, [[f"geometric mean of {len(table)}", "", "", "", "", means[0], "", means[1]]]
+        ),
+    }

@@ -14,7 +14,7 @@ from statistics import geometric_mean
 import lowtide as lt
 
 from ....instances import load_problem
-from ...tables.spec import RIGHT, Column, Part, Row, TableSpec
+from ...tables.spec import RIGHT, Column, Fields, Row, TableSpec
 from ..running import Case, apart
 
 BATCH = {"vgg19": 2048, "inception_v2": 1024, "resnet50": 512, "densenet121": 512}
@@ -78,7 +78,7 @@ def row(network: str, ratio: str, method: str, time_limit: float = SECONDS) -> l
     ]
 
 
-def text(table: list[Row]) -> list[Part]:
+def text(table: list[Row]) -> Fields:
     """Return slowdowns by network and ratio, and their geometric means."""
     spec = TableSpec(
         (
@@ -90,19 +90,9 @@ def text(table: list[Row]) -> list[Part]:
         groups=("network", "ratio"),
     )
     means = [["geometric mean", "", "", "", *_means(table, some)] for some in ((8,), (4, 1))]
-    return [
-        "Slowdown of a training iteration against DRAM for everything, steady state, on a socket with DRAM "
-        "and persistent memory (PMM): first touch, and AutoTM's MILP in its static, synchronous and "
-        f"asynchronous form, {SECONDS} s and one thread each, all plans verified. In brackets the gap to "
-        "the bound of the form where it is 0.1% and more: the asynchronous form (copies beside ops at 2 and "
-        "2.5 GB/s) "
-        "starts from the plans of the others and gets no further on larger networks. AutoTM reports "
-        "geometric means of 27.7% and, for first touch, 71.9% where half to four fifths of DRAM are replaced "
-        "(ratios 1 to 4), in measured runs of larger networks; here times are those of a roofline, nothing "
-        "that slow memory adds is hidden behind arithmetic, and elementwise ops are not fused. Made by "
-        "`make bench-placement`.",
-        spec.of(table, means),
-    ]
+    return {
+        "table": spec.of(table, means),
+    }
 
 
 def _cell(method: str, group: list[Row]) -> str | None:

@@ -18,7 +18,7 @@ import lowtide as lt
 
 from ....instances import load_problem
 from ....instances.spec import resolved_spec
-from ...tables.spec import Column, Part, Row, TableSpec
+from ...tables.spec import Column, Fields, Row, TableSpec
 from ..running import HERE, Case, two_tiers
 
 FOLDER = HERE / "placement_chains"
@@ -132,15 +132,9 @@ BESIDE = TableSpec(
 )
 
 
-def text(table: list[Row]) -> list[Part]:
+def text(table: list[Row]) -> Fields:
     """Return a line for each size and budget of chains, then one for each network and budget."""
-    return [
-        "Training iterations, single run, everything on the device at the start; plans of `slot-lp`, "
-        "verified, against certified bounds. Chains: random ones with skip connections; links of 12 GB/s "
-        "each way. Made by `python -m lowtide.results.experiments placement_chains`.",
-        CHAINS.of(row for row in table if row["graph"] == "skipchain"),
-        f"Networks of the catalogue in blocks of {BLOCKS} ops, durations by a roofline model, on links over "
-        "which all activations go and come back in the time of the ops. Budgets that one op alone exceeds "
-        "are infeasible.",
-        BESIDE.of(row for row in table if row["graph"] != "skipchain"),
-    ]
+    return {
+        "table": CHAINS.of(row for row in table if row["graph"] == "skipchain"),
+        "networks": BESIDE.of(row for row in table if row["graph"] != "skipchain"),
+    }

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ....instances.load import load
-from ...tables.spec import RIGHT, Column, Part, Row, TableSpec
+from ...tables.spec import RIGHT, Column, Row, TableSpec
 from ..placement_machines.table import bound_seconds
 from ..running import by_instance, seconds_of
 
@@ -71,15 +71,3 @@ def rows(records: list[dict[str, Any]]) -> list[Row]:
             }
         )
     return sorted(found, key=lambda row: list(PUBLISHED).index(row["workload"]))
-
-
-def text(table: list[Row]) -> list[Part]:
-    """Return the rows."""
-    return [
-        "Ideal time over period (1 is no stall) on the reference machine of G10: plans of `auto`, verified, "
-        "against certified bounds, two threads, at most 300 s and 4 GiB. Published: LRU, FlashNeuron, DeepUM "
-        "and G10 in the simulator of that work, which charges 45 us for each transfer, page batches and "
-        "allocation; these plans pay for bytes and durations only, in chunks of megabytes. Made by "
-        "`make bench-placement`.",
-        TABLE.of(table),
-    ]

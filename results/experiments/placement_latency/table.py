@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from ...tables.spec import RIGHT, Column, Part, Row, TableSpec
+from ...tables.spec import RIGHT, Column, Fields, Row, TableSpec
 from ..placement_policies import table as policies
 from ..placement_policies.table import OTHERS, PAIRS, best, carried_out, cell, published, short
 
@@ -18,7 +18,7 @@ def rows(records: list[dict[str, Any]]) -> list[Row]:
     return policies.rows(records)
 
 
-def text(table: list[Row]) -> list[Part]:
+def text(table: list[Row]) -> Fields:
     """Return the rows by workload."""
     columns = (
         *(Column("workload"), Column("G10, published", published(-1), RIGHT)),
@@ -26,10 +26,6 @@ def text(table: list[Row]) -> list[Part]:
         Column("`auto` without latency", best("ratio", short), RIGHT),
         *carried_out((*PAIRS, *OTHERS)),
     )
-    return [
-        "Ideal time over period on G10's reference machine with 45 us per transfer: the planner (120 s, one "
-        "thread) beside the systems of the table above, every plan verified; in brackets emergency "
-        "evictions. Copies are whole tensors, or chunks of 16 MiB where a system moves pages; the planner "
-        "chooses its chunks. Made by `make bench-placement`.",
-        TableSpec(columns, groups=("workload",)).of(table),
-    ]
+    return {
+        "table": TableSpec(columns, groups=("workload",)).of(table),
+    }

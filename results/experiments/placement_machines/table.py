@@ -9,7 +9,7 @@ from typing import Any
 
 from ....instances import load_problem
 from ....models.problems.placement import Placement
-from ...tables.spec import Column, Part, Row, TableSpec
+from ...tables.spec import Column, Row, TableSpec
 from ..running import by_instance, seconds_of
 
 GIB = 2**30
@@ -58,12 +58,3 @@ def bound_seconds(record: dict[str, Any]) -> float:
     last = record["trace"][-1][2]
     reached = (t for t, _, bound, *_ in record["trace"] if (last - bound) * 10**6 <= last)
     return round(float(next(reached)), 1)
-
-
-def text(table: list[Row]) -> list[Part]:
-    """Return the rows."""
-    return [
-        "Less memory than G10's reference machine has: stall of the verified periodic plan of `auto` and the "
-        "certified least one, two threads, at most 120 s and 4 GiB. Made by `make bench-placement`.",
-        TABLE.of(table),
-    ]

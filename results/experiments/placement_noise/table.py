@@ -28,7 +28,7 @@ from ....instances import load_problem
 from ....models.plan import Plan
 from ....solvers.placement.planner.planner import planned, portfolio
 from ....solvers.placement.planner.setting import MIB, Setting
-from ...tables.spec import RIGHT, Column, Part, Row, TableSpec
+from ...tables.spec import RIGHT, Column, Fields, Row, TableSpec
 from ..placement_g10.table import PUBLISHED
 from ..running import Case, apart, say
 
@@ -162,7 +162,7 @@ def durations(problem: lt.Placement) -> list[int]:
     return [op.all_modes[0].duration_ns for op in problem.graph.ops]
 
 
-def text(table: list[Row]) -> list[Part]:
+def text(table: list[Row]) -> Fields:
     """Return both tables."""
     sizes = TableSpec(
         (
@@ -186,20 +186,12 @@ def text(table: list[Row]) -> list[Part]:
         groups=("workload", "noise"),
     )
     met = {(row["workload"], row["noise"]) for row in table if row["noise"] is not None and _met(row)}
-    return [
-        "Ideal time over period of the planner's best plan, by the size of its chunks, on G10's reference "
-        "machine; chunks of 16 or 64 MiB, or every copy a whole tensor:",
-        sizes.of(table),
-        "The policy on line: every op lasts up to 10% or 25% more or less than the duration that the policy "
-        "forecasts with (uniform, as in G10's artifact; the same in every iteration). Stalls in percent of "
-        "the sum of the true durations: without noise; with it, mean and worst over the seeds; and the mean "
-        "if the policy knew the true ones, with the same setting. It forecasts bytes by op, into which "
-        "durations enter only by the lead, the horizon and the tail cap. Beside it, ideal time over time "
-        "(mean) and that of G10 as published. Made by `make bench-placement`.",
-        noises.of(
+    return {
+        "table": sizes.of(table),
+        "noises": noises.of(
             row for row in table if (row["workload"], row["noise"]) in met and row["chunk"] == CHUNKS[0]
         ),
-    ]
+    }
 
 
 def _met(row: Row) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ....instances.load import load
-from ...tables.spec import RIGHT, Column, Part, Row, TableSpec
+from ...tables.spec import RIGHT, Column, Fields, Row, TableSpec
 from ..placement_g10.table import PUBLISHED
 from ..running import by_instance, read_rows, seconds_of
 
@@ -73,7 +73,7 @@ def best(key: str, write: Callable[[float], str] = "{:.4f}".format) -> Callable[
     return lambda group: found[group[0]["workload"]]
 
 
-def text(table: list[Row]) -> list[Part]:
+def text(table: list[Row]) -> Fields:
     """Return the rows by workload."""
     columns = [Column("workload")]
     for i, (name, method) in enumerate(PAIRS):
@@ -82,15 +82,6 @@ def text(table: list[Row]) -> list[Part]:
     columns += carried_out(OTHERS)
     for heading, key in (("lowtide `auto`", "ratio"), ("bound", "bound_ratio")):
         columns.append(Column(heading, best(key), RIGHT))
-    return [
-        "Ideal time over period (1 is no stall) of published systems on the reference machine of G10, in "
-        "steady state: as published (G10, MICRO 2023, artifact), and carried out here, every plan verified. "
-        "In brackets: how many emergency evictions an iteration took, because the system's own decisions do "
-        "not fit. Published figures charge 45 us for each fault or batch of pages, durations measured with "
-        "faults, allocation, and a copy of every page that leaves, clean or not; these plans pay for bytes "
-        "and durations. On the other hand an op there runs while its pages come, and here it starts when all "
-        "are there; FlashNeuron's link is 7% faster there, its memory fragments, and it runs once. Belady "
-        "and AutoSwap choose the same tensors where activations are used in reverse. Made by "
-        "`make bench-placement`.",
-        TableSpec(tuple(columns), groups=("workload",)).of(table),
-    ]
+    return {
+        "table": TableSpec(tuple(columns), groups=("workload",)).of(table),
+    }

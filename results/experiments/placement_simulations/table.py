@@ -20,7 +20,7 @@ from ....solvers.placement.policies import belady
 from ....solvers.placement.policies.local_search import CHUNKS, FINEST
 from ....solvers.placement.simulator.simulator import simulate
 from ....solvers.placement.simulator.simulator_case import make_case
-from ...tables.spec import Column, Part, Row, TableSpec
+from ...tables.spec import Column, Row, TableSpec
 from ..placement_g10.table import PUBLISHED
 from ..running import Case
 
@@ -95,15 +95,3 @@ TABLE = TableSpec(
         *(Column("per second", _per_second, ",.0f"), Column("alone", kind=",")),
     )
 )
-
-
-def text(table: list[Row]) -> list[Part]:
-    """Return the rows."""
-    return [
-        "Local search on the simulator of decisions, one thread: training chains in a single run at half of "
-        "their peak, G10's workloads in steady state. Stalls in percent of the ideal time, of the best of "
-        "`belady`, `autoswap` and `g10`, and of the search; simulations per second of the processor, of the "
-        "search with everything around them, and alone. Made by "
-        "`python -m lowtide.results.experiments placement_simulations`.",
-        TABLE.of(table),
-    ]

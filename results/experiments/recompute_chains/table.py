@@ -20,7 +20,7 @@ import lowtide as lt
 from ....instances import load_problem
 from ....instances.spec import resolved_spec
 from ....models.errors import UsageError
-from ...tables.spec import RIGHT, Cells, Column, Part, Row, TableSpec
+from ...tables.spec import RIGHT, Cells, Column, Fields, Row, TableSpec
 from ..running import HERE, Case, peer_is_there, two_tiers
 
 FOLDER = HERE / "recompute_chains"
@@ -324,45 +324,37 @@ def _cells(row: Row) -> int:
     return next(m for m, value in IN_PLACE[row["n"] - 1].items() if value == row["ours"])
 
 
-def text(table: list[Row]) -> list[Part]:
+def text(table: list[Row]) -> Fields:
     """Return the tables."""
 
     def of(*algorithms: str) -> list[Row]:
         return [row for name in algorithms for row in table if row["algorithm"] == name]
 
     strategies = [row for row in table if row["algorithm"].startswith("slide")]
-    return [
-        "Checkpointing schedules of chains. Every value below is the objective of a plan that the verifier "
-        "replayed within the memory stated; the public package checkpoint_schedules 1.0.4 ran beside: its "
-        "schedules cost the same on every row, but where ours do what it does not (periodic: the best period "
-        "for the chain; Disk-Revolve: may read a checkpoint again). Made by `make bench-recompute`.",
-        VALUES.of(table),
-        "Forwards by steps n and slots s (those included that the reversals of the steps take):",
-        _by(
+    return {
+        "table": VALUES.of(table),
+        "forwards": _by(
             "n",
             lambda row: f"{row['algorithm']}, {row['n']}",
             {s: f"s = {s}" for s in range(1, 11)},
             lambda row: row["slots"],
             of("Revolve", "Mixed"),
         ),
-        "Costs with a disk: forwards, and x for each write and each read:",
-        _by(
+        "disk": _by(
             "n, slots in memory, on disk",
             _slots,
             {x: f"x = {x}" for x in H_X},
             lambda row: row["x"],
             of("Disk-Revolve", "H-Revolve"),
         ),
-        "Chain of l forwards and l + 1 backwards where an op may take its operand's cell: least forwards run "
-        "again, by cells (`hetero-chain`; equal to exhaustive search):",
-        _by(
+        "in_place": _by(
             "l",
             lambda row: str(row["n"] - 1),
             {m: f"{m} cells" for m in range(3, 12)},
             _cells,
             of("in place"),
         ),
-        "Strategies for l = 5, as (peak in cells, forwards run again): "
+        "strategies": "Strategies for l = 5, as (peak in cells, forwards run again): "
         + ", ".join(f"{row['algorithm'][7:]} ({row['peak']}, {row['ours']})" for row in strategies)
         + ".",
-    ]
+    }

@@ -22,7 +22,7 @@ from ....solvers.recompute.chains.disk_revolve import disk_revolve, periodic_dis
 from ....solvers.recompute.chains.h_revolve import h_revolve
 from ....solvers.recompute.chains.mixed import mixed
 from ....solvers.recompute.chains.revolve import revolve
-from ...tables.spec import RIGHT, Column, Part, Row, TableSpec, markdown
+from ...tables.spec import RIGHT, Column, Fields, Row, TableSpec
 from ..recompute_chains.table import cost_of_peer, plain, problem_of, taped
 from ..running import Case, peer_is_there
 
@@ -191,19 +191,7 @@ TABLE = TableSpec(
 )
 
 
-def text(table: list[Row]) -> list[Part]:
-    """Return the rows."""
-    return [
-        "CPU seconds to the whole schedule (ours: every op, in an array; checkpoint_schedules 1.0.4: its "
-        "actions, one by one), and of `solve`, which makes a plan with explicit discards of it and has that "
-        f"verified. Compiled before the clock ran; the fastest of up to {REPEATS} runs, of `solve` one; the "
-        f"peer was not asked where it would take more than {PATIENCE} s. Disk: x = 2. Made by `make "
-        "bench-recompute`.",
-        TABLE.of(table),
-    ]
-
-
-def excerpt(table: list[Row]) -> str:
+def excerpt(table: list[Row]) -> Fields:
     """Return how many times faster the schedules are, by steps."""
 
     def of(n: int, group: list[Row]) -> str:
@@ -211,4 +199,4 @@ def excerpt(table: list[Row]) -> str:
 
     columns = (Column(f"n = {n:,}", partial(of, n), RIGHT) for n in LENGTHS)
     first = Column("times faster than checkpoint_schedules", "algorithm")
-    return markdown([TableSpec((first, *columns), groups=("algorithm",)).of(table)])
+    return {"table": TableSpec((first, *columns), groups=("algorithm",)).of(table)}

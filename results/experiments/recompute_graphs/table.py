@@ -20,7 +20,7 @@ from ....instances import write_graph
 from ....instances.transforms.blocks import in_blocks
 from ....solvers.context import Context
 from ....solvers.recompute.models.stages import relax
-from ...tables.spec import RIGHT, Column, Part, Row, TableSpec, markdown
+from ...tables.spec import RIGHT, Column, Fields, Row, TableSpec
 from ..running import HERE, Case
 
 GRAPHS = {
@@ -132,23 +132,18 @@ TABLE = TableSpec(
 )
 
 
-def text(table: list[Row]) -> list[Part]:
+def text(table: list[Row]) -> Fields:
     """Return the rows, times as multiples of the time of each op once."""
     limit = table[0]["limit"]
-    return [
-        f"Recomputation in training graphs of {table[0]['ops']} blocks: time over that of each op once. "
-        "Memory between the largest op's (0 %) and what the reference order needs (100 %). Best and bound: "
-        f"`auto` with one thread for at most {limit} s, the bound proved for the problem itself (HiGHS, "
-        "floating). Relaxation: the linear one of Checkmate's partitioned stages, a bound for "
-        f"these only; it and its rounding in at most {limit // 4} s. Local search: annealing of "
-        "sequences of runs until it stalls. Eviction: rules with 20 moves. "
-        "A dash: none found within the memory and the time. Every schedule is verified. Made by "
-        "`python -m lowtide.results.experiments recompute_graphs`.",
-        TABLE.of(table),
-    ]
+    return {
+        "blocks": table[0]["ops"],
+        "limit": limit,
+        "quarter": limit // 4,
+        "table": TABLE.of(table),
+    }
 
 
-def excerpt(table: list[Row]) -> str:
+def excerpt(table: list[Row]) -> Fields:
     """Return a row per graph: the time of each op once is 1."""
 
     def cell(percent: int, group: list[Row]) -> str | None:
@@ -160,4 +155,4 @@ def excerpt(table: list[Row]) -> str:
 
     name = Column("graph", lambda group: f"{group[0]['graph']}, training step in {group[0]['ops']} blocks")
     columns = (Column(f"{percent} %", partial(cell, percent), RIGHT) for percent in PERCENTS)
-    return markdown([TableSpec((name, *columns), groups=("graph",)).of(table)])
+    return {"table": TableSpec((name, *columns), groups=("graph",)).of(table)}

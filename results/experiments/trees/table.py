@@ -26,7 +26,7 @@ from ....instances.drawn_sizes import with_drawn_sizes
 from ....models.errors import UsageError
 from ....solvers.context import Context
 from ....solvers.registry import find_method
-from ...tables.spec import RIGHT, Column, Part, Row, TableSpec
+from ...tables.spec import RIGHT, Column, Fields, Row, TableSpec
 from ..running import Case, say
 
 GRIDS = ("30x30", "60x60", "30x120", "9x9x9", "13x13x13", "6x12x24")
@@ -199,7 +199,7 @@ LARGE = TableSpec(
 )
 
 
-def text(table: list[Row]) -> list[Part]:
+def text(table: list[Row]) -> Fields:
     """Return the three tables."""
     harpoons = [row for row in table if row["set"] == "harpoon"]
     ordered = [row for name in SETS for row in table if row["set"] == name]
@@ -207,25 +207,16 @@ def text(table: list[Row]) -> list[Part]:
         [f"{words}, as published", "-", "-", f"{share} %", f"{largest} %", f"{mean} %", "-"]
         for words, (share, largest, mean) in PUBLISHED.items()
     ]
-    return [
-        "Best post-order and least peak of trees with a datum for each edge. All orders of `liu` and "
-        "`postorder` verified; `minmem` = `liu` on every tree. Made by "
-        f"`python -m lowtide.results.experiments trees{' --trees FOLDER' if _has_files(table) else ''}`.",
-        INCREASES.of(ordered, published),
-        "Set-up: assembly trees of 2D and 3D grids under nested dissection (`gen:assembly`: "
-        f"{', '.join(GRIDS)}; leaves of 1 and 8 points; both stencils); {_files(table)}; "
-        "random weights: outputs of 1 to N, "
-        "workspaces of 1 to N/500 bytes, N nodes, uniform; random trees: `gen:intree`, at most 2 or 8 "
-        "children, outputs of 1 to 20 or 1 to 1,000 bytes. Published: M. Jacquelin, L. Marchal, Y. Robert, "
-        "B. Uçar, IPDPS 2011, as a course quotes it: assembly trees of the Florida collection under METIS "
-        "and AMD, and their shapes with random weights, drawn as above as far as is known here. That paper "
-        "was not at hand, and its trees are others: the shares do not compare one by one.",
-        f"Harpoons with {HARPOON_BYTES} bytes and eps {HARPOON_EPS}; the closed forms hold on "
-        f"{sum(map(_holds, harpoons))} of {len(harpoons)}.",
-        HARPOON.of(harpoons),
-        "CPU seconds of each method, without loading and verifying, on one core of a shared machine.",
-        LARGE.of(row for row in table if row["set"].startswith("large")),
-    ]
+    return {
+        "option": " --trees FOLDER" if _has_files(table) else "",
+        "table": INCREASES.of(ordered, published),
+        "grids": ", ".join(GRIDS),
+        "files": _files(table),
+        "holding": sum(map(_holds, harpoons)),
+        "harpoons": len(harpoons),
+        "harpoon_table": HARPOON.of(harpoons),
+        "large": LARGE.of(row for row in table if row["set"].startswith("large")),
+    }
 
 
 def _nodes(group: list[Row]) -> str:
