@@ -25,8 +25,8 @@ Objective. Minimize C subject to
 The cumulative form propagates energy and time tables; the reservoir form is slower to find schedules and
 sometimes refutes a memory that the other one does not.
 
-Source: the interval model of this project's handbook; an instance of the multi-mode resource-constrained
-project scheduling problem with resources whose use outlasts the activity.
+Source: this suite; an instance of the multi-mode resource-constrained project scheduling problem with
+resources whose use outlasts the activity.
 """
 
 from __future__ import annotations

@@ -32,7 +32,8 @@ Objective. Minimize :math:`C = S_{n-1} + d_{n-1}` subject to
 One trip per absence is enough: nothing uses the life in between. One copy out is enough: it stays valid for
 the whole life.
 
-Sources: optional intervals, no-overlap and cumulative as in the interval model of this project's handbook.
+Sources: optional intervals are those of P. Laborie and J. Rogerie, "Reasoning with conditional
+time-intervals", FLAIRS 2008; the model is this suite's.
 """
 
 from __future__ import annotations

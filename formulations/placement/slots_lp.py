@@ -47,8 +47,8 @@ copied out is present and stays for the round, because :math:`a^0 \le h^0` and 6
 by 1. As N grows the two programs become one (but for 6): both approach the optimum of placement in bytes
 without latencies.
 
-Sources: pieces of variable length with rates as the only limits within them are the slot model of this
-project's handbook; that rounds make them exact without finer pieces is stated here.
+Source: this suite: pieces of variable length, in which rates are the only limits, and rounds that make them
+exact without finer pieces.
 """
 
 from __future__ import annotations

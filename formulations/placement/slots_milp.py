@@ -47,8 +47,8 @@ make it a plan; whole copies in the order of its solution are timed by `whole`, 
 but what an uninterrupted copy costs.
 
 As pieces get shorter the two come together; `finer` cuts those in which a solution of the lower model has
-more in memory than fits. Sources: the slot model of this project's handbook, whose pieces had no binaries in
-stalls; 6 is what makes shorter pieces of stalls count, and absences between adjacent ops what makes them
+more in memory than fits. Source: this suite. Binaries of stalls and
+6 are what make shorter pieces of stalls count, and absences between adjacent ops what makes them
 valid. Sums up to an instant are variables: the rows stay short.
 """
 

@@ -21,8 +21,8 @@ written at time 0). Each byte that is only in X at c was copied there behind the
 Stalls of windows that do not overlap add up. For each c and X the best j and i are found by sorting the
 tensors by next access and by last write: O(n T log T) for n ops and T tensors.
 
-Sources: this project's; the handbook's bound of both windows that reach to the ends of a run is a special
-case.
+The window that reaches from one end of a single run to the other gives the usual bound, what exceeds memory
+over the rate of the channel. Source: this suite.
 """
 
 from __future__ import annotations

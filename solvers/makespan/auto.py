@@ -64,17 +64,20 @@ BOOKED = 0.1
 """Part of the time for MemBooking on trees before the labels."""
 
 FILLED = (0.15, 3), (0.4, 40)
-"""Part of the time that is left for the filling of processors, and rounds of it without a faster schedule;
-then once more, if the incumbent is close to the bound."""
+"""The two turns of filling processors (`lists.filling`): each turn's share of the time that is left, and the
+rounds without a faster schedule after which it ends. The second, longer turn is only for an incumbent that
+`CLOSE` calls close to the bound: filling is a search for schedules that attain the bound."""
 
 CLOSE = 0.003
-"""Part of the bound by which a close one is above it at most."""
+"""An incumbent is close to the bound if it exceeds it by at most this fraction of the bound."""
 
 TWO_WAY = 0.6
 """Part of the time that is left for two-way labels."""
 
 FAR_APART, APART = 0.05, 0.01
-"""So far the bound is from the incumbent for these to come before MemBooking and filling, or after them."""
+"""Gaps between incumbent and bound, as fractions of the incumbent, that decide when two-way labels run on a
+tree: above the first before MemBooking and filling, because these cannot close such a gap; above the second
+after them; below it not at all."""
 
 LABELLED = 0.9
 """Part of the time that is left for the labels."""

@@ -29,8 +29,8 @@ place, whose interval at this step is open too and ends no later. Before this st
 by what both have, and from it on k covers each step that j does; so to exchange them keeps w optimal.
 
 Sources: the rules are those of M. Jacquelin, L. Marchal, Y. Robert, B. Uçar, "On optimal tree traversals for
-sparse matrix factorization", IPDPS 2011, section on I/O, rebuilt from this project's handbook; what ties and
-an empty choice do is ours. Furthest in the future is L. A. Belady's rule (IBM Systems Journal 5, 1966).
+sparse matrix factorization", IPDPS 2011, section on I/O, written from a summary of it; what ties and an empty
+choice do is ours. Furthest in the future is L. A. Belady's rule (IBM Systems Journal 5, 1966).
 """
 
 from __future__ import annotations

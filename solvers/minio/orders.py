@@ -14,7 +14,7 @@ bytes of divisible files with `furthest`, the fewest of all post-orders: the ord
 maximum least, as in Liu's theorem with A in the place of P, and nothing else depends on it.
 
 Source: E. Agullo, A. Guermouche, J.-Y. L'Excellent, "Reducing the I/O volume in sparse out-of-core
-multifrontal methods", SIAM J. Scientific Computing 31 (2010); the rule as in this project's handbook.
+multifrontal methods", SIAM J. Scientific Computing 31 (2010); the rule is written from a summary of it.
 """
 
 from __future__ import annotations

@@ -41,7 +41,8 @@ from .policies.local_search import solve_local_search
 from .serial.search import solve_serial
 
 MOST_OPS = 400
-"""Of single runs that the slot model is tried for."""
+"""Single runs of more ops than this get the bound by prices instead of the slot model, whose programs grow
+with the number of ops times that of tensors."""
 
 
 @dataclass

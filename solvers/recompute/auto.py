@@ -29,14 +29,16 @@ from .models.moments import raise_bounds
 from .models.paging import costs_of_paging, solve_pages
 
 MOST_OPS = 200
-"""Of graphs that retention intervals are tried for: their model grows with the square of the ops."""
+"""Graphs with more ops than this are not given to retention intervals, whose model grows with the square of
+the number of ops."""
 
 LARGE = 2000
 """Above so many ops nothing is begun when the time is up."""
 
 SEARCHED, BOUNDED, MODELLED, PAGED = 0.2, 0.3, 0.4, 0.7
-"""Parts of the time until which steps 1, 2 and 3 (with paging, the last one) may take; step 1 may go on until
-the end of step 3 for a first schedule."""
+"""Fractions of the time limit at which steps end, counted from the beginning of the solve: step 1, the
+heuristics; step 2, the first bounds; step 3, the model, without paging and with it, which takes longer to
+build. While there is no schedule at all, step 1 goes on until `MODELLED`: without one no other step helps."""
 
 
 def solve_store_all(problem: Recompute, context: Context) -> Outcome:

@@ -38,7 +38,7 @@ add least can go first, and no partial sum is above both ends.) In all cases eac
 what is live around it in every schedule: `lowtide.formulations.peak.data.forced_bound`, whose argument
 nowhere uses that ops run alone.
 
-Sources: critical path, load and memory area as in this project's handbook; heads and tails as in Carlier
+Sources: critical path and load as in Graham (1966); memory area: this suite; heads and tails as in Carlier
 (1982); the relaxation of the assignment as in Lenstra, Shmoys and Tardos (1990), for unrelated machines.
 """
 

@@ -20,8 +20,8 @@ ones have v behind them either way): v adds what it is the first to write, takes
 nobody, and a tensor whose last accessor left was v now dies with the next to last one left. ``[first, q)``
 is scanned, where `first` is the first place left.
 
-Source: the safety test is that of this project's handbook, after the banker's algorithm (Dijkstra, 1965);
-the profile is the suite's own. The choice is that of the earliest finish time (Topcuoglu, Hariri and Wu,
+Source: the safety test is that of the banker's algorithm (Dijkstra, 1965), with one order for all; the
+profile is the suite's own. The choice is that of the earliest finish time (Topcuoglu, Hariri and Wu,
 2002), of which the deviation is that nobody is put into a gap before a booking.
 """
 

@@ -14,8 +14,8 @@ ancestors: each takes what its subtree still lacks of its need. The rest is rele
 
 *Start* active nodes whose children are finished, by priority, on idle processors.
 
-Source: G. Aupy, C. Brasseur, L. Marchal, "Dynamic memory-aware task-tree scheduling", IPDPS 2017. The
-accounting is that of this project's handbook, rebuilt and tested there; the paper was not at hand. Its
+Source: G. Aupy, C. Brasseur, L. Marchal, "Dynamic memory-aware task-tree scheduling", IPDPS 2017. Written
+from a summary; the paper was not at hand. Its
 guarantee, that it never gets stuck within the memory of the activation order, is checked at every step.
 """
 

@@ -14,8 +14,8 @@ Graham, "Bounds on multiprocessing timing anomalies", SIAM Journal on Applied Ma
 is no constant factor for their memory.
 
 Source: L. Eyraud-Dubois, L. Marchal, O. Sinnen, F. Vivien, "Parallel scheduling of task trees with limited
-memory", ACM Transactions on Parallel Computing 2 (2015). Rebuilt from the description in this project's
-handbook; the paper was not at hand, and its limited variants are for trees whose inner nodes release
+memory", ACM Transactions on Parallel Computing 2 (2015). Written from a summary; the paper was not at
+hand, and its limited variants are for trees whose inner nodes release
 memory, with a memory of twice the sequential peak, where theirs has a guarantee. The ties are ours.
 """
 

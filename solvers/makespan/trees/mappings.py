@@ -28,8 +28,8 @@ own P; and the node itself needs at most P.
 Sources: proportional mapping: A. Pothen, C. Sun, "A mapping algorithm for parallel sparse Cholesky
 factorization", SIAM Journal on Scientific Computing 14 (1993). Memory-aware: E. Agullo, P. R. Amestoy, A.
 Buttari, A. Guermouche, J.-Y. L'Excellent, F.-H. Rouet, "Robust memory-aware mappings for parallel
-multifrontal factorizations", SIAM Journal on Scientific Computing 38 (2016). Rebuilt from the description in
-this project's handbook, the papers were not at hand; how batches are cut and what is left is shared is ours.
+multifrontal factorizations", SIAM Journal on Scientific Computing 38 (2016). Written from
+summaries, the papers were not at hand; how batches are cut and what is left is shared is ours.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ the lightest, each on the processor that is free first.
 Each subtree in step 2 holds at most its peak P, at most that of the tree, so step 2 needs at most p times the
 peak of the best post-order, if not balanced.
 
-Source: Eyraud-Dubois, Marchal, Sinnen and Vivien (2015), see `list_schedules`; rebuilt from the description
-in this project's handbook, the paper was not at hand. Ties in the queue: the smaller index first.
+Source: Eyraud-Dubois, Marchal, Sinnen and Vivien (2015), see `list_schedules`; written from a summary,
+the paper was not at hand. Ties in the queue: the smaller index first.
 """
 
 from __future__ import annotations

@@ -39,11 +39,11 @@ WIDTH = 200_000
 """Most labels of each size."""
 
 WIDEST = 3_200_000
-"""Passes that gave up are made again with twice as many, up to so many; so are those after two that merged
-labels."""
+"""Labels of each size that a pass keeps at most, however often its width was doubled. It is doubled after a
+pass that gave up, and after two passes in a row that had to merge labels, since their bounds are weaker."""
 
 BEAM = 2000
-"""The same of the beams between the passes."""
+"""Labels of each size that a beam between two passes keeps: it only has to find a schedule."""
 
 LABEL_BYTES = 2400
 """Memory per label of the width, with those that it leads to."""

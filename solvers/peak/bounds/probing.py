@@ -22,8 +22,8 @@ op in D is above P.
 *Limits.* Pairs that hold for a limit hold for every lower one. First the limit is one byte below the
 incumbent: if there is no order, that one is optimal. Else the limits are bisected.
 
-Forced orders by cuts are fact 7 of the measured pipeline that this search follows; repeated until nothing is
-new and with both (a) and (b) they are far stronger than one pass of (a).
+One pass of (a) alone costs a flow a pair and forces few orders; repeated until nothing is new, and with both
+(a) and (b), it forces far more.
 """
 
 from __future__ import annotations

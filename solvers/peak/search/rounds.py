@@ -42,31 +42,34 @@ from .passes import MEMORY
 from .state_space import MASK_LIMIT, state_space
 
 EFFORT = 40_000
-"""Steps that a pass of the first round may look at."""
+"""Steps that a pass of the first round looks at before it gives up; it is in plain Python."""
 
 SMALL, SMALL_EFFORT = 128, 10_000
-"""Up to this many ops they are fewer: compiled passes, loading included, settle more in the same time."""
+"""On graphs of at most so many ops a pass of the first round gives up after so many steps: the compiled
+passes of the second round, loading included, settle more in the time that is saved."""
 
 SECOND_EFFORT = 5_000_000
-"""The same for the second round, where passes are compiled."""
+"""Steps that a pass of the second round looks at, where passes are compiled."""
 
 GROWTH = 16
-"""The same for later rounds."""
+"""The factor by which the steps of a pass grow from each later round to the next."""
 
 DESCENTS = 4000
-"""Effort of the search by descents in the first round."""
+"""Effort (`DescentSearch.effort`) after which the search by descents gives up in the first round."""
 
 DESCENTS_GROWTH = 8
-"""The same for the search by descents."""
+"""The factor by which the effort of the search by descents grows from round to round: less than `GROWTH`,
+since only passes are compiled."""
 
 RUNS = 6
-"""Of the local search: with no time limit they end it."""
+"""Runs of the local search, which end it where there is no time limit."""
 
 PROBED = 300
-"""Up to this many ops pairs are probed, for an eighth of what is left of the time."""
+"""Pairs of ops are probed on graphs of at most so many ops, for an eighth of the time that is left: the flows
+of all pairs of larger graphs take longer."""
 
 WIDEST = 2**31 - 1
-"""Sets of a step that a pass can number."""
+"""Sets of one size that a pass can number, in 32 bits."""
 
 PROMISING = 16
 """If no pass of a round gets through one in so many of the steps, those of the next round are left out."""

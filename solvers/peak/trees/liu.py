@@ -11,7 +11,7 @@ proof that the order dominates every other one. With h the *hill* of a segment a
 order of the climbs. His trees have no falls: those need inputs that vanish with leaves.
 
 Source: J. W. H. Liu, "An application of generalized tree pebbling to sparse matrix factorization", SIAM J.
-Algebraic Discrete Methods 8 (1987); rebuilt from the description in this project's handbook. The merge of
+Algebraic Discrete Methods 8 (1987); written from a summary of it. The merge of
 the smaller list of segments into the larger one makes it O(n log^2 n) comparisons where the paper has O(n^2).
 """
 

@@ -22,8 +22,7 @@ key <= M - W; the cut of j joins that of i as heaps do, the smaller into the lar
 candidates again, in O(n^2) time.
 
 Source: M. Jacquelin, L. Marchal, Y. Robert, B. Uçar, "On optimal tree traversals for sparse matrix
-factorization", IPDPS 2011, algorithms Explore and MinMem; rebuilt from the description in this project's
-handbook.
+factorization", IPDPS 2011, algorithms Explore and MinMem; written from a summary of them.
 """
 
 from __future__ import annotations

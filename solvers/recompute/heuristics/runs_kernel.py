@@ -117,7 +117,16 @@ def _needed(case, runs, count, at):  # type: ignore[no-untyped-def]
 
 @inner
 def _again(case, runs, count, over):  # type: ignore[no-untyped-def]
-    """Discard a value that is only kept at some place, and run its writer again; return the new count."""
+    """Discard a value that is live but not used at a drawn place, and compute it again before its next use.
+
+    With probability 0.7 the place is one where memory is exceeded (`over`), if there is one. The runs that
+    compute the value again, and what it is computed from as far as that is not live, come into `runs`.
+
+    Returns
+    -------
+    int
+        How many runs there are then: as many as before if no value qualifies or the array is full.
+    """
     at = np.random.randint(count)
     if np.random.random() < 0.7:
         total = np.int64(0)
