@@ -10,9 +10,11 @@ from types import ModuleType
 
 import pytest
 
+from lowtide.models.errors import UsageError
 from lowtide.results.experiments import __main__ as command
 from lowtide.results.experiments.__main__ import experiments, main, written
-from lowtide.results.experiments.running import HERE, ROOT, Case, read_rows
+from lowtide.results.experiments.running import HERE, ROOT, Case, by_instance, read_rows, records_of
+from lowtide.results.tables.spec import Column, Row, TableSpec, filled, latex, markdown, read_csv
 
 TABLES = [name for name, path in experiments().items() if path.stem == "table"]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -98,3 +100,51 @@ def test_documents_have_the_rows_that_are_not_trivial(name: str) -> None:
     assert 0 < len(lines) < len(rows)
     shown = {line.split(" | ")[0].removeprefix("| ") for line in lines}
     assert all(row["status"] == "optimal" for row in rows if next(iter(row.values())) not in shown)
+
+
+PLAN = """
+[[runs]]
+problem = "peak"
+methods = ["greedy", "reference"]
+instances = ["catalogue:diamond", "catalogue:harpoon"]
+"""
+
+
+def test_a_part_of_an_experiment_is_carried_out_and_gone_on_with(tmp_path: Path) -> None:
+    plan = tmp_path / "experiment.toml"
+    plan.write_text(PLAN)
+    some = by_instance(records_of(lambda folder: plan, tmp_path / "runs", only="diamond"))
+    assert {spec: set(of) for spec, of in some.items()} == {"catalogue:diamond": {"greedy", "reference"}}
+    every = by_instance(records_of(lambda folder: plan, tmp_path / "runs"))
+    assert set(every) == {"catalogue:diamond", "catalogue:harpoon"}
+    assert every["catalogue:diamond"] == some["catalogue:diamond"]
+    with pytest.raises(UsageError, match="no instance that contains 'nothing'"):
+        records_of(lambda folder: plan, tmp_path / "other", only="nothing")
+
+
+def test_a_text_is_its_template_with_tables_in_the_place_of_their_names() -> None:
+    spec = TableSpec(
+        (
+            *(Column("set"), Column("rows", len, "d"), Column("first", "n", ",")),
+            Column("most", lambda group: max(row["n"] for row in group), ".1f"),
+        ),
+        groups=("set",),
+    )
+    rows: list[Row] = [{"set": "a_1", "n": 1000}, {"set": "b", "n": None}, {"set": "a_1", "n": 2000}]
+    table = spec.of([row for row in rows if row["n"]], [["**all**", "3", "", "`x`"]])
+    parts = filled("Of {rows} rows\nsome.\n\n{table}\n\n{rest}\n", {"rows": 3, "table": table, "rest": ""})
+    assert markdown(parts) == (
+        "Of 3 rows some.\n\n| set | rows | first | most |\n|---|---:|---:|---:|\n"
+        "| a_1 | 2 | 1,000 | 2000.0 |\n| **all** | 3 |  | `x` |\n"
+    )
+    assert r"a\_1 & 2 & 1,000 & 2000.0 \\" in latex(parts)
+    assert r"\textbf{all} & 3 &  & x \\" in latex(parts)
+    assert TableSpec((Column("n", kind=","),)).of(rows[1:2]).lines == [["-"]]
+
+
+def test_cells_are_read_as_what_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("n,x,is,text,none,instance_sha256\n3,1.5,True,'-a,,12e3\n")
+    assert read_csv(path) == [
+        {"n": 3, "x": 1.5, "is": True, "text": "-a", "none": None, "instance_sha256": "12e3"}
+    ]

@@ -122,7 +122,8 @@ def omnimalloc(python: str, path: Path) -> int:
 def cases(*, minimalloc: Path | None = None, omnimalloc: str | None = None) -> Iterator[Case]:
     """Yield a case for each set of buffers."""
     if minimalloc is None or not minimalloc.is_file():
-        raise UsageError(f"--minimalloc: found {minimalloc}, expected the binary; the table stays as it is")
+        found = "nothing" if minimalloc is None else str(minimalloc)
+        raise UsageError(f"--minimalloc: found {found}, expected the binary; the table stays as it is")
     paths = sorted(ROOT.glob(f"instances/catalogue/minimalloc/?.{CAPACITY}.csv"))
     within(paths[0])  # loads the kernels
     whole_process(paths[0])  # and fills their cache

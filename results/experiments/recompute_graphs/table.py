@@ -28,6 +28,7 @@ GRAPHS = {
     "ResNet-50": "catalogue:resnet50-train",
     "EfficientNet-B0": "catalogue:efficientnet-b0-train",
 }
+BLOCKS = 50
 PERCENTS = (15, 30, 45, 60, 80)
 METHODS = ("checkmate-rounding", "local-search", "eviction", "chen-greedy", "chen-sqrt")
 GRAPHS_FOLDER = HERE / "recompute_graphs" / "graphs"
@@ -55,24 +56,24 @@ def training_graph(spec: str, blocks: int) -> lt.Graph:
     return in_blocks(replace(graph, ops=tuple(moved)), blocks)
 
 
-def graph_file(name: str, blocks: int) -> str:
+def graph_file(name: str) -> str:
     """Write the graph of that name; return its file, which the table's questions name."""
     GRAPHS_FOLDER.mkdir(exist_ok=True)
     path = GRAPHS_FOLDER / f"{name}.json.gz"
-    write_graph(training_graph(GRAPHS[name], blocks), path)
+    write_graph(training_graph(GRAPHS[name], BLOCKS), path)
     return str(path)
 
 
-def cases(*, seconds: float = 60, ops: int = 50) -> Iterator[Case]:
-    """Yield a case for each graph and memory; seconds are those of `auto`, ops the blocks of each graph."""
+def cases(*, seconds: float = 60) -> Iterator[Case]:
+    """Yield a case for each graph and memory; seconds are those of `auto`."""
     for name in GRAPHS:
         for percent in PERCENTS:
-            yield Case(f"{name}, {percent} %", partial(row_of, name, percent, seconds, ops))
+            yield Case(f"{name}, {percent} %", partial(row_of, name, percent, seconds))
 
 
-def row_of(name: str, percent: int, seconds: float, blocks: int) -> list[Row]:
+def row_of(name: str, percent: int, seconds: float) -> list[Row]:
     """Return the row of a graph and a memory; times in ns, sizes in bytes, None where nothing was found."""
-    file = graph_file(name, blocks)
+    file = graph_file(name)
     graph = lt.load(file)
     data = recompute_data(lt.Recompute(graph))
     most, least = max(levels(data, range(data.n))) * data.unit, max(data.footprint) * data.unit
