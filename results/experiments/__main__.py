@@ -136,8 +136,8 @@ def _carried_out(
     if hasattr(module, "cases"):
         groups = _measured(module.cases(**options), args.only, args.out)
     else:
-        plan = getattr(module, "plan", lambda folder: HERE / name / "experiment.toml")
-        groups = iter([module.rows(records_of(plan, args.out, only=args.only, jobs=args.jobs))])
+        file = getattr(module, "experiment", lambda folder: HERE / name / "experiment.toml")
+        groups = iter([module.rows(records_of(file, args.out, only=args.only, jobs=args.jobs))])
     for rows in groups:
         found += rows
         for row in rows if args.only else ():

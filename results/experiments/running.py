@@ -5,8 +5,8 @@ An experiment is a folder here with a module ``table.py``. Its docstring says wh
 * ``text(rows)``, which returns the fields of ``text.md``, the template of ``table.md``, besides the module's
   constants and the number of ``rows``; without it: ``{table}`` is ``TABLE.of(rows)``;
 * ``excerpt(rows)``, the same of ``excerpt.md`` or of ``text.md``, where documents have a part of it;
-* ``rows(records)``, where ``experiment.toml`` says what ``lowtide bench`` runs, or ``plan(folder)`` makes
-  another file (`JOBS` runs at a time), or ``cases(...)``, which yields one `Case` after the other; its
+* ``rows(records)``, where ``experiment.toml`` says what ``lowtide bench`` runs (``experiment(folder)``: makes
+  another file; `JOBS`: runs at a time), or ``cases(...)``, which yields one `Case` after the other; its
   arguments are options of the command;
 * ``row(*words)``, where rows are measured in a process of their own (`apart`);
 * ``draw()``, where pictures belong to it.
@@ -81,13 +81,13 @@ def apart(name: str, *words: str, seconds: float | None = None) -> list[Row]:
 
 
 def records_of(
-    plan: Callable[[Path], Path], out: Path | None, *, only: str = "", jobs: int = 1
+    experiment: Callable[[Path], Path], out: Path | None, *, only: str = "", jobs: int = 1
 ) -> list[dict[str, Any]]:
     """Carry out a file of ``lowtide bench`` and return its records.
 
     Parameters
     ----------
-    plan
+    experiment
         Returns the file, which it may write into a folder.
     out
         Its folder, which is kept, and gone on with where it exists; None: one that does not stay.
@@ -98,7 +98,7 @@ def records_of(
     """
     with tempfile.TemporaryDirectory() as scratch:
         folder = (out or Path(scratch) / "runs").resolve()
-        begin = ("--resume", folder) if folder.exists() else (plan(Path(scratch)), "--out", folder)
+        begin = ("--resume", folder) if folder.exists() else (experiment(Path(scratch)), "--out", folder)
         if only:
             lowtide("bench", *begin, "--prepare")
             names = [run.name for run in read_runs(folder) if only in run.instance]
@@ -110,14 +110,14 @@ def records_of(
         return read_records(folder)
 
 
-def plan_of(name: str) -> dict[str, Any]:
+def experiment_of(name: str) -> dict[str, Any]:
     """Return what the ``experiment.toml`` of an experiment says."""
     return tomllib.loads((HERE / name / "experiment.toml").read_text())
 
 
 def instances_of(name: str) -> list[str]:
     """Return the instances of an ``experiment.toml``, each once."""
-    texts = [text for runs in plan_of(name)["runs"] for text in runs["instances"]]
+    texts = [text for runs in experiment_of(name)["runs"] for text in runs["instances"]]
     return list(dict.fromkeys(source.spec for text in texts for source in expand(text, HERE / name)))
 
 

@@ -73,7 +73,7 @@ def memories(spec: str, processors: int) -> tuple[int, int]:
     return least.objective, max(free.verification.peaks.values())
 
 
-def plan(folder: Path) -> Path:
+def experiment(folder: Path) -> Path:
     """Write the experiment; return its file."""
     lines = "".join(f'    "{spec}",\n' for spec in questions())
     runs = '\n[[runs]]\nproblem = "makespan"\nmethods = ["{}"]\n{}instances = [\n{}]\n'

@@ -46,7 +46,7 @@ def optimal_plans() -> list[Path]:
     return found
 
 
-def plan(folder: Path) -> Path:
+def experiment(folder: Path) -> Path:
     """Return the committed experiment with the plans as further instances, in a folder.
 
     A plan whose residencies are those of the reference order is no further question. The last of several

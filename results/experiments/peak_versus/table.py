@@ -14,7 +14,7 @@ from typing import Any
 
 from ....models.errors import UsageError
 from ...tables.spec import RIGHT, Column, Fields, Row, TableSpec
-from ..running import Runs, by_instance, plan_of, seconds_of
+from ..running import Runs, by_instance, experiment_of, seconds_of
 
 JOBS = 2
 FLOOR = 0.1
@@ -84,7 +84,7 @@ def row(spec: str, runs: Runs) -> Row:
 
 def text(table: list[Row]) -> Fields:
     """Return the rows, with the geometric means of the ratios."""
-    limit = plan_of("peak_versus")["limits"]["seconds"]
+    limit = experiment_of("peak_versus")["limits"]["seconds"]
 
     def seconds(heading: str, method: str) -> Column:
         def shown(row: Row) -> str:
