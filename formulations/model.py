@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from ..models.errors import LowtideError
 
@@ -26,32 +26,33 @@ class ModelSize:
 
 
 class Formulation(Protocol):
-    """A module with a page of mathematics.
+    """A module with a page of mathematics, whose models an engine solves.
+
+    It has functions ``build``, which returns a model with the engine's own as attribute ``model``, ``decode``
+    from a solution to an answer, and mostly ``size`` and ``bound``. The numbered constraints of its page are
+    functions or names of rows in ``CONSTRAINTS``, or their numbers stand beside the rows.
 
     Attributes
     ----------
     ENGINE
-        What its models are for.
+        What its models are for: "cpsat" or "milp".
     BYTES_PER_TERM
         Measured bytes at the peak of building and solving, per nonzero coefficient.
-    size
-        Returns the `ModelSize` for some data, without building anything.
-    build
-        Returns a model, with the solver's as its attribute ``model``.
-    decode
-        Returns the answer of a solution, given a model and what gives the value of a variable.
-    CONSTRAINTS
-        The numbered constraints of the page, in order: functions of a model.
     """
 
     @property
-    def ENGINE(self) -> Literal["cpsat", "milp"]: ...  # noqa: D102
+    def ENGINE(self) -> str: ...  # noqa: D102
     @property
     def BYTES_PER_TERM(self) -> int: ...  # noqa: D102
-    @property
-    def CONSTRAINTS(self) -> tuple[Callable[..., None], ...]: ...  # noqa: D102
+
+
+class Alternative(Formulation, Protocol):
+    """One of several formulations of the same question: the same data, answers and units."""
+
     @property
     def size(self) -> Callable[..., ModelSize]: ...  # noqa: D102
+    @property
+    def bound(self) -> Callable[..., int]: ...  # noqa: D102
     @property
     def build(self) -> Callable[..., Any]: ...  # noqa: D102
     @property

@@ -82,7 +82,6 @@ def export_model(
     stated = load(export.data)(problem, *([part] if room.parts else []))
     formulation = import_module(f"...formulations.{export.formulation}", __name__)
     built = formulation.build(**stated, **export.given)
-    assert built is not None  # it takes the time that it needs
     with tempfile.TemporaryDirectory(prefix="lowtide-") as folder:
         # CP-SAT writes text if and only if the name ends in "txt".
         draft = Path(folder) / ("model.pb.txt" if suffix == ".pbtxt" else f"model{suffix}")

@@ -36,6 +36,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...models.errors import UsageError
+from ..model import ModelSize
 from ..peak.data import Lifetime
 from .data import MakespanData, model_name
 
@@ -64,6 +65,18 @@ class MakespanModel:
     makespan: Any = None
     died: list[tuple[Lifetime, Any]] = field(default_factory=list)
     """The lifetimes with a variable of their own for their end."""
+
+
+def size(data: MakespanData, horizon: int) -> ModelSize:
+    """Return about the counts of the model; they do not depend on the horizon."""
+    ways = sum(len(some) for some in data.alternatives)
+    edges, lives = sum(map(len, data.bytes.predecessors)), data.bytes.lifetimes
+    ends = sum(len(x.last) for x in lives)
+    return ModelSize(
+        variables=2 * ways + data.n + 2 * len(lives),
+        constraints=2 * ways + edges + ends + len(lives),
+        terms=6 * ways + 2 * edges + 2 * ends + 5 * len(lives),
+    )
 
 
 def check(data: MakespanData, horizon: int) -> None:

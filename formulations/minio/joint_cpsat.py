@@ -30,6 +30,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...models.problems.minio import Traversal
+from ..model import ModelSize
 from .data import MinIOData, written_at_once
 
 ENGINE = "cpsat"
@@ -47,7 +48,13 @@ class MinIOModel:
     """By file: w, or z of whole files."""
 
 
-def build(data: MinIOData, bounds: Sequence[int]) -> MinIOModel:
+def size(data: MinIOData) -> ModelSize:
+    """Return about the counts of the model, without (4)."""
+    n, files = data.n, len(data.size)
+    return ModelSize(variables=n + 3 * files, constraints=n + 3 * files, terms=4 * n + 9 * files)
+
+
+def build(data: MinIOData, bounds: Sequence[int], hint: Traversal | None = None) -> MinIOModel:
     """Return the model; its objective is in units.
 
     Parameters
@@ -56,6 +63,8 @@ def build(data: MinIOData, bounds: Sequence[int]) -> MinIOModel:
         No node alone exceeds the memory.
     bounds
         B of each node in bytes.
+    hint
+        A traversal whose values are given to the places and to what is written.
     """
     from ortools.sat.python import cp_model
 
@@ -76,6 +85,8 @@ def build(data: MinIOData, bounds: Sequence[int]) -> MinIOModel:
         constrain(built)
     _subtrees(built, bounds)
     model.minimize(sum(_units(built, k) * w for k, w in enumerate(built.written)))
+    if hint is not None:
+        _hint(built, hint)
     return built
 
 
@@ -128,8 +139,7 @@ def _subtrees(built: MinIOModel, bounds: Sequence[int]) -> None:
             built.model.add(written >= -(-bounds[v] // data.unit))
 
 
-def add_hint(built: MinIOModel, traversal: Traversal) -> None:
-    """Hint a traversal."""
+def _hint(built: MinIOModel, traversal: Traversal) -> None:
     data, file = built.data, {t: k for k, t in enumerate(built.data.tensor)}
     for step, v in enumerate(traversal.order):
         built.model.add_hint(built.place[v], step)

@@ -40,7 +40,7 @@ from .rectangles_cpsat import (
 ENGINE = "cpsat"
 BYTES_PER_TERM = 600
 
-__all__ = ["bound", "build", "decode", "size"]
+__all__ = ["BYTES_PER_TERM", "CONSTRAINTS", "ENGINE", "bound", "build", "decode", "size"]
 
 
 def size(data: OffsetsData) -> ModelSize:

@@ -48,6 +48,12 @@ def size(network: CutNetwork) -> ModelSize:
     )
 
 
+def unit_of(network: CutNetwork) -> int:
+    """Return the bytes of one unit of the objective: the greatest common divisor of all bytes."""
+    gains, constant = network.gains()
+    return reduce(gcd, (*gains, constant)) or 1
+
+
 def build(network: CutNetwork, processors: int | None = None, hint: Moment | None = None) -> BuiltCut:
     """Return the model of a network.
 
@@ -63,7 +69,7 @@ def build(network: CutNetwork, processors: int | None = None, hint: Moment | Non
     import pyomo.environ as pyo
 
     gains, constant = network.gains()
-    unit = reduce(gcd, (*gains, constant)) or 1
+    unit = unit_of(network)
     with silent_pyomo():
         model = pyo.ConcreteModel()
         model.p = pyo.Var(range(network.n_events), bounds=(0, 1))

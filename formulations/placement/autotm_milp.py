@@ -53,6 +53,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from ..model import ticker
 from ..pyomo_terms import linear
 from .autotm_data import AutotmData, Lifetime, Role, copy_time, granule
 
@@ -94,8 +95,13 @@ class Sum:
         return linear(self.variables, self.weights, float(self.constant))
 
 
-def build(data: AutotmData, expired: Callable[[], bool] = lambda: False) -> AutotmModel | None:
-    """Return the model, or None if the time is up before it is complete.
+def build(data: AutotmData, expired: Callable[[], bool] = lambda: False) -> AutotmModel:
+    """Return the model.
+
+    Raises
+    ------
+    BuildTimeout
+        If `expired` held before it was complete.
 
     Examples
     --------
@@ -108,6 +114,7 @@ def build(data: AutotmData, expired: Callable[[], bool] = lambda: False) -> Auto
     """
     import pyomo.environ as pyo
 
+    tick = ticker(expired)
     model = pyo.ConcreteModel(name="autotm")
     free = [number for number, item in enumerate(data.items) if not is_fixed(data, item)]
     edges = [(t, kind, i) for t in free for kind, i in path_edges(data.items[t])]
@@ -119,8 +126,7 @@ def build(data: AutotmData, expired: Callable[[], bool] = lambda: False) -> Auto
     presence = _Presence(built)
     for add in (_paths, _modes, _memory):
         add(built, presence, expired)
-        if expired():
-            return None
+        tick()
     cost = _slots(built, presence)
     _moves(built, cost)
     model.objective = pyo.Objective(expr=cost.expression())

@@ -66,6 +66,7 @@ from .whole import Absence, Order, absences, is_clean
 
 ENGINE = "milp"
 BYTES_PER_TERM = 2000
+"""Per coefficient of the slot model in bytes; measured for a model of 150 ops."""
 
 Value = Callable[[Any], float]
 

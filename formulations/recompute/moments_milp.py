@@ -61,7 +61,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..model import ModelSize
+from ..model import ModelSize, ticker
 from ..pyomo_terms import at_most, linear, silent_pyomo
 from .data import RecomputeData, model_name
 from .stages_milp import EXACT_UNITS, SCALED_MEMORY
@@ -157,8 +157,8 @@ def build(
     *,
     slower: Slower | None = None,
     expired: Callable[[], bool] = lambda: False,
-) -> MomentsModel | None:
-    """Return the model, or None if `expired` held while it was built.
+) -> MomentsModel:
+    """Return the model.
 
     Parameters
     ----------
@@ -168,9 +168,17 @@ def build(
         Ops, each an ancestor of the next one.
     slower
         Costs of slower tiers; None for none.
+    expired
+        Asked now and then; when it holds, the building stops.
+
+    Raises
+    ------
+    BuildTimeout
+        If the time was up.
     """
     import pyomo.environ as pyo
 
+    tick = ticker(expired)
     last, values = len(moments), data.values
     scale = 1.0 if data.memory <= EXACT_UNITS else SCALED_MEMORY / data.memory
     limit = data.memory * scale
@@ -188,8 +196,7 @@ def build(
         back, written = _back(model, data, there, slower, last + 1)
         all_through = []
         for k in range(last + 1):
-            if expired():
-                return None
+            tick()
             _finds(model, data, runs[k], there[k], there[k + 1], back[k])
             everything = [(x.nbytes * scale, s) for x, s in zip(values, there[k + 1], strict=True)]
             at_most(model.memory_suffices_at_moments, everything, limit)

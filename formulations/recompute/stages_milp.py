@@ -55,7 +55,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...models.lowering.actions import Compute, Transfer
-from ..model import ModelSize
+from ..model import ModelSize, ticker
 from ..pyomo_terms import at_most, linear, silent_pyomo
 from .data import RecomputeData, model_name
 from .stages_paging import CONSTRAINTS as PAGING
@@ -140,8 +140,8 @@ def build(
     relaxed: bool = False,
     paging: Paging | None = None,
     expired: Callable[[], bool] = lambda: False,
-) -> StagesModel | None:
-    """Return the model, or None if `expired` held while it was built.
+) -> StagesModel:
+    """Return the model.
 
     Parameters
     ----------
@@ -155,9 +155,17 @@ def build(
         R need not be integral.
     paging
         Costs of slower tiers; None for no use of them.
+    expired
+        Asked now and then; when it holds, the building stops.
+
+    Raises
+    ------
+    BuildTimeout
+        If the time was up.
     """
     import pyomo.environ as pyo
 
+    tick = ticker(expired)
     limit = data.memory if memory is None else memory
     scale = 1.0 if limit <= EXACT_UNITS else SCALED_MEMORY / limit
     with silent_pyomo():
@@ -174,8 +182,8 @@ def build(
         sequence = _sequence(data, stages)
         state = _State(built, limit * scale, sequence, paging)
         for k, (t, i) in enumerate(sequence):
-            if k % 100 == 0 and expired():
-                return None
+            if k % 100 == 0:
+                tick()
             state.place(k, t, i)
         state.finish()
         terms = [(data.duration[p.op], p.run) for p in built.places] + state.slower.fares

@@ -16,7 +16,7 @@ from typing import Any
 from ...formulations.pyomo_terms import silent_pyomo
 from ...models.errors import BackendUnavailable, InstanceError
 from ..context import Context, Outcome
-from .highs import Value, integer_bound, solve_highs
+from .highs import Value, integer_bound
 from .logs import check_log
 
 
@@ -54,13 +54,6 @@ def check_available(name: str) -> None:
             f"solver {name!r}: found none that Pyomo can run, expected highs, or an installed solver "
             "such as scip, gurobi, cplex, cbc, glpk"
         )
-
-
-def solve_milp(model: Any, context: Context, **keywords: Any) -> Outcome:
-    """Run HiGHS, or the solver that option ``solver`` names; arguments as for `highs.solve_highs`."""
-    solve = solve_highs if context.options["solver"] == "highs" else solve_pyomo
-    outcome: Outcome = solve(model, context, **keywords)
-    return outcome
 
 
 def solve_pyomo(

@@ -36,7 +36,7 @@ from .lists.local_search import improve
 from .lists.method import Started, TimeIsUp, begin, rankings
 from .lists.priorities import PRIORITIES
 from .lists.series import Part, in_series, joined
-from .models import solve_model
+from .models import solve_intervals
 from .trees.two_way_method import has_two_way, two_way
 
 MOST_OPS = 1500
@@ -153,7 +153,7 @@ def _solve_whole(problem: Makespan, context: Context) -> Outcome:
             return started
         data = makespan_data(problem)
         small = _is_small(data.n, data.memory, data.horizon)
-        return solve_model(data, context, RESERVOIR) if small else started
+        return solve_intervals(data, context, RESERVOIR) if small else started
     if context.closed or context.expired:
         return Outcome(reason=None if context.closed else "time")
     data = started.data
@@ -196,7 +196,7 @@ def _solve_whole(problem: Makespan, context: Context) -> Outcome:
         return Outcome()
     if not small:
         return Outcome(reason="time" if context.expired else None, detail="too large for CP-SAT")
-    return solve_model(data, context)
+    return solve_intervals(data, context)
 
 
 def _raise_core_bounds(problem: Makespan, context: Context) -> Outcome:

@@ -95,7 +95,7 @@ ROOM = Room(
         ),
         Method(
             "milp",
-            ".makespan.milp:solve_milp",
+            ".makespan.models:solve_milp",
             "time-indexed MILP, for few ops and coarse durations: an independent judge",
             proves=OPTIMUM,
             source="Pritsker, Watters 1968; Christofides, Alvarez-Valdes, Tamarit 1987",

@@ -1,14 +1,15 @@
-"""`cpsat` and `cpsat-reservoir` for `makespan`: the interval model through CP-SAT, from what lists find."""
+"""Models of `makespan` through CP-SAT and HiGHS or another MILP solver, from what lists find."""
 
 from __future__ import annotations
 
-import time
+from types import ModuleType
 
+from ...formulations.makespan import intervals_cpsat, ticks_milp
 from ...formulations.makespan.data import MakespanData, in_ticks, makespan_data
-from ...formulations.makespan.intervals_cpsat import CUMULATIVE, RESERVOIR, build, decode
+from ...formulations.makespan.intervals_cpsat import CUMULATIVE, RESERVOIR
 from ...models.problems.makespan import Makespan
 from ..context import Context, Outcome
-from ..engines.cpsat import solve_cpsat
+from ..engines.model import solve_model
 from .lists.method import take_first_steps
 
 
@@ -34,29 +35,56 @@ def _solve(problem: Makespan, context: Context, form: str) -> Outcome:
     """Take bounds and list schedules first (option ``start=lists``), or nothing (``none``)."""
     data = makespan_data(problem)
     outcome = take_first_steps(problem, context, data)
-    return outcome or solve_model(data, context, form)
+    return outcome or solve_intervals(data, context, form)
 
 
-def solve_model(data: MakespanData, context: Context, form: str = CUMULATIVE) -> Outcome:
+def solve_intervals(data: MakespanData, context: Context, form: str = CUMULATIVE) -> Outcome:
     """Run CP-SAT from the incumbent and bound of the context.
 
     Without an incumbent the horizon is that of `lowtide.formulations.makespan.data`: if there is a schedule,
     the fastest one is no longer.
     """
-    began = time.perf_counter()
+    return _solve_model(data, context, intervals_cpsat, f"the CP-SAT model, {form} memory", form=form)
+
+
+def solve_milp(problem: Makespan, context: Context) -> Outcome:
+    """Solve the MILP within the makespan of the best list schedule; option ``start`` as for `cpsat`.
+
+    Raises
+    ------
+    UsageError
+        If ops times ticks are too many.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> problem = lt.Makespan(lt.load("catalogue:diamond"), processors=2)
+    >>> result = lt.solve(problem, "milp", threads=1, options={"start": "none"})
+    >>> result.status, result.objective
+    (<Status.OPTIMAL: 'optimal'>, 3)
+    """
+    data = makespan_data(problem)
+    outcome = take_first_steps(problem, context, data)
+    return outcome or _solve_model(data, context, ticks_milp, "the time-indexed MILP")
+
+
+def _solve_model(
+    data: MakespanData, context: Context, formulation: ModuleType, what: str, **options: str
+) -> Outcome:
     horizon = data.horizon if context.incumbent is None else context.incumbent // data.tick
-    built = build(
-        data,
-        horizon=horizon,
-        lower=(context.bound or 0) // data.tick,
-        form=form,
-        hint=None if context.answer is None else in_ticks(data, context.answer),
-    )
-    context.build_seconds = time.perf_counter() - began
-    context.progress(f"CP-SAT, {form} memory: built in {context.build_seconds:.2f} s")
-    return solve_cpsat(
-        built.model,
+    formulation.check(data, horizon)
+    return solve_model(
         context,
-        decode=lambda value: decode(built, value),
+        formulation,
+        lambda: formulation.build(
+            data,
+            horizon=horizon,
+            lower=(context.bound or 0) // data.tick,
+            hint=None if context.answer is None else in_ticks(data, context.answer),
+            **options,
+        ),
+        what=what,
+        size=formulation.size(data, horizon),
+        decode=formulation.decode,
         to_objective=lambda ticks: ticks * data.tick,
     )

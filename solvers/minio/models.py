@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...formulations.minio import joint_cpsat as minio_cpsat
-from ...formulations.minio import order_milp as minio_order
+from ...formulations.minio import joint_cpsat, order_milp
 from ...formulations.minio.data import MinIOData, written_at_once
 from ...models.problems.minio import MinIO, Traversal
 from ..context import Context, Outcome
-from ..engines import cpsat, highs
-from ..engines.memory import refuse_if_too_large
+from ..engines.model import solve_model
 from .benders import solve_by_cuts
 from .evictions import RULES, evict
 from .orders import ORDERS
 from .rules import begin, order_of
-
-BYTES_PER_TERM = 1500
 
 LARGEST = 5000
 """Nodes up to which `auto` takes cuts."""
@@ -41,28 +36,21 @@ def solve_milp(problem: MinIO, context: Context) -> Outcome:
     """
     data = begin(problem, context, "milp").data
     order = order_of(problem, data, context)
-    some = minio_order.demands(data, order)
+    some = order_milp.demands(data, order)
     if not some:
         context.offer(Traversal(order))
         return Outcome()
-    what = "the program of the order"
-    refused = refuse_if_too_large(
-        minio_order.size(some), bytes_per_term=BYTES_PER_TERM, context=context, what=what
-    )
-    if refused is not None:
-        return refused
-    began = time.perf_counter()
-    built = minio_order.build(data, some)
-    context.build_seconds = time.perf_counter() - began
-    context.progress(f"{what}: built in {context.build_seconds:.2f} s")
 
-    def decode(value: Callable[[Any], float]) -> Traversal | None:
-        written = minio_order.decode(built, value)
-        return written_at_once(data, order, written) if minio_order.covered(some, written) else None
+    def decode(built: order_milp.OrderModel, value: Callable[[Any], float]) -> Traversal | None:
+        written = order_milp.decode(built, value)
+        return written_at_once(data, order, written) if order_milp.covered(some, written) else None
 
-    outcome = highs.solve_highs(
-        built.model,
+    outcome = solve_model(
         context,
+        order_milp,
+        lambda: order_milp.build(data, some),
+        what="the program of the order",
+        size=order_milp.size(some),
         decode=decode,
         to_objective=lambda units: context.bound or 0,  # what bounds the order does not bound the problem
     )
@@ -142,14 +130,12 @@ def offer_rules(problem: MinIO, data: MinIOData, context: Context) -> Traversal:
 
 
 def _solve_cpsat(data: MinIOData, bounds: Sequence[int], context: Context, best: Traversal) -> Outcome:
-    began = time.perf_counter()
-    built = minio_cpsat.build(data, bounds)
-    minio_cpsat.add_hint(built, best)
-    context.build_seconds = time.perf_counter() - began
-    context.progress(f"CP-SAT: built in {context.build_seconds:.2f} s")
-    return cpsat.solve_cpsat(
-        built.model,
+    return solve_model(
         context,
-        decode=lambda value: minio_cpsat.decode(built, value),
+        joint_cpsat,
+        lambda: joint_cpsat.build(data, bounds, best),
+        what="the joint model",
+        size=joint_cpsat.size(data),
+        decode=joint_cpsat.decode,
         to_objective=lambda units: units * data.unit,
     )

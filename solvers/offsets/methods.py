@@ -57,7 +57,7 @@ ROOM = Room(
         ),
         Method(
             "milp",
-            ".offsets.milp:solve_milp",
+            ".offsets.models:solve_milp",
             "MILP in Pyomo: which of two buffers lies below, for small cases",
             proves=OPTIMUM,
             options=(PYOMO_SOLVER,),

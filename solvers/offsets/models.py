@@ -1,4 +1,4 @@
-"""Offset allocation by CP-SAT: the glue between two formulations and the engine.
+"""Offset allocation by models: two formulations through CP-SAT, one through HiGHS or another MILP solver.
 
 The effort of CP-SAT on one of these models is heavy-tailed: it finds an allocation at once or not at all,
 and with another order of the buffers it may be the other way round. So a part gets many short runs, each
@@ -13,26 +13,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from types import ModuleType
 
 import numpy as np
 
-from ...formulations.model import BuildTimeout
-from ...formulations.offsets import (
-    rectangles_cpsat as offsets_cpsat,
-)
-from ...formulations.offsets import (
-    sections_cpsat as offsets_cpsat_sections,
-)
+from ...formulations.model import Alternative
+from ...formulations.offsets import orders_milp, rectangles_cpsat, sections_cpsat
 from ...formulations.offsets.data import Integers, greatest_load
 from ...models.problems.offsets import Offsets
 from ..context import Context, Outcome
-from ..engines import cpsat
 from ..engines.logs import check_log, logged
-from ..engines.memory import refuse_if_too_large
+from ..engines.model import build_model, run_model
 from ..engines.supervise import LATE_SECONDS, OVERRUN_SECONDS
 from .first_come import place_as_they_come
-from .part_context import part_context
+from .part_context import checked, part_context
 from .parts import Part, Parts
 
 FIRST_TURN = 0.5
@@ -40,8 +33,6 @@ FIRST_TURN = 0.5
 
 GROWTH = 1.2
 """From one run of a part to the next."""
-
-_BYTES_PER_TERM = 600
 
 _FROM_THE_BOTTOM = {"search_branching": "PARTIAL_FIXED_SEARCH", "linearization_level": "0"}
 
@@ -58,15 +49,15 @@ def solve_cpsat(problem: Offsets, context: Context) -> Outcome:
     >>> result.status, result.objective, result.bound
     (<Status.OPTIMAL: 'optimal'>, 12, 12)
     """
-    return _solve(problem, context, offsets_cpsat)
+    return _solve(problem, context, rectangles_cpsat)
 
 
 def solve_cpsat_sections(problem: Offsets, context: Context) -> Outcome:
     """Solve the model by sections; else as `solve_cpsat`."""
-    return _solve(problem, context, offsets_cpsat_sections)
+    return _solve(problem, context, sections_cpsat)
 
 
-def _solve(problem: Offsets, context: Context, formulation: ModuleType) -> Outcome:
+def _solve(problem: Offsets, context: Context, formulation: Alternative) -> Outcome:
     parts = Parts(problem, context)
     if context.log is not None:
         check_log(context.log)
@@ -84,7 +75,7 @@ def _solve(problem: Offsets, context: Context, formulation: ModuleType) -> Outco
     return parts.outcome() if not parts.open() else parts.outcome("time") if working else last
 
 
-def runs(parts: Parts, part: Part, formulation: ModuleType = offsets_cpsat) -> Iterator[Outcome]:
+def runs(parts: Parts, part: Part, formulation: Alternative = rectangles_cpsat) -> Iterator[Outcome]:
     """Run CP-SAT on a part again and again, while it is open; yield how each run ended.
 
     The reason is None or "time" if another run may follow, else this is the last one: "interrupted",
@@ -103,10 +94,81 @@ def runs(parts: Parts, part: Part, formulation: ModuleType = offsets_cpsat) -> I
             return
 
 
+def solve_milp(problem: Offsets, context: Context) -> Outcome:
+    """Solve the MILP of each part, from the known allocation or one by first fit.
+
+    Option ``solver`` names another solver that Pyomo finds; further options go to the solver.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> from lowtide.models.buffers import Buffer, Buffers
+    >>> x, y = Buffer(id="x", lower=0, upper=3, size=5), Buffer(id="y", lower=2, upper=5, size=8)
+    >>> result = lt.solve(lt.Offsets(Buffers(buffers=(x, y))), "milp", threads=1)
+    >>> result.status, result.objective, result.bound
+    (<Status.OPTIMAL: 'optimal'>, 13, 13)
+    """
+    parts = Parts(problem, context)
+    last = Outcome()
+    if context.log is not None:
+        check_log(context.log)
+    for part in parts.open():
+        if part.offsets is None:
+            parts.offer(part, place_as_they_come(part.data))
+    while (waiting := parts.open()) and not context.expired:
+        before = [(part.height, part.bound) for part in parts.parts]
+        for k, part in enumerate(waiting):
+            if not parts.is_open(part):
+                continue
+            last = _solve_part(parts, part, context.remaining() / (len(waiting) - k))
+            if last.reason not in (None, "time"):
+                return last
+        if before == [(part.height, part.bound) for part in parts.parts]:
+            break  # a solver's tolerances may keep it from closing what is open
+    return parts.outcome("time" if context.expired else last.reason) if parts.open() else parts.outcome()
+
+
+def _solve_part(parts: Parts, part: Part, seconds: float) -> Outcome:
+    context, data, goal = parts.context, part.data, parts.target(part)
+    known = part.height if data.capacity is None or (part.height or 0) <= data.capacity else None
+    upper = known if data.capacity is None or known is not None else data.capacity
+    run = part_context(parts, part, seconds=seconds, floor=goal, seed=context.seed)
+    built = build_model(
+        context,
+        orders_milp,
+        lambda: orders_milp.build(
+            data,
+            lower=goal,
+            upper=upper,
+            hint=None if known is None else part.offsets,
+            expired=lambda: context.expired,
+        ),
+        what="the MILP of orders",
+        size=orders_milp.size(data),
+        run=run,
+    )
+    if isinstance(built, Outcome):
+        return built
+    outcome = logged(
+        run,
+        lambda: run_model(
+            run,
+            orders_milp,
+            built,
+            decode=lambda built, value: checked(parts, part, orders_milp.decode(built, value)),
+            to_objective=lambda units: units,
+        ),
+    )
+    if outcome.infeasible:
+        run.floor, name = goal - 1, context.options["solver"]
+        run.raise_bound(built.upper + 1, "floating", kind="HiGHS" if name == "highs" else name)
+    return outcome
+
+
 class _Runs:
     """Runs of CP-SAT on one part, each of another kind or in another order."""
 
-    def __init__(self, parts: Parts, part: Part, formulation: ModuleType) -> None:
+    def __init__(self, parts: Parts, part: Part, formulation: Alternative) -> None:
         self.parts, self.part, self.formulation = parts, part, formulation
         self.taken = 0
         self._share = 0.5
@@ -130,18 +192,12 @@ class _Runs:
             floor=goal if minimize else upper,
             seed=seed,
         )
-        refused = refuse_if_too_large(
-            self.formulation.size(part.data),
-            bytes_per_term=_BYTES_PER_TERM * run.threads,
-            context=run,
-            what="the CP-SAT model",
-        )
-        if refused is not None:
-            return refused
         known = part.offsets if part.height is not None and part.height <= upper else None
         began = time.perf_counter()
-        try:
-            built = self.formulation.build(
+        built = build_model(
+            parts.context,
+            self.formulation,
+            lambda: self.formulation.build(
                 part.data,
                 lower=goal,
                 upper=upper,
@@ -149,20 +205,25 @@ class _Runs:
                 hint=known,
                 order=order,
                 expired=lambda: parts.context.expired,
-            )
-        except BuildTimeout:
-            return Outcome(reason="time", detail="the CP-SAT model was not built in time")
-        finally:
-            self._built = time.perf_counter() - began
-            parts.context.build_seconds = (parts.context.build_seconds or 0.0) + self._built
+            ),
+            what="the CP-SAT model",
+            size=self.formulation.size(part.data),
+            run=run,
+            factor=run.threads,
+            quiet=True,
+        )
+        self._built = time.perf_counter() - began
+        if isinstance(built, Outcome):
+            return built
         outcome = logged(
             run,
-            lambda: cpsat.solve_cpsat(
-                built.model,
+            lambda: run_model(
                 run,
-                decode=lambda value: self.formulation.decode(built, value),
+                self.formulation,
+                built,
+                decode=self.formulation.decode,
                 to_objective=lambda units: units,
-                defaults={} if order is None else _FROM_THE_BOTTOM,
+                settings=({} if order is None else _FROM_THE_BOTTOM,),
             ),
         )
         if outcome.infeasible:

@@ -7,21 +7,17 @@ path of theirs is no bound on that of all edges, and none is claimed beyond the 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
-from ...formulations.parallel import edges_milp as memory_edges_milp
+from ...formulations.parallel import edges_milp
 from ...formulations.parallel import network as parallel_cut
 from ...models.errors import UsageError
 from ...models.problems.memory_edges import Edges, MemoryEdges
 from ..context import Context, Outcome
-from ..engines import highs, pyomo_solver
-from ..engines.memory import refuse_if_too_large
+from ..engines.model import solve_model
 from .edges import raise_path_bound
 from .flow import largest_cut
-
-_BYTES_PER_TERM = 1500
 
 _SETTINGS = (
     {"mip_feasibility_tolerance": "1e-9"},
@@ -47,26 +43,16 @@ def solve_milp(problem: MemoryEdges, context: Context) -> Outcome:
             f"method milp of memory-edges: found processors {problem.processors}, expected any number: "
             "its flow knows no number of processors; auto, cpsat, min-levels and respect-order do"
         )
-    for amount, unit in zip(memory_edges_milp.totals(problem.graph), ("bytes", "ns"), strict=True):
-        if amount >= memory_edges_milp.LARGEST_TOTAL:
+    for amount, unit in zip(edges_milp.totals(problem.graph), ("bytes", "ns"), strict=True):
+        if amount >= edges_milp.LARGEST_TOTAL:
             raise UsageError(
                 f"method milp of memory-edges: found {amount} {unit} in all, expected less than 2^49 "
                 "(solvers take larger factors for mistakes); auto and cpsat do"
             )
-    what = "the MILP of edges"
-    refused = refuse_if_too_large(
-        memory_edges_milp.size(problem.graph), bytes_per_term=_BYTES_PER_TERM, context=context, what=what
-    )
-    if refused is not None:
-        return refused
     raise_path_bound(problem, context)
-    began = time.perf_counter()
-    built = memory_edges_milp.build(problem.graph, problem.bound)
-    context.build_seconds = (context.build_seconds or 0.0) + time.perf_counter() - began
-    context.progress(f"{what}: built in {context.build_seconds:.2f} s")
 
-    def decode(value: Callable[[Any], float]) -> Edges | None:
-        edges = memory_edges_milp.decode(built, problem.graph, value)
+    def decode(built: edges_milp.BuiltEdges, value: Callable[[Any], float]) -> Edges | None:
+        edges = edges_milp.decode(built, problem.graph, value)
         flow = largest_cut(parallel_cut.build(problem.graph, edges)).flow
         return Edges(edges=tuple(edges), flow=flow) if flow.value() <= problem.bound else None
 
@@ -74,14 +60,17 @@ def solve_milp(problem: MemoryEdges, context: Context) -> Outcome:
     run = context.inner(problem, context.remaining(), "") if shared else context
     if shared and context.answer is not None:
         run.offer(context.answer)
-    decoding: dict[str, Any] = {"decode": decode, "to_objective": lambda ns: ns}
-    if context.options["solver"] != "highs":
-        outcome = pyomo_solver.solve_pyomo(built.model, run, **decoding)
-    else:
-        for settings in _SETTINGS:
-            outcome = highs.solve_highs(built.model, run, **decoding, settings=settings)
-            if outcome.reason != "crash":
-                break
+    outcome = solve_model(
+        context,
+        edges_milp,
+        lambda: edges_milp.build(problem.graph, problem.bound),
+        what="the MILP of edges",
+        size=edges_milp.size(problem.graph),
+        decode=decode,
+        to_objective=lambda ns: ns,
+        run=run,
+        settings=_SETTINGS,
+    )
     if not shared:
         return outcome
     if run.answer is not None:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
-from ...formulations.parallel import cut_milp as parallel_cut_milp
+from ...formulations.parallel import cut_milp
 from ...models.problems.parallel_memory import Moment, ParallelMemory
 from ..context import Context, Outcome
-from ..engines import pyomo_solver
-from ..engines.memory import refuse_if_too_large
+from ..engines.model import solve_model
 from .flow import LATE, network_in_time, offer_cases, solve_flow
-
-_BYTES_PER_TERM = 1500
 
 _MOST_NODES = 500
 """Of the branch and bound before the MILP: what it does not prove by then it rarely does soon."""
@@ -31,23 +26,17 @@ def solve_milp(problem: ParallelMemory, context: Context) -> Outcome:
     network = network_in_time(problem, context)
     if network is None:
         return Outcome(reason="time", detail=LATE)
-    what = "the MILP of moments"
-    refused = refuse_if_too_large(
-        parallel_cut_milp.size(network), bytes_per_term=_BYTES_PER_TERM, context=context, what=what
-    )
-    if refused is not None:
-        return refused
-    began = time.perf_counter()
     first = context.answer or Moment(finished=(), running=())
     context.offer(first)
-    built = parallel_cut_milp.build(network, problem.processors, first)
-    context.build_seconds = time.perf_counter() - began
-    context.progress(f"{what}: built in {context.build_seconds:.2f} s")
-    return pyomo_solver.solve_milp(
-        built.model,
+    unit = cut_milp.unit_of(network)
+    return solve_model(
         context,
-        decode=lambda value: parallel_cut_milp.decode(built, value),
-        to_objective=lambda units: -units * built.unit,
+        cut_milp,
+        lambda: cut_milp.build(network, problem.processors, first),
+        what="the MILP of moments",
+        size=cut_milp.size(network),
+        decode=cut_milp.decode,
+        to_objective=lambda units: -units * unit,
     )
 
 

@@ -39,7 +39,7 @@ def solve_auto(problem: Peak, context: Context) -> Outcome:
         return Outcome()
     outcome = widen(problem, context, lambda: context.expired)
     if outcome.reason == "memory" and peak_cpsat_steps.size(peak_data(problem)).terms <= CPSAT_TERMS:
-        from .cpsat import solve_steps
+        from .models import solve_steps
 
         context.progress("CP-SAT, time-indexed")
         outcome = solve_steps(problem, context)

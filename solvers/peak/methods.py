@@ -59,7 +59,7 @@ ROOM = Room(
         ),
         Method(
             "cpsat",
-            ".peak.cpsat:solve_steps",
+            ".peak.models:solve_steps",
             "CP-SAT, time-indexed: which op at which step",
             proves=OPTIMUM,
             options=(_START, _PLAIN),
@@ -68,7 +68,7 @@ ROOM = Room(
         ),
         Method(
             "cpsat-positions",
-            ".peak.cpsat:solve_positions",
+            ".peak.models:solve_positions",
             "CP-SAT, positions: permutation and cumulative lifetimes",
             proves=OPTIMUM,
             options=(_START, _PLAIN),
@@ -77,7 +77,7 @@ ROOM = Room(
         ),
         Method(
             "milp",
-            ".peak.milp:solve_olla",
+            ".peak.models:solve_olla",
             "MILP of OLLA in Pyomo: create binaries per op, preserve binaries per tensor and step",
             proves=OPTIMUM,
             source=_OLLA,
@@ -87,7 +87,7 @@ ROOM = Room(
         ),
         Method(
             "milp-tensors",
-            ".peak.milp:solve_tensors",
+            ".peak.models:solve_tensors",
             "MILP of OLLA in Pyomo: create and preserve binaries per tensor, several ops per step",
             proves=OPTIMUM,
             source=_OLLA,
@@ -97,7 +97,7 @@ ROOM = Room(
         ),
         Method(
             "milp-steps",
-            ".peak.milp:solve_steps",
+            ".peak.models:solve_steps_milp",
             "MILP in Pyomo, time-indexed by executed sets: a stronger relaxation than OLLA's",
             proves=OPTIMUM,
             options=(PYOMO_SOLVER, _START, _PLAIN),

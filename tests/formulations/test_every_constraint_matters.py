@@ -45,8 +45,6 @@ from lowtide.solvers.engines.cpsat import solve_cpsat
 from lowtide.solvers.engines.highs import solve_highs
 from lowtide.solvers.minio.rules import tree_data
 from lowtide.solvers.parallel import edges_cpsat as conflicts
-from lowtide.solvers.placement.models import autotm as autotm_methods
-from lowtide.solvers.placement.models import tmof as tmof_methods
 from lowtide.solvers.recompute.models.moments import relaxed_data
 from lowtide.solvers.recompute.models.paging import paging
 from tests import offsets_solving, peak_solving, recompute_problems
@@ -419,7 +417,7 @@ def autotm_battery() -> list[tuple[Any, Verdict | None]]:
 
 
 def autotm(formulation: ModuleType, problem: lt.Placement) -> Verdict:
-    return by_method("autotm-async", autotm_methods)(formulation, problem)[:1]
+    return by_method("autotm-async", autotm_milp)(formulation, problem)[:1]
 
 
 def tmof_battery() -> list[tuple[Any, Verdict | None]]:
@@ -433,7 +431,7 @@ def tmof_battery() -> list[tuple[Any, Verdict | None]]:
 
 
 def tmof_shared(share: str) -> Callable[[ModuleType, Any], Verdict]:
-    return by_method("tmof", tmof_methods, share=share)
+    return by_method("tmof", tmof_milp, share=share)
 
 
 def tmof_in_turn() -> list[tuple[Any, Verdict | None]]:
@@ -529,7 +527,7 @@ CASES = [
     Case("placement intervals", placement_cpsat, lambda: tiny_placements(1, 2, 3, 5, 6, 8, 10), intervals),
     Case("placement slots", slots_milp, slots_battery, slots),
     Case("placement autotm", autotm_milp, autotm_battery, autotm),
-    Case("placement tmof", tmof_milp, tmof_battery, by_method("tmof", tmof_methods), (), (1, 2, 3, 4, 5)),
+    Case("placement tmof", tmof_milp, tmof_battery, by_method("tmof", tmof_milp), (), (1, 2, 3, 4, 5)),
     Case("placement tmof disjoint", tmof_milp, tmof_in_turn, tmof_shared("disjoint"), (), (6,)),
     Case("placement tmof bidirectional", tmof_milp, tmof_in_turn, tmof_shared("bidirectional"), (), (7,)),
     Case("recompute stages", stages_milp, stages_battery, stages, ("leaves_something",), tuple(ROWS)),

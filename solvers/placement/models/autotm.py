@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from ....formulations.placement import autotm_milp
 from ....formulations.placement.autotm_data import AutotmData, Form, ModeData, autotm_data, granule
-from ....formulations.placement.autotm_milp import build
 from ....models.errors import UsageError
 from ....models.problems.placement import Placement
 from ....models.units import parse_bytes
 from ...context import Context, Outcome
-from ...engines.highs import solve_highs
+from ...engines.model import build_model, run_model
 from .autotm_plan import Path, decode, emit, suggest
 
 
@@ -74,25 +73,17 @@ def _solve(
     problem: Placement, context: Context, data: AutotmData, known: Solution | None, share: float
 ) -> tuple[Solution | None, Outcome]:
     """Solve one form for a share of the remaining time, from a known solution; return the best solution."""
-    began = time.perf_counter()
-    context.progress(f"building AutoTM's model of {len(data.items)} tensors and {data.n} ops")
-    built = build(data, lambda: context.expired)
-    if built is not None and known is not None:
-        suggest(built, *known)
-    context.build_seconds = (context.build_seconds or 0.0) + time.perf_counter() - began
-    if built is None:
-        detail = f"no time was left to build the model, {_BOUND.format(data.ideal)}"
-        return known, Outcome(reason="time", detail=detail, facts={"form_bound": data.ideal})
-    model = built
-    own = context
-    if share < 1:
-        limit = min(context.remaining() * share, LONGEST_STEP)
-        own = replace(context, time_limit=context.elapsed() + limit, kept_back=0.0, trace=[])
     found: list[tuple[int, Solution]] = []
     best = [data.ideal]
 
-    def plan(value: Callable[[Any], float]) -> Any:
-        solution = decode(model, value)
+    def build() -> autotm_milp.AutotmModel:
+        built = autotm_milp.build(data, lambda: context.expired)
+        if known is not None:
+            suggest(built, *known)
+        return built
+
+    def plan(built: autotm_milp.AutotmModel, value: Callable[[Any], float]) -> Any:
+        solution = decode(built, value)
         made = emit(problem, data, *solution)
         found.append((problem.evaluate(made), solution))
         if own is not context:
@@ -103,7 +94,20 @@ def _solve(
         best[0] = max(best[0], units)
         return data.ideal
 
-    outcome = solve_highs(model.model, own, decode=plan, to_objective=note)
+    made = build_model(
+        context,
+        autotm_milp,
+        build,
+        what=f"AutoTM's model of {len(data.items)} tensors and {data.n} ops",
+        size=None,
+    )
+    own = context
+    if share < 1:
+        limit = min(context.remaining() * share, LONGEST_STEP)
+        own = replace(context, time_limit=context.elapsed() + limit, kept_back=0.0, trace=[])
+    outcome = made
+    if not isinstance(made, Outcome):
+        outcome = run_model(own, autotm_milp, made, decode=plan, to_objective=note)
     known_bound = "there is no plan of this form" if outcome.infeasible else _BOUND.format(best[0])
     detail = f"{outcome.detail}, {known_bound}{_rounding(data)}"
     solution = min(found, key=lambda one: one[0])[1] if found else known

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
+from ....formulations.placement import intervals_cpsat
 from ....formulations.placement.data import placement_data
-from ....formulations.placement.intervals_cpsat import WHAT, build, common_tick, decode
+from ....formulations.placement.intervals_cpsat import WHAT, common_tick
 from ....formulations.placement.slots_lp import window_bound
 from ....formulations.placement.whole import apart, check, longest_stall
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ...engines.cpsat import solve_cpsat
+from ...engines.model import solve_model
 
 
 def solve_intervals(problem: Placement, context: Context) -> Outcome:
@@ -35,18 +34,16 @@ def solve_intervals(problem: Placement, context: Context) -> Outcome:
     context.raise_bound(window_bound(data, expired=lambda: context.expired), kind="single ops")
     own = apart(data)
     tick = context.options.get("tick") or common_tick(own)
-    built = build(own, problem, data.ideal + longest_stall(own), tick)
     known = context.bound or data.ideal
-
-    def plan(value: Callable[[Any], int]) -> Any:
-        return decode(built, value, problem)
-
-    outcome = solve_cpsat(
-        built.model,
+    outcome = solve_model(
         context,
-        decode=plan,
+        intervals_cpsat,
+        lambda: intervals_cpsat.build(own, problem, data.ideal + longest_stall(own), tick),
+        what=WHAT,
+        size=None,
+        decode=lambda built, value: intervals_cpsat.decode(built, value, problem),
         to_objective=lambda ticks: min(ticks * tick, known),
-        defaults={"search_branching": "FIXED_SEARCH"} if context.threads == 1 else None,
+        settings=({"search_branching": "FIXED_SEARCH"} if context.threads == 1 else {},),
     )
     scope = (
         f"{outcome.detail}, among plans of whole tensors in steps of {tick} ns, one copy at a time each way"

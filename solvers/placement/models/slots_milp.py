@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from ....formulations.placement import slots_milp
 from ....formulations.placement.data import PlacementData, placement_data
 from ....formulations.placement.slots_lp import size, window_bound
 from ....formulations.placement.slots_milp import Cut, SlotMilp, build, coarse, crowded, finer, order
@@ -38,8 +39,6 @@ FIRST_PART = 0.1
 """Of the time, for the upper model; as much again for local search."""
 MANY = 40
 """Absences from which on local search comes first."""
-BYTES_PER_TERM = 2_000
-"""Of the slot model in bytes; measured at the peak of building and solving a model of 150 ops."""
 PARTS = "copies in parts reach the bound"
 
 Value = Callable[[Any], float]
@@ -65,7 +64,10 @@ def solve_slot_milp(problem: Placement, context: Context) -> Outcome:
     context.raise_bound(data.ideal, kind="sum of durations")
     context.raise_bound(window_bound(data, expired=lambda: context.expired), kind="single ops")
     refused = refuse_if_too_large(
-        size(data), bytes_per_term=BYTES_PER_TERM, context=context, what="the slot model for whole tensors"
+        size(data),
+        bytes_per_term=slots_milp.BYTES_PER_TERM,
+        context=context,
+        what="the slot model for whole tensors",
     )
     if refused is not None:
         return refused

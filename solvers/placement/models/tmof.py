@@ -19,18 +19,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+from ....formulations.placement import tmof_milp
 from ....formulations.placement.data import PlacementData, placement_data
 from ....formulations.placement.lanes import Lane, lanes
 from ....formulations.placement.slots_lp import size, window_bound
-from ....formulations.placement.tmof_milp import TmofModel, alike, build, check, decode, joint_rate, shares
+from ....formulations.placement.tmof_milp import alike, check, joint_rate, shares
 from ....models.errors import UsageError
 from ....models.machine import ChannelGroup
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ...engines.highs import solve_highs
 from ...engines.memory import refuse_if_too_large
+from ...engines.model import solve_model
 from .emission import Part, emit
 from .slots import BYTES_PER_TERM, longest_stall, slot_bound
 
@@ -71,15 +73,15 @@ def solve_tmof(problem: Placement, context: Context) -> Outcome:
     facts = {} if form is None else {"form_bound": form}
     known = "" if form is None else f", no plan of GPUs in step takes less than {form} ns"
     if share == "oblivious":
-        outcome = _solve(problem, context, parts, data, build(data[:1]))
+        outcome = _solve(problem, context, parts, data, lambda: tmof_milp.build(data[:1]))
         return replace(outcome, detail=f"{outcome.detail}, each GPU for itself{known}", facts=facts)
     token = share in ("bidirectional", "both")
     limits: Sequence[int | None] = (None,)
     if share in ("disjoint", "both"):
         limits = sorted({1, -(-len(parts) // 2)})
     for limit in limits:
-        built = build(data, parts, problem.machine.groups, disjoint=limit, token=token)
-        outcome = _solve(problem, context, parts, data, built)
+        statement = partial(tmof_milp.build, data, parts, problem.machine.groups, disjoint=limit, token=token)
+        outcome = _solve(problem, context, parts, data, statement)
         if limit is not None:
             outcome = replace(outcome, detail=f"{outcome.detail}, intervals swapped by at most {limit} GPUs")
         if context.answer is not None or outcome.reason is not None:
@@ -121,13 +123,13 @@ def _solve(
     context: Context,
     parts: Sequence[Lane],
     data: Sequence[PlacementData],
-    built: TmofModel,
+    build: Callable[[], tmof_milp.TmofModel],
 ) -> Outcome:
     """Solve a program of all GPUs, or of one whose plan all follow."""
     known = context.bound or 0
 
-    def plan(value: Callable[[Any], float]) -> Any:
-        walks = [decode(built, value, g) for g in range(len(built.data))]
+    def plan(built: tmof_milp.TmofModel, value: Callable[[Any], float]) -> Any:
+        walks = [tmof_milp.decode(built, value, g) for g in range(len(built.data))]
         walks += walks[:1] * (len(parts) - len(walks))
         items = [Part(lane, x, some) for lane, x, some in zip(parts, data, walks, strict=True)]
         found = emit(items, problem)
@@ -135,9 +137,12 @@ def _solve(
             raise RuntimeError("a solution of TMOF's model does not fit into the memory")
         return found
 
-    outcome = solve_highs(
-        built.model,
+    outcome = solve_model(
         context,
+        tmof_milp,
+        build,
+        what="TMOF's model",
+        size=None,
         decode=plan,
         to_objective=lambda units: min(math.floor(units), known),
     )

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from typing import Any
 
-from ....formulations.model import BuildTimeout
+from ....formulations.recompute import moccasin_cpsat
 from ....formulations.recompute.data import RecomputeData, reordered
-from ....formulations.recompute.moccasin_cpsat import build, decode
 from ....models.problems.recompute import Recompute
 from ...context import Context, Outcome
-from ...engines.cpsat import solve_cpsat
+from ...engines.model import solve_model
 from ..heuristics.method import STOPPED, first_bound, known_runs, part_of
 from .stages import bounds_to_the_end, heuristics_and_bounds, say_of_statement
 
@@ -66,31 +64,41 @@ def solve_intervals(
     seconds
         Time limit.
     """
-    began = time.perf_counter()
     known = known_runs(context)
     order = list(dict.fromkeys(known)) if by_first_runs and known else list(range(data.n))
     place = {i: k for k, i in enumerate(order)}
     hint = None if known is None else [place[i] for i in known]
-    try:
-        built = build(reordered(data, order), copies=copies, hint=hint, expired=lambda: context.expired)
-    except BuildTimeout:
-        return Outcome(reason="time", detail="the CP-SAT model of retention intervals was not built in time")
-    context.build_seconds = (context.build_seconds or 0.0) + time.perf_counter() - began
-    context.progress(f"CP-SAT, retention intervals: built in {context.build_seconds:.2f} s")
     statement = [sum(data.duration)]
 
     def to_objective(ticks: int) -> int:
         statement[0] = max(statement[0], ticks)
         return problem.least_time
 
-    def read(value: Callable[[Any], int]) -> list[int]:
-        runs = [order[k] for k in decode(built, value)]
+    complete = [False]
+
+    def read(built: moccasin_cpsat.MoccasinModel, value: Callable[[Any], int]) -> list[int]:
+        runs = [order[k] for k in moccasin_cpsat.decode(built, value)]
         context.offer(runs)
         return runs
 
-    own = part_of(context, seconds)
-    outcome = solve_cpsat(built.model, own, decode=read, to_objective=to_objective)
-    form = "partitioned stages" if built.complete else f"partitioned stages with at most {copies} copies"
+    def build() -> moccasin_cpsat.MoccasinModel:
+        built = moccasin_cpsat.build(
+            reordered(data, order), copies=copies, hint=hint, expired=lambda: context.expired
+        )
+        complete[0] = built.complete
+        return built
+
+    outcome = solve_model(
+        context,
+        moccasin_cpsat,
+        build,
+        what="CP-SAT, retention intervals",
+        size=None,
+        decode=read,
+        to_objective=to_objective,
+        run=part_of(context, seconds),
+    )
+    form = "partitioned stages" if complete[0] else f"partitioned stages with at most {copies} copies"
     if by_first_runs:
         form += ", by the first runs of a known schedule"
     return say_of_statement(data, context, outcome, statement[0], form)

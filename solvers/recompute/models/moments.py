@@ -5,18 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ....formulations.recompute import moments_milp as moments_model
+from ....formulations.recompute import moments_milp
 from ....formulations.recompute.data import RecomputeData, fits, in_ns, levels, recompute_data
 from ....formulations.recompute.moments_milp import Slower
 from ....models.lowering.actions import transfer_ns
 from ....models.problems.recompute import Recompute
 from ...context import Context, Outcome
-from ...engines.highs import solve_highs
-from ...engines.memory import refuse_if_too_large
+from ...engines.model import solve_model
 from ..heuristics.method import STOPPED, first_bound, known_runs, part_of
-
-BYTES_PER_TERM = 1500
-"""Measured for models that Pyomo builds and HiGHS solves."""
 
 KIND = "moments"
 
@@ -57,24 +53,30 @@ def raise_moments(
     """
     what = f"the MILP of {len(moments)} moments"
     own = part_of(context, seconds)
-    refused = refuse_if_too_large(
-        moments_model.size(data, len(moments)), bytes_per_term=BYTES_PER_TERM, context=own, what=what
-    )
-    if refused is not None:
-        return refused
-    built = moments_model.build(data, moments, slower=slower, expired=lambda: own.expired)
-    if built is None:
-        return Outcome(reason="time")
-    if (known := known_runs(context)) is not None and fits(data, known):
-        moments_model.set_values(built, known)
+    own.options, own.engine_options = {}, {}
+
+    def build() -> moments_milp.MomentsModel:
+        built = moments_milp.build(data, moments, slower=slower, expired=lambda: own.expired)
+        if (known := known_runs(context)) is not None and fits(data, known):
+            moments_milp.set_values(built, known)
+        return built
 
     def note(ticks: int) -> int:
         value = data.ns(ticks)
         context.raise_bound(value, "floating", kind=KIND)
         return value
 
-    own.engine_options = {}
-    outcome = solve_highs(built.model, own, decode=lambda value: None, to_objective=note)
+    outcome = solve_model(
+        context,
+        moments_milp,
+        build,
+        what=what,
+        size=moments_milp.size(data, len(moments)),
+        decode=lambda built, value: None,
+        to_objective=note,
+        run=own,
+        quiet=True,
+    )
     if outcome.infeasible:
         return Outcome(infeasible=True, detail=f"{what} has no solution")
     return outcome
@@ -103,7 +105,7 @@ def raise_bounds(problem: Recompute, context: Context, seconds: float, *, first:
     data, slower = relaxed
     until = context.elapsed() + min(seconds, context.remaining())
     needed = levels(data, range(data.n))
-    path = moments_model.longest_path(data)
+    path = moments_milp.longest_path(data)
     tight = sorted(range(data.n), key=lambda i: (-needed[i], i))
     sets = [[i] for i in tight if needed[i] > data.memory][:SINGLE]
     count = 2

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
-from ....formulations.recompute import stages_milp as stages_model
+from ....formulations.recompute import stages_milp
 from ....formulations.recompute.data import RecomputeData, in_ns
 from ....formulations.recompute.stages_hint import set_values
 from ....formulations.recompute.stages_paging import Paging
@@ -15,10 +14,8 @@ from ....models.errors import UsageError
 from ....models.lowering.discards import without_idle_copies
 from ....models.problems.recompute import Recompute, Transfer
 from ...context import Context, Outcome
-from ...engines import highs
-from ...engines.memory import refuse_if_too_large
+from ...engines.model import solve_model
 from ..heuristics.method import first_bound, known_runs, offer_heuristics, part_of
-from .moments import BYTES_PER_TERM
 from .stages import STARTED, bounds_to_the_end, say_of_statement
 
 PAGED = 0.7
@@ -123,35 +120,39 @@ def solve_pages(
         Those of `paging`.
     """
     data = in_ns(data)
-    what = "the MILP in stages with paging"
     own = part_of(context, seconds)
-    size = stages_model.size(data, tiers=len(costs.tiers))
-    refused = refuse_if_too_large(size, bytes_per_term=2 * BYTES_PER_TERM, context=own, what=what)
-    if refused is not None:
-        return refused
-    began = time.perf_counter()
-    built = stages_model.build(data, paging=costs, expired=lambda: own.expired)
-    if built is None:
-        return Outcome(detail=f"{what} was not built: no time was left")
-    if (known := known_runs(context)) is not None:
-        set_values(built, known)
-    context.build_seconds = (context.build_seconds or 0.0) + time.perf_counter() - began
-    context.progress(f"{what}: built in {context.build_seconds:.2f} s")
+
+    def build() -> stages_milp.StagesModel:
+        built = stages_milp.build(data, paging=costs, expired=lambda: own.expired)
+        if (known := known_runs(context)) is not None:
+            set_values(built, known)
+        return built
+
     statement = [sum(data.duration)]
 
     def to_objective(ns: int) -> int:
         statement[0] = max(statement[0], ns)
         return problem.least_time
 
-    def decode(value: Callable[[Any], float]) -> Any:
-        steps = stages_model.decode_paged(built, value)
+    def decode(built: stages_milp.StagesModel, value: Callable[[Any], float]) -> Any:
+        steps = stages_milp.decode_paged(built, value)
         answer = problem.with_discards(without_idle_copies(problem.graph, steps, problem.fast))
         if problem.judge(answer).violations:
             return None
         context.offer(answer)
         return answer
 
-    outcome = highs.solve_highs(built.model, own, decode=decode, to_objective=to_objective)
+    outcome = solve_model(
+        context,
+        stages_milp,
+        build,
+        what="the MILP in stages with paging",
+        size=stages_milp.size(data, tiers=len(costs.tiers)),
+        decode=decode,
+        to_objective=to_objective,
+        run=own,
+        factor=2,
+    )
     if outcome.reason == "time" and not context.expired:
         outcome = replace(outcome, reason=None)
     return say_of_statement(data, context, outcome, statement[0], "partitioned stages with paging")

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ....formulations.recompute import stages_milp as stages_model
+from ....formulations.recompute import stages_milp
 from ....formulations.recompute.data import RecomputeData, fits
 from ....formulations.recompute.stages_hint import set_values
 from ....models.errors import UsageError
 from ....models.problems.recompute import Recompute
 from ...context import Context, Outcome
-from ...engines import highs, pyomo_solver
 from ...engines.memory import refuse_if_too_large
+from ...engines.model import solve_model
 from ..heuristics.method import STOPPED, first_bound, known_runs, offer, offer_heuristics, part_of
-from .moments import BYTES_PER_TERM, raise_bounds, with_slower_tiers
+from .moments import raise_bounds, with_slower_tiers
 from .rounding import rounded
 
 STARTED, BOUNDED = 0.1, 0.2
@@ -52,7 +51,7 @@ def solve_checkmate(problem: Recompute, context: Context) -> Outcome:
     if free == 0:
         if context.incumbent is None:
             return Outcome(detail="the number of free stages needs a known schedule: give stages=NUMBER")
-        free = stages_model.enough_stages(data, context.incumbent // data.tick)
+        free = stages_milp.enough_stages(data, context.incumbent // data.tick)
     outcome = solve_stages(problem, data, context, free)
     return bounds_to_the_end(problem, context, outcome)
 
@@ -93,22 +92,15 @@ def bounds_to_the_end(problem: Recompute, context: Context, outcome: Outcome) ->
 def solve_stages(problem: Recompute, data: RecomputeData, context: Context, free: int | None) -> Outcome:
     """Solve the MILP from the best schedule; its bound counts where it is one on the problem."""
     form = "partitioned stages" if free is None else f"{free} free stages"
-    what = f"the MILP in {form}"
-    refused = refuse_if_too_large(
-        stages_model.size(data, free), bytes_per_term=BYTES_PER_TERM, context=context, what=what
-    )
-    if refused is not None:
-        return refused
-    began = time.perf_counter()
-    built = stages_model.build(data, stages=free, expired=lambda: context.expired)
-    if built is None:
-        return Outcome(reason="time", detail=f"{what} was not built: no time was left")
-    if (known := known_runs(context)) is not None:
-        set_values(built, known)
-    context.build_seconds = (context.build_seconds or 0.0) + time.perf_counter() - began
-    context.progress(f"{what}: built in {context.build_seconds:.2f} s")
+
+    def build() -> stages_milp.StagesModel:
+        built = stages_milp.build(data, stages=free, expired=lambda: context.expired)
+        if (known := known_runs(context)) is not None:
+            set_values(built, known)
+        return built
+
     best = math.inf if context.incumbent is None else context.incumbent // data.tick
-    enough = math.inf if math.isinf(best) else stages_model.enough_stages(data, int(best))
+    enough = math.inf if math.isinf(best) else stages_milp.enough_stages(data, int(best))
     whole = free is not None and free >= enough and not with_slower_tiers(problem)
     statement = [sum(data.duration)]
 
@@ -116,11 +108,19 @@ def solve_stages(problem: Recompute, data: RecomputeData, context: Context, free
         statement[0] = max(statement[0], ticks)
         return data.ns(ticks) if whole else problem.least_time
 
-    def decode(value: Callable[[Any], float]) -> list[int] | None:
-        runs = stages_model.decode(built, value)
+    def decode(built: stages_milp.StagesModel, value: Callable[[Any], float]) -> list[int] | None:
+        runs = stages_milp.decode(built, value)
         return runs if fits(data, runs) else None  # within the solver's tolerances is not within the memory
 
-    outcome = pyomo_solver.solve_milp(built.model, context, decode=decode, to_objective=to_objective)
+    outcome = solve_model(
+        context,
+        stages_milp,
+        build,
+        what=f"the MILP in {form}",
+        size=stages_milp.size(data, free),
+        decode=decode,
+        to_objective=to_objective,
+    )
     return say_of_statement(data, context, outcome, statement[0], form)
 
 
@@ -153,8 +153,8 @@ def solve_rounding(problem: Recompute, context: Context) -> Outcome:
     if context.closed:
         return Outcome()
     refused = refuse_if_too_large(
-        stages_model.size(data, None),
-        bytes_per_term=BYTES_PER_TERM,
+        stages_milp.size(data, None),
+        bytes_per_term=stages_milp.BYTES_PER_TERM,
         context=context,
         what="the relaxed MILP in partitioned stages",
     )
@@ -199,13 +199,20 @@ def relax(data: RecomputeData, context: Context, memory: int) -> tuple[float, li
     """Return the optimum of the relaxation in ticks, and of each stage the shares of values kept until it."""
     own = part_of(context)
     own.answer, own.incumbent, own.engine_options = None, None, {}
-    built = stages_model.build(data, memory=memory, relaxed=True, expired=lambda: own.expired)
-    if built is None:
-        return None
     found: list[tuple[float, list[list[float]]]] = []
 
-    def look(value: Callable[[Any], float]) -> None:
-        found[:] = [(stages_model.objective(built, value), stages_model.kept_shares(built, value))]
+    def look(built: stages_milp.StagesModel, value: Callable[[Any], float]) -> None:
+        found[:] = [(stages_milp.objective(built, value), stages_milp.kept_shares(built, value))]
 
-    highs.solve_highs(built.model, own, decode=look, to_objective=lambda ticks: 0)
+    solve_model(
+        context,
+        stages_milp,
+        lambda: stages_milp.build(data, memory=memory, relaxed=True, expired=lambda: own.expired),
+        what="the relaxation in partitioned stages",
+        size=None,
+        decode=look,
+        to_objective=lambda ticks: 0,
+        run=own,
+        quiet=True,
+    )
     return found[0] if found else None

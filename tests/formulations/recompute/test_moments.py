@@ -15,7 +15,6 @@ from lowtide.formulations.recompute.data import RecomputeData
 from lowtide.formulations.recompute.moments_milp import MomentsModel, longest_path
 from lowtide.solvers.context import Context, Outcome
 from lowtide.solvers.engines.highs import solve_highs
-from lowtide.solvers.recompute.models import moments as recompute_moments_solver
 from lowtide.solvers.recompute.models.moments import relaxed_data
 from tests.oracles.brute_recompute import Step, fastest_recomputation, fastest_steps
 from tests.recompute_problems import chain_with_disk, check_values, tight_problem, with_disk
@@ -195,7 +194,7 @@ def test_an_interrupted_step_is_the_last_one(monkeypatch: pytest.MonkeyPatch) ->
         asked.append(model)
         return Outcome(reason="interrupted")
 
-    monkeypatch.setattr(recompute_moments_solver, "solve_highs", interrupted)
+    monkeypatch.setattr("lowtide.solvers.engines.model.solve_highs", interrupted)
     for method in ("moments", "checkmate", "moccasin", "auto"):
         asked.clear()
         result = lt.solve(lt.Recompute(lt.load("gen:backprop-chain?l=9"), memory=5), method, threads=1)

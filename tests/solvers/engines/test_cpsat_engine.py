@@ -11,7 +11,7 @@ from ortools.sat.python.cp_model import CpModel
 import lowtide as lt
 from lowtide.solvers.context import Context, Outcome
 from lowtide.solvers.engines.cpsat import check_options, set_parameters, solve_cpsat
-from lowtide.solvers.peak.cpsat import search_defaults
+from lowtide.solvers.peak.models import search_defaults
 from tests.peak_solving import FORMULATIONS
 
 PROBLEM = lt.Peak(lt.load("gen:randwire?n=14&seed=1"))

@@ -10,6 +10,7 @@ import pytest
 from pyomo.repn import generate_standard_repn
 
 import lowtide as lt
+from lowtide.formulations.model import BuildTimeout
 from lowtide.formulations.recompute import stages_milp as recompute_stages
 from lowtide.formulations.recompute.data import in_ns, recompute_data
 from lowtide.formulations.recompute.stages_milp import StagesModel
@@ -68,7 +69,7 @@ def test_a_tier_with_one_way_only_is_none(missing: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "fault"), [({"start": "some"}, "expected lists or none"), ({"no_such": "1"}, "no_such")]
+    ("options", "fault"), [({"start": "some"}, "expected one of lists, none"), ({"no_such": "1"}, "no_such")]
 )
 def test_wrong_options(options: dict[str, str], fault: str) -> None:
     with pytest.raises(UsageError, match=fault):
@@ -79,11 +80,14 @@ def test_wrong_options(options: dict[str, str], fault: str) -> None:
 def test_without_time_for_the_model_the_schedule_of_heuristics_is_what_comes_back(
     start: str, objective: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recompute_stages, "build", lambda *given, **more: None)
+    def late(*given: object, **more: object) -> None:
+        raise BuildTimeout
+
+    monkeypatch.setattr(recompute_stages, "build", late)
     result = lt.solve(chain(), "poet", threads=1, time_limit=None, options={"start": start})
     assert result.objective == objective
     assert result.status != "optimal"
-    assert result.detail.startswith("the MILP in stages with paging was not built")
+    assert "the MILP in stages with paging was not built in time" in result.detail
 
 
 def test_no_model_is_built_where_each_op_once_fits(monkeypatch: pytest.MonkeyPatch) -> None:
