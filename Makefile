@@ -10,7 +10,7 @@ TESTS  := $(BIN)/lowtide compile --quiet >/dev/null && $(BIN)/pytest -q --numpro
 FULL   := --hypothesis-profile=full --dist loadgroup
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-slow test-all lint bench bench-compilers bench-limits bench-makespan bench-offsets bench-placement \
+.PHONY: demo docs test test-slow test-all lint bench bench-compilers bench-limits bench-makespan bench-offsets bench-placement \
 	bench-recompute clean
 
 demo: $(READY)
@@ -30,6 +30,11 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+# The site, in docs/_build/html; a warning is an error.
+docs: $(READY)
+	$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[docs]'
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 
 bench: $(READY)
 	$(BIN)/python -m lowtide.results.experiments peak_networks

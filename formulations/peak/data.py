@@ -21,7 +21,7 @@ sum of them, hence a multiple of ``unit``: the optimum in units times ``unit`` i
 and a bound in units may be rounded up to an integer first.
 
 Windows. In any order op i has its ancestors before it and its descendants behind it, so its position is
-at least ``earliest`` = |anc(i)| and at most ``latest`` = n - 1 - |desc(i)|.
+at least ``earliest`` = :math:`|anc(i)|` and at most ``latest`` = n - 1 - :math:`|desc(i)|`.
 
 Bound. While op i runs, lifetime l is live in every order if (born is None, i or an ancestor of i) and (it
 is final, or an op of :math:`A_l` is a descendant of i, or is i and ``held``). Their sum plus

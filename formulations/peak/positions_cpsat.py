@@ -6,7 +6,8 @@ l with :math:`F_l`, :math:`A_l`, :math:`b_l`, held, workspace :math:`w_i`, const
 Sets. Shared deaths :math:`k \in K`: the different sets :math:`A_k = A_l` of two or more ops.
 
 Variables. :math:`p_i \in` [earliest(i), latest(i)]: the position of op i.
-:math:`q_k`: the position of the last op of :math:`A_k`, in [|A_k and ancestors| - 1, largest latest(i)].
+:math:`q_k`: the position of the last op of :math:`A_k`, at least the number of these ops and their ancestors
+less 1, at most the largest latest(i).
 :math:`g_l \ge 0`: how many positions l is live.
 :math:`P`: the peak, integer, between the bounds that are known.
 

@@ -18,7 +18,7 @@ Variables. :math:`y_{is} \in \{0,1\}`: op i is one of the first s ops.
 :math:`z_{ks} \in \{0,1\}`: death k has happened before step s.
 :math:`P`: the peak, integer, between the bounds that are known.
 
-Fixed values. i has |anc(i)| ops before it and |desc(i)| behind it, so :math:`y_{is} = 0` for
+Fixed values. i has :math:`|anc(i)|` ops before it and :math:`|desc(i)|` behind it, so :math:`y_{is} = 0` for
 :math:`s \le` earliest(i) and 1 for :math:`s >` latest(i). k needs :math:`A_k` and all its ancestors, so
 :math:`z_{ks} = 0` for s less than their number; and :math:`z_{ks} = 1`, without loss, once all
 :math:`y_{is}, i \in A_k` are fixed to 1.

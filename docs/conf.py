@@ -1,0 +1,42 @@
+"""Sphinx configuration: `make docs` builds the site into docs/_build/html."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+from lowtide import __version__  # noqa: E402
+
+project = "lowtide"
+author = "the lowtide authors"
+project_copyright = "the lowtide authors"
+version = release = __version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.intersphinx",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinx-mathjax-offline",
+    "directives",
+]
+exclude_patterns = ["_build"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_block"]
+myst_heading_anchors = 3
+intersphinx_mapping: dict[str, tuple[str, None]] = {}
+
+autodoc_default_options = {"member-order": "bysource"}
+autodoc_typehints = "none"
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+copybutton_exclude = ".linenos, .gp, .go"
+
+html_theme = "furo"
+html_title = "lowtide"
+html_static_path = ["static"]
+html_css_files = ["wide_tables.css"]

@@ -1,0 +1,144 @@
+"""Directives that make parts of pages from the package: methods, formulations, tables, flags.
+
+==========================  ==============================================================
+``{methods} peak``          a table of a problem's methods, with what they prove and source
+``{options} peak``          the options of its methods
+``{formulations} peak``     the pages of mathematics of `lowtide.formulations.peak`
+``{committed} NAME``        the text of a committed experiment
+``{flags} solve peak``      what ``lowtide solve peak --help`` says
+==========================  ==============================================================
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from docutils.statemachine import StringList
+from sphinx.util.docutils import SphinxDirective
+
+from lowtide.solvers.method import Proves
+from lowtide.solvers.registry import ROOMS
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+ROOT = Path(__file__).resolve().parents[1]
+EXPERIMENTS = ROOT / "results" / "experiments"
+
+PROOFS = {Proves.NOTHING: "", Proves.BOUND: "a bound", Proves.OPTIMUM: "the optimum"}
+
+
+class _Markdown(SphinxDirective):
+    """A part of a page that is made as Markdown."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+
+    def text(self) -> str:
+        """Return the Markdown."""
+        raise NotImplementedError
+
+    def run(self) -> list[nodes.Node]:
+        """Return what the Markdown says."""
+        found = nodes.Element()
+        lines = StringList(self.text().splitlines(), self.get_source_info()[0])
+        self.state.nested_parse(lines, self.content_offset, found)
+        return found.children
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
+
+
+class Methods(_Markdown):
+    """The methods of a problem."""
+
+    def text(self) -> str:
+        """Return a table."""
+        rows = [
+            _row(f"`{m.name}`", m.summary, PROOFS[m.proves], m.source)
+            for m in ROOMS[self.arguments[0]].methods
+        ]
+        return "\n".join(["| method | what it does | proves | source |", "|---|---|---|---|", *rows])
+
+
+class Options(_Markdown):
+    """The options of a problem's methods."""
+
+    def text(self) -> str:
+        """Return a table, or that there are none."""
+        owners: dict[tuple[str, str], list[str]] = {}
+        for method in ROOMS[self.arguments[0]].methods:
+            for option in method.options:
+                owners.setdefault((option.name, option.meaning), []).append(f"`{method.name}`")
+        if not owners:
+            return "None of the methods has options of its own."
+        rows = [_row(f"`{name}`", meaning, ", ".join(who)) for (name, meaning), who in owners.items()]
+        return "\n".join(["| option | meaning | methods |", "|---|---|---|", *rows])
+
+
+class Formulations(SphinxDirective):
+    """The docstrings of a problem's formulations, each under the name of its module."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Return a section for each module."""
+        problem = self.arguments[0]
+        found: list[nodes.Node] = []
+        for path in sorted((ROOT / "formulations" / problem).glob("*.py")):
+            if path.stem == "__init__":
+                continue
+            name = f"lowtide.formulations.{problem}.{path.stem}"
+            section = nodes.section(ids=[nodes.make_id(f"{problem}-{path.stem}")], names=[path.stem])
+            section += nodes.title("", "", nodes.literal(text=path.stem))
+            text = f"```{{eval-rst}}\n.. automodule:: {name}\n   :no-members:\n   :no-index:\n```"
+            self.state.nested_parse(StringList(text.splitlines(), str(path)), 0, section)
+            found.append(section)
+        return found
+
+
+class Committed(_Markdown):
+    """The table of a committed experiment; pictures beside it come with it."""
+
+    option_spec = {"file": directives.unchanged}  # noqa: RUF012 - as docutils has it
+
+    def text(self) -> str:
+        """Return its text, links made relative to the page."""
+        folder = EXPERIMENTS / self.arguments[0]
+        path = folder / self.options.get("file", "table.md")
+        self.env.note_dependency(str(path))
+        here = Path(self.env.doc2path(self.env.docname)).parent
+
+        def link(match: re.Match[str]) -> str:
+            target = (folder / match[1]).resolve()
+            if target.name == "table.md":
+                return f"](/results.md#{target.parent.name})"
+            return f"]({os.path.relpath(target, here)})"
+
+        return re.sub(r"\]\((?!https?:|/|#)([^)]+)\)", link, path.read_text())
+
+
+class Flags(_Markdown):
+    """What a command says of its flags."""
+
+    def text(self) -> str:
+        """Return the text of ``--help``."""
+        call = [sys.executable, "-m", "lowtide", *self.arguments[0].split(), "--help"]
+        environment = dict(os.environ, COLUMNS="92", NO_COLOR="1")
+        text = subprocess.run(call, capture_output=True, text=True, check=True, env=environment).stdout
+        return f"```text\n{text.rstrip()}\n```"
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Make the directives known."""
+    for directive in (Methods, Options, Formulations, Committed, Flags):
+        app.add_directive(directive.__name__.lower(), directive)
+    return {"parallel_read_safe": True}
