@@ -8,8 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ..models.errors import InstanceError, UsageError
-from ..models.problems.processors import parse_processors, processors_text
+from ..models.errors import UsageError
 from ..models.texts import nearest
 from ..models.units import parse_bytes
 
@@ -153,15 +152,6 @@ def whole_number(least: int) -> Callable[[str], int]:
         return int(text)
 
     return convert
-
-
-def processors(text: str) -> int | str:
-    """Convert a count of processors, or kinds with counts such as ``cpu=4,gpu=1``, which stay text."""
-    try:
-        found = parse_processors(text)
-    except InstanceError as error:
-        raise argparse.ArgumentTypeError(str(error).removeprefix("processors: ")) from None
-    return found if isinstance(found, int) else processors_text(found)
 
 
 def key_value(text: str) -> tuple[str, str]:

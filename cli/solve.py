@@ -18,7 +18,6 @@ from .parser import (
     add_common,
     add_verb,
     key_value,
-    processors,
     seconds_or_none,
     shown_examples,
     size,
@@ -145,13 +144,12 @@ def _add_flag(group: argparse._ActionsContainer, key: str, parameter: Parameter)
     """Add the flag of a parameter; of one that stands for many, a repeatable one."""
     flag, text = f"--{key.rstrip('.')}", parameter.text
     text += f": {parameter.expected}" if parameter.kind == "machine" else ""
-    converters: dict[str, Any] = {
-        "size": size,
-        "limit": size_or_none,
-        "machine": str,
-        "processors": processors,
+    kinds: dict[str, tuple[str, Any]] = {
+        "size": ("SIZE", size),
+        "limit": ("SIZE", size_or_none),
+        "machine": ("NAME", str),
+        "processors": ("N", str),
     }
-    metavars = {"machine": "NAME", "processors": "N", "": "N"}
     if isinstance(parameter.default, bool):
         group.add_argument(flag, action="store_true", help=text)
     elif key.endswith("."):
@@ -159,8 +157,7 @@ def _add_flag(group: argparse._ActionsContainer, key: str, parameter: Parameter)
     elif parameter.choices:
         group.add_argument(flag, choices=parameter.choices, help=text)
     else:
-        convert = converters.get(parameter.kind) or whole_number(int(parameter.least))
-        metavar = metavars.get(parameter.kind, "SIZE")
+        metavar, convert = kinds.get(parameter.kind) or ("N", whole_number(int(parameter.least)))
         group.add_argument(flag, type=convert, metavar=metavar, help=text)
 
 

@@ -24,20 +24,20 @@ P = TypeVar("P", bound=Problem)
 
 
 @overload
-def load_problem(problem: type[P], spec: str | os.PathLike[str], **options: object) -> P: ...
+def load_problem(name: type[P], spec: str | os.PathLike[str], **options: object) -> P: ...
 
 
 @overload
-def load_problem(problem: str, spec: str | os.PathLike[str], **options: object) -> Problem: ...
+def load_problem(name: str, spec: str | os.PathLike[str], **options: object) -> Problem: ...
 
 
-def load_problem(problem: str | type[Problem], spec: str | os.PathLike[str], **options: object) -> Problem:
+def load_problem(name: str | type[Problem], spec: str | os.PathLike[str], **options: object) -> Problem:
     """Return a problem of the suite about the instance that a specification names.
 
     Parameters
     ----------
-    problem
-        Its class, or its name as ``lowtide list problems`` shows it.
+    name
+        Of the problem, as ``lowtide list problems`` shows it, or its class.
     spec, options
         What `load` takes (of `offsets`, `load_buffers`), and besides it the parameters of the problem
         (`Problem.parameters`), in the specification or as keywords.
@@ -60,9 +60,9 @@ def load_problem(problem: str | type[Problem], spec: str | os.PathLike[str], **o
     >>> load_problem("placement", spec).machine.tiers[0].capacity
     25769803776
     """
-    kind = PROBLEMS.get(problem) if isinstance(problem, str) else problem
+    kind = PROBLEMS.get(name) if isinstance(name, str) else name
     if kind is None:
-        raise UsageError(f"problem: found {problem!r}, {nearest(str(problem), PROBLEMS)}")
+        raise UsageError(f"problem: found {name!r}, {nearest(str(name), PROBLEMS)}")
     if kind.about == "buffers":
         satisfy = options.pop("satisfy", False)
         found = load_buffers_and_plan(spec, **options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -118,3 +119,10 @@ def test_the_walk_of_a_solve(tmp_path: Path) -> None:
     deeper = {name for name in called if not name.startswith("cli.")}  # the parser has the flags of all verbs
     strangers = {name for name in deeper if others & set(name.split("."))}
     assert not strangers
+
+
+def test_no_module_switches_over_problems() -> None:
+    switch = re.compile(r"isinstance\((self\.)?problem\b|problem\.name [=!]=|result\.problem [=!]=")
+    known = {name: path for name, path in modules().items() if not name.startswith("models.problems")}
+    found = [name for name, path in known.items() if switch.search(path.read_text())]
+    assert [name for name in found if not re.fullmatch(r"solvers\.\w+\.methods", name)] == []

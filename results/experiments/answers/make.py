@@ -22,6 +22,7 @@ from lowtide.cli.certificates import with_certificate
 
 from ....instances import load_problem, read_answer, write_answer
 from ....instances.spec import resolved_spec
+from ....solvers.registry import ROOMS
 from ...audits.audit import best
 from ...audits.claims import Claim, is_maximized
 from ...audits.evidence import read_claims
@@ -56,8 +57,6 @@ HINTS = {f"catalogue:minimalloc/{name}": HERE / f"offsets_heights/best/{name}.js
 METHODS = {"placement_chains": "slot-lp"}
 """Where it is not `auto`."""
 
-CERTIFIED = ("peak", "placement", "parallel-memory", "memory-edges")
-
 
 def questions(only: str) -> Iterator[tuple[str, str, str, str]]:
     """Yield table, problem, specification and hash of each question that is chosen, each once."""
@@ -83,7 +82,7 @@ def answered(table: str, problem: str, spec: str, time_limit: float) -> tuple[di
     result = lt.solve(asked, method, hint=given, threads=1, time_limit=time_limit)
     name = f"{problem}-{asked.instance.sha256[:16]}.json.gz"
     certificate = FOLDER / "certificates" / name
-    if problem in CERTIFIED and result.bound is not None and result.objective is not None:
+    if ROOMS[problem].certify and result.bound is not None and result.objective is not None:
         result = with_certificate(
             result, asked, str(certificate), threads=1, limit=LARGEST, time_limit=time_limit
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ....models.certificate import Certificate, PricesProof, ReleaseProof, Setting
+from ....models.certificate import Certificate, PricesProof, ReleaseProof
 from ....models.checks import check_integer, check_seconds, check_type
 from ....models.errors import UsageError
 from ....models.problems.placement import Placement
@@ -75,7 +75,7 @@ def certify_placement(
 
     context = Context(problem=problem, time_limit=time_limit, threads=threads, seed=seed, progress=progress)
     graph = problem.graph
-    setting = Setting(machine=problem.machine, periodic=problem.periodic, start=problem.starts)
+    setting = problem.setting()
     best: PricesProof | ReleaseProof = TRIVIAL
     ideal, proven = ideal_time(problem), 0
     released = best_release(problem)
