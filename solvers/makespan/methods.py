@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ...models.problems.makespan import Makespan
 from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Method, Option
 from ..peak.methods import PEAK_KERNELS
@@ -64,6 +66,8 @@ _EYRAUD = "Eyraud-Dubois, Marchal, Sinnen, Vivien 2015"
 
 _DATA = ".makespan.stated:stated"
 
+_model = partial(Method, proves=OPTIMUM, kernels=_LISTS)
+
 ROOM = Room(
     problem=Makespan,
     methods=(
@@ -75,33 +79,27 @@ ROOM = Room(
             engine="cpsat",
             kernels=_ALL,
         ),
-        Method(
+        _model(
             "cpsat",
             ".makespan.models:solve_cumulative",
             "CP-SAT, intervals: processors and memory cumulative, from bounds and list schedules",
-            proves=OPTIMUM,
             options=(_START,),
             engine="cpsat",
-            kernels=_LISTS,
         ),
-        Method(
+        _model(
             "cpsat-reservoir",
             ".makespan.models:solve_reservoir",
             "CP-SAT, the same with the memory as a reservoir",
-            proves=OPTIMUM,
             options=(_START,),
             engine="cpsat",
-            kernels=_LISTS,
         ),
-        Method(
+        _model(
             "milp",
             ".makespan.models:solve_milp",
             "time-indexed MILP, for few ops and coarse durations: an independent judge",
-            proves=OPTIMUM,
             source="Pritsker, Watters 1968; Christofides, Alvarez-Valdes, Tamarit 1987",
             options=(_START, PYOMO_SOLVER),
             engine="highs",
-            kernels=_LISTS,
         ),
         Method(
             "label-setting",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ...models.problems.peak import Peak
 from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Method, Option, family
 from ..room import Export, Room
@@ -21,16 +23,16 @@ _OLLA = "Steiner et al., OLLA, 2022 (MODeL, ICML 2023), section 3"
 
 _DATA = ".peak.stated:stated"
 
+_search = partial(Method, proves=OPTIMUM, kernels=PEAK_KERNELS)
+
 ROOM = Room(
     problem=Peak,
     methods=(
-        Method(
+        _search(
             "auto",
             ".peak.auto:solve_auto",
             "bounds and heuristics first; if they do not meet, exact search with hint and bound",
-            proves=OPTIMUM,
             engine="cpsat",
-            kernels=PEAK_KERNELS,
         ),
         Method(
             "reference",
@@ -50,59 +52,47 @@ ROOM = Room(
             options=(Option("width", 64, "states kept per step"),),
             kernels=PEAK_KERNELS[2:],
         ),
-        Method(
+        _search(
             "downsets",
             ".peak.search.rounds:solve_downsets",
             "exhaustive search over executed sets, under limits that close in on the optimum",
-            proves=OPTIMUM,
-            kernels=PEAK_KERNELS,
         ),
-        Method(
+        _search(
             "cpsat",
             ".peak.models:solve_steps",
             "CP-SAT, time-indexed: which op at which step",
-            proves=OPTIMUM,
             options=(_START, _PLAIN),
             engine="cpsat",
-            kernels=PEAK_KERNELS,
         ),
-        Method(
+        _search(
             "cpsat-positions",
             ".peak.models:solve_positions",
             "CP-SAT, positions: permutation and cumulative lifetimes",
-            proves=OPTIMUM,
             options=(_START, _PLAIN),
             engine="cpsat",
-            kernels=PEAK_KERNELS,
         ),
-        Method(
+        _search(
             "milp",
             ".peak.models:solve_olla",
             "MILP of OLLA in Pyomo: create binaries per op, preserve binaries per tensor and step",
-            proves=OPTIMUM,
             source=_OLLA,
             options=(PYOMO_SOLVER, _START, _PLAIN),
             engine="highs",
-            kernels=PEAK_KERNELS,
         ),
-        Method(
+        _search(
             "milp-tensors",
             ".peak.models:solve_tensors",
             "MILP of OLLA in Pyomo: create and preserve binaries per tensor, several ops per step",
-            proves=OPTIMUM,
             source=_OLLA,
             options=(PYOMO_SOLVER, _START, _CHAIN_WINDOWS),
             engine="highs",
-            kernels=PEAK_KERNELS,
         ),
-        Method(
+        _search(
             "milp-steps",
             ".peak.models:solve_steps_milp",
             "MILP in Pyomo, time-indexed by executed sets: a stronger relaxation than OLLA's",
-            proves=OPTIMUM,
             options=(PYOMO_SOLVER, _START, _PLAIN),
             engine="highs",
-            kernels=PEAK_KERNELS,
         ),
         Method(
             "local-search",

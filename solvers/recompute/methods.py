@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ...models.problems.recompute import Recompute
 from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Method, Option
 from ..room import Export, Room
@@ -47,6 +49,8 @@ def _chain(name: str, summary: str, source: str = "", *options: Option) -> Metho
         kernels=_CHAINS,
     )
 
+
+_graph = partial(Method, proves=BOUND, kernels=_GRAPHS)
 
 ROOM = Room(
     problem=Recompute,
@@ -118,13 +122,11 @@ ROOM = Room(
             engine="highs",
             kernels=_GRAPHS,
         ),
-        Method(
+        _graph(
             "checkmate-rounding",
             ".recompute.models.stages:solve_rounding",
             "its linear relaxation, rounded in two phases for several shares of the memory",
-            proves=BOUND,
             source=f"{_CHECKMATE}, Algorithm 2",
-            kernels=_GRAPHS,
         ),
         Method(
             "moccasin",
@@ -146,47 +148,37 @@ ROOM = Room(
             engine="highs",
             kernels=_GRAPHS,
         ),
-        Method(
+        _graph(
             "moments",
             ".recompute.models.moments:solve_moments",
             "only a bound: what must be in memory at the first runs of some ops (MILP)",
-            proves=BOUND,
-            kernels=_GRAPHS,
         ),
-        Method(
+        _graph(
             "local-search",
             ".recompute.heuristics.method:solve_local_search",
             "annealing of sequences of runs, from the best of segments and rules of eviction",
-            proves=BOUND,
             options=(Option("rounds", 3, "without a faster schedule, after which it ends"),),
-            kernels=_GRAPHS,
         ),
-        Method(
+        _graph(
             "eviction",
             ".recompute.heuristics.method:solve_heuristics",
             "segments, then a search over rules that evict by cost, size and next use",
-            proves=BOUND,
             source="Kirisame et al., Dynamic Tensor Rematerialization, ICLR 2021, section 3",
             options=(Option("moves", 200, "without a better schedule, after which it ends"),),
-            kernels=_GRAPHS,
         ),
-        Method(
+        _graph(
             "chen-greedy",
             ".recompute.heuristics.method:solve_chen_greedy",
             "checkpoints where segments exceed a size; the best size that fits",
-            proves=BOUND,
             source=f"{_CHEN}, Algorithm 3",
             options=(_POINTS,),
-            kernels=_GRAPHS,
         ),
-        Method(
+        _graph(
             "chen-sqrt",
             ".recompute.heuristics.method:solve_chen_sqrt",
             "a checkpoint at every sqrt(n)-th gap of the forward pass",
-            proves=BOUND,
             source=_CHEN,
             options=(_POINTS,),
-            kernels=_GRAPHS,
         ),
     ),
     trade_off=".recompute.trade_off:sweep",

@@ -316,9 +316,9 @@ def test_heuristics_verify(method: str) -> None:
     ("method", "options", "fault"),
     [
         ("checkmate", {"stages": "some"}, "expected partitioned, free, or a number"),
-        ("checkmate", {"start": "some"}, "expected lists or none"),
+        ("checkmate", {"start": "some"}, "expected one of lists, none"),
         ("moccasin", {"copies": "0"}, "expected a positive integer"),
-        ("chen-sqrt", {"points": "some"}, "expected linearized or articulation"),
+        ("chen-sqrt", {"points": "some"}, "expected one of linearized, articulation"),
     ],
 )
 def test_wrong_options(method: str, options: dict[str, str], fault: str) -> None:
