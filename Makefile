@@ -71,8 +71,8 @@ bench-recompute: $(READY)
 	$(BIN)/python -m lowtide.results.experiments trees $(if $(TREES),--trees "$(TREES)")
 	$(BIN)/python -m lowtide.results.experiments minio
 	-$(BIN)/python -m pip install -qq --disable-pip-version-check checkpoint_schedules==1.0.4  # the peer beside
-	$(BIN)/python -m lowtide.results.experiments recompute_chains
-	$(BIN)/python -m lowtide.results.experiments recompute_chains_speed
+	-$(BIN)/python -m lowtide.results.experiments recompute_chains
+	-$(BIN)/python -m lowtide.results.experiments recompute_chains_speed
 	$(BIN)/python -m lowtide.results.experiments recompute_graphs --seconds 300
 
 $(READY): pyproject.toml

@@ -62,6 +62,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except LowtideError as error:
         say(f"lowtide: {one_line(str(error))}")
         return 2
+    except KeyboardInterrupt:
+        say("lowtide: stopped; what --out DIR has is gone on with")
+        return 130
     except subprocess.CalledProcessError as error:  # a row in a process of its own
         say(f"lowtide: {error.cmd[-1]}: {(error.stderr or '').strip().rpartition(chr(10))[2]}")
         return 1
