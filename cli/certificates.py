@@ -131,8 +131,8 @@ def certificate_line(result: Result) -> str:
 def run_verify(args: argparse.Namespace) -> int:
     """Confirm a certificate, and that the peak or the time of a plan is its bound; print the verdict."""
     from ..instances import load, read_certificate
-    from ..models.certificate import Setting
     from ..models.errors import InstanceError, UsageError
+    from ..models.setting import Setting
     from ..models.verifier.certificate import verify_certificate
 
     if args.buffers is not None or args.bound is not None:
@@ -207,10 +207,10 @@ def _plan_and_graph(args: argparse.Namespace, certificate: Certificate) -> tuple
 
 def _judged(graph: Graph, plan: Plan | None, certificate: Certificate) -> Judgement | None:
     """Return what the verifier says of a plan that answers the question of the certificate."""
-    from ..models.certificate import Setting
     from ..models.errors import InstanceError, UsageError
     from ..models.problems.placement import Placement
     from ..models.problems.problem import Judgement
+    from ..models.setting import Setting
     from ..models.verifier.proofs.flow import outside
     from ..models.verifier.verify import verify
 

@@ -21,26 +21,16 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ...models.certificate import (
-    Block,
-    Branch,
-    Certificate,
-    Claim,
-    Component,
-    CutProof,
-    DescentsProof,
-    Level,
-    Multipliers,
-    PricesProof,
-    Proof,
-    ReleaseProof,
-    Setting,
-    StatesProof,
-    Way,
-    WorkingSetProof,
-)
+from ...models.certificate import Certificate, Proof
 from ...models.errors import InstanceError
 from ...models.flow_proof import FlowCase, FlowProof, ParallelSetting
+from ...models.setting import Setting
+from ...models.verifier.proofs.claims import Block, Branch, Claim, Component, DescentsProof, Way
+from ...models.verifier.proofs.cut import CutProof, Multipliers
+from ...models.verifier.proofs.prices import PricesProof
+from ...models.verifier.proofs.release import ReleaseProof
+from ...models.verifier.proofs.states import Level, StatesProof
+from ...models.verifier.proofs.working_set import WorkingSetProof
 from ..spec import relative_spec, resolved_spec
 from .native_machine import machine_from_dict
 from .strict_json import (

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
-from ..certificate import Setting
 from ..checks import check_flag, check_type
 from ..errors import InstanceError
 from ..graph import KINDS, Graph
 from ..machine import Machine
 from ..parameter import Parameter
 from ..plan import Plan
+from ..setting import Setting
 from ..texts import nearest
 from ..units import format_duration
 from ..verifier.verdict import Verification, Violation, sorted_violations

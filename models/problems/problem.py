@@ -14,11 +14,11 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
-from ..certificate import Setting
 from ..flow_proof import ParallelSetting
 from ..graph import Graph
 from ..parameter import Parameter
 from ..plan import Plan
+from ..setting import Setting
 from ..units import exact_bytes
 from ..verifier.allocation import AllocationVerdict
 from ..verifier.verdict import Verification, Violation

@@ -10,27 +10,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..certificate import (
-    Certificate,
-    CutProof,
-    PricesProof,
-    ReleaseProof,
-    Setting,
-    StatesProof,
-    WorkingSetProof,
-)
+from ..certificate import Certificate
 from ..checks import check_type
 from ..errors import VerificationError
 from ..flow_proof import FlowProof, ParallelSetting
 from ..graph import Graph
-from .proofs.cut import check_cut
+from ..setting import Setting
+from .proofs.cut import CutProof, check_cut
 from .proofs.descents import check_descents
 from .proofs.flow import check_flow
-from .proofs.prices import check_prices
+from .proofs.prices import PricesProof, check_prices
 from .proofs.refused import Refused
-from .proofs.release import check_release
-from .proofs.states import check_states
-from .proofs.working_set import check_working_set
+from .proofs.release import ReleaseProof, check_release
+from .proofs.states import StatesProof, check_states
+from .proofs.working_set import WorkingSetProof, check_working_set
 
 
 @dataclass(frozen=True, kw_only=True)

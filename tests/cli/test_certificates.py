@@ -112,8 +112,9 @@ def test_no_bound_no_certificate(tmp_path: Path) -> None:
 
 
 def test_a_proof_that_does_not_hold_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lowtide.models.certificate import Certificate, WorkingSetProof
+    from lowtide.models.certificate import Certificate
     from lowtide.models.graph import Graph
+    from lowtide.models.verifier.proofs.working_set import WorkingSetProof
 
     def wrong(graph: Graph, bound: int, **limits: object) -> Certificate:
         proof = WorkingSetProof(at="op", op=0)

@@ -7,7 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import lowtide as lt
-from lowtide.models.certificate import Certificate, PricesProof, Setting, WorkingSetProof
+from lowtide.models.certificate import Certificate
+from lowtide.models.setting import Setting
+from lowtide.models.verifier.proofs.prices import PricesProof
+from lowtide.models.verifier.proofs.working_set import WorkingSetProof
 from tests.placement_cases import machine
 
 GRAPH = lt.Graph(

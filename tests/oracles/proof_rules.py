@@ -84,7 +84,13 @@ def checker_without(rule: Rule) -> ModuleType:
         changed.__package__ = rule.module.rpartition(".")[0]
         sys.modules[rule.module] = changed
         exec(compile(ast.fix_missing_locations(tree), f"<{rule} left out>", "exec"), vars(changed))
-        return importlib.import_module(ENTRY)
+        checker = importlib.import_module(ENTRY)
+        for name, module in ours.items():  # the data of proofs is the same for both
+            data = {k: x for k, x in vars(module).items() if isinstance(x, type) and hasattr(x, "to_dict")}
+            if name in sys.modules and name != ENTRY:
+                vars(sys.modules[name]).update(data)
+            vars(checker).update({k: x for k, x in data.items() if k in vars(checker) and "Proof" in k})
+        return checker
     finally:
         for name in [name for name in sys.modules if name.startswith((ENTRY, PARTS))]:
             del sys.modules[name]

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import lowtide as lt
-from lowtide.models.certificate import Certificate, ReleaseProof, Setting
+from lowtide.models.certificate import Certificate
+from lowtide.models.setting import Setting
+from lowtide.models.verifier.proofs.release import ReleaseProof
 from tests.placement_cases import machine
 
 BENCH = machine(100, None)

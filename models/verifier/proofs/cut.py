@@ -25,11 +25,46 @@ count. So every peak is at least extra(w) + M(certain) + the bound of (2).
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from ...certificate import CutProof, Multipliers
 from ...graph import Graph
 from .executed import Executed, Lists, executed_sets
 from .refused import Refused, called, require_op
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Multipliers:
+    """Nonnegative integers that bound a least memory from below, by weak duality.
+
+    Attributes
+    ----------
+    edges
+        (op needed, op that needs it, bytes): the first one stands before the second one in the walk.
+    shares
+        (tensor, op that accesses it, bytes); of tensors with the same last accessors the first one stands
+        for all.
+    """
+
+    edges: tuple[tuple[int, int, int], ...] = ()
+    shares: tuple[tuple[int, int, int], ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON object."""
+        return {"edges": list(map(list, self.edges)), "shares": list(map(list, self.shares))}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutProof:
+    """The op whose moment is bounded, and the multipliers."""
+
+    kind: ClassVar[str] = "cut"
+    op: int
+    multipliers: Multipliers
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON object."""
+        return {"kind": self.kind, "op": self.op, "multipliers": self.multipliers.to_dict()}
 
 
 def check_cut(graph: Graph, bound: int, proof: CutProof) -> None:

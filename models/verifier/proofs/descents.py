@@ -53,8 +53,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ...certificate import Block, Branch, Component, DescentsProof, Way
 from ...graph import Graph
+from .claims import Block, Branch, Component, DescentsProof, Way
 from .cut import least_change
 from .executed import Executed, Masks, executed_sets, masks, members
 from .refused import Refused, called

@@ -45,12 +45,13 @@ its dual values, but any prices prove a bound, and nothing of the program is use
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from ...certificate import PricesProof, Setting
 from ...graph import Accounting, Graph
 from ...machine import Machine
+from ...setting import Setting
 from .refused import Refused
 
 if TYPE_CHECKING:
@@ -58,6 +59,51 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Integers: TypeAlias = NDArray[np.int64]
+
+Prices = tuple[int, ...]
+"""For each sample, or for the epoch that it begins: at least 0, in ns per byte over the denominator."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PricesProof:
+    """What a byte pays for memory and transfers.
+
+    Attributes
+    ----------
+    denominator
+        Of all prices.
+    least
+        Bytes; smaller tensors pay only where ops access them.
+    samples
+        Ascending: 2k is the start of op k, 2k + 1 its end; those of a single run begin with -1, time 0.
+    memory
+        Prices of the first tier.
+    capacities, channels, groups
+        Prices of outer tiers by name, of channels by (src, dst), of groups of channels by name.
+    """
+
+    kind: ClassVar[str] = "prices"
+    denominator: int
+    least: int
+    samples: tuple[int, ...]
+    memory: Prices
+    capacities: tuple[tuple[str, Prices], ...] = ()
+    channels: tuple[tuple[tuple[str, str], Prices], ...] = ()
+    groups: tuple[tuple[str, Prices], ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON object."""
+        return {
+            "kind": self.kind,
+            "denominator": self.denominator,
+            "least": self.least,
+            "samples": list(self.samples),
+            "memory": list(self.memory),
+            "capacities": [{"tier": name, "prices": list(x)} for name, x in self.capacities],
+            "channels": [{"src": a, "dst": b, "prices": list(x)} for (a, b), x in self.channels],
+            "groups": [{"name": name, "prices": list(x)} for name, x in self.groups],
+        }
+
 
 SECOND = 10**9
 TIERS = 3

@@ -17,9 +17,35 @@ one after another, and the plan takes no less.
 
 from __future__ import annotations
 
-from ...certificate import ReleaseProof, Setting
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
 from ...graph import Graph
+from ...setting import Setting
 from .refused import Refused, require_op
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseProof:
+    """What op `op` waits for must come out of some tiers, through channels with joint caps.
+
+    Attributes
+    ----------
+    op
+        Index.
+    tiers, groups
+        Names; the groups have no channel out of the tiers in common.
+    """
+
+    kind: ClassVar[str] = "release"
+    op: int
+    tiers: tuple[str, ...]
+    groups: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON object."""
+        return {"kind": self.kind, "op": self.op, "tiers": list(self.tiers), "groups": list(self.groups)}
+
 
 SECOND = 10**9
 

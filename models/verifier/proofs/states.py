@@ -21,10 +21,48 @@ Levels grow with each step, and (3) says that the last one is never reached.
 
 from __future__ import annotations
 
-from ...certificate import Level, StatesProof
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
 from ...graph import Graph
 from .executed import Executed, executed_sets, masks, members
 from .refused import Refused, called, require_op
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """The states after the same number of steps.
+
+    Attributes
+    ----------
+    parents, ops
+        Per state: the state of the level before (by its place there) and the op stepped over. Both are
+        empty for the first level, which has the one state where walks begin.
+    free
+        Per state: the op that is the only one followed, or None if all within the limit are.
+    """
+
+    parents: tuple[int, ...]
+    ops: tuple[int, ...]
+    free: tuple[int | None, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON object."""
+        return {"parents": list(self.parents), "ops": list(self.ops), "free": list(self.free)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatesProof:
+    """Executed sets, level by level, that no walk within the limit leaves."""
+
+    kind: ClassVar[str] = "states"
+    backward: bool
+    levels: tuple[Level, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON object."""
+        return {"kind": self.kind, "backward": self.backward, "levels": [x.to_dict() for x in self.levels]}
+
 
 State = tuple[int, int, int]
 """Mask of the ops stepped over, memory, mask of the ops that may be next."""

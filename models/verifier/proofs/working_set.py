@@ -17,9 +17,32 @@ first appears with it; a final one has been written before the last op or is wri
 
 from __future__ import annotations
 
-from ...certificate import WorkingSetProof
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
 from ...graph import Accounting, Graph
 from .refused import Refused, called, require_op
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkingSetProof:
+    """The ops that must be looked at alone: one op, or every op that can be the first or the last one.
+
+    Attributes
+    ----------
+    at
+        "op", "first" or "last".
+    op
+        The op, of "op"; else None.
+    """
+
+    kind: ClassVar[str] = "working-set"
+    at: str
+    op: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON object."""
+        return {"kind": self.kind, "at": self.at, "op": self.op}
 
 
 def check_working_set(graph: Graph, bound: int, proof: WorkingSetProof) -> None:

@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from ....models.certificate import Block, Branch, Claim, Component, DescentsProof, Way
 from ....models.graph import Graph
+from ....models.verifier.proofs.claims import Block, Branch, Claim, Component, DescentsProof, Way
 from ..search.descent_records import UNREACHED, Hill, Key, Stuck, StuckAtWaist, StuckBetween
 from ..search.descents import DescentSearch
 from ..search.executed_sets import mask_of, members

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ....models.certificate import Multipliers
+from ....models.verifier.proofs.cut import Multipliers
 from ..search.state_space import StateSpace
 
 

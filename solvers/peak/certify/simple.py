@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ....models.certificate import CutProof, WorkingSetProof
 from ....models.graph import Accounting, Graph
+from ....models.verifier.proofs.cut import CutProof
+from ....models.verifier.proofs.working_set import WorkingSetProof
 from ..bounds.cut_bound import cut_bound
 from ..search.state_space import state_space
 from .multipliers import multipliers

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ....models.certificate import Level, StatesProof
+from ....models.verifier.proofs.states import Level, StatesProof
 from ..search.beam import LARGEST, PLAIN_STEPS, largest
 from ..search.compiled_pass import compiled_pass
 from ..search.plain_pass import plain_pass

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ....models.certificate import Certificate, PricesProof, ReleaseProof
+from ....models.certificate import Certificate
 from ....models.checks import check_integer, check_seconds, check_type
 from ....models.errors import UsageError
 from ....models.problems.placement import Placement
 from ....models.result import Result
+from ....models.verifier.proofs.prices import PricesProof
 from ....models.verifier.proofs.refused import Refused
+from ....models.verifier.proofs.release import ReleaseProof
 from ...certify import Certified
 from ...context import Context
 

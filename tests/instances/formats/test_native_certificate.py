@@ -9,21 +9,12 @@ from typing import Any
 import pytest
 
 from lowtide.instances import decode_certificate, encode_certificate, read_certificate
-from lowtide.models.certificate import (
-    Block,
-    Branch,
-    Certificate,
-    Component,
-    CutProof,
-    DescentsProof,
-    Level,
-    Multipliers,
-    Proof,
-    StatesProof,
-    Way,
-    WorkingSetProof,
-)
+from lowtide.models.certificate import Certificate, Proof
 from lowtide.models.errors import InstanceError
+from lowtide.models.verifier.proofs.claims import Block, Branch, Component, DescentsProof, Way
+from lowtide.models.verifier.proofs.cut import CutProof, Multipliers
+from lowtide.models.verifier.proofs.states import Level, StatesProof
+from lowtide.models.verifier.proofs.working_set import WorkingSetProof
 
 MULTIPLIERS = Multipliers(edges=((0, 1, 5),), shares=((2, 3, 4), (2, 4, 1)))
 PROOFS: dict[str, Proof] = {

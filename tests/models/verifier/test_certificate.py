@@ -8,23 +8,14 @@ from random import Random
 import pytest
 
 import lowtide as lt
-from lowtide.models.certificate import (
-    Block,
-    Branch,
-    Certificate,
-    Component,
-    CutProof,
-    DescentsProof,
-    Level,
-    Multipliers,
-    Proof,
-    StatesProof,
-    Way,
-    WorkingSetProof,
-)
+from lowtide.models.certificate import Certificate, Proof
 from lowtide.models.errors import VerificationError
 from lowtide.models.graph import Accounting, Graph, Op, Tensor
 from lowtide.models.verifier.certificate import CertificateVerdict, verify_certificate
+from lowtide.models.verifier.proofs.claims import Block, Branch, Component, DescentsProof, Way
+from lowtide.models.verifier.proofs.cut import CutProof, Multipliers
+from lowtide.models.verifier.proofs.states import Level, StatesProof
+from lowtide.models.verifier.proofs.working_set import WorkingSetProof
 from lowtide.solvers.peak.search.beam import beam_pass
 from lowtide.solvers.peak.search.state_space import state_space
 from tests.oracles.certificates import certificate, neighbour, signed

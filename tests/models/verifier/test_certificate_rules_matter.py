@@ -12,20 +12,14 @@ from random import Random
 import pytest
 
 import lowtide as lt
-from lowtide.models.certificate import (
-    Block,
-    Certificate,
-    Component,
-    DescentsProof,
-    Level,
-    Multipliers,
-    StatesProof,
-    Way,
-)
+from lowtide.models.certificate import Certificate
 from lowtide.models.graph import Graph, Op, Tensor
 from lowtide.models.verifier.certificate import verify_certificate
+from lowtide.models.verifier.proofs.claims import Block, Component, DescentsProof, Way
+from lowtide.models.verifier.proofs.cut import Multipliers
 from lowtide.models.verifier.proofs.executed import LARGEST
 from lowtide.models.verifier.proofs.refused import Refused
+from lowtide.models.verifier.proofs.states import Level, StatesProof
 from tests.oracles.brute_force import brute_force_peak
 from tests.oracles.certificates import PROVERS, certificate, damaged, neighbour, signed
 from tests.oracles.flow_certificates import bad_flows

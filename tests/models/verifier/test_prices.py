@@ -13,9 +13,9 @@ import pytest
 import lowtide as lt
 from lowtide.formulations.placement.prices import price_bound
 from lowtide.instances.formats.native_certificate import decode_certificate, encode_certificate
-from lowtide.models.certificate import Setting
 from lowtide.models.errors import InstanceError
 from lowtide.models.problems.placement import Placement
+from lowtide.models.setting import Setting
 from lowtide.models.verifier.certificate import verify_certificate
 from lowtide.models.verifier.proofs.prices import proven_time
 from lowtide.solvers.context import Context

@@ -12,9 +12,9 @@ import pytest
 import lowtide as lt
 from lowtide.formulations.placement.releases import best_release
 from lowtide.instances import decode_certificate, encode_certificate, write_graph
-from lowtide.models.certificate import ReleaseProof, Setting
 from lowtide.models.problems.placement import Placement
-from lowtide.models.verifier.proofs.release import released_time
+from lowtide.models.setting import Setting
+from lowtide.models.verifier.proofs.release import ReleaseProof, released_time
 from tests.commands import answer, within
 from tests.oracles.release_certificates import BENCH, GRAPH, RIGHT, SETTING, bad_releases, released
 from tests.placement_cases import machine, random_graph

@@ -1,0 +1,33 @@
+"""The question of `placement` beside its graph, which its certificates are about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from .machine import Machine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """The question of `placement` beside its graph: machine, whether periodic, tiers at time 0 by kind.
+
+    Where `start` is None inputs start in the outermost tier, and kinds that it does not name anywhere.
+    """
+
+    problem: ClassVar[str] = "placement"
+    unit: ClassVar[str] = "ns"
+    machine: Machine
+    periodic: bool
+    start: Mapping[str, tuple[str, ...]] | None
+
+    @property
+    def starts(self) -> Mapping[str, tuple[str, ...]]:
+        """By kind of tensor, the tiers where it may be at time 0; kinds that it does not name: anywhere."""
+        return {"input": (self.machine.tiers[-1].name,)} if self.start is None else self.start
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON object."""
+        start = None if self.start is None else {k: list(v) for k, v in sorted(self.start.items())}
+        return {"machine": self.machine.to_dict(), "periodic": self.periodic, "start": start}
