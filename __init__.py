@@ -12,9 +12,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ._version import __version__
+from .instances.formats.networkx_graph import from_networkx, to_networkx
 from .instances.load import load
 from .instances.load_buffers import load_buffers
+from .instances.load_plan import load_plan
 from .instances.machines import load_machine
+from .instances.save import save
 from .models import notebook as _notebook  # noqa: F401
 from .models.buffers import Buffer, Buffers, Gap
 from .models.errors import (
@@ -25,6 +28,7 @@ from .models.errors import (
     VerificationError,
 )
 from .models.graph import Accounting, Graph, Mode, Op, Tensor
+from .models.graph_builder import GraphBuilder
 from .models.machine import Access, Channel, ChannelGroup, Machine, Processor, Tier
 from .models.plan import Copy, Free, Plan, Resident, Run
 from .models.problems.makespan import Makespan
@@ -38,7 +42,7 @@ from .models.problems.recompute import Compute, Discard, Recompute, Transfer
 from .models.problems.trade_off import TradeOff, TradeOffPoint
 from .models.result import Result, Status
 from .models.verifier.certificate import verify_certificate
-from .models.verifier.verify import verify
+from .models.verify import verify
 from .solvers.parallel.certify import certify_parallel
 from .solvers.peak.certify.certify import certify
 from .solvers.peak.series_parallel.dominance import dominant_order
@@ -65,6 +69,7 @@ __all__ = [
     "Free",
     "Gap",
     "Graph",
+    "GraphBuilder",
     "InstanceError",
     "LowtideError",
     "Machine",
@@ -98,12 +103,16 @@ __all__ = [
     "certify_parallel",
     "certify_placement",
     "dominant_order",
+    "from_networkx",
     "load",
     "load_buffers",
     "load_machine",
+    "load_plan",
     "plot",
+    "save",
     "solve",
     "sweep_memory",
+    "to_networkx",
     "verify",
     "verify_certificate",
 ]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..models.derived.named_ops import op_named, ops_by_name
 from ..models.errors import InstanceError, UsageError
 
 if TYPE_CHECKING:
@@ -165,33 +165,10 @@ def read_order(path: str, graph: Graph) -> list[int]:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "bytes that are not UTF-8"
         raise InstanceError(f"{path}: found {reason}, expected a text file with an order") from None
-    ops_of: dict[str, list[int]] = defaultdict(list)
-    for i, op in enumerate(graph.ops):
-        ops_of[op.name].append(i)
+    named = ops_by_name(graph)
     order = []
     for number, line in enumerate(text.splitlines(), start=1):
         content = re.sub(r"(^|\s)#.*", "", line).strip()
-        words = [content] if content in ops_of else content.split()
-        order += [_op(word, ops_of, len(graph.ops), f"{path}:{number}") for word in words]
+        words = [content] if content in named else content.split()
+        order += [op_named(word, named, len(graph.ops), f"{path}:{number}") for word in words]
     return order
-
-
-def _op(word: str, ops_of: dict[str, list[int]], count: int, where: str) -> int:
-    """Return the op that a word of an order file names."""
-    if word.isascii() and word.isdigit():
-        if int(word) >= count:
-            raise InstanceError(f"{where}: found op {word}, expected an index in [0, {count})")
-        return int(word)
-    found = ops_of.get(word, [])
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise InstanceError(
-            f"{where}: found {word!r}, the name of {len(found)} ops, expected an index "
-            f"({', '.join(map(str, found[:5]))}{', …' if len(found) > 5 else ''})"
-        )
-    import difflib
-
-    near = difflib.get_close_matches(word, ops_of, n=1, cutoff=0.6)
-    hint = f"did you mean {near[0]!r}?" if near else f"expected an index in [0, {count}) or a name"
-    raise InstanceError(f"{where}: found unknown op {word!r}, {hint}")

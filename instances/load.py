@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
 
 from ..models.errors import InstanceError
 from ..models.graph import Graph
 from .drawn_sizes import with_drawn_sizes
 from .formats import SCHEMES, format_of, known_endings
+from .formats.networkx_graph import from_networkx
 from .formats.strict_json import show
 from .options import Parameter, typed_options
 from .spec import Spec, parse_spec
 from .transforms.blocks import in_blocks
 from .transforms.data_parallel import data_parallel
 
+if TYPE_CHECKING:
+    import networkx as nx
+
 _BLOCKS = {"blocks": Parameter(1, "blocks of consecutive ops", least=1)}
 _DRAW = {"draw": Parameter(0, "number of the draw of random sizes", least=0)}
 
 
-def load(spec: str | os.PathLike[str], **options: object) -> Graph:
-    """Return the graph that a specification names.
+def load(spec: str | os.PathLike[str] | nx.Graph[Any], **options: object) -> Graph:
+    """Return the graph that a specification names, or that a networkx digraph is.
 
     ============================  ==================================================================
     specification                 graph
@@ -49,7 +55,7 @@ def load(spec: str | os.PathLike[str], **options: object) -> Graph:
     Parameters
     ----------
     spec
-        A path or a specification; ``,`` serves as ``&``.
+        A path or a specification; ``,`` serves as ``&``. Or a networkx digraph, as `from_networkx` takes it.
     **options
         The same options as keywords; they override those in the specification. For ONNX also `dims`,
         a mapping from symbolic dimensions to sizes.
@@ -68,13 +74,16 @@ def load(spec: str | os.PathLike[str], **options: object) -> Graph:
     >>> load("gen:chain?n=5")
     Graph('chain?n=5', 5 ops, 5 tensors)
     """
-    parsed = parse_spec(spec)
+    source = _digraph(spec)
+    parsed = Spec("digraph", "") if source is not None else parse_spec(cast(Any, spec))
     given = {**parsed.options, **options}
     blocks = given.pop("blocks", None)
     copies = given.pop("copies", None)
     node = given.pop("node", None)
     draw = given.pop("draw", None)
-    graph = _load(parsed, given)
+    graph = _load(parsed, given) if source is None else from_networkx(source)
+    if source is not None:
+        typed_options(given, {}, "digraph")
     dims = given.pop("dims", {})
     assert isinstance(dims, Mapping)
     text = {key: _text(value) for key, value in {**given, **dims}.items()}
@@ -94,7 +103,13 @@ def load(spec: str | os.PathLike[str], **options: object) -> Graph:
             raise InstanceError(f"instance '{parsed}', option node: found {show(node)}, expected optane")
         graph = on_optane(graph)
         text["node"] = str(node)
-    return replace(graph, source=str(Spec(parsed.scheme, parsed.name, text)))
+    return replace(graph, source=None if source is not None else str(Spec(parsed.scheme, parsed.name, text)))
+
+
+def _digraph(spec: object) -> nx.Graph[Any] | None:
+    """Return what was given if it is a graph of networkx, which then was imported already."""
+    networkx = sys.modules.get("networkx")
+    return spec if networkx is not None and isinstance(spec, networkx.Graph) else None
 
 
 def _load(parsed: Spec, given: Mapping[str, object]) -> Graph:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from .checks import check_integer, check_sums, check_type
+from .checks import as_bytes, check_integer, check_sums, check_type, set_bytes
 from .errors import InstanceError
 
 Rectangle = tuple[int, int, int, int]
@@ -72,7 +72,7 @@ class Buffer:
             raise InstanceError(f"{where}: expected texts as id and pool, found pool {self.pool!r}")
         check_integer(self.lower, 0, f"{where}, lower")
         check_integer(self.upper, self.lower + 1, f"{where}, upper")
-        check_integer(self.size, 0, f"{where}, size")
+        set_bytes(self, "size", 0, f"{where}, size")
         check_integer(self.alignment, 1, f"{where}, alignment")
         for value, name in ((self.offset, "offset"), (self.hint, "hint")):
             if value is not None:
@@ -182,10 +182,9 @@ class Buffers:
             if count > 1:
                 raise InstanceError(f"buffers: found id {name!r} {count} times, expected once")
         pools: dict[str, int | None] = {b.pool: None for b in self.buffers}
-        object.__setattr__(self, "pools", {**pools, **self.pools})
         for pool, capacity in self.pools.items():
-            if capacity is not None:
-                check_integer(capacity, 0, f"buffers, pool {pool!r}, capacity")
+            pools[pool] = as_bytes(capacity, 0, f"buffers, pool {pool!r}, capacity", optional=True)
+        object.__setattr__(self, "pools", pools)
         for pair in self.inplace:
             if pair[0] == pair[1] or not all(name in counts for name in pair):
                 raise InstanceError(

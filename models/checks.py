@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 from .errors import InstanceError, UsageError
+from .units import parse_bytes
 
 LIMIT = 2**62
 """Bytes, nanoseconds, and their sums over an instance stay below this, so that 64-bit arithmetic is exact."""
@@ -63,6 +65,35 @@ def check_integer(value: object, least: int, where: str, *, optional: bool = Fal
     if value >= LIMIT:
         or_none = " (None: no limit)" if optional else ""
         raise InstanceError(f"{where}: found {shown(value)}, expected less than 2**62{or_none}")
+
+
+def as_bytes(value: object, least: int, where: str, *, optional: bool = False) -> Any:
+    """Return the bytes that an integer is, or that a text such as "1.5GiB" stands for; None if that may be.
+
+    Raises
+    ------
+    InstanceError
+        If it is neither, or out of range as `check_integer` has it.
+
+    Examples
+    --------
+    >>> from lowtide.models.checks import as_bytes
+    >>> as_bytes("4KiB", 0, "tensor 'x', nbytes"), as_bytes(12, 0, "tensor 'x', nbytes")
+    (4096, 12)
+    """
+    if isinstance(value, str):
+        try:
+            value = parse_bytes(value)
+        except UsageError:
+            expected = "bytes such as 4096, 512MiB or 4GiB"
+            raise InstanceError(f"{where}: found {shown(value)}, expected {expected}") from None
+    check_integer(value, least, where, optional=optional)
+    return value
+
+
+def set_bytes(item: object, field: str, least: int, where: str, *, optional: bool = False) -> None:
+    """Check a field of a frozen object that holds bytes, and write what a text stands for into it."""
+    object.__setattr__(item, field, as_bytes(getattr(item, field), least, where, optional=optional))
 
 
 def check_sums(sums: Mapping[str, int]) -> None:

@@ -16,7 +16,7 @@ from enum import StrEnum
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
-from .checks import check_flag, check_integer, check_sums, check_type
+from .checks import check_flag, check_integer, check_sums, check_type, set_bytes
 from .errors import InstanceError
 
 KINDS = ("input", "weight", "state", "activation", "gradient", "output", "workspace", "other")
@@ -41,7 +41,7 @@ class Tensor:
     name
         What messages and pictures call it.
     nbytes
-        Size in bytes, at least 0.
+        Size in bytes, at least 0; wherever bytes are asked for, a text such as ``"4MiB"`` will do.
     kind
         One of `KINDS`.
     initial
@@ -63,7 +63,7 @@ class Tensor:
             check_flag(self.initial, f"tensor {self.name!r}, initial")
             check_flag(self.final, f"tensor {self.name!r}, final")
         if type(self.nbytes) is not int or self.nbytes < 0:
-            check_integer(self.nbytes, 0, f"tensor {self.name!r}, nbytes")
+            set_bytes(self, "nbytes", 0, f"tensor {self.name!r}, nbytes")
         if self.kind not in KINDS:
             raise InstanceError(
                 f"tensor {self.name!r}, kind: found {self.kind!r}, expected one of {', '.join(KINDS)}"
@@ -94,7 +94,7 @@ class Mode:
 
     def __post_init__(self) -> None:
         check_integer(self.duration_ns, 1, "mode, duration_ns")
-        check_integer(self.workspace, 0, "mode, workspace")
+        set_bytes(self, "workspace", 0, "mode, workspace")
         if isinstance(self.processors, str):
             raise InstanceError(f"mode, processors: found {self.processors!r}, expected a tuple of kinds")
         object.__setattr__(self, "processors", tuple(self.processors))
@@ -149,7 +149,7 @@ class Op:
         if type(self.duration_ns) is not int or type(self.workspace) is not int or self.duration_ns < 1:
             check_integer(self.duration_ns, 1, f"op {self.name!r}, duration_ns")
         if type(self.workspace) is not int or self.workspace < 0:
-            check_integer(self.workspace, 0, f"op {self.name!r}, workspace")
+            set_bytes(self, "workspace", 0, f"op {self.name!r}, workspace")
         for key in ("reads", "writes", "after", "modes", "inplace"):
             if type(getattr(self, key)) is not tuple:
                 check_type(getattr(self, key), Iterable, f"op {self.name!r}, {key}", "a tuple")

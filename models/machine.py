@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from .checks import check_integer, check_type
+from .checks import check_integer, check_type, set_bytes
 from .errors import InstanceError
 
 
@@ -16,6 +16,10 @@ class Tier:
 
     name: str
     capacity: int | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.capacity, str):
+            set_bytes(self, "capacity", 0, f"machine, tier {self.name!r}, capacity")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,8 +160,7 @@ def _check(machine: Machine) -> None:
     if not tiers or not machine.processors:
         raise InstanceError("machine: found no tier or no processor, expected at least one of each")
     for tier in machine.tiers:
-        if tier.capacity is not None:
-            check_integer(tier.capacity, 0, f"machine, tier {tier.name!r}, capacity")
+        check_integer(tier.capacity, 0, f"machine, tier {tier.name!r}, capacity", optional=True)
     for p in machine.processors:
         if not p.tiers:
             raise InstanceError(f"machine, processor {p.name!r}: found no tier, expected one")

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from .errors import UsageError
+
 if TYPE_CHECKING:
     from .buffers import Buffers
     from .graph import Graph
@@ -121,6 +123,19 @@ class Result:
     def gap(self) -> float | None:
         """As `relative_gap` says."""
         return relative_gap(self.objective, self.bound)
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The ops by start time, as the plan runs them (recomputed ops appear again).
+
+        Raises
+        ------
+        UsageError
+            If there is no plan.
+        """
+        if self.plan is None:
+            raise UsageError(f"result of {self.problem}: found no plan ({self.status}), expected one")
+        return self.plan.order
 
     def record(self, plan: str | None = None) -> dict[str, Any]:
         """Return the run record (design section 6): JSON values, `plan` is the path it was saved to."""

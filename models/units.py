@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from .errors import UsageError
 
 BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _FACTORS: dict[str, int] = {unit.lower(): 1024**k for k, unit in enumerate(BINARY)}
 _FACTORS |= {unit: 1000**k for k, unit in enumerate(("", "kb", "mb", "gb", "tb", "pb"))}
+_NANOSECONDS = {"": 1, "ns": 1, "us": 1000, "µs": 1000, "μs": 1000, "ms": 10**6, "s": 10**9}
 
 
 def binary_unit(nbytes: int) -> tuple[str, int]:
@@ -64,14 +66,35 @@ def parse_bytes(text: str) -> int:
     >>> parse_bytes("4GiB"), parse_bytes("1.5 kB"), parse_bytes("4096")
     (4294967296, 1500, 4096)
     """
-    match = re.fullmatch(r"\s*(\d{1,18})(?:\.(\d{1,9}))?\s*([A-Za-z]*)\s*", text, re.ASCII)
-    if match is None or (factor := _FACTORS.get(match[3].lower())) is None:
-        raise UsageError(f"size: found {text!r}, expected bytes such as 4096, 512MiB or 4GiB")
+    return _parsed(text, _FACTORS, "size", "bytes", "4096, 512MiB or 4GiB")
+
+
+def parse_duration(text: str) -> int:
+    """Return the nanoseconds that a text such as ``3ms``, ``1.5 us`` or ``2s`` stands for; bare: ns.
+
+    Raises
+    ------
+    UsageError
+        If it is no duration, or not a whole number of nanoseconds >= 1.
+
+    Examples
+    --------
+    >>> parse_duration("3ms"), parse_duration("1.5 us"), parse_duration("40")
+    (3000000, 1500, 40)
+    """
+    return _parsed(text, _NANOSECONDS, "duration", "nanoseconds", "40, 1.5us, 3ms or 2s")
+
+
+def _parsed(text: str, factors: Mapping[str, int], what: str, units: str, examples: str) -> int:
+    """Return the whole number of units >= 1 that a decimal number with a suffix stands for."""
+    match = re.fullmatch(r"\s*(\d{1,18})(?:\.(\d{1,9}))?\s*([A-Za-zµμ]*)\s*", text, re.ASCII)
+    if match is None or (factor := factors.get(match[3].lower())) is None:
+        raise UsageError(f"{what}: found {text!r}, expected {units} such as {examples}")
     fraction = match[2] or ""
-    nbytes, rest = divmod(int(match[1] + fraction) * factor, int("1" + "0" * len(fraction)))
-    if rest or nbytes < 1:
-        raise UsageError(f"size: found {text!r}, expected a whole number of bytes >= 1")
-    return nbytes
+    number, rest = divmod(int(match[1] + fraction) * factor, int("1" + "0" * len(fraction)))
+    if rest or number < 1:
+        raise UsageError(f"{what}: found {text!r}, expected a whole number of {units} >= 1")
+    return number
 
 
 def time_unit(duration_ns: int) -> tuple[str, int]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .._version import __version__
-from ..models.checks import check_integer, check_seconds, check_type, shown
+from ..models.checks import as_bytes, check_integer, check_seconds, check_type, shown
 from ..models.errors import InstanceError, LowtideError, UsageError
 from ..models.problems.problem import Problem
 from ..models.result import Result, Status
@@ -30,7 +30,7 @@ def solve(
     time_limit: float | None = 60.0,
     seed: int = 0,
     threads: int | None = None,
-    memory_limit: int | None = None,
+    memory_limit: int | str | None = None,
     hint: object = None,
     options: Mapping[str, str] | None = None,
     log: str | Path | None = None,
@@ -52,7 +52,7 @@ def solve(
     threads
         For the solvers; default: the cores that this process may use.
     memory_limit
-        Bytes that a solver may use, as far as the solver obeys.
+        Bytes that a solver may use, as far as the solver obeys; also as ``"8GiB"``.
     hint
         A known answer (plan, order, offsets, edges): verified, then the first incumbent.
     options
@@ -81,7 +81,8 @@ def solve(
     >>> result.status, result.verification.valid
     (<Status.FEASIBLE: 'feasible'>, True)
     """
-    _check_arguments(problem, method, time_limit, seed, threads, memory_limit)
+    _check_arguments(problem, method, time_limit, seed, threads)
+    most_bytes = as_bytes(memory_limit, 1, "memory limit", optional=True)
     check_type(options, (Mapping, type(None)), "options", "a mapping of names to texts, or None")
     check_type(log, (str, os.PathLike, type(None)), "log", "a path or None")
     chosen = find_method(problem.name, method)
@@ -102,7 +103,7 @@ def solve(
             kept_back=judging_seconds(problem, time_limit),
             seed=seed,
             threads=threads or available_cores(),
-            memory_limit=memory_limit,
+            memory_limit=most_bytes,
             options=own,
             engine_options=engine_options,
             log=None if log is None else Path(log),
@@ -144,7 +145,6 @@ def _check_arguments(
     time_limit: object,
     seed: object,
     threads: object,
-    memory_limit: object,
 ) -> None:
     """Check what any caller may get wrong, before anything is looked at."""
     room_of(problem)
@@ -153,8 +153,6 @@ def _check_arguments(
     check_integer(seed, 0, "seed")
     if threads is not None and (type(threads) is not int or threads < 1):
         raise UsageError(f"threads: found {shown(threads)}, expected at least 1")
-    if memory_limit is not None and (type(memory_limit) is not int or memory_limit < 1):
-        raise UsageError(f"memory limit: found {shown(memory_limit)}, expected bytes > 0")
 
 
 def _judge(problem: Problem, method: Method, context: Context, outcome: Outcome) -> Result:

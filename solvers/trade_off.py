@@ -22,7 +22,7 @@ def sweep_memory(
     time_limit: float | None = 60.0,
     seed: int = 0,
     threads: int | None = None,
-    memory_limit: int | None = None,
+    memory_limit: int | str | None = None,
     options: Mapping[str, str] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> TradeOff:

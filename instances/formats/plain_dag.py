@@ -15,18 +15,20 @@ Conventions (names in any case; of several names the first one counts):
   follows it comes after what precedes it.
 * The reference order is the topological order that takes, of the ready nodes, always the first listed.
 
-Numbers must be integers (``3``, ``3.0`` and ``"3"`` are); others are refused, since rounding sizes would
-change optima: scale them first.
+Numbers must be integers (``3``, ``3.0`` and ``"3"`` are) or have a unit (``"4MB"``, ``"3ms"``); others are
+refused, since rounding sizes would change optima: scale them first.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from ...models.errors import InstanceError
+from ...models.errors import InstanceError, UsageError
 from ...models.graph import Graph, Op, Tensor
+from ...models.units import parse_bytes, parse_duration
 from .strict_json import located, show
 from .task_order import topological_order
 
@@ -194,7 +196,11 @@ def _first(attributes: Mapping[str, Any], names: tuple[str, ...]) -> tuple[str, 
 
 def _to_integer(value: Any, least: int, where: str) -> int:
     number = None
-    if isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d{1,30}(\.0*)?\s*", value, re.ASCII):
+    if isinstance(value, str) and re.search("[A-Za-z]", value):
+        unit = parse_duration if where.rpartition(", ")[2] in _DURATION else parse_bytes
+        with suppress(UsageError):
+            number = unit(value)
+    elif isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d{1,30}(\.0*)?\s*", value, re.ASCII):
         number = int(value.partition(".")[0])
     elif isinstance(value, float) and value.is_integer():
         number = int(value)

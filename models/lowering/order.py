@@ -55,6 +55,11 @@ def lower_order(graph: Graph, order: Sequence[int], machine: Machine | None = No
     check_type(order, Iterable, "plan, order", "a sequence of op indices")
     check_type(machine, (Machine, type(None)), "plan, machine", "a Machine or None")
     check_order(graph, order)
+    return lower_ops(graph, order, machine)
+
+
+def lower_ops(graph: Graph, order: Iterable[int], machine: Machine | None = None) -> Plan:
+    """Return the plan of `lower_order` without a look at the order, which may be invalid."""
     modes = [_least_mode(graph, i) for i in range(len(graph.ops))]
     if machine is None:
         kinds = sorted({kind for _, mode in modes for kind in mode.processors[:1]})

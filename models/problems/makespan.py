@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
-from ..checks import check_integer, check_type
+from ..checks import check_type, set_bytes
 from ..derived.memory import sequential_memory
 from ..errors import InstanceError
 from ..graph import Accounting, Graph
@@ -41,7 +41,7 @@ class Makespan(Problem):
     processors
         How many identical ones, at least 1; or how many of each kind: a mapping, or pairs of kind and count.
     memory
-        Capacity of the memory in bytes; None: no limit.
+        Capacity of the memory in bytes, also as ``"12GiB"``; None: no limit.
     source
         What the problem was loaded from.
 
@@ -85,7 +85,7 @@ class Makespan(Problem):
         if not self.graph.ops:
             raise InstanceError(f"makespan, graph {self.graph.name!r}: found no ops, expected at least one")
         object.__setattr__(self, "processors", checked_processors(self.processors))
-        check_integer(self.memory, 0, "makespan, memory", optional=True)
+        set_bytes(self, "memory", 0, "makespan, memory", optional=True)
         _ = self.alternatives
 
     @cached_property

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from ..checks import check_integer, check_type
+from ..checks import check_integer, check_type, set_bytes
 from ..derived.edges_of import edges_of
 from ..derived.precedence import precedence
 from ..errors import InstanceError
@@ -49,7 +49,7 @@ class MemoryEdges(Problem):
     graph
         Every op may run on any processor.
     bound
-        Bytes, at least 0.
+        Bytes, at least 0, also as ``"12GiB"``.
     processors
         How many ops run at one time at most; None: any number.
 
@@ -81,7 +81,7 @@ class MemoryEdges(Problem):
 
     def __post_init__(self) -> None:
         check_type(self.graph, Graph, f"{self.name}, graph")
-        check_integer(self.bound, 0, f"{self.name}, bound")
+        set_bytes(self, "bound", 0, f"{self.name}, bound")
         check_integer(self.processors, 1, f"{self.name}, processors", optional=True)
         check_modes(self.graph, self.name)
 

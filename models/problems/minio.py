@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
-from ..checks import check_flag, check_integer, check_type
+from ..checks import check_flag, check_type, set_bytes
 from ..derived.memory import sequential_memory
 from ..errors import InstanceError
 from ..graph import KINDS, Accounting, Graph
@@ -40,7 +40,7 @@ class MinIO(Problem):
     graph
         Accounting ``coexist``, one mode for each op.
     memory
-        Capacity of the memory in bytes. The storage is unlimited.
+        Capacity of the memory in bytes, also as ``"12GiB"``. The storage is unlimited.
     whole
         Tensors are moved whole; else in any parts.
     source
@@ -77,7 +77,7 @@ class MinIO(Problem):
         where = f"minio, graph {self.graph.name!r}"
         if not self.graph.ops:
             raise InstanceError(f"{where}: found no ops, expected at least one")
-        check_integer(self.memory, 0, "minio, memory")
+        set_bytes(self, "memory", 0, "minio, memory")
         if self.graph.accounting is not Accounting.COEXIST:
             raise InstanceError(f"{where}: found accounting {self.graph.accounting}, expected coexist")
         for i, op in enumerate(self.graph.ops):

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from ..checks import check_type
 from ..derived.memory import sequential_memory
+from ..derived.named_ops import ops_of
 from ..derived.precedence import check_order
 from ..errors import InstanceError
 from ..graph import Graph
@@ -47,7 +48,7 @@ class Peak(Problem):
         return self.graph.sha256
 
     def read(self, item: object) -> tuple[int, ...]:
-        """Return the order of a plan or of a sequence of op indices.
+        """Return the order of a plan, or of a sequence of ops by index or unique name.
 
         Raises
         ------
@@ -61,10 +62,8 @@ class Peak(Problem):
             if len(item.machine.tiers) != 1 or item.period is not None:
                 raise InstanceError("found a plan that is none for one memory, without period")
             order = item.order
-        elif isinstance(item, Sequence) and not isinstance(item, str | bytes):
-            order = tuple(int(i) for i in item)
         else:
-            raise InstanceError(f"found {type(item).__name__}, expected a Plan or a sequence of op indices")
+            order = ops_of(self.graph, item)
         check_order(self.graph, order)
         return order
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
-from ..checks import check_integer, check_type
+from ..checks import check_type, set_bytes
 from ..derived.memory import sequential_memory
 from ..errors import InstanceError
 from ..graph import KINDS, Accounting, Graph, Mode, Op
@@ -54,7 +54,7 @@ class Recompute(Problem):
     graph
         With one mode for each op, or several, among which each run chooses.
     memory
-        Capacity of the fast memory in bytes; None: that of the machine, or no limit.
+        Capacity of the fast memory in bytes, also as ``"12GiB"``; None: that of the machine, or no limit.
     machine
         Tiers behind the fast memory, and the channels that lead there and back; one processor, which accesses
         no tier at extra cost. Default: one memory, called ``memory``; where modes name that and the machine
@@ -97,7 +97,7 @@ class Recompute(Problem):
         check_type(self.source, (str, type(None)), "recompute, source", "a str or None")
         if not self.graph.ops:
             raise InstanceError(f"recompute, graph {self.graph.name!r}: found no ops, expected at least one")
-        check_integer(self.memory, 0, "recompute, memory", optional=True)
+        set_bytes(self, "memory", 0, "recompute, memory", optional=True)
         _check_processor(self.machine)
         object.__setattr__(self, "machine", _with_named_tiers(self.machine, self.graph))
         if self.memory is None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from ...models.certificate import Certificate
-from ...models.checks import check_integer, check_seconds, check_type
+from ...models.checks import as_bytes, check_integer, check_seconds, check_type
 from ...models.flow_proof import ParallelSetting
 from ...models.graph import Graph
 from ...models.problems.memory_edges import Edge, MemoryEdges
@@ -22,7 +22,7 @@ MOST_CASES = 2_000
 
 def certify_parallel(
     graph: Graph,
-    bound: int,
+    bound: int | str,
     *,
     processors: int | None = None,
     edges: tuple[Edge, ...] = (),
@@ -68,7 +68,7 @@ def certify_parallel(
     from .cases import search
 
     check_type(graph, Graph, "certify_parallel, graph")
-    check_integer(bound, 0, "certify_parallel, bound")
+    target: int = as_bytes(bound, 0, "certify_parallel, bound")
     check_integer(processors, 1, "certify_parallel, processors", optional=True)
     check_seconds(time_limit, "certify_parallel, time limit", zero=True)
     order_with(graph, edges)
@@ -77,7 +77,7 @@ def certify_parallel(
         found = search(
             parallel_cut.build(graph, edges),
             processors,
-            target=bound,
+            target=target,
             most_nodes=MOST_CASES,
             expired=lambda: asked() or (end is not None and time.perf_counter() >= end),
             proved=lambda least: progress(f"certificate: flow, {least} bytes"),

@@ -54,6 +54,14 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     "Graph ops": (lambda: lt.Graph(name="g", tensors=(), ops=3), "ops: found 3, expected a tuple of Op"),  # type: ignore[arg-type]
     "Buffers": (lambda: lt.Buffers(buffers=(WRONG,)), "buffers, buffers: found 'spec', expected a Buffer"),
     "Machine": (lambda: lt.Machine(tiers=(WRONG,), processors=()), "tiers: found 'spec', expected a Tier"),
+    "Makespan size": (
+        lambda: lt.Makespan(GRAPH, memory=WRONG),
+        "memory: found 'spec', expected bytes such as",
+    ),
+    "solve memory": (
+        lambda: lt.solve(lt.Peak(GRAPH), memory_limit=WRONG),
+        "memory limit: found 'spec', expected",
+    ),
     "solve": (lambda: lt.solve(WRONG), "solve, problem: found 'spec', expected one of MakeSpan"),
     "solve method": (lambda: lt.solve(lt.Peak(GRAPH), 3), "method: found 3, expected the name of a method"),  # type: ignore[arg-type]
     "solve limit": (lambda: lt.solve(lt.Peak(GRAPH), time_limit=WRONG), "time limit: found 'spec'"),
@@ -70,13 +78,41 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     "load_machine": (lambda: lt.load_machine(3), "machine: found 3, expected a name or a path"),  # type: ignore[arg-type]
     "dominant_order": (lambda: lt.dominant_order(WRONG), "dominant_order, graph: found 'spec'"),
     "certify": (lambda: lt.certify(WRONG, 3), "certify, graph: found 'spec'"),
-    "certify bound": (lambda: lt.certify(GRAPH, WRONG), "certify, bound: found 'spec', expected an integer"),
+    "certify bound": (
+        lambda: lt.certify(GRAPH, WRONG),
+        "certify, bound: found 'spec', expected bytes such as",
+    ),
     "certify_parallel": (lambda: lt.certify_parallel(WRONG, 3), "certify_parallel, graph: found 'spec'"),
     "certify_placement": (lambda: lt.certify_placement(WRONG, 3), "problem: found 'spec', expected a Place"),
     "sweep_memory": (lambda: lt.sweep_memory(WRONG), "found 'spec', expected a Makespan or a Recompute"),
     "Plan.from_order": (lambda: lt.Plan.from_order(WRONG, (0,)), "plan, graph: found 'spec'"),
     "Plan.from_order order": (lambda: lt.Plan.from_order(GRAPH, 3), "plan, order: found 3"),  # type: ignore[arg-type]
 }
+
+
+def test_bytes_may_be_texts_wherever_they_are_asked_for() -> None:
+    tier = lt.Tier(name="t", capacity="1KiB")  # type: ignore[arg-type]
+    buffer = lt.Buffer(id="b", lower=0, upper=1, size="1KiB")  # type: ignore[arg-type]
+    given: Any = "1KiB"
+    for found in (
+        lt.Tensor(name="x", nbytes=given).nbytes,
+        lt.Op(name="f", workspace=given).workspace,
+        lt.Mode(workspace=given).workspace,
+        tier.capacity,
+        lt.Machine.single(capacity=given).tiers[0].capacity,
+        buffer.size,
+        lt.Buffers(buffers=(buffer,), pools={"": given}).pools[""],
+        lt.Makespan(GRAPH, memory=given).memory,
+        lt.Recompute(GRAPH, memory=given).memory,
+        lt.Recompute(GRAPH, memory=given).machine.tiers[0].capacity,
+        lt.MinIO(GRAPH, given).memory,
+        lt.MemoryEdges(GRAPH, given).bound,
+    ):
+        assert found == 1024
+    certificate = lt.certify(GRAPH, "1B", memory_limit="1GiB")
+    assert certificate is not None
+    assert certificate.bound == 1
+    assert lt.solve(lt.Peak(GRAPH), "greedy", memory_limit="1GiB").objective is not None
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from ....models.certificate import Certificate, Proof
-from ....models.checks import check_integer, check_seconds, check_type
+from ....models.checks import as_bytes, check_seconds, check_type
 from ....models.graph import Graph
 from ....models.problems.peak import Peak
 from ....models.result import Result
@@ -38,12 +38,12 @@ MEMORY = 2**32
 
 def certify(
     graph: Graph,
-    bound: int,
+    bound: int | str,
     *,
     orders: Sequence[Sequence[int]] = (),
     kinds: Sequence[str] = ("working-set", "cut", "descents", "states"),
     time_limit: float | None = 60.0,
-    memory_limit: int | None = None,
+    memory_limit: int | str | None = None,
     progress: Callable[[str], None] = lambda line: None,
 ) -> Certificate | None:
     """Return a certificate that no order of a graph has a peak below `bound`, or None if none was found.
@@ -73,19 +73,19 @@ def certify(
     'working-set'
     """
     check_type(graph, Graph, "certify, graph")
-    check_integer(bound, 0, "certify, bound")
+    value: int = as_bytes(bound, 0, "certify, bound")
     check_seconds(time_limit, "certify, time limit", zero=True)
-    check_integer(memory_limit, 1, "certify, memory limit", optional=True)
+    most_bytes = as_bytes(memory_limit, 1, "certify, memory limit", optional=True)
     end = None if time_limit is None else time.perf_counter() + time_limit
 
     def expired() -> bool:
         return end is not None and time.perf_counter() >= end
 
-    proof = _prove(graph, bound, orders, kinds, expired, memory_limit or MEMORY, progress)
+    proof = _prove(graph, value, orders, kinds, expired, most_bytes or MEMORY, progress)
     if proof is None:
         return None
     return Certificate(
-        bound=bound,
+        bound=value,
         proof=proof,
         graph_name=graph.name,
         graph_source=graph.source,
