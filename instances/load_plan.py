@@ -28,6 +28,17 @@ def load_plan(
     InstanceError
         If one of them is bad input, the plan does not name a graph, or the graph is not the one that the
         plan was made for.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import lowtide as lt
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "plan.json")
+    ...     lt.save(lt.solve(lt.Peak(lt.load("gen:chain?n=3")), "greedy"), path)
+    ...     plan, graph = lt.load_plan(path)
+    >>> lt.verify(graph, plan).valid
+    True
     """
     plan = read_plan(path)
     return plan, graph_of_plan(plan, os.fspath(path), graph)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ..models.errors import InstanceError, UsageError
+from ..models.checks import check_type
+from ..models.errors import UsageError
 from ..models.problems.problem import Problem
 from ..models.problems.trade_off import TradeOff
 from .method import load
@@ -65,11 +66,9 @@ def sweep_memory(
     """
     if type(points) is not int or points < FEWEST:
         raise UsageError(f"sweep of memory: found {points!r} points, expected an integer >= {FEWEST}")
-    sweep = room_of(problem).trade_off
-    if not sweep:
-        known = " or ".join(room.problem.__name__ for room in ROOMS.values() if room.trade_off)
-        raise InstanceError(f"sweep of memory, problem: found {type(problem).__name__}, expected {known}")
-    found: TradeOff = load(sweep)(
+    kinds = tuple(room.problem for room in ROOMS.values() if room.trade_off)
+    check_type(problem, kinds, "sweep of memory, problem")
+    found: TradeOff = load(room_of(problem).trade_off)(
         problem,
         points,
         method=method,

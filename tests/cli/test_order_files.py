@@ -41,7 +41,7 @@ def test_words_are_indices_or_names(tmp_path: Path, text: str, order: list[int])
         (b"0\n9", r"order\.txt:2: found op 9, expected an index in \[0, 6\)"),
         (b"twin", r"the name of 2 ops, expected an index \(3, 4\)"),
         (b"tvin", "found unknown op 'tvin', did you mean 'twin'?"),
-        (b"-1", "found unknown op '-1'"),
+        (b"-1", "found op -1, expected an index"),
         (b"\xff", "not UTF-8"),
     ],
 )

@@ -50,7 +50,7 @@ def test_what_cannot_be_saved_is_said(tmp_path: Path) -> None:
 
 def test_digraphs_are_loaded_as_they_are() -> None:
     dag = nx.DiGraph([("a", "b"), ("a", "c")])
-    nx.set_node_attributes(dag, "4kB", "nbytes")
+    nx.set_node_attributes(dag, dict.fromkeys("abc", "4kB"), "nbytes")
     nx.set_node_attributes(dag, {"a": "2us"}, "duration")
     graph = lt.load(dag)
     assert graph == lt.from_networkx(dag)
@@ -61,7 +61,7 @@ def test_digraphs_are_loaded_as_they_are() -> None:
     assert lt.load(lt.to_networkx(graph)) == graph
     with pytest.raises(lt.InstanceError, match="found unknown option 'memory', expected none"):
         lt.load(dag, memory=1)
-    nx.set_node_attributes(dag, "4 cats", "nbytes")
+    nx.set_node_attributes(dag, {"a": "4 cats"}, "nbytes")
     with pytest.raises(
         lt.InstanceError, match="node 'a', nbytes: found \"4 cats\", expected an integer >= 0"
     ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -57,6 +58,8 @@ def with_x() -> lt.GraphBuilder:
     return g
 
 
+INDEX: Any = [0]
+LIST: Any = ["xray"]
 WRONG: dict[str, tuple[Callable[[lt.GraphBuilder], object], str]] = {
     "tensor twice": (
         lambda g: g.tensor("xray", 1),
@@ -72,9 +75,9 @@ WRONG: dict[str, tuple[Callable[[lt.GraphBuilder], object], str]] = {
         "op 'f', reads: found 'xray', expected a list of names, as in ['xray']",
     ),
     "an index": (
-        lambda g: g.op("f", writes=[0]),
+        lambda g: g.op("f", writes=INDEX),
         "op 'f', writes: found unknown tensor 0, expected one of xray",
-    ),  # type: ignore[list-item]
+    ),
     "after": (lambda g: g.op("f", after=["g"]), "op 'f', after: found unknown op 'g', expected one of load"),
     "size": (
         lambda g: g.tensor("y", "4 cats"),
@@ -86,7 +89,7 @@ WRONG: dict[str, tuple[Callable[[lt.GraphBuilder], object], str]] = {
         "op 'f', duration: found '3 h', expected nanoseconds such as 40",
     ),
     "zero": (lambda g: g.op("f", duration=0), "op 'f', duration: found 0, expected an integer >= 1"),
-    "inplace": (lambda g: g.op("f", inplace=["xray"]), "op 'f', inplace: found ['xray'], expected a mapping"),  # type: ignore[arg-type]
+    "inplace": (lambda g: g.op("f", inplace=LIST), "op 'f', inplace: found ['xray'], expected a mapping"),
     "twice": (lambda g: (g.op("f", reads=["xray", "xray"]), g.build()), "op 1 'f', reads: found 0 twice"),
     "accounting": (
         lambda g: lt.GraphBuilder(accounting="x").build(),
