@@ -149,7 +149,7 @@ def _solve_whole(problem: Makespan, context: Context) -> Outcome:
     until = context.elapsed() + part * context.remaining()
     started = begin(problem, context, lambda: context.elapsed() >= until, PRIORITIES)
     if isinstance(started, Outcome):
-        if started.infeasible:
+        if started.infeasible or context.expired:
             return started
         data = makespan_data(problem)
         small = _is_small(data.n, data.memory, data.horizon)
