@@ -1,0 +1,150 @@
+"""A formulation's model alone: how large it is, and what its engine proves of it without a known answer.
+
+Methods begin with bounds and heuristics, and give their model a hint, bounds and what is forced; here a model
+has only what its page of mathematics says, which compares formulations of the same question.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, ClassVar, NamedTuple
+
+from ..formulations.minio import joint_cpsat
+from ..formulations.model import Formulation
+from ..formulations.parallel import cut_milp, edges_milp, network
+from ..formulations.placement import intervals_cpsat, slots_milp
+from ..formulations.placement.data import placement_data
+from ..formulations.placement.whole import apart, longest_stall
+from ..models.problems.problem import Problem
+from .context import Context
+from .engines.master import Master
+from .engines.model import run_model
+from .method import load
+from .minio.rules import tree_data
+from .registry import room_of
+
+
+class Bare(NamedTuple):
+    """What a model alone is and proves; bounds in its own units, None where there is none.
+
+    Attributes
+    ----------
+    variables, rows
+        Of the model as it is passed to the engine.
+    first
+        The first bound that the engine reports: after presolve and cuts at the root, in CP-SAT of its search.
+    bound
+        The last one.
+    optimal
+        Whether the engine has proved an optimum (or that there is no solution).
+    build, solve
+        Seconds.
+    """
+
+    variables: int
+    rows: int
+    first: int | None
+    bound: int | None
+    optimal: bool
+    build: float
+    solve: float
+
+
+class Model(Master):
+    """The question of a model; no answer of it is looked at."""
+
+    name: ClassVar[str] = "model"
+    unit: ClassVar[str] = "units"
+
+    def evaluate(self, answer: Any) -> int:
+        """Return what no bound meets."""
+        return 2**62
+
+
+def _placement(problem: Any) -> tuple[Any, Any]:
+    data = apart(placement_data(problem))
+    return data, data.ideal + longest_stall(data)
+
+
+def _intervals(problem: Any) -> Any:
+    data, horizon = _placement(problem)
+    return intervals_cpsat.build(data, problem, horizon, intervals_cpsat.common_tick(data))
+
+
+def _slots(problem: Any) -> Any:
+    data, horizon = _placement(problem)
+    return slots_milp.build(slots_milp.coarse(data), most=horizon - data.ideal, upper=False)
+
+
+def _joint(problem: Any) -> Any:
+    data = tree_data(problem, "bare")
+    return joint_cpsat.build(data, [0] * data.n)
+
+
+_OTHERS: dict[tuple[str, str], tuple[Formulation, Callable[[Any], Any]]] = {
+    ("memory-edges", "milp"): (edges_milp, lambda p: edges_milp.build(p.graph, p.bound)),
+    ("minio", "cpsat"): (joint_cpsat, _joint),
+    ("parallel-memory", "milp"): (
+        cut_milp,
+        lambda p: cut_milp.build(network.build(p.graph), p.processors),
+    ),
+    ("placement", "cpsat"): (intervals_cpsat, _intervals),
+    ("placement", "slot-milp"): (slots_milp, _slots),
+}
+"""By problem and method: models that are not written for other solvers."""
+
+
+def solve_bare(problem: Problem, method: str, *, time_limit: float) -> Bare:
+    """Build the model of a method, without anything known, and solve it with one thread.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> found = solve_bare(lt.Peak(lt.load("catalogue:harpoon")), "milp", time_limit=60)
+    >>> found.optimal, found.bound
+    (True, 15)
+    """
+    began = time.perf_counter()
+    formulation: Any
+    if (problem.name, method) in _OTHERS:
+        formulation, build = _OTHERS[problem.name, method]
+        built = build(problem)
+    else:
+        room = room_of(problem)
+        export = room.exports[method]
+        stated = load(export.data)(problem, *([None] if room.parts else []))
+        formulation = import_module(f"..formulations.{export.formulation}", __package__)
+        built = formulation.build(**stated, **export.given)
+    taken = time.perf_counter() - began
+    context = Context(problem=Model(_graph_of(problem)), time_limit=time_limit, threads=1)
+    outcome = run_model(
+        context, formulation, built, decode=lambda built, value: None, to_objective=lambda units: units
+    )
+    bounds = [point.bound for point in context.trace if point.bound is not None]
+    variables, rows = _size(formulation, built.model)
+    return Bare(
+        variables,
+        rows,
+        bounds[0] if bounds else None,
+        None if outcome.infeasible else context.bound,
+        outcome.infeasible or outcome.reason is None,
+        taken,
+        context.elapsed(),
+    )
+
+
+def _graph_of(problem: Any) -> Any:
+    """Return what the question of the model is about; allocations have no graph."""
+    return getattr(problem, "graph", None)
+
+
+def _size(formulation: Formulation, model: Any) -> tuple[int, int]:
+    if formulation.ENGINE == "cpsat":
+        return len(model.proto.variables), len(model.proto.constraints)
+    import pyomo.environ as pyo
+
+    return tuple(  # type: ignore[return-value]
+        sum(1 for _ in model.component_data_objects(kind, active=True)) for kind in (pyo.Var, pyo.Constraint)
+    )
