@@ -13,14 +13,14 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, ClassVar
 
-from .checks import check_flag, check_integer, check_sums, check_type, set_bytes
+from .checks import check_sums, check_type
 from .errors import InstanceError
+from .op import KINDS, Mode, Op, Tensor, as_text, canonical_op, op_to_dict
 
-KINDS = ("input", "weight", "state", "activation", "gradient", "output", "workspace", "other")
-"""The kinds of tensor."""
+__all__ = ["KINDS", "Accounting", "Graph", "Mode", "Op", "Tensor"]
 
 
 class Accounting(StrEnum):
@@ -30,143 +30,6 @@ class Accounting(StrEnum):
     """Reads, writes and workspace are all resident for the whole run."""
     REPLACE = "replace"
     """Reads that die with the op are released as its writes are allocated (simple data-flow)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tensor:
-    """A buffer that ops read and write.
-
-    Parameters
-    ----------
-    name
-        What messages and pictures call it.
-    nbytes
-        Size in bytes, at least 0; wherever bytes are asked for, a text such as ``"4MiB"`` will do.
-    kind
-        One of `KINDS`.
-    initial
-        It exists before the first op (inputs, weights, optimizer states).
-    final
-        It must exist, in its last version, after the last op.
-    """
-
-    name: str
-    nbytes: int
-    kind: str = "activation"
-    initial: bool = False
-    final: bool = False
-
-    def __post_init__(self) -> None:
-        # Graphs have many tensors and ops: words are made only for what is wrong.
-        if type(self.name) is not str or type(self.initial) is not bool or type(self.final) is not bool:
-            check_type(self.name, str, "tensor, name")
-            check_flag(self.initial, f"tensor {self.name!r}, initial")
-            check_flag(self.final, f"tensor {self.name!r}, final")
-        if type(self.nbytes) is not int or self.nbytes < 0:
-            set_bytes(self, "nbytes", 0, f"tensor {self.name!r}, nbytes")
-        if self.kind not in KINDS:
-            raise InstanceError(
-                f"tensor {self.name!r}, kind: found {self.kind!r}, expected one of {', '.join(KINDS)}"
-            )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mode:
-    """One way to run an op.
-
-    Parameters
-    ----------
-    duration_ns
-        Nanoseconds, at least 1.
-    workspace
-        Bytes held only while the op runs, in the home tier of its processor.
-    processors
-        Processor kinds that can run it; empty means any.
-    operands
-        ``(tensor index, tier name)`` pairs: the tier in which that operand must be; operands not
-        named may be in any tier that the processor reads and writes.
-    """
-
-    duration_ns: int = 1
-    workspace: int = 0
-    processors: tuple[str, ...] = ()
-    operands: tuple[tuple[int, str], ...] = ()
-
-    def __post_init__(self) -> None:
-        check_integer(self.duration_ns, 1, "mode, duration_ns")
-        set_bytes(self, "workspace", 0, "mode, workspace")
-        if isinstance(self.processors, str):
-            raise InstanceError(f"mode, processors: found {self.processors!r}, expected a tuple of kinds")
-        object.__setattr__(self, "processors", tuple(self.processors))
-        object.__setattr__(self, "operands", tuple(sorted(self.operands)))
-        named = [t for t, _ in self.operands]
-        if len(set(named)) != len(named):
-            twice = next(t for t in named if named.count(t) > 1)
-            raise InstanceError(f"mode, operands: found tensor {twice} twice, expected one tier for it")
-
-
-@lru_cache(maxsize=4096)
-def _only_mode(duration_ns: int, workspace: int) -> tuple[Mode]:
-    """Return the modes of an op that lists none; graphs ask often, and few numbers differ."""
-    return (Mode(duration_ns=duration_ns, workspace=workspace),)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Op:
-    """One task of the graph.
-
-    Parameters
-    ----------
-    name, kind
-        What messages call it; its operator type ("Conv", "Relu", …).
-    duration_ns, workspace
-        Of the only mode, when `modes` is empty.
-    reads, writes
-        Tensor indices, without repetition. A write that is not also a read overwrites the whole
-        tensor; a partial or accumulating write lists the tensor in both.
-    after
-        Smaller op indices that must have completed once before (control or fictitious edges).
-    inplace
-        ``(read, write)`` tensor pairs: the write may reuse the read's address if the read dies here.
-    modes
-        The ways to run it, when there are several.
-    """
-
-    name: str
-    kind: str = ""
-    duration_ns: int = 1
-    workspace: int = 0
-    reads: tuple[int, ...] = ()
-    writes: tuple[int, ...] = ()
-    after: tuple[int, ...] = ()
-    inplace: tuple[tuple[int, int], ...] = ()
-    modes: tuple[Mode, ...] = ()
-
-    def __post_init__(self) -> None:
-        if type(self.name) is not str or type(self.kind) is not str:
-            check_type(self.name, str, "op, name")
-            check_type(self.kind, str, f"op {self.name!r}, kind")
-        if type(self.duration_ns) is not int or type(self.workspace) is not int or self.duration_ns < 1:
-            check_integer(self.duration_ns, 1, f"op {self.name!r}, duration_ns")
-        if type(self.workspace) is not int or self.workspace < 0:
-            set_bytes(self, "workspace", 0, f"op {self.name!r}, workspace")
-        for key in ("reads", "writes", "after", "modes", "inplace"):
-            if type(getattr(self, key)) is not tuple:
-                check_type(getattr(self, key), Iterable, f"op {self.name!r}, {key}", "a tuple")
-                object.__setattr__(self, key, tuple(getattr(self, key)))
-        for mode in self.modes:
-            check_type(mode, Mode, "op, modes")
-        object.__setattr__(self, "inplace", tuple((r, w) for r, w in self.inplace))
-
-    @property
-    def all_modes(self) -> tuple[Mode, ...]:
-        """The modes; the one given by `duration_ns` and `workspace` if none is listed."""
-        return self.modes or _only_mode(self.duration_ns, self.workspace)
-
-    @property
-    def least_workspace(self) -> int:
-        """The least workspace of its modes, in bytes."""
-        return min(mode.workspace for mode in self.modes) if self.modes else self.workspace
 
 
 @dataclass(frozen=True, slots=False, kw_only=True, eq=False)
@@ -264,7 +127,7 @@ class Graph:
                 }
                 for t in self.tensors
             ],
-            "ops": [_op_to_dict(op) for op in self.ops],
+            "ops": [op_to_dict(op) for op in self.ops],
         }
 
     def drop(self, kinds: Iterable[str]) -> Graph:
@@ -316,21 +179,6 @@ class Graph:
         return f"Graph({self.name!r}, {len(self.ops)} ops, {len(self.tensors)} tensors)"
 
 
-def _op_to_dict(op: Op) -> dict[str, Any]:
-    only = {"duration_ns": op.duration_ns, "workspace": op.workspace, "processors": [], "operands": {}}
-    return {
-        "name": op.name,
-        "kind": op.kind,
-        "duration_ns": op.duration_ns,
-        "workspace": op.workspace,
-        "reads": list(op.reads),
-        "writes": list(op.writes),
-        "after": list(op.after),
-        "inplace": [list(pair) for pair in op.inplace],
-        "modes": [_mode_to_dict(mode) for mode in op.modes] or [only],
-    }
-
-
 def _canonical(graph: Graph) -> Iterator[str]:
     """Yield the JSON object of the content, keys sorted, in parts; most ops and tensors by a template.
 
@@ -340,7 +188,7 @@ def _canonical(graph: Graph) -> Iterator[str]:
     quote = json.encoder.encode_basestring_ascii
     yield f'{{"accounting":{quote(str(graph.accounting))},"format":"lowtide/graph","ops":['
     for i, op in enumerate(graph.ops):
-        yield ("," if i else "") + (_canonical_op(op, quote) if not op.modes else _as_text(_op_to_dict(op)))
+        yield ("," if i else "") + (canonical_op(op, quote) if not op.modes else as_text(op_to_dict(op)))
     yield '],"tensors":['
     for i, t in enumerate(graph.tensors):
         yield (
@@ -349,35 +197,6 @@ def _canonical(graph: Graph) -> Iterator[str]:
             f'"nbytes":{t.nbytes}}}'
         )
     yield '],"version":1}'
-
-
-def _canonical_op(op: Op, quote: Callable[[str], str]) -> str:
-    """Return the JSON object of an op without listed modes."""
-    pairs = _as_text([list(pair) for pair in op.inplace]) if op.inplace else "[]"
-    work = f'"duration_ns":{op.duration_ns},'
-    return (
-        f'{{"after":[{_listed(op.after)}],{work}"inplace":{pairs},"kind":{quote(op.kind)},'
-        f'"modes":[{{{work}"operands":{{}},"processors":[],"workspace":{op.workspace}}}],'
-        f'"name":{quote(op.name)},"reads":[{_listed(op.reads)}],"workspace":{op.workspace},'
-        f'"writes":[{_listed(op.writes)}]}}'
-    )
-
-
-def _listed(numbers: Iterable[int]) -> str:
-    return ",".join(map(str, numbers))
-
-
-def _as_text(data: object) -> str:
-    return json.dumps(data, sort_keys=True, separators=(",", ":"))
-
-
-def _mode_to_dict(mode: Mode) -> dict[str, Any]:
-    return {
-        "duration_ns": mode.duration_ns,
-        "workspace": mode.workspace,
-        "processors": list(mode.processors),
-        "operands": {str(t): tier for t, tier in mode.operands},
-    }
 
 
 def _check_structure(graph: Graph) -> None:

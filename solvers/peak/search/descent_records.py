@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 UNREACHED = 2**200
 """Above every height: what a search returns as least cost if it cut nothing off."""
+
+Call = Generator[Any, Any, Any]
+"""A search that yields those it needs; `carried_out` returns their results to it: no recursion limit."""
 
 Key: TypeAlias = tuple[bool, bool, int, int]
 """Of a component: backward, whole, the part of its frame that matters in that direction, mask."""
@@ -102,3 +106,18 @@ class Descended(NamedTuple):
     memory: int
     least: int
     parts: list[int]
+
+
+def carried_out(search: Call) -> Any:
+    """Return the result of a search, running the searches that it yields."""
+    stack, result = [search], None
+    while stack:
+        try:
+            needed = stack[-1].send(result)
+        except StopIteration as end:
+            stack.pop()
+            result = end.value
+        else:
+            stack.append(needed)
+            result = None
+    return result

@@ -47,13 +47,13 @@ the merging of Kayaaslan et al. (2018): every component there has a single candi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
-from typing import Any
 
 from ....models.graph import Graph
 from .descent_records import (
     UNREACHED,
+    Call,
     Descended,
     Frame,
     Hill,
@@ -63,14 +63,12 @@ from .descent_records import (
     StuckAtWaist,
     StuckBetween,
     WayKey,
+    carried_out,
 )
 from .executed_sets import ExecutedSets, Part, mask_of, members
 
 BYTES_PER_HILL = 450
 """Of one remembered component, without its mask and path."""
-
-Call = Generator[Any, Any, Any]
-"""A search that yields the searches it needs (`_run` returns their results to it): no recursion limit."""
 
 
 class GaveUp(Exception):
@@ -154,13 +152,13 @@ class DescentSearch:
             return () if start <= limit else start
         try:
             if not whole:
-                way: tuple[int, ...] | int = _run(self._way(0, sets.everything, start, end))
+                way: tuple[int, ...] | int = carried_out(self._way(0, sets.everything, start, end))
                 return way
             back = end <= start
             done, memory = (sets.everything, end) if back else (0, start)
             place = Place(Frame(0, 0, whole=True), back, done, memory)
             ready = sets.first(back, 0, sets.everything)
-            end_of: Descended = _run(self._descend_all(place, sets.everything, ready, -UNREACHED))
+            end_of: Descended = carried_out(self._descend_all(place, sets.everything, ready, -UNREACHED))
         except GaveUp:
             return None
         if len(end_of.ops) < sets.n:
@@ -393,18 +391,3 @@ class DescentSearch:
         hill.high, hill.change = self.sets.height(back, done, path)
         self._stored += len(path)
         self.effort += len(path) // 8
-
-
-def _run(search: Call) -> Any:
-    """Return the result of a search, running the searches that it yields."""
-    stack, result = [search], None
-    while stack:
-        try:
-            needed = stack[-1].send(result)
-        except StopIteration as end:
-            stack.pop()
-            result = end.value
-        else:
-            stack.append(needed)
-            result = None
-    return result
