@@ -1,8 +1,6 @@
 """Compiled kernels of the branch and bound in `search`: the rules, and why they are right, are said there.
 
-Everything lives in flat arrays, so that a call can return at any attempt and the next one goes on. Kernels
-that call each other are in this one file, since a cached kernel does not notice a change in another file;
-only the outermost one is cached, with the others inside.
+Everything lives in flat arrays, so that a call can return at any attempt and the next one goes on.
 
 Whatever is raised, placed, barred or moved is noted on a trail, and taken back from it. A list of buffers is
 a range of the pool. A choice point is a row of `frames`, a set of independent components a row of `ands`,
@@ -16,22 +14,24 @@ from numpy.typing import NDArray
 
 from ..engines.arrays import Integers, Rows
 from ..engines.kernels import inner, kernel
+from .component_kernel import BEGIN, END, HIGH, LOW, part
 
 # Scalars of a run, in `state`.
 PHASE, DEPTH, AND_TOP, TRAIL_TOP, COMP_TOP, ATTEMPTS, LIMIT, CAPACITY, STAMP = range(9)
 STATE_SIZE = 9
 ENTER, TRY, FAIL = range(3)  # phases
 FOUND, EXHAUSTED, AT_LIMIT, NEEDS_TRAIL, NEEDS_POOL = range(5)  # what a call returns
-# A choice point: its list, its sections, offset of the last placement, unplaced buffers, its candidates, the
-# next one, whether there are no others, where the trail stood.
-LOW, HIGH, BEGIN, END, LAST_OFFSET, LEFT, COUNT, NEXT, COMPLETE, UNDO = range(10)
+# A choice point begins as a component does: its list, its sections. Then: offset of the last placement,
+# unplaced buffers, its candidates, the next one, whether there are no others, where the trail stood.
+LAST_OFFSET, LEFT, COUNT, NEXT, COMPLETE, UNDO = range(4, 10)
 FRAME_SIZE = 10
 # A set of components: depth of the placement that parted them, their rows, the next one. A component has the
 # first four fields of a choice point.
 AND_DEPTH, AND_FIRST, AND_END, AND_NEXT = range(4)
-# Candidates (offset, place in the pool) kept per choice point; when used up, the next ones are looked for.
 WIDTH = 16
+"""Candidates (offset, place in the pool) kept per choice point; when used up, the next are looked for."""
 NONE = 2**62
+"""Above every offset."""
 
 
 @inner
@@ -67,27 +67,6 @@ def _undo(mark, top, buffers, rects, places, sums, trail):  # type: ignore[no-un
             for s in range(first[i] + 1, last[i]):
                 spans[s] += 1
     return mark
-
-
-@inner
-def _sort(low, high, pool, before, after, peak):  # type: ignore[no-untyped-def]
-    """Sort a list by (before, -peak, after): Shell's sort, insertion sort where it is short."""
-    step = 1
-    while step < (high - low) // 3:
-        step = 3 * step + 1
-    while step > 0:
-        for k in range(low + step, high):
-            i = pool[k]
-            at = k
-            while at >= low + step:
-                j = pool[at - step]
-                first, second, third = before[j] - before[i], peak[i] - peak[j], after[j] - after[i]
-                if first < 0 or (first == 0 and (second < 0 or (second == 0 and third < 0))):
-                    break
-                pool[at] = j
-                at -= step
-            pool[at] = i
-        step //= 3
 
 
 @inner
@@ -243,47 +222,6 @@ def _place(i, buffers, rects, near, members, places, sums, trail, top, capacity)
     return top if good else -1, alone
 
 
-@inner
-def _part(frame, buffers, ranks, places, sums, pool, pool_top, comps, comp_top):  # type: ignore[no-untyped-def]
-    """List the components of what is unplaced, each sorted; return the new top of `comps`."""
-    _size, _alignment, _fixed, _kind, first, last = buffers
-    before, after = ranks
-    _least, placed, _barred, _stamped, _lift, peak = places
-    total, spans, _support, block, fill = sums
-    begin, end = frame[BEGIN], frame[END]
-    count = -1
-    for s in range(begin, end):
-        if s == begin or spans[s] == 0:
-            count += 1
-            fill[count] = 0
-        block[s] = count
-    for p in range(frame[LOW], frame[HIGH]):
-        if not placed[pool[p]]:
-            fill[block[first[pool[p]]]] += 1
-    top = comp_top
-    for s in range(begin, end):
-        c = block[s]
-        if (s == begin or spans[s] == 0) and fill[c] > 0:
-            comps[top, LOW] = pool_top
-            comps[top, BEGIN] = s
-            pool_top += fill[c]
-            comps[top, HIGH] = pool_top
-            fill[c] = comps[top, LOW]
-            top += 1
-        if top > comp_top:
-            comps[top - 1, END] = s + 1
-    for p in range(frame[LOW], frame[HIGH]):
-        i = pool[p]
-        if not placed[i]:
-            c = block[first[i]]
-            pool[fill[c]] = i
-            fill[c] += 1
-            peak[i] = total[first[i] : last[i]].max()
-    for c in range(comp_top, top):
-        _sort(comps[c, LOW], comps[c, HIGH], pool, before, after, peak)
-    return top
-
-
 Lists = tuple[Integers, NDArray[np.int32]]
 """Some list for each buffer: where it begins, and what is in it."""
 
@@ -386,7 +324,7 @@ def advance(
                 frames[depth, LEFT] = left
                 phase = ENTER
                 continue
-            top = _part(frame, buffers, ranks, places, sums, pool, pool_top, comps, comp_top)
+            top = part(frame, buffers, ranks, places, sums, pool, pool_top, comps, comp_top)
             and_top += 1
             ands[and_top, AND_DEPTH] = depth
             ands[and_top, AND_FIRST] = ands[and_top, AND_NEXT] = comp_top

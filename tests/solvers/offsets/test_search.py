@@ -86,7 +86,7 @@ def test_decides_as_brute_force_does(start: int) -> None:
 @pytest.fixture
 def plain(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., int]]:
     """The kernels as Python functions."""
-    for name in ("_note", "_undo", "_sort", "_lifted", "_supported", "_collect", "_place", "_part"):
+    for name in ("_note", "_undo", "_lifted", "_supported", "_collect", "_place", "part"):
         monkeypatch.setattr(search_kernel, name, getattr(search_kernel, name).py_func)
     return search_kernel.advance.py_func  # type: ignore[no-any-return]
 
