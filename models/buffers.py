@@ -95,6 +95,8 @@ class Buffer:
     @property
     def rectangles(self) -> tuple[Rectangle, ...]:
         """What it occupies; neighbours in time differ in their bytes or do not touch."""
+        if not self.gaps:
+            return ((self.lower, self.upper, 0, self.size),) if self.size else ()
         found: list[Rectangle] = []
         reached = self.lower
         for lower, upper, low, high in (*self.gaps, Gap(self.upper, self.upper)):
@@ -110,15 +112,18 @@ class Buffer:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object of the native format; what has its default value is left out."""
-        values = {"id": self.id, "lower": self.lower, "upper": self.upper, "size": self.size}
-        rest: dict[str, Any] = {
-            "alignment": self.alignment if self.alignment != 1 else None,
-            "offset": self.offset,
-            "hint": self.hint,
-            "gaps": [list(g if g.high else g[:2]) for g in self.gaps] or None,
-            "pool": self.pool or None,
-        }
-        return {**values, **{key: value for key, value in rest.items() if value is not None}}
+        found: dict[str, Any] = {"id": self.id, "lower": self.lower, "upper": self.upper, "size": self.size}
+        if self.alignment != 1:
+            found["alignment"] = self.alignment
+        if self.offset is not None:
+            found["offset"] = self.offset
+        if self.hint is not None:
+            found["hint"] = self.hint
+        if self.gaps:
+            found["gaps"] = [list(g if g.high else g[:2]) for g in self.gaps]
+        if self.pool:
+            found["pool"] = self.pool
+        return found
 
 
 def _check_sums(buffers: Buffers) -> None:

@@ -145,7 +145,11 @@ class _Layer:
         """Return the buffers whose range meets ``[low, high)``."""
         lows, at = self.lows, self.at
         i = bisect_left(lows, low)
-        found = [at[lows[i - 1]][1]] if i and at[lows[i - 1]][0] > low else []
+        found = []
+        if i:
+            end, number = at[lows[i - 1]]
+            if end > low:
+                found.append(number)
         while i < len(lows) and lows[i] < high:
             found.append(at[lows[i]][1])
             i += 1
@@ -177,9 +181,10 @@ def _overlaps(buffers: Buffers, placed: list[tuple[Buffer, int]]) -> list[Violat
     """Return one violation per pair that overlaps in time and address, up to one more than LISTED."""
     events: dict[str, list[tuple[int, int, int, int, int]]] = {}
     for n, (b, offset) in enumerate(placed):
+        of_pool = events.setdefault(b.pool, [])
         for begin, end, low, high in _occupied(b):
-            low, high = offset + low, offset + high
-            events.setdefault(b.pool, []).extend(((begin, 1, n, low, high), (end, 0, n, low, high)))
+            of_pool.append((begin, 1, n, offset + low, offset + high))
+            of_pool.append((end, 0, n, offset + low, offset + high))
     allowed = set(buffers.inplace) | {(b, a) for a, b in buffers.inplace}
     found: list[Violation] = []
     pairs: set[tuple[int, int]] = set()
