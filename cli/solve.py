@@ -291,7 +291,9 @@ def summary(problem: Problem, result: Result, loaded: float, plan_path: str | No
     from ..models.units import exact_value, format_gap
 
     stopped = f", stopped by {result.reason}" if result.reason in ("time", "memory") else ""
-    stopped = ", interrupted" if result.reason == "interrupted" else stopped
+    stopped = {"interrupted": ", interrupted", "exhausted": ", nothing left to try"}.get(
+        result.reason or "", stopped
+    )
     rows = [
         ("instance", result.instance),
         ("problem", result.problem),

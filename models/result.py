@@ -68,7 +68,8 @@ class Result:
     bound
         Proved lower bound (of `parallel-memory`, which is maximized, upper bound); None if there is none.
     reason
-        Why it stopped before a proof: "time", "memory", "interrupted", "crash", or None.
+        Why it stopped before a proof: "time", "memory", "interrupted", "crash"; "exhausted" if `auto` had
+        nothing left to try; None of a method that ended by itself.
     proof
         "exact" (integer reasoning) or "floating" (a MILP solver's, rounded up to the next integer
         with a margin); None without a bound.

@@ -22,6 +22,9 @@ from .judging import judging_seconds
 from .method import PYOMO_SOLVER, Method, RunFunction, load
 from .registry import find_method, room_of
 
+EXHAUSTED = "auto tried all that it has for this instance; lowtide list methods {} shows what else there is"
+"""What is said where nothing better is known."""
+
 
 def solve(
     problem: Problem,
@@ -178,6 +181,9 @@ def _judge(problem: Problem, method: Method, context: Context, outcome: Outcome)
         detail = "claimed infeasible, but a plan verifies" if judgement is not None else detail
     elif objective is not None:
         status = Status.OPTIMAL if context.bound == objective else Status.FEASIBLE
+    reason = None if status is Status.OPTIMAL else outcome.reason
+    if method.name == "auto" and reason is None and status in (Status.FEASIBLE, Status.UNKNOWN):
+        reason, detail = "exhausted", detail or EXHAUSTED.format(problem.name)
     instance = problem.instance
     return Result(
         problem=problem.name,
@@ -187,7 +193,7 @@ def _judge(problem: Problem, method: Method, context: Context, outcome: Outcome)
         status=status,
         objective=objective,
         bound=context.bound,
-        reason=None if status is Status.OPTIMAL else outcome.reason,
+        reason=reason,
         proof=context.proof,
         bound_kind=context.bound_kind,
         evidence=context.evidence,

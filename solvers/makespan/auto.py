@@ -79,6 +79,11 @@ FAR_APART, APART = 0.05, 0.01
 tree: above the first before MemBooking and filling, because these cannot close such a gap; above the second
 after them; below it not at all."""
 
+TOO_LARGE = (
+    "the instance is too large for the model of CP-SAT, so only bounds and searches were tried; "
+    "fewer ops, less memory or coarser durations make it smaller"
+)
+
 LABELLED = 0.9
 """Part of the time that is left for the labels."""
 
@@ -195,7 +200,11 @@ def _solve_whole(problem: Makespan, context: Context) -> Outcome:
     if context.closed:
         return Outcome()
     if not small:
-        return Outcome(reason="time" if context.expired else None, detail="too large for CP-SAT")
+        if context.time_limit is not None and data.n < LARGE:
+            search(problem, context, started, part=1.0, moves=None, turn=1)
+        if context.closed:
+            return Outcome()
+        return Outcome(reason="time" if context.expired else None, detail=TOO_LARGE)
     return solve_intervals(data, context)
 
 
@@ -230,8 +239,19 @@ def solve_local_search(problem: Makespan, context: Context) -> Outcome:
     return Outcome(reason="time" if context.expired and not context.closed else None)
 
 
-def search(problem: Makespan, context: Context, started: Started, *, part: float, moves: int | None) -> None:
-    """Run the local search for a part of the time that is left, from the best list schedule."""
+def search(
+    problem: Makespan,
+    context: Context,
+    started: Started,
+    *,
+    part: float,
+    moves: int | None,
+    turn: int = 0,
+) -> None:
+    """Run the local search for a part of the time that is left, from the best list schedule.
+
+    `turn` is added to the seed.
+    """
     until = context.elapsed() + part * context.remaining()
     context.progress("local search")
     with contextlib.suppress(TimeIsUp):
@@ -248,7 +268,7 @@ def search(problem: Makespan, context: Context, started: Started, *, part: float
             decode=started.list_schedule,
             rank=rank,
             order=started.order,
-            seed=context.seed,
+            seed=context.seed + turn,
             offer=context.offer,
             stop=lambda: context.closed or context.elapsed() >= until,
             moves=moves,

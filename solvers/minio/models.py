@@ -108,8 +108,15 @@ def solve_auto(problem: MinIO, context: Context) -> Outcome:
     """
     data, _, cuts = begin(problem, context, "auto")
     offer_rules(problem, data, context)
-    if context.closed or data.n > LARGEST or context.expired:
-        return Outcome(reason="time" if context.expired and not context.closed else None)
+    if context.closed:
+        return Outcome()
+    if context.expired:
+        return Outcome(reason="time")
+    if data.n > LARGEST:
+        return Outcome(
+            detail=f"every order was tried with every rule; auto takes cuts for trees of at most {LARGEST:,} "
+            f"ops, --method benders for larger ones"
+        )
     return solve_by_cuts(problem, data, cuts, context)
 
 

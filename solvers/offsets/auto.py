@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from ...models.problems.offsets import Offsets
 from ..context import Context, Outcome
@@ -68,7 +69,12 @@ def take_turns(parts: Parts, methods: tuple[Method, ...]) -> Outcome:
             break
         turn *= GROWTH
         first = turn
-    return parts.outcome("time" if parts.context.expired and parts.open() else None)
+    ended = parts.outcome("time" if parts.context.expired and parts.open() else None)
+    if ended.reason is None and not ended.infeasible and (left := len(parts.open())):
+        words = f"the searches gave up on {left} part{'s' * (left > 1)} that do not touch in time"
+        larger = f"; auto leaves out CP-SAT above {MODEL_RECTANGLES:,} rectangles: --method cpsat takes more"
+        return replace(ended, detail="; ".join(filter(None, (ended.detail, words))) + larger)
+    return ended
 
 
 def _turn(work: Iterator[None], parts: Parts, part: Part, seconds: float) -> bool:

@@ -48,7 +48,9 @@ def solve_auto(problem: MemoryEdges, context: Context) -> Outcome:
         return outcome
     if nodes_for(len(problem.graph.ops)) and formulation.fits(problem.graph):
         return solve_cpsat(problem, context)
-    return Outcome(reason="time" if context.expired else None)
+    if context.expired:
+        return Outcome(reason="time")
+    return Outcome(detail="the heuristics ended without a proof, and the graph is too large for cpsat")
 
 
 def _none_needed(problem: MemoryEdges, context: Context) -> bool:

@@ -44,6 +44,11 @@ MOST_OPS = 400
 """Single runs of more ops than this get the bound by prices instead of the slot model, whose programs grow
 with the number of ops times that of tensors."""
 
+EXHAUSTED = (
+    "every setting of the planner and every round of the bounds was tried; "
+    "--method local-search with --hint PLAN searches on, and more memory or bandwidth narrows the gap"
+)
+
 
 @dataclass
 class _Parts:
@@ -80,9 +85,12 @@ class _Parts:
     def end(self) -> Outcome:
         """Return how all of it ended."""
         context = self.context
+        infeasible = self.infeasible and context.answer is None
+        if not (context.closed or context.expired or infeasible):
+            self.say(EXHAUSTED)
         return Outcome(
             reason="time" if context.expired and not context.closed else None,
-            infeasible=self.infeasible and context.answer is None,
+            infeasible=infeasible,
             detail="" if context.closed else "; ".join(self.said),
         )
 

@@ -41,6 +41,11 @@ SEARCHED, BOUNDED, MODELLED, PAGED = 0.2, 0.3, 0.4, 0.7
 heuristics; step 2, the first bounds; step 3, the model, without paging and with it, which takes longer to
 build. While there is no schedule at all, step 1 goes on until `MODELLED`: without one no other step helps."""
 
+EXHAUSTED = (
+    "heuristics, retention intervals and the bounds by moments ended without a proof; "
+    "--method checkmate or local-search with --hint PLAN searches on"
+)
+
 
 def solve_store_all(problem: Recompute, context: Context) -> Outcome:
     """Offer the reference order, each op once; that is fastest, where it fits.
@@ -137,7 +142,8 @@ def solve_graph(problem: Recompute, context: Context) -> Outcome:
     if context.closed:
         return Outcome()
     return Outcome(
-        reason="time" if context.expired else bounds.reason, detail=outcome.detail or bounds.detail
+        reason="time" if context.expired else bounds.reason,
+        detail=outcome.detail or bounds.detail or ("" if context.expired else EXHAUSTED),
     )
 
 

@@ -30,6 +30,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ....models.problems.peak import Peak
+from ....models.units import format_bytes
 from ...context import Context, Outcome
 from ..bounds.cut_bound import cut_bound, working_set_bound
 from ..bounds.probing import probing_bound
@@ -140,7 +141,10 @@ def widen(problem: Peak, context: Context, expired: Callable[[], bool]) -> Outco
             descents *= DESCENTS_GROWTH
             more = _descend(context, search, descents, passes.nbytes, expired)
         if not effective and not more and not context.closed and not expired():
-            return Outcome(reason="memory", detail=f"{effort} steps a pass")
+            room = format_bytes(context.memory_limit or MEMORY)
+            return Outcome(
+                reason="memory", detail=f"the executed sets fill {room}; a larger --memory-limit holds more"
+            )
         effort = SECOND_EFFORT if effort == first else GROWTH * effort
     return Outcome() if context.closed else Outcome(reason="time")
 

@@ -1,0 +1,88 @@
+"""`auto` says why it stopped: what was exhausted, and what to try; or it searches on until the limit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import lowtide as lt
+from lowtide.formulations.parallel import edges_cpsat
+from lowtide.instances import load_problem
+from lowtide.models.problems.problem import Problem
+from lowtide.solvers.context import Outcome
+from lowtide.solvers.makespan import auto as makespan_auto
+from lowtide.solvers.minio import models as minio_models
+from lowtide.solvers.offsets import auto as offsets_auto
+from lowtide.solvers.parallel import edges_auto
+from lowtide.solvers.peak import auto as peak_auto
+from lowtide.solvers.placement import auto as placement_auto
+from lowtide.solvers.recompute import auto as recompute_auto
+
+
+def nothing(*args: Any, **kwargs: Any) -> Outcome:
+    """Stand for a step that ends by itself and finds nothing."""
+    return Outcome()
+
+
+def solved(problem: Problem) -> lt.Result:
+    return lt.solve(problem, threads=1, time_limit=None)
+
+
+def assert_exhausted(result: lt.Result, word: str) -> None:
+    assert (result.status, result.reason) == (lt.Status.FEASIBLE, "exhausted")
+    assert word in result.detail
+
+
+def test_a_tree_too_large_for_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(minio_models, "LARGEST", 5)
+    tree = lt.load("gen:intree?n=60&arity=2&largest=100&seed=1")
+    assert_exhausted(solved(lt.MinIO(tree, memory=250)), "--method benders")
+
+
+def test_settings_of_the_planner_and_bounds_are_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("raise_first_bounds", "raise_by_prices"):
+        monkeypatch.setattr(placement_auto, name, nothing)
+    machine = "a100-40g-pcie3"
+    problem = load_problem("placement", "catalogue:harpoon", machine=machine, device="20B", periodic=True)
+    assert_exhausted(solved(problem), "every setting of the planner")
+
+
+def test_searches_of_offsets_give_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("prove", "descend", "improve", "model"):
+        monkeypatch.setattr(offsets_auto, name, lambda parts, part: iter(()))
+    monkeypatch.setattr(offsets_auto, "place", lambda parts, part: iter([None]))
+    assert_exhausted(solved(lt.Offsets(lt.load_buffers("catalogue:minimalloc/A"))), "gave up on 1 part")
+
+
+def test_bounds_by_moments_are_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("raise_bounds", "_intervals", "offer_annealed"):
+        monkeypatch.setattr(recompute_auto, name, nothing)
+    problem = lt.Recompute(lt.load("gen:backprop-chain?l=7"), memory=6)
+    assert_exhausted(solved(problem), "bounds by moments")
+
+
+def test_heuristics_that_add_edges_are_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(edges_cpsat, "fits", lambda graph: False)
+    monkeypatch.setattr(edges_auto, "raise_path_bound", nothing)
+    problem = lt.MemoryEdges(lt.load("catalogue:harpoon"), bound=30)
+    assert_exhausted(solved(problem), "too large for cpsat")
+
+
+def test_what_says_nothing_is_told_where_to_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("take_first_steps", "widen"):
+        monkeypatch.setattr(peak_auto, name, nothing)
+    assert_exhausted(solved(lt.Peak(lt.load("catalogue:two-branches"))), "lowtide list methods peak")
+
+
+def test_a_schedule_too_large_for_cpsat_is_searched_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = []
+    monkeypatch.setattr(makespan_auto, "search", lambda *args, turn=0, **kwargs: turns.append(turn))
+    monkeypatch.setattr(makespan_auto, "search_filling", nothing)
+    monkeypatch.setattr(makespan_auto, "set_labels", lambda *args: Outcome(detail="gave up"))
+    monkeypatch.setattr(makespan_auto, "_is_small", lambda *args: False)
+    monkeypatch.setattr(makespan_auto, "in_series", lambda problem: [problem])
+    problem = lt.Makespan(lt.load("catalogue:randwire-20-0"), processors=2, memory=140)
+    result = lt.solve(problem, threads=1, time_limit=30.0)
+    assert_exhausted(result, "too large for the model of CP-SAT")
+    assert turns == [0, 0, 1]
