@@ -6,6 +6,7 @@
 ``{formulations} peak``     the pages of mathematics of `lowtide.formulations.peak`
 ``{committed} NAME``        the text of a committed experiment
 ``{flags} solve peak``      what ``lowtide solve peak --help`` says
+``{picture} coexist``       a picture of `pictures`
 ==========================  ==============================================================
 """
 
@@ -18,6 +19,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pictures
 from docutils import nodes
 from docutils.parsers.rst import directives
 from docutils.statemachine import StringList
@@ -137,8 +139,19 @@ class Flags(_Markdown):
         return f"```text\n{text.rstrip()}\n```"
 
 
+class Picture(SphinxDirective):
+    """A picture, drawn into the page in its colours."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Return it."""
+        self.env.note_dependency(pictures.__file__)
+        return [nodes.raw("", pictures.svg(self.arguments[0]), format="html")]
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Make the directives known."""
-    for directive in (Methods, Options, Formulations, Committed, Flags):
+    for directive in (Methods, Options, Formulations, Committed, Flags, Picture):
         app.add_directive(directive.__name__.lower(), directive)
     return {"parallel_read_safe": True}

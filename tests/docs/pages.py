@@ -29,7 +29,8 @@ PACKAGE = ("models", "formulations", "instances", "solvers", "results", "cli")
 """Folders of the package; a page that changes one of their files has a copy of the package."""
 
 _BLOCK = re.compile(
-    r"^(?P<fence>```+)(?:\{code-block\}[ ]*)?(?P<kind>[\w-]*)\n(?P<body>.*?)^(?P=fence)$", re.M | re.S
+    r"^(?P<fence>```+)(?:\{(?P<directive>[\w-]+)\}[ ]*)?(?P<kind>[^\n]*)\n(?P<body>.*?)^(?P=fence)$",
+    re.M | re.S,
 )
 _CAPTION = re.compile(r"\A:caption: (?P<file>\S+)\n(?::.*\n)*\n")
 
@@ -48,6 +49,8 @@ def blocks(page: Path) -> Iterator[Block]:
     """Yield the blocks of a page."""
     text = page.read_text()
     for match in _BLOCK.finditer(text):
+        if match["directive"] not in (None, "code-block"):
+            continue
         body = match["body"]
         caption = _CAPTION.match(body)
         yield Block(

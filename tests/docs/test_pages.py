@@ -49,3 +49,9 @@ def test_an_edit_stands_under_its_line() -> None:
 def test_outputs_agree_up_to_dots() -> None:
     assert agree("peak ... bytes\n", "peak 12 bytes\n")
     assert not agree("peak 13 bytes\n", "peak 12 bytes\n")
+
+
+def test_blocks_behind_a_directive_are_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("```{methods} peak\n```\n\n```python\nx = 1\n```\n")
+    assert [(b.kind, b.text, b.line) for b in blocks(page)] == [("python", "x = 1\n", 4)]
