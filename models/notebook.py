@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from .derived.profile import MemoryProfile, memory_profile, reference_profile
 from .errors import InstanceError
 from .graph import Graph
 from .plan import Plan
 from .result import Result
 from .units import exact_bytes, exact_value, format_bytes, format_duration, format_gap
+
+if TYPE_CHECKING:
+    from .derived.profile import MemoryProfile
 
 _WIDTH, _HEIGHT = 560, 150
 _COLUMNS = _WIDTH  # steps that cannot be told apart are not drawn
@@ -95,6 +96,11 @@ def profile_svg(graph: Graph, plan: Plan, bound: int | None = None) -> str:
 
     Empty if the plan does not lead to a profile (a plan that does not verify).
     """
+    from .derived.profile import (
+        memory_profile,
+        reference_profile,
+    )  # numpy, which `import lowtide` does without
+
     try:
         memory = memory_profile(graph, plan)
     except InstanceError:
@@ -105,7 +111,7 @@ def profile_svg(graph: Graph, plan: Plan, bound: int | None = None) -> str:
     top = max(memory.peak, bound or 0, reference.peak if reference is not None else 0)
     parts = [f'<path d="{_path(memory, top, closed=True)}" fill="{_AREA}"/>']
     words = [f"peak {format_bytes(memory.peak)}"]
-    if reference is not None and not np.array_equal(reference.total, memory.total):
+    if reference is not None and reference.total.tolist() != memory.total.tolist():
         line = _path(reference, top, closed=False)
         parts.append(f'<path d="{line}" fill="none" stroke="{_REFERENCE}" stroke-width="0.8"/>')
         words.append(f"reference order {format_bytes(reference.peak)} (line)")

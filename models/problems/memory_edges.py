@@ -20,7 +20,6 @@ from ..flow_proof import FlowProof, ParallelSetting
 from ..graph import Graph
 from ..lowering.starts import lower_starts
 from ..parameter import Parameter
-from ..verifier.flow import verify_flow
 from ..verifier.verdict import Violation, sorted_violations
 from ..verifier.verify import verify
 from .parallel_memory import Moment, ParallelMemory, check_modes, counted, moment_bytes
@@ -145,6 +144,8 @@ class MemoryEdges(Problem):
             verdict = verify(self.graph, plan, rerun=False)
             longest = verify(self.graph, lower_starts(self.graph, starts, modes), rerun=False)
         wrong = [*longest.violations] if longest is not verdict else []
+        from ..verifier.flow import verify_flow  # numpy, which `import lowtide` does without
+
         wrong += verify_flow(self.graph, answer.edges, answer.flow, self.processors)
         value = answer.flow.value(self.processors)
         if value > self.bound:

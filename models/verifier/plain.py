@@ -55,9 +55,6 @@ from .verdict import Profile, Verification
 
 Integers = NDArray[np.int64]
 
-FEWEST = 200
-"""Runs from which on `verify` looks here first: below, making arrays takes longer than the simulation."""
-
 
 def judge_plain(graph: Graph, plan: Plan, starts: Starts) -> Verification | None:
     """Return the verdict on a plan that is plain and valid; None if it is not, or not at once seen to be.

@@ -53,12 +53,14 @@ from .case import Case
 from .channels import judge_rates
 from .order import judge_order
 from .period import contents, judge_crossings, judge_final, judge_period
-from .plain import FEWEST, judge_plain
 from .simulation import Simulation
 from .starts import start_rule
 from .verdict import Verification, Violation, sorted_violations
 
 __all__ = ["Verification", "Violation", "verify"]
+
+FEWEST = 200
+"""Runs from which on plans are looked at in arrays first; below, making the arrays takes longer."""
 
 PASSES = 4
 """Passes over a plan whose copies across the period's end turn out to carry old versions."""
@@ -127,6 +129,8 @@ def verify(
     _judge_graph(case, plan)
     starts = start_rule(case, plan, start_tiers)
     if len(plan.runs) >= FEWEST and not case.violations:
+        from .plain import judge_plain  # numpy, which `import lowtide` does without
+
         verdict = judge_plain(graph, plan, starts)
         if verdict is not None:
             return verdict

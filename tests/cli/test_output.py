@@ -17,6 +17,7 @@ from lowtide.models.errors import UsageError
 from tests.commands import command, lowtide
 
 HEAVY = [
+    "numpy",
     "ortools",
     "highspy",
     "pyomo",

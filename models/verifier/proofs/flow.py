@@ -8,7 +8,6 @@ from __future__ import annotations
 from ...flow_proof import FlowProof, ParallelSetting
 from ...graph import Graph
 from ...plan import Plan
-from ..flow import verify_flow
 from .refused import Refused
 
 
@@ -20,6 +19,8 @@ def check_flow(graph: Graph, setting: ParallelSetting, bound: int, proof: FlowPr
     Refused
         If the flows do not prove that no parallel schedule in the setting needs more than `bound` bytes.
     """
+    from ..flow import verify_flow  # numpy, which `import lowtide` does without
+
     if setting.processors is not None and setting.processors < 1:
         raise Refused(f"found {setting.processors} processors, expected at least 1")
     wrong = verify_flow(graph, setting.edges, proof, setting.processors)

@@ -15,6 +15,7 @@ from lowtide.models.machine import Access, Machine, Processor, Tier
 from lowtide.models.plan import Free, Plan, Resident, Run
 from lowtide.models.verifier import plain
 from lowtide.models.verifier import verify as verifying
+from lowtide.models.verifier.plain import judge_plain
 from lowtide.models.verifier.verdict import Verification
 from lowtide.models.verifier.verify import verify
 from tests.effort import many
@@ -32,11 +33,11 @@ def both(case: Case) -> tuple[Verification | None, Verification]:
     found: list[Verification | None] = []
 
     def noted(*args: object) -> None:
-        found.append(plain.judge_plain(*args))  # type: ignore[arg-type]
+        found.append(judge_plain(*args))  # type: ignore[arg-type]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(verifying, "FEWEST", 0)
-        patch.setattr(verifying, "judge_plain", noted)
+        patch.setattr(plain, "judge_plain", noted)
         verify(case.graph, case.plan, rerun=case.rerun, start_tiers=case.start_tiers)
     return (found[0] if found else None), slowly
 
