@@ -9,13 +9,12 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
+    from numpy.typing import ArrayLike, NDArray
 
-Floats = NDArray[np.float64]
+    Floats = NDArray[np.float64]
 
 
 def primal_gap(objective: float | None, best: float | None) -> float:
@@ -99,6 +98,8 @@ def profile_steps(ratios: ArrayLike) -> tuple[Floats, Floats]:
     >>> at.tolist(), share.tolist()
     ([1.0, 2.0], [0.5, 0.75])
     """
+    import numpy as np  # which `lowtide --help` does without
+
     found = np.asarray(ratios, dtype=np.float64)
     at, counts = np.unique(found[np.isfinite(found)], return_counts=True)
     return at, counts.cumsum() / max(found.size, 1)
