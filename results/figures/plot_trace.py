@@ -9,7 +9,7 @@ import numpy as np
 from ...models.errors import UsageError
 from ...models.units import binary_unit, time_unit
 from ..tables.measured import primal_integrals, traces
-from ..tables.metrics import Floats, primal_gap
+from ..tables.metrics import primal_gap
 from . import runs_drawing as drawing
 from .figure import name_axes, pyplot_figure
 from .plot_runs import SHORTEST
@@ -18,6 +18,8 @@ from .profile_drawing import write_head
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+
+    from ..tables.metrics import Floats
 
 
 def trace(
