@@ -9,6 +9,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ._version import __version__
@@ -18,7 +20,6 @@ from .instances.load_buffers import load_buffers
 from .instances.load_plan import load_plan
 from .instances.machines import load_machine
 from .instances.save import save
-from .models import notebook as _notebook  # noqa: F401
 from .models.buffers import Buffer, Buffers, Gap
 from .models.errors import (
     BackendUnavailable,
@@ -43,6 +44,7 @@ from .models.problems.trade_off import TradeOff, TradeOffPoint
 from .models.result import Result, Status
 from .models.verifier.certificate import verify_certificate
 from .models.verify import verify
+from .results import notebook as _notebook  # noqa: F401
 from .solvers.parallel.certify import certify_parallel
 from .solvers.peak.certify.certify import certify
 from .solvers.peak.series_parallel.dominance import dominant_order
@@ -51,6 +53,8 @@ from .solvers.solve import solve
 from .solvers.trade_off import sweep_memory
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from .results import plot
 
 __all__ = [
@@ -109,6 +113,7 @@ __all__ = [
     "load_machine",
     "load_plan",
     "plot",
+    "records",
     "save",
     "solve",
     "sweep_memory",
@@ -116,6 +121,41 @@ __all__ = [
     "verify",
     "verify_certificate",
 ]
+
+
+def records(folders: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> pd.DataFrame:
+    """Return the run records of experiments as one pandas frame, a row each.
+
+    Parameters
+    ----------
+    folders
+        Folders that ``lowtide bench`` wrote, or files of records (``.jsonl``, ``.json``): one, or several.
+
+    Returns
+    -------
+    pandas.DataFrame
+        What is nested in a record has columns such as ``seconds_solve``; whole numbers are ``Int64``.
+
+    Raises
+    ------
+    UsageError
+        If a folder or file is missing, or holds no records.
+
+    Examples
+    --------
+    >>> import json, tempfile
+    >>> import lowtide as lt
+    >>> result = lt.solve(lt.Peak(lt.load("catalogue:diamond")), "greedy")
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
+    ...     _ = file.write(json.dumps(result.record()))
+    ...     file.flush()
+    ...     table = lt.records(file.name)
+    >>> table[["instance", "method", "status"]].values.tolist()
+    [['diamond', 'greedy', 'feasible']]
+    """
+    from .results.tables.store import frame
+
+    return frame(folders)
 
 
 def __getattr__(name: str) -> Any:

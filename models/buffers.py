@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from .checks import as_bytes, check_integer, check_sums, check_type, set_bytes
 from .errors import InstanceError
+from .units import format_bytes
 
 Rectangle = tuple[int, int, int, int]
 """Half-open times, then half-open bytes counted from the offset."""
@@ -173,6 +174,7 @@ class Buffers:
     inplace: tuple[tuple[str, str], ...] = ()
     name: str = ""
     source: str | None = None
+    _repr_html_: ClassVar[Callable[[Any], str]]
 
     def __post_init__(self) -> None:
         check_type(self.name, str, "buffers, name")
@@ -196,6 +198,11 @@ class Buffers:
                     f"buffers, inplace: found {pair}, expected the ids of two different buffers"
                 )
         _check_sums(self)
+
+    def __repr__(self) -> str:
+        pools = "" if len(self.pools) < 2 else f" in {len(self.pools)} pools"
+        size = format_bytes(sum(b.size for b in self.buffers))
+        return f"Buffers({self.name!r}, {len(self.buffers)} buffers{pools}, {size})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object of the native format."""

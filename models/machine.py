@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from .checks import check_integer, check_type, set_bytes
 from .errors import InstanceError
+from .units import format_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +91,7 @@ class Machine:
     processors: tuple[Processor, ...]
     channels: tuple[Channel, ...] = ()
     groups: tuple[ChannelGroup, ...] = ()
+    _repr_html_: ClassVar[Callable[[Any], str]]
 
     def __post_init__(self) -> None:
         kinds = (("tiers", Tier), ("processors", Processor), ("channels", Channel), ("groups", ChannelGroup))
@@ -101,6 +103,13 @@ class Machine:
             for item in getattr(self, key):
                 check_type(item, kind, f"machine, {key}")
         _check(self)
+
+    def __repr__(self) -> str:
+        sizes = ("unlimited" if t.capacity is None else format_bytes(t.capacity) for t in self.tiers)
+        tiers = ", ".join(f"{t.name} {size}" for t, size in zip(self.tiers, sizes, strict=True))
+        items = ((len(self.processors), "processor"), (len(self.channels), "channel"))
+        counts = ", ".join(f"{count} {what}{'s' * (count != 1)}" for count, what in items)
+        return f"Machine({self.name!r}: {tiers}; {counts})"
 
     @classmethod
     def single(cls, capacity: int | None = None, kinds: Iterable[str] = ("any",)) -> Machine:

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from .graph import Accounting
+from .units import format_duration
 
 if TYPE_CHECKING:
     from .graph import Graph
@@ -131,6 +132,13 @@ class Plan:
     def order(self) -> tuple[int, ...]:
         """The ops by start time (recomputed ops appear again)."""
         return tuple(run.op for run in sorted(self.runs, key=lambda r: (r.start, r.end, r.op)))
+
+    def __repr__(self) -> str:
+        counts = [(len(self.runs), "runs"), (len(self.copies), "copies"), (len(self.frees), "frees")]
+        counted = ", ".join(f"{count:,} {what}" for count, what in counts if count)
+        period = "" if self.period is None else f", period {format_duration(self.period)}"
+        where = f"{self.graph_name or 'a graph'!r} on {self.machine.name!r}"
+        return f"Plan(for {where}: {counted or 'empty'}{period})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object of the native plan format."""

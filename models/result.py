@@ -8,8 +8,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .errors import UsageError
+from .units import exact_value, format_gap
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from .buffers import Buffers
     from .graph import Graph
     from .plan import Plan
@@ -119,11 +122,25 @@ class Result:
     graph: Graph | None = field(default=None, repr=False)
     buffers: Buffers | None = field(default=None, repr=False)
     _repr_html_: ClassVar[Callable[[Any], str]]
+    plot: ClassVar[Callable[..., Any]]
+    to_frame: ClassVar[Callable[[Any], pd.DataFrame]]
 
     @property
     def gap(self) -> float | None:
         """As `relative_gap` says."""
         return relative_gap(self.objective, self.bound)
+
+    def __repr__(self) -> str:
+        words = [f"{self.status}{f' (stopped: {self.reason})' if self.reason else ''}"]
+        if self.objective is not None:
+            equal = " = bound" if self.bound == self.objective else ""
+            words.append(exact_value(self.objective, self.unit) + equal)
+        if self.bound is not None and self.bound != self.objective:
+            words.append(f"bound {exact_value(self.bound, self.unit)}")
+            words += [] if self.gap is None else [f"gap {format_gap(self.gap)}"]
+        if self.status in (Status.FAILED, Status.INFEASIBLE, Status.UNKNOWN) and self.detail:
+            words.append(self.detail if len(self.detail) <= 100 else f"{self.detail[:99]}…")
+        return f"Result({self.problem} of {self.instance!r} by {self.method}: {', '.join(words)})"
 
     @property
     def order(self) -> tuple[int, ...]:

@@ -72,6 +72,7 @@ class Makespan(Problem):
     source: str | None = None
     name: ClassVar[str] = "makespan"
     unit: ClassVar[str] = "ns"
+    picture: ClassVar[str] = "gantt"
     parameters: ClassVar[Mapping[str, Parameter]] = {
         "processors": Parameter(
             "1", "identical ones (default 1), or kinds with counts as in cpu=4,gpu=1", kind="processors"

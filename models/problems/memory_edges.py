@@ -70,6 +70,7 @@ class MemoryEdges(Problem):
     processors: int | None = None
     name: ClassVar[str] = "memory-edges"
     unit: ClassVar[str] = "ns"
+    picture: ClassVar[str] = "gantt"
     answers: ClassVar[str] = "edges"
     parameters: ClassVar[Mapping[str, Parameter]] = {
         **ParallelMemory.parameters,

@@ -65,6 +65,7 @@ class MinIO(Problem):
     source: str | None = None
     name: ClassVar[str] = "minio"
     unit: ClassVar[str] = "bytes"
+    picture: ClassVar[str] = "timeline"
     parameters: ClassVar[Mapping[str, Parameter]] = {
         "memory": Parameter("", "capacity of the memory", kind="size", required=True),
         "whole": Parameter(False, "tensors are written and read whole, not in any parts"),

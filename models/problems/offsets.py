@@ -65,6 +65,7 @@ class Offsets(Problem):
     origin: Origin | None = None
     name: ClassVar[str] = "offsets"
     unit: ClassVar[str] = "bytes"
+    picture: ClassVar[str] = "allocations"
     about: ClassVar[str] = "buffers"
     answers: ClassVar[str] = "allocation"
     parameters: ClassVar[Mapping[str, Parameter]] = {

@@ -75,6 +75,7 @@ class Placement(Problem):
     source: str | None = None
     name: ClassVar[str] = "placement"
     unit: ClassVar[str] = "ns"
+    picture: ClassVar[str] = "timeline"
     parameters: ClassVar[Mapping[str, Parameter]] = {
         "machine": Parameter("", "tiers, processors and channels", kind="machine", required=True),
         "device": Parameter("", "capacity of the machine's first tier, of each processor", kind="limit"),

@@ -69,6 +69,8 @@ class Problem(ABC):
     about, answers
         What `of` takes: a "graph" or "buffers"; what is kept of an answer: a "plan", an "allocation" or
         "edges".
+    picture
+        The function of `lowtide.plot` that draws its answers.
     parameters
         What is asked besides: what specifications, the command line and sweeps read. A name that ends in a
         dot stands for all that begin so.
@@ -79,6 +81,7 @@ class Problem(ABC):
     maximize: ClassVar[bool] = False
     about: ClassVar[str] = "graph"
     answers: ClassVar[str] = "plan"
+    picture: ClassVar[str] = "profile"
     parameters: ClassVar[Mapping[str, Parameter]] = {}
 
     @classmethod

@@ -85,6 +85,7 @@ class Recompute(Problem):
     source: str | None = None
     name: ClassVar[str] = "recompute"
     unit: ClassVar[str] = "ns"
+    picture: ClassVar[str] = "cells"
     parameters: ClassVar[Mapping[str, Parameter]] = {
         "memory": Parameter("", "of the fast memory (default: of the machine, or no limit)", kind="size"),
         "slots": Parameter(1, "as much fast memory as the largest op needs, and N tensors, all of one size"),

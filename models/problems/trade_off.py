@@ -117,6 +117,10 @@ class TradeOff:
     runs: tuple[Result, ...] = field(default=(), repr=False, compare=False)
     problem: str = "makespan"
 
+    def __repr__(self) -> str:
+        counts = f"{len(self.points)} memories, {len(self.front)} schedules"
+        return f"TradeOff({self.problem} of {self.instance!r} on {self.machine}: {counts})"
+
     @property
     def front(self) -> tuple[tuple[int, int], ...]:
         """Peak and makespan of the schedules that no other one beats in both: the Pareto front."""

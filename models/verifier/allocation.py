@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ..buffers import Buffer, Buffers
 from .actions import shown
-from .verdict import Violation, raise_violations, sorted_violations
+from .verdict import Violation, raise_violations, sorted_violations, verdict_words
 
 LISTED = 10_000
 """Overlaps after which the sweep stops to look for more."""
@@ -43,6 +43,10 @@ class AllocationVerdict:
     def valid(self) -> bool:
         """Whether no rule is broken."""
         return not self.violations
+
+    def __repr__(self) -> str:
+        heights = ", ".join(f"{pool} {height} bytes".strip() for pool, height in self.heights.items())
+        return f"AllocationVerdict({verdict_words(self.violations)}; heights: {heights})"
 
     def raise_if_invalid(self) -> None:
         """Raise an error that lists the first violations, if there are any.

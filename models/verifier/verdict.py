@@ -120,6 +120,12 @@ def raise_violations(violations: tuple[Violation, ...], what: str) -> None:
     raise VerificationError("\n".join(lines))
 
 
+def verdict_words(violations: tuple[Violation, ...]) -> str:
+    """Return whether there are violations: how many, and the first."""
+    count = len(violations)
+    return f"{count} violation{'s' * (count > 1)}, first {violations[0]}" if violations else "valid"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
     """The verdict on a plan, and what the plan costs.
@@ -157,6 +163,10 @@ class Verification:
     def valid(self) -> bool:
         """Whether no rule is broken."""
         return not self.violations
+
+    def __repr__(self) -> str:
+        peaks = ", ".join(f"{tier} {peak} bytes" for tier, peak in self.peaks.items())
+        return f"Verification({verdict_words(self.violations)}; peaks: {peaks}; makespan {self.makespan} ns)"
 
     def raise_if_invalid(self) -> None:
         """Raise an error that lists the first violations, if there are any.
