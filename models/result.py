@@ -11,8 +11,6 @@ from .errors import UsageError
 from .units import exact_value, format_gap
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from .buffers import Buffers
     from .graph import Graph
     from .plan import Plan
@@ -123,7 +121,7 @@ class Result:
     buffers: Buffers | None = field(default=None, repr=False)
     _repr_html_: ClassVar[Callable[[Any], str]]
     plot: ClassVar[Callable[..., Any]]
-    to_frame: ClassVar[Callable[[Any], pd.DataFrame]]
+    to_frame: ClassVar[Callable[[Any], Any]]
 
     @property
     def gap(self) -> float | None:
