@@ -70,8 +70,8 @@ class Context:
     bound, proof, bound_kind, evidence
         The best proved bound; "exact" or "floating"; what proved it, as `Result.bound_kind` says; what a
         certificate of it can be made from, or None.
-    build_seconds
-        Of building solver models, written by the method; None if it builds none.
+    build_seconds, bound_seconds
+        Of building solver models, written by the method; of the room's cheap bound. None if there are none.
     careful
         Whether the verifier judges each better answer before it is taken. For methods that combine others,
         or that know no general proof that their answers are valid ones: what is taken then stays.
@@ -97,6 +97,7 @@ class Context:
     bound_kind: str | None = None
     evidence: Any = None
     build_seconds: float | None = None
+    bound_seconds: float | None = None
     careful: bool = False
     judgement: Judgement | None = None
     refused: str = ""

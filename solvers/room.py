@@ -43,6 +43,9 @@ class Room:
     certify
         Proves once more what a result claims: ``(problem, result, context) -> Certified``; see
         `lowtide.solvers.certify`.
+    bound
+        Raises the bound to what is proved in no time, also when the time is up: ``(problem, context)``. For
+        methods that found an answer and may have proved little: their gap then means something.
     complete
         Adds to a hint what it lacks: ``(problem, answer) -> answer``.
     trade_off
@@ -63,6 +66,7 @@ class Room:
     problem: type[Problem]
     methods: tuple[Method, ...]
     certify: str = ""
+    bound: str = ""
     complete: str = ""
     trade_off: str = ""
     exports: Mapping[str, Export] = field(default_factory=dict)

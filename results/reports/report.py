@@ -19,7 +19,7 @@ from ...models.errors import BackendUnavailable, InstanceError, UsageError
 from ...models.files import check_writable, write_whole
 from ..audits.audit import Contradiction, compare
 from ..audits.best_known import BestKnown, read_best_known
-from ..audits.claims import Question, claim_of
+from ..audits.claims import Question, claim_of, is_maximized
 from ..tables.cells import STATUSES
 from ..tables.store import DamagedRecordWarning, missing_runs, read_records
 from .report_charts import SPARK_HEIGHT, SPARK_WIDTH, Chart, memory_chart
@@ -224,9 +224,10 @@ def _better_known(question: QuestionView, known: Mapping[Question, BestKnown]) -
     words = []
     if entry is not None:
         objective, bound = entry.objective, entry.bound
-        if objective and (question.objective is None or objective.value < question.objective):
+        sign = -1 if is_maximized(question.problem) else 1
+        if objective and (question.objective is None or sign * objective.value < sign * question.objective):
             words.append(f"objective {objective.value:,} ({objective.method})")
-        if bound and (question.bound is None or bound.value > question.bound):
+        if bound and (question.bound is None or sign * bound.value > sign * question.bound):
             words.append(f"bound {bound.value:,} ({bound.method})")
     return ", ".join(words)
 
@@ -244,7 +245,8 @@ def _draw_plan(question: QuestionView, progress: Callable[[str], None]) -> None:
     problems: dict[Question, Problem] = {}
     what, draw = PICTURES.get(question.problem, ("memory profile", None))
     with_plan = [r for r in question.runs if r.record.get("plan") and r.objective is not None]
-    for run in sorted(with_plan, key=lambda r: r.objective or 0):
+    sign = -1 if is_maximized(question.problem) else 1
+    for run in sorted(with_plan, key=lambda r: sign * (r.objective or 0)):
         claim = claim_of(run.record, run.record["folder"], run.name, folder_of(run.record))
         if claim is None:
             continue

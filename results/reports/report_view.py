@@ -11,6 +11,7 @@ from typing import Any
 
 from ...models.result import Status, relative_gap
 from ...models.units import format_bytes
+from ..audits.claims import is_maximized
 from ..tables.store import setting
 from .report_charts import Axis, Chart, Point, Series, own_gaps, sparkline, step_chart, time_axis
 from .report_text import command_of, instance_of
@@ -22,7 +23,7 @@ _PLACE = ("limits", "machine", "versions", "commit", "sources")
 """Facts that are usually the same for all runs."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class RunView:
     """One run, as its row and its section show it.
 
@@ -36,6 +37,8 @@ class RunView:
         Number of the setting's colour.
     seconds
         Of building and solving; None if it never came to that.
+    gap
+        To the best bound that any run proved of its question.
     command
         The shell command that repeats it.
     spark
@@ -77,7 +80,8 @@ class QuestionView:
     Attributes
     ----------
     objective, bound, gap, status
-        The best of all runs together: least objective, greatest bound, and what follows from them.
+        The best of all runs together: least objective and greatest bound (greatest and least where the
+        objective is maximized), and what follows from them.
     known
         What is known from elsewhere that is better, in words.
     chart, picture
@@ -223,7 +227,11 @@ def _place(record: Mapping[str, Any], key: str) -> str | None:
 def _question(anchor: str, records: Sequence[Mapping[str, Any]], runs: list[RunView]) -> QuestionView:
     objectives = [r.objective for r in runs if r.objective is not None and r.status != Status.FAILED]
     bounds = [r.bound for r in runs if r.bound is not None and r.status != Status.FAILED]
-    objective, bound = min(objectives, default=None), max(bounds, default=None)
+    best, tightest = (max, min) if is_maximized(runs[0].problem) else (min, max)
+    objective, bound = best(objectives, default=None), tightest(bounds, default=None)
+    for run in runs:
+        if run.status != Status.FAILED:
+            run.gap = relative_gap(run.objective, bound)
     found = Counter(r.status for r in runs)
     if objective is not None:
         status = "optimal" if objective == bound else "feasible"

@@ -15,6 +15,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from ...models.errors import UsageError
+from ..audits.claims import is_maximized
 from .metrics import primal_integral
 
 if TYPE_CHECKING:
@@ -63,9 +64,10 @@ def measured(runs: pd.DataFrame, known: Mapping[tuple[str, str], BestKnown] | No
     ``objective``, ``bound``, ``gap``
         As in the records, without those of runs that failed.
     ``best``, ``best_bound``
-        Least objective and largest bound of the question, over all runs and what is known.
+        Best objective and best bound of the question, over all runs and what is known: the least and the
+        largest, where the objective is maximized the largest and the least.
     ``gap_best_known``, ``gap_best_bound``
-        ``(objective - best) / objective`` and ``(objective - best_bound) / objective``.
+        ``|objective - best| / objective`` and ``|objective - best_bound| / objective``.
 
     Parameters
     ----------
@@ -94,10 +96,9 @@ def measured(runs: pd.DataFrame, known: Mapping[tuple[str, str], BestKnown] | No
     for factor in (2, 10):
         penalty = factor * found["limits_seconds"].astype("float64")
         found[f"par{factor}"] = found["seconds"].where(found["solved"], penalty)
-    by_question = found.groupby("question")
-    found["best"] = by_question["objective"].transform("min")
-    found["best_bound"] = by_question["bound"].transform("max")
-    for (side, column), sign in zip(_KNOWN.items(), (1, -1), strict=True):
+    sense = _sense(found)
+    for (side, column), sign in zip(_KNOWN.items(), (sense, -sense), strict=True):
+        found[column] = sign * (sign * found[side]).groupby(found["question"]).transform("min")
         values = {
             f"{sha256} {problem}": mark.value
             for (sha256, problem), entry in (known or {}).items()
@@ -108,9 +109,14 @@ def measured(runs: pd.DataFrame, known: Mapping[tuple[str, str], BestKnown] | No
         found[column] = here.mask((sign * other < sign * here).fillna(False), other)
     objective = found["objective"]
     for name, column in _GAPS.items():
-        gap = (objective - found[column]) / objective
+        gap = (objective - found[column]).abs() / objective
         found[name] = gap.mask((objective == found[column]).fillna(False), 0.0).astype("float64")
     return found
+
+
+def _sense(runs: pd.DataFrame) -> pd.Series[Any]:
+    """Return 1 for each run of a problem that is minimized, -1 where it is maximized."""
+    return 1 - 2 * runs["problem"].map(is_maximized).astype("int64")
 
 
 def primal_integrals(runs: pd.DataFrame) -> pd.Series[Any]:
@@ -148,19 +154,20 @@ def virtual_best(runs: pd.DataFrame) -> pd.DataFrame:
     """Return one run per case, the best that any method made there, with the method ``virtual best``.
 
     This is the oracle that picks a method for each case (also: virtual best solver). Best is: solved in
-    the least time; if nobody solved, the least objective; then the largest bound; then the least time.
+    the least time; if nobody solved, the best objective; then the best bound; then the least time.
 
     Parameters
     ----------
     runs
         A measured frame.
     """
+    sense = _sense(runs)
     keys = ["_unsolved", "_seconds", "_objective", "_bound", "_time", "setting", "name"]
     ranked = runs.assign(
         _unsolved=~runs["solved"],
         _seconds=runs["seconds"].fillna(math.inf),
-        _objective=runs["objective"].astype("float64").fillna(math.inf),
-        _bound=-runs["bound"].astype("float64").fillna(-math.inf),
+        _objective=(sense * runs["objective"].astype("float64")).fillna(math.inf),
+        _bound=(-sense * runs["bound"].astype("float64")).fillna(math.inf),
         _time=runs["time"].fillna(math.inf),
     ).sort_values(keys)
     best = ranked.groupby(list(CASE), dropna=False, sort=False).head(1)
@@ -168,7 +175,7 @@ def virtual_best(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def wins(runs: pd.DataFrame, column: str = "objective") -> pd.Series[Any]:
-    """Return for each run whether nobody has a smaller value in its case; absent values never win.
+    """Return for each run whether nobody has a better value in its case; absent values never win.
 
     Ties win together, so that the wins of all methods may add up to more than there are cases.
 
@@ -179,8 +186,9 @@ def wins(runs: pd.DataFrame, column: str = "objective") -> pd.Series[Any]:
     column
         ``objective``, or ``seconds`` for the fastest to solve.
     """
-    least = runs.groupby(list(CASE), dropna=False)[column].transform("min")
-    return (runs[column] == least).fillna(False).astype(bool)
+    values = runs[column] * (_sense(runs) if column == "objective" else 1)
+    least = values.groupby([runs[key] for key in CASE], dropna=False).transform("min")
+    return (values == least).fillna(False).astype(bool)
 
 
 def select(runs: pd.DataFrame, conditions: Iterable[tuple[str, str]]) -> pd.DataFrame:

@@ -1,6 +1,6 @@
 """Statistics of solver experiments: exact definitions and their sources.
 
-All problems here are minimised and their objectives are not negative.
+Objectives are not negative.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def primal_gap(objective: float | None, best: float | None) -> float:
-    """Return ``(objective - best) / objective``: 0 if both are equal, 1 without an objective.
+    """Return ``|objective - best|`` as a share of the larger: 0 if both are equal, 1 without an objective.
 
     The primal gap of T. Berthold, "Measuring the impact of primal heuristics", Operations Research
     Letters 41, 2013, for objectives of one sign; `best` is the best that is known.
@@ -27,10 +27,12 @@ def primal_gap(objective: float | None, best: float | None) -> float:
     --------
     >>> primal_gap(125, 100), primal_gap(0, 0), primal_gap(None, 100)
     (0.2, 0.0, 1.0)
+    >>> primal_gap(75, 100)  # of an objective that is maximized
+    0.25
     """
     if objective is None or best is None:
         return 1.0
-    return (objective - best) / objective if objective != best else 0.0
+    return abs(objective - best) / max(objective, best) if objective != best else 0.0
 
 
 def primal_integral(trace: Iterable[Sequence[float | None]], best: float | None, horizon: float) -> float:

@@ -230,7 +230,7 @@ def summary(
             f"Time to solve: {AGGREGATES['sgm'].format(shift=shift)} of the runs that solved their case. "
             "PAR2, PAR10: mean of all runs, unsolved ones with 2 or 10 times the limit. Gaps: means of "
             "the runs that have one. Primal integral: divided by the time limit. Wins: runs with the "
-            "least objective of their case. (n/m): n of m runs count."
+            "best objective of their case. (n/m): n of m runs count."
         ),
         keys=first.keys,
         labels=first.labels,

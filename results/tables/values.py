@@ -49,7 +49,7 @@ VALUES = {
     "cpu-seconds": Value("CPU time [s]", "seconds"),
     "peak-rss": Value("peak resident memory [bytes]", "amount"),
     "solved": Value("solved", "part", "sum", better=-1),
-    "wins": Value("cases with the least objective", "part", "sum", better=-1),
+    "wins": Value("cases with the best objective", "part", "sum", better=-1),
     "fastest": Value("cases solved first", "part", "sum", better=-1),
     "runs": Value("runs", "count", "sum", better=0),
     "status": Value("status", "words", "sum", better=0),

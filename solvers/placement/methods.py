@@ -199,6 +199,7 @@ ROOM = Room(
             Option("write-beside", str, "the same for moves to slow memory"),
         ),
     ),
+    bound=".placement.bounds.prices:raise_cheap_bounds",
     certify=".placement.bounds.certify:certify_time",
     judging=12.0,
 )

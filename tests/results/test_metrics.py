@@ -147,6 +147,20 @@ def test_best_is_per_question_over_all_methods_and_seeds(tmp_path: Path) -> None
     }
 
 
+def test_what_is_maximized_has_its_best_above_and_its_bound_below(tmp_path: Path) -> None:
+    runs = runs_of(
+        tmp_path,
+        record("a", "x", objective=75, bound=200, problem="parallel-memory"),
+        record("a", "y", objective=100, bound=120, problem="parallel-memory"),
+    ).set_index("method")
+    assert set(runs["best"]) == {100}
+    assert set(runs["best_bound"]) == {120}
+    assert runs["gap_best_bound"].to_dict() == {"x": 0.6, "y": 0.2}
+    assert wins(runs).to_dict() == {"x": False, "y": True}
+    assert virtual_best(runs.reset_index())["objective"].tolist() == [100]
+    assert primal_gap(75, 100) == 0.25
+
+
 def test_run_that_never_knew_the_hash_belongs_to_the_question_of_its_instance(tmp_path: Path) -> None:
     runs = runs_of(
         tmp_path,

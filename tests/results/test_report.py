@@ -29,6 +29,7 @@ from lowtide.results.reports.report_text import command_of
 from lowtide.results.reports.report_view import views
 from tests.commands import answer, refused, within
 from tests.experiments import proved, run, write
+from tests.sweeps import record
 
 SPEC = "catalogue:two-branches"
 FREE = "gen:randwire?n=8,seed=3"
@@ -294,6 +295,22 @@ def test_question_takes_the_best_of_all_runs_but_failed_ones() -> None:
     (question,) = views(records)
     assert (question.objective, question.bound, question.status) == (12, 10, "feasible")
     assert question.gap == pytest.approx(2 / 12)
+
+
+def test_gap_of_a_run_is_to_the_best_bound_of_its_question() -> None:
+    base = record("a", seed=0, trace=[])
+    (question,) = views(
+        [{**base, "method": m, "objective": o, "bound": b} for m, o, b in (("x", 20, 5), ("y", None, 15))]
+    )
+    assert {r.setting: r.gap for r in question.runs} == {"x": 0.25, "y": None}
+
+
+def test_question_that_is_maximized_has_its_best_above_and_its_bound_below() -> None:
+    base = record("a", problem="parallel-memory", trace=[])
+    (question,) = views(
+        [{**base, "method": m, "objective": o, "bound": b} for m, o, b in (("x", 75, 200), ("y", 100, 100))]
+    )
+    assert (question.objective, question.bound, question.status) == (100, 100, "optimal")
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,13 @@ def raise_first_bounds(problem: Placement, context: Context) -> None:
     context.raise_bound(release_bound(problem), kind="release times")
 
 
+def raise_cheap_bounds(problem: Placement, context: Context) -> None:
+    """Raise the bound to what windows and releases prove, if the method has not; of large graphs in time."""
+    if context.bound_kind not in ("windows", "prices") and not _late(problem, context)():
+        raise_first_bounds(problem, context)
+        raise_by_prices(problem, context, rounds=())
+
+
 def raise_by_prices(
     problem: Placement, context: Context, rounds: Sequence[tuple[int, int, int]] = ROUNDS
 ) -> Outcome:
