@@ -6,6 +6,8 @@
 ``{formulations} peak``     the pages of mathematics of `lowtide.formulations.peak`
 ``{committed} NAME``        the text of a committed experiment
 ``{flags} solve peak``      what ``lowtide solve peak --help`` says
+``{questions} all``         what each problem asks beside its instance
+``{machines} all``          the machines that come with the suite
 ``{picture} coexist``       a picture of `pictures`
 ==========================  ==============================================================
 """
@@ -25,6 +27,8 @@ from docutils.parsers.rst import directives
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
+from lowtide.instances.machines import machine_names
+from lowtide.models.problems import PROBLEMS
 from lowtide.solvers.method import Proves
 from lowtide.solvers.registry import ROOMS
 
@@ -139,6 +143,28 @@ class Flags(_Markdown):
         return f"```text\n{text.rstrip()}\n```"
 
 
+class Questions(_Markdown):
+    """What problems ask beside their instance."""
+
+    def text(self) -> str:
+        """Return a table."""
+        rows = [
+            _row(f"`{name}`", f"`{option}{'KIND' if option.endswith('.') else ''}`", parameter.text)
+            for name, problem in PROBLEMS.items()
+            for option, parameter in problem.parameters.items()
+        ]
+        return "\n".join(["| problem | option | meaning |", "|---|---|---|", *rows])
+
+
+class Machines(_Markdown):
+    """The machines that come with the suite."""
+
+    def text(self) -> str:
+        """Return a table."""
+        rows = [_row(f"`{name}`", meaning) for name, meaning in machine_names().items()]
+        return "\n".join(["| machine | what it is |", "|---|---|", *rows])
+
+
 class Picture(SphinxDirective):
     """A picture, drawn into the page in its colours."""
 
@@ -152,6 +178,6 @@ class Picture(SphinxDirective):
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Make the directives known."""
-    for directive in (Methods, Options, Formulations, Committed, Flags, Picture):
+    for directive in (Methods, Options, Formulations, Committed, Flags, Questions, Machines, Picture):
         app.add_directive(directive.__name__.lower(), directive)
     return {"parallel_read_safe": True}

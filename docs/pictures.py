@@ -11,6 +11,9 @@ from itertools import pairwise
 from pathlib import Path
 
 BLUE, ORANGE, GREEN, RED, VIOLET, GREY = "#3b82c4", "#dd852a", "#3f9d5f", "#cf5350", "#8a63c0", "#8b929b"
+GREY_ON_ANY = "#7d8590"
+"""Read on white and on black: a picture in a file does not know its page."""
+
 README = Path(__file__).resolve().parent / "static" / "questions.svg"
 
 
@@ -431,4 +434,4 @@ def svg(name: str, colour: str = "") -> str:
 
 
 if __name__ == "__main__":
-    README.write_text(svg("questions", "#7d8590"))
+    README.write_text(svg("questions", GREY_ON_ANY))

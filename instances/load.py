@@ -30,27 +30,27 @@ _DRAW = {"draw": Parameter(0, "number of the draw of random sizes", least=0)}
 def load(spec: str | os.PathLike[str] | nx.Graph[Any], **options: object) -> Graph:
     """Return the graph that a specification names, or that a networkx digraph is.
 
-    ============================  ==================================================================
-    specification                 graph
-    ============================  ==================================================================
-    ``graph.json(.gz)``           native file; also ``native:PATH``, whatever the name ends in
-    ``model.onnx?batch=32``       ONNX file, options as for ``onnx:``
-    ``graph.dot``, ``.gv``        DOT through networkx; also ``dot:PATH``
-    ``graph.graphml(.gz)``        GraphML through networkx; also ``graphml:PATH``
-    ``onnx:NAME?batch=32&train=1``  a network that ships inside the onnx package; ``weights=1`` keeps
-                                  the weights; any other option gives a symbolic dimension its size
-    ``g10:FOLDER?clock_mhz=1200`` statistics that the public artifact of G10 (MICRO 2023) writes
-    ``wfcommons:PATH?memory=0``   workflow trace of WfCommons; without the memory of its tasks
-    ``tasks.stg?seed=1``          file of the Standard Task Graph Set, sizes drawn; also ``stg:PATH``
-    ``name.tree``, ``.tree.nf``   in-tree, lines ``id parent exec time out``; also ``tree:PATH``
-    ``gen:FAMILY?n=32&seed=1``    generated; each family has its own options
-    ``torch:NAME?train=1``        a network of ours traced with torch; each has its own options
-    ``catalogue:NAME``            bundled, such as ``catalogue:g10/vit-1280``
-    ``…?blocks=50``               any of these, its ops in blocks of like durations (`in_blocks`)
-    ``…?copies=gpu0+gpu1``        any of these, once for each of these processor kinds (`data_parallel`)
-    ``…?node=optane``             any of these, on a socket with DRAM and persistent memory (`optane`)
-    ``…?draw=1``                  any of these, with random sizes (`with_drawn_sizes`)
-    ============================  ==================================================================
+    ===============================  ==================================================================
+    specification                    graph
+    ===============================  ==================================================================
+    ``graph.json(.gz)``              native file; also ``native:PATH``, whatever the name ends in
+    ``model.onnx?batch=32``          ONNX file, options as for ``onnx:``
+    ``graph.dot``, ``.gv``           DOT through networkx; also ``dot:PATH``
+    ``graph.graphml(.gz)``           GraphML through networkx; also ``graphml:PATH``
+    ``onnx:NAME?batch=32&train=1``   a network that ships inside the onnx package; ``weights=1`` keeps
+                                     the weights; any other option gives a symbolic dimension its size
+    ``g10:FOLDER?clock_mhz=1200``    statistics that the public artifact of G10 (MICRO 2023) writes
+    ``wfcommons:PATH?memory=0``      workflow trace of WfCommons; without the memory of its tasks
+    ``tasks.stg?seed=1``             file of the Standard Task Graph Set, sizes drawn; also ``stg:PATH``
+    ``name.tree``, ``.tree.nf``      in-tree, lines ``id parent exec time out``; also ``tree:PATH``
+    ``gen:FAMILY?n=32&seed=1``       generated; each family has its own options
+    ``torch:NAME?train=1``           a network of ours traced with torch; each has its own options
+    ``catalogue:NAME``               bundled, such as ``catalogue:g10/vit-1280``
+    ``…?blocks=50``                  any of these, its ops in blocks of like durations (`in_blocks`)
+    ``…?copies=gpu0+gpu1``           any of these, once for each of these processor kinds (`data_parallel`)
+    ``…?node=optane``                any of these, on a socket with DRAM and persistent memory (`optane`)
+    ``…?draw=1``                     any of these, with random sizes (`with_drawn_sizes`)
+    ===============================  ==================================================================
 
     Parameters
     ----------

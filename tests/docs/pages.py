@@ -68,6 +68,8 @@ class Reader:
         self.page, self.folder = page, folder
         self.names: dict[str, Any] = {"__name__": "__main__"}
         self.environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | {"COLUMNS": "100"}
+        own = str(Path(sys.executable).parent)
+        self.environment["PATH"] = os.pathsep.join((own, self.environment.get("PATH", "")))
         if any(block.file.split("/")[0] in PACKAGE for block in blocks(page)):
             self.folder = folder / "lowtide"
             _copy_package(self.folder)
@@ -103,6 +105,7 @@ class Reader:
                 check=False,
             )
             found = done.stdout + done.stderr
+            assert expected.strip() or not done.returncode, f"{where}: {command}\n{found}"
             assert agree(expected, found), f"{where}: {command}\nexpected:\n{expected}\nfound:\n{found}"
 
     def _execute(self, block: Block, where: str) -> None:

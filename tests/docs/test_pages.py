@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import runpy
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+import lowtide as lt
+from lowtide.instances.formats.strict_json import Field
+from lowtide.results.sweeps.experiment import KEYS
 from tests.docs.pages import PAGES, Reader, agree, blocks, edited
 
 PROGRAMS = [
@@ -55,3 +61,34 @@ def test_blocks_behind_a_directive_are_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("```{methods} peak\n```\n\n```python\nx = 1\n```\n")
     assert [(b.kind, b.text, b.line) for b in blocks(page)] == [("python", "x = 1\n", 4)]
+
+
+def test_every_public_name_is_on_the_page_of_python() -> None:
+    page = (PAGES / "python.md").read_text()
+    missing = [name for name in lt.__all__ if f":: lowtide.{name}\n" not in page]
+    assert missing == ["__version__", "plot"]  # the module of plot is there with its functions
+
+
+@pytest.mark.parametrize(
+    "module", ["native", "native_plan", "native_machine", "native_buffers", "native_certificate"]
+)
+def test_every_key_of_a_native_file_is_on_the_page_of_formats(module: str) -> None:
+    page = (PAGES / "formats.md").read_text()
+    tables = vars(import_module(f"lowtide.instances.formats.{module}")).values()
+    keys = {
+        key for table in tables if isinstance(table, dict) for key, v in table.items() if isinstance(v, Field)
+    }
+    assert keys
+    assert [key for key in sorted(keys) if not re.search(rf"\b{key}\b", page)] == []
+
+
+def test_every_key_of_an_experiment_is_on_its_page() -> None:
+    page = (PAGES / "experiments.md").read_text()
+    assert [
+        key for keys in KEYS.values() for key in keys if f"| `{key}` |" not in page and f"[{key}]" not in page
+    ] == []
+
+
+def test_the_picture_of_the_questions_is_as_drawn() -> None:
+    pictures = runpy.run_path(str(PAGES / "pictures.py"))
+    assert pictures["README"].read_text() == pictures["svg"]("questions", pictures["GREY_ON_ANY"])
