@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from ..models.texts import printable
-from ..models.units import format_bytes, format_duration
+from ..models.units import format_bytes, format_duration, format_gap
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -313,7 +313,7 @@ def readable(line: str, unit: str = "bytes") -> str:
     values = {match[1]: int(match[2]) for match in _VALUE.finditer(line)}
     text = _VALUE.sub(lambda m: f"{m[1]} {_in_words(int(m[2]), m[3] or unit)}", line)
     if len(values) == 2 and 0 < values["bound"] < values["incumbent"]:
-        text += f", gap {100 * (1 - values['bound'] / values['incumbent']):.2f} %"
+        text += f", gap {format_gap(1 - values['bound'] / values['incumbent'])}"
     return text
 
 

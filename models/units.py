@@ -137,15 +137,15 @@ def exact_value(value: int, unit: str) -> str:
 
 
 def format_gap(gap: float | None) -> str:
-    """Return a relative gap as a percentage; a gap that is not 0 never reads as 0.
+    """Return a relative gap as a percentage, a small one with two significant digits: never 0 unless it is.
 
     Examples
     --------
     >>> format_gap(0.0), format_gap(0.0312), format_gap(1e-9), format_gap(None)
-    ('0 %', '3.12 %', '< 0.01 %', 'unknown')
+    ('0 %', '3.12 %', '1.0e-07 %', 'unknown')
     """
     if gap is None:
         return "unknown"
     if gap == 0:
         return "0 %"
-    return f"{100 * gap:.2f} %" if abs(gap) >= 1e-4 else "< 0.01 %"
+    return f"{100 * gap:.2f} %" if abs(gap) >= 1e-3 else f"{100 * gap:#.2g} %"

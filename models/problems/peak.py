@@ -13,7 +13,7 @@ from ..derived.precedence import check_order
 from ..errors import InstanceError
 from ..graph import Graph
 from ..plan import Plan
-from ..units import exact_bytes
+from ..units import exact_bytes, format_gap
 from ..verifier.verify import verify
 from .problem import Judgement, Problem
 
@@ -83,6 +83,6 @@ class Peak(Problem):
         peak, reference = judgement.objective, self.evaluate(range(len(self.graph.ops)))
         text = f"{exact_bytes(reference)} in the reference order"
         if peak is not None and peak != reference != 0:
-            change = 100 * (peak - reference) / reference
-            text += f", {abs(change):.1f} % {'less' if change < 0 else 'more'} here"
+            change = (peak - reference) / reference
+            text += f", {format_gap(abs(change))} {'less' if change < 0 else 'more'} here"
         return [("reference", text)]

@@ -47,7 +47,7 @@ def test_what_is_no_size_is_refused(text: str) -> None:
 
 
 def test_a_small_gap_is_not_shown_as_none() -> None:
-    assert [format_gap(g) for g in (0.0, 1e-9, 0.5, None)] == ["0 %", "< 0.01 %", "50.00 %", "unknown"]
+    assert [format_gap(g) for g in (0.0, 1e-9, 0.5, None)] == ["0 %", "1.0e-07 %", "50.00 %", "unknown"]
 
 
 def test_durations_are_shown_in_the_unit_that_suits() -> None:
