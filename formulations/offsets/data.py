@@ -27,11 +27,9 @@ from math import gcd
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...models.arrays import Integers
 from ...models.buffers import Buffer, Buffers
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -26,7 +26,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from .data import Integers, OffsetsData
+from ...models.arrays import Integers
+from .data import OffsetsData
 
 Range = tuple[int, int]
 """Integers from the first to the last, both included."""

@@ -42,9 +42,10 @@ from typing import Any
 
 import numpy as np
 
+from ...models.arrays import Integers
 from ..model import ModelSize, ticker
 from ..pyomo_terms import linear, silent_pyomo
-from .data import Integers, OffsetsData
+from .data import OffsetsData
 from .differences import (
     Pair,
     Range,

@@ -43,8 +43,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...models.arrays import Integers
 from ..model import ModelSize, ticker
-from .data import Integers, OffsetsData
+from .data import OffsetsData
 from .differences import (
     Pair,
     Range,

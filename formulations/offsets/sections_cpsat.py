@@ -23,9 +23,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from ...models.arrays import Integers
 from ..model import ModelSize
 from . import rectangles_cpsat as offsets_cpsat
-from .data import Integers, OffsetsData
+from .data import OffsetsData
 from .rectangles_cpsat import (
     Constraint,
     OffsetsModel,

@@ -46,12 +46,10 @@ from dataclasses import dataclass
 from itertools import chain, product
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...models.arrays import Integers
 from .sample_data import SECOND, SampleData
 from .windows import Window
-
-Integers = NDArray[np.int64]
 
 FAR = 2**61
 """Cost of what is impossible; prices are scaled so that all of them together stay below a half of it."""

@@ -31,11 +31,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...models.arrays import Integers
 from .sample_data import SECOND, SampleData
-
-Integers = NDArray[np.int64]
 
 NEVER = 2**40
 """Op of an access or a write that there is not."""

@@ -45,9 +45,10 @@ from itertools import chain
 
 import numpy as np
 
+from ..arrays import Booleans, Integers
 from ..flow_proof import SINK, SOURCE, FlowCase, FlowProof
 from ..graph import Accounting, Graph
-from .followers import Booleans, Followers, Integers, among, distinct
+from .followers import Followers, among, distinct
 from .verdict import Violation
 
 _EXACT = 2**62

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
-Integers = npt.NDArray[np.int64]
-Booleans = npt.NDArray[np.bool_]
+from ..arrays import Booleans, Integers
 
 _TARGETS = 8192
 """Ops of which one sweep over the graph says who must precede them."""

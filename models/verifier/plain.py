@@ -46,14 +46,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Integers
 from ..graph import Accounting, Graph
 from ..machine import Machine
 from ..plan import Free, Plan, Resident, Run
 from .actions import LATEST
 from .starts import Starts
 from .verdict import Profile, Verification
-
-Integers = NDArray[np.int64]
 
 
 def judge_plain(graph: Graph, plan: Plan, starts: Starts) -> Verification | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ...instances import Allocation
+from ...models.arrays import Integers
 from ...models.buffers import Buffer, Buffers
 from ...models.errors import UsageError
 from ...models.graph import Graph
@@ -17,7 +18,7 @@ from ...models.result import Result
 from ...models.units import format_bytes, format_duration, format_gap, time_unit
 from ...models.verifier.allocation import verify_allocation
 from . import allocation_drawing as drawing
-from .allocation_drawing import Integers, Rectangles, Timeline
+from .allocation_drawing import Rectangles, Timeline
 from .profile_drawing import COLOURS
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...models.arrays import Integers
 from .figure import INK, plain
 from .profile_drawing import shorten
 
@@ -40,7 +41,6 @@ _TEXT = 6.5
 _CHARACTER = 0.56 * _TEXT  # width in points of a character, on average
 
 Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 class Rectangles(NamedTuple):

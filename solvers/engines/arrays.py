@@ -7,9 +7,6 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-Integers = NDArray[np.int64]
-"""Of one dimension, as every array whose annotation does not say otherwise."""
-
 Records = NDArray[np.void]
 """Rows of a type that `lowtide.solvers.engines.kernels.record` declares."""
 

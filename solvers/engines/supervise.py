@@ -28,7 +28,7 @@ from ..context import Context
 from .memory import resident_bytes
 
 if TYPE_CHECKING:
-    from ...formulations.offsets.data import Integers
+    from ...models.arrays import Integers
 
 POLL_SECONDS = 0.05
 """How often the waiting thread looks at the clock and the memory; also the delay of a Ctrl-C."""

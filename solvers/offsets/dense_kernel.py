@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...formulations.offsets.data import Integers, OffsetsData
+from ...formulations.offsets.data import OffsetsData
 from ...formulations.offsets.differences import forbidden_rows
+from ...models.arrays import Integers
 from ..engines.kernels import inner, kernel
 
 OUT = -1

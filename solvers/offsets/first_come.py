@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...formulations.offsets.data import Integers, OffsetsData
+from ...formulations.offsets.data import OffsetsData
+from ...models.arrays import Integers
 from ..engines.kernels import inner, kernel
 
 

@@ -26,7 +26,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ...formulations.offsets.data import Integers, OffsetsData, greatest_load
+from ...formulations.offsets.data import OffsetsData, greatest_load
+from ...models.arrays import Integers
 from ...models.problems.offsets import Offsets
 from ..context import Context, Outcome
 from .first_come import place_as_they_come

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...formulations.offsets.data import Integers, OffsetsData
+from ...formulations.offsets.data import OffsetsData
+from ...models.arrays import Integers
 
 
 class Layout(NamedTuple):

@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formulations.offsets.data import Integers, OffsetsData
+from ...formulations.offsets.data import OffsetsData
+from ...models.arrays import Integers
 from ...models.problems.offsets import Offsets
 from ..context import Context, Outcome
 from .greedy import greedy_keys, greedy_offsets

@@ -7,7 +7,8 @@ from math import lcm
 
 import numpy as np
 
-from ...formulations.offsets.data import Integers, OffsetsData
+from ...formulations.offsets.data import OffsetsData
+from ...models.arrays import Integers
 
 
 def merge_pairs(data: OffsetsData) -> tuple[OffsetsData, Integers]:

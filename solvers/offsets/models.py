@@ -18,7 +18,8 @@ import numpy as np
 
 from ...formulations.model import Alternative
 from ...formulations.offsets import orders_milp, rectangles_cpsat, sections_cpsat
-from ...formulations.offsets.data import Integers, greatest_load
+from ...formulations.offsets.data import greatest_load
+from ...models.arrays import Integers
 from ...models.problems.offsets import Offsets
 from ..context import Context, Outcome
 from ..engines.logs import check_log, logged

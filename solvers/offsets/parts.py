@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...formulations.offsets.data import Integers, OffsetsData, offsets_data
+from ...formulations.offsets.data import OffsetsData, offsets_data
+from ...models.arrays import Integers
 from ...models.buffers import Buffers
 from ...models.problems.offsets import Offsets
 from ...models.verifier.allocation import verify_allocation

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...formulations.offsets.data import Integers
+from ...models.arrays import Integers
 from .layout import Layout
 
 NOWHERE = -1

@@ -49,7 +49,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...formulations.offsets.data import Integers, OffsetsData
+from ...formulations.offsets.data import OffsetsData
+from ...models.arrays import Integers
 from ...models.errors import UsageError
 from .merging import merge_pairs
 from .search_arrays import Arrays, Ranks, Tables, tables_of

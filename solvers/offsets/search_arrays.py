@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formulations.offsets.data import Integers, OffsetsData, greatest_load
+from ...formulations.offsets.data import OffsetsData, greatest_load
+from ...models.arrays import Integers
 from .search_kernel import list_members
 
 LARGEST = 30_000_000

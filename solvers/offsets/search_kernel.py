@@ -12,7 +12,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..engines.arrays import Integers, Rows
+from ...models.arrays import Integers
+from ..engines.arrays import Rows
 from ..engines.kernels import inner, kernel
 from .component_kernel import BEGIN, END, HIGH, LOW, part
 

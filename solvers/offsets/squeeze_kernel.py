@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...formulations.offsets.data import Integers
+from ...models.arrays import Integers
 from ..engines.kernels import inner, kernel
 from .layout import Layout
 

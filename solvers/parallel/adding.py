@@ -37,12 +37,13 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from ...formulations.parallel.network import Shared
+from ...models.arrays import Booleans
 from ...models.flow_proof import FlowProof
 from ...models.graph import Graph
 from ...models.problems.memory_edges import Edge, Edges
 from ...models.problems.parallel_memory import Moment
 from .cases import Relaxed, search
-from .closure import Booleans, Closure, flow_case, overrated
+from .closure import Closure, flow_case, overrated
 from .growing import Ends, Growing, TimeIsUp
 from .growing_flow import GrowingFlow
 

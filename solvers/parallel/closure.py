@@ -22,10 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...formulations.parallel.network import CutNetwork, Shared
+from ...models.arrays import Booleans, Integers
 from ...models.flow_proof import SINK, SOURCE, FlowCase
 
-Integers = npt.NDArray[np.int64]
-Booleans = npt.NDArray[np.bool_]
 Settled = npt.NDArray[np.uint8]
 
 FREE, IN, OUT = range(3)

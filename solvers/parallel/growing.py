@@ -15,11 +15,12 @@ import numpy as np
 
 from ...formulations.parallel import network as parallel_cut
 from ...formulations.parallel.network import Arc, Shared
+from ...models.arrays import Booleans, Integers
 from ...models.derived.precedence import precedence
 from ...models.graph import Accounting, Graph
 from ...models.problems.memory_edges import shortest_mode
 from ...models.problems.parallel_memory import most_workspace
-from .closure import Booleans, CutArrays, Integers, cut_arrays
+from .closure import CutArrays, cut_arrays
 
 
 @dataclass(frozen=True, kw_only=True)

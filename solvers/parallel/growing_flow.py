@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .closure import Closure, Integers, largest_closure
+from ...models.arrays import Integers
+from .closure import Closure, largest_closure
 from .growing import Growing
 
 FROM_SCRATCH = 64

@@ -10,8 +10,8 @@ flow before stays: arcs that are added only let more flow through.
 
 from __future__ import annotations
 
+from ...models.arrays import Integers
 from ..engines.kernels import kernel
-from .closure import Integers
 
 
 @kernel

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...engines.arrays import Integers, Rows, Rows8
+from ....models.arrays import Integers
+from ...engines.arrays import Rows, Rows8
 from ...engines.kernels import kernel
 from .shape import LabelArrays, Shape
 

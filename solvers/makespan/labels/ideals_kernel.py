@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...engines.arrays import Integers
+from ....models.arrays import Integers
 from ...engines.kernels import inner, kernel
 from .forest_kernel import forest_fits, segments, subtrees
 from .shape import Shape

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ...engines.arrays import Integers, Rows
+from ....models.arrays import Integers
+from ...engines.arrays import Rows
 from ...engines.kernels import inner, kernel
 from .bound_kernel import areas, fullest, meet, room_until, write_sums
 from .ideals_kernel import needs

@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....formulations.offsets.data import Integers
+from ....models.arrays import Integers
 from ...engines.arrays import Rows, Rows8
 
 

@@ -24,7 +24,7 @@ from .shape import MOST_OPS, Shape, reversed_shape, shape_of
 from .together import Prices, uniform_prices
 
 if TYPE_CHECKING:
-    from ....formulations.offsets.data import Integers
+    from ....models.arrays import Integers
     from .search import Form
 
     Way = Literal["forwards", "backwards"]

@@ -54,7 +54,7 @@ from typing import Literal
 
 import numpy as np
 
-from ....formulations.offsets.data import Integers
+from ....models.arrays import Integers
 from .chunks import chunks
 from .ideals import Ideals, Known, find_ideals, nothing_started, steps_from
 from .meeting import Others, no_others

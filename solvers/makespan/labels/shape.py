@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....formulations.makespan.data import MakespanData
-from ....formulations.offsets.data import Integers
+from ....models.arrays import Integers
 from ...engines.arrays import Rows, Rows8
 
 MOST_OPS = 62

@@ -40,7 +40,7 @@ from itertools import pairwise
 import numpy as np
 
 from ....formulations.linear_program import LinearProgram
-from ....formulations.offsets.data import Integers
+from ....models.arrays import Integers
 from ...context import Context
 from .ideals import Ideals
 from .shape import Shape

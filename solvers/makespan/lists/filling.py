@@ -51,7 +51,7 @@ from random import Random
 import numpy as np
 
 from ....formulations.makespan.data import MakespanData
-from ....formulations.offsets.data import Integers
+from ....models.arrays import Integers
 from ....models.derived.precedence import precedence
 from ....models.problems.makespan import Makespan, Starts
 from .filling_kernel import Target, anneal

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....formulations.offsets.data import Integers
+from ....models.arrays import Integers
 from ...engines.arrays import Rows
 from ...engines.kernels import inner, kernel
 from .layout import Shop

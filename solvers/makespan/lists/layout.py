@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....formulations.offsets.data import Integers
+from ....models.arrays import Integers
 from ....models.derived.memory import sequential_memory
 from ....models.derived.precedence import precedence
 from ....models.graph import Accounting

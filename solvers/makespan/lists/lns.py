@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ....formulations.offsets.data import Integers
+from ....models.arrays import Integers
 from ....models.errors import UsageError
 from ....models.problems.makespan import Makespan, Starts
 from ...context import Context, Outcome

@@ -16,7 +16,7 @@ from random import Random
 
 import numpy as np
 
-from ....formulations.offsets.data import Integers
+from ....models.arrays import Integers
 from ....models.derived.memory import sequential_memory
 from ....models.derived.precedence import precedence
 from ....models.problems.makespan import Makespan, Starts

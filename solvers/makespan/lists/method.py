@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ....formulations.makespan.data import MakespanData, makespan_data
-from ....formulations.offsets.data import Integers
+from ....models.arrays import Integers
 from ....models.problems.makespan import Makespan, Starts
 from ...context import Context, Outcome
 from ...engines.supervise import run_passes

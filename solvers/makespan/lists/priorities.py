@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ....formulations.makespan.data import MakespanData
-from ....formulations.offsets.data import Integers
+from ....models.arrays import Integers
 from ....models.derived.memory import sequential_memory
 from ....models.derived.precedence import precedence
 from ....models.problems.makespan import Makespan

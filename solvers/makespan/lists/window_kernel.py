@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ....formulations.offsets.data import Integers
+from ....models.arrays import Integers
 from ...engines.kernels import inner, kernel
 from .layout import Shop
 from .list_kernel import schedule

@@ -42,7 +42,7 @@ from random import Random
 
 import numpy as np
 
-from ....formulations.offsets.data import Integers
+from ....models.arrays import Integers
 from .layout import Shop
 
 SMALLEST, LARGEST = 6, 60

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....formulations.offsets.data import Integers
+from ....models.arrays import Integers
 from ...engines.kernels import inner, kernel
 
 HOTTEST, COLDEST = 0.01, 0.0002

@@ -13,7 +13,7 @@ from random import Random
 
 import numpy as np
 
-from ....formulations.offsets.data import Integers
+from ....models.arrays import Integers
 from ....models.derived.memory import sequential_memory
 from ....models.problems.makespan import Makespan
 from ....models.problems.peak import Peak

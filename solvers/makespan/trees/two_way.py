@@ -44,7 +44,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ....formulations.offsets.data import Integers
+from ....models.arrays import Integers
 from ..labels.chunks import chunks
 from ..labels.ideals import Ideals, Known, nothing_started, steps_from
 from ..labels.meeting import no_others

@@ -26,7 +26,7 @@ from ..lists.method import begin, offer_lists
 from ..lists.priorities import PRIORITIES
 
 if TYPE_CHECKING:
-    from ....formulations.offsets.data import Integers
+    from ....models.arrays import Integers
     from .two_way import Guide, Passed
 
 FIRST = 12

@@ -16,12 +16,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ....models.arrays import Integers
 from ...engines.kernels import inner, kernel
 from ..search.state_space import StateSpace
-
-Integers = NDArray[np.int64]
 
 
 class OrderArrays(NamedTuple):

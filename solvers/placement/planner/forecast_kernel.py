@@ -6,7 +6,7 @@ conditional expression: numba could not keep what it compiled on disk.
 
 from __future__ import annotations
 
-from ...engines.arrays import Integers
+from ....models.arrays import Integers
 from ...engines.kernels import inner
 from .world import FAR, World
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ....models.arrays import Integers
 from ....models.graph import Graph
-from ...engines.arrays import Integers, Records
+from ...engines.arrays import Records
 from .world import ACCESS, BY_OP, CHUNK, OP, TENSOR
 
 LONGEST = 2**50

@@ -6,7 +6,8 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from ...engines.arrays import Integers, Rows
+from ....models.arrays import Integers
+from ...engines.arrays import Rows
 from ...engines.kernels import record
 
 

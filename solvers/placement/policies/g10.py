@@ -42,11 +42,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ....models.arrays import Integers
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..simulator import tables
 from ..simulator.simulator import stay
-from ..simulator.simulator_case import NEVER, Case, Integers
+from ..simulator.simulator_case import NEVER, Case
 from .carry_out import MIB, Candidates, follow
 from .loads import Outside, early_returns, forced_away, start_tier
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ....models.arrays import Integers
 from ..simulator import tables
-from ..simulator.simulator_case import NEVER, Case, Integers
+from ..simulator.simulator_case import NEVER, Case
 
 
 def turn_of(case: Case) -> int:

@@ -38,11 +38,12 @@ from random import Random
 import numpy as np
 
 from ....formulations.model import BuildTimeout
+from ....models.arrays import Integers
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..recurring import as_inputs
 from ..simulator.simulator import Decisions, Simulation, simulate, stay
-from ..simulator.simulator_case import NEVER, Case, Integers, make_case
+from ..simulator.simulator_case import NEVER, Case, make_case
 from ..simulator.tables import LOG_RUN, NO_VICTIM
 from . import autoswap, belady, g10
 from .carry_out import LATE_OPS, NOT_DECIDED

@@ -23,10 +23,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from ....models.arrays import Integers
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..simulator.simulator import Decisions, stay
-from ..simulator.simulator_case import NEVER, Case, Integers
+from ..simulator.simulator_case import NEVER, Case
 from .carry_out import Candidates, follow
 from .loads import forced_away, start_tier, turn_of
 

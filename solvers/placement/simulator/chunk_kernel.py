@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...engines.arrays import Integers
+from ....models.arrays import Integers
 from ...engines.kernels import inner
 from .tables import (
     ABSENT_CHUNKS,

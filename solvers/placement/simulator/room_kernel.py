@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...engines.arrays import Integers
+from ....models.arrays import Integers
 from ...engines.kernels import inner
 from .chunk_kernel import leave, write_log
 from .queue_kernel import ask_back, enqueue

@@ -37,10 +37,11 @@ from itertools import pairwise
 
 import numpy as np
 
+from ....models.arrays import Integers
 from ....models.lowering.builder import PlanBuilder
 from ....models.plan import ByteRange, Plan
 from . import simulator_kernel, tables
-from .simulator_case import NEVER, Case, Integers
+from .simulator_case import NEVER, Case
 
 ITERATIONS = 12
 """After which a state that does not repeat is given up."""

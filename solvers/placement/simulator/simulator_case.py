@@ -19,14 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....formulations.model import Tick, ticker
+from ....models.arrays import Integers
 from ....models.errors import UsageError
 from ....models.graph import Accounting, Graph
 from ....models.machine import Machine
 from ....models.problems.placement import Placement
 from ..chunks import coarse_enough
 from . import tables
-
-Integers = NDArray[np.int64]
 
 NEVER = 2**40
 """The access behind an absence that nobody ends."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...engines.arrays import Integers, Rows
+from ....models.arrays import Integers
+from ...engines.arrays import Rows
 from ...engines.kernels import inner, kernel_in_place
 from .channel_kernel import arrive, serve_in, serve_out
 from .chunk_kernel import bury, free_copies, leave, stop_leaving, write_log

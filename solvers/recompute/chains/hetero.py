@@ -43,7 +43,8 @@ from math import gcd
 
 import numpy as np
 
-from ...engines.arrays import Integers, Rows
+from ....models.arrays import Integers
+from ...engines.arrays import Rows
 from ...engines.kernels import kernel
 from .chain import PlainChain, TapedChain
 from .segments import Codes

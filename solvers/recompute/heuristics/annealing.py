@@ -30,8 +30,8 @@ from random import Random
 
 import numpy as np
 
-from ....formulations.offsets.data import Integers
 from ....formulations.recompute.data import RecomputeData, fits, time_of
+from ....models.arrays import Integers
 from .runs_kernel import LOOK, NEVER, Case, anneal
 
 HOTTEST, COLDEST = 1.0, 0.01

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ....formulations.offsets.data import Integers
+from ....models.arrays import Integers
 from ...engines.kernels import inner, kernel
 
 INVALID = -1

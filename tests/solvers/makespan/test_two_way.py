@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lowtide as lt
-from lowtide.formulations.offsets.data import Integers
+from lowtide.models.arrays import Integers
 from lowtide.models.errors import UsageError
 from lowtide.solvers.context import Context
 from lowtide.solvers.makespan.trees import two_way_method as makespan_two_way

@@ -7,7 +7,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from lowtide.formulations.offsets.data import Integers, OffsetsData, offsets_data
+from lowtide.formulations.offsets.data import OffsetsData, offsets_data
+from lowtide.models.arrays import Integers
 from lowtide.models.buffers import Buffer, Buffers, Gap
 from lowtide.models.verifier.allocation import verify_allocation
 from lowtide.solvers.offsets import dense_kernel as module

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowtide.formulations.offsets.data import Integers, OffsetsData, greatest_load, offsets_data
+from lowtide.formulations.offsets.data import OffsetsData, greatest_load, offsets_data
+from lowtide.models.arrays import Integers
 from lowtide.models.buffers import Buffer, Buffers
 from lowtide.models.problems.offsets import Offsets
 from lowtide.models.verifier.allocation import verify_allocation
