@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ._version import __version__
 from .cli import audit, bench, convert, demo, explain, export, job, plot, report, show, solve, table, verify
 from .cli import compile as compile_verb
+from .cli import help as help_verb
 from .cli import list as list_verb
 from .cli.output import complain, drop_output, open_streams, reserve_output
 from .cli.parser import Parser, option_names
@@ -39,6 +40,7 @@ VERBS = (
     export,
     demo,
     compile_verb,
+    help_verb,
 )
 
 

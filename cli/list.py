@@ -1,4 +1,4 @@
-"""``lowtide list``: the problems, methods and instances there are."""
+"""``lowtide list``: the problems, methods, instances and machines there are."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .parser import add_verb
 if TYPE_CHECKING:
     from .parser import Subparsers
 
-WHAT = ("problems", "methods", "instances")
+WHAT = ("problems", "methods", "instances", "machines")
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -20,20 +20,37 @@ def add_parser(subparsers: Subparsers) -> None:
         subparsers,
         "list",
         run,
-        "list problems, methods and instances",
-        examples=["lowtide list", "lowtide list methods --json"],
+        "list problems, methods, instances and machines",
+        examples=["lowtide list", "lowtide list methods peak", "lowtide list machines --json"],
     )
     parser.add_argument("what", nargs="?", choices=WHAT, help="only these (default: all)")
+    parser.add_argument(
+        "problem",
+        nargs="?",
+        metavar="PROBLEM",
+        help="of methods: its own, with options and papers",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the lists."""
+    from ..models.errors import UsageError
+    from ..models.problems import PROBLEMS
+    from .help import print_methods
+
+    if args.problem is not None and (args.what != "methods" or args.problem not in PROBLEMS):
+        expected = "none" if args.what != "methods" else f"one of {', '.join(PROBLEMS)}"
+        raise UsageError(f"list {args.what}: found {args.problem!r}, expected {expected}")
     chosen = WHAT if args.what is None else (args.what,)
-    found = {
-        what: {"problems": _problems, "methods": _methods, "instances": _instances}[what]() for what in chosen
-    }
+    listed = {"problems": _problems, "methods": _methods, "instances": _instances, "machines": _machines}
+    found = {what: listed[what]() for what in chosen}
+    if args.problem is not None:
+        found["methods"] = [row for row in found["methods"] if row["problem"] == args.problem]
     if args.json:
         emit_json(found)
+        return 0
+    if args.problem is not None:
+        print_methods(args.problem)
         return 0
     for what, rows in found.items():
         groups = {what: rows} if what != "instances" else _by_scheme(rows)
@@ -54,25 +71,21 @@ def _problems() -> list[dict[str, Any]]:
 
 def _methods() -> list[dict[str, Any]]:
     from ..solvers.registry import methods
+    from .help import as_dict
 
-    return [
-        {
-            "problem": m.problem,
-            "name": m.name,
-            "exact": m.proves == "optimum",
-            "engine": m.engine,
-            "summary": m.summary,
-            "source": m.source,
-            "options": {option.name: option.meaning for option in m.options},
-        }
-        for m in methods()
-    ]
+    return [as_dict(m) for m in methods()]
 
 
 def _instances() -> list[dict[str, Any]]:
     from ..instances import list_instances
 
     return [{"instance": spec, "description": text} for spec, text in list_instances()]
+
+
+def _machines() -> list[dict[str, Any]]:
+    from ..instances.machines import machine_names
+
+    return [{"machine": name, "description": text} for name, text in machine_names().items()]
 
 
 def _by_scheme(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:

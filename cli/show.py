@@ -1,4 +1,4 @@
-"""``lowtide show``: what a graph or a set of buffers consists of, and how much memory it needs at least."""
+"""``lowtide show``: what a graph, buffers or a machine consist of, and how much memory is needed at least."""
 
 from __future__ import annotations
 
@@ -19,10 +19,14 @@ def add_parser(subparsers: Subparsers) -> None:
         subparsers,
         "show",
         run,
-        "show counts, sizes and first bounds of a graph or of buffers",
-        examples=["lowtide show onnx:densenet121", "lowtide show graph.json.gz --largest 20"],
+        "show counts, sizes and first bounds of a graph or of buffers; or a machine",
+        examples=[
+            "lowtide show onnx:densenet121",
+            "lowtide show graph.json.gz --largest 20",
+            "lowtide show h200-node",
+        ],
     )
-    parser.add_argument("spec", help=SPEC_HELP)
+    parser.add_argument("spec", help=f"{SPEC_HELP}; or a machine (lowtide list machines, or a .toml file)")
     parser.add_argument(
         "--largest",
         type=whole_number(0),
@@ -35,8 +39,12 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the description."""
     from ..instances import load, load_buffers
-    from . import show_buffers
+    from ..instances.machines import machine_names
+    from . import show_buffers, show_machine
 
+    if args.spec in machine_names() or args.spec.endswith(".toml"):
+        show_machine.run(args)
+        return 0
     if show_buffers.holds_buffers(args.spec):
         found = show_buffers.describe(load_buffers(args.spec), args.spec, args.largest)
         emit_json(found) if args.json else show_buffers.print_description(found)

@@ -56,10 +56,13 @@ def check_ending(problem: str, path: str | os.PathLike[str]) -> None:
     Raises
     ------
     UsageError
-        If it is a CSV, and answers to the problem are no allocations.
+        If it is not of JSON; or of CSV, and answers to the problem are no allocations.
     """
-    if is_csv(path) and PROBLEMS[problem].answers != "allocation":
-        raise UsageError(f"{path}: found ending .csv, expected .json or .json.gz for problem {problem}")
+    takes_csv = PROBLEMS[problem].answers == "allocation"
+    if not os.fspath(path).endswith((".json", ".json.gz")) and not (takes_csv and is_csv(path)):
+        expected = ".json, .json.gz or .csv" if takes_csv else ".json or .json.gz"
+        ending = f"ending {os.path.splitext(os.fspath(path))[1] or 'none'}"
+        raise UsageError(f"{path}: found {ending}, expected {expected} for problem {problem}")
 
 
 def write_answer(result: Result, path: str | os.PathLike[str], *, source: str | None = None) -> None:

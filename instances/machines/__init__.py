@@ -36,7 +36,7 @@ def load_machine(
     """Return a bundled machine, or that of a ``.toml`` or ``.json`` file.
 
     A file says what `Machine` says, with the same names (``description`` besides); sizes and rates are
-    integers or texts such as ``"40GiB"`` and ``"15.754GB"`` (per second).
+    integers or texts such as ``"40GiB"`` and ``"15.754GB/s"``.
 
     Parameters
     ----------
@@ -108,9 +108,9 @@ def _size(value: int | str | None, where: str, what: str) -> int | None:
         return value
     if value == "none":
         return None
+    is_rate = what == "bytes_per_s"
     try:
-        return parse_bytes(value)
+        return parse_bytes(value.strip().removesuffix("/s") if is_rate else value)
     except UsageError:
-        raise InstanceError(
-            f"{where}, {what}: found {value!r}, expected bytes such as 40GiB or 15.754GB, or none"
-        ) from None
+        expected = "bytes per second such as 15.754GB/s" if is_rate else "bytes such as 40GiB, or none"
+        raise InstanceError(f"{where}, {what}: found {value!r}, expected {expected}") from None

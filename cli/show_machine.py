@@ -1,0 +1,45 @@
+"""What ``lowtide show`` says of a machine."""
+
+from __future__ import annotations
+
+import argparse
+
+from ..models.machine import Access
+from ..models.units import exact_bytes, format_duration
+from .output import emit_json, emit_pairs, emit_table
+
+
+def run(args: argparse.Namespace) -> None:
+    """Print tiers, processors, channels and their joint caps."""
+    from ..instances.machines import load_machine, machine_names
+
+    machine = load_machine(args.spec)
+    about = machine_names().get(args.spec, "")
+    if args.json:
+        emit_json({"source": args.spec, "description": about, **machine.to_dict()})
+        return
+    emit_pairs([("machine", machine.name), *([("about", about)] if about else [])])
+    rows = [[t.name, "unlimited" if t.capacity is None else exact_bytes(t.capacity)] for t in machine.tiers]
+    emit_table(["tier", "capacity"], rows, title="tiers", right=("capacity",))
+    uses = [[p.name, p.kind, ", ".join(map(_access, p.tiers))] for p in machine.processors]
+    emit_table(["processor", "kind", "reads and writes"], uses, title="processors")
+    channels = [
+        [f"{c.src} -> {c.dst}", _rate(c.bytes_per_s), format_duration(c.latency_ns)] for c in machine.channels
+    ]
+    if channels:
+        emit_table(["channel", "rate", "latency"], channels, title="channels", right=("rate", "latency"))
+    caps = [
+        [g.name, _rate(g.bytes_per_s), ", ".join(f"{a} -> {b}" for a, b in g.channels)]
+        for g in machine.groups
+    ]
+    if caps:
+        emit_table(["group", "rate", "channels"], caps, title="joint caps", right=("rate",))
+
+
+def _access(access: Access) -> str:
+    return access.tier if access.bytes_per_s is None else f"{access.tier} at {_rate(access.bytes_per_s)}"
+
+
+def _rate(bytes_per_s: int) -> str:
+    """Return a rate as data sheets have it: a GB has 10**9 bytes."""
+    return f"{bytes_per_s / 1e9:g} GB/s"

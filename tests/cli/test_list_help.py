@@ -1,0 +1,70 @@
+"""What is there: machines, and methods with their options and papers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lowtide.__main__ import main
+from lowtide.instances import load_machine
+from lowtide.instances.machines import machine_names
+from tests.commands import answer, refused
+
+MACHINE = """tiers = [{name = "gpu", capacity = "1GiB"}, {name = "host"}]
+processors = [{name = "p", tiers = ["gpu"]}]
+channels = [{src = "gpu", dst = "host", bytes_per_s = "RATE"}]
+"""
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert main(list(words)) == 0
+    return capsys.readouterr().out
+
+
+def test_machines_are_listed_and_shown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    listed = answer("list", "machines", cwd=tmp_path)["machines"]
+    assert [row["machine"] for row in listed] == list(machine_names())
+    for name in machine_names():
+        shown = answer("show", name, cwd=tmp_path)
+        assert {key: shown[key] for key in load_machine(name).to_dict()} == load_machine(name).to_dict()
+    assert "gpu -> host  15.754 GB/s" in said(capsys, "show", "a100-40g-pcie3")
+
+
+def test_methods_of_a_problem_come_with_options_and_papers(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    listed = answer("list", "methods", "minio", cwd=tmp_path)["methods"]
+    assert {row["problem"] for row in listed} == {"minio"}
+    text = said(capsys, "list", "methods", "minio")
+    assert "Jacquelin, Marchal, Robert, Ucar" in text
+    assert "option order" in text
+
+
+def test_help_takes_a_method_a_problem_or_a_verb(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert "SwapAdvisor" in said(capsys, "help", "belady")
+    assert said(capsys, "help", "peak") == said(capsys, "list", "methods", "peak")
+    assert [m["problem"] for m in answer("help", "minio", "benders", cwd=tmp_path)["methods"]] == ["minio"]
+    assert said(capsys, "help", "show").startswith("usage: lowtide show")
+    assert "did you mean belady" in refused("help", "beladi", cwd=tmp_path)
+    assert "expected one of" in refused("list", "methods", "peaks", cwd=tmp_path)
+
+
+@pytest.mark.parametrize("rate", ["25GB/s", "25GB", "25 GB/s"])
+def test_a_rate_may_say_that_it_is_per_second(tmp_path: Path, rate: str) -> None:
+    path = tmp_path / "m.toml"
+    path.write_text(MACHINE.replace("RATE", rate))
+    assert load_machine(path).channels[0].bytes_per_s == 25 * 10**9
+
+
+def test_a_capacity_is_no_rate(tmp_path: Path) -> None:
+    path = tmp_path / "m.toml"
+    path.write_text(MACHINE.replace("1GiB", "1GiB/s"))
+    assert "bytes such as 40GiB" in refused("show", str(path), cwd=tmp_path)
+
+
+def test_a_plan_is_json(tmp_path: Path) -> None:
+    path = tmp_path / "x.txt"
+    text = refused("solve", "peak", "catalogue:harpoon", "--plan", str(path), cwd=tmp_path)
+    assert "found ending .txt, expected .json or .json.gz" in text
+    assert not path.exists()
