@@ -1,8 +1,12 @@
 """Small machines and random training iterations."""
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 import numpy as np
 
 import lowtide as lt
+from lowtide.models.graph import Accounting
 
 
 def machine(
@@ -68,9 +72,14 @@ def random_graph(seed: int, ops: int = 14) -> lt.Graph:
 
 
 def working_set(graph: lt.Graph) -> int:
-    return max(
-        sum(graph.tensors[t].nbytes for t in {*op.reads, *op.writes}) + op.workspace for op in graph.ops
-    )
+    """Return the most bytes that an op has on the device at one instant; ``replace``: reads or writes."""
+
+    def total(some: Iterable[int]) -> int:
+        return sum(graph.tensors[t].nbytes for t in {*some})
+
+    if graph.accounting is Accounting.REPLACE:
+        return max(max(total(op.reads), total(op.writes) + op.workspace) for op in graph.ops)
+    return max(total([*op.reads, *op.writes]) + op.workspace for op in graph.ops)
 
 
 def tiny_graph(seed: int) -> lt.Graph:
@@ -102,9 +111,9 @@ def tiny_graph(seed: int) -> lt.Graph:
     return lt.Graph(name=f"tiny {seed}", tensors=tuple(tensors), ops=tuple(ops))
 
 
-def tiny_placement(seed: int) -> lt.Placement:
+def tiny_placement(seed: int, accounting: Accounting = Accounting.COEXIST) -> lt.Placement:
     """Whole tensors on a device with little room and an unlimited host; inputs may start on the host."""
-    graph = tiny_graph(seed)
+    graph = replace(tiny_graph(seed), accounting=accounting)
     room = working_set(graph) + int(np.random.default_rng(seed).integers(0, 6))
     start = {"input": ("host",) if seed % 2 else ("gpu",), "weight": ("gpu",)}
     bench = lt.Machine(

@@ -3,13 +3,16 @@
 Two tiers, a fast memory and an unlimited outer one; tensors move as wholes, one copy at a time in each
 direction, without interruption. A start can be moved earlier until an op or a copy ends at that instant, so
 it suffices to start things at such instants: the search goes from one to the next, earliest first, and tries
-at each whatever may be started, releasing no more than it takes. It reads the raw fields only.
+at each whatever may be started, releasing no more than it takes. Under the accounting ``replace`` a read
+counts at the op's start: what the op only reads may be released then, before what it writes is allocated, or
+be copied while it runs. It reads the raw fields only.
 """
 
 import heapq
 from itertools import chain, combinations
 
 import lowtide as lt
+from lowtide.models.graph import Accounting
 
 DEVICE, COPY = 1, 2  # a tensor's current version is on the device, has a copy outside
 
@@ -29,7 +32,8 @@ def fastest(graph: lt.Graph, machine: lt.Machine, start: dict[int, int]) -> int 
     size = [t.nbytes for t in graph.tensors]
     memory = machine.tiers[0].capacity
     n, m = len(graph.ops), len(size)
-    operands = [sorted({*op.reads, *op.writes}) for op in graph.ops]
+    replace = graph.accounting is Accounting.REPLACE
+    held = [{*op.writes} if replace else {*op.reads, *op.writes} for op in graph.ops]
 
     def duration(t: int, src: str, dst: str) -> int:
         return -(-size[t] * 10**9 // rate[src, dst])
@@ -43,12 +47,20 @@ def fastest(graph: lt.Graph, machine: lt.Machine, start: dict[int, int]) -> int 
                 return False
         return graph.tensors[t].final
 
+    first_bytes = sum(size[t] for t, tiers in start.items() if tiers & DEVICE and needed(t, 0))
+    if memory is not None and first_bytes > memory:
+        return None
+
     # A state: time; the next op and when the one that runs ends (0: none runs); the tensor and the end of the
     # copy in each direction (-1, 0: none); where each tensor is; bytes allocated beside by what is under way.
     first = (0, 0, 0, -1, 0, -1, 0, tuple(start.get(t, 0) for t in range(m)))
-    queue, seen = [first], {first}
+    queue, seen, met = [first], {first}, set()
     while queue:
         now, k, run_end, out, out_end, into, in_end, where = heapq.heappop(queue)
+        left = tuple(max(0, end - now) if end else -1 for end in (run_end, out_end, in_end))
+        if (k, out, into, where, left) in met:  # as it was before, only later
+            continue
+        met.add((k, out, into, where, left))
         state = list(where)
         if run_end and run_end <= now:
             for t in graph.ops[k].writes:
@@ -62,9 +74,10 @@ def fastest(graph: lt.Graph, machine: lt.Machine, start: dict[int, int]) -> int 
             into, in_end = -1, 0
         if k == n:
             return now
-        running = set(operands[k]) if run_end else set()
+        running = held[k] if run_end else set()
+        content = k + (replace and run_end > 0)
         for t in range(m):  # what nobody needs any more goes at once
-            if t not in running and t not in (out, into) and not needed(t, k):
+            if t not in running and t not in (out, into) and not needed(t, content):
                 state[t] = 0
         clean = [
             t for t in range(m) if state[t] == DEVICE + COPY and t not in running and t not in (out, into)
@@ -74,21 +87,26 @@ def fastest(graph: lt.Graph, machine: lt.Machine, start: dict[int, int]) -> int 
             kept = [COPY if t in drop else s for t, s in enumerate(state)]
             for op_starts in (False, True) if not run_end else (False,):
                 op = graph.ops[k]
-                if op_starts and any(not kept[t] & DEVICE for t in op.reads):
+                there = state if replace else kept
+                if op_starts and any(not there[t] & DEVICE for t in op.reads):
                     continue
-                busy = set(operands[k]) if op_starts or run_end else set()
+                busy = held[k] if op_starts or run_end else set()
+                read = {*op.reads} - busy if op_starts else set()
+                stay = [
+                    0 if t in read and t != out and not needed(t, k + 1) else x for t, x in enumerate(kept)
+                ]
                 writes = set(op.writes) if busy else set()
                 if op_starts and (out in writes or into in busy):
                     continue
                 outs = (
                     [-1]
                     if out >= 0
-                    else [-1, *(t for t in range(m) if kept[t] == DEVICE and t not in writes and t != into)]
+                    else [-1, *(t for t in range(m) if stay[t] == DEVICE and t not in writes and t != into)]
                 )
                 ins = (
                     [-1]
                     if into >= 0
-                    else [-1, *(t for t in range(m) if kept[t] == COPY and t not in busy and t != out)]
+                    else [-1, *(t for t in range(m) if stay[t] == COPY and t not in busy and t != out)]
                 )
                 for new_out in outs:
                     for new_in in ins:
@@ -97,12 +115,12 @@ def fastest(graph: lt.Graph, machine: lt.Machine, start: dict[int, int]) -> int 
                             continue
                         arriving = {t for t in (into, new_in) if t >= 0}
                         used = sum(
-                            size[t] for t in range(m) if kept[t] & DEVICE or t in busy or t in arriving
+                            size[t] for t in range(m) if stay[t] & DEVICE or t in busy or t in arriving
                         ) + (op.workspace if busy else 0)
                         if memory is not None and used > memory:
                             continue
                         tried.append(set(drop))
-                        after = list(kept)
+                        after = list(stay)
                         if op_starts:
                             for t in op.writes:
                                 after[t] = DEVICE if t in op.reads else 0

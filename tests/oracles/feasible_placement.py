@@ -2,7 +2,9 @@
 
 Whole tensors, one copy or op after the other. Every plan of whole tensors leads to such a sequence: take its
 actions in the order of their ends; what is allocated then is no more than what the plan has allocated. So
-for whole tensors the answer is exact, and for plans in bytes "yes" is. It reads the raw fields only.
+for whole tensors the answer is exact, and for plans in bytes "yes" is. Under ``replace`` ops are taken at
+their starts, where what they only read may go before what they write is allocated. It reads the raw fields
+only.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
+from lowtide.models.graph import Accounting
 from lowtide.models.problems.placement import Placement
 
 State = tuple[int, tuple[int, ...]]
@@ -118,9 +121,14 @@ def _search(
             op = graph.ops[k]
             if all(where[t] & 1 for t in op.reads):
                 # copies elsewhere of what it writes are stale from its start on, and can go before it
-                during = [x & 1 | 1 if t in op.writes else x for t, x in enumerate(where)]
-                if _fits(problem, tuple(during), op.workspace):
-                    following.append((k + 1, tuple(during)))
+                choices = [[1] if t in op.writes else [x] for t, x in enumerate(where)]
+                if graph.accounting is Accounting.REPLACE:
+                    for t in {*op.reads} - {*op.writes}:
+                        less = where[t] & ~1
+                        choices[t] += [less] if less or not need[k + 1][t] else []
+                following += [
+                    (k + 1, some) for some in product(*choices) if _fits(problem, some, op.workspace)
+                ]
         for state in following:
             if state not in seen:
                 seen.add(state)

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import lowtide as lt
+from lowtide.models.graph import Accounting
 from lowtide.models.problems.placement import Placement
+from tests.placement_cases import working_set
 
 KINDS = ("weight", "input", "activation")
 
 
-def random_placement(seed: int, *, ops: int = 4, form: str = "any") -> Placement:
+def random_placement(
+    seed: int, *, ops: int = 4, form: str = "any", accounting: Accounting = Accounting.COEXIST
+) -> Placement:
     """Return a problem of at most so many ops.
 
     `form`: "any"; "star": channels at the device only, caps on one direction each, two or three tiers;
     "pair": a single run on a device and a host without limit, which the exact models accept.
     """
     rng = Random(seed)
-    graph = _graph(rng, rng.randint(1, ops))
+    graph = replace(_graph(rng, rng.randint(1, ops)), accounting=accounting)
     machine = _machine(rng, graph, form)
     names = [tier.name for tier in machine.tiers]
     start = None
@@ -66,9 +71,7 @@ def _graph(rng: Random, ops: int) -> lt.Graph:
 
 
 def _machine(rng: Random, graph: lt.Graph, form: str) -> lt.Machine:
-    needed = max(
-        op.workspace + sum(graph.tensors[t].nbytes for t in {*op.reads, *op.writes}) for op in graph.ops
-    )
+    needed = working_set(graph)
     total = sum(t.nbytes for t in graph.tensors)
     many = {"any": (1, 2, 2, 3, 3), "star": (2, 3), "pair": (2,)}[form]
     names = ("gpu", "host", "ssd")[: rng.choice(many)]

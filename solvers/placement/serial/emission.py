@@ -49,6 +49,12 @@ def serial_emission(tables: Tables, start: Where, path: Sequence[Step]) -> Plan:
             for t, x in way.writes:
                 release(t, ~(1 << x))
             end = now + _run_ns(tables, op, way, where)
+            if tables.replace:
+                for t in sorted({*op.reads} - {*op.writes}):
+                    if not tables.needed(t, k + 1):
+                        release(t, -1)
+                for t, x in step.dropped:
+                    release(t, 1 << x)
             out.run(k, way.mode, now, end, tables.machine.processors[way.processor].name)
             for t, x in way.writes:
                 where[t] = 1 << x

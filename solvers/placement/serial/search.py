@@ -5,7 +5,9 @@ needs any more is released at once. What is *wanted* next is that the operands o
 processor may read them or, at the end of a period, that what outlives it is where it was at time 0. From a
 state lead, in the order in which they are tried:
 
-1. the run of the next op, if it fits, by the shortest of its modes first;
+1. the run of the next op, if it fits, by the shortest of its modes first; under ``replace`` what it only
+   reads is released at its start where nobody needs it any more and, if that is not enough, where there is
+   another copy: of what is used furthest ahead or, with few operands, by any choice;
 2. copies that bring what is wanted closer, by the way with the fewest hops;
 3. releases of spare copies, then copies to other tiers, of what is used furthest ahead, from tiers that have
    no room for what is wanted there (Belady's choice, 1966);
@@ -23,12 +25,10 @@ out where nothing faster was found.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import product
+from itertools import chain, combinations, product
 from math import prod
 
 from ....formulations.placement.releases import ideal_time
-from ....models.errors import UsageError
-from ....models.graph import Accounting
 from ....models.plan import Plan
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
@@ -43,21 +43,12 @@ MOST_STARTS = 5_000
 """Combinations that are tried where there are no more."""
 SLICE = 64
 """States between two looks at the clock."""
+FEW = 6
+"""Copies to choose from of which every choice is tried."""
 
 
 def solve_serial(problem: Placement, context: Context) -> Outcome:
-    """Offer a plan, if one is found.
-
-    Raises
-    ------
-    UsageError
-        If the accounting is ``replace``.
-    """
-    if problem.graph.accounting is not Accounting.COEXIST:
-        raise UsageError(
-            f"serial, graph {problem.graph.name!r}: found accounting {problem.graph.accounting}, "
-            "expected coexist"
-        )
+    """Offer a plan, if one is found."""
     context.raise_bound(ideal_time(problem), kind="sum of durations")
     context.progress("one op or copy after the other")
     plan = serial_plan(problem, lambda: context.expired)
@@ -215,8 +206,7 @@ class _Search(Tables):
         at_end = k == len(self.graph.ops)
         ways = [] if at_end else self.ways[k]
         for way in ways:
-            if (following := self._run(state, way)) is not None:
-                yield Step(run=way), following
+            yield from self._run(state, way)
         if at_end:
             some = [t for t, kept in enumerate(self.lasting) if kept and start[t] & ~state.where[t]]
             wanted = [(t, 1 << x) for t in some for x in range(len(self.names)) if start[t] >> x & 1]
@@ -242,22 +232,46 @@ class _Search(Tables):
                 yield from self._evict(state, tier, here)
         yield from self._all(state)
 
-    def _run(self, state: State, way: Way) -> State | None:
-        """Return the state behind the next op, if it may run now."""
+    def _run(self, state: State, way: Way) -> Iterator[tuple[Step, State]]:
+        """Yield the run of the next op, if it may run now; under ``replace`` with what is released then."""
         if any(not state.where[t] & mask for t, mask in way.reads):
-            return None
-        op = self.graph.ops[state.k]
-        where, used = list(state.where), list(state.used)
+            return
+        op, k = self.graph.ops[state.k], state.k + 1
+        read = [t for t in op.reads if t not in op.writes] if self.replace else []
+        before = self._cleared(k, state.where, read)
+        where, used = list(before), list(self._used(before) if before is not state.where else state.used)
         for t, x in way.writes:
             for y in range(len(used)):
                 used[y] -= self.size[t] * (where[t] >> y & 1)
             where[t] = 1 << x
             used[x] += self.size[t]
         used[way.home] += op.all_modes[way.mode].workspace
-        if not self._fits(used):
-            return None
-        after = self._cleared(state.k + 1, tuple(where), [*op.reads, *op.writes])
-        return State(state.k + 1, after, self._used(after))
+        for dropped in self._drops(k, where, used, read):
+            left = list(where)
+            for t, x in dropped:
+                left[t] &= ~(1 << x)
+            after = self._cleared(k, tuple(left), [*op.reads, *op.writes])
+            yield Step(run=way, dropped=dropped), State(k, after, self._used(after))
+
+    def _drops(
+        self, k: int, where: Sequence[int], used: Sequence[int], read: Sequence[int]
+    ) -> Iterator[tuple[tuple[int, int], ...]]:
+        """Yield spare copies of what was read whose release makes all fit: none if that is enough."""
+        if self._fits(used):
+            yield ()
+            return
+        over = [x for x in range(len(used)) if used[x] > self.capacity[x]]
+        spare = [(t, x) for t in read for x in over if where[t] >> x & 1 and self.size[t]]
+        spare.sort(key=lambda some: (-self.next_use(some[0], k), some))
+        few = range(1, len(spare) + 1) if len(spare) <= FEW else ()
+        prefixes = (tuple(spare[:many]) for many in range(1, len(spare) + 1))
+        for dropped in chain(prefixes, *(combinations(spare, many) for many in few)):
+            less = list(used)
+            for t, x in dropped:
+                less[x] -= self.size[t]
+            gone = [(t, sum(1 << y for s, y in dropped if s == t)) for t, _ in dropped]
+            if self._fits(less) and all(where[t] & ~bits for t, bits in gone):
+                yield dropped
 
     def _fetch(self, state: State, t: int, mask: int) -> Iterator[tuple[Step, State]]:
         """Yield copies that bring a tensor closer to one of the tiers of a mask."""
@@ -281,7 +295,8 @@ class _Search(Tables):
         for t in victims:
             if state.where[t] & ~(1 << tier):
                 yield Step(released=(t, tier)), self._with(state, t, state.where[t] & ~(1 << tier))
-        for t in victims:
+        read = [t for t in here if self.replace and state.k < len(self.graph.ops)]  # that go at its start
+        for t in victims + sorted(read, key=lambda t: (-self.next_use(t, state.k + 1), t)):
             for src, dst in self.links:
                 if src == tier and self._may_copy(state, t, src, dst):
                     yield Step(copied=(t, src, dst)), self._with(state, t, state.where[t] | 1 << dst)

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ....models.graph import Op
+from ....models.graph import Accounting, Op
 from ....models.problems.placement import Placement
 
 NEVER = 2**60
@@ -28,9 +28,13 @@ class Way:
 
 @dataclass(frozen=True)
 class Step:
-    """What leads to a state: a run in some way, a copy from tier to tier, or a release (`copied` None)."""
+    """What leads to a state: a run in some way, a copy from tier to tier, or a release (`copied` None).
+
+    `dropped`: spare copies, as tensor and tier, that are released when the run has read them.
+    """
 
     run: Way | None = None
+    dropped: tuple[tuple[int, int], ...] = ()
     copied: tuple[int, int, int] | None = None
     released: tuple[int, int] | None = None
 
@@ -51,6 +55,7 @@ class Tables:
         self.problem = problem
         graph, machine = problem.graph, problem.machine
         self.graph, self.machine = graph, machine
+        self.replace = graph.accounting is Accounting.REPLACE
         self.names = [tier.name for tier in machine.tiers]
         self.size = [t.nbytes for t in graph.tensors]
         self.capacity = [NEVER if t.capacity is None else t.capacity for t in machine.tiers]

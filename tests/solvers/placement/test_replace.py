@@ -1,0 +1,90 @@
+"""Accounting ``replace``: what an op only reads may go at its start, before what it writes is allocated.
+
+Judges are the verifier and exhaustive search: the fastest of tiny single runs with two tiers, and whether
+there is any plan with everything that the data model allows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import lowtide as lt
+from lowtide.models.graph import Accounting
+from lowtide.models.problems.placement import Placement
+from lowtide.solvers.placement.serial.search import serial_plan
+from tests.effort import seeds
+from tests.oracles.brute_placement import COPY, DEVICE, fastest
+from tests.oracles.feasible_placement import TooLarge, is_feasible
+from tests.oracles.random_placement import random_placement
+from tests.placement_cases import machine, tiny_placement, working_set
+
+REPLACE, COEXIST = Accounting.REPLACE, Accounting.COEXIST
+
+
+def optimum(problem: Placement) -> int | None:
+    """Return the least makespan of a tiny placement by exhaustive search."""
+    graph, host = problem.graph, problem.machine.tiers[1].name
+    start = {
+        t: COPY if problem.may_start(x.kind) == (host,) else DEVICE
+        for t, x in enumerate(graph.tensors)
+        if x.initial
+    }
+    return fastest(graph, problem.machine, start)
+
+
+def swap(device: int, accounting: Accounting = REPLACE) -> Placement:
+    """a makes x and y, b makes z from x, c reads y and z: 4 bytes and 1000 ns each."""
+    x, y, z = (lt.Tensor(name=name, nbytes=4) for name in "xyz")
+    ops = (
+        lt.Op(name="a", writes=(0, 1), duration_ns=1000),
+        lt.Op(name="b", reads=(0,), writes=(2,), duration_ns=1000),
+        lt.Op(name="c", reads=(1, 2), duration_ns=1000),
+    )
+    graph = lt.Graph(name="swap", tensors=(x, y, z), ops=ops, accounting=accounting)
+    return Placement(graph, machine(device, None, ssd=False), whole=True)
+
+
+def test_exhaustive_search_by_hand() -> None:
+    assert optimum(swap(8)) == 3000  # z takes the place of x
+    assert optimum(swap(8, COEXIST)) == 3000 + 800 + 667  # y goes behind a and comes back behind b
+    assert optimum(swap(12, COEXIST)) == 3000
+    assert optimum(swap(7)) is None  # c reads both
+
+
+@pytest.mark.parametrize("seed", seeds(60))
+def test_exhaustive_search_is_never_slower_than_with_coexist(seed: int) -> None:
+    tight = tiny_placement(seed, REPLACE)
+    best, other = optimum(tight), optimum(replace(tight, graph=replace(tight.graph, accounting=COEXIST)))
+    assert other is None or (best is not None and best <= other)
+    total = sum(op.duration_ns for op in tight.graph.ops)
+    assert best is None or best >= total
+
+
+@pytest.mark.parametrize("seed", seeds(400, least=100))
+def test_serial_finds_a_plan_of_what_has_one(seed: int) -> None:
+    problem = random_placement(seed, accounting=REPLACE)
+    plan = serial_plan(problem)
+    if plan is not None:
+        assert not problem.judge(plan).violations
+        return
+    try:
+        assert not is_feasible(problem)
+    except TooLarge:
+        pytest.skip("too many states")
+
+
+@pytest.mark.parametrize("seed", seeds(100, least=40))
+def test_serial_is_never_faster_than_exhaustive_search(seed: int) -> None:
+    problem = tiny_placement(seed, REPLACE)
+    assert problem.machine.tiers[0].capacity is not None
+    problem = replace(problem, machine=machine(working_set(problem.graph) + seed % 3, None, ssd=False))
+    best, result = optimum(problem), lt.solve(problem, "serial", threads=1)
+    if best is None:
+        assert result.plan is None
+    else:
+        assert result.objective is not None
+        assert result.objective >= best
+        assert result.bound is not None
+        assert result.bound <= best
