@@ -29,6 +29,8 @@ from sphinx.util.docutils import SphinxDirective
 
 from lowtide.instances.machines import machine_names
 from lowtide.models.problems import PROBLEMS
+from lowtide.results.experiments.__main__ import written
+from lowtide.results.experiments.running import read_rows
 from lowtide.solvers.method import Proves
 from lowtide.solvers.registry import ROOMS
 
@@ -112,24 +114,27 @@ class Formulations(SphinxDirective):
 
 
 class Committed(_Markdown):
-    """The table of a committed experiment; pictures beside it come with it."""
+    """The table of a committed experiment, or the excerpt that its module makes of the rows."""
 
-    option_spec = {"file": directives.unchanged}  # noqa: RUF012 - as docutils has it
+    option_spec = {"part": directives.unchanged}  # noqa: RUF012 - as docutils has it
 
     def text(self) -> str:
         """Return its text, links made relative to the page."""
-        folder = EXPERIMENTS / self.arguments[0]
-        path = folder / self.options.get("file", "table.md")
+        name = self.arguments[0]
+        path = EXPERIMENTS / name / "table.md"
         self.env.note_dependency(str(path))
         here = Path(self.env.doc2path(self.env.docname)).parent
+        part = self.options.get("part")
+        text = written(name, read_rows(name), part) if part else path.read_text()
+        base = ROOT if part else path.parent
 
         def link(match: re.Match[str]) -> str:
-            target = (folder / match[1]).resolve()
+            target = (base / match[1]).resolve()
             if target.name == "table.md":
                 return f"](/results.md#{target.parent.name})"
             return f"]({os.path.relpath(target, here)})"
 
-        return re.sub(r"\]\((?!https?:|/|#)([^)]+)\)", link, path.read_text())
+        return re.sub(r"\]\((?!https?:|/|#)([^)]+)\)", link, text)
 
 
 class Flags(_Markdown):

@@ -16,7 +16,7 @@ from typing import Any
 from ....instances import load_buffers
 from ....instances.catalogue import entries
 from ....models.units import format_gap
-from ...tables.spec import RIGHT, Column, Fields, Row, TableSpec
+from ...tables.spec import RIGHT, Column, Row, TableSpec
 from ..running import HERE, by_instance, from_folder, lowtide, read_rows, seconds_of
 
 FOLDER = HERE / "offsets_heights"
@@ -119,18 +119,3 @@ def draw() -> None:
     for path in PLANS.iterdir():
         if f"{PLANS.name}/{path.name}" not in asked:
             path.unlink()
-
-
-def text(table: list[Row]) -> Fields:
-    """Return all rows."""
-    return {"which": f"All {len(table)} sets.", "table": TABLE.of(table)}
-
-
-def excerpt(table: list[Row]) -> Fields:
-    """Return the rows of sets that are large or take a while, and words that say so."""
-    some = [row for row in table if row["status"] != "optimal" or row["seconds"] >= 1 or row["count"] >= 1000]
-    which = (
-        f"Of {len(table)} sets, those {len(some)} that have 1,000 buffers or were not closed within a second "
-        "([all](results/experiments/offsets_heights/table.md))."
-    )
-    return {"which": which, "table": TABLE.of(some)}
