@@ -3,8 +3,8 @@
 * ``{code-block} LANGUAGE`` with ``:caption: FILE``: the file is written;
 * ``{code-block} diff`` with ``:caption: FILE``: lines with ``+`` go in behind the line above them, those with
   ``-`` go;
-* ``console``: lines with ``$`` are run, and the output is compared; the exit status is 0, but where the output
-  tells of an error, or of what is invalid or infeasible;
+* ``console``: lines with ``$`` are run, and the output is compared; the exit status is 0, but where the
+  output tells of an error, or of what is invalid or infeasible;
 * ``python``: run, in one namespace for the page; what follows ``>>>`` is compared.
 
 In an output, ``...`` stands for anything.

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import lowtide as lt
+from lowtide.__main__ import build_parser
 from lowtide.instances.formats.strict_json import Field
 from lowtide.results.sweeps.experiment import KEYS
 from tests.docs.pages import PAGES, Reader, agree, blocks, edited
@@ -92,3 +93,8 @@ def test_every_key_of_an_experiment_is_on_its_page() -> None:
 def test_the_picture_of_the_questions_is_as_drawn() -> None:
     pictures = runpy.run_path(str(PAGES / "pictures.py"))
     assert pictures["README"].read_text() == pictures["svg"]("questions", pictures["GREY_ON_ANY"])
+
+
+def test_every_verb_is_on_the_page_of_the_command_line() -> None:
+    page = (PAGES / "cli.md").read_text()
+    assert [verb for verb in build_parser()[1].choices if f"```{{flags}} {verb}\n" not in page] == []
