@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from . import problem_flags
 from .files import check_outputs
 from .output import emit_found
-from .parser import SPEC_HELP, add_verb, size, whole_number
+from .parser import SPEC_HELP, Parser, add_common, add_verb, whole_number
 
 if TYPE_CHECKING:
     from .parser import Subparsers
+
+
+EXAMPLES = (
+    "lowtide export peak graph.json.gz --method milp -o model.mps",
+    "lowtide export peak gen:chain?n=8 --method cpsat -o model.pb.txt",
+    "lowtide export offsets buffers.csv --method milp --part 0 -o model.mps",
+    "lowtide export makespan graph.json --processors 4 --memory 12GiB --method cpsat -o model.pb",
+    "lowtide export recompute graph.json --memory 50% --method checkmate -o model.lp",
+)
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -21,41 +31,32 @@ def add_parser(subparsers: Subparsers) -> None:
         "export",
         run,
         "write the model of a method to a file",
-        examples=[
-            "lowtide export peak graph.json.gz --method milp -o model.mps",
-            "lowtide export peak gen:chain?n=8 --method cpsat -o model.pb.txt",
-            "lowtide export offsets buffers.csv --method milp --part 0 -o model.mps",
-            "lowtide export makespan 'graph.json?processors=4&memory=12GiB' --method cpsat -o model.pb",
-            "lowtide export recompute 'graph.json?memory=8GiB' --method checkmate -o model.lp",
-        ],
+        examples=EXAMPLES,
     )
-    parser.add_argument("problem", help="see lowtide list problems")
-    parser.add_argument("spec", help=SPEC_HELP)
-    parser.add_argument("--method", required=True, help="a method that builds a model, such as milp or cpsat")
-    parser.add_argument(
+    common = Parser(add_help=False)
+    add_common(common)
+    common.add_argument("spec", help=SPEC_HELP)
+    common.add_argument("--method", required=True, help="a method that builds a model, such as milp or cpsat")
+    common.add_argument(
         "-o", "--out", required=True, metavar="FILE", help=".mps or .lp (MILP), .pb.txt (CP-SAT)"
     )
-    parser.add_argument("--capacity", type=size, metavar="SIZE", help="offsets: no allocation is higher")
-    parser.add_argument(
+    common.add_argument(
         "--part", type=whole_number(0), metavar="K", help="offsets: of several independent parts, from 0"
     )
+    for _ in problem_flags.add_problems(parser, common, EXAMPLES):
+        pass
 
 
 def run(args: argparse.Namespace) -> int:
     """Build and write the model."""
     from ..instances import load_problem
-    from ..models.errors import UsageError
-    from ..models.problems import PROBLEMS
     from ..models.units import exact_bytes
     from ..solvers.export import export_model
     from ..solvers.registry import find_method
 
     check_outputs({"--out": args.out}, (args.spec,))
     find_method(args.problem, args.method)
-    if args.capacity is not None and "capacity" not in PROBLEMS[args.problem].parameters:
-        raise UsageError(f"export: found --capacity with problem {args.problem}, expected it with offsets")
-    given = {} if args.capacity is None else {"capacity": args.capacity}
-    problem = load_problem(args.problem, args.spec, **given)
+    problem: Any = load_problem(args.problem, args.spec, **problem_flags.given(args))
     check_outputs({"--out": args.out})
     export_model(problem, args.method, args.out, part=args.part)
     nbytes = os.path.getsize(args.out)

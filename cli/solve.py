@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from . import certificates, parallel, sweep_memory
+from . import certificates, parallel, problem_flags, sweep_memory
 from .certificates import LIMIT, certificate_line, with_certificate
 from .files import check_outputs
 from .output import emit_json, emit_pairs, note
@@ -19,17 +18,13 @@ from .parser import (
     add_verb,
     key_value,
     seconds_or_none,
-    shown_examples,
     size,
-    size_or_none,
     unique,
     whole_number,
 )
 from .progress import Progress
-from .start import METAVAR
 
 if TYPE_CHECKING:
-    from ..models.parameter import Parameter
     from ..models.problems.problem import Problem
     from ..models.result import Result
     from .parser import Subparsers
@@ -57,7 +52,6 @@ ABSENT = ("apply", "bound", "certificate", "certificate_limit", "machine", "plot
 
 def add_parser(subparsers: Subparsers) -> None:
     """Add the verb, and for each problem a parser with the flags that it has."""
-    from ..models.problems import PROBLEMS
     from ..solvers.registry import ROOMS
 
     parser = add_verb(
@@ -69,33 +63,14 @@ def add_parser(subparsers: Subparsers) -> None:
         "Exit status 1 if it is infeasible or failed; Ctrl-C keeps the best plan so far.",
         examples=EXAMPLES,
     )
-    common = _common()
-    inner = parser.add_subparsers(title="problems", metavar="PROBLEM", dest="problem", required=True)
-    for name, problem in PROBLEMS.items():
-        question = (problem.__doc__ or "").splitlines()[0]
-        own = inner.add_parser(
-            name,
-            parents=[common],
-            help=question,
-            description=question,
-            epilog=shown_examples([x for x in EXAMPLES if f" solve {name} " in x]),
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
+    for name, own, group in problem_flags.add_problems(parser, _common(), EXAMPLES):
         own.set_defaults(**dict.fromkeys(ABSENT))
-        group = own.add_argument_group(f"options of {name}")
-        if name in parallel.PARALLEL:  # with a bound the one is the other
-            problem = PROBLEMS[parallel.PARALLEL[1]]
-        for key, parameter in problem.parameters.items():
-            if parameter.flag:
-                _add_flag(group, key, parameter)
         if ROOMS[name].certify:
             certificates.add_flags(group)
         if ROOMS[name].trade_off:
             sweep_memory.add_flags(group)
         if name in parallel.PARALLEL:
             parallel.add_flags(group)
-    parser.problems = inner.choices
 
 
 def _common() -> Parser:
@@ -140,48 +115,11 @@ def _common() -> Parser:
     return parser
 
 
-def _add_flag(group: argparse._ActionsContainer, key: str, parameter: Parameter) -> None:
-    """Add the flag of a parameter; of one that stands for many, a repeatable one."""
-    flag, text = f"--{key.rstrip('.')}", parameter.text
-    text += f": {parameter.expected}" if parameter.kind == "machine" else ""
-    kinds: dict[str, tuple[str, Any]] = {
-        "size": ("SIZE", size),
-        "limit": ("SIZE", size_or_none),
-        "machine": ("NAME", str),
-        "processors": ("N", str),
-    }
-    if isinstance(parameter.default, bool):
-        group.add_argument(flag, action="store_true", help=text)
-    elif key.endswith("."):
-        group.add_argument(flag, type=key_value, action="append", metavar=METAVAR, help=text)
-    elif parameter.choices:
-        group.add_argument(flag, choices=parameter.choices, help=text)
-    else:
-        metavar, convert = kinds.get(parameter.kind) or ("N", whole_number(int(parameter.least)))
-        group.add_argument(flag, type=convert, metavar=metavar, help=text)
-
-
-def _options(args: argparse.Namespace, parameters: Mapping[str, Parameter]) -> dict[str, object]:
-    """Return the parameters that are given as flags, as options of the instance."""
-    found: dict[str, object] = {}
-    for key, parameter in parameters.items():
-        value = getattr(args, key.rstrip(".")) if parameter.flag else None
-        if value in (None, False):
-            continue
-        if key.endswith("."):
-            pairs = unique(value, f"--{key.rstrip('.')}")
-            found |= {f"{key}{kind}": text.replace(",", "+") for kind, text in pairs.items()}
-        else:
-            found[key] = value
-    return found | ({"satisfy": True} if "capacity" in found else {})
-
-
 def run(args: argparse.Namespace) -> int:
     """Solve and print the result."""
     from ..instances import Allocation, load_problem, read_answer, write_answer
     from ..instances.answers import check_ending
     from ..models.errors import UsageError
-    from ..models.problems import PROBLEMS
     from ..solvers.context import available_cores
     from ..solvers.registry import find_method
     from ..solvers.solve import solve
@@ -210,7 +148,7 @@ def run(args: argparse.Namespace) -> int:
     if args.threads is not None and args.threads > cores:
         note(f"{args.threads} threads share {cores} cores")
     started = time.perf_counter()
-    given = _options(args, PROBLEMS[args.problem].parameters)
+    given = problem_flags.given(args)
     problem: Any = load_problem(args.problem, args.spec, **given)
     if sweeps:
         check_outputs(outputs)

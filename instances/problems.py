@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
+from ..models.derived.memory import sequential_memory
 from ..models.errors import InstanceError, UsageError
+from ..models.graph import Graph
 from ..models.machine import Machine
 from ..models.parameter import Parameter
 from ..models.problems import PROBLEMS
@@ -40,7 +44,8 @@ def load_problem(name: str | type[Problem], spec: str | os.PathLike[str], **opti
         Of the problem, as ``lowtide list problems`` shows it, or its class.
     spec, options
         What `load` takes (of `offsets`, `load_buffers`), and besides it the parameters of the problem
-        (`Problem.parameters`), in the specification or as keywords.
+        (`Problem.parameters`), in the specification or as keywords. What is in bytes may be a share of the
+        peak of the graph's reference order, as in ``memory="50%"``.
 
     Raises
     ------
@@ -77,13 +82,40 @@ def load_problem(name: str | type[Problem], spec: str | os.PathLike[str], **opti
     for key, parameter in kind.parameters.items():
         if parameter.required and key not in given:
             raise InstanceError(
-                f"instance {where!r}: found no option {key} ({parameter.text}), expected {parameter.expected}"
+                f"instance {where!r}: found no option {key} ({parameter.text}; of a command --{key}), "
+                f"expected {parameter.expected}"
             )
-    values = {key: _value(key, given.pop(key), parameter, where) for key, parameter in own.items()}
+    shares = {key: given.pop(key) for key, parameter in own.items() if is_share(given[key], parameter)}
+    values = {key: _value(key, given.pop(key), own[key], where) for key in own if key not in shares}
     if "replicas" in values:
         given["copies"] = "+".join(_kinds(values["machine"], values.pop("replicas"), where))
     bare = Path(parsed.name) if parsed.scheme == "path" else str(Spec(parsed.scheme, parsed.name))
-    return kind.of(load(bare, **given), source=where, **values)
+    graph = load(bare, **given)
+    for key, text in shares.items():
+        values[key] = share_of(graph, str(text), f"instance {where!r}, option {key}")
+    return kind.of(graph, source=where, **values)
+
+
+def is_share(value: object, parameter: Parameter) -> bool:
+    """Return whether an option that is a number of bytes is given as a share such as ``50%``."""
+    return parameter.kind in ("size", "limit") and isinstance(value, str) and value.endswith("%")
+
+
+def share_of(graph: Graph, text: str, where: str) -> int:
+    """Return a share of the peak of the graph's reference order in bytes, rounded down, at least 1.
+
+    Raises
+    ------
+    InstanceError
+        If the text is no percentage above 0.
+    """
+    found = re.fullmatch(r"\s*(\d{1,6}(?:\.\d{1,6})?)\s*%", text, re.ASCII)
+    if found is None or not (share := Fraction(found[1])):
+        raise InstanceError(
+            f"{where}: found {text!r}, expected a share of the reference order's peak as in 50%"
+        )
+    peak = sequential_memory(graph).peak(range(len(graph.ops)))
+    return max(1, int(peak * share / 100))
 
 
 def parameter_of(parameters: Mapping[str, Parameter], key: str) -> Parameter | None:

@@ -15,7 +15,7 @@ _TRUTH = {"0": False, "1": True, "false": False, "true": True, "no": False, "yes
 _EXPECTED = {
     "size": "bytes such as 4096, 512MiB or 4GiB",
     "limit": "bytes such as 4096, 512MiB or 4GiB, or none",
-    "machine": "a bundled machine, or a .toml or .json file",
+    "machine": "a name that lowtide list machines shows, or a .toml or .json file",
     "processors": "an integer >= 1, or kinds with counts such as cpu=4,gpu=1",
     "tiers": "tiers such as host or host+ssd, or anywhere",
 }

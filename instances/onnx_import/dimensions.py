@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 from ...models.errors import InstanceError
@@ -116,6 +117,9 @@ def _substitute(model: Any, inputs: list[Any], given: Mapping[str, int], where: 
                 else:
                     missing[symbol] = None
     if unknown := sorted(set(given) - known):
+        near = get_close_matches(unknown[0], ("batch", "train", "weights"), n=1)
+        if near:
+            raise InstanceError(f"{where}: found unknown option {unknown[0]}, did you mean {near[0]}?")
         raise InstanceError(
             f"{where}: found unknown dimension {', '.join(unknown)}, expected "
             + (f"one of {', '.join(sorted(known))}" if known else "none: all dimensions are fixed")

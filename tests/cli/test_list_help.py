@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from lowtide.__main__ import main
-from lowtide.instances import load_machine
+from lowtide.instances import load_machine, load_problem
 from lowtide.instances.machines import machine_names
+from lowtide.models.errors import InstanceError
+from lowtide.models.problems.makespan import Makespan
 from tests.commands import answer, refused
 
 MACHINE = """tiers = [{name = "gpu", capacity = "1GiB"}, {name = "host"}]
@@ -68,3 +70,37 @@ def test_a_plan_is_json(tmp_path: Path) -> None:
     text = refused("solve", "peak", "catalogue:harpoon", "--plan", str(path), cwd=tmp_path)
     assert "found ending .txt, expected .json or .json.gz" in text
     assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (("peak", "onnx:resnet50?training=1"), "found unknown option training, did you mean train?"),
+        (
+            ("placement", "catalogue:harpoon"),
+            "of a command --machine), expected a name that",
+        ),
+        (("peak", "wf.json"), "a WfCommons trace is wfcommons:wf.json"),
+    ],
+)
+def test_what_is_missing_is_said(tmp_path: Path, words: tuple[str, ...], hint: str) -> None:
+    (tmp_path / "wf.json").write_text('{"schemaVersion": "1.5", "workflow": {}}')
+    assert hint in refused("solve", *words, cwd=tmp_path)
+
+
+def test_verbs_that_take_a_problem_have_its_flags(tmp_path: Path) -> None:
+    spec, flags = "catalogue:randwire-20-0", ("--processors", "2", "--memory", "80%")
+    told = answer("export", "makespan", spec, *flags, "--method", "cpsat", "-o", "x.pb.txt", cwd=tmp_path)
+    solved = answer("solve", "makespan", f"{spec}?processors=2&memory=80%", "--method", "list", cwd=tmp_path)
+    assert told["instance"] == solved["instance"] == "randwire?n=20 on 2 processors, 138 bytes"
+    words = ("export", "peak", spec, *flags, "--method", "milp", "-o", "x.mps")
+    assert "found --processors with problem peak, expected it with" in refused(*words, cwd=tmp_path)
+
+
+def test_shares_are_of_the_peak_of_the_reference_order() -> None:
+    for device, nbytes in (("80%", 138), ("100%", 173), ("0.5%", 1)):
+        problem = load_problem("makespan", "catalogue:randwire-20-0", memory=device)
+        assert isinstance(problem, Makespan)
+        assert problem.memory == nbytes
+    with pytest.raises(InstanceError, match="a share of the reference order's peak"):
+        load_problem("makespan", "catalogue:randwire-20-0", memory="0%")
