@@ -34,7 +34,7 @@ lint: $(READY)
 # The site, in docs/_build/html; a warning is an error.
 docs: $(READY)
 	$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[docs]'
-	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html  # tutorials call lowtide
 
 bench: $(READY)
 	$(BIN)/python -m lowtide.results.experiments peak_networks

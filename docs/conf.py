@@ -16,7 +16,7 @@ project_copyright = "the lowtide authors"
 version = release = __version__
 
 extensions = [
-    "myst_parser",
+    "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.intersphinx",
     "sphinx.ext.mathjax",
@@ -28,6 +28,11 @@ extensions = [
 exclude_patterns = ["_build"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_block"]
 myst_heading_anchors = 3
+nb_execution_mode = "cache"
+nb_execution_timeout = 120
+nb_execution_in_temp = True
+nb_execution_raise_on_error = True
+nb_merge_streams = True
 intersphinx_mapping: dict[str, tuple[str, None]] = {}
 
 autodoc_default_options = {"member-order": "bysource"}
