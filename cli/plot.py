@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from . import runs as runs_of
@@ -70,7 +71,8 @@ def add_parser(subparsers: Subparsers) -> None:
         "--kind",
         choices=(*PLAN_KINDS, *RUN_KINDS, CURVE_KIND),
         metavar="KIND",
-        help=f"of plans: {', '.join(PLAN_KINDS)} (default {PLAN_KINDS[0]}, for several tiers timeline); "
+        help=f"of plans: {', '.join(PLAN_KINDS)} (default {PLAN_KINDS[0]}; timeline of "
+        f"several tiers, allocation where there are addresses); "
         f"of experiments: {', '.join(RUN_KINDS)} (default {RUN_KINDS[0]}); of curves: {CURVE_KIND}",
     )
     parser.add_argument("--title", metavar="TEXT", help="title (default: the name of the graph)")
@@ -111,8 +113,8 @@ def run(args: argparse.Namespace) -> int:
             return _tell(args, *_draw_allocation(args, *pair))
     if args.buffers is not None:
         raise UsageError("plot: found --buffers without an allocation, expected --graph")
-    if args.kind is None and not of_runs and args.order is None and _has_tiers(args):
-        args.kind = "timeline"
+    if args.kind is None and not of_runs and args.order is None:
+        args.kind = _kind_of_plan(args)
     kind = args.kind or (RUN_KINDS if of_runs else PLAN_KINDS)[0]
     if (kind in RUN_KINDS) != of_runs:
         found, kinds = ("experiments", RUN_KINDS) if of_runs else ("a plan, record or graph", PLAN_KINDS)
@@ -170,18 +172,19 @@ def _draw_curve(args: argparse.Namespace, curve: TradeOff) -> tuple[Axes, dict[s
     return ax, {"instance": curve.instance, "memories": len(curve.points), "schedules": len(curve.front)}
 
 
-def _has_tiers(args: argparse.Namespace) -> bool:
-    """Return whether the one item is a plan for several tiers, drawn without a word about one of them."""
+def _kind_of_plan(args: argparse.Namespace) -> str | None:
+    """Return what is drawn of a plan, unless a tier or a bound is named: a timeline, or addresses it has."""
     from ..instances import read_answer
     from ..models.plan import Plan
     from .sources import read_record
 
     if len(args.items) > 1 or args.tier is not None or args.bound is not None:
-        return False
+        return None
     record = read_record(args.items[0]) if args.items[0].endswith(".json") else None
-    path = args.items[0] if record is None else record.plan_path
-    plan = read_answer(path) if path is not None else None
-    return isinstance(plan, Plan) and len(plan.machine.tiers) > 1
+    plan = read_answer(args.items[0] if record is None else record.plan_path)
+    if not isinstance(plan, Plan):
+        return None
+    return "timeline" if len(plan.machine.tiers) > 1 else "allocation" if plan.allocation else None
 
 
 def _tell(args: argparse.Namespace, ax: Axes, told: dict[str, Any]) -> int:
@@ -295,7 +298,7 @@ def _subject(path: str, args: argparse.Namespace) -> tuple[Result | Plan, Graph]
     from ..instances import load
     from ..models.errors import UsageError
     from ..models.plan import Plan
-    from .sources import read_order, read_plan_and_graph, read_record
+    from .sources import read_order, read_plan_and_graph, read_record, result_of
 
     if args.order is not None:
         if args.graph is not None:
@@ -304,7 +307,8 @@ def _subject(path: str, args: argparse.Namespace) -> tuple[Result | Plan, Graph]
         return Plan.from_order(graph, read_order(args.order, graph)), graph
     record = read_record(path)
     if record is None:
-        return read_plan_and_graph(path, args.graph)
+        plan, graph = read_plan_and_graph(path, args.graph)
+        return plan if plan.claim is None else result_of(plan, graph, graph.name, asdict(plan.claim)), graph
     plan, graph = read_plan_and_graph(record.plan_path, args.graph)
     return record.result(plan, graph), graph
 

@@ -101,22 +101,26 @@ class Record(NamedTuple):
 
     def result(self, plan: Plan, graph: Graph) -> Result:
         """Return the result that the record tells of, with its plan."""
-        from ..models.problems import PROBLEMS
-        from ..models.result import Result, Status
+        return result_of(plan, graph, self.values["instance"], self.values)
 
-        values = self.values
-        problem = PROBLEMS.get(values["problem"])
-        return Result(
-            problem=values["problem"],
-            method=values["method"],
-            instance=values["instance"],
-            unit="bytes" if problem is None else problem.unit,
-            status=Status(values["status"]),
-            objective=values["objective"],
-            bound=values["bound"],
-            plan=plan,
-            graph=graph,
-        )
+
+def result_of(plan: Plan, graph: Graph, instance: str, said: Mapping[str, Any]) -> Result:
+    """Return the result of a plan, as a run record or the plan's claim tells of it."""
+    from ..models.problems import PROBLEMS
+    from ..models.result import Result, Status
+
+    problem = PROBLEMS.get(said["problem"])
+    return Result(
+        problem=said["problem"],
+        method=said["method"],
+        instance=instance,
+        unit="bytes" if problem is None else problem.unit,
+        status=Status(said["status"]),
+        objective=said["objective"],
+        bound=said["bound"],
+        plan=plan,
+        graph=graph,
+    )
 
 
 def read_record(path: str) -> Record | None:

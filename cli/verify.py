@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from .output import emit_json, emit_pairs, emit_violations, invalid
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from ..models.graph import Graph
     from ..models.plan import Plan
+    from ..models.verifier.verdict import Verification
     from .parser import Subparsers
 
 
@@ -114,6 +116,8 @@ def run(args: argparse.Namespace) -> int:
         "stall": None,
         "traffic": None,
         "recomputed": None,
+        "status": None,
+        "claim": None,
         "reference_peak": None,
         "best_known": None,
         "bound": None,
@@ -135,13 +139,36 @@ def run(args: argparse.Namespace) -> int:
         }
         if plan.allocation is not None and verdict.valid:
             found["heights"] = dict(verdict.heights)
+        if verdict.valid:
+            found |= _claimed(plan, verdict)
         if verdict.valid and len(verdict.peaks) == 1:
-            found |= _score(graph, max(verdict.peaks.values()), args.bound, order)
+            score = _score(graph, max(verdict.peaks.values()), args.bound, order)
+            found |= {key: value for key, value in score.items() if value is not None}
     if args.json:
         emit_json(found)
     else:
         _print(found, graph)
     return 0 if found["valid"] else 1
+
+
+def _claimed(plan: Plan, verdict: Verification) -> dict[str, Any]:
+    """Return what the plan claims, and the status of that if its objective is what was recomputed."""
+    from ..models.problems import PROBLEMS
+    from ..models.problems.peak import Peak
+    from ..models.result import relative_gap
+
+    claim = plan.claim
+    if claim is None or claim.problem not in PROBLEMS:
+        return {}
+    found = verdict.makespan if PROBLEMS[claim.problem].unit == "ns" else claim.objective
+    if claim.problem == Peak.name:
+        found = max(verdict.peaks.values(), default=0)
+    agrees = found == claim.objective and (claim.status != "optimal" or claim.bound == found)
+    said: dict[str, Any] = {"status": claim.status if agrees else None, "claim": asdict(claim)}
+    if agrees and claim.problem == Peak.name and claim.bound is not None:
+        said |= {"bound": claim.bound, "bound_from": "as the plan claims"}
+        said["gap"] = relative_gap(found, claim.bound)
+    return said
 
 
 def _start(plan: Plan, asked: Mapping[str, Sequence[str]] | None) -> str | None:
@@ -221,6 +248,9 @@ def _print(found: dict[str, Any], graph: Graph) -> None:
     if found["bound"] is not None:
         rows.append(("bound", f"{exact_bytes(found['bound'])}, {found['bound_from']}"))
         rows.append(("gap", format_gap(found["gap"])))
+    if (claim := found["claim"]) is not None:
+        status = found["status"] or "unknown: its objective is not the one claimed"
+        rows.append(("status", f"{status}, as the plan claims ({claim['problem']} {claim['method']})"))
     if found["makespan"] is not None:
         rows.append(("makespan", format_duration(found["makespan"])))
         rows.append(("stall", format_duration(found["stall"])))

@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 
 from ..models.errors import InstanceError, UsageError
-from ..models.plan import Plan
+from ..models.plan import Claim, Plan
 from ..models.problems import PROBLEMS
 from ..models.result import Result
 from .formats import format_of
@@ -85,15 +85,27 @@ def write_answer(result: Result, path: str | os.PathLike[str], *, source: str | 
     """
     check_ending(result.problem, path)
     if result.allocation is None:
-        assert result.plan is not None
-        plan = result.plan if source is None else replace(result.plan, graph_source=source)
-        write_plan(plan, path)
+        plan = _claimed(result)
+        write_plan(plan if source is None else replace(plan, graph_source=source), path)
         return
     assert result.buffers is not None
     if is_csv(path):
         write_csv(result.buffers, path, result.allocation)
     elif result.plan is not None and source is None:
-        write_plan(result.plan, path)
+        write_plan(_claimed(result), path)
     else:
         found = Allocation.of(result.buffers, result.allocation)
         write_allocation(found if source is None else replace(found, buffers_source=source), path)
+
+
+def _claimed(result: Result) -> Plan:
+    """Return the plan of a result with what the result says of it."""
+    assert result.plan is not None
+    claim = Claim(
+        problem=result.problem,
+        method=result.method,
+        status=str(result.status),
+        objective=result.objective,
+        bound=result.bound,
+    )
+    return replace(result.plan, claim=claim)

@@ -20,7 +20,7 @@ Semantics (the verifier's reading; design sections 2 and 3):
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from .graph import Accounting
@@ -83,6 +83,20 @@ class Free:
     bytes: ByteRange | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What the result that a plan was written from says of it; the verifier of plans does not look at it.
+
+    `objective` and `bound` are in the unit of the problem.
+    """
+
+    problem: str
+    method: str
+    status: str
+    objective: int | None = None
+    bound: int | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """What is executed on which machine.
@@ -106,6 +120,8 @@ class Plan:
         Which graph it belongs to: its name, what ``load`` was given, its hash.
     allocation
         ``{buffer id: offset}`` of the buffers that the plan lowers to, or None.
+    claim
+        Status and bound of the result that it was written from, or None.
     """
 
     machine: Machine
@@ -120,6 +136,7 @@ class Plan:
     graph_source: str | None = None
     graph_sha256: str | None = None
     allocation: Mapping[str, int] | None = field(default=None)
+    claim: Claim | None = field(default=None, compare=False)
     from_order: ClassVar[LowerOrder]
     _repr_html_: ClassVar[Callable[[Any], str]]
 
@@ -171,6 +188,8 @@ class Plan:
             data["start_tiers"] = {kind: list(some) for kind, some in sorted(self.start_tiers.items())}
         if self.allocation is not None:
             data["allocation"] = dict(self.allocation)
+        if self.claim is not None:
+            data["claim"] = asdict(self.claim)
         return data
 
 

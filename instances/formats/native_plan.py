@@ -3,11 +3,12 @@
 ::
 
     {"format": "lowtide/plan", "version": 1, "graph": {"name", "source", "sha256"}, "machine",
-     "accounting", "start", "start_tiers"?, "period", "runs", "copies", "frees", "allocation"?}
+     "accounting", "start", "start_tiers"?, "period", "runs", "copies", "frees", "allocation"?, "claim"?}
 
 It is what `Plan.to_dict` returns. ``graph``, ``machine`` and ``runs`` must be there. ``start_tiers`` is what
 the question allowed, ``{kind: [tier]}``; kinds that it does not name may start anywhere, and without it
-inputs start in the last tier. In the file a
+inputs start in the last tier. ``claim`` is what the result says that the plan was written from: ``problem``,
+``method``, ``status``, ``objective``, ``bound``. In the file a
 relative path in the graph's ``source`` counts from the folder of the plan, so that both can move
 together; in memory it counts from the working folder, as ``load`` reads it.
 """
@@ -23,7 +24,8 @@ from ...models.errors import InstanceError
 from ...models.files import compress, write_whole
 from ...models.graph import KINDS, Accounting
 from ...models.machine import Machine
-from ...models.plan import ByteRange, Copy, Free, Plan, Resident, Run
+from ...models.plan import ByteRange, Claim, Copy, Free, Plan, Resident, Run
+from ...models.result import Status
 from ..spec import relative_spec, resolved_spec
 from .native_machine import machine_from_dict
 from .strict_json import (
@@ -74,6 +76,17 @@ _PLAN = {
         lambda value: type(value) is dict and all(map(is_size, value.values())),
         "an object from buffer ids to offsets (integers >= 0)",
     ),
+    "claim": Field(is_object, "an object"),
+}
+_NUMBER = Field(optional(is_size), "an integer >= 0 or null")
+_CLAIM = {
+    "problem": required(TEXT),
+    "method": required(TEXT),
+    "status": required(
+        Field(lambda value: is_text(value) and value in tuple(Status), f"one of {', '.join(Status)}")
+    ),
+    "objective": _NUMBER,
+    "bound": _NUMBER,
 }
 _GRAPH = {
     "name": TEXT,
@@ -146,6 +159,8 @@ def plan_from_dict(data: Any, where: str = "plan", *, folder: str = "") -> Plan:
     check_rows(data["runs"], _RUN, where, "run")
     check_rows(copies, _COPY, where, "copy")
     check_rows(frees, _FREE, where, "free")
+    if (claim := data.get("claim")) is not None:
+        check_object(claim, _CLAIM, f"{where}, claim")
     source = graph.get("source")
     machine = machine_from_dict(data["machine"], f"{where}, machine")
     return Plan(
@@ -161,6 +176,7 @@ def plan_from_dict(data: Any, where: str = "plan", *, folder: str = "") -> Plan:
         graph_source=None if source is None else resolved_spec(source, folder),
         graph_sha256=graph.get("sha256"),
         allocation=data.get("allocation"),
+        claim=None if claim is None else Claim(**claim),
     )
 
 

@@ -1,0 +1,69 @@
+"""A plan file says which result it was written from: pictures and the verifier say its status."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import lowtide as lt
+from tests.commands import answer, refused, within
+
+SPEC = "gen:randwire?n=10&seed=7"
+
+
+def solved(tmp_path: Path, *words: str, plan: str = "p.json") -> None:
+    answer("solve", *words, "--plan", plan, "--quiet", cwd=tmp_path)
+
+
+def change(path: Path, **values: object) -> None:
+    data = json.loads(path.read_text())
+    data["claim"] |= values
+    path.write_text(json.dumps(data))
+
+
+def test_verify_says_the_status_and_the_bound_that_a_plan_claims(tmp_path: Path) -> None:
+    solved(tmp_path, "peak", SPEC)
+    found = answer("verify", "p.json", cwd=tmp_path)
+    assert (found["status"], found["gap"], found["bound_from"]) == ("optimal", 0.0, "as the plan claims")
+    assert found["bound"] == found["claim"]["objective"] == found["peaks"]["memory"]
+    assert "optimal, as the plan claims (peak auto)" in within("verify", "p.json", cwd=tmp_path).stdout
+
+
+@pytest.mark.parametrize("values", [{"objective": 1}, {"bound": 1}])
+def test_a_claim_that_disagrees_with_the_verifier_is_no_status(tmp_path: Path, values: object) -> None:
+    solved(tmp_path, "peak", SPEC)
+    change(tmp_path / "p.json", **values)  # type: ignore[arg-type]
+    found = answer("verify", "p.json", cwd=tmp_path)
+    assert (found["valid"], found["status"], found["bound"]) == (True, None, None)
+
+
+def test_makespan_of_a_placement_is_held_against_its_claim(tmp_path: Path) -> None:
+    solved(tmp_path, "placement", "catalogue:harpoon?machine=a100-40g-pcie3", "--device", "20B")
+    assert answer("verify", "p.json", cwd=tmp_path)["status"] == "optimal"
+
+
+def test_claims_are_read_strictly(tmp_path: Path) -> None:
+    solved(tmp_path, "peak", SPEC)
+    change(tmp_path / "p.json", status="best")
+    assert "claim: status: found" in refused("verify", "p.json", cwd=tmp_path).replace(", status", ": status")
+
+
+def test_pictures_say_optimal_and_draw_addresses_where_a_plan_has_them(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    solved(tmp_path, "peak", SPEC)
+    within("plot", "p.json", "-o", "p.svg", cwd=tmp_path)
+    assert "optimal" in (tmp_path / "p.svg").read_text()
+    solved(tmp_path, "offsets", "p.json", plan="a.json")
+    assert "buffers" in answer("plot", "a.json", "-o", "a.svg", cwd=tmp_path)
+    assert "peak" in answer("plot", "a.json", "-o", "b.svg", "--kind", "profile", cwd=tmp_path)
+
+
+def test_a_claim_is_no_part_of_the_answer(tmp_path: Path) -> None:
+    solved(tmp_path, "peak", SPEC)
+    plan = lt.solve(lt.Peak(lt.load(SPEC)), "reference", hint=None).plan
+    assert plan is not None
+    assert plan.claim is None
+    hinted = answer("solve", "peak", SPEC, "--method", "reference", "--hint", "p.json", cwd=tmp_path)
+    assert hinted["status"] == "feasible"
