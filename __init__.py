@@ -45,6 +45,7 @@ from .models.result import Result, Status
 from .models.verifier.certificate import verify_certificate
 from .models.verify import verify
 from .results import notebook as _notebook  # noqa: F401
+from .solvers.build import Built, build
 from .solvers.parallel.certify import certify_parallel
 from .solvers.peak.certify.certify import certify
 from .solvers.peak.series_parallel.dominance import dominant_order
@@ -63,6 +64,7 @@ __all__ = [
     "BackendUnavailable",
     "Buffer",
     "Buffers",
+    "Built",
     "Channel",
     "ChannelGroup",
     "Compute",
@@ -103,6 +105,7 @@ __all__ = [
     "UsageError",
     "VerificationError",
     "__version__",
+    "build",
     "certify",
     "certify_parallel",
     "certify_placement",

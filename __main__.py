@@ -10,7 +10,22 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ._version import __version__
-from .cli import audit, bench, convert, demo, explain, export, job, plot, report, show, solve, table, verify
+from .cli import (
+    audit,
+    bench,
+    convert,
+    decode,
+    demo,
+    explain,
+    export,
+    job,
+    plot,
+    report,
+    show,
+    solve,
+    table,
+    verify,
+)
 from .cli import compile as compile_verb
 from .cli import help as help_verb
 from .cli import list as list_verb
@@ -38,6 +53,7 @@ VERBS = (
     report,
     audit,
     export,
+    decode,
     demo,
     compile_verb,
     help_verb,

@@ -94,6 +94,8 @@ class Result:
     certificate
         What became of the certificate of the bound, if one was asked for: ``path`` (None if none was
         written), ``kind``, ``bytes``, ``checked``, ``detail``; or None.
+    constrained
+        Whether rows were added to the model: status and bound then speak of the question with these rows.
     """
 
     problem: str
@@ -116,6 +118,7 @@ class Result:
     trace: tuple[TracePoint, ...] = ()
     certificate: Mapping[str, Any] | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
+    constrained: bool = False
     verification: Verification | AllocationVerdict | None = field(default=None, repr=False)
     graph: Graph | None = field(default=None, repr=False)
     buffers: Buffers | None = field(default=None, repr=False)
@@ -138,7 +141,8 @@ class Result:
             words += [] if self.gap is None else [f"gap {format_gap(self.gap)}"]
         if self.status in (Status.FAILED, Status.INFEASIBLE, Status.UNKNOWN) and self.detail:
             words.append(self.detail if len(self.detail) <= 100 else f"{self.detail[:99]}…")
-        return f"Result({self.problem} of {self.instance!r} by {self.method}: {', '.join(words)})"
+        rows = " with added rows" if self.constrained else ""
+        return f"Result({self.problem} of {self.instance!r} by {self.method}{rows}: {', '.join(words)})"
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -172,6 +176,7 @@ class Result:
             "facts": dict(self.facts),
             "seconds": {k: round(v, 6) for k, v in self.seconds.items()},
             "trace": [[round(p.seconds, 6), p.incumbent, p.bound, p.bound_kind] for p in self.trace],
+            **({"constrained": True} if self.constrained else {}),
             **({} if starts is None else {"start_tiers": {k: list(v) for k, v in sorted(starts.items())}}),
             **({} if self.edges is None else {"edges": [list(edge) for edge in self.edges]}),
             "certificate": None if self.certificate is None else dict(self.certificate),

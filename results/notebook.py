@@ -70,7 +70,7 @@ def graph_html(graph: Graph) -> str:
 def result_html(result: Result) -> str:
     """Return what was found and proved, and the picture of its problem if there is an answer."""
     rows = [
-        ("method", escape(result.method)),
+        ("method", escape(result.method) + (" with added rows" if result.constrained else "")),
         ("status", f"<b>{escape(str(result.status))}</b>" + _stopped(result)),
     ]
     if result.detail:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
-from importlib import import_module
 from pathlib import Path
 from typing import Any
+from weakref import ReferenceType
 
 from ..models.errors import UsageError
 from ..models.files import check_writable, write_whole
 from ..models.problems.problem import Problem
-from .method import load
-from .registry import ROOMS, room_of
+from .build import build, export_of
 
 SUFFIXES = {"milp": (".mps", ".lp"), "cpsat": (".pb.txt", ".pbtxt", ".pb")}
 """Formats: of MILP models by Pyomo, with the names of the formulation; of CP-SAT models protocol buffers as
@@ -62,26 +61,14 @@ def export_model(
     ...     Path(folder, "chain.mps").read_text().splitlines()[3]
     'NAME peak_in_units_of_1_bytes'
     """
-    room = room_of(problem)
-    if not room.exports:
-        known = ", ".join(name for name, one in ROOMS.items() if one.exports)
-        raise UsageError(f"export: found problem {problem.name}, expected one of {known}")
-    if method not in room.exports:
-        raise UsageError(
-            f"export: found method {method!r}, expected one that builds a model: {', '.join(room.exports)}"
-        )
-    export = room.exports[method]
-    kind = export.formulation.rpartition("_")[2]
+    export = export_of(problem, method, part)
+    kind = export.engine
     suffix = next((x for x in SUFFIXES[kind] if Path(path).name.endswith(x)), None)
     if suffix is None:
         expected = ", ".join(SUFFIXES[kind])
         raise UsageError(f"{path}: found another suffix, expected {expected} for method {method}")
     check_writable(path)
-    if part is not None and not room.parts:
-        raise UsageError(f"export: found part {part} of problem {problem.name}, expected none")
-    stated = load(export.data)(problem, *([part] if room.parts else []))
-    formulation = import_module(f"...formulations.{export.formulation}", __name__)
-    built = formulation.build(**stated, **export.given)
+    built = build(problem, method, part=part, rows=False)
     with tempfile.TemporaryDirectory(prefix="lowtide-") as folder:
         # CP-SAT writes text if and only if the name ends in "txt".
         draft = Path(folder) / ("model.pb.txt" if suffix == ".pbtxt" else f"model{suffix}")
@@ -92,5 +79,21 @@ def export_model(
 def _write(model: Any, kind: str, path: Path) -> None:
     if kind == "milp":
         model.write(str(path), io_options={"symbolic_solver_labels": True})
+        if path.suffix == ".mps":  # glpsol knows no sense of objectives; without a word all minimize
+            text = path.read_text("utf-8")
+            path.write_text(text.replace("OBJSENSE\n MIN\n", "", 1), "utf-8")
     elif not model.export_to_file(str(path)):
         raise RuntimeError("CP-SAT could not write the model")
+
+
+def mps_labels(model: Any) -> dict[str, str]:
+    """Return the names of a MILP's variables by what its files call them, in the order of the columns."""
+    with tempfile.TemporaryDirectory(prefix="lowtide-") as folder:
+        _, number = model.write(f"{folder}/model.mps", io_options={"symbolic_solver_labels": True})
+        text = Path(folder, "model.mps").read_text("utf-8")
+    columns = text.partition("\nCOLUMNS\n")[2].partition("\nRHS\n")[0]
+    listed = dict.fromkeys(words[0] for line in columns.splitlines() if len(words := line.split()) > 1)
+    symbols = model.solutions.symbol_map[number].bySymbol
+    found = {label: symbols[label] for label in listed if label in symbols}
+    named = ((label, item() if isinstance(item, ReferenceType) else item) for label, item in found.items())
+    return {label: str(item.name) for label, item in named if item is not None}

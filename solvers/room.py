@@ -21,11 +21,30 @@ class Export(NamedTuple):
         ``module:function``, relative to this package: from the problem to the arguments of ``build``.
     given
         Further arguments of ``build``.
+    unit
+        Bytes or ns of one unit of the objective: an attribute of the data, or ``module:function`` of the
+        arguments of ``build``; empty: one.
+    scope
+        What the model is about, if its optimum is not the problem's, in words; else empty.
+    for_rows
+        As `data`, for a model to which rows may be added, where that is another one.
+    decode
+        ``module:function``: from the problem, the arguments of ``build``, the model and a function from
+        variables to values to an answer; empty: the formulation's ``decode`` does that.
     """
 
     formulation: str
     data: str
     given: Mapping[str, object] = {}
+    unit: str = "unit"
+    scope: str = ""
+    for_rows: str = ""
+    decode: str = ""
+
+    @property
+    def engine(self) -> str:
+        """The kind of model."""
+        return self.formulation.rpartition("_")[2]
 
 
 @dataclass(frozen=True, kw_only=True)

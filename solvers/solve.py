@@ -7,9 +7,10 @@ import logging
 import os
 import platform
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib import import_module, metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._version import __version__
 from ..models.checks import as_bytes, check_integer, check_seconds, check_type, shown
@@ -25,6 +26,9 @@ from .registry import find_method, room_of
 EXHAUSTED = "auto tried all that it has for this instance; lowtide list methods {} shows what else there is"
 """What is said where nothing better is known."""
 
+if TYPE_CHECKING:
+    from .build import Built
+
 
 def solve(
     problem: Problem,
@@ -38,6 +42,7 @@ def solve(
     options: Mapping[str, str] | None = None,
     log: str | Path | None = None,
     progress: Callable[[str], None] | None = None,
+    constrain: Callable[[Built], object] | None = None,
 ) -> Result:
     """Solve a problem and return a verified result.
 
@@ -64,6 +69,12 @@ def solve(
         File that receives the solver's own log.
     progress
         Called with a line of text now and then.
+    constrain
+        A function that adds rows to the model of the method before it is solved, given what `lowtide.build`
+        returns. The result then speaks of the constrained question alone (`Result.constrained`): optimal
+        means optimal under these rows, infeasible that no solution obeys them, and the bound is one among the
+        solutions that do. The method must be one that builds a model; it starts from nothing, for what it
+        knows otherwise may violate the rows.
 
     Returns
     -------
@@ -83,6 +94,15 @@ def solve(
     >>> result = lt.solve(lt.Peak(lt.load("gen:chain?n=5&seed=1")), method="greedy")
     >>> result.status, result.verification.valid
     (<Status.FEASIBLE: 'feasible'>, True)
+
+    A side constraint, that op 2 is the second to run:
+
+    >>> problem = lt.Peak(lt.load("catalogue:diamond"))
+    >>> def second(built):
+    ...     built.model.add(built.variables["y[2][2]"] == 1)
+    >>> result = lt.solve(problem, "cpsat", constrain=second)
+    >>> result.order, result.constrained
+    ((0, 2, 1, 3), True)
     """
     _check_arguments(problem, method, time_limit, seed, threads)
     most_bytes = as_bytes(memory_limit, 1, "memory limit", optional=True)
@@ -91,8 +111,14 @@ def solve(
     chosen = find_method(problem.name, method)
     own, engine_options = chosen.typed(options or {})
     known = None if hint is None else _check_hint(problem, hint)
-    run = chosen.load()
-    if chosen.kernels:
+    if constrain is None:
+        run = chosen.load()
+    else:
+        from .build import constrained
+
+        extra = {f"option {name}": 1 for name in options or {} if name in own and name != PYOMO_SOLVER.name}
+        run = constrained(problem, method, constrain, extra | ({} if hint is None else {"a hint": hint}))
+    if chosen.kernels and constrain is None:
         from .engines.compilation import prepare
 
         prepare(chosen.kernels, progress=progress)
@@ -112,7 +138,8 @@ def solve(
             log=None if log is None else Path(log),
             progress=progress or (lambda line: None),
         )
-        return _run(problem, chosen, run, context, known)
+        result = _run(problem, chosen, run, context, known)
+    return result if constrain is None else replace(result, constrained=True)
 
 
 def _run(problem: Problem, method: Method, run: RunFunction, context: Context, known: object) -> Result:

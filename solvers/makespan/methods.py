@@ -65,6 +65,7 @@ def _tree(name: str, function: str, summary: str, source: str, *options: Option)
 _EYRAUD = "Eyraud-Dubois, Marchal, Sinnen, Vivien 2015"
 
 _DATA = ".makespan.stated:stated"
+_ROWS = ".makespan.stated:unhurried"
 
 _model = partial(Method, proves=OPTIMUM, kernels=_LISTS)
 
@@ -193,9 +194,11 @@ ROOM = Room(
     ),
     trade_off=".makespan.trade_off:sweep",
     exports={
-        "cpsat": Export("makespan.intervals_cpsat", _DATA),
-        "cpsat-reservoir": Export("makespan.intervals_cpsat", _DATA, {"form": "reservoir"}),
-        "milp": Export("makespan.ticks_milp", _DATA),
+        "cpsat": Export("makespan.intervals_cpsat", _DATA, unit="tick", for_rows=_ROWS),
+        "cpsat-reservoir": Export(
+            "makespan.intervals_cpsat", _DATA, {"form": "reservoir"}, unit="tick", for_rows=_ROWS
+        ),
+        "milp": Export("makespan.ticks_milp", _DATA, unit="tick", for_rows=_ROWS),
     },
     judging=5.0,
     shared=("peak",),

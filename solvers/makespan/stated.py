@@ -17,3 +17,9 @@ def stated(problem: Makespan) -> dict[str, Any]:
     data = makespan_data(problem)
     known = solve(problem, "list", time_limit=HORIZON_SECONDS, threads=1).objective
     return {"data": data, "horizon": data.horizon if known is None else known // data.tick}
+
+
+def unhurried(problem: Makespan) -> dict[str, Any]:
+    """Return the same for a model to which rows may be added: its horizon is none of a known schedule."""
+    data = makespan_data(problem)
+    return {"data": data, "horizon": data.horizon}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...models.problems.minio import MinIO
 from ..method import BOUND, OPTIMUM, Method, Option, family
-from ..room import Room
+from ..room import Export, Room
 
 _ORDERS = ("reference", "postorder", "liu", "postorder-io", "rec-expand", "full-rec-expand")
 _ORDER = Option("order", "postorder-io", ", ".join(_ORDERS), choices=_ORDERS)
@@ -68,6 +68,7 @@ ROOM = Room(
             options=(_ORDER,),
         ),
     ),
+    exports={"cpsat": Export("minio.joint_cpsat", ".minio.stated:stated")},
     judging=4.0,
     shared=("peak",),
 )

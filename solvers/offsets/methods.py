@@ -11,6 +11,7 @@ _SQUEEZE = (*_GREEDY, ".offsets.dense_kernel", ".offsets.squeeze_kernel")
 _SEARCH = (*_SQUEEZE, ".offsets.search_kernel")
 
 _DATA = ".offsets.stated:stated"
+_ANSWER = ".offsets.stated:answer"
 
 ROOM = Room(
     problem=Offsets,
@@ -66,9 +67,9 @@ ROOM = Room(
         ),
     ),
     exports={
-        "cpsat": Export("offsets.rectangles_cpsat", _DATA, {"names": True}),
-        "cpsat-sections": Export("offsets.sections_cpsat", _DATA, {"names": True}),
-        "milp": Export("offsets.orders_milp", _DATA),
+        "cpsat": Export("offsets.rectangles_cpsat", _DATA, {"names": True}, decode=_ANSWER),
+        "cpsat-sections": Export("offsets.sections_cpsat", _DATA, {"names": True}, decode=_ANSWER),
+        "milp": Export("offsets.orders_milp", _DATA, decode=_ANSWER),
     },
     parts=True,
     judging=20.0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...formulations.offsets.data import OffsetsData, offsets_data
@@ -38,3 +39,25 @@ def _described(problem: Offsets, data: OffsetsData) -> str:
     times = f"times {min(b.lower for b in own)} to {max(b.upper for b in own)}"
     pool = f", pool {data.pool!r}" if data.pool else ""
     return f"{data.count} buffer{'s' * (data.count > 1)}, {times}{pool}"
+
+
+def answer(
+    problem: Offsets, stated: Mapping[str, Any], built: Any, value: Callable[[Any], Any]
+) -> dict[str, int]:
+    """Return the addresses of all buffers: of the part those of a solution, of others those of first fit."""
+    from ...formulations.offsets.orders_milp import OffsetsMilp
+    from ...formulations.offsets.orders_milp import decode as decode_milp
+    from ...formulations.offsets.rectangles_cpsat import decode
+    from .first_come import place_as_they_come
+
+    ids = [b.id for b in problem.buffers.buffers]
+    found = {b.id: b.offset or 0 for b in problem.buffers.buffers if not b.size}
+    own: OffsetsData = stated["data"]
+    for data in offsets_data(problem.buffers):
+        if data.numbers.tolist() == own.numbers.tolist():
+            offsets = (decode_milp if isinstance(built, OffsetsMilp) else decode)(built, value)
+        else:
+            offsets = place_as_they_come(data).tolist()
+        for i, offset in zip(data.numbers.tolist(), offsets, strict=True):
+            found[ids[i]] = offset * data.unit
+    return found

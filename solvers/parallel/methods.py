@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...models.problems.memory_edges import MemoryEdges
 from ...models.problems.parallel_memory import ParallelMemory
 from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Method, family
-from ..room import Room
+from ..room import Export, Room
 
 _GROWING = (".parallel.growing_kernel",)
 
@@ -53,6 +53,11 @@ ROOM = Room(
         ),
     ),
     certify=".parallel.certify:certify_memory",
+    exports={
+        "milp": Export(
+            "parallel.cut_milp", ".parallel.stated:moments", unit=".parallel.stated:unit_of_moments"
+        )
+    },
     judging=3.5,
 )
 
@@ -97,6 +102,15 @@ EDGES = Room(
         ),
     ),
     certify=".parallel.certify:certify_edges",
+    exports={
+        "milp": Export(
+            "parallel.edges_milp",
+            ".parallel.stated:edges",
+            unit="",
+            scope="edges that one flow certifies",
+            decode=".parallel.stated:edges_of",
+        )
+    },
     complete=".parallel.edges:with_flow",
     judging=6.0,
     shared=("peak",),  # its orders, through `solve`

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...models.problems.placement import Placement
 from ..method import BOUND, OPTIMUM, Method, Option
-from ..room import Room
+from ..room import Export, Room
 
 _PLANNER = (".placement.planner.planner_kernel",)
 _SIMULATOR = (".placement.simulator.simulator_kernel",)
@@ -200,6 +200,15 @@ ROOM = Room(
         ),
     ),
     bound=".placement.bounds.prices:raise_cheap_bounds",
+    exports={
+        "cpsat": Export(
+            "placement.intervals_cpsat",
+            ".placement.stated:stated",
+            unit=".placement.stated:tick",
+            scope="plans of whole tensors in steps of time, one copy at a time each way",
+            decode=".placement.stated:plan",
+        )
+    },
     certify=".placement.bounds.certify:certify_time",
     judging=12.0,
 )

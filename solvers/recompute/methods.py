@@ -34,6 +34,37 @@ _READS = Option(
     choices=("once", "many"),
 )
 _SLOTS = Option("memory-slots", 500, "that are distinguished; sizes are rounded up to them")
+_STATED = ".recompute.stated:"
+_EXPORTS = {
+    "checkmate": Export(
+        "recompute.stages_milp",
+        f"{_STATED}stages",
+        unit="tick",
+        scope="schedules in partitioned stages",
+        decode=f"{_STATED}runs",
+    ),
+    "moccasin": Export(
+        "recompute.moccasin_cpsat",
+        f"{_STATED}retentions",
+        unit="tick",
+        scope="schedules in partitioned stages that run no op more than three times",
+        decode=f"{_STATED}runs",
+    ),
+    "moments": Export(
+        "recompute.moments_milp",
+        f"{_STATED}moments",
+        unit="tick",
+        scope="relaxed schedules, at the moments of a longest path",
+        decode=f"{_STATED}no_answer",
+    ),
+    "poet": Export(
+        "recompute.stages_milp",
+        f"{_STATED}paged_stages",
+        unit="tick",
+        scope="schedules in partitioned stages with paging",
+        decode=f"{_STATED}paged",
+    ),
+}
 _CHEN = "Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016"
 _CHECKMATE = "Jain et al., Checkmate, MLSys 2020"
 
@@ -182,11 +213,6 @@ ROOM = Room(
         ),
     ),
     trade_off=".recompute.trade_off:sweep",
-    exports={
-        "checkmate": Export("recompute.stages_milp", ".recompute.stated:stages"),
-        "moccasin": Export("recompute.moccasin_cpsat", ".recompute.stated:retentions"),
-        "moments": Export("recompute.moments_milp", ".recompute.stated:moments"),
-        "poet": Export("recompute.stages_milp", ".recompute.stated:paged_stages"),
-    },
+    exports=_EXPORTS,
     judging=6.0,
 )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...formulations.recompute.data import RecomputeData, in_ns, recompute_data
+from ...formulations.recompute import moccasin_cpsat, stages_milp
+from ...formulations.recompute.data import RecomputeData, fits, in_ns, recompute_data
 from ...formulations.recompute.moments_milp import longest_path
 from ...models.errors import UsageError
+from ...models.lowering.discards import without_idle_copies
 from ...models.problems.recompute import Recompute
 from .models.moccasin import COPIES
 from .models.moments import relaxed_data
@@ -48,3 +51,23 @@ def _data(problem: Recompute) -> RecomputeData:
             f"export: found a problem without schedules ({why}), expected one that may have some"
         )
     return recompute_data(problem)
+
+
+def runs(
+    problem: Recompute, stated: Mapping[str, Any], built: Any, value: Callable[[Any], Any]
+) -> list[int] | None:
+    """Return the runs of a solution; None if they are within the memory only by a solver's tolerances."""
+    decode = moccasin_cpsat.decode if isinstance(built, moccasin_cpsat.MoccasinModel) else stages_milp.decode
+    found = decode(built, value)
+    return found if fits(stated["data"], found) else None
+
+
+def paged(problem: Recompute, stated: Mapping[str, Any], built: Any, value: Callable[[Any], Any]) -> Any:
+    """Return the runs and transfers of a solution; None if they are none but for a solver's tolerances."""
+    steps = stages_milp.decode_paged(built, value)
+    found = problem.with_discards(without_idle_copies(problem.graph, steps, problem.fast))
+    return None if problem.judge(found).violations else found
+
+
+def no_answer(*_: object) -> None:
+    """Return nothing: solutions of a relaxation are no schedules."""

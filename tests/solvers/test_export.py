@@ -165,9 +165,9 @@ def test_one_of_several_parts_is_named(tmp_path: Path) -> None:
     assert "height_in_units_of_9_bytes" in path.read_text()
 
 
-def test_problem_without_models() -> None:
-    with pytest.raises(lt.UsageError, match="found problem parallel-memory, expected one of peak, offsets"):
-        export_model(lt.ParallelMemory(PROBLEM.graph), "milp", "model.mps")
+def test_method_without_a_model_of_parallel_memory() -> None:
+    with pytest.raises(lt.UsageError, match="expected one that builds a model: milp"):
+        export_model(lt.ParallelMemory(PROBLEM.graph), "flow", "model.mps")
 
 
 def test_method_without_a_model_of_offsets() -> None:

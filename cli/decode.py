@@ -1,0 +1,58 @@
+"""``lowtide decode``: read another solver's solution of an exported model, and have it verified."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from .files import check_outputs
+from .output import emit_found
+from .parser import SPEC_HELP, add_verb, whole_number
+
+if TYPE_CHECKING:
+    from .parser import Subparsers
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add the verb."""
+    parser = add_verb(
+        subparsers,
+        "decode",
+        run,
+        "read another solver's solution of an exported model",
+        details="The answer is judged by the verifier; what the other solver proved is not known here. "
+        "Read are the files of HiGHS, Gurobi, SCIP, CBC and glpsol, and CP-SAT's response as text.",
+        examples=[
+            "lowtide export peak graph.json.gz --method milp -o model.mps",
+            "glpsol model.mps -o solution.txt                # or: cbc model.mps solve solu solution.txt",
+            "lowtide decode peak graph.json.gz solution.txt --method milp --plan plan.json",
+        ],
+    )
+    parser.add_argument("problem", help="see lowtide list problems")
+    parser.add_argument("spec", help=SPEC_HELP)
+    parser.add_argument("solution", metavar="FILE", help="the solution, values by name")
+    parser.add_argument("--method", required=True, help="the method whose model was exported")
+    parser.add_argument("--part", type=whole_number(0), metavar="K", help="offsets: the exported part")
+    parser.add_argument("--plan", metavar="FILE", help="where to write the plan or the allocation")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Decode and verify."""
+    from ..instances import load_problem, write_answer
+    from ..models.result import Status
+    from ..models.units import exact_value
+    from ..solvers.build import build
+
+    check_outputs({"--plan": args.plan}, (args.spec, args.solution))
+    problem = load_problem(args.problem, args.spec)
+    result = build(problem, args.method, part=args.part).read(args.solution)
+    valid = result.status is Status.FEASIBLE
+    rows = [("instance", result.instance), ("problem", result.problem), ("method", result.method)]
+    if result.objective is not None:
+        rows.append(("objective", exact_value(result.objective, result.unit)))
+    rows.append(("verified", "valid" if valid else result.detail))
+    if valid and args.plan is not None:
+        write_answer(result, args.plan)
+        rows.append(("written", args.plan))
+    emit_found(args.json, result.record(args.plan if valid else None), rows)
+    return 0 if valid else 1

@@ -1,0 +1,253 @@
+"""Models in one's hands: named variables, added rows, solutions that other solvers write."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import permutations
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+import lowtide as lt
+from lowtide.instances import load_problem
+from lowtide.models.derived.precedence import precedence
+from lowtide.solvers.export import export_model
+from lowtide.solvers.registry import ROOMS
+
+SPECS = {
+    "peak": "catalogue:harpoon",
+    "offsets": "catalogue:minimalloc/example",
+    "makespan": "catalogue:diamond?processors=2",
+    "recompute": "gen:backprop-chain?l=3&memory=4",
+    "minio": "catalogue:harpoon?memory=14",
+    "parallel-memory": "catalogue:diamond?processors=2",
+    "memory-edges": "catalogue:diamond?bound=1000",
+    "placement": "gen:skipchain?n=4,machine=v100-16g-pcie3,device=400MB,start=gpu,whole=1",
+}
+PAGED = lt.Machine(
+    tiers=(lt.Tier(name="memory"), lt.Tier(name="disk")),
+    processors=(lt.Processor(name="p", tiers=(lt.Access(tier="memory"),)),),
+    channels=(
+        lt.Channel(src="memory", dst="disk", bytes_per_s=10**9),
+        lt.Channel(src="disk", dst="memory", bytes_per_s=10**9),
+    ),
+)
+MODELS = [(name, method) for name, room in ROOMS.items() for method in room.exports]
+
+
+def problem_of(name: str, method: str) -> lt.Problem:
+    problem = load_problem(name, SPECS[name])
+    if method != "poet":
+        return problem
+    assert isinstance(problem, lt.Recompute)
+    return replace(problem, machine=PAGED, memory=4)
+
+
+@pytest.mark.parametrize(("name", "method"), MODELS)
+def test_without_rows_the_model_has_the_optimum(name: str, method: str) -> None:
+    problem = problem_of(name, method)
+    built = lt.build(problem, method)
+    assert built.variables
+    assert set(built.labels.values()) <= set(built.variables)
+    assert built.method in repr(built)
+    known = lt.solve(problem, threads=1)
+    result = lt.solve(problem, method, threads=1, constrain=lambda built: None)
+    assert result.constrained
+    assert result.record()["constrained"] is True
+    assert "under the rows that were added" in result.detail
+    assert "with added rows" in repr(result)
+    if method == "moments":
+        assert result.status is lt.Status.UNKNOWN
+        return
+    assert result.objective == known.objective
+    if built.scope:
+        assert built.scope in result.detail
+    else:
+        assert result.status is lt.Status.OPTIMAL
+        assert result.bound == result.objective
+    if built.bound is not None and result.objective is not None:
+        assert 0 < built.bound <= result.objective
+
+
+def drawn(rng: Random) -> lt.Graph:
+    """Return a graph of six ops, whose sizes are multiples of three."""
+    g = lt.GraphBuilder()
+    for i in range(6):
+        reads = [f"t{j}" for j in range(i) if rng.random() < 0.3]
+        g.op(f"op{i}", reads=reads, writes=[g.tensor(f"t{i}", 3 * rng.randint(1, 9))])
+    return g.build()
+
+
+def orders(graph: lt.Graph) -> list[tuple[int, ...]]:
+    before = precedence(graph).predecessors
+    return [
+        order
+        for order in permutations(range(len(graph.ops)))
+        if all(order.index(j) < order.index(i) for i, some in enumerate(before) for j in some)
+    ]
+
+
+@pytest.mark.parametrize("method", ["cpsat", "milp-steps"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_with_a_row_it_is_the_best_order_that_obeys(method: str, seed: int) -> None:
+    graph = drawn(Random(seed))
+    problem, every = lt.Peak(graph), orders(graph)
+    built = lt.build(problem, method)
+    assert built.unit % 3 == 0
+    free = {
+        name: (int(found[1]), int(found[2]))
+        for name in built.variables
+        if (found := re.fullmatch(r"(?:done|y)\[(\d+)(?:,|\]\[)(\d+)\]", name))
+    }
+    assert free
+    different = 0
+    for name, (i, s) in free.items():
+        chosen = [order for order in every if order.index(i) >= s]
+        result = lt.solve(problem, method, threads=1, constrain=row(method, name, 0))
+        assert result.status is lt.Status.OPTIMAL
+        assert result.order in chosen
+        best = min(problem.evaluate(order) for order in chosen)
+        assert result.objective == result.bound == best
+        different += best != min(problem.evaluate(order) for order in every)
+    assert different  # a row that costs something
+
+
+def row(method: str, name: str, value: int) -> Callable[[lt.Built], None]:
+    def add(built: lt.Built) -> None:
+        variable = built.variables[name]
+        if built.engine == "cpsat":
+            built.model.add(variable == value)
+        else:
+            from pyomo.environ import Constraint
+
+            built.model.added = Constraint(expr=variable == value)
+
+    return add
+
+
+@pytest.mark.parametrize(("method", "name"), [("cpsat", "peak"), ("milp-steps", "peak")])
+def test_bounds_of_what_the_answer_does_not_show_are_none(method: str, name: str) -> None:
+    problem = problem_of("peak", method)
+    result = lt.solve(problem, method, threads=1, constrain=row(method, name, 20))
+    assert result.status is lt.Status.FEASIBLE
+    assert (result.bound, result.verification is not None) == (None, True)
+    assert "they bind variables that the answer does not show" in result.detail
+
+
+@pytest.mark.parametrize("method", ["cpsat", "milp-steps"])
+def test_rows_that_nothing_obeys(method: str) -> None:
+    problem = problem_of("peak", method)
+    result = lt.solve(problem, method, threads=1, constrain=row(method, "peak", 14))
+    assert (result.status, result.objective) == (lt.Status.INFEASIBLE, None)
+    assert "under the rows that were added" in result.detail
+
+
+def test_beyond_the_horizon_nothing_is_claimed() -> None:
+    problem = problem_of("makespan", "cpsat")
+
+    def late(built: lt.Built) -> None:
+        built.model.add(built.parts.makespan >= built.stated["horizon"] + 1)
+
+    result = lt.solve(problem, "cpsat", threads=1, constrain=late)
+    assert result.status is lt.Status.UNKNOWN
+    assert "nothing ends within" in result.detail
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"method": "greedy"}, "export: found method 'greedy', expected one that builds a model: cpsat"),
+        ({"constrain": 3}, "solve, constrain: found 3, expected a function of a Built model"),
+        ({"hint": range(10)}, "solve, constrain: found a hint, which a model with added rows has no use for"),
+        ({"options": {"plain": "1"}}, "solve, constrain: found option plain, which a model"),
+    ],
+)
+def test_what_has_no_use_is_refused(arguments: dict[str, Any], message: str) -> None:
+    given = {"method": "cpsat", "constrain": lambda built: None, **arguments}
+    with pytest.raises(lt.UsageError) as info:
+        lt.solve(problem_of("peak", "cpsat"), **given)
+    assert str(info.value).startswith(message)
+
+
+def test_parts_of_offsets_are_built_one_by_one() -> None:
+    every = [
+        lt.Buffer(id=f"{name}{part}", lower=9 * part, upper=9 * part + 2, size=4)
+        for part in (0, 1)
+        for name in "ab"
+    ]
+    problem = lt.Offsets(lt.Buffers(buffers=tuple(every)))
+    with pytest.raises(lt.UsageError, match="expected one of 2 independent parts"):
+        lt.build(problem, "cpsat")
+    built = lt.build(problem, "cpsat", part=1)
+    assert built.unit == 4
+    result = built.result({"o[0]": 1, "o[1]": 0})
+    assert result.allocation is not None
+    assert (result.allocation["a1"], result.allocation["b1"]) == (4, 0)
+    assert {result.allocation["a0"], result.allocation["b0"]} == {0, 4}
+
+
+SOLVERS: dict[str, Sequence[str]] = {
+    "glpsol": ("glpsol", "{model}", "-o", "{solution}"),
+    "glpsol raw": ("glpsol", "{model}", "-w", "{solution}"),
+    "cbc": ("cbc", "{model}", "solve", "solu", "{solution}"),
+    "highs": (),
+}
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize(
+    ("name", "method"),
+    [(n, m) for n, m in MODELS if ROOMS[n].exports[m].engine == "milp" and m not in ("moments", "poet")],
+)
+def test_solutions_of_other_solvers_are_read_back(
+    name: str, method: str, solver: str, tmp_path: Path
+) -> None:
+    problem = problem_of(name, method)
+    model, solution = tmp_path / "model.mps", tmp_path / "solution.txt"
+    export_model(problem, method, model)
+    if solver == "highs":
+        import highspy
+
+        highs = highspy.Highs()
+        highs.setOptionValue("output_flag", False)
+        assert highs.readModel(str(model)) == highspy.HighsStatus.kOk
+        highs.run()
+        highs.writeSolution(str(solution), 0)
+    else:
+        words = [word.format(model=model, solution=solution) for word in SOLVERS[solver]]
+        if shutil.which(words[0]) is None:
+            pytest.skip(f"{words[0]} is not installed")
+        done = subprocess.run(words, capture_output=True, text=True, timeout=100)
+        assert done.returncode == 0, done.stdout + done.stderr
+    result = lt.build(problem, method, rows=False).read(solution)
+    known = lt.solve(problem, threads=1)
+    assert (result.status, result.objective) == (lt.Status.FEASIBLE, known.objective)
+    assert result.bound is None
+
+
+def test_a_response_of_cpsat_is_read_back(tmp_path: Path) -> None:
+    from ortools.sat.python import cp_model
+
+    problem = problem_of("peak", "cpsat")
+    built = lt.build(problem, "cpsat")
+    solver = cp_model.CpSolver()
+    solver.solve(built.model)
+    (tmp_path / "response.pb.txt").write_text(str(solver.response_proto))
+    assert built.read(tmp_path / "response.pb.txt").objective == 15
+
+
+def test_what_is_no_solution_is_said(tmp_path: Path) -> None:
+    built = lt.build(problem_of("peak", "milp"), "milp")
+    (tmp_path / "other.txt").write_text("alpha 1\nbeta 2\n")
+    with pytest.raises(lt.InstanceError, match="found no value of a variable, expected lines such as"):
+        built.read(tmp_path / "other.txt")
+    with pytest.raises(lt.InstanceError, match=r"none.txt: found No such file"):
+        built.read(tmp_path / "none.txt")
+    with pytest.raises(lt.UsageError, match="solution: found value of 'alpha'"):
+        built.decode({"alpha": 1})
