@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from . import problem_flags
 from .files import check_outputs
 from .output import emit_found
-from .parser import SPEC_HELP, add_verb, whole_number
+from .parser import SPEC_HELP, Parser, add_common, add_verb, whole_number
 
 if TYPE_CHECKING:
     from .parser import Subparsers
 
+EXAMPLES = [
+    "lowtide export peak graph.json.gz --method milp -o model.mps",
+    "glpsol model.mps -o solution.txt                # or: cbc model.mps solve solu solution.txt",
+    "lowtide decode peak graph.json.gz solution.txt --method milp --plan plan.json",
+]
+
 
 def add_parser(subparsers: Subparsers) -> None:
-    """Add the verb."""
+    """Add the verb, and a parser of its own for each problem."""
     parser = add_verb(
         subparsers,
         "decode",
@@ -22,18 +29,17 @@ def add_parser(subparsers: Subparsers) -> None:
         "read another solver's solution of an exported model",
         details="The answer is judged by the verifier; what the other solver proved is not known here. "
         "Read are the files of HiGHS, Gurobi, SCIP, CBC and glpsol, and CP-SAT's response as text.",
-        examples=[
-            "lowtide export peak graph.json.gz --method milp -o model.mps",
-            "glpsol model.mps -o solution.txt                # or: cbc model.mps solve solu solution.txt",
-            "lowtide decode peak graph.json.gz solution.txt --method milp --plan plan.json",
-        ],
+        examples=EXAMPLES,
     )
-    parser.add_argument("problem", help="see lowtide list problems")
-    parser.add_argument("spec", help=SPEC_HELP)
-    parser.add_argument("solution", metavar="FILE", help="the solution, values by name")
-    parser.add_argument("--method", required=True, help="the method whose model was exported")
-    parser.add_argument("--part", type=whole_number(0), metavar="K", help="offsets: the exported part")
-    parser.add_argument("--plan", metavar="FILE", help="where to write the plan or the allocation")
+    common = Parser(add_help=False)
+    add_common(common)
+    common.add_argument("spec", help=SPEC_HELP)
+    common.add_argument("solution", metavar="FILE", help="the solution, values by name")
+    common.add_argument("--method", required=True, help="the method whose model was exported")
+    common.add_argument("--part", type=whole_number(0), metavar="K", help="offsets: the exported part")
+    common.add_argument("--plan", metavar="FILE", help="where to write the plan or the allocation")
+    for _ in problem_flags.add_problems(parser, common, EXAMPLES):
+        pass
 
 
 def run(args: argparse.Namespace) -> int:
@@ -44,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     from ..solvers.build import build
 
     check_outputs({"--plan": args.plan}, (args.spec, args.solution))
-    problem = load_problem(args.problem, args.spec)
+    problem: Any = load_problem(args.problem, args.spec, **problem_flags.given(args))
     result = build(problem, args.method, part=args.part).read(args.solution)
     valid = result.status is Status.FEASIBLE
     rows = [("instance", result.instance), ("problem", result.problem), ("method", result.method)]
