@@ -200,6 +200,6 @@ ROOM = Room(
         ),
         "milp": Export("makespan.ticks_milp", _DATA, unit="tick", for_rows=_ROWS),
     },
-    judging=5.0,
+    judging=2.0,
     shared=("peak",),
 )

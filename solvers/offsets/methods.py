@@ -72,5 +72,5 @@ ROOM = Room(
         "milp": Export("offsets.orders_milp", _DATA, decode=_ANSWER),
     },
     parts=True,
-    judging=20.0,
+    judging=12.0,
 )

@@ -178,5 +178,5 @@ ROOM = Room(
         "milp-tensors": Export("peak.olla_tensors_milp", _DATA),
         "milp-steps": Export("peak.steps_milp", _DATA),
     },
-    judging=4.0,
+    judging=2.5,
 )
