@@ -45,7 +45,6 @@ from .models.result import Result, Status
 from .models.verifier.certificate import verify_certificate
 from .models.verify import verify
 from .results import notebook as _notebook  # noqa: F401
-from .solvers.build import Built, build
 from .solvers.parallel.certify import certify_parallel
 from .solvers.peak.certify.certify import certify
 from .solvers.peak.series_parallel.dominance import dominant_order
@@ -57,6 +56,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from .results import plot
+    from .solvers.build import Built, build
 
 __all__ = [
     "Access",
@@ -162,9 +162,13 @@ def records(folders: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) 
 
 
 def __getattr__(name: str) -> Any:
-    """Import `lowtide.plot` on first use: pictures need matplotlib, most sessions do not."""
+    """Import on first use what most sessions do without: pictures, and models in one's hands."""
     if name == "plot":
         from .results import plot
 
         return plot
+    if name in ("Built", "build"):
+        from .solvers import build
+
+        return getattr(build, name)
     raise AttributeError(f"module 'lowtide' has no attribute {name!r}")

@@ -32,6 +32,10 @@ class Accounting(StrEnum):
     """Reads that die with the op are released as its writes are allocated (simple data-flow)."""
 
 
+A_GRAPH = "a Graph, as load(...) returns it"
+"""What messages say where something else was found."""
+
+
 @dataclass(frozen=True, slots=False, kw_only=True, eq=False)
 class Graph:
     """A computation graph: tensors, and ops in a reference order that is a valid execution.

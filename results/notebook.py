@@ -20,7 +20,6 @@ from ..models.machine import Machine
 from ..models.plan import Plan
 from ..models.result import Result
 from ..models.units import exact_bytes, exact_value, format_bytes, format_duration, format_gap
-from .machine_svg import machine_svg
 from .result_picture import picture_of, plot_result, rendered_picture
 
 if TYPE_CHECKING:
@@ -104,6 +103,8 @@ def plan_html(plan: Plan) -> str:
 
 def machine_html(machine: Machine) -> str:
     """Return a picture of tiers, processors and channels, and the numbers of those."""
+    from .machine_svg import machine_svg
+
     tiers = [
         (escape(t.name), "unlimited" if t.capacity is None else escape(exact_bytes(t.capacity)))
         for t in machine.tiers

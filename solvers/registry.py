@@ -19,6 +19,7 @@ from functools import cache
 
 from ..models.checks import shown
 from ..models.errors import UsageError
+from ..models.graph import Graph
 from ..models.problems import PROBLEMS
 from .makespan.methods import ROOM as MAKESPAN
 from .method import Method
@@ -54,7 +55,8 @@ def room_of(problem: object) -> Room:
         if kind in kinds:
             return kinds[kind]
     expected = ", ".join(sorted(kind.__name__ for kind in kinds))
-    raise UsageError(f"solve, problem: found {shown(problem)}, expected one of {expected}")
+    example = ", such as Peak(graph)" if isinstance(problem, Graph) else ""
+    raise UsageError(f"solve, problem: found {shown(problem)}, expected one of {expected}{example}")
 
 
 @cache

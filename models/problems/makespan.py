@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from ..checks import check_type, set_bytes
 from ..derived.memory import sequential_memory
 from ..errors import InstanceError
-from ..graph import Accounting, Graph
+from ..graph import A_GRAPH, Accounting, Graph
 from ..lowering.order import lower_runs
 from ..machine import Access, Machine, Processor, Tier
 from ..parameter import Parameter
@@ -81,7 +81,7 @@ class Makespan(Problem):
     }
 
     def __post_init__(self) -> None:
-        check_type(self.graph, Graph, "makespan, graph")
+        check_type(self.graph, Graph, "makespan, graph", A_GRAPH)
         check_type(self.source, (str, type(None)), "makespan, source", "a str or None")
         if not self.graph.ops:
             raise InstanceError(f"makespan, graph {self.graph.name!r}: found no ops, expected at least one")

@@ -17,7 +17,7 @@ from ..derived.edges_of import edges_of
 from ..derived.precedence import precedence
 from ..errors import InstanceError
 from ..flow_proof import FlowProof, ParallelSetting
-from ..graph import Graph
+from ..graph import A_GRAPH, Graph
 from ..lowering.starts import lower_starts
 from ..parameter import Parameter
 from ..verifier.verdict import Violation, sorted_violations
@@ -80,7 +80,7 @@ class MemoryEdges(Problem):
     }
 
     def __post_init__(self) -> None:
-        check_type(self.graph, Graph, f"{self.name}, graph")
+        check_type(self.graph, Graph, f"{self.name}, graph", A_GRAPH)
         set_bytes(self, "bound", 0, f"{self.name}, bound")
         check_integer(self.processors, 1, f"{self.name}, processors", optional=True)
         check_modes(self.graph, self.name)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from ..checks import check_flag, check_type, set_bytes
 from ..derived.memory import sequential_memory
 from ..errors import InstanceError
-from ..graph import KINDS, Accounting, Graph
+from ..graph import A_GRAPH, KINDS, Accounting, Graph
 from ..lowering.traversal import MEMORY, STORAGE, Eviction, Traversal, lower_traversal
 from ..machine import Channel, Machine, Tier
 from ..parameter import Parameter
@@ -72,7 +72,7 @@ class MinIO(Problem):
     }
 
     def __post_init__(self) -> None:
-        check_type(self.graph, Graph, "minio, graph")
+        check_type(self.graph, Graph, "minio, graph", A_GRAPH)
         check_flag(self.whole, "minio, whole")
         check_type(self.source, (str, type(None)), "minio, source", "a str or None")
         where = f"minio, graph {self.graph.name!r}"

@@ -73,7 +73,8 @@ class Offsets(Problem):
     }
 
     def __post_init__(self) -> None:
-        check_type(self.buffers, Buffers, "offsets, buffers")
+        expected = "a Buffers, as load_buffers(...) returns it"
+        check_type(self.buffers, Buffers, "offsets, buffers", expected)
         check_flag(self.satisfy, "offsets, satisfy")
         check_type(self.origin, (Origin, type(None)), "offsets, origin", "an Origin or None")
         used = {b.pool for b in self.buffers.buffers}

@@ -22,7 +22,7 @@ from ..checks import check_integer, check_type
 from ..derived.precedence import precedence
 from ..errors import InstanceError
 from ..flow_proof import ParallelSetting
-from ..graph import Accounting, Graph
+from ..graph import A_GRAPH, Accounting, Graph
 from ..lowering.starts import lower_starts
 from ..parameter import Parameter
 from ..plan import Plan
@@ -78,7 +78,7 @@ class ParallelMemory(Problem):
     }
 
     def __post_init__(self) -> None:
-        check_type(self.graph, Graph, f"{self.name}, graph")
+        check_type(self.graph, Graph, f"{self.name}, graph", A_GRAPH)
         check_integer(self.processors, 1, f"{self.name}, processors", optional=True)
         check_modes(self.graph, self.name)
 

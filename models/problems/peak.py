@@ -11,7 +11,7 @@ from ..derived.memory import sequential_memory
 from ..derived.named_ops import ops_of
 from ..derived.precedence import check_order
 from ..errors import InstanceError
-from ..graph import Graph
+from ..graph import A_GRAPH, Graph
 from ..plan import Plan
 from ..units import exact_bytes, format_gap
 from ..verifier.verify import verify
@@ -37,7 +37,7 @@ class Peak(Problem):
     unit: ClassVar[str] = "bytes"
 
     def __post_init__(self) -> None:
-        check_type(self.graph, Graph, "peak, graph")
+        check_type(self.graph, Graph, "peak, graph", A_GRAPH)
 
     def called(self) -> tuple[str, str | None]:
         """Return name and source of the graph."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 from ..checks import check_flag, check_type
 from ..errors import InstanceError
-from ..graph import KINDS, Graph
+from ..graph import A_GRAPH, KINDS, Graph
 from ..machine import Machine
 from ..parameter import Parameter
 from ..plan import Plan
@@ -95,7 +95,7 @@ class Placement(Problem):
     }
 
     def __post_init__(self) -> None:
-        check_type(self.graph, Graph, "placement, graph")
+        check_type(self.graph, Graph, "placement, graph", A_GRAPH)
         check_type(self.machine, Machine, "placement, machine")
         check_flag(self.periodic, "placement, periodic")
         check_flag(self.whole, "placement, whole")

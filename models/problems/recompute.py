@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 from ..checks import check_type, set_bytes
 from ..derived.memory import sequential_memory
 from ..errors import InstanceError
-from ..graph import KINDS, Accounting, Graph, Mode, Op
+from ..graph import A_GRAPH, KINDS, Accounting, Graph, Mode, Op
 from ..lowering.actions import Action, Compute, Discard, Transfer, actions_of, lower_actions, transfer_ns
 from ..lowering.discards import with_discards
 from ..machine import Access, Machine, Tier
@@ -93,7 +93,7 @@ class Recompute(Problem):
     }
 
     def __post_init__(self) -> None:
-        check_type(self.graph, Graph, "recompute, graph")
+        check_type(self.graph, Graph, "recompute, graph", A_GRAPH)
         check_type(self.machine, Machine, "recompute, machine")
         check_type(self.source, (str, type(None)), "recompute, source", "a str or None")
         if not self.graph.ops:

@@ -17,9 +17,10 @@ MACHINE = lt.Machine.single()
 PLAN = lt.Plan.from_order(GRAPH, range(len(GRAPH.ops)))
 BUFFERS = lt.Offsets.from_plan(GRAPH, PLAN).buffers
 WRONG: Any = "spec"
+ANY: Any = GRAPH
 
 CALLS: dict[str, tuple[Callable[[], object], str]] = {
-    "Peak": (lambda: lt.Peak(WRONG), "peak, graph: found 'spec', expected a Graph"),
+    "Peak": (lambda: lt.Peak(WRONG), "peak, graph: found 'spec', expected a Graph, as load(...) returns it"),
     "Offsets": (lambda: lt.Offsets(WRONG), "offsets, buffers: found 'spec', expected a Buffers"),
     "Offsets satisfy": (lambda: lt.Offsets(BUFFERS, satisfy=WRONG), "expected True or False"),
     "Offsets origin": (lambda: lt.Offsets(BUFFERS, False, WRONG), "expected an Origin or None"),
@@ -62,6 +63,11 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: lt.solve(lt.Peak(GRAPH), memory_limit=WRONG),
         "memory limit: found 'spec', expected",
     ),
+    "solve graph": (
+        lambda: lt.solve(ANY),
+        "solve, problem: found Graph('diamond', 4 ops, 4 tensors), expected",
+    ),
+    "solve graph, example": (lambda: lt.solve(ANY), "Recompute, such as Peak(graph)"),
     "solve": (lambda: lt.solve(WRONG), "solve, problem: found 'spec', expected one of MakeSpan"),
     "solve method": (lambda: lt.solve(lt.Peak(GRAPH), 3), "method: found 3, expected the name of a method"),  # type: ignore[arg-type]
     "solve limit": (lambda: lt.solve(lt.Peak(GRAPH), time_limit=WRONG), "time limit: found 'spec'"),
