@@ -160,6 +160,7 @@ class Result:
     def record(self, plan: str | None = None) -> dict[str, Any]:
         """Return the run record (design section 6): JSON values, `plan` is the path it was saved to."""
         starts = None if self.plan is None else self.plan.start_tiers
+        verdict: Any = None if self.plan is None else self.verification  # of the plan, not of an allocation
         return {
             "instance": self.instance,
             "problem": self.problem,
@@ -174,6 +175,10 @@ class Result:
             "verified": self.verification is not None and self.verification.valid,
             "detail": self.detail,
             "facts": dict(self.facts),
+            "peaks": dict(getattr(verdict, "peaks", {})),
+            "traffic": {f"{a}->{b}": n for (a, b), n in getattr(verdict, "traffic", {}).items()},
+            "stall": getattr(verdict, "stall", None),
+            "recomputed": getattr(verdict, "recomputed", None),
             "seconds": {k: round(v, 6) for k, v in self.seconds.items()},
             "trace": [[round(p.seconds, 6), p.incumbent, p.bound, p.bound_kind] for p in self.trace],
             **({"constrained": True} if self.constrained else {}),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...models.result import Status, relative_gap
-from ...models.units import format_bytes
+from ...models.units import format_bytes, format_duration
 from ..audits.claims import is_maximized
 from ..tables.store import setting
 from .report_charts import Axis, Chart, Point, Series, own_gaps, sparkline, step_chart, time_axis
@@ -186,6 +186,10 @@ def _facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("proof of the bound", record.get("proof")),
         ("bound by", record.get("bound_kind")),
         ("verified", "yes" if record.get("verified") else "no"),
+        ("peaks", _sizes(record.get("peaks"))),
+        ("traffic", _sizes(record.get("traffic"))),
+        ("stall", None if not (stall := record.get("stall")) else format_duration(stall)),
+        ("recomputed runs", record.get("recomputed") or None),
         ("killed by", record.get("killed_by")),
         ("seconds", phases),
         ("CPU", None if cpu is None else f"{cpu:.3f} s"),
@@ -200,6 +204,11 @@ def _facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("plan", _place(record, "plan")),
     ]
     return [(name, str(value)) for name, value in pairs if value not in (None, "")]
+
+
+def _sizes(values: Mapping[str, int] | None) -> str:
+    """Return sizes by tier or channel in words."""
+    return ", ".join(f"{name} {format_bytes(nbytes)}" for name, nbytes in (values or {}).items())
 
 
 def _drop_common_facts(runs: Sequence[RunView]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ...models.errors import UsageError
@@ -48,6 +49,9 @@ VALUES = {
     "primal-integral": Value("primal integral / time limit", "share"),
     "cpu-seconds": Value("CPU time [s]", "seconds"),
     "peak-rss": Value("peak resident memory [bytes]", "amount"),
+    "stall": Value("time in which nothing runs [ns]", "amount"),
+    "traffic": Value("bytes copied between tiers", "amount"),
+    "recomputed": Value("runs beyond the first of each op", "amount"),
     "solved": Value("solved", "part", "sum", better=-1),
     "wins": Value("cases with the best objective", "part", "sum", better=-1),
     "fastest": Value("cases solved first", "part", "sum", better=-1),
@@ -55,6 +59,8 @@ VALUES = {
     "status": Value("status", "words", "sum", better=0),
 }
 """The values by name; any other column of numbers can be shown too."""
+
+_OF_PLANS = ("stall", "traffic", "recomputed")
 
 
 def value_of(runs: pd.DataFrame, name: str) -> tuple[Value, pd.Series[Any]]:
@@ -67,7 +73,10 @@ def value_of(runs: pd.DataFrame, name: str) -> tuple[Value, pd.Series[Any]]:
     """
     import pandas as pd
 
-    column = name.replace("-", "_")
+    column = name if name in runs else name.replace("-", "_")
+    moved = [key for key in runs if str(key).startswith("traffic_")]
+    if name == "traffic" and moved:
+        runs = runs.assign(traffic=runs[moved].sum(axis=1).where(runs["answered"]))
     if name == "primal-integral":
         return VALUES[name], primal_integrals(runs)
     if name in ("wins", "fastest"):
@@ -78,6 +87,8 @@ def value_of(runs: pd.DataFrame, name: str) -> tuple[Value, pd.Series[Any]]:
     if name in ("runs", "status"):
         return VALUES[name], pd.Series(1, runs.index)
     numeric = [str(c) for c in runs if pd.api.types.is_numeric_dtype(runs[c])]
+    if column not in numeric and name in _OF_PLANS:  # no run has a plan of which it is told
+        return VALUES[name], pd.Series(math.nan, runs.index)
     if column not in numeric:
         others = [c for c in numeric if c.replace("_", "-") not in VALUES]
         raise UsageError(f"value: found {name!r}, expected one of {', '.join([*VALUES, *others])}")

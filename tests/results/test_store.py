@@ -17,9 +17,13 @@ import pytest
 
 from lowtide.models.errors import UsageError
 from lowtide.models.files import write_whole
+from lowtide.results.reports.report_view import views
 from lowtide.results.sweeps import record_files
+from lowtide.results.tables.measured import measured
 from lowtide.results.tables.store import DamagedRecordWarning, flat, frame, missing_runs, read_records
 from lowtide.results.tables.store_index import _FORMAT
+from lowtide.results.tables.values import value_of
+from tests.experiments import run, write
 from tests.sweeps import record, sweep, write_experiment
 
 
@@ -287,3 +291,21 @@ def test_hundred_thousand_records(tmp_path: Path) -> None:
     first = frame(tmp_path)
     assert len(first) == 100_008
     assert frame(tmp_path).equals(first)
+
+
+def test_what_a_plan_costs_is_in_records_tables_and_reports(tmp_path: Path) -> None:
+    spec = "catalogue:harpoon?machine=a100-40g-pcie3&device=16B&periodic=1"
+    found = run(tmp_path, spec, "belady", problem="placement")
+    assert found["peaks"]["gpu"] <= 16
+    assert found["traffic"]["gpu->host"] > 0
+    assert found["stall"] == found["objective"] - 10
+    assert found["recomputed"] == 0
+    write(tmp_path, found)
+    runs = measured(frame(tmp_path))
+    assert value_of(runs, "traffic")[1].tolist() == [sum(found["traffic"].values())]
+    assert value_of(runs, "stall")[1].tolist() == [found["stall"]]
+    assert value_of(runs, "peaks_gpu")[1].tolist() == [found["peaks"]["gpu"]]
+    assert value_of(runs, "traffic_gpu->host")[1].tolist() == [found["traffic"]["gpu->host"]]
+    facts = dict(views([found])[0].runs[0].facts)
+    assert f"gpu->host {found['traffic']['gpu->host']} B" in facts["traffic"]
+    assert {"peaks", "stall"} <= facts.keys()
