@@ -187,7 +187,7 @@ QUESTIONS: dict[str, tuple[Callable[[], str], str]] = {
 def _many() -> str:
     parts = []
     for k, (name, (draw, question)) in enumerate(QUESTIONS.items()):
-        x, y = 215 * (k % 4) + (107 if k > 3 else 0), 175 * (k // 4)
+        x, y = 12 + 215 * (k % 4) + (107 if k > 3 else 0), 175 * (k // 4)
         words = text(100, 14, name, size=13) + text(100, 160, question, size=11)
         parts.append(
             f'<g transform="translate({x},{y})">{words}<g transform="translate(0,22)">{draw()}</g></g>'
@@ -414,7 +414,7 @@ WORDS: dict[str, tuple[Callable[[], str], int, int]] = {
 PICTURES = {
     **{name: (draw, 200, 120) for name, (draw, _) in QUESTIONS.items()},
     **WORDS,
-    "questions": (_many, 860, 350),
+    "questions": (_many, 880, 350),
 }
 
 

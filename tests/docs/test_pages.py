@@ -15,6 +15,8 @@ from lowtide.instances.formats.strict_json import Field
 from lowtide.results.sweeps.experiment import KEYS
 from tests.docs.pages import PAGES, Reader, agree, blocks, edited
 
+EXPERIMENTS = PAGES.parent / "results" / "experiments"
+
 PROGRAMS = [
     page
     for page in sorted(PAGES.rglob("*.md"))
@@ -98,3 +100,9 @@ def test_the_picture_of_the_questions_is_as_drawn() -> None:
 def test_every_verb_is_on_the_page_of_the_command_line() -> None:
     page = (PAGES / "cli.md").read_text()
     assert [verb for verb in build_parser()[1].choices if f"```{{flags}} {verb}\n" not in page] == []
+
+
+def test_every_committed_table_is_on_the_page_of_results() -> None:
+    page = (PAGES / "results.md").read_text()
+    tables = sorted(path.parent.name for path in EXPERIMENTS.glob("*/table.md"))
+    assert [name for name in tables if f"```{{committed}} {name}\n" not in page] == []

@@ -4,8 +4,8 @@ r"""Checks proofs by a cut: least memories bounded by weak duality, with whateve
 of F that it *needs* (those before it in the walk). Groups of ops count: forward a group takes its bytes
 away once all its ops are in R; backward it adds them once one of its ops is. So the memory changes by
 
-    forward:   f(R) = sum of gain(v) over R - sum of bytes(g) over g inside R
-    backward:  f(R) = - sum of gain(v) over R + sum of bytes(g) over g that touch R.                (1)
+    | forward: f(R) = sum of gain(v) over R - sum of bytes(g) over g inside R
+    | backward: f(R) = - sum of gain(v) over R + sum of bytes(g) over g that touch R.               (1)
 
 Let x_v say that v is in R, and z_g that g counts. Every such R has x_v <= x_u where v needs u, and
 forward z_g <= x_v, backward x_v <= z_g for v in g. So for nonnegative multipliers L (edges), Q (shares)

@@ -16,8 +16,8 @@ taking theirs away there,
 where a *group* are the tensors with the same two or more last accessors. While op v runs between S and S
 + v, it holds
 
-    coexist:  M(S) + bytes of the tensors that it is the first to write + workspace,
-    replace:  M(S + v) + bytes of the tensors that it writes last, not final + workspace,           (3)
+    | coexist: M(S) + bytes of the tensors that it is the first to write + workspace,
+    | replace: M(S + v) + bytes of the tensors that it writes last, not final + workspace,          (3)
 
 a constant extra(v) of the op over M before or after it. In `replace`, (3) holds because reads that die
 with v are gone and what v writes stays to its end.
