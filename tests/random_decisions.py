@@ -5,16 +5,17 @@ from dataclasses import replace
 import numpy as np
 
 import lowtide as lt
+from lowtide.models.graph import Accounting
 from lowtide.solvers.placement.simulator import tables
 from lowtide.solvers.placement.simulator.simulator import Decisions, stay
 from lowtide.solvers.placement.simulator.simulator_case import NEVER, Case
 from tests.placement_cases import machine, random_graph, working_set
 
 
-def random_problem(seed: int, ops: int = 14) -> lt.Placement:
+def random_problem(seed: int, ops: int = 14, accounting: Accounting = Accounting.COEXIST) -> lt.Placement:
     """Every combination of single run and period, tiers, latency, joint caps, small host, whole tensors."""
     rng = np.random.default_rng(seed)
-    graph = random_graph(seed, ops)
+    graph = replace(random_graph(seed, ops), accounting=accounting)
     ssd = seed % 7 > 0
     bench = machine(
         working_set(graph) + int(rng.integers(0, 14)),

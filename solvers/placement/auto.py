@@ -26,7 +26,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ...models.errors import LowtideError
-from ...models.graph import Accounting
 from ...models.plan import Plan
 from ...models.problems.placement import Placement
 from ..context import Context, Outcome
@@ -96,15 +95,7 @@ class _Parts:
 
 
 def solve_auto(problem: Placement, context: Context) -> Outcome:
-    """Stop as soon as a bound meets a plan, or when the settings and the programs are through.
-
-    Raises
-    ------
-    UsageError
-        If the accounting is ``replace``.
-    """
-    if problem.graph.accounting is not Accounting.COEXIST:
-        check_machine(problem)
+    """Stop as soon as a bound meets a plan, or when the settings and the programs are through."""
     context.careful = True
     parts = _Parts(problem, context)
     raise_first_bounds(problem, context)

@@ -15,6 +15,7 @@ is put at home, or there is no plan.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
 
 from ....models.errors import UsageError
@@ -33,13 +34,12 @@ def solve_first_touch(problem: Placement, context: Context) -> Outcome:
     Raises
     ------
     UsageError
-        If the machine has several processors, or the accounting is ``replace``.
+        If the machine has several processors.
     """
     graph, machine = problem.graph, problem.machine
-    if len(machine.processors) != 1 or graph.accounting is not Accounting.COEXIST:
+    if len(machine.processors) != 1:
         raise UsageError(
-            f"first-touch, machine {machine.name!r}: found {len(machine.processors)} processors and "
-            f"accounting {graph.accounting}, expected one and coexist"
+            f"first-touch, machine {machine.name!r}: found {len(machine.processors)} processors, expected one"
         )
     ideal = sum(min(mode.duration_ns for mode in op.all_modes) for op in graph.ops)
     context.raise_bound(ideal, kind="sum of durations")
@@ -84,7 +84,18 @@ def place(problem: Placement) -> Plan | str:
     out, now = PlanBuilder(graph, machine), 0
     for t in sorted(where):
         out.start(t, where[t])
+
+    def leave(some: Iterable[int]) -> None:
+        for t in sorted(some):
+            room[where[t]] += graph.tensors[t].nbytes
+            out.free(t, where[t], now)
+
+    replace = graph.accounting is Accounting.REPLACE
     for k, op in enumerate(graph.ops):
+        gone = {t for t in (*op.reads, *op.writes) if last[t] == k and not graph.tensors[t].final}
+        if replace:  # what it only reads goes first
+            leave(gone - {*op.writes})
+            gone &= {*op.writes}
         for t in op.writes:
             if t in where:
                 continue
@@ -101,10 +112,7 @@ def place(problem: Placement) -> Plan | str:
         length, number = min(suited)
         out.run(k, number, now, now + length, processor.name)
         now += length
-        for t in sorted({*op.reads, *op.writes}):
-            if last[t] == k and not graph.tensors[t].final:
-                room[where[t]] += graph.tensors[t].nbytes
-                out.free(t, where[t], now)
+        leave(gone)
     return out.plan(period=now if problem.periodic else None)
 
 

@@ -244,7 +244,7 @@ def _set_tier(
     random: Random,
 ) -> None:
     if to and not tier[g]:
-        out[g] = 2 * (case.absence_first[g] + 1)
+        out[g] = case.opening[g]
         if case.absence_next[g] < NEVER:
             before = abs(_distance(random, max(int(case.absence_next[g] - case.absence_first[g]), 2)))
             back[g] = max(2 * (case.absence_next[g] - before), out[g])

@@ -18,11 +18,15 @@ from .tables import (
     CHUNK_FIRST,
     CHUNKS,
     COPY,
+    COPY_2,
     CROSSING,
     DEATHS,
     DEVICE,
+    DEVICE_TIER,
+    EARLY,
     EMERGENCIES,
     EVICTIONS,
+    FAR,
     FORCED,
     FURTHEST,
     GONE,
@@ -31,19 +35,24 @@ from .tables import (
     HOST_OUT,
     INITIAL,
     LAST_USE,
+    LASTING,
     LEAVING,
+    LEAVING_CHUNK,
     LEAVING_TO,
     LIMITS,
     LOG_FREE,
+    NEXT,
     NEXT_USE,
     NOBODY,
     NONE,
     NONE_SPARED,
     OP,
     OP_FIRST,
+    OP_READ,
     OP_TENSOR,
     OWNER,
     PENDING,
+    PERIODIC,
     PERSISTENT,
     PRESENT,
     QUEUE,
@@ -60,6 +69,8 @@ from .tables import (
     TIME,
     URGENT,
     URGENT_QUEUES,
+    USE,
+    USE_FIRST,
     USED,
     USED_1,
     VALID,
@@ -71,8 +82,10 @@ from .tables import (
 
 @inner
 def needed_by(d: Integers, s: Integers, k: int) -> int:
-    """Return the bytes that op k of the iteration has yet to find on the device."""
+    """Return the bytes that op k has yet to find on the device; what dies at its start makes room."""
     total = d[BIRTHS, k] + d[WORKSPACE, k]
+    if d[EARLY, k]:
+        total = max(total - dying_bytes(d, s, k), 0)
     for a in range(d[OP_FIRST, k], d[OP_FIRST, k + 1]):
         i = d[OP_TENSOR, a]
         if s[ALIVE, i] and s[ABSENT_CHUNKS, i]:
@@ -80,6 +93,74 @@ def needed_by(d: Integers, s: Integers, k: int) -> int:
                 if s[DEVICE, c] == GONE:
                     total += d[BYTES, c]
     return int(total)
+
+
+@inner
+def dying_bytes(d: Integers, s: Integers, k: int) -> int:
+    """Return the bytes that go at the start of op k: of its last reads, unless they are being copied."""
+    total = np.int64(0)
+    for a in range(d[OP_FIRST, k], d[OP_FIRST, k + 1]):
+        i = d[OP_TENSOR, a]
+        if d[OP_READ, a] == 2:
+            for c in range(d[CHUNK_FIRST, i], d[CHUNK_FIRST, i + 1]):
+                if not s[LEAVING_CHUNK, c]:
+                    total += d[BYTES, c]
+    return int(total)
+
+
+@inner
+def next_access(d: Integers, knobs: Integers, s: Integers, i: int) -> int:
+    """Return the op of a tensor's access behind the next one; `FAR`: it outlasts the run; -1: it dies."""
+    at = d[USE_FIRST, i] + s[NEXT, i] + 1
+    base = s[SCALARS, BASE]
+    if at < d[USE_FIRST, i + 1]:
+        return int(base + d[USE, at])
+    if d[PERSISTENT, i] and knobs[PERIODIC]:
+        return int(base + knobs[N] + d[USE, d[USE_FIRST, i]])
+    return FAR if d[LASTING, i] else -1
+
+
+@inner
+def is_clean(d: Integers, s: Integers, i: int) -> bool:
+    """Return whether all of a tensor is on the device, and in outer tiers as well."""
+    if s[ABSENT_CHUNKS, i]:
+        return False
+    for c in range(d[CHUNK_FIRST, i], d[CHUNK_FIRST, i + 1]):
+        if s[LEAVING_CHUNK, c] or (s[COPY, c] != VALID and s[COPY_2, c] != VALID):
+            return False
+    return True
+
+
+@inner
+def spare_bytes(d: Integers, s: Integers, k: int) -> int:
+    """Return the bytes that op k only reads, that are needed behind it, and that are in an outer tier too."""
+    total = np.int64(0)
+    for a in range(d[OP_FIRST, k], d[OP_FIRST, k + 1]):
+        if d[OP_READ, a] == 1 and is_clean(d, s, d[OP_TENSOR, a]):
+            total += d[SIZE, d[OP_TENSOR, a]]
+    return int(total)
+
+
+@inner
+def release_spare(d: Integers, s: Integers, log: Integers, k: int) -> None:
+    """Release such tensors of op k, of the furthest next use first, until what it creates fits."""
+    x = s[SCALARS]
+    while x[USED] + d[BIRTHS, k] + d[WORKSPACE, k] > d[LIMITS, 0]:
+        best = -1
+        for a in range(d[OP_FIRST, k], d[OP_FIRST, k + 1]):
+            i = d[OP_TENSOR, a]
+            if d[OP_READ, a] != 1 or d[SIZE, i] == 0 or not is_clean(d, s, i):
+                continue
+            if best < 0 or s[NEXT_USE, i] > s[NEXT_USE, best]:
+                best = i
+        leave(d, s, log, best, s[NEXT_USE, best], DEVICE_TIER)
+
+
+@inner
+def nearest_room(d: Integers, s: Integers, i: int) -> int:
+    """Return the tier for a tensor out of turn: the first outer one, if it serves both ways and has room."""
+    room = d[LIMITS, 1] - s[SCALARS, USED_1] >= d[SIZE, i] or d[RATE, SLOW_OUT] == 0 or d[RATE, SLOW_IN] == 0
+    return 1 if room and d[RATE, HOST_OUT] > 0 and d[RATE, HOST_IN] > 0 else 2
 
 
 @inner
@@ -144,8 +225,7 @@ def evict(
         for c in range(d[CHUNK_FIRST, best], d[CHUNK_FIRST, best + 1]):
             if s[DEVICE, c] == PRESENT:
                 here_bytes += d[BYTES, c]
-        room = d[LIMITS, 1] - x[USED_1] >= d[SIZE, best] or d[RATE, SLOW_OUT] == 0 or d[RATE, SLOW_IN] == 0
-        tier = 1 if room and d[RATE, HOST_OUT] > 0 and d[RATE, HOST_IN] > 0 else 2
+        tier = nearest_room(d, s, best)
         if leave(d, s, log, best, s[NEXT_USE, best], tier):
             enqueue(s, tier - 1 + 4, best, s[NEXT_USE, best])
         needed -= int(here_bytes)
@@ -177,11 +257,31 @@ def rescue(d: Integers, knobs: Integers, s: Integers, log: Integers) -> bool:
         changed |= enqueue(s, SLOW_OUT + 4, s[QUEUE + HOST_OUT, place], s[QUEUE_USE + HOST_OUT, place])
     if lack > x[PENDING]:
         changed |= evict(d, knobs, s, log, lack - x[PENDING], NONE_SPARED, NOBODY)
+    if not changed and lack > 0 and not x[CROSSING]:
+        changed = write_operand(d, knobs, s)
     if not changed and x[FORCED] == 0:
         x[FORCED] = 1
         changed = True
     x[EMERGENCIES] += changed
     return changed
+
+
+@inner
+def write_operand(d: Integers, knobs: Integers, s: Integers) -> bool:
+    """Copy out what the next op only reads, to be released at its start: of the furthest use behind it."""
+    x = s[SCALARS]
+    k, best, last = x[OP] - x[BASE], -1, np.int64(-1)
+    for a in range(d[OP_FIRST, k], d[OP_FIRST, k + 1]):
+        i = d[OP_TENSOR, a]
+        if d[OP_READ, a] != 1 or s[ABSENT_CHUNKS, i] or d[SIZE, i] == 0 or is_clean(d, s, i):
+            continue
+        use = next_access(d, knobs, s, i)
+        if use > last:
+            best, last = i, use
+    if best < 0:
+        return False
+    queue = nearest_room(d, s, best) - 1 + 4
+    return bool(s[HEAD, queue] == s[TAIL, queue]) and enqueue(s, queue, best, last)
 
 
 @inner

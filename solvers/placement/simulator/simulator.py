@@ -6,7 +6,9 @@ is the instant when op k - 1 has ended and op k is next, 2 k + 1 the start of op
 to the next iteration. The rest is determined:
 
 1. *Ops* run in the reference order, each as soon as its tensors are on the device, what it creates fits, and
-   no copy of what it writes is under way.
+   no copy of what it writes is under way. Under ``replace`` its access to what it only reads is over when it
+   starts: that dies or leaves before what the op creates is allocated, and if this takes more room, what has
+   a copy elsewhere is released, of the furthest next use first.
 2. *Channels* carry one copy at a time, first in, first out, in the order of anchors, then of `rank`. A copy
    out starts when its tier has room (perhaps after copies of tensors that are on the device as well are
    forgotten), a return when the tensor has left and the device has room; what is needed behind the next
@@ -20,8 +22,8 @@ to the next iteration. The rest is determined:
    evicting the tensors that the rule names, those excepted that the next op or the `spared` ones behind it
    use.
 5. *Emergencies*: with a rule for victims, a deadlock (nothing is under way, nothing may start) is resolved by
-   a fetch out of turn, evictions, or a move on to the slow tier, and each is counted. Without a rule the op
-   is the witness that the decisions do not fit.
+   a fetch out of turn, evictions, a move on to the slow tier, or under ``replace`` a copy out of what the op
+   only reads, and each is counted. Without a rule the op is the witness that the decisions do not fit.
 6. A *period* is the last of several iterations, when the state at its end (chunks in every tier, copies
    under way) is that at its beginning. The next iteration begins when the inputs fit that start on the
    device, and no copy of a tensor that ends with the iteration is under way.
@@ -96,7 +98,7 @@ def stay(case: Case) -> Decisions:
     zeros = np.zeros(absences, dtype=np.int64)
     return Decisions(
         tier=zeros,
-        out=2 * (case.absence_first + 1),
+        out=case.opening.copy(),
         back=np.full(absences, ON_DEMAND, dtype=np.int64),
         rank=np.arange(absences, dtype=np.int64),
         barrier=np.zeros(case.ops, dtype=np.int64),
@@ -195,7 +197,7 @@ def _events(case: Case, decisions: Decisions) -> Integers:
     away = np.flatnonzero(decisions.tier > 0)
     asked = np.flatnonzero((decisions.back >= 0) & (case.absence_next < NEVER))
     out = decisions.out[away]
-    leave = np.maximum(out, 2 * (case.absence_first[away] + 1))
+    leave = np.maximum(out, case.opening[away])
     anchor = np.concatenate((out, leave, decisions.back[asked]))
     kinds = (tables.WRITE_OUT, tables.LEAVE, tables.RETURN)
     kind = np.repeat(np.array(kinds, dtype=np.int64), (len(away), len(away), len(asked)))

@@ -122,16 +122,38 @@ class Case:
 
     @cached_property
     def live(self) -> Integers:
-        """Bytes on the device during each op if all that may start there does, and nothing leaves."""
+        """Bytes on the device at each op if all that may start there does, and nothing leaves.
+
+        While the op runs; under ``replace`` or just before, when what it only reads is still there.
+        """
         n = self.ops
-        change = np.zeros(n + 1, dtype=np.int64)
+        before, change = np.zeros((2, n + 1), dtype=np.int64)
         for i, some in enumerate(self.accesses):
             tensor = self.graph.tensors[int(self.tensor[i])]
-            low = 0 if self.starts[i] & 1 else some[0][0]
+            first, (last, written) = some[0][0], some[-1]
+            low = 0 if self.starts[i] & 1 else first
+            high = n if tensor.final else last + 1
             change[low] += self.size[i]
-            change[n if tensor.final else some[-1][0] + 1] -= self.size[i]
+            change[high - (self.early and not tensor.final and not written)] -= self.size[i]
+            before[low + (not tensor.initial)] += self.size[i]
+            before[high] -= self.size[i]
         live: Integers = np.cumsum(change)[:n] + self.table[tables.WORKSPACE, :n]
-        return live
+        return np.maximum(live, np.cumsum(before)[:n]) if self.early else live
+
+    @property
+    def early(self) -> bool:
+        """Whether what an op only reads may go at its start."""
+        return self.graph.accounting is Accounting.REPLACE
+
+    @cached_property
+    def opening(self) -> Integers:
+        """The anchor (`simulator`) from which on each absence's tensor may be away."""
+        wrote = [dict(some) for some in self.accesses]
+        reads = [
+            bool(self.early and first >= 0 and not wrote[i][first])
+            for i, first in zip(self.absence_tensor.tolist(), self.absence_first.tolist(), strict=True)
+        ]
+        return 2 * (self.absence_first + 1) - np.array(reads, dtype=np.int64)
 
     def away_ops(self, absence: int, back: int) -> list[tuple[int, int]]:
         """Return the ranges of ops at which an absence's tensor is away if it is back for op `back`."""
@@ -167,7 +189,7 @@ def make_case(
     ------
     UsageError
         If the machine has several processors, reads in place outside its first tier or has more than two
-        outer tiers; if an op has several modes, or the accounting is ``replace``; if a copy is too large.
+        outer tiers; if an op has several modes; if a copy is too large.
     """
     _check(problem)
     graph, n = problem.graph, len(problem.graph.ops)
@@ -196,25 +218,28 @@ def make_case(
     duration = np.array([op.all_modes[0].duration_ns for op in graph.ops], dtype=np.int64)
     table[tables.DURATION, :n] = duration
     table[tables.WORKSPACE, :n] = [op.all_modes[0].workspace for op in graph.ops]
-    by_op: list[list[tuple[int, int]]] = [[] for _ in range(n)]
+    by_op: list[list[tuple[int, int, int]]] = [[] for _ in range(n)]
+    early = graph.accounting is Accounting.REPLACE
     first_use = 0
     for i, some in enumerate(some_accesses):
         table[tables.USE_FIRST, i] = first_use
         for k, w in some:
             table[tables.USE, first_use] = k
             first_use += 1
-            by_op[k].append((i, w))
+            dies = k == some[-1][0] and not tensors[i].final
+            by_op[k].append((i, w, (1 + dies) * (early and not w)))
         tensor = tensors[i]
         if not tensor.initial:
             table[tables.BIRTHS, some[0][0]] += size[i]
-        if not tensor.final:
+        if not tensor.final and not (early and not some[-1][1]):
             table[tables.DEATHS, some[-1][0]] += size[i]
     table[tables.USE_FIRST, len(kept)] = first_use
     at = 0
-    for k, some in enumerate(by_op):
+    for k, operands in enumerate(by_op):
         table[tables.OP_FIRST, k] = at
-        for i, w in some:
-            table[tables.OP_TENSOR, at], table[tables.OP_WRITE, at] = i, w
+        for operand in operands:
+            table[[tables.OP_TENSOR, tables.OP_WRITE, tables.OP_READ], at] = operand
+            table[tables.EARLY, k] += operand[2] > 0
             at += 1
     table[tables.OP_FIRST, n] = at
     table[tables.SIZE, : len(kept)] = size
@@ -260,9 +285,7 @@ def make_case(
 def _check(problem: Placement) -> None:
     machine = problem.machine
     fault = None
-    if problem.graph.accounting is not Accounting.COEXIST:
-        fault = f"accounting {problem.graph.accounting}, expected coexist"
-    elif len(machine.processors) != 1 or [a.tier for a in machine.processors[0].tiers] != [
+    if len(machine.processors) != 1 or [a.tier for a in machine.processors[0].tiers] != [
         machine.tiers[0].name
     ]:
         fault = "another use of tiers, expected one processor that reads and writes the first tier only"

@@ -10,7 +10,7 @@ from ...engines.kernels import inner, kernel_in_place
 from .channel_kernel import arrive, serve_in, serve_out
 from .chunk_kernel import bury, free_copies, leave, stop_leaving, write_log
 from .queue_kernel import ask_back, enqueue, is_asked
-from .room_kernel import evict, inputs, needed_by, rescue
+from .room_kernel import evict, inputs, needed_by, release_spare, rescue, spare_bytes
 from .tables import (
     ABSENT_CHUNKS,
     ALIVE,
@@ -31,6 +31,7 @@ from .tables import (
     DONE,
     DURATION,
     EAGER,
+    EARLY,
     EMERGENCIES,
     ENDLESS,
     EVENT,
@@ -71,6 +72,7 @@ from .tables import (
     NONE,
     OP,
     OP_FIRST,
+    OP_READ,
     OP_TENSOR,
     OP_WRITE,
     PENDING,
@@ -240,9 +242,12 @@ def end_iteration(d: Integers, knobs: Integers, s: Integers) -> None:
 
 @inner
 def may_cross(d: Integers, knobs: Integers, s: Integers, log: Integers) -> bool:
-    """Return whether the next iteration may begin: nothing that ends is under way, and inputs fit."""
+    """Return whether the next iteration may begin: no copy begins now or of what ends, and inputs fit."""
     x = s[SCALARS]
     leaves = np.int64(0)
+    for c in range(4):
+        if s[FLIGHT, c] >= 0 and s[FLIGHT_START, c] == x[TIME]:
+            return False
     for i in range(knobs[TENSORS]):
         if s[COPIES_OUT, i] and not d[PERSISTENT, i]:
             return False
@@ -314,7 +319,7 @@ def start_op(d: Integers, knobs: Integers, barrier: Integers, s: Integers, log: 
         if knobs[EAGER] and lack > x[PENDING]:
             changed |= evict(d, knobs, s, log, lack - x[PENDING], knobs[SPARED], NOBODY)
             lack = x[USED] + needed_by(d, s, k) - d[LIMITS, 0]
-        if lack > 0:
+        if lack > 0 and not (d[EARLY, k] and ready and lack <= spare_bytes(d, s, k)):
             return changed
     if not ready:
         return changed
@@ -325,6 +330,9 @@ def start_op(d: Integers, knobs: Integers, barrier: Integers, s: Integers, log: 
         for queue in range(8):
             if s[HEAD, queue] < s[TAIL, queue]:
                 return changed
+    if d[EARLY, k]:
+        move_on(d, knobs, s, log, k, True)
+        release_spare(d, s, log, k)
     x[RUNNING] = 1
     x[RUN_END] = x[TIME] + d[DURATION, k]
     x[USED] += d[BIRTHS, k] + d[WORKSPACE, k]
@@ -351,13 +359,12 @@ def start_op(d: Integers, knobs: Integers, barrier: Integers, s: Integers, log: 
 
 
 @inner
-def end_op(d: Integers, knobs: Integers, s: Integers, log: Integers) -> None:
-    """End the running op: tensors move on to their next use, or die."""
+def move_on(d: Integers, knobs: Integers, s: Integers, log: Integers, k: int, early: bool) -> None:
+    """End accesses of op k, those that are over at its start if `early`: tensors move on, or die."""
     x = s[SCALARS]
-    k = x[OP] - x[BASE]
-    x[RUNNING] = 0
-    x[USED] -= d[WORKSPACE, k]
     for a in range(d[OP_FIRST, k], d[OP_FIRST, k + 1]):
+        if (d[OP_READ, a] > 0) != early:
+            continue
         i = d[OP_TENSOR, a]
         s[WRITTEN, i] = 0
         x[STAMP] += 1
@@ -378,4 +385,14 @@ def end_op(d: Integers, knobs: Integers, s: Integers, log: Integers) -> None:
                     s[DEAD, i] = 1
                 else:
                     bury(d, s, log, c)
+
+
+@inner
+def end_op(d: Integers, knobs: Integers, s: Integers, log: Integers) -> None:
+    """End the running op."""
+    x = s[SCALARS]
+    k = x[OP] - x[BASE]
+    x[RUNNING] = 0
+    x[USED] -= d[WORKSPACE, k]
+    move_on(d, knobs, s, log, k, False)
     x[OP] += 1

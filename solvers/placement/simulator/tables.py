@@ -42,9 +42,11 @@ URGENT_QUEUES: Any = np.int64(4)
     WORKSPACE,  # by op, in bytes
     OP_FIRST,  # by op, and one more: its first access
     BIRTHS,  # by op: bytes of what it creates
-    DEATHS,  # by op: bytes of what it is the last to access
+    DEATHS,  # by op: bytes of what goes at its end
+    EARLY,  # by op: how many of its accesses are over at its start
     OP_TENSOR,  # by access in the order of ops: the tensor
     OP_WRITE,  # by access in the order of ops: whether it writes
+    OP_READ,  # by access in the order of ops: 1 if it is over at the op's start, 2 if the tensor dies then
     USE,  # by access in the order of tensors: the op
     SIZE,  # by tensor, in bytes
     PERSISTENT,  # by tensor: whether it is initial and final
@@ -62,7 +64,7 @@ URGENT_QUEUES: Any = np.int64(4)
     LATENCY,  # by channel, in ns
     GROUPS,  # by group, five columns: cap in kB/s, whether each channel is in it
     TABLE_ROWS,
-) = range(24)
+) = range(26)
 
 # Rows of the state.
 (

@@ -11,6 +11,7 @@ from contextlib import suppress
 import pytest
 
 import lowtide as lt
+from lowtide.models.graph import Accounting
 from lowtide.models.problems.placement import Placement
 from lowtide.solvers.placement.methods import ROOM
 from lowtide.solvers.placement.policies import local_search as placement_local_search
@@ -56,9 +57,10 @@ def check(problem: Placement, results: dict[str, lt.Result]) -> None:
         assert not is_feasible(problem), results["auto"].detail
 
 
+@pytest.mark.parametrize("accounting", list(Accounting))
 @pytest.mark.parametrize("seed", seeds(160))
-def test_auto_finds_a_plan_of_what_has_one(seed: int) -> None:
-    problem = random_placement(seed)
+def test_auto_finds_a_plan_of_what_has_one(seed: int, accounting: Accounting) -> None:
+    problem = random_placement(seed, accounting=accounting)
     results = {name: found(problem, name) for name in ("auto", "serial", OTHERS[seed % len(OTHERS)])}
     check(problem, {name: result for name, result in results.items() if result is not None})
 
@@ -70,10 +72,11 @@ def test_tensors_of_no_bytes_are_released_behind_their_copies() -> None:
     assert result.plan is not None
 
 
+@pytest.mark.parametrize("accounting", list(Accounting))
 @pytest.mark.parametrize("form", ["any", "star", "pair"])
 @pytest.mark.parametrize("seed", [1000 + k for k in seeds(32)])
-def test_no_method_fails_and_no_claim_is_false(seed: int, form: str) -> None:
-    problem = random_placement(seed, form=form)
+def test_no_method_fails_and_no_claim_is_false(seed: int, form: str, accounting: Accounting) -> None:
+    problem = random_placement(seed, form=form, accounting=accounting)
     results = {name: found(problem, name) for name in ("auto", *OTHERS)}
     check(problem, {name: result for name, result in results.items() if result is not None})
 
