@@ -72,9 +72,9 @@ def solve(
     constrain
         A function that adds rows to the model of the method before it is solved, given what `lowtide.build`
         returns. The result then speaks of the constrained question alone (`Result.constrained`): optimal
-        means optimal under these rows, infeasible that no solution obeys them, and the bound is one among the
-        solutions that do. The method must be one that builds a model; it starts from nothing, for what it
-        knows otherwise may violate the rows.
+        means optimal under these rows, infeasible that no solution of the model obeys them, and the bound is
+        one among the solutions that do. The method must be one that builds a model; it starts from nothing,
+        for what it knows otherwise may violate the rows.
 
     Returns
     -------

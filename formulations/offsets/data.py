@@ -64,6 +64,9 @@ class OffsetsData:
         Shape (k, 2): pairs that may have the same offset and then overlap, as positions in this part.
     capacity
         Of the pool, rounded down; None if unlimited.
+    ordered
+        Whether models put buffers that are alike in order, since exchanging two of them changes nothing; it
+        does where rows are added.
     """
 
     numbers: Integers
@@ -85,6 +88,7 @@ class OffsetsData:
     load: Integers
     inplace: Integers
     capacity: int | None
+    ordered: bool = True
 
     @property
     def count(self) -> int:

@@ -189,8 +189,10 @@ def twins(data: OffsetsData) -> list[list[int]]:
 
     They have the same rectangles, size and alignment, no fixed offset, and are in no in-place pair. Any
     allocation can be sorted so that their offsets increase; two of them differ by their highest window at
-    least (`twin_step`).
+    least (`twin_step`). None if the data say that they are not to be ordered.
     """
+    if not data.ordered:
+        return []
     alike: dict[tuple[object, ...], list[int]] = {}
     shares = set(data.inplace.ravel().tolist())
     for i in range(data.count):

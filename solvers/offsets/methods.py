@@ -11,6 +11,7 @@ _SQUEEZE = (*_GREEDY, ".offsets.dense_kernel", ".offsets.squeeze_kernel")
 _SEARCH = (*_SQUEEZE, ".offsets.search_kernel")
 
 _DATA = ".offsets.stated:stated"
+_ROWS = ".offsets.stated:unordered"
 _ANSWER = ".offsets.stated:answer"
 
 ROOM = Room(
@@ -67,9 +68,11 @@ ROOM = Room(
         ),
     ),
     exports={
-        "cpsat": Export("offsets.rectangles_cpsat", _DATA, {"names": True}, decode=_ANSWER),
-        "cpsat-sections": Export("offsets.sections_cpsat", _DATA, {"names": True}, decode=_ANSWER),
-        "milp": Export("offsets.orders_milp", _DATA, decode=_ANSWER),
+        "cpsat": Export("offsets.rectangles_cpsat", _DATA, {"names": True}, for_rows=_ROWS, decode=_ANSWER),
+        "cpsat-sections": Export(
+            "offsets.sections_cpsat", _DATA, {"names": True}, for_rows=_ROWS, decode=_ANSWER
+        ),
+        "milp": Export("offsets.orders_milp", _DATA, for_rows=_ROWS, decode=_ANSWER),
     },
     parts=True,
     judging=12.0,

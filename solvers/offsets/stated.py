@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ...formulations.offsets.data import OffsetsData, offsets_data
@@ -32,6 +33,11 @@ def stated(problem: Offsets, part: int | None) -> dict[str, Any]:
     raise UsageError(
         f"export: found {found}, expected one of {len(parts)} independent parts ({'; '.join(listed)})"
     )
+
+
+def unordered(problem: Offsets, part: int | None) -> dict[str, Any]:
+    """Return the same for a model to which rows may be added: buffers that are alike may lie in any order."""
+    return {"data": replace(stated(problem, part)["data"], ordered=False)}
 
 
 def _described(problem: Offsets, data: OffsetsData) -> str:

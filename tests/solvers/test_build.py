@@ -192,6 +192,27 @@ def test_parts_of_offsets_are_built_one_by_one() -> None:
     assert {result.allocation["a0"], result.allocation["b0"]} == {0, 4}
 
 
+@pytest.mark.parametrize("method", ["cpsat", "cpsat-sections", "milp"])
+@pytest.mark.parametrize("above", [0, 1])
+def test_rows_may_tell_buffers_apart_that_are_alike(method: str, above: int) -> None:
+    pair = tuple(lt.Buffer(id=name, lower=0, upper=2, size=4) for name in "ab")
+    problem = lt.Offsets(lt.Buffers(buffers=pair))
+
+    def add(built: lt.Built) -> None:
+        name = "offset" if method == "milp" else "o"
+        high, low = built.variables[f"{name}[{above}]"], built.variables[f"{name}[{1 - above}]"]
+        if built.engine == "cpsat":
+            built.model.add(high >= low + 1)
+        else:
+            from pyomo.environ import Constraint
+
+            built.model.added = Constraint(expr=high >= low + 1)
+
+    result = lt.solve(problem, method, threads=1, constrain=add)
+    assert (result.status, result.objective) == (lt.Status.OPTIMAL, 8)
+    assert result.allocation == {"ab"[above]: 4, "ab"[1 - above]: 0}
+
+
 SOLVERS: dict[str, Sequence[str]] = {
     "glpsol": ("glpsol", "{model}", "-o", "{solution}"),
     "glpsol raw": ("glpsol", "{model}", "-w", "{solution}"),
