@@ -26,6 +26,7 @@ from ....models.plan import Plan
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..planner.planner import check_machine, first_plan
+from .linked import merged
 
 SMALLEST = 2**20
 """Tensors below it, and below a 40,000th of the memory, count only where they are accessed."""
@@ -127,9 +128,10 @@ def sample_data(problem: Placement) -> SampleData:
     ------
     UsageError
         If the accounting is ``replace``, ops have several modes, or the machine has one tier, several
-        processors, reads in place outside its first tier or slowly in it, or has channels between outer
-        tiers: an op might last longer than the bound thinks, or a byte take another way.
+        processors, or reads in place outside its first tier or slowly in it: an op might last longer than
+        the bound thinks.
     """
+    problem = merged(problem)
     graph, machine = problem.graph, problem.machine
     device = machine.tiers[0]
     names = [t.name for t in machine.tiers]
@@ -144,8 +146,6 @@ def sample_data(problem: Placement) -> SampleData:
         fault = "a processor slowed down by its tier, expected none"
     elif any(len(op.all_modes) > 1 or op.all_modes[0].operands for op in graph.ops):
         fault = "ops with several modes or fixed tiers, expected one free mode each"
-    elif any(device.name not in (c.src, c.dst) for c in machine.channels):
-        fault = "a channel between outer tiers, expected all of them at the first tier"
     if fault:
         raise UsageError(f"bound by samples, machine {machine.name!r}: found {fault}")
     lives = _lives(problem)

@@ -192,16 +192,15 @@ def bypass(*, latency: int = 0) -> lt.Machine:
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("periodic", [False, True])
-def test_a_bound_that_does_not_know_the_machine_ends_nothing(periodic: bool, threads: int) -> None:
+def test_channels_between_outer_tiers_end_nothing(periodic: bool, threads: int) -> None:
     graph = random_graph(1)
     bench = bypass()
     tiers = (replace(bench.tiers[0], capacity=working_set(graph) + 6), *bench.tiers[1:])
     problem = Placement(graph, replace(bench, tiers=tiers), periodic=periodic)
     result = lt.solve(problem, "auto", time_limit=20, threads=threads)
-    assert (result.status, result.plan is None) == ("feasible", False)
+    assert result.objective is not None
     assert result.bound is not None
-    assert result.bound >= sum(op.duration_ns for op in graph.ops)
-    assert "found a channel between outer tiers" in result.detail
+    assert result.objective >= result.bound >= sum(op.duration_ns for op in graph.ops)
 
 
 def test_what_verified_outlives_plans_that_do_not_and_parts_that_fail(

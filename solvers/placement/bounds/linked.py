@@ -1,0 +1,76 @@
+r"""Machines with channels between outer tiers, such as a drive behind the host: what bounds them.
+
+The *merged* machine has one tier in place of all outer tiers that such channels connect. Its capacity is the
+sum of theirs (none if one has none), its channel from the fast memory, and that into it, carries what theirs
+carry together. A joint cap stays where it is over all channels of a merged one, or of several.
+
+**Lemma.** What bounds the time on the merged machine by conditions 1 to 5 of
+`lowtide.formulations.placement.sample_data` bounds the time on the machine.
+
+*Proof.* Take a plan for the machine, and let a byte be in the merged tier while it is in one of those that it
+stands for. Conditions 1 and 2 speak of the fast memory, and of writes, behind which a byte is in no outer
+tier, so not in the merged one. A byte gets into the merged tier only over a channel from the fast memory,
+for copies between its parts do not change whether it is in one of them; and from it into the fast memory only
+over a channel of a part: condition 3. Each byte in the merged tier is allocated in some part: 4. What passes
+the merged channel passes those that it stands for: 5. QED.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ....models.machine import Channel, ChannelGroup, Machine, Tier
+from ....models.problems.placement import Placement
+
+
+def merged(problem: Placement) -> Placement:
+    """Return the problem on the merged machine; itself if no channel is between outer tiers."""
+    machine = problem.machine
+    device = machine.tiers[0].name
+    if all(device in (c.src, c.dst) for c in machine.channels):
+        return problem
+    into = _merged_into(machine)
+    tiers = [machine.tiers[0]]
+    for name in dict.fromkeys(into[t.name] for t in machine.tiers[1:]):
+        sizes = [t.capacity for t in machine.tiers[1:] if into[t.name] == name]
+        known = [size for size in sizes if size is not None]
+        tiers.append(Tier(name=name, capacity=sum(known) if len(known) == len(sizes) else None))
+    parts: dict[tuple[str, str], list[Channel]] = {}
+    for c in machine.channels:
+        if device in (c.src, c.dst):
+            parts.setdefault((into[c.src], into[c.dst]), []).append(c)
+    channels = tuple(
+        Channel(
+            src=src,
+            dst=dst,
+            bytes_per_s=sum(c.bytes_per_s for c in some),
+            latency_ns=min(c.latency_ns for c in some),
+        )
+        for (src, dst), some in parts.items()
+    )
+    groups = []
+    for group in machine.groups:
+        capped = {*group.channels}
+        whole = [pair for pair, some in parts.items() if all((c.src, c.dst) in capped for c in some)]
+        if whole:
+            groups.append(ChannelGroup(name=group.name, channels=tuple(whole), bytes_per_s=group.bytes_per_s))
+    reduced = Machine(
+        name=machine.name,
+        tiers=tuple(tiers),
+        processors=machine.processors,
+        channels=channels,
+        groups=tuple(groups),
+    )
+    start = {kind: tuple(dict.fromkeys(into[name] for name in some)) for kind, some in problem.starts.items()}
+    return replace(problem, machine=reduced, start=start)
+
+
+def _merged_into(machine: Machine) -> dict[str, str]:
+    """Return for each tier the one that stands for it; of those that are connected, the first."""
+    names = [t.name for t in machine.tiers]
+    into = {name: name for name in names}
+    for c in machine.channels:
+        if names[0] not in (c.src, c.dst):
+            first, second = sorted((into[c.src], into[c.dst]), key=names.index)
+            into = {name: first if to == second else to for name, to in into.items()}
+    return into

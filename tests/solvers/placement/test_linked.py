@@ -1,0 +1,79 @@
+"""Bounds on machines whose outer tiers have channels between them, such as a drive behind the host."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import lowtide as lt
+from lowtide.models.problems.placement import Placement
+from lowtide.solvers.placement.bounds.linked import merged
+from lowtide.solvers.placement.bounds.prices import sample_data
+from tests.effort import seeds
+from tests.placement_cases import machine, random_graph, working_set
+
+
+def behind(device: int, host: int | None) -> lt.Machine:
+    """Device, host, and an SSD that only the host sees."""
+    bench = machine(device, host, shared=False)
+    moved = {("gpu", "ssd"): ("host", "ssd"), ("ssd", "gpu"): ("ssd", "host")}
+    pairs = [(moved.get((c.src, c.dst), (c.src, c.dst)), c) for c in bench.channels]
+    return replace(bench, channels=tuple(replace(c, src=src, dst=dst) for (src, dst), c in pairs))
+
+
+def bypass(device: int, host: int | None) -> lt.Machine:
+    """Device, host and SSD, each with a channel to each other one, and joint caps at the device."""
+    bench = machine(device, host)
+    ways = (("host", "ssd"), ("ssd", "host"))
+    return replace(
+        bench, channels=(*bench.channels, *(lt.Channel(src=a, dst=b, bytes_per_s=10**7) for a, b in ways))
+    )
+
+
+def test_tiers_that_are_connected_become_one() -> None:
+    graph = random_graph(0)
+    found = merged(Placement(graph, behind(99, 30), start={"input": ("ssd",)}))
+    assert [(t.name, t.capacity) for t in found.machine.tiers] == [("gpu", 99), ("host", None)]
+    assert {(c.src, c.dst): c.bytes_per_s for c in found.machine.channels} == {
+        ("gpu", "host"): 5_000_000,
+        ("host", "gpu"): 6_000_000,
+    }
+    assert found.starts == {"input": ("host",)}
+    both = merged(Placement(graph, bypass(99, 30)))
+    assert [c.bytes_per_s for c in both.machine.channels] == [6_000_000, 8_000_000]
+    assert [(g.name, g.channels, g.bytes_per_s) for g in both.machine.groups] == [
+        ("out", (("gpu", "host"),), 5_000_000),
+        ("in", (("host", "gpu"),), 6_000_000),
+    ]
+
+
+def test_capacities_add_up_where_all_have_one() -> None:
+    bench = behind(99, 30)
+    tiers = (*bench.tiers[:2], replace(bench.tiers[2], capacity=12))
+    found = merged(Placement(random_graph(0), replace(bench, tiers=tiers)))
+    assert [t.capacity for t in found.machine.tiers] == [99, 42]
+
+
+def test_without_such_channels_nothing_changes() -> None:
+    problem = Placement(random_graph(0), machine(99, 30))
+    assert merged(problem) is problem
+
+
+@pytest.mark.parametrize("periodic", [True, False])
+def test_the_bound_is_above_the_durations_and_below_every_plan(periodic: bool) -> None:
+    raised = 0
+    for seed in seeds(12, least=6):
+        graph = random_graph(seed)
+        for bench in (behind(working_set(graph) + 2, 5), bypass(working_set(graph) + 2, 5)):
+            problem = Placement(graph, bench, periodic=periodic)
+            assert len(sample_data(problem).outer) == 1
+            bound = lt.solve(problem, "lp-bound", threads=1, time_limit=20).bound
+            assert bound is not None
+            raised += bound > sum(op.duration_ns for op in graph.ops)
+            for method in ("first-touch", "serial"):
+                result = lt.solve(problem, method, threads=1, time_limit=5)
+                assert result.status != "failed", result.detail
+                if result.objective is not None:
+                    assert bound <= result.objective, (seed, bench, method)
+    assert raised > 3
