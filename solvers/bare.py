@@ -14,8 +14,9 @@ from typing import Any, ClassVar, NamedTuple
 from ..formulations.minio import joint_cpsat
 from ..formulations.model import Formulation
 from ..formulations.parallel import cut_milp, edges_milp, network
-from ..formulations.placement import intervals_cpsat, slots_milp
+from ..formulations.placement import intervals_cpsat, sequence, slots_milp
 from ..formulations.placement.data import placement_data
+from ..formulations.placement.states import state_data
 from ..formulations.placement.whole import apart, longest_stall
 from ..models.problems.problem import Problem
 from .context import Context
@@ -74,8 +75,8 @@ def _intervals(problem: Any) -> Any:
 
 
 def _slots(problem: Any) -> Any:
-    data, horizon = _placement(problem)
-    return slots_milp.build(slots_milp.coarse(data), most=horizon - data.ideal, upper=False)
+    data = state_data(problem)
+    return slots_milp.build(slots_milp.coarse(data), most=sequence.longest_stall(data), upper=False)
 
 
 def _joint(problem: Any) -> Any:

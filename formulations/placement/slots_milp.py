@@ -1,55 +1,54 @@
-r"""Tensor placement in a single run with whole tensors, as a MILP over pieces of time: bounds, and orders.
+r"""Tensor placement with whole tensors on any tiers, as a MILP over pieces of time: bounds, and orders.
 
-Two tiers, the outer one without limit; a tensor is in the fast memory wholly or not, and copies move whole
-tensors. Data: see `data` (ops k, durations :math:`d_k`, bytes :math:`W_k` that op k needs, lives l
-of :math:`z_l` bytes, M bytes of fast memory, rates :math:`B^o, B^i` in bytes/ns and joint caps).
+A tensor is copied as a whole; single runs and periods, any channels, joint caps and capacities. Data: see
+`states` (ops k, durations :math:`d_k`, bytes :math:`W_k` that op k needs, lives l of :math:`z_l` bytes,
+capacities :math:`C_x` of tiers x, ops run in tier 0, rates :math:`B_w` in bytes/ns of channels w and of
+joint caps).
 
-Sets. *Pieces* x = 0..P-1 follow each other: for each op k some of its stall, then some of its run. Those of a
-run have lengths that add up to :math:`d_k`. Those of a stall have lengths of at most :math:`\delta_x`, the
-last of them any. *Instants* e = 0..P: piece x lies between instants x and x + 1. *Absences* g of a life lie
-between consecutive uses (birth, accesses; the end, if it is kept); :math:`E_g`: the instants from the end of
-the use before to the start of the one behind, that one excluded (unless it is the end).
+Sets. *Pieces* p = 0..P-1 follow each other: for each op k some of its stall, then some of its run; behind the
+last op of a period one more stall. Those of a run have lengths that add up to :math:`d_k`. Those of a stall
+have lengths of at most :math:`\delta_p`, the last of them any. *Instants* e = 0..P: piece p lies between
+instants p and p + 1; in a period, instant P is instant 0 of the next iteration, and so on. :math:`E_l`: the
+instants of a life, from its birth to the start of its last access, or the end if that comes later.
 
-Variables. :math:`f_{ge}, p_{ge} \in \{0,1\}, e \in E_g`: the life has been released, its return has begun.
-:math:`o_{le}, i_{ge} \in [0,1]`: the parts of it copied out, and back in the absence, by then, 0 at the birth
-and at the first instant of the absence. :math:`s_x \ge 0`: ns of a piece of a stall. :math:`y_x \in \{0,1\}`:
-the piece behind x in the same stall has a length.
+Variables. :math:`a^x_{le} \in \{0,1\}`, x with a capacity: tier x has room for the life. :math:`v^x_{le} \in
+[0,1]`: the part of it that is there. :math:`s^x_{le} \in \{0,1\}`: all of it is (with one outer tier :math:`s
+= v`). :math:`c^w_{lp} \in [0,1]`: the part of it that passes channel w in piece p, of which the instants p
+and p + 1 are in :math:`E_l`. :math:`t_p \ge 0`: ns of a piece of a stall. :math:`y_p \in \{0,1\}`: the piece
+behind p in the same stall has a length. From the start to the end of an op that accesses it, a life is in
+tier 0: a, v and s are 1 there.
 
-Objective. Minimize :math:`\sum_x s_x` subject to
+Objective. Minimize :math:`\sum_p t_p` subject to
 
-1. f, p, o and i do not decrease in e, :math:`p_{ge} \le f_{ge}`;
-2. :math:`f_{ge} \le o_{le}` unless the life may start outside; :math:`f_{g0} = 1` where it may not start in
-   the fast memory;
-3. :math:`i_{ge} \le p_{ge}` (*lower*) or :math:`i_{g,e+1} \le p_{ge}` (*upper*), and i at the start of the
-   use behind is as much as f at the last instant, unless g leads to the end;
-4. with :math:`V_x` the bytes by which what is needed or alive in piece x exceeds M, the sum of
-   :math:`\min(z_l, V_x)(f_{gx} - p_{gx})` is at least :math:`V_x`; *lower*: also with f and p at instant x +
-   1;
-5. :math:`\sum_l z_l (o_{l,x+1} - o_{lx}) \le B^o s_x`, :math:`\sum_g z_l (i_{g,x+1} - i_{gx}) \le B^i s_x`,
-   and the same for joint caps (for pieces of runs, their lengths);
-6. :math:`s_{x+1} \le U y_x` and :math:`s_x \ge \delta_x y_x` for a piece x of a stall and the next one of the
+1. :math:`\sum_x s^x_{le} \ge 1`, :math:`s^x_{le} \le v^x_{le}`;
+2. :math:`v^x_{le} \le a^x_{le}` (*lower*), or :math:`v^x_{l,p+1} \le a^x_{lp}` (*upper*);
+3. :math:`v^x_{l,p+1} \le v^x_{lp} + \sum_{w \to x} c^w_{lp}`;
+4. for w from x: :math:`c^w_{lp} \le v^x_{lp} + \sum_{u \to x} c^u_{lp}` (*lower*), or :math:`c^w_{lp} \le
+   v^x_{lp}` and :math:`c^w_{lp} \le a^x_{lp}` (*upper*);
+5. at the birth of a life :math:`v^0 = 1` and :math:`v^x = 0`, x > 0; at time 0 :math:`v^x = 0` where it may
+   not start in x;
+6. with :math:`V` the bytes by which what is needed or alive in piece p exceeds :math:`C_0`, the sum of
+   :math:`\min(z_l, V)(1 - a^0_{lp})` over the lives in the piece that its op does not access is at least V;
+   *lower*: also with a at instant p + 1; likewise for each other tier with a capacity, over all lives;
+7. :math:`\sum_l z_l c^w_{lp} \le B_w t_p`, and the same for joint caps (for pieces of runs, their lengths);
+8. :math:`t_{p+1} \le U y_p` and :math:`t_p \ge \delta_p y_p` for a piece p of a stall and the next one of the
    same stall, with :math:`U \ge` the whole stall of any plan of interest.
 
 *Lower is a bound.* Take any plan of the problem whose stall is at most U, and cut it: a stall fills its
-pieces one after the other (6). Read off at the instants: f = 1 if the life has been released by then, p = 1
-if the last copy in before the use behind began before it; o and i are the parts of the last copy out that
-ended before the first release and of that copy in, at its constant rate. What was released by e had been
-copied out by e, and until then no byte had left (2). What arrived before e belongs to a copy that began
-before e (3). At the ends of a piece the memory holds what is needed, all that was not released, and all whose
-return has begun, whole (4; where the true sum is at most M, so is that with V_x for larger sizes, because f -
-p is 0 or 1). Channels carry no more than 5. Latencies, the order on a channel and everything between instants
-are dropped. If the stall is more than U, it is at least U: the least of the two is reported. A life that
-comes and goes several times within an absence counts as away from the first release to the last return, which
-only helps.
+pieces one after the other (8). Read off at the instants: a = 1 if the life is allocated in x, or what comes
+there began before; v is the part of it that has come, all of it where it was made or started; s = 1 where it
+is whole; c is what passed in the piece at the constant rates of the copies, at most 1. Somewhere it is whole
+(1), because a copy's source stays to its end. What is there has room (2) and was there or came (3); what left
+a tier in a piece was there at its beginning or came in it (4). At both ends of a piece the memory holds what
+is needed and what is allocated (6: where the sum is at most C, so is that with V for larger sizes, because a
+is 0 or 1). Channels carry no more than 7. Latencies and everything between instants are dropped. If the stall
+is more than U, it is at least U: the least of the two is reported.
 
-*Upper gives orders.* Bytes that arrive in a piece have their room from its beginning on, so copies in parts
-make it a plan; whole copies in the order of its solution are timed by `whole`, which loses nothing
-but what an uninterrupted copy costs.
+*Upper gives orders.* What arrives in a piece has its room from its beginning on, and its source stays, so
+copies in parts make it a plan; whole copies in the order of its solution are timed by `sequence`.
 
 As pieces get shorter the two come together; `finer` cuts those in which a solution of the lower model has
-more in memory than fits. Source: this suite. Binaries of stalls and
-6 are what make shorter pieces of stalls count, and absences between adjacent ops what makes them
-valid. Sums up to an instant are variables: the rows stay short.
+more in a tier than fits. Source: this suite.
 """
 
 from __future__ import annotations
@@ -61,8 +60,8 @@ from typing import Any
 
 from ...models.errors import UsageError
 from ..linear_program import SECOND
-from .data import PlacementData
-from .whole import Absence, Order, absences, is_clean
+from ..model import ModelSize
+from .states import Life, StateData
 
 ENGINE = "milp"
 BYTES_PER_TERM = 2000
@@ -85,70 +84,125 @@ class Piece:
 
 @dataclass(frozen=True)
 class Cut:
-    """How time is cut."""
+    """How time is cut; op n is the end of a period."""
 
-    data: PlacementData
+    data: StateData
     pieces: tuple[Piece, ...]
 
     @cached_property
     def start(self) -> list[int]:
         """Instant at which each op starts; behind the last one, the end."""
         found = [-1] * self.data.n
-        for x in reversed(range(len(self.pieces))):
-            if self.pieces[x].run:
-                found[self.pieces[x].op] = x
+        for p in reversed(range(len(self.pieces))):
+            if self.pieces[p].run:
+                found[self.pieces[p].op] = p
         return [*found, len(self.pieces)]
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        found = [0] * (self.data.n + 1)
+        for p, piece in enumerate(self.pieces):
+            found[piece.op] = p + 1
+        return found
+
+    def at(self, k: int) -> int:
+        """Return the instant at which an op starts, from n on in the next iteration."""
+        whole, rest = divmod(k, self.data.n)
+        return self.start[rest] + whole * len(self.pieces)
 
     def end(self, k: int) -> int:
         """Return the instant at which an op ends; -1: time 0."""
-        if k < 0:
-            return 0
-        return 1 + max(x for x in range(self.start[k], len(self.pieces)) if self.pieces[x].op == k)
+        whole, rest = divmod(k, self.data.n)
+        return 0 if k < 0 else self._ends[rest] + whole * len(self.pieces)
+
+    def instants(self, life: Life) -> range:
+        """Return the instants of a life; of a ring, the first is the last one too."""
+        last = len(self.pieces) if life.kept else 0
+        if life.accesses and not life.ring:
+            last = max(last, self.at(life.accesses[-1]))
+        return range(self.end(life.born), last + 1)
 
     @cached_property
-    def absences(self) -> tuple[Absence, ...]:
-        """The absences of the lives."""
-        return absences(self.data)
+    def inside(self) -> list[list[tuple[int, int]]]:
+        """By piece, the lives that are in it, and the instant at its beginning as they count."""
+        found: list[list[tuple[int, int]]] = [[] for _ in self.pieces]
+        for number, life in enumerate(self.data.lives):
+            for e in self.instants(life)[:-1]:
+                found[e % len(self.pieces)].append((number, e))
+        return found
 
     @cached_property
-    def instants(self) -> tuple[range, ...]:
-        """Per absence, its instants."""
-        ends = [self.end(k) for k in range(-1, self.data.n)]
-        last = len(self.pieces)
-        return tuple(
-            range(
-                ends[absence.before + 1],
-                last + 1 if absence.behind == self.data.n else self.start[absence.behind],
-            )
-            for absence in self.absences
-        )
+    def busy(self) -> list[set[int]]:
+        """By life, the instants from start to end of the ops that access it."""
+        return [
+            {e for k in life.accesses for e in range(self.at(k), self.end(k) + 1)} for life in self.data.lives
+        ]
+
+    def used(self, number: int, p: int) -> bool:
+        """Whether the op of a piece accesses a life in it; `p` counts as the life does."""
+        return p in self.busy[number] and p + 1 in self.busy[number] and self.pieces[p % len(self.pieces)].run
 
 
-def coarse(data: PlacementData) -> Cut:
+def coarse(data: StateData) -> Cut:
     """Return the cut into one piece for each run and one for each stall.
 
     Examples
     --------
-    >>> from lowtide.formulations.placement.data import placement_data
+    >>> from lowtide.formulations.placement.states import state_data
     >>> from lowtide.instances import load_problem
     >>> problem = load_problem("placement", "gen:chain?n=3&machine=v100-16g-pcie3&start=gpu&whole=1")
-    >>> cut = coarse(placement_data(problem))
-    >>> len(cut.pieces), cut.start, [len(some) for some in cut.instants]
-    (6, [1, 3, 5, 6], [1, 1, 1])
+    >>> cut = coarse(state_data(problem))
+    >>> len(cut.pieces), cut.start, [len(cut.instants(life)) for life in cut.data.lives]
+    (6, [1, 3, 5, 6], [2, 2, 1])
     """
     pieces = []
     for k in range(data.n):
         pieces += [Piece(k, False, None), Piece(k, True, data.duration[k])]
-    return Cut(data, tuple(pieces))
+    return Cut(data, (*pieces, Piece(data.n, False, None)) if data.periodic else tuple(pieces))
+
+
+def size(cut: Cut) -> ModelSize:
+    """Return about the counts of the model without building it."""
+    tiers, ways = len(cut.data.capacity), len(cut.data.ways)
+    states = sum(len(cut.instants(life)) for life in cut.data.lives)
+    return ModelSize(
+        variables=states * (2 * tiers + ways),
+        constraints=states * (2 * tiers + ways),
+        terms=states * 6 * ways,
+    )
 
 
 @dataclass(frozen=True)
 class SlotMilp:
-    """The Pyomo model, in bytes over those of the fast memory and ns; variables by absence, life, piece."""
+    """The Pyomo model, in ns and in parts of lives; variables by life, instant or piece, and tier or channel.
+
+    A life's instants and pieces go on from P in the next iteration; those of a ring do not.
+    """
 
     model: Any
     cut: Cut
     upper: bool
+
+    def key(self, number: int, e: int, x: int) -> tuple[int, int, int]:
+        """Return the index of a variable at an instant of a life."""
+        return number, e % len(self.cut.pieces) if self.cut.data.lives[number].ring else e, x
+
+    def room(self, number: int, e: int, x: int) -> Any:
+        """Return a, 1 where there is no such variable."""
+        return self.model.room[key] if (key := self.key(number, e, x)) in self.model.room else 1
+
+    def part(self, number: int, e: int, x: int) -> Any:
+        """Return v, 1 where the life is accessed."""
+        return self.model.part[key] if (key := self.key(number, e, x)) in self.model.part else 1
+
+    @property
+    def whole(self) -> Any:
+        """The variables s, which are v with one outer tier."""
+        return self.model.whole if len(self.cut.data.capacity) > 2 else self.model.part
+
+    def flow(self, number: int, p: int, ways: list[int]) -> list[Any]:
+        """Return what passes some channels in a piece."""
+        return [self.model.flow[number, p, w] for w in ways if (number, p, w) in self.model.flow]
 
 
 def build(cut: Cut, *, most: int, upper: bool, caps: bool = True) -> SlotMilp:
@@ -167,191 +221,190 @@ def build(cut: Cut, *, most: int, upper: bool, caps: bool = True) -> SlotMilp:
     """
     import pyomo.environ as pyo
 
-    data = cut.data
+    data, tiers = cut.data, range(len(cut.data.capacity))
+    limited = [x for x in tiers if data.capacity[x] is not None]
     model = pyo.ConcreteModel(name="slot-milp")
-    every = [(g, e) for g, some in enumerate(cut.instants) for e in some]
-    model.left = pyo.Var(every, domain=pyo.Binary)
-    model.back = pyo.Var([(g, e) for g, e in every if cut.absences[g].behind < data.n], domain=pyo.Binary)
-    last = {absence.life: cut.instants[g][-1] for g, absence in enumerate(cut.absences)}
-    first = {n: cut.end(data.lives[n].born) for n in last if not is_clean(data.lives[n])}
-    model.out = pyo.Var([(n, e) for n in first for e in range(first[n] + 1, last[n] + 1)], bounds=(0, 1))
-    model.into = pyo.Var([(g, e + 1) for g, e in model.back], bounds=(0, 1))
-    stalls = [x for x, piece in enumerate(cut.pieces) if not piece.run]
+    states, flows = [], []
+    for number, life in enumerate(data.lives):
+        for e in cut.instants(life)[: -1 if life.ring else None]:
+            states += [(number, e, x) for x in tiers if x or e not in cut.busy[number]]
+        flows += [
+            (number, e, w)
+            for e in cut.instants(life)[:-1]
+            for w, way in enumerate(data.ways)
+            if way.dst or not cut.used(number, e)
+        ]
+    model.room = pyo.Var([key for key in states if key[2] in limited], domain=pyo.Binary)
+    model.part = pyo.Var(states, bounds=(0, 1))
+    if len(tiers) > 2:
+        model.whole = pyo.Var(states, domain=pyo.Binary)
+    model.flow = pyo.Var(flows, bounds=(0, 1))
+    stalls = [p for p, piece in enumerate(cut.pieces) if not piece.run]
     model.stall = pyo.Var(stalls, domain=pyo.NonNegativeReals, bounds=(0, most))
-    model.more = pyo.Var([x for x in stalls if cut.pieces[x].length is not None], domain=pyo.Binary)
+    model.more = pyo.Var([p for p in stalls if cut.pieces[p].length is not None], domain=pyo.Binary)
     model.rows = pyo.ConstraintList()
-    model.objective = pyo.Objective(expr=sum(model.stall[x] for x in stalls))
+    model.objective = pyo.Objective(expr=sum(model.stall[p] for p in stalls))
     built = SlotMilp(model, cut, upper)
-    _trips(built)
-    _copies_out(built)
+    _somewhere(built)
+    _places(built)
+    _moves(built)
+    _starts(built)
     _memory(built)
     _channels(built, caps)
     _stalls(built, most)
     return built
 
 
-def _trips(built: SlotMilp) -> None:
-    """(1, 3) What leaves once returns once, in the time that it takes."""
-    model, cut = built.model, built.cut
-    add = model.rows.add
-    for g, some in enumerate(cut.instants):
-        returns = cut.absences[g].behind < cut.data.n
-        for e in some:
-            if e > some[0]:
-                add(model.left[g, e] >= model.left[g, e - 1])  # (1)
-            if returns:
-                add(model.back[g, e] <= model.left[g, e])  # (1)
-                if e > some[0]:
-                    add(model.back[g, e] >= model.back[g, e - 1])  # (1)
-                    add(model.into[g, e + 1] >= model.into[g, e])  # (1)
-                if built.upper:
-                    add(model.into[g, e + 1] <= model.back[g, e])  # (3)
-                elif e > some[0]:
-                    add(model.into[g, e] <= model.back[g, e])  # (3)
-        if returns:
-            add(model.into[g, some[-1] + 1] == model.left[g, some[-1]])  # (3)
+def _add(built: SlotMilp, row: Any) -> None:
+    """Add a row, unless it holds without variables."""
+    if row is not True:
+        built.model.rows.add(row)
 
 
-def _copies_out(built: SlotMilp) -> None:
-    """(1, 2) What is released has a copy."""
-    model, cut = built.model, built.cut
-    for number, e in model.out:
-        if (number, e - 1) in model.out:
-            model.rows.add(model.out[number, e] >= model.out[number, e - 1])  # (1)
-    for g, some in enumerate(cut.instants):
-        number = cut.absences[g].life
-        life = cut.data.lives[number]
-        if not is_clean(life):
-            for e in some:
-                if (number, e) in model.out:
-                    model.rows.add(model.left[g, e] <= model.out[number, e])  # (2)
-                else:
-                    model.left[g, e].setub(0)  # (2)
-        if cut.absences[g].before < 0 and not life.device:
-            model.left[g, 0].setlb(1)  # (2)
+def _somewhere(built: SlotMilp) -> None:
+    """(1) A life is whole somewhere."""
+    model = built.model
+    tiers = range(len(built.cut.data.capacity))
+    for number, e in dict.fromkeys((number, e) for number, e, _ in model.part):
+        if (number, e, 0) in model.part:
+            model.rows.add(sum(built.whole[number, e, x] for x in tiers) >= 1)  # (1)
+    if len(tiers) > 2:
+        for key in model.whole:
+            model.rows.add(model.whole[key] <= model.part[key])  # (1)
 
 
-def _demands(cut: Cut) -> list[tuple[int, list[int]]]:
-    """Return for each piece what it needs: bytes that cannot be away, and the absences that it is in."""
-    data = cut.data
-    inside: list[list[int]] = [[] for _ in cut.pieces]
-    for g, absence in enumerate(cut.absences):
-        behind = cut.start[absence.behind]
-        for x in range(cut.instants[g][0], behind):
-            inside[x].append(g)
+def _places(built: SlotMilp) -> None:
+    """(2) What is there, or comes, has room."""
+    for number, e, x in built.model.part:
+        if not built.upper:
+            _add(built, built.part(number, e, x) <= built.room(number, e, x))  # (2)
+    if built.upper:
+        for number, p, x in _steps(built):
+            _add(built, built.part(number, p + 1, x) <= built.room(number, p, x))  # (2)
+
+
+def _steps(built: SlotMilp) -> list[tuple[int, int, int]]:
+    """Return the pieces of lives in each tier, without those in which its op accesses them in tier 0."""
+    cut = built.cut
+    tiers = range(len(cut.data.capacity))
     return [
-        (data.need[piece.op] if piece.run else 0, some)
-        for piece, some in zip(cut.pieces, inside, strict=True)
+        (number, p, x)
+        for some in cut.inside
+        for number, p in some
+        for x in tiers
+        if x or not cut.used(number, p)
     ]
 
 
+def _moves(built: SlotMilp) -> None:
+    """(3, 4) What is there was there or came; what leaves is there."""
+    model, ways = built.model, built.cut.data.ways
+    tiers = range(len(built.cut.data.capacity))
+    into = [[w for w, way in enumerate(ways) if way.dst == x] for x in tiers]
+    for number, p, x in _steps(built):
+        come = sum(built.flow(number, p, into[x]))
+        _add(built, built.part(number, p + 1, x) <= built.part(number, p, x) + come)  # (3)
+    for number, p, w in model.flow:
+        x, flow = ways[w].src, model.flow[number, p, w]
+        if built.upper:
+            _add(built, flow <= built.part(number, p, x))  # (4)
+            _add(built, flow <= built.room(number, p, x))  # (4)
+        else:
+            come = sum(built.flow(number, p, into[x]))
+            _add(built, flow <= built.part(number, p, x) + come)  # (4)
+
+
+def _starts(built: SlotMilp) -> None:
+    """(5) Where lives are at their birth and at time 0."""
+    cut = built.cut
+    for number, life in enumerate(cut.data.lives):
+        first = cut.instants(life)[0]
+        for x in range(len(cut.data.capacity)):
+            here, around = (built.part(number, e, x) for e in (first, len(cut.pieces) * life.lasting))
+            if life.born >= 0 and not isinstance(here, int):
+                (here.setub if x else here.setlb)(0 if x else 1)  # (5)
+            if not life.starts[x] and (life.lasting or life.born < 0) and not isinstance(around, int):
+                around.setub(0)  # (5)
+
+
 def _memory(built: SlotMilp) -> None:
-    """(4) In each piece enough is away."""
-    model, cut = built.model, built.cut
-    size = [cut.data.lives[absence.life].nbytes for absence in cut.absences]
-    for x, (fixed, some) in enumerate(_demands(cut)):
-        short = fixed + sum(size[g] for g in some) - cut.data.memory
-        if short <= 0:
+    """(6) In each piece enough is away."""
+    cut = built.cut
+    for x, capacity in enumerate(cut.data.capacity):
+        if capacity is None:
             continue
-        for e in (x,) if built.upper else (x, x + 1):
-            away = []
-            for g in some:
-                if (g, e) in model.left:
-                    returned = [model.back[g, e]] if (g, e) in model.back else []
-                    away.append(min(size[g], short) / short * (model.left[g, e] - sum(returned)))
-            if not away:
-                raise UsageError(
-                    f"slot-milp: found op {cut.pieces[x].op} that does not fit alone, expected room for it"
-                )
-            model.rows.add(sum(away) >= 1)
+        for piece, lives in zip(cut.pieces, cut.inside, strict=True):
+            some = [(number, e) for number, e in lives if x or not cut.used(number, e)]
+            size = [cut.data.lives[number].nbytes for number, _ in some]
+            needed = cut.data.need[piece.op] if piece.run and not x else 0
+            short = needed + sum(size) - capacity
+            if short <= 0:
+                continue
+            for later in (0,) if built.upper else (0, 1):
+                gaps = [
+                    min(z, short) / short * (1 - room)
+                    for z, (number, e) in zip(size, some, strict=True)
+                    if not isinstance(room := built.room(number, e + later, x), int)
+                ]
+                if not gaps:
+                    raise UsageError(
+                        f"slot-milp: found op {piece.op} that does not fit, expected room for it"
+                    )
+                built.model.rows.add(sum(gaps) >= 1)  # (6)
 
 
 def _channels(built: SlotMilp, caps: bool) -> None:
-    """(5) Channels and joint caps carry at most their rate times the length of the piece."""
+    """(7) Channels and joint caps carry at most their rate times the length of the piece."""
     model, cut = built.model, built.cut
-    data, unit = cut.data, cut.data.memory
-    flows: list[tuple[list[Any], list[Any]]] = [([], []) for _ in cut.pieces]
-    for number, e in model.out:
-        flows[e - 1][0].append(data.lives[number].nbytes / unit * _change(model.out, number, e))
-    for g, e in model.into:
-        flows[e - 1][1].append(data.lives[cut.absences[g].life].nbytes / unit * _change(model.into, g, e))
-    host = data.outer[0]
-    for x, (out, into) in enumerate(flows):
-        length = cut.pieces[x].length if cut.pieces[x].run else model.stall[x]
-        shared = [(out, host.out.rate), (into, host.into.rate)]
-        if caps:
-            shared += [(out * bool(cap.out) + into * bool(cap.into), cap.rate) for cap in data.caps]
-        for moved, rate in shared:
-            if moved:
-                model.rows.add(sum(moved) * (unit * SECOND / rate) <= length)
-
-
-def _change(table: Any, index: int, e: int) -> Any:
-    """Return what comes to a sum in the piece before an instant."""
-    if (index, e - 1) not in table:
-        return table[index, e]
-    return table[index, e] - table[index, e - 1]
+    data = cut.data
+    unit = max((life.nbytes for life in data.lives), default=1)
+    moved: list[dict[int, list[Any]]] = [{} for _ in cut.pieces]
+    for number, p, w in model.flow:
+        part = data.lives[number].nbytes / unit * model.flow[number, p, w]
+        moved[p % len(cut.pieces)].setdefault(w, []).append(part)
+    shared = [((w,), way.rate) for w, way in enumerate(data.ways)] + [*data.caps] * caps
+    for p, flows in enumerate(moved):
+        length = cut.pieces[p].length if cut.pieces[p].run else model.stall[p]
+        for ways, rate in shared:
+            some = [part for w in ways for part in flows.get(w, ())]
+            if some:
+                model.rows.add(sum(some) * (unit * SECOND / rate) <= length)  # (7)
 
 
 def _stalls(built: SlotMilp, most: int) -> None:
-    """(6) A stall fills its pieces one after the other."""
+    """(8) A stall fills its pieces one after the other."""
     model = built.model
-    for x in model.more:
-        length = built.cut.pieces[x].length
-        model.stall[x].setub(min(most, length))
-        model.rows.add(model.stall[x + 1] <= most * model.more[x])
+    for p in model.more:
+        length = built.cut.pieces[p].length
+        model.stall[p].setub(min(most, length))
+        model.rows.add(model.stall[p + 1] <= most * model.more[p])  # (8)
         if length <= most:
-            model.rows.add(model.stall[x] >= length * model.more[x])
+            model.rows.add(model.stall[p] >= length * model.more[p])  # (8)
         else:
-            model.more[x].setub(0)
-
-
-def _moved(table: Any, index: int, e: int, value: Value) -> float:
-    """Return the value of `_change`."""
-    before = value(table[index, e - 1]) if (index, e - 1) in table else 0.0
-    return value(table[index, e]) - before
-
-
-def order(built: SlotMilp, value: Value) -> Order:
-    """Return the order of a solution: copies out by their ends, room by its beginning."""
-    model, cut = built.model, built.cut
-    away = [value(model.left[g, some[-1]]) > 0.5 for g, some in enumerate(cut.instants)]
-    used = {absence.life for g, absence in enumerate(cut.absences) if away[g]}
-    done: dict[int, float] = {}
-    for n, e in model.out:
-        part = _moved(model.out, n, e, value)
-        if n in used and part > EPSILON:
-            done[n] = e + part / 2
-    room = [((cut.start[k], -1.0, k), (k, -1)) for k in range(cut.data.n)]
-    for g, some in enumerate(cut.instants):
-        absence = cut.absences[g]
-        if away[g] and absence.behind < cut.data.n:
-            moving = [x for x in some if _moved(model.into, g, x + 1, value) > EPSILON]
-            begin = moving[0] if moving else some[-1]
-            end = moving[-1] if moving else some[-1]
-            room.append(((begin, float(end), absence.behind), (absence.behind, g)))
-    return Order(
-        away=away,
-        out=sorted(done, key=lambda n: (done[n], n)),
-        room=[what for _, what in sorted(room)],
-    )
+            model.more[p].setub(0)  # (8)
 
 
 def crowded(built: SlotMilp, value: Value) -> dict[int, int]:
     """Return the pieces in which a solution of the lower model holds too much, and by how many bytes."""
-    model, cut = built.model, built.cut
-    size = [cut.data.lives[absence.life].nbytes for absence in cut.absences]
-    found = {}
-    for x, (fixed, some) in enumerate(_demands(cut)):
-        held = fixed
-        for g in some:
-            arriving = (g, x + 1) in model.into and _moved(model.into, g, x + 1, value) > EPSILON
-            left = value(model.left[g, x]) > 0.5
-            back = (g, x) in model.back and value(model.back[g, x]) > 0.5
-            held += size[g] * (not left or back or arriving)
-        if held > cut.data.memory:
-            found[x] = held - cut.data.memory
+    cut, found = built.cut, dict[int, int]()
+    into = [[w for w, way in enumerate(cut.data.ways) if way.dst == x] for x in range(len(cut.data.capacity))]
+    for x, capacity in enumerate(cut.data.capacity):
+        if capacity is None:
+            continue
+        for p, (piece, lives) in enumerate(zip(cut.pieces, cut.inside, strict=True)):
+            held = cut.data.need[piece.op] if piece.run and not x else 0
+            for number, e in lives:
+                if x or not cut.used(number, e):
+                    there = any(_number(built.room(number, i, x), value) > 0.5 for i in (e, e + 1))
+                    came = any(value(flow) > EPSILON for flow in built.flow(number, e, into[x]))
+                    held += cut.data.lives[number].nbytes * (there or came)
+            if held > capacity:
+                found[p] = max(held - capacity, found.get(p, 0))
     return found
+
+
+def _number(item: Any, value: Value) -> float:
+    return float(item) if isinstance(item, int) else value(item)
 
 
 def finer(built: SlotMilp, value: Value, *, shortest: int, most: int) -> Cut:
@@ -368,20 +421,18 @@ def finer(built: SlotMilp, value: Value, *, shortest: int, most: int) -> Cut:
     """
     cut = built.cut
 
-    def length(x: int) -> int:
-        piece = cut.pieces[x]
-        return piece.length or 0 if piece.run else round(value(built.model.stall[x]))
+    def length(p: int) -> int:
+        piece = cut.pieces[p]
+        return piece.length or 0 if piece.run else round(value(built.model.stall[p]))
 
-    some = sorted(crowded(built, value), key=lambda x: (-length(x), x))
-    chosen = {x for x in some[:most] if length(x) >= 2 * shortest}
+    some = sorted(crowded(built, value), key=lambda p: (-length(p), p))
+    chosen = {p for p in some[:most] if length(p) >= 2 * shortest}
     pieces: list[Piece] = []
-    for x, piece in enumerate(cut.pieces):
-        if x not in chosen:
+    for p, piece in enumerate(cut.pieces):
+        if p not in chosen:
             pieces.append(piece)
             continue
-        half = length(x) // 2
-        if piece.length is None:
-            pieces += [replace(piece, length=half), piece]
-        else:
-            pieces += [replace(piece, length=half), replace(piece, length=piece.length - half)]
+        half = length(p) // 2
+        rest = None if piece.length is None else piece.length - half
+        pieces += [replace(piece, length=half), replace(piece, length=rest)]
     return Cut(cut.data, tuple(pieces))

@@ -1,27 +1,16 @@
-"""Plans of whole tensors that follow from an order: who leaves, in which order copies go and room is taken.
+"""Plans of whole tensors on two tiers, from the times of everything.
 
-Two tiers, the outer one without limit; copies move whole tensors, one at a time in each direction. A life
-(`data`) has an *absence* between each two consecutive uses: its birth, its accesses and, if it is kept,
-the end. In each absence it stays or is away once; it is copied out at most once, which stays valid.
-
-An *order* says which absences are away, in which order lives are copied out, and in which order ops start and
-returns begin: these take room in the fast memory, one after the other. Everything else follows, each thing as
-early as it can: a copy out begins when its life is born and the copy before it is through; an away life is
-released when it has its copy and its last use is through; a return or an op begins when the one before it in
-the order has begun, there is room, and what it needs is there.
+The outer tier has no limit; copies move whole tensors, one at a time in each direction. A life (`data`) has
+an *absence* between each two consecutive uses: its birth, its accesses and, if it is kept, the end. In each
+absence it stays or is away once; it is copied out at most once, which stays valid.
 
 Where channels have joint caps, each way keeps to a rate that leaves the other its own (`apart`).
-
-*What an order loses.* Without joint caps of both ways, nothing: take any feasible plan of this kind and its
-own order. By induction along the order, with the same copies out before each moment, everything happens no
-later than in the plan.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ...models.errors import UsageError
@@ -39,25 +28,6 @@ class Absence:
     life: int
     before: int
     behind: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Order:
-    """What is decided.
-
-    Attributes
-    ----------
-    away
-        Per absence, whether the life is away.
-    out
-        Lives that are copied out, in their order.
-    room
-        Ops as ``(k, -1)`` and returns as ``(behind, absence)``, in the order in which they take room.
-    """
-
-    away: Sequence[bool]
-    out: Sequence[int]
-    room: Sequence[tuple[int, int]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,126 +112,6 @@ def longest_stall(data: PlacementData) -> int:
         nbytes = data.lives[absence.life].nbytes
         total += copy_time(nbytes, host.out) + copy_time(nbytes, host.into)
     return total
-
-
-@dataclass
-class _Walk:
-    """The time reached in the order, and what is known so far."""
-
-    data: PlacementData
-    used: int
-    clock: int = 0
-    releases: list[tuple[int, int]] = field(default_factory=list)
-    """Heap of moments and bytes."""
-
-    def take(self, nbytes: int, earliest: int) -> bool:
-        """Take room at the first moment from `earliest` on that has enough; False if none has."""
-        self.clock = max(self.clock, earliest)
-        while self.releases and (self.releases[0][0] <= self.clock or self.used + nbytes > self.data.memory):
-            moment, gone = heapq.heappop(self.releases)
-            self.clock = max(self.clock, moment)
-            self.used -= gone
-        self.used += nbytes
-        return self.used <= self.data.memory
-
-
-def timing(data: PlacementData, problem: Placement, some: Sequence[Absence], order: Order) -> Timing | None:
-    """Return when everything happens in an order; None if room is never enough, or the order is impossible.
-
-    Parameters
-    ----------
-    data, problem
-        See `data`.
-    some
-        From `absences`.
-    order
-        It names every op once, and the return of each away absence that does not lead to the end.
-    """
-    host = data.outer[0]
-    first_away = {g.life for g, away in zip(some, order.away, strict=True) if away and g.before < 0}
-    at_start = [n for n, life in enumerate(data.lives) if life.born < 0 and life.device]
-    used = sum(data.lives[n].nbytes for n in at_start if not _starts_away(data.lives[n], n, first_away))
-    if used > data.memory:
-        return None
-    walk = _Walk(data, used)
-    by_use: dict[int, list[int]] = {}
-    for g, absence in enumerate(some):
-        if order.away[g]:
-            by_use.setdefault(absence.before, []).append(g)
-    start, end = [-1] * data.n, {-1: 0}
-    out, copied = dict[int, int](), dict[int, int]()
-    release: list[int | None] = [None] * len(some)
-    back: list[int | None] = [None] * len(some)
-    arrived = dict[int, int]()
-    queue, out_free, in_free = list(order.out), 0, 0
-
-    def settle(k: int) -> None:
-        """Begin the copies out that may begin now that op k is placed, and release what may be released."""
-        nonlocal out_free
-        fresh = list(by_use.get(k, ()))
-        while queue and data.lives[queue[0]].born in end:
-            number = queue.pop(0)
-            out[number] = max(out_free, end[data.lives[number].born])
-            out_free = copied[number] = out[number] + copy_time(data.lives[number].nbytes, host.out)
-            fresh += [g for g, absence in enumerate(some) if absence.life == number and absence.before in end]
-        for g in fresh:
-            life = data.lives[some[g].life]
-            if not order.away[g] or release[g] is not None:
-                continue
-            if is_clean(life) or some[g].life in copied:
-                moment = max(end[some[g].before], copied.get(some[g].life, 0))
-                release[g] = moment
-                if not (some[g].before < 0 and _starts_away(life, some[g].life, first_away)):
-                    heapq.heappush(walk.releases, (moment, life.nbytes))
-
-    settle(-1)
-    for k, g in order.room:
-        if g >= 0:
-            released = release[g]
-            if released is None:
-                return None
-            if not walk.take(data.lives[some[g].life].nbytes, max(in_free, released)):
-                return None
-            back[g] = walk.clock
-            in_free = arrived[g] = walk.clock + copy_time(data.lives[some[g].life].nbytes, host.into)
-            continue
-        ready = [arrived.get(i) for i, absence in enumerate(some) if absence.behind == k and order.away[i]]
-        if None in ready:
-            return None
-        earliest = max([end.get(k - 1, -1), *(moment for moment in ready if moment is not None)])
-        if k - 1 not in end or not walk.take(_births(problem, k), earliest):
-            return None
-        start[k], end[k] = walk.clock, walk.clock + data.duration[k]
-        heapq.heappush(walk.releases, (end[k], _deaths(data, problem, k)))
-        settle(k)
-    if queue or min(start) < 0:
-        return None
-    return Timing(start=start, out=out, release=release, back=back)
-
-
-def _starts_away(life: Lifetime, number: int, first_away: set[int]) -> bool:
-    """Whether an initial life is not in the fast memory at time 0."""
-    return not life.device or (is_clean(life) and number in first_away)
-
-
-def _births(problem: Placement, k: int) -> int:
-    """Return the bytes that op k needs besides what is there: its workspace and what it writes anew."""
-    op = problem.graph.ops[k]
-    new = set(op.writes) - set(op.reads)
-    return op.all_modes[0].workspace + sum(problem.graph.tensors[t].nbytes for t in new)
-
-
-def _deaths(data: PlacementData, problem: Placement, k: int) -> int:
-    """Return the bytes that op k releases at its end."""
-    graph, op = problem.graph, problem.graph.ops[k]
-    living = {life.tensor for life in data.lives if life.born == k}
-    living |= {
-        life.tensor
-        for life in data.lives
-        if life.tensor not in op.writes and life.born < k and (life.kept or life.accesses[-1] > k)
-    }
-    gone = {*op.reads, *op.writes} - living
-    return op.all_modes[0].workspace + sum(graph.tensors[t].nbytes for t in gone)
 
 
 def plan(data: PlacementData, problem: Placement, some: Sequence[Absence], times: Timing) -> Plan:

@@ -151,7 +151,7 @@ ROOM = Room(
         Method(
             "slot-milp",
             ".placement.models.slots_milp:solve_slot_milp",
-            "single runs, whole tensors: MILPs over pieces of time that get finer, plans and bounds",
+            "whole tensors, any tiers, single runs and periods: MILPs over pieces of time that get finer",
             proves=BOUND,
             engine="highs",
             kernels=_SIMULATOR,

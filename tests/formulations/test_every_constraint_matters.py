@@ -31,9 +31,10 @@ from lowtide.formulations.peak import (
     steps_cpsat,
     steps_milp,
 )
-from lowtide.formulations.placement import autotm_milp, slots_milp, tmof_milp
+from lowtide.formulations.placement import autotm_milp, sequence, slots_milp, tmof_milp
 from lowtide.formulations.placement import intervals_cpsat as placement_cpsat
 from lowtide.formulations.placement.data import placement_data
+from lowtide.formulations.placement.states import state_data
 from lowtide.formulations.placement.whole import apart, longest_stall
 from lowtide.formulations.recompute import moccasin_cpsat, moments_milp, stages_milp
 from lowtide.formulations.recompute.data import in_ns, recompute_data
@@ -388,9 +389,9 @@ def by_method(method: str, module: ModuleType, **options: str) -> Callable[[Modu
 def slots(formulation: ModuleType, item: tuple[lt.Placement, bool]) -> Verdict:
     """The optimum of the lower or upper model where pieces are cut."""
     problem, upper = item
-    data = placement_data(problem)
+    data = state_data(problem)
     cut = ragged(slots_milp.coarse(data), 1)
-    built = formulation.build(cut, most=longest_stall(apart(data)), upper=upper)
+    built = formulation.build(cut, most=sequence.longest_stall(data), upper=upper)
     context = solved(formulation, problem, built, lambda value: None, lambda ns: ns)
     return context.bound, context.refused
 

@@ -1,6 +1,7 @@
-"""`slot-milp`: the fastest placement of a single run with whole tensors, by MILPs over pieces of time.
+"""`slot-milp`: the fastest placement with whole tensors, by MILPs over pieces of time.
 
-1. Bounds at once: the sum of the durations, that of single ops, and that of the slot model in bytes.
+1. Bounds at once: the sum of the durations, and those by windows, prices and the slot model in bytes, where
+   they serve the machine.
 2. The upper model on one piece per run and stall gives an order; its timing is a plan. Where there are many
    absences, local search on the simulator follows.
 3. The lower model gives a bound, and each of its solutions an order, whose timing may be a better plan.
@@ -12,20 +13,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from ....formulations.placement import slots_milp
-from ....formulations.placement.data import PlacementData, placement_data
-from ....formulations.placement.slots_lp import size, window_bound
-from ....formulations.placement.slots_milp import Cut, SlotMilp, build, coarse, crowded, finer, order
-from ....formulations.placement.whole import apart, check, longest_stall, plan, timing
+from ....formulations.placement.data import placement_data
+from ....formulations.placement.sequence import Order, longest_stall, plan, timing
+from ....formulations.placement.slots_milp import Cut, SlotMilp, build, coarse, crowded, finer, size
+from ....formulations.placement.slots_order import neighbours, order
+from ....formulations.placement.states import StateData, state_data
 from ....models.errors import UsageError
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ...engines.highs import solve_highs
 from ...engines.memory import refuse_if_too_large
+from ..bounds.prices import raise_by_prices
 from ..policies.local_search import solve_local_search
+from ..serial.search import solve_serial
 from .slots import raise_by_slots
 from .slots_sample import set_values
 
@@ -39,6 +44,10 @@ FIRST_PART = 0.1
 """Of the time, for the upper model; as much again for local search."""
 MANY = 40
 """Absences from which on local search comes first."""
+FEW = 12
+"""Copies up to which orders around that of a solution are tried too."""
+TRIES = 300
+"""How many of them."""
 PARTS = "copies in parts reach the bound"
 
 Value = Callable[[Any], float]
@@ -59,23 +68,23 @@ def solve_slot_milp(problem: Placement, context: Context) -> Outcome:
     """
     if not problem.whole:
         raise UsageError("slot-milp: found copies that may be cut, expected whole=1 (slot-lp cuts them)")
-    data = placement_data(problem)
-    check(data, "slot-milp")
+    data = state_data(problem)
+    context.careful = True
     context.raise_bound(data.ideal, kind="sum of durations")
-    context.raise_bound(window_bound(data, expired=lambda: context.expired), kind="single ops")
+    cut = coarse(data)
     refused = refuse_if_too_large(
-        size(data),
+        size(cut),
         bytes_per_term=slots_milp.BYTES_PER_TERM,
         context=context,
         what="the slot model for whole tensors",
     )
     if refused is not None:
         return refused
-    raise_by_slots(data, context)
+    _other_bounds(problem, context)
     search = _Search(problem, context, data)
-    cut = coarse(data)
     outcome = search.upper(cut)
-    if len(cut.absences) >= MANY and not context.closed:
+    many = sum(len(life.accesses) for life in data.lives) >= MANY
+    if many and not context.closed:
         search.improve()
     for number in range(ROUNDS):
         if context.closed or context.expired:
@@ -89,20 +98,28 @@ def solve_slot_milp(problem: Placement, context: Context) -> Outcome:
                 outcome = replace(outcome, detail=f"{outcome.detail}; {PARTS}")
             break
         cut = found
-    if len(cut.absences) < MANY and not context.closed and not context.expired:
+    if not many and not context.closed and not context.expired:
         search.improve()
     if context.closed:
         return Outcome(detail=outcome.detail)
     return replace(outcome, reason="time" if context.expired else None, infeasible=False)
 
 
+def _other_bounds(problem: Placement, context: Context) -> None:
+    """Raise the bound by what serves the machine."""
+    try:
+        raise_by_prices(problem, context, rounds=())
+        if not problem.periodic:
+            raise_by_slots(placement_data(problem), context)
+    except UsageError:
+        return  # the slot model bounds any machine
+
+
 class _Search:
     """What is known while models are solved one after the other."""
 
-    def __init__(self, problem: Placement, context: Context, data: PlacementData) -> None:
+    def __init__(self, problem: Placement, context: Context, data: StateData) -> None:
         self.problem, self.context, self.data = problem, context, data
-        self.apart = apart(data)
-        """The data for timings of orders."""
         self.uncrowded = False
         """Whether the last solution of a lower model holds no more than fits."""
 
@@ -110,7 +127,7 @@ class _Search:
     def most(self) -> int:
         """The longest stall of interest, in ns."""
         if self.context.incumbent is None:
-            return longest_stall(self.apart)
+            return longest_stall(self.data)
         return max(1, self.context.incumbent - self.data.ideal)
 
     def upper(self, cut: Cut) -> Outcome:
@@ -129,7 +146,10 @@ class _Search:
             threads=context.threads,
             progress=context.progress,
         )
-        solve_local_search(self.problem, own)
+        for search in (solve_local_search, solve_serial):
+            if own.answer is None:
+                with suppress(UsageError):  # it does not serve the machine
+                    search(self.problem, own)
         if own.answer is not None:
             context.offer(own.answer)
 
@@ -177,9 +197,10 @@ class _Search:
 
         def decode(value: Value) -> Any:
             look(value)
-            times = timing(self.apart, self.problem, built.cut.absences, order(built, value))
-            if times is not None:
-                context.offer(plan(self.apart, self.problem, built.cut.absences, times))
+            found = order(built, value)
+            if found is not None:
+                for beside in (False, True) if self.data.caps else (False,):
+                    self._time(found, beside)
             return None
 
         def to_objective(units: int) -> int:
@@ -187,3 +208,26 @@ class _Search:
             return 0
 
         return solve_highs(built.model, own, decode=decode, to_objective=to_objective)
+
+    def _time(self, found: Order, beside: bool) -> None:
+        """Offer the plan of an order, and of better ones around it where there are few copies."""
+        best = self._offer(found, beside)
+        tries = TRIES if len(found.copies) <= FEW else 0
+        better = True
+        while better:
+            better = False
+            for other in neighbours(found):
+                if tries <= 0 or self.context.closed or self.context.expired:
+                    return
+                tries -= 1
+                value = self._offer(other, beside)
+                if value is not None and (best is None or value < best):
+                    found, best, better = other, value, True
+                    break
+
+    def _offer(self, found: Order, beside: bool) -> int | None:
+        """Offer the plan of an order; return its objective, or None if it has none."""
+        times = timing(self.data, found, beside=beside)
+        if times is None:
+            return None
+        return self.context.offer(plan(self.data, self.problem, found, times, beside=beside))

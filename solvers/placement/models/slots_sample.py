@@ -1,62 +1,109 @@
 """What a plan says at the instants of the slot model for whole tensors: a point of its lower model.
 
 This is the reading of `slots_milp`'s proof: it gives the solver a plan to start from, and tests the
-claim that every plan whose stall is at most U is a point of the model.
+claim that every plan of whole tensors whose stall is at most U is a point of the model.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 from ....formulations.placement.slots_milp import Cut, SlotMilp
-from ....models.plan import Copy, Plan
+from ....formulations.placement.states import Life
+from ....models.plan import Plan
+
+EVER = 2**62
+
+
+@dataclass(frozen=True)
+class _Stay:
+    """A life in a tier: from when it has room, over which time it comes, until when, on which channel."""
+
+    begin: int
+    start: int
+    end: int
+    gone: int
+    way: int | None
+
+    def come(self, now: int) -> float:
+        """Return which part has come by a moment."""
+        if self.end <= now:
+            return 1.0
+        return max(0.0, (now - self.start) / (self.end - self.start))
 
 
 def set_values(built: SlotMilp, plan: Plan) -> None:
     """Give every variable of a lower model its value in a plan of the same problem."""
     cut, model = built.cut, built.model
     clock = instants(cut, plan)
-    device, host = (tier.name for tier in plan.machine.tiers)
-    out = {x.tensor: list[Copy]() for x in plan.copies}
-    into = {x.tensor: list[Copy]() for x in plan.copies}
-    for copy in sorted(plan.copies, key=lambda c: (c.end, c.start)):
-        (out if copy.src == device else into)[copy.tensor].append(copy)
-    latency = {(c.src, c.dst): c.latency_ns for c in plan.machine.channels}
-    freed: dict[int, list[int]] = {}
-    for f in plan.frees:
-        if f.tier == device:
-            freed.setdefault(f.tensor, []).append(f.time)
-    at_start = {r.tensor for r in plan.start if r.tier == device}
+    if plan.period is not None:
+        clock += [moment + plan.period for moment in clock[1:]]
     for variable in model.component_data_objects(ctype=None):
         if hasattr(variable, "is_continuous"):
             variable.set_value(0, skip_validation=True)
-    for x in model.stall:
-        model.stall[x].set_value(clock[x + 1] - clock[x])
-    for x in model.more:
-        model.more[x].set_value(int(clock[x + 2] > clock[x + 1]))
-    for g, absence in enumerate(cut.absences):
-        tensor = cut.data.lives[absence.life].tensor
-        some = cut.instants[g]
-        begin = clock[cut.end(absence.before)]
-        behind = clock[cut.start[absence.behind]]
-        away = absence.before < 0 and tensor not in at_start
-        gone = min((time for time in freed.get(tensor, ()) if begin <= time <= behind), default=None)
-        if away:
-            gone = 0
-        if gone is None or (gone == behind and absence.behind < cut.data.n):
-            continue
-        for e in some:
-            model.left[g, e].set_value(int(gone <= clock[e]))
-        back = [c for c in into.get(tensor, ()) if gone <= c.start and c.end <= behind]
-        if absence.behind < cut.data.n and back:
-            for e in some:
-                model.back[g, e].set_value(int(back[-1].start < clock[e]))
-            for e in some:
-                model.into[g, e + 1].set_value(_copied(clock[e + 1], back[-1], latency[host, device]))
-    for number, e in model.out:
-        life = cut.data.lives[number]
-        begin = clock[cut.end(life.born)]
-        copies = [c for c in out.get(life.tensor, ()) if c.start >= begin]
-        if copies:
-            model.out[number, e].set_value(_copied(clock[e], copies[0], latency[device, host]))
+    for p in model.stall:
+        model.stall[p].set_value(clock[p + 1] - clock[p])
+    for p in model.more:
+        model.more[p].set_value(int(clock[p + 2] > clock[p + 1]))
+    for number, life in enumerate(cut.data.lives):
+        stays: list[list[_Stay]] = [[] for _ in cut.data.capacity]
+        for x, stay in _stays(built, plan, life, clock[cut.end(life.born)]):
+            stays[x].append(stay)
+        some = cut.instants(life)
+        for e in some[: -1 if life.ring else None]:
+            for x, here in enumerate(stays):
+                if (number, e, x) in model.part:
+                    now = clock[e]
+                    part = max((s.come(now) for s in here if s.begin <= now < s.gone), default=0.0)
+                    model.part[number, e, x].set_value(part)
+                    if built.whole is not model.part:
+                        model.whole[number, e, x].set_value(int(part == 1))
+                    if (number, e, x) in model.room:
+                        held = part > 0 or any(s.begin < now < s.gone for s in here)
+                        model.room[number, e, x].set_value(int(held))
+        for p in some[:-1]:
+            for stay in (stay for here in stays for stay in here if stay.way is not None):
+                part = stay.come(clock[p + 1]) - stay.come(clock[p])
+                if part > 0 and (number, p, stay.way) in model.flow:
+                    flow = model.flow[number, p, stay.way]
+                    flow.set_value(min(1.0, flow.value + part))
+
+
+def _stays(built: SlotMilp, plan: Plan, life: Life, birth: int) -> Iterator[tuple[int, _Stay]]:
+    """Yield the stays of a life by tier."""
+    data, t = built.cut.data, life.tensor
+    number = {tier.name: x for x, tier in enumerate(plan.machine.tiers)}
+    way = {(w.src, w.dst): i for i, w in enumerate(data.ways)}
+    turns = [0] if plan.period is None else [turn * plan.period for turn in (-1, 0, 1, 2)]
+    freed: list[list[int]] = [[] for _ in number]
+    for f in plan.frees:
+        if f.tensor == t:
+            freed[number[f.tier]] += [f.time + turn for turn in turns]
+    for times in freed:
+        times.sort()
+
+    def gone(x: int, since: int) -> int:
+        i = bisect_left(freed[x], since)
+        return freed[x][i] if i < len(freed[x]) else EVER
+
+    if life.born >= 0:
+        yield 0, _Stay(birth, birth, birth, gone(0, birth), None)
+    reached = set()
+    for copy in plan.copies:
+        if copy.tensor == t:
+            w = way[number[copy.src], number[copy.dst]]
+            x = number[copy.dst]
+            reached.add(x)
+            for turn in turns:
+                begin, end = copy.start + turn, copy.end + turn
+                if life.ring or begin >= birth:
+                    yield x, _Stay(begin, begin + data.ways[w].latency, end, gone(x, end), w)
+    for resident in plan.start:
+        x = number[resident.tier]
+        if resident.tensor == t and life.born < 0 and (not life.ring or x not in reached):
+            yield x, _Stay(-EVER, 0, 0, EVER if life.ring else gone(x, 0), None)
 
 
 def instants(cut: Cut, plan: Plan) -> list[int]:
@@ -68,12 +115,6 @@ def instants(cut: Cut, plan: Plan) -> list[int]:
         if piece.run:
             clock.append(now + (piece.length or 0))
         else:
-            rest = runs[piece.op][0] - now
+            rest = (runs[piece.op][0] if piece.op < cut.data.n else plan.period or 0) - now
             clock.append(now + (rest if piece.length is None else min(rest, piece.length)))
     return clock
-
-
-def _copied(now: int, copy: Copy, latency: int) -> float:
-    """Return which part of a copy has passed."""
-    begin = copy.start + latency
-    return min(1.0, max(0.0, (now - begin) / (copy.end - begin)))

@@ -8,9 +8,10 @@ import pytest
 
 import lowtide as lt
 from lowtide.formulations.placement.data import placement_data
+from lowtide.formulations.placement.sequence import longest_stall
 from lowtide.formulations.placement.slots_lp import window_bound
 from lowtide.formulations.placement.slots_milp import build, coarse
-from lowtide.formulations.placement.whole import longest_stall
+from lowtide.formulations.placement.states import state_data
 from lowtide.models.problems.placement import Placement
 from lowtide.solvers.context import Context
 from lowtide.solvers.engines.highs import solve_highs
@@ -58,7 +59,7 @@ def slot_bound(problem: Placement) -> int:
 
 def whole_bound(problem: Placement) -> int | None:
     """Return the bound of the lower model on one piece per run and stall; None if there is no plan."""
-    data = placement_data(problem)
+    data = state_data(problem)
     context = Context(problem=problem, time_limit=None)
     built = build(coarse(data), most=longest_stall(data), upper=False)
     outcome = solve_highs(

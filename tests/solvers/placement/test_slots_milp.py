@@ -7,9 +7,9 @@ import pytest
 
 import lowtide as lt
 from lowtide.formulations.placement import slots_milp as placement_slots_milp
-from lowtide.formulations.placement.data import placement_data
+from lowtide.formulations.placement.sequence import Copying, Order, Stay, longest_stall, plan, timing
 from lowtide.formulations.placement.slots_milp import Cut, Piece, SlotMilp, build, coarse
-from lowtide.formulations.placement.whole import Order, absences, longest_stall, plan, timing
+from lowtide.formulations.placement.states import state_data
 from lowtide.instances import load_problem
 from lowtide.models.problems.placement import Placement
 from lowtide.solvers.context import Context
@@ -101,7 +101,7 @@ def test_every_plan_is_a_point_of_the_lower_model(seed: int, method: str) -> Non
     found = lt.solve(problem, method, threads=1, options=options).plan
     if found is None:
         return
-    data = placement_data(problem)
+    data = state_data(problem)
     for cut in (coarse(data), ragged(coarse(data), seed)):
         built = build(cut, most=max(1, problem.evaluate(found) - data.ideal), upper=False)
         set_values(built, found)
@@ -127,7 +127,7 @@ def test_plans_verify_and_bounds_are_below_them(seed: int) -> None:
 @pytest.mark.parametrize("seed", [0, 9, 20, 36])
 def test_finer_pieces_raise_the_bound(seed: int) -> None:
     problem = tiny_placement(seed)
-    data = placement_data(problem)
+    data = state_data(problem)
     exact = fastest(problem.graph, problem.machine, start_of(problem))
     assert exact is not None
     one = lower_bound(problem, coarse(data))
@@ -174,7 +174,7 @@ def exchange() -> Placement:
 @pytest.mark.slow
 def test_pieces_of_a_stall_come_one_after_the_other() -> None:
     problem = exchange()
-    data = placement_data(problem)
+    data = state_data(problem)
     assert lower_bound(problem, coarse(data)) == 200 + 2000  # out and in at once
     pieces = list(coarse(data).pieces)
     pieces.insert(2, replace(pieces[2], length=1500))
@@ -182,10 +182,12 @@ def test_pieces_of_a_stall_come_one_after_the_other() -> None:
     assert lt.solve(problem, "slot-milp", threads=1).objective == 3200
 
 
-@pytest.mark.parametrize("part", ["_trips", "_copies_out", "_memory", "_channels", "_stalls"])
+@pytest.mark.parametrize(
+    "part", ["_somewhere", "_places", "_moves", "_starts", "_memory", "_channels", "_stalls"]
+)
 def test_every_part_of_the_model_matters(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     cases = [exchange(), *(tiny_placement(seed) for seed in (0, 20, 31, 35, 46))]
-    data = [placement_data(problem) for problem in cases]
+    data = [state_data(problem) for problem in cases]
     cuts = [
         Cut(x, tuple(q for p in coarse(x).pieces for q in ([p] if p.run else [replace(p, length=1500), p])))
         for x in data
@@ -209,31 +211,35 @@ def spill() -> lt.Graph:
     )
 
 
+def out_and_in(begin: float, back: float) -> Order:
+    """The order in which `a` of `spill` leaves and returns, by instants."""
+    stays = [
+        Stay(life=0, tier=0, begin=(0, 0), uses=[(4, 0)], since=2.0),
+        Stay(life=0, tier=1, begin=(4, 0), uses=[(5, 0)], since=3.0),
+        Stay(life=0, tier=0, begin=(5, 0), uses=[(2, 0)], since=5.0, last=True),
+    ]
+    copies = [Copying(life=0, way=w, begin=x, end=x + 0.5) for w, x in ((0, begin), (1, back))]
+    return Order(stays=stays, copies=copies, place=[(1.0, 2.0), (3.0, 4.0), (5.0, 6.0)], length=6)
+
+
 def test_an_order_is_timed_by_hand() -> None:
     problem = Placement(spill(), machine(25_000, None, latency=10, ssd=False), whole=True)
-    data = placement_data(problem)
-    some = absences(data)
-    assert [(absence.before, absence.behind) for absence in some] == [(0, 2)]
-    order = Order(away=[True], out=[0], room=[(0, -1), (1, -1), (2, 0), (2, -1)])
-    times = timing(data, problem, some, order)
+    data = state_data(problem)
+    order = out_and_in(2.25, 4.25)
+    times = timing(data, order)
     assert times is not None
     # out 2,000,010 from 100,000; then `fill`; then 1,666,667 + 10 in
-    assert list(times.start) == [0, 2_100_010, 2_200_010 + 1_666_677]
-    assert problem.judge(plan(data, problem, some, times)).objective == 2_300_010 + 1_666_677
+    assert list(times.start[:3]) == [0, 2_100_010, 2_200_010 + 1_666_677]
+    assert problem.judge(plan(data, problem, order, times)).objective == 2_300_010 + 1_666_677
 
 
 def test_an_order_that_contradicts_itself_has_no_timing() -> None:
     problem = Placement(spill(), machine(25_000, None, ssd=False), whole=True)
-    data = placement_data(problem)
-    some = absences(data)
-    ops = [(0, -1), (1, -1), (2, -1)]
-    for away, out, room in (
-        (True, [0], ops),  # the return is missing
-        (True, [], [*ops[:2], (2, 0), ops[2]]),  # there is no copy
-        (False, [], ops),  # it does not fit
-        (True, [0], [(2, 0), *ops]),  # it returns before it is made
-    ):
-        assert timing(data, problem, some, Order(away=[away], out=out, room=room)) is None
+    data = state_data(problem)
+    assert timing(data, out_and_in(3.25, 4.25)) is None  # it leaves too late
+    assert timing(data, out_and_in(2.25, 2.75)) is None  # it returns too early
+    stays = [Stay(life=0, tier=0, begin=(0, 0), uses=[(2, 0)], since=2.0, last=True)]
+    assert timing(data, replace(out_and_in(2.25, 4.25), stays=stays, copies=[])) is None  # it does not fit
 
 
 def test_what_cannot_start_is_infeasible() -> None:
@@ -271,7 +277,6 @@ def test_what_the_model_does_not_cover_is_refused() -> None:
     problem = tiny_placement(0)
     with pytest.raises(lt.UsageError, match="expected whole=1"):
         lt.solve(replace(problem, whole=False), "slot-milp")
-    host = replace(problem.machine.tiers[1], capacity=5)
-    limited = replace(problem.machine, tiers=(problem.machine.tiers[0], host))
-    with pytest.raises(lt.UsageError, match="expected no limit"):
-        lt.solve(replace(problem, machine=limited), "slot-milp")
+    graph = replace(problem.graph, accounting=lt.Accounting.REPLACE)
+    with pytest.raises(lt.UsageError, match="expected coexist"):
+        lt.solve(replace(problem, graph=graph), "slot-milp")

@@ -1,0 +1,196 @@
+r"""What the models of whole tensors share: lives of tensor versions on any tiers, single runs and periods.
+
+Ops :math:`k = 0..n-1` run one after another, each for :math:`d_k` ns on the one processor, which uses tier 0;
+while k runs, :math:`W_k` bytes there hold what it accesses and its workspace. In a *period* op k runs again
+one iteration later, as op n + k. A *life* is one version of a tensor whose content somebody still needs: born
+at the end of the op that writes it or at time 0, until the start of its last access, or the end of the
+iteration if it is kept. A tensor that is initial and final outlives the iterations of a period: its last
+version lives on into the next iteration, and if no op writes it, its life is a *ring*, without beginning or
+end. Versions that nobody reads live during their writer only.
+
+Any channels join the tiers, with joint caps over any of them, and any tier may have a capacity.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from ...models.errors import UsageError
+from ...models.graph import Accounting
+from ...models.problems.placement import Placement
+
+
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """A channel: numbers of its tiers, bytes per second, latency in ns."""
+
+    src: int
+    dst: int
+    rate: int
+    latency: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Life:
+    """One version of a tensor.
+
+    Attributes
+    ----------
+    tensor, nbytes
+        Which one, and its size.
+    born
+        The op that writes it; -1: it is there at time 0.
+    accesses
+        Ops that need it in tier 0, ascending, from n on in the next iteration; `born` is none of them.
+    kept
+        Whether it must be somewhere at the end of the iteration.
+    lasting, ring
+        Whether it goes on in the next iteration, and whether it has neither beginning nor end.
+    starts
+        By tier, whether the tensor may be there at time 0.
+    """
+
+    tensor: int
+    nbytes: int
+    born: int
+    accesses: tuple[int, ...]
+    kept: bool
+    lasting: bool
+    ring: bool
+    starts: tuple[bool, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StateData:
+    """What is placed.
+
+    Attributes
+    ----------
+    duration, need
+        Per op: ns, and bytes in tier 0 while it runs (:math:`W_k`).
+    capacity
+        Per tier, bytes; None: no limit that counts.
+    lives
+        By tensor, then by birth; those of zero bytes left out.
+    ways, caps
+        The channels, and joint caps: numbers of channels, and bytes per second.
+    periodic
+        Whether the ops repeat.
+    """
+
+    duration: tuple[int, ...]
+    need: tuple[int, ...]
+    capacity: tuple[int | None, ...]
+    lives: tuple[Life, ...]
+    ways: tuple[Way, ...]
+    caps: tuple[tuple[tuple[int, ...], int], ...]
+    periodic: bool
+
+    @property
+    def n(self) -> int:
+        """Number of ops."""
+        return len(self.duration)
+
+    @property
+    def ideal(self) -> int:
+        """Sum of the durations, in ns: the time without any stall."""
+        return sum(self.duration)
+
+
+def state_data(problem: Placement) -> StateData:
+    """Return the data of a problem.
+
+    Raises
+    ------
+    UsageError
+        If the problem counts its memory by ``replace``, has ops with several modes, or a machine with several
+        processors or reads in place outside its first tier.
+
+    Examples
+    --------
+    >>> from lowtide.instances import load_problem
+    >>> problem = load_problem("placement", "gen:chain?n=3&machine=a100-40g-pcie3&periodic=1")
+    >>> data = state_data(problem)
+    >>> len(data.capacity), [(way.src, way.dst) for way in data.ways]
+    (3, [(0, 1), (1, 0), (0, 2), (2, 0)])
+    """
+    _check(problem)
+    graph, machine = problem.graph, problem.machine
+    sizes = [t.nbytes for t in graph.tensors]
+    need = [op.all_modes[0].workspace + sum(sizes[t] for t in {*op.reads, *op.writes}) for op in graph.ops]
+    total = sum(sizes) + max((op.all_modes[0].workspace for op in graph.ops), default=0)
+    number = {tier.name: x for x, tier in enumerate(machine.tiers)}
+    pairs = {(c.src, c.dst): w for w, c in enumerate(machine.channels)}
+    return StateData(
+        duration=tuple(op.all_modes[0].duration_ns for op in graph.ops),
+        need=tuple(need),
+        capacity=tuple(None if (c := t.capacity) is None or c >= total else c for t in machine.tiers),
+        lives=_lives(problem),
+        ways=tuple(
+            Way(src=number[c.src], dst=number[c.dst], rate=c.bytes_per_s, latency=c.latency_ns)
+            for c in machine.channels
+        ),
+        caps=tuple((tuple(pairs[pair] for pair in g.channels), g.bytes_per_s) for g in machine.groups),
+        periodic=problem.periodic,
+    )
+
+
+def _check(problem: Placement) -> None:
+    machine, found = problem.machine, None
+    device = machine.tiers[0].name
+    near = {device}  # and, before a single run, what leads there
+    if not problem.periodic:
+        near |= {c.src for c in machine.channels if c.dst == device}
+    if problem.graph.accounting is not Accounting.COEXIST:
+        found = f"accounting {problem.graph.accounting!s}, expected coexist"
+    elif any(len(op.all_modes) > 1 or op.all_modes[0].operands for op in problem.graph.ops):
+        found = "ops with several modes or fixed tiers, expected one free mode each"
+    elif len(machine.processors) != 1 or [a.tier for a in machine.processors[0].tiers] != [device]:
+        found = "another use of tiers, expected one processor that uses the first tier only"
+    elif any(
+        t.initial and not t.nbytes and not near & {*problem.may_start(t.kind)} for t in problem.graph.tensors
+    ):
+        found = f"an initial tensor of no bytes that may not start in {device!r}, expected that it may"
+    if found:
+        raise UsageError(f"placement of {problem.graph.name!r} on machine {machine.name!r}: found {found}")
+
+
+def _lives(problem: Placement) -> tuple[Life, ...]:
+    graph, n = problem.graph, len(problem.graph.ops)
+    reads: list[list[int]] = [[] for _ in graph.tensors]
+    writes: list[list[int]] = [[] for _ in graph.tensors]
+    for k, op in enumerate(graph.ops):
+        for t in op.reads:
+            reads[t].append(k)
+        for t in op.writes:
+            writes[t].append(k)
+    lives = []
+    for t, tensor in enumerate(graph.tensors):
+        lasting = problem.periodic and tensor.initial and tensor.final
+        starts = tuple(tier.name in problem.may_start(tensor.kind) for tier in problem.machine.tiers)
+        read, births = reads[t], ([-1] if tensor.initial else []) + writes[t]
+        if lasting and writes[t]:
+            read, births = [*read, *(n + k for k in read)], [*writes[t], n + writes[t][0]]
+        elif not lasting:
+            births = [*births, 2 * n]
+        else:
+            births = [-1, 2 * n]
+        for born, following in pairwise(births):
+            last = following == births[-1]
+            accesses = tuple(k for k in read if born < k <= following)
+            kept = tensor.final and last
+            if tensor.nbytes and (accesses or kept):
+                lives.append(
+                    Life(
+                        tensor=t,
+                        nbytes=tensor.nbytes,
+                        born=born,
+                        accesses=accesses,
+                        kept=kept,
+                        lasting=lasting and last,
+                        ring=lasting and not writes[t],
+                        starts=starts,
+                    )
+                )
+    return tuple(lives)

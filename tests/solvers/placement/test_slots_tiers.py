@@ -1,0 +1,147 @@
+"""The slot model for whole tensors on two and three tiers, runs and periods, against exhaustive search."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import lowtide as lt
+from lowtide.formulations.placement.sequence import longest_stall
+from lowtide.formulations.placement.slots_milp import build, coarse
+from lowtide.formulations.placement.states import state_data
+from lowtide.models.problems.placement import Placement
+from lowtide.solvers.placement.models.slots_sample import set_values
+from tests.effort import seeds
+from tests.oracles.brute_tiers import TooLarge, faster
+from tests.oracles.random_placement import random_placement
+from tests.placement_cases import machine, tiny_placement
+from tests.solvers.placement.test_slots_milp import ragged, worst_row
+
+MOST = 40_000
+"""States of an exhaustive search; the few problems that need more are judged by their bounds only."""
+
+
+def question(seed: int) -> Placement:
+    """Up to five ops, any channels and joint caps, in whole tensors; a third tier in two of five."""
+    return replace(random_placement(seed, ops=5), whole=True)
+
+
+@pytest.mark.parametrize("seed", seeds(400))
+def test_nothing_is_faster_than_what_is_proved(seed: int) -> None:
+    problem = question(seed)
+    device = problem.machine.tiers[0].name
+    near = {device} | {c.src for c in problem.machine.channels if c.dst == device and not problem.periodic}
+    some = [t for t in problem.graph.tensors if t.initial and not t.nbytes]
+    if any(not near & {*problem.may_start(t.kind)} for t in some):
+        with pytest.raises(lt.UsageError, match="tensor of no bytes"):
+            lt.solve(problem, "slot-milp", threads=1)
+        return
+    result = lt.solve(problem, "slot-milp", threads=1, time_limit=None)
+    assert result.status is not lt.Status.FAILED, result.detail
+    assert result.objective is None or (result.verification is not None and result.verification.valid)
+    most = sum(op.duration_ns for op in problem.graph.ops) + longest_stall(state_data(problem)) + 1
+    try:
+        found = faster(problem, most if result.objective is None else result.objective, MOST)
+    except TooLarge:
+        return
+    if found is not None:
+        assert result.status is lt.Status.FEASIBLE, result.status
+        assert result.bound is not None
+        assert result.bound <= found
+
+
+@pytest.mark.parametrize("seed", seeds(60))
+def test_the_exhaustive_searches_agree(seed: int) -> None:
+    from tests.oracles.brute_placement import fastest
+    from tests.solvers.placement.test_slots import start_of
+
+    problem = tiny_placement(seed)
+    assert faster(problem, 10**9) == fastest(problem.graph, problem.machine, start_of(problem))
+
+
+@pytest.mark.parametrize("method", ["planner", "local-search", "belady", "serial"])
+@pytest.mark.parametrize("seed", seeds(100))
+def test_every_plan_is_a_point_of_the_lower_model(seed: int, method: str) -> None:
+    problem = question(seed)
+    options = {"runs": "50"} if method == "local-search" else {}
+    try:
+        data = state_data(problem)
+        found = lt.solve(problem, method, threads=1, options=options, time_limit=5).plan
+    except lt.UsageError:
+        return
+    if found is None:
+        return
+    for cut in (coarse(data), ragged(coarse(data), seed)):
+        built = build(cut, most=max(1, problem.evaluate(found) - data.ideal), upper=False)
+        set_values(built, found)
+        assert worst_row(built) <= 1e-9
+
+
+def through() -> Placement:
+    """A tensor that must leave a device that sees the host only, which holds one tensor of its size."""
+    graph = lt.Graph(
+        name="through",
+        tensors=tuple(lt.Tensor(name=name, nbytes=10) for name in "abc"),
+        ops=(
+            lt.Op(name="a", writes=(0,), duration_ns=100),
+            lt.Op(name="b", writes=(1,), duration_ns=100),
+            lt.Op(name="c", writes=(2,), duration_ns=100),
+            lt.Op(name="use c", reads=(2,), duration_ns=100),
+            lt.Op(name="use b", reads=(1,), duration_ns=100),
+            lt.Op(name="use a", reads=(0,), duration_ns=100),
+        ),
+    )
+    pairs = [("gpu", "host", 10), ("host", "gpu", 10), ("host", "ssd", 5), ("ssd", "host", 5)]
+    bench = lt.Machine(
+        tiers=(lt.Tier(name="gpu", capacity=10), lt.Tier(name="host", capacity=10), lt.Tier(name="ssd")),
+        processors=(lt.Processor(name="gpu0", tiers=(lt.Access(tier="gpu"),)),),
+        channels=tuple(lt.Channel(src=a, dst=b, bytes_per_s=rate * 10**6) for a, b, rate in pairs),
+    )
+    return Placement(graph, bench, whole=True)
+
+
+@pytest.mark.parametrize(("host", "time"), [(10, 8400), (20, 600 + 4_000)])
+def test_a_chain_of_tiers_by_hand(host: int, time: int) -> None:
+    # 20: both go out and in one after the other; 10: beside that, `a` goes on to the SSD and comes back, and
+    # only `c` and `use b` run beside copies
+    problem = through()
+    tiers = problem.machine.tiers
+    room = replace(problem.machine, tiers=(tiers[0], replace(tiers[1], capacity=host), tiers[2]))
+    result = lt.solve(replace(problem, machine=room), "slot-milp", threads=1, time_limit=4)
+    assert result.verification is not None
+    assert result.verification.valid
+    assert result.objective is not None
+    assert result.bound is not None
+    assert faster(replace(problem, machine=room), 10**5) == time
+    assert result.bound <= time <= result.objective
+
+
+def test_a_host_without_room_is_no_tier() -> None:
+    for seed in range(5):
+        problem = tiny_placement(seed)
+        rates = (("gpu", "host", 9), ("host", "gpu", 9), ("gpu", "ssd", 5), ("ssd", "gpu", 10))
+        channels = tuple(lt.Channel(src=a, dst=b, bytes_per_s=rate * 10**6) for a, b, rate in rates)
+        gpu = problem.machine.tiers[0]
+        tiers = (gpu, lt.Tier(name="host", capacity=0), lt.Tier(name="ssd"))
+        three = replace(problem.machine, tiers=tiers, channels=channels)
+        start = {
+            kind: tuple("ssd" if x == "host" else x for x in some) for kind, some in problem.starts.items()
+        }
+        other = replace(problem, machine=three, start=start)
+        results = [lt.solve(p, "slot-milp", threads=1, time_limit=None) for p in (problem, other)]
+        assert results[0].objective == results[1].objective
+
+
+def test_a_tier_more_never_hurts() -> None:
+    for seed in range(5):
+        problem = tiny_placement(seed)
+        bench = machine(problem.machine.tiers[0].capacity or 0, None, shared=False)
+        two = replace(bench, tiers=bench.tiers[:2], channels=bench.channels[:2])
+        few, many = (
+            lt.solve(replace(problem, machine=some), "slot-milp", threads=1, time_limit=None)
+            for some in (two, bench)
+        )
+        assert few.objective is not None
+        assert many.bound is not None
+        assert many.bound <= few.objective
