@@ -2,7 +2,8 @@
 
 Such a tensor is in its start tiers at the beginning of every period, so its copy there never leaves. For a
 planner that lets inputs reappear in their start tier, it is an input that dies behind its last access; in the
-plan its copies there then stay. (If a plan counted on that room, the verifier says so.)
+plan its copies there then stay. (If a plan counted on that room, the verifier says so.) Tiers that the device
+does not see are left out before that (`lowtide.solvers.placement.near`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import replace
 
 from ...models.plan import Plan
 from ...models.problems.placement import Placement
+from .near import without_far_tiers
 
 
 def as_inputs(problem: Placement) -> tuple[Placement, Callable[[Plan], Plan]]:
@@ -25,6 +27,7 @@ def as_inputs(problem: Placement) -> tuple[Placement, Callable[[Plan], Plan]]:
     >>> as_inputs(problem)[0] is problem
     True
     """
+    problem, whole = without_far_tiers(problem)
     graph, device = problem.graph, problem.machine.tiers[0].name
     written = {t for op in graph.ops for t in op.writes}
     read = {t for op in graph.ops for t in op.reads}
@@ -35,12 +38,12 @@ def as_inputs(problem: Placement) -> tuple[Placement, Callable[[Plan], Plan]]:
         if device not in problem.may_start(tensor.kind)
     }
     if not problem.periodic or not some:
-        return problem, lambda plan: plan
+        return problem, whole
     tensors = tuple(replace(x, final=x.final and t not in some) for t, x in enumerate(graph.tensors))
 
     def restored(plan: Plan) -> Plan:
         kept = {(r.tensor, r.tier) for r in plan.start if r.tensor in some}
         frees = tuple(free for free in plan.frees if (free.tensor, free.tier) not in kept)
-        return replace(plan, frees=frees, graph_sha256=graph.sha256)
+        return whole(replace(plan, frees=frees, graph_sha256=graph.sha256))
 
     return replace(problem, graph=replace(graph, tensors=tensors)), restored

@@ -170,7 +170,8 @@ def check_machine(problem: Placement) -> None:
     """
     from ..recurring import as_inputs
 
-    machine = problem.machine
+    simplified, _ = as_inputs(problem)
+    machine = simplified.machine
     fault = None
     if problem.graph.accounting is not Accounting.COEXIST:
         fault = f"accounting {problem.graph.accounting}, expected coexist"
@@ -186,7 +187,7 @@ def check_machine(problem: Placement) -> None:
         fault = f"no channels of tier {apart!r} from and to the first tier, expected both"
     elif any(len(op.all_modes) > 1 for op in problem.graph.ops):
         fault = "ops with several modes, expected one each"
-    elif problem.periodic and (bound := _bound_kinds(as_inputs(problem)[0])):
+    elif problem.periodic and (bound := _bound_kinds(simplified)):
         fault = f"start tiers of kind {bound[0]!r}, expected none for what outlives a period"
     if fault:
         raise UsageError(f"placement by the planner, machine {machine.name!r}: found {fault}")

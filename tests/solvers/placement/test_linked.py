@@ -10,6 +10,7 @@ import lowtide as lt
 from lowtide.models.problems.placement import Placement
 from lowtide.solvers.placement.bounds.linked import merged
 from lowtide.solvers.placement.bounds.prices import sample_data
+from lowtide.solvers.placement.near import without_far_tiers
 from tests.effort import seeds
 from tests.placement_cases import machine, random_graph, working_set
 
@@ -77,3 +78,31 @@ def test_the_bound_is_above_the_durations_and_below_every_plan(periodic: bool) -
                 if result.objective is not None:
                     assert bound <= result.objective, (seed, bench, method)
     assert raised > 3
+
+
+@pytest.mark.parametrize("method", ["planner", "belady", "local-search", "auto"])
+@pytest.mark.parametrize("start", [None, {"input": ("ssd",), "weight": ("ssd", "host")}, {}])
+def test_planners_and_policies_serve_a_drive_behind_the_host(
+    method: str, start: dict[str, tuple[str, ...]] | None
+) -> None:
+    for seed in seeds(4, least=2):
+        graph = random_graph(seed)
+        problem = Placement(graph, behind(working_set(graph) + 12, None), start=start)
+        result = lt.solve(problem, method, threads=1, time_limit=5)
+        assert result.objective is not None, (seed, result.detail)
+        assert result.plan is not None
+        assert result.plan.machine == problem.machine
+        assert any(c.src == "ssd" for c in result.plan.copies) is (problem.may_start("input") == ("ssd",))
+
+
+def test_planners_serve_periods_on_the_nearer_tiers() -> None:
+    graph = random_graph(1)
+    problem = Placement(graph, behind(working_set(graph) + 12, None), periodic=True)
+    result = lt.solve(problem, "planner", threads=1, time_limit=10)
+    assert result.objective is not None, result.detail
+    assert {c.src for c in result.plan.copies} <= {"gpu", "host"} if result.plan else False
+
+
+def test_a_part_of_a_machine_that_sees_every_tier_is_all_of_it() -> None:
+    problem = Placement(random_graph(0), machine(99, 30))
+    assert without_far_tiers(problem)[0] is problem
