@@ -178,7 +178,8 @@ class Picture(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Return it."""
         self.env.note_dependency(pictures.__file__)
-        return [nodes.raw("", pictures.svg(self.arguments[0]), format="html")]
+        drawn = f'<div class="picture">{pictures.svg(self.arguments[0])}</div>'
+        return [nodes.raw("", drawn, format="html")]
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

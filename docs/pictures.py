@@ -422,7 +422,7 @@ def svg(name: str, colour: str = "") -> str:
     """Return a picture; in a page its text has the page's colour."""
     draw, width, height = PICTURES[name]
     words = (draw.__doc__ or "The seven questions.").strip()
-    style = f' style="color:{colour}"' if colour else ' class="picture"'
+    style = f' style="color:{colour}"' if colour else f' style="min-width:{min(width, 480)}px"'
     head = (
         '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
         'orient="auto"><path d="M0,0 L8,4 L0,8 z" fill="context-stroke"/></marker></defs>'
