@@ -283,7 +283,8 @@ def _draw_runs(kind: str, args: argparse.Namespace) -> tuple[Axes, dict[str, Any
     if kind == "scatter":
         plot.scatter(runs, ax, x=args.x, y=args.y, value=args.value or "seconds", **options)
     elif kind == "performance-profile":
-        plot.performance_profile(runs, ax, value=args.value or "seconds", **options)
+        value = args.value or ("seconds" if runs["solved"].any() else "objective")  # nothing is proved
+        plot.performance_profile(runs, ax, value=value, **options)
     elif kind == "cactus":
         plot.cactus(runs, ax, **options)
     elif runs["question"].nunique() == 1:

@@ -81,6 +81,8 @@ def incumbents(
 ) -> Axes:
     """Draw the incumbents (lines) and bounds (dotted, same colour) of the runs of one question over time.
 
+    Seeds of a setting fade one after the other, and are named at their ends.
+
     Parameters
     ----------
     runs, ax, by, title
@@ -105,15 +107,20 @@ def incumbents(
     last = max(float(runs["limits_seconds"].max()), last) if runs["limits_seconds"].notna().any() else last
     last = max(last, 10 * first)
     ends: dict[str, float] = {}
-    for name, points in zip(runs[by], runs["_trace"], strict=True):
+    several = runs.groupby(by)["seed"].nunique() > 1
+    seen: dict[str, int] = {}
+    for name, seed, points in zip(runs[by], runs["seed"], runs["_trace"], strict=True):
+        who = f"{name}, seed {seed}" if several[name] else name
+        look[who], faded = look[name], max(0.35, 0.8 ** seen.get(name, 0))
+        seen[name] = seen.get(name, 0) + 1
         for side, dashes, width in ((1, look[name].dashes, 1.4), (2, ":", 1.0)):
             known = [(max(p[0], first / 2), p[side] / size) for p in points if p[side] is not None]
             if known:
                 times, values = zip(*[*known, (last, known[-1][1])], strict=True)
                 (line,) = ax.plot(times, values, drawstyle="steps-post", linewidth=width, zorder=3)
-                line.set(color=look[name].colour, linestyle=dashes)
+                line.set(color=look[name].colour, linestyle=dashes, alpha=faded)
                 if side == 1:
-                    ends[name] = min(ends.get(name, values[-1]), values[-1])
+                    ends[who] = min(ends.get(who, values[-1]), values[-1])
     ax.set_xscale("log")
     ax.set_xlim(first / 2, last)
     drawing.plain_numbers(ax.xaxis)

@@ -328,14 +328,18 @@ class _Reader:
     def sources(self, place: Place, value: Any, problem: str) -> list[Source]:
         """Return the instances that can be loaded, each once."""
         found: dict[str, Source] = {}
-        for text in self.values(place, value, is_text, "a string"):
-            where = (*place, value.index(text))
+        for item in self.values(place, value, _is_instance, "a string, or a table of spec and name"):
+            where = (*place, value.index(item))
+            text, name = (item, None) if isinstance(item, str) else (item["spec"], item["name"])
             try:
                 sources = expand(text, self.path.parent)
             except LowtideError as error:
                 self.wrong(where, str(error))
                 continue
-            for source in sources:
+            if name is not None and len(sources) > 1:
+                self.wrong(where, f"found {len(sources)} instances named {name!r}, expected one")
+                continue
+            for source in sources if name is None else [sources[0]._replace(label=name)]:
                 if self.sha256(problem, source, where) is not None:
                     found[source.spec] = source
         return list(found.values())
@@ -354,6 +358,13 @@ class _Reader:
         if self.known[key] is None:
             self.wrong(place, self.loading[key])
         return self.known[key]
+
+
+def _is_instance(value: object) -> bool:
+    """Return whether a value names an instance: a specification, or one with what people call it."""
+    if not isinstance(value, dict):
+        return is_text(value)
+    return value.keys() == {"spec", "name"} and all(is_text(x) and x for x in value.values())
 
 
 def _called(place: Place) -> str:

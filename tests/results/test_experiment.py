@@ -47,6 +47,27 @@ def mistakes(folder: Path, text: str) -> list[str]:
     return [problem.removeprefix(prefix) for problem in caught.value.problems]
 
 
+def test_instances_may_have_names(tmp_path: Path) -> None:
+    runs = RUNS.replace(
+        '"gen:chain?n=3,seed=1"', '{ spec = "gen:chain?n=3,seed=1", name = "three in a row" }'
+    )
+    found = experiment(tmp_path, HEAD + runs).runs
+    assert {(run.instance, run.source) for run in found} == {
+        ("catalogue:diamond", "catalogue:diamond"),
+        ("three in a row", "gen:chain?n=3,seed=1"),
+    }
+    assert {run.name for run in found} == {
+        run.name for run in experiment(tmp_path).runs
+    }  # the same questions
+    several = RUNS.replace('"catalogue:diamond"', '{ spec = "catalogue:randwire-2*", name = "some" }')
+    (mistake,) = mistakes(tmp_path, HEAD + several)
+    assert "instances named 'some', expected one" in mistake
+    (mistake,) = mistakes(
+        tmp_path, HEAD + RUNS.replace('"catalogue:diamond"', '{ spec = "catalogue:diamond" }')
+    )
+    assert "expected a string, or a table of spec and name" in mistake
+
+
 def test_every_combination_once_in_an_order_by_seed(tmp_path: Path) -> None:
     found = experiment(tmp_path)
     assert (found.name, found.repeated, len(found.runs)) == ("exp", 0, 8)

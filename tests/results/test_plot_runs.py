@@ -16,6 +16,7 @@ from lowtide.models.errors import UsageError
 from lowtide.results import plot
 from lowtide.results.tables.measured import measured, select, virtual_best
 from lowtide.results.tables.store import frame
+from tests.commands import within
 from tests.sweeps import record, sweep, write_experiment
 
 pytest.importorskip("matplotlib")
@@ -116,6 +117,23 @@ def test_incumbents_of_one_question(small: pd.DataFrame) -> None:
     assert sorted(line.get_ydata()[-1] for line in dotted) == [50, 100]
     with pytest.raises(UsageError, match="found 2 questions"):
         plot.incumbents(small, plot.new_axes())
+
+
+def test_seeds_are_told_apart_in_traces(tmp_path: Path) -> None:
+    values = {"objective": 100, "bound": 50, "seconds": 2, "limit": 10}
+    records = [record("one", "a", seed=seed, **values) for seed in (1, 2)]  # type: ignore[arg-type]
+    runs = runs_of(tmp_path, *records, record("one", "b", **values))  # type: ignore[arg-type]
+    ax: Any = plot.incumbents(runs, plot.new_axes())
+    assert {t.partition(":")[0] for t in texts(ax)} >= {"a, seed 1", "a, seed 2", "b"}
+    drawn = [line for line in ax.lines if line.get_linestyle() != ":" and len(line.get_xdata()) > 1]
+    assert sorted(line.get_alpha() for line in drawn) == [0.8, 1.0, 1.0]
+
+
+def test_profile_is_of_objectives_where_nothing_is_proved(tmp_path: Path) -> None:
+    write_experiment(tmp_path / "x", [record("one", m, objective=v) for m, v in (("a", 4), ("b", 5))])
+    words = ("plot", "x", "--kind", "performance-profile", "-o", "p.svg")
+    assert within(*words, cwd=tmp_path).returncode == 0
+    assert "Performance profile: objective" in (tmp_path / "p.svg").read_text()
 
 
 def test_scatter_puts_failures_beyond_all_values(small: pd.DataFrame) -> None:
