@@ -25,7 +25,8 @@ starts, every byte of :math:`B_{Uk}` is valid in a tier that a processor uses, s
 there and of this one, and before those that took it on: within an interval of length
 :math:`s_k - \lambda_U`, the same for all bytes, if :math:`s_k` is the start of k. The channels of
 :math:`E_U` carry at most :math:`R_U` times its length. With one processor, the ops from k on run one after
-another from :math:`s_k` to the end. Times are integers. QED.
+another from :math:`s_k` to the end. Times are integers. QED. The accounting plays no part: under ``replace``
+too, what k reads is valid when it starts.
 
 :math:`R_U` counts joint caps that do not overlap, those that save most first: any such choice is an upper
 bound on what the channels carry. If :math:`E_U` is empty, there is no plan at all; that is left to others.

@@ -6,13 +6,23 @@
    ones, the op of most live bytes in each of some equal spans of time (`samples_lp`). Small instances
    are sampled at every instant. What an interior point method finds are prices; their bound is computed in
    integers (`prices`).
+
+Under ``replace`` op k counts as two ops of `sample_data`: 2 k reads, in no time, and 2 k + 1 writes, for
+:math:`d_k` ns with the workspace. *Proof* that every plan yields the states of `sample_data`: take for the
+instants of op 2 k the bytes just before what is released and allocated at the start of k. They are at most M
+and the capacities, as allocated before, and what k reads is valid on the device, for its reads count before
+these releases. Take for the first instant of 2 k + 1 the bytes just behind: what k writes is allocated and
+nowhere else valid, and so it is until the end of k, with the workspace; of what k only reads nothing is asked
+any more. What a byte passes, and how long channels have between two instants, is as before. There is no stall
+between the two ops, but the bound may count as if there could be. QED. The certificates of `certify` are for
+``coexist`` only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ....formulations.placement.prices import Prices, price_bound, window_prices
@@ -75,11 +85,25 @@ def raise_by_prices(
     ideal = ideal_time(problem)
     if release_bound(problem) > ideal:
         context.progress("windows behind the releases")
-        behind = release_bound(problem, windows(sample_data(problem), _late(problem, context)))
+        behind = release_bound(
+            problem, _of_ops(problem, windows(sample_data(problem), _late(problem, context)))
+        )
         context.raise_bound(behind, kind="release times")
     for prices, kind, bound in price_rounds(problem, context, lambda: context.closed, rounds):
-        context.raise_bound(ideal + bound, kind=kind, evidence=prices)
+        evidence = prices if problem.graph.accounting is Accounting.COEXIST else None
+        context.raise_bound(ideal + bound, kind=kind, evidence=evidence)
     return Outcome(reason="time" if context.expired and not context.closed else None)
+
+
+def _of_ops(problem: Placement, found: Sequence[Window]) -> Sequence[Window]:
+    """Return windows between instants of the ops themselves, of which ``replace`` makes two."""
+    if problem.graph.accounting is Accounting.COEXIST:
+        return found
+
+    def instant(c: int) -> int:
+        return c // 4 * 2 + (c % 4 == 3)
+
+    return [replace(w, low=instant(w.low), high=instant(w.high), instant=instant(w.instant)) for w in found]
 
 
 def _late(problem: Placement, context: Context) -> Callable[[], bool]:
@@ -127,9 +151,8 @@ def sample_data(problem: Placement) -> SampleData:
     Raises
     ------
     UsageError
-        If the accounting is ``replace``, ops have several modes, or the machine has one tier, several
-        processors, or reads in place outside its first tier or slowly in it: an op might last longer than
-        the bound thinks.
+        If ops have several modes, or the machine has one tier, several processors, or reads in place outside
+        its first tier or slowly in it: an op might last longer than the bound thinks.
     """
     problem = merged(problem)
     graph, machine = problem.graph, problem.machine
@@ -138,8 +161,6 @@ def sample_data(problem: Placement) -> SampleData:
     fault = None
     if len(machine.tiers) < 2:
         fault = "one tier, expected more"
-    elif graph.accounting is not Accounting.COEXIST:
-        fault = f"accounting {graph.accounting}, expected coexist"
     elif len(machine.processors) != 1 or [a.tier for a in machine.processors[0].tiers] != [device.name]:
         fault = "another use of tiers, expected one processor that uses the first tier only"
     elif machine.processors[0].tiers[0].bytes_per_s is not None:
@@ -170,9 +191,11 @@ def sample_data(problem: Placement) -> SampleData:
     total = sum(t.nbytes for t in graph.tensors) + max(
         (op.all_modes[0].workspace for op in graph.ops), default=0
     )
+    twice = graph.accounting is Accounting.REPLACE
+    modes = [op.all_modes[0] for op in graph.ops]
     return SampleData(
-        duration=tuple(op.all_modes[0].duration_ns for op in graph.ops),
-        workspace=tuple(op.all_modes[0].workspace for op in graph.ops),
+        duration=tuple(x for m in modes for x in [0] * twice + [m.duration_ns]),
+        workspace=tuple(x for m in modes for x in [0] * twice + [m.workspace]),
         size=tuple(life.nbytes for life in lives),
         accesses=tuple(life.accesses for life in lives),
         writes=tuple(life.writes for life in lives),
@@ -221,9 +244,12 @@ def _lives(problem: Placement) -> list[_Lifetime]:
     accesses: list[list[int]] = [[] for _ in graph.tensors]
     writes: list[list[int]] = [[] for _ in graph.tensors]
     fresh: list[list[int]] = [[] for _ in graph.tensors]
-    for k, op in enumerate(graph.ops):
+    twice = graph.accounting is Accounting.REPLACE
+    count = len(graph.ops) * (1 + twice)
+    for number, op in enumerate(graph.ops):
+        k = 2 * number + 1 if twice else number
         for t in sorted({*op.reads, *op.writes}):
-            accesses[t].append(k)
+            accesses[t] += [k - 1] * (twice and t in op.reads) + [k] * (not twice or t in op.writes)
         for t in sorted(set(op.writes)):
             writes[t].append(k)
             if t not in op.reads:
@@ -245,9 +271,9 @@ def _lives(problem: Placement) -> list[_Lifetime]:
             )
             continue
         starts = [-1] * tensor.initial + fresh[t]
-        for low, high in pairwise([*starts, len(graph.ops)]):
+        for low, high in pairwise([*starts, count]):
             some = tuple(k for k in accesses[t] if low <= k < high)
-            last = high == len(graph.ops) and tensor.final and not problem.periodic
+            last = high == count and tensor.final and not problem.periodic
             if not some:
                 continue
             tiers = problem.may_start(tensor.kind)

@@ -88,3 +88,34 @@ def test_serial_is_never_faster_than_exhaustive_search(seed: int) -> None:
         assert result.objective >= best
         assert result.bound is not None
         assert result.bound <= best
+
+
+@pytest.mark.parametrize("seed", seeds(160, least=60))
+def test_bounds_and_plans_meet_exhaustive_search(seed: int) -> None:
+    """No bound is above the fastest plan, no plan of whole tensors below; local search is mostly there."""
+    problem = tiny_placement(seed, REPLACE)
+    best = optimum(problem)
+    found = {name: lt.solve(problem, name, threads=1, time_limit=20) for name in ("lp-bound", "auto")}
+    if best is None:
+        assert found["auto"].plan is None
+        return
+    for result in found.values():
+        assert result.bound is not None
+        assert result.bound <= best
+    assert found["auto"].objective is not None
+    assert found["auto"].objective >= best
+
+
+def test_the_bound_counts_reads_at_the_start() -> None:
+    """z takes the place of x: no stall is certain under ``replace`` where there is one under ``coexist``."""
+    free, tight = (lt.solve(swap(8, some), "lp-bound", threads=1).bound for some in (REPLACE, COEXIST))
+    assert free == 3000
+    assert tight is not None
+    assert tight > 3000
+    graph = swap(8).graph
+    large = replace(graph.tensors[2], nbytes=8)  # beside it 3 of the 4 bytes of y have room: 1 goes and comes
+    last = replace(graph.ops[2], reads=(1,))
+    graph = replace(graph, tensors=(*graph.tensors[:2], large), ops=(*graph.ops[:2], last))
+    moved = replace(swap(11), graph=graph)
+    assert optimum(moved) == 3000 + 800 + 667
+    assert lt.solve(moved, "lp-bound", threads=1).bound == 3000 + 200 + 167
