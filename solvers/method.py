@@ -129,6 +129,8 @@ class Method:
         before the clock starts.
     engine
         "cpsat" or "highs" if further options pass through to that solver.
+    package
+        Name and version of the distribution that brings it, which `methods` fills in; empty: the suite.
     exact
         True stands for ``proves=Proves.OPTIMUM``.
     """
@@ -142,6 +144,7 @@ class Method:
     options: tuple[Option, ...] = ()
     kernels: tuple[str, ...] = ()
     engine: str | None = None
+    package: tuple[str, str] | tuple[()] = ()
     exact: InitVar[bool] = False
 
     def __post_init__(self, exact: bool) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 
 from ..models.checks import shown
@@ -97,7 +98,8 @@ def methods() -> tuple[Method, ...]:
                 f"entry point {entry.name} = {entry.value}: found a second method "
                 f"{item.name!r} for {item.problem}, expected a new name"
             )
-        found[item.problem, item.name] = item
+        package = () if entry.dist is None else (entry.dist.name, entry.dist.version)
+        found[item.problem, item.name] = replace(item, package=package)
     return tuple(found.values())
 
 

@@ -318,4 +318,4 @@ def _versions(method: Method) -> dict[str, str]:
     versions = {"lowtide": __version__, "python": platform.python_version()}
     for package in _PACKAGES[method.engine]:
         versions[package] = metadata.version(package)
-    return versions
+    return versions | dict([method.package] if method.package else [])

@@ -213,7 +213,7 @@ def summary(
     """
     pool = {*pool}
     if rows is None:
-        differ = [c for c in _ALIKE if c in runs and c not in pool and runs[c].nunique(dropna=False) > 1]
+        differ = [c for c in _ALIKE if c in runs and c not in pool and _differs(runs, c)]
         rows = [*(c for c in differ if c != "setting"), "setting"]
     runs = runs.assign(_all="")
     parts = {"runs": pivot(runs, rows, ["_all"], "runs")}
@@ -238,6 +238,13 @@ def summary(
         kinds=tuple("count" if h in ("runs", *STATUSES, "wins") else t.kinds[0] for h, t in parts.items()),
         cells=tuple(tuple(table.cells[i][0] for table in parts.values()) for i in range(len(first.labels))),
     )
+
+
+def _differs(runs: pd.DataFrame, column: str) -> bool:
+    """Return whether runs differ in a column; in their code, whether those of one setting do."""
+    if column != "source_hash":
+        return bool(runs[column].nunique(dropna=False) > 1)
+    return bool((runs.groupby(["problem", "setting"])[column].nunique(dropna=False) > 1).any())
 
 
 def _check_names(runs: pd.DataFrame, names: Iterable[str]) -> None:

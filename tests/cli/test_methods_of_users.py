@@ -24,6 +24,7 @@ def test_users_method_is_listed_and_solves(tmp_path: Path, installed: dict[str, 
     (mine,) = [row for row in listed if row["name"] == "user-backwards"]
     assert (mine["problem"], mine["summary"]) == ("peak", "As late as possible.")
     found = answer(*SOLVE, "--method", "user-backwards", cwd=tmp_path, env=installed)
+    assert found["versions"]["user-methods"] == "1.0"
     assert (found["status"], found["verified"]) == ("feasible", True)
 
 

@@ -205,6 +205,13 @@ def test_summary_keeps_apart_what_must_not_be_mixed(tmp_path: Path) -> None:
         summary(runs, ["method"])
 
 
+def test_summary_shows_hashes_of_sources_only_where_a_setting_has_several(tmp_path: Path) -> None:
+    two = [record("a", "mine", objective=1, source_hash="other"), record("a", "auto", objective=1)]
+    assert summary(runs_of(tmp_path / "x", *two)).keys == ("setting",)
+    again = record("b", "mine", objective=1, source_hash="third")
+    assert summary(runs_of(tmp_path / "y", *two, again)).keys == ("source_hash", "setting")
+
+
 def test_markdown(three: pd.DataFrame) -> None:
     assert table_text.markdown(pivot(three, value="gap", total=True)) == (
         "**gap to the own bound [%]**\n"
