@@ -19,12 +19,12 @@ EXPERIMENTS = PAGES.parent / "results" / "experiments"
 
 PROGRAMS = [
     page
-    for page in sorted(PAGES.rglob("*.md"))
+    for page in [PAGES.parent / "README.md", *sorted(PAGES.rglob("*.md"))]
     if "_build" not in page.parts and any(b.file or b.kind in ("console", "python") for b in blocks(page))
 ]
 
 
-@pytest.mark.parametrize("page", PROGRAMS, ids=lambda page: str(page.relative_to(PAGES)))
+@pytest.mark.parametrize("page", PROGRAMS, ids=lambda page: str(page.relative_to(PAGES.parent)))
 def test_a_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
     Reader(page, tmp_path).follow()
 
@@ -64,6 +64,10 @@ def test_blocks_behind_a_directive_are_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("```{methods} peak\n```\n\n```python\nx = 1\n```\n")
     assert [(b.kind, b.text, b.line) for b in blocks(page)] == [("python", "x = 1\n", 4)]
+
+
+def test_the_readme_is_one_page() -> None:
+    assert len((PAGES.parent / "README.md").read_text().splitlines()) <= 120
 
 
 def test_every_public_name_is_on_the_page_of_python() -> None:
