@@ -166,7 +166,7 @@ class Built:
         """Names of variables by what exported files call them, in the order of their columns."""
         if self.engine == "cpsat":
             return {name: name for name in self.variables}
-        from .export import mps_labels
+        from .solution_file import mps_labels
 
         return mps_labels(self.model)
 

@@ -56,7 +56,7 @@ def room_of(problem: object) -> Room:
         if kind in kinds:
             return kinds[kind]
     expected = ", ".join(sorted(kind.__name__ for kind in kinds))
-    example = ", such as Peak(graph)" if isinstance(problem, Graph) else ""
+    example = ", such as Peak(graph)" if type(problem) is Graph else ""
     raise UsageError(f"solve, problem: found {shown(problem)}, expected one of {expected}{example}")
 
 

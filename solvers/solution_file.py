@@ -12,8 +12,11 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
+from weakref import ReferenceType
 
 from ..models.errors import InstanceError
 
@@ -79,3 +82,16 @@ def _by_name(text: str, labels: Mapping[str, str]) -> Iterator[tuple[str, float]
             yield labels[name], float(value)
         elif name:
             waiting = name
+
+
+def mps_labels(model: Any) -> dict[str, str]:
+    """Return the names of a MILP's variables by what its files call them, in the order of the columns."""
+    with tempfile.TemporaryDirectory(prefix="lowtide-") as folder:
+        _, number = model.write(f"{folder}/model.mps", io_options={"symbolic_solver_labels": True})
+        text = Path(folder, "model.mps").read_text("utf-8")
+    columns = text.partition("\nCOLUMNS\n")[2].partition("\nRHS\n")[0]
+    listed = dict.fromkeys(words[0] for line in columns.splitlines() if len(words := line.split()) > 1)
+    symbols = model.solutions.symbol_map[number].bySymbol
+    found = {label: symbols[label] for label in listed if label in symbols}
+    named = ((label, item() if isinstance(item, ReferenceType) else item) for label, item in found.items())
+    return {label: str(item.name) for label, item in named if item is not None}

@@ -220,6 +220,8 @@ def _judge(problem: Problem, method: Method, context: Context, outcome: Outcome)
         detail = "claimed infeasible, but a plan verifies" if judgement is not None else detail
     elif objective is not None:
         status = Status.OPTIMAL if context.bound == objective else Status.FEASIBLE
+        if status is Status.OPTIMAL and outcome.reason == "exhausted":
+            detail = ""  # there is nothing more to try
     reason = None if status is Status.OPTIMAL else outcome.reason
     if method.name == "auto" and reason is None and status in (Status.FEASIBLE, Status.UNKNOWN):
         reason, detail = "exhausted", detail or EXHAUSTED.format(problem.name)
