@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 import lowtide as lt
 from lowtide.__main__ import build_parser
@@ -24,7 +25,13 @@ PROGRAMS = [
 ]
 
 
-@pytest.mark.parametrize("page", PROGRAMS, ids=lambda page: str(page.relative_to(PAGES.parent)))
+def listed(page: Path) -> ParameterSet:
+    """Return a page as a case; those of problems solve for seconds, the rest is quick."""
+    marks = [pytest.mark.slow] if page.parent.name == "problems" else []
+    return pytest.param(page, id=str(page.relative_to(PAGES.parent)), marks=marks)
+
+
+@pytest.mark.parametrize("page", map(listed, PROGRAMS))
 def test_a_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
     Reader(page, tmp_path).follow()
 
