@@ -245,7 +245,7 @@ def _table(columns: Iterable[str], rows: Iterable[tuple[str, ...]], right: tuple
 
     def cells(values: Iterable[str], tag: str) -> str:
         return "".join(
-            f'<{tag} style="text-align:{"right" if k in right else "left"}">{value}</{tag}>'
+            f'<{tag} style="text-align:{"right" if k in right else "left"};padding:0 .5em">{value}</{tag}>'
             for k, value in enumerate(values)
         )
 

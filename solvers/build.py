@@ -202,7 +202,7 @@ def export_of(problem: Problem, method: str, part: int | None = None) -> Export:
     room = room_of(problem)
     if method not in room.exports:
         known = ", ".join(room.exports) or f"none of {problem.name} does"
-        raise UsageError(f"export: found method {method!r}, expected one that builds a model: {known}")
+        raise UsageError(f"found method {method!r}, expected one that builds a model: {known}")
     if part is not None and not room.parts:
         raise UsageError(f"export: found part {part} of problem {problem.name}, expected none")
     return room.exports[method]

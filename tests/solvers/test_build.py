@@ -162,7 +162,7 @@ def test_beyond_the_horizon_nothing_is_claimed() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"method": "greedy"}, "export: found method 'greedy', expected one that builds a model: cpsat"),
+        ({"method": "greedy"}, "found method 'greedy', expected one that builds a model: cpsat"),
         ({"constrain": 3}, "solve, constrain: found 3, expected a function of a Built model"),
         ({"hint": range(10)}, "solve, constrain: found a hint, which a model with added rows has no use for"),
         ({"options": {"plain": "1"}}, "solve, constrain: found option plain, which a model"),
