@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -121,7 +122,7 @@ def _begin(args: argparse.Namespace) -> int:
         begin(out, experiment.content, runs)
         names = {run.name for run in runs}
         if others := sum(path.stem not in names for path in record_files(out)):
-            note(f"{out}: {others} records of other runs stay there")
+            note(f"{out}: {others} records of other runs stay there, of the experiment or code as it was")
         return _carry_out(args, out, left, done)
 
 
@@ -138,6 +139,7 @@ def _resume(args: argparse.Namespace) -> int:
     if args.dry_run:
         return _list(args, runs, left, done)
     check_code(left, out)
+    say_what_changed((run for run in runs if run.name in done), out)
     with nullcontext() if args.join else hold(out):
         return _carry_out(args, out, left, done)
 
@@ -250,6 +252,22 @@ def check_code(left: Sequence[RunSpec], out: Path) -> None:
                 f"{out}: found runs of {method} that were planned with other solver sources ({code}, now "
                 f"{found}), expected the same; lowtide bench EXPERIMENT.toml --out {out} plans them anew"
             )
+
+
+def say_what_changed(done: Iterable[RunSpec], out: Path) -> None:
+    """Say which methods of finished runs are other code by now: resuming leaves their records as they are."""
+    from ..results.sweeps.runspec import source_hash
+
+    changed = set()
+    for problem, method, code in {(run.problem, run.method, run.source_hash) for run in done}:
+        with suppress(UsageError):  # a method that is gone
+            if source_hash(problem, method) != code:
+                changed.add(method)
+    if changed:
+        note(
+            f"{out}: the code of {', '.join(sorted(changed))} has changed since they ran; "
+            f"lowtide bench EXPERIMENT.toml --out {out} runs them anew"
+        )
 
 
 def warn_of_threads(left: Sequence[RunSpec], jobs: int) -> None:

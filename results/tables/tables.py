@@ -267,7 +267,8 @@ def _refuse_mixtures(runs: pd.DataFrame, keys: Sequence[str], alike: set[str]) -
             some = ", ".join(texts[:3]) + (", …" if len(texts) > 3 else "")
             raise UsageError(
                 f"cells: found different {column} ({some}) in one cell, expected {column} among the rows or "
-                f"the columns, a selection of one of them, or that it is pooled"
+                f"the columns, a selection of one of them, or that it is pooled (--cols setting,{column}, "
+                f"--where {column}=…, --pool {column})"
             )
 
 

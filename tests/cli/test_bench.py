@@ -17,7 +17,16 @@ from lowtide.models.errors import UsageError
 from lowtide.results.sweeps.folder import read_runs, write_runs
 from lowtide.results.sweeps.job import run_job
 from lowtide.results.sweeps.local import Event
-from tests.commands import answer, command, contents, refused, within, without_progress
+from tests.commands import (
+    answer,
+    command,
+    contents,
+    lowtide,
+    refused,
+    users_methods,
+    within,
+    without_progress,
+)
 from tests.run_records import random_records
 from tests.sweep_methods import records_of
 
@@ -253,3 +262,15 @@ def test_committed_experiments_can_be_read(path: Path) -> None:
 
 def test_clock() -> None:
     assert [clock(s) for s in (0, 59.6, 3661)] == ["0:00:00", "0:01:00", "1:01:01"]
+
+
+def test_resuming_says_which_finished_runs_are_of_other_code(experiment: Path, tmp_path: Path) -> None:
+    env = users_methods(tmp_path / "site")
+    (experiment / "exp.toml").write_text(TEXT.replace('"beam"', '"user-backwards"'))
+    lowtide("bench", "exp.toml", "--out", "out", "--quiet", cwd=experiment, env=env)
+    resume = ("bench", "--resume", "out", "--quiet")
+    assert "has changed" not in lowtide(*resume, cwd=experiment, env=env).stderr
+    with (tmp_path / "site" / "user_methods.py").open("a") as file:
+        file.write("# changed\n")
+    done = lowtide(*resume, cwd=experiment, env=env)
+    assert "the code of user-backwards has changed since they ran" in done.stderr
