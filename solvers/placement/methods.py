@@ -154,7 +154,7 @@ ROOM = Room(
             "whole tensors, any tiers, single runs and periods: MILPs over pieces of time that get finer",
             proves=BOUND,
             engine="highs",
-            kernels=_SIMULATOR,
+            kernels=(*_PLANNER, *_SIMULATOR),
         ),
         Method(
             "cpsat",

@@ -80,7 +80,8 @@ def _stays(built: SlotMilp, plan: Plan, life: Life, birth: int) -> Iterator[tupl
     freed: list[list[int]] = [[] for _ in number]
     for f in plan.frees:
         if f.tensor == t:
-            freed[number[f.tier]] += [f.time + turn for turn in turns]
+            # What the next iteration releases at its very beginning is still there at the end of this one.
+            freed[number[f.tier]] += [f.time + turn + (f.time == 0 < turn) for turn in turns]
     for times in freed:
         times.sort()
 
@@ -88,8 +89,8 @@ def _stays(built: SlotMilp, plan: Plan, life: Life, birth: int) -> Iterator[tupl
         i = bisect_left(freed[x], since)
         return freed[x][i] if i < len(freed[x]) else EVER
 
-    if life.born >= 0:
-        yield 0, _Stay(birth, birth, birth, gone(0, birth), None)
+    if life.born >= 0:  # what is released at that very moment was there before
+        yield 0, _Stay(birth, birth, birth, gone(0, birth + 1), None)
     reached = set()
     for copy in plan.copies:
         if copy.tensor == t:
@@ -103,7 +104,8 @@ def _stays(built: SlotMilp, plan: Plan, life: Life, birth: int) -> Iterator[tupl
     for resident in plan.start:
         x = number[resident.tier]
         if resident.tensor == t and life.born < 0 and (not life.ring or x not in reached):
-            yield x, _Stay(-EVER, 0, 0, EVER if life.ring else gone(x, 0), None)
+            here = [f.time for f in plan.frees if f.tensor == t and number[f.tier] == x]
+            yield x, _Stay(-EVER, 0, 0, EVER if life.ring else min(here, default=EVER), None)
 
 
 def instants(cut: Cut, plan: Plan) -> list[int]:
