@@ -154,7 +154,9 @@ def descend(parts: Parts, part: Part) -> Iterator[None]:
 def improve(parts: Parts, part: Part) -> Iterator[None]:
     """Lower the height by local search."""
     assert part.offsets is not None
-    for offsets in improved_offsets(part.data, part.offsets, parts.target(part), parts.context.seed):
+    context = parts.context
+    found = improved_offsets(part.data, part.offsets, parts.target(part), context.seed, context.remaining)
+    for offsets in found:
         parts.offer(part, offsets)
         yield
 

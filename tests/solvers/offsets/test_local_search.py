@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from lowtide.formulations.offsets.data import OffsetsData, offsets_data
+from lowtide.instances.load_buffers import load_buffers
 from lowtide.models.arrays import Integers
 from lowtide.models.buffers import Buffer, Buffers
 from lowtide.models.problems.offsets import Offsets
@@ -151,3 +152,11 @@ def test_independent_parts_take_turns() -> None:
     solve_local_search(problem, context)
     assert context.incumbent == 20
     assert problem.judge(context.answer).objective == 20
+
+
+def test_nothing_is_placed_anew_that_would_take_longer_than_what_is_left() -> None:
+    data = offsets_data(load_buffers("catalogue:minimalloc/example"))[0]
+    _, start = next(greedy_offsets(data))
+    assert not list(improved_offsets(data, start, 0, remaining=lambda: 0.0))
+    left = iter([1.0, 1.0, 0.0])
+    assert len(list(improved_offsets(data, start, 0, remaining=lambda: next(left)))) == 2
