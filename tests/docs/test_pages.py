@@ -26,12 +26,12 @@ PROGRAMS = [
 
 
 def listed(page: Path) -> ParameterSet:
-    """Return a page as a case; those of problems solve for seconds, the rest is quick."""
-    marks = [pytest.mark.slow] if page.parent.name == "problems" else []
+    """Return a page as a case; those of problems and of experiments take seconds, the rest is quick."""
+    marks = [pytest.mark.slow] if page.parent.name == "problems" or page.stem == "experiments" else []
     return pytest.param(page, id=str(page.relative_to(PAGES.parent)), marks=marks)
 
 
-@pytest.mark.parametrize("page", map(listed, PROGRAMS))
+@pytest.mark.parametrize("page", [listed(page) for page in PROGRAMS])
 def test_a_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
     Reader(page, tmp_path).follow()
 

@@ -19,6 +19,8 @@ from lowtide.solvers.placement.simulator.simulator_case import make_case
 from tests.effort import many
 from tests.placement_cases import machine, random_graph, working_set
 
+pytestmark = pytest.mark.slow
+
 BOTH = pytest.mark.parametrize("accounting", list(Accounting))
 METHODS = {
     Accounting.COEXIST: ("lp-bound", "slot-lp", "local-search"),

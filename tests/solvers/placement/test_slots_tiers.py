@@ -18,6 +18,8 @@ from tests.oracles.random_placement import random_placement
 from tests.placement_cases import machine, tiny_placement
 from tests.solvers.placement.test_slots_milp import ragged, worst_row
 
+pytestmark = pytest.mark.slow
+
 MOST = 40_000
 """States of an exhaustive search; the few problems that need more are judged by their bounds only."""
 
