@@ -118,6 +118,7 @@ def run(args: argparse.Namespace) -> int:
         "recomputed": None,
         "status": None,
         "claim": None,
+        "doubt": None,
         "reference_peak": None,
         "best_known": None,
         "bound": None,
@@ -139,11 +140,10 @@ def run(args: argparse.Namespace) -> int:
         }
         if plan.allocation is not None and verdict.valid:
             found["heights"] = dict(verdict.heights)
-        if verdict.valid:
-            found |= _claimed(plan, verdict)
         if verdict.valid and len(verdict.peaks) == 1:
-            score = _score(graph, max(verdict.peaks.values()), args.bound, order)
-            found |= {key: value for key, value in score.items() if value is not None}
+            found |= _score(graph, max(verdict.peaks.values()), args.bound, order)
+        if verdict.valid:
+            found |= _claimed(plan, verdict, found)
     if args.json:
         emit_json(found)
     else:
@@ -151,8 +151,8 @@ def run(args: argparse.Namespace) -> int:
     return 0 if found["valid"] else 1
 
 
-def _claimed(plan: Plan, verdict: Verification) -> dict[str, Any]:
-    """Return what the plan claims, and the status of that if its objective is what was recomputed."""
+def _claimed(plan: Plan, verdict: Verification, scored: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the plan claims: its status where the objective was recomputed and agrees, else a doubt."""
     from ..models.problems import PROBLEMS
     from ..models.problems.peak import Peak
     from ..models.result import relative_gap
@@ -160,15 +160,24 @@ def _claimed(plan: Plan, verdict: Verification) -> dict[str, Any]:
     claim = plan.claim
     if claim is None or claim.problem not in PROBLEMS:
         return {}
-    found = verdict.makespan if PROBLEMS[claim.problem].unit == "ns" else claim.objective
+    found, best = None, None
     if claim.problem == Peak.name:
-        found = max(verdict.peaks.values(), default=0)
-    agrees = found == claim.objective and (claim.status != "optimal" or claim.bound == found)
-    said: dict[str, Any] = {"status": claim.status if agrees else None, "claim": asdict(claim)}
-    if agrees and claim.problem == Peak.name and claim.bound is not None:
-        said |= {"bound": claim.bound, "bound_from": "as the plan claims"}
-        said["gap"] = relative_gap(found, claim.bound)
-    return said
+        found, best = max(verdict.peaks.values(), default=0), scored["best_known"]
+    elif PROBLEMS[claim.problem].unit == "ns":
+        found = verdict.makespan
+    if found is None:
+        doubt = "its objective cannot be recomputed from a plan alone"
+    elif found != claim.objective or (claim.status == "optimal" and claim.bound != found):
+        doubt = "the numbers of the plan are others"
+    elif claim.bound is not None and best is not None and best < claim.bound:
+        doubt = f"{best} are known to do, less than the bound that it claims, {claim.bound}"
+    else:
+        said: dict[str, Any] = {"status": claim.status, "claim": asdict(claim)}
+        if claim.problem == Peak.name and scored["bound"] is None and claim.bound is not None:
+            said |= {"bound": claim.bound, "bound_from": "as the plan claims"}
+            said["gap"] = relative_gap(found, claim.bound)
+        return said
+    return {"claim": asdict(claim), "doubt": doubt}
 
 
 def _start(plan: Plan, asked: Mapping[str, Sequence[str]] | None) -> str | None:
@@ -249,8 +258,10 @@ def _print(found: dict[str, Any], graph: Graph) -> None:
         rows.append(("bound", f"{exact_bytes(found['bound'])}, {found['bound_from']}"))
         rows.append(("gap", format_gap(found["gap"])))
     if (claim := found["claim"]) is not None:
-        status = found["status"] or "unknown: its objective is not the one claimed"
+        status = found["status"] or claim["status"]
         rows.append(("status", f"{status}, as the plan claims ({claim['problem']} {claim['method']})"))
+        if found["doubt"] is not None:
+            rows.append(("doubt", f"not confirmed: {found['doubt']}"))
     if found["makespan"] is not None:
         rows.append(("makespan", format_duration(found["makespan"])))
         rows.append(("stall", format_duration(found["stall"])))

@@ -18,6 +18,7 @@ import os
 import re
 import subprocess
 import sys
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,15 +44,15 @@ EXPERIMENTS = ROOT / "results" / "experiments"
 PROOFS = {Proves.NOTHING: "", Proves.BOUND: "a bound", Proves.OPTIMUM: "the optimum"}
 
 
-class _Markdown(SphinxDirective):
+class _Markdown(SphinxDirective, ABC):
     """A part of a page that is made as Markdown."""
 
     required_arguments = 1
     final_argument_whitespace = True
 
+    @abstractmethod
     def text(self) -> str:
         """Return the Markdown."""
-        raise NotImplementedError
 
     def run(self) -> list[nodes.Node]:
         """Return what the Markdown says."""

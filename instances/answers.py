@@ -99,8 +99,10 @@ def write_answer(result: Result, path: str | os.PathLike[str], *, source: str | 
 
 
 def _claimed(result: Result) -> Plan:
-    """Return the plan of a result with what the result says of it."""
+    """Return the plan of a result with what the result says of it; nothing if it speaks of added rows."""
     assert result.plan is not None
+    if result.constrained:
+        return result.plan
     claim = Claim(
         problem=result.problem,
         method=result.method,

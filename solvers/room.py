@@ -75,9 +75,8 @@ class Room:
         Whether a problem falls into independent parts, of which one is exported: then the `data` of `exports`
         takes its number, too.
     judging
-        Microseconds of the verifier for each op and access of the graph, and each buffer. Those of `peak` and
-        `parallel-memory` fit graphs of 100,000 ops; the others are set after them by how much there is to
-        judge, not measured.
+        Microseconds of the verifier for each op and access of the graph, and each buffer; what is measured of
+        them stands in `lowtide.solvers.judging`.
     shared
         Folders of other problems beside this one that its methods use.
     """

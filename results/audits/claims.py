@@ -76,7 +76,7 @@ class Claim:
 def claim_of(
     record: Mapping[str, Any], source: str, name: str, folder: Path, table: str | None = None
 ) -> Claim | None:
-    """Return the claim of a record; None if it names no instance by hash.
+    """Return the claim of a record; None if it names no instance by hash, or is of a model with added rows.
 
     Paths in it count from `folder`.
 
@@ -86,7 +86,7 @@ def claim_of(
         If a value is not what it must be.
     """
     sha256 = record.get("instance_sha256")
-    if sha256 is None:
+    if sha256 is None or record.get("constrained"):
         return None
     texts = {"instance_sha256": sha256, **{k: record.get(k) for k in ("instance", "problem", "method")}}
     texts["instance"] = record.get("spec") or texts["instance"]

@@ -39,6 +39,33 @@ def test_a_claim_that_disagrees_with_the_verifier_is_no_status(tmp_path: Path, v
     assert (found["valid"], found["status"], found["bound"]) == (True, None, None)
 
 
+def test_what_a_plan_alone_cannot_show_is_no_status(tmp_path: Path) -> None:
+    solved(tmp_path, "minio", "catalogue:harpoon?memory=14", plan="q.json")
+    found = answer("verify", "q.json", cwd=tmp_path)
+    assert (found["valid"], found["status"], found["claim"]["status"]) == (True, None, "optimal")
+    assert "cannot be recomputed" in within("verify", "q.json", cwd=tmp_path).stdout
+
+
+def test_a_claim_below_which_a_peak_is_known_is_doubted(tmp_path: Path) -> None:
+    problem = lt.Peak(lt.load("catalogue:harpoon"))
+    worst = lt.solve(problem, "reference")
+    assert worst.objective is not None
+    lt.save(worst, tmp_path / "p.json")
+    change(tmp_path / "p.json", status="optimal", bound=worst.objective)
+    found = answer("verify", "p.json", cwd=tmp_path)
+    assert found["best_known"] < worst.objective
+    assert (found["status"], found["bound"]) == (None, found["best_known"])
+    assert "are known to do" in within("verify", "p.json", cwd=tmp_path).stdout
+
+
+def test_an_answer_to_added_rows_claims_nothing_of_the_question_without_them(tmp_path: Path) -> None:
+    problem = lt.Peak(lt.load("catalogue:harpoon"))
+    result = lt.solve(problem, "milp", constrain=lambda built: None, threads=1)
+    lt.save(result, tmp_path / "p.json")
+    assert json.loads((tmp_path / "p.json").read_text()).get("claim") is None
+    assert answer("verify", "p.json", cwd=tmp_path)["status"] is None
+
+
 def test_makespan_of_a_placement_is_held_against_its_claim(tmp_path: Path) -> None:
     solved(tmp_path, "placement", "catalogue:harpoon?machine=a100-40g-pcie3", "--device", "20B")
     assert answer("verify", "p.json", cwd=tmp_path)["status"] == "optimal"

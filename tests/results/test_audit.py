@@ -65,6 +65,11 @@ def test_bound_above_the_own_objective(tmp_path: Path) -> None:
     )
 
 
+def test_what_is_said_of_a_model_with_added_rows_is_not_held_against_the_question(tmp_path: Path) -> None:
+    run(tmp_path, FREE, bound=10**9, constrained=True)
+    assert audit([tmp_path]).contradictions == []
+
+
 def test_bound_of_a_failed_run_counts(tmp_path: Path) -> None:
     run(tmp_path, FREE, status="failed", bound=10**9)
     assert kinds(audit([tmp_path])) == ["bound-above-objective"]

@@ -69,7 +69,7 @@ def test_every_plan_is_a_point_of_the_lower_model(seed: int, method: str) -> Non
     options = {"runs": "50"} if method == "local-search" else {}
     try:
         data = state_data(problem)
-        found = lt.solve(problem, method, threads=1, options=options, time_limit=5).plan
+        found = lt.solve(problem, method, threads=1, options=options).plan
     except lt.UsageError:
         return
     if found is None:
@@ -110,7 +110,7 @@ def test_a_chain_of_tiers_by_hand(host: int, time: int) -> None:
     problem = through()
     tiers = problem.machine.tiers
     room = replace(problem.machine, tiers=(tiers[0], replace(tiers[1], capacity=host), tiers[2]))
-    result = lt.solve(replace(problem, machine=room), "slot-milp", threads=1, time_limit=4)
+    result = lt.solve(replace(problem, machine=room), "slot-milp", threads=1, time_limit=60)
     assert result.verification is not None
     assert result.verification.valid
     assert result.objective is not None
