@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from .output import emit_json, emit_table
+from .output import emit_json, emit_table, note
 from .parser import add_verb
 
 if TYPE_CHECKING:
@@ -70,9 +70,11 @@ def _problems() -> list[dict[str, Any]]:
 
 
 def _methods() -> list[dict[str, Any]]:
-    from ..solvers.registry import methods
+    from ..solvers.registry import methods, registered
     from .help import as_dict
 
+    for fault in registered().faults.values():
+        note(fault)
     return [as_dict(m) for m in methods()]
 
 

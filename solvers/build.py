@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 from ..models.checks import shown
 from ..models.errors import InstanceError, UsageError
@@ -26,6 +26,17 @@ from .context import Context, Outcome
 from .method import load
 from .registry import room_of
 from .room import Export
+
+
+class Variables(dict[str, Any]):
+    """The variables of a model by name; the error for a wrong name says the near ones."""
+
+    def __missing__(self, name: str) -> NoReturn:
+        raise KeyError(f"variables: found {name!r}, {self.hint(name)}")
+
+    def hint(self, name: str) -> str:
+        """Return what to take instead of a wrong name."""
+        return nearest(name, self) if len(self) < 1000 else f"expected a name such as {next(iter(self))!r}"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -68,14 +79,16 @@ class Built:
         )
 
     @cached_property
-    def variables(self) -> Mapping[str, Any]:
+    def variables(self) -> Variables:
         """Every variable by its name; those of a MILP as its exported files call them in brackets."""
         if self.engine == "cpsat":
             rows = enumerate(self.model.proto.variables)
-            return {row.name or f"#{k}": self.model.get_int_var_from_proto_index(k) for k, row in rows}
+            return Variables(
+                (row.name or f"#{k}", self.model.get_int_var_from_proto_index(k)) for k, row in rows
+            )
         from pyomo.environ import Var
 
-        return {var.name: var for var in self.model.component_data_objects(Var)}
+        return Variables((var.name, var) for var in self.model.component_data_objects(Var))
 
     @property
     def bound(self) -> int | None:
@@ -174,8 +187,7 @@ class Built:
         known = self.variables
         for name in values:
             if name not in known:
-                hint = nearest(name, known) if len(known) < 1000 else "expected one of `variables`"
-                raise UsageError(f"solution: found value of {name!r}, {hint}")
+                raise UsageError(f"solution: found value of {name!r}, {known.hint(name)}")
         if self.engine == "cpsat":
             by_index = {known[name].index: round(number) for name, number in values.items()}
 

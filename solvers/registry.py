@@ -17,6 +17,7 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..models.checks import shown
 from ..models.errors import UsageError
@@ -32,6 +33,9 @@ from .peak.methods import ROOM as PEAK
 from .placement.methods import ROOM as PLACEMENT
 from .recompute.methods import ROOM as RECOMPUTE
 from .room import Room
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 ROOMS: Mapping[str, Room] = {
     room.problem.name: room
@@ -60,47 +64,58 @@ def room_of(problem: object) -> Room:
     raise UsageError(f"solve, problem: found {shown(problem)}, expected one of {expected}{example}")
 
 
-@cache
 def methods() -> tuple[Method, ...]:
-    """Return every method: the suite's, then users' by name.
+    """Return every method: the suite's, then users' by name; entry points that are wrong are left out."""
+    return registered().methods
 
-    Raises
-    ------
-    UsageError
-        If a user's method has the name of another one, or is neither a function nor a `Method`.
-    """
+
+class Registered(NamedTuple):
+    """The methods, and by the names of entry points that give none what is wrong with them."""
+
+    methods: tuple[Method, ...]
+    faults: Mapping[str, str]
+
+
+@cache
+def registered() -> Registered:
+    """Load the methods of users beside those of the suite."""
     from importlib.metadata import entry_points
 
     found = {(m.problem, m.name): m for m in METHODS}
+    faults = {}
     for entry in sorted(entry_points(group="lowtide.methods"), key=lambda e: e.name):
         try:
-            item = entry.load()
-        except Exception as error:  # whatever a user's package raises while it is imported
-            raise UsageError(
-                f"entry point {entry.name} = {entry.value}: found {type(error).__name__}: {error}, "
-                "expected an object that can be imported"
-            ) from error
-        if callable(item) and not isinstance(item, Method):
-            lines = (item.__doc__ or "").strip().splitlines()
-            item = Method(entry.name, item, lines[0] if lines else entry.value, problem="peak")
-        if not isinstance(item, Method):
-            raise UsageError(
-                f"entry point {entry.name} = {entry.value}: found {type(item).__name__}, "
-                "expected a function or a lowtide.solvers.method.Method"
-            )
-        if item.problem not in PROBLEMS:
-            raise UsageError(
-                f"entry point {entry.name} = {entry.value}: found problem {item.problem!r}, "
-                f"expected one of {', '.join(sorted(PROBLEMS))}"
-            )
-        if (item.problem, item.name) in found:
-            raise UsageError(
-                f"entry point {entry.name} = {entry.value}: found a second method "
-                f"{item.name!r} for {item.problem}, expected a new name"
-            )
-        package = () if entry.dist is None else (entry.dist.name, entry.dist.version)
-        found[item.problem, item.name] = replace(item, package=package)
-    return tuple(found.values())
+            method = _method_of(entry)
+            if (method.problem, method.name) in found:
+                raise UsageError(
+                    f"found a second method {method.name!r} for {method.problem}, expected a new name"
+                )
+        except UsageError as error:
+            faults[entry.name] = f"entry point {entry.name} = {entry.value}: {error}"
+        else:
+            found[method.problem, method.name] = method
+    return Registered(tuple(found.values()), faults)
+
+
+def _method_of(entry: EntryPoint) -> Method:
+    """Return the method of an entry point; a UsageError says what is wrong."""
+    try:
+        item = entry.load()
+    except Exception as error:  # whatever a user's package raises while it is imported
+        raise UsageError(
+            f"found {type(error).__name__}: {error}, expected an object that can be imported"
+        ) from error
+    if callable(item) and not isinstance(item, Method):
+        lines = (item.__doc__ or "").strip().splitlines()
+        item = Method(entry.name, item, lines[0] if lines else entry.value, problem="peak")
+    if not isinstance(item, Method):
+        raise UsageError(
+            f"found {type(item).__name__}, expected a function or a lowtide.solvers.method.Method"
+        )
+    if item.problem not in PROBLEMS:
+        expected = ", ".join(sorted(PROBLEMS))
+        raise UsageError(f"found problem {item.problem!r}, expected one of {expected}")
+    return replace(item, package=() if entry.dist is None else (entry.dist.name, entry.dist.version))
 
 
 def find_method(problem: str, name: str) -> Method:
@@ -109,13 +124,15 @@ def find_method(problem: str, name: str) -> Method:
     Raises
     ------
     UsageError
-        If there is none; the message has the nearest names.
+        If there is none (the message has the nearest names), or its entry point is wrong.
     """
     if problem not in PROBLEMS:
         raise UsageError(f"problem: found {problem!r}, expected one of {', '.join(sorted(PROBLEMS))}")
     known = {m.name: m for m in methods() if m.problem == problem}
     if name in known:
         return known[name]
+    if name in registered().faults:
+        raise UsageError(registered().faults[name])
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
     hint = f"did you mean {' or '.join(near)}? " if near else ""
     raise UsageError(f"method: found {name!r}, {hint}expected one of {', '.join(known)}")

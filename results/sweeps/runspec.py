@@ -32,7 +32,7 @@ from ...instances.formats.strict_json import (
     required,
 )
 from ...models.errors import InstanceError
-from .used_sources import ROOT, all_sources, used_sources
+from .used_sources import ROOT, all_sources, used_sources, users_sources
 
 Value = bool | int | float | str
 """What a parameter of a method can be."""
@@ -161,7 +161,7 @@ def source_hash(problem: str, method: str) -> str:
     """Return 16 hexadecimal digits that change with the code that can change a method's answer.
 
     It covers what the suite's methods for the problem use (`used_sources`) and, for a method of a user's, all
-    sources of the suite and the file that defines it.
+    sources of the suite and the user's (`users_sources`).
 
     Raises
     ------
@@ -178,7 +178,7 @@ def source_hash(problem: str, method: str) -> str:
         file = None if module is None else module.origin
     else:
         file = inspect.getsourcefile(inspect.unwrap(found.run))
-    own = Path(file).read_bytes() if file is not None else b""
+    own = b"".join(path.read_bytes() for path in users_sources(Path(file))) if file is not None else b""
     return hashlib.sha256(_hash_of(all_sources()).encode() + own).hexdigest()[:16]
 
 

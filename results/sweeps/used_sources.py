@@ -49,6 +49,40 @@ def all_sources() -> tuple[Path, ...]:
     return tuple(sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")))
 
 
+def users_sources(file: Path) -> tuple[Path, ...]:
+    """Return the sources that a user's method is made of, sorted.
+
+    Parameters
+    ----------
+    file
+        That of the module which defines it: its whole package counts; outside a package, the module and the
+        modules and packages beside it that it imports (not where all that is installed lies side by side).
+    """
+    if (file.parent / "__init__.py").is_file():
+        top = file.parent
+        while (top.parent / "__init__.py").is_file():
+            top = top.parent
+        return tuple(sorted(top.rglob("*.py")))
+    if file.parent.name in ("site-packages", "dist-packages"):
+        return (file,)
+    found: set[Path] = set()
+    waiting = [file]
+    while waiting:
+        path = waiting.pop()
+        if path in found:
+            continue
+        found.add(path)
+        for node in _statements(ast.parse(path.read_bytes())):
+            names = (
+                [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+            )
+            for name in {name.partition(".")[0] for name in names if name}:
+                module, package = file.parent / f"{name}.py", file.parent / name / "__init__.py"
+                waiting += [module] if module.is_file() else []
+                found |= set(users_sources(package)) if package.is_file() else set()
+    return tuple(sorted(found))
+
+
 def _closure(modules: Iterable[str]) -> set[str]:
     """Return modules and all that they import, by names relative to the package; not through the registry."""
     found: set[str] = set()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import answer, command, lowtide, users_methods
+from tests.commands import answer, command, lowtide, refused, users_methods
 
 SOLVE = ("solve", "peak", "catalogue:two-branches")
 
@@ -91,3 +91,17 @@ def test_ctrl_c_without_an_incumbent_exits_130(tmp_path: Path, installed: dict[s
     assert done.returncode == 130
     assert json.loads(done.stdout)["status"] == "unknown"
     assert not (tmp_path / "p.json").exists()
+
+
+def test_an_entry_point_that_is_wrong_harms_no_other_method(
+    tmp_path: Path, installed: dict[str, str]
+) -> None:
+    points = tmp_path / "site" / "user_methods-1.0.dist-info" / "entry_points.txt"
+    points.write_text(points.read_text() + "gone = no_such_module:f\nnumber = user_methods:__name__\n")
+    found = answer(*SOLVE, "--method", "user-backwards", cwd=tmp_path, env=installed)
+    assert found["status"] == "feasible"
+    listed = lowtide("list", "methods", "--json", cwd=tmp_path, env=installed)
+    assert {"user-backwards", "greedy"} <= {row["name"] for row in json.loads(listed.stdout)["methods"]}
+    assert "entry point gone = no_such_module:f: found ModuleNotFoundError" in listed.stderr
+    for name, words in (("gone", "ModuleNotFoundError"), ("number", "expected a function")):
+        assert words in refused(*SOLVE, "--method", name, cwd=tmp_path, env=installed)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lowtide.solvers.registry import methods
+from lowtide.solvers.registry import registered
 from tests.commands import users_methods
 from tests.sweep_methods import SOURCE
 
@@ -21,7 +21,7 @@ def defects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         monkeypatch.setenv(key, value)
     monkeypatch.setenv("TOLD", str(tmp_path / "told"))
     monkeypatch.syspath_prepend(site)
-    methods.cache_clear()
+    registered.cache_clear()
     yield tmp_path
-    methods.cache_clear()
+    registered.cache_clear()
     sys.modules.pop("user_methods", None)

@@ -14,6 +14,7 @@ import pytest
 from lowtide.models.problems import PROBLEMS
 from lowtide.results.sweeps import runspec, used_sources
 from lowtide.results.sweeps.runspec import source_hash
+from lowtide.results.sweeps.used_sources import users_sources
 
 ASKED = {
     "peak": "gen:randwire?n=20&seed=1",
@@ -109,3 +110,26 @@ def test_a_docstring_elsewhere_renames_no_run(tmp_path: Path, monkeypatch: pytes
         before = after
     monkeypatch.undo()
     hashes()
+
+
+def test_sources_of_a_user_are_the_package_or_the_modules_beside(tmp_path: Path) -> None:
+    texts = {
+        "mine/__init__.py": "",
+        "mine/order.py": "from .helper import f",
+        "mine/deep/__init__.py": "",
+        "mine/deep/other.py": "",
+        "alone.py": "import json\nimport beside\nfrom mine.deep import other",
+        "beside.py": "import further",
+        "further.py": "import alone",
+        "unused.py": "",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+
+    def found(name: str) -> set[str]:
+        return {path.relative_to(tmp_path).as_posix() for path in users_sources(tmp_path / name)}
+
+    package = {name for name in texts if name.startswith("mine/")}
+    assert found("mine/deep/other.py") == package
+    assert found("alone.py") == {"alone.py", "beside.py", "further.py"} | package

@@ -272,3 +272,11 @@ def test_what_is_no_solution_is_said(tmp_path: Path) -> None:
         built.read(tmp_path / "none.txt")
     with pytest.raises(lt.UsageError, match="solution: found value of 'alpha'"):
         built.decode({"alpha": 1})
+
+
+@pytest.mark.parametrize("method", ["milp", "cpsat"])
+def test_a_wrong_name_of_a_variable_is_answered_with_near_ones(method: str) -> None:
+    built = lt.build(problem_of("peak", method), method)
+    name = sorted(built.variables)[0]
+    with pytest.raises(KeyError, match=re.escape(name)):
+        built.variables[name[:-1] + "?"]
