@@ -324,7 +324,8 @@ def solve_constrained(
         context.offer(run.answer)
     words = "under the rows that were added" + (f", among {export.scope}" if export.scope else "")
     if run.bound is not None and not export.scope:
-        if context.incumbent is not None and _beyond(problem, run.bound, context.incumbent):
+        verified = None if run.answer is None else problem.judge(run.answer).objective
+        if verified is not None and _beyond(problem, run.bound, verified):
             words += (
                 f"; they bind variables that the answer does not show: none reaches {run.bound} in the model"
             )

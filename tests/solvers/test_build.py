@@ -140,6 +140,19 @@ def test_bounds_of_what_the_answer_does_not_show_are_none(method: str, name: str
     assert "they bind variables that the answer does not show" in result.detail
 
 
+def test_a_plan_that_reaches_more_than_its_moment_under_the_rows_is_kept_without_the_bound() -> None:
+    problem = load_problem("parallel-memory", "gen:layered?layers=3&width=2&seed=1000")
+
+    def not_the_first(built: lt.Built) -> None:
+        from pyomo.environ import Constraint
+
+        built.model.not_the_first = Constraint(expr=built.variables["p[0]"] <= 0)
+
+    result = lt.solve(problem, "milp", constrain=not_the_first, threads=1)
+    assert (str(result.status), result.objective, result.bound) == ("feasible", 43, None)
+    assert "none reaches 12 in the model" in result.detail
+
+
 @pytest.mark.parametrize("method", ["cpsat", "milp-steps"])
 def test_rows_that_nothing_obeys(method: str) -> None:
     problem = problem_of("peak", method)
