@@ -138,7 +138,7 @@ def run_verify(args: argparse.Namespace) -> int:
     if args.buffers is not None or args.bound is not None:
         raise UsageError("verify: found --buffers or --bound with --certificate, expected neither")
     certificate = read_certificate(args.certificate)
-    plan, graph = _plan_and_graph(args, certificate)
+    plan, graph = _plan_and_graph(args)
     if graph is None:
         source = certificate.graph_source if args.graph is None else args.graph
         if source is None:
@@ -183,7 +183,7 @@ def run_verify(args: argparse.Namespace) -> int:
     return 0 if verdict.valid and found["plan_valid"] is not False else 1
 
 
-def _plan_and_graph(args: argparse.Namespace, certificate: Certificate) -> tuple[Plan | None, Graph | None]:
+def _plan_and_graph(args: argparse.Namespace) -> tuple[Plan | None, Graph | None]:
     """Return the plan (of an order too) and the graph that come with the certificate, if any do."""
     from ..instances import load
     from ..models.errors import InstanceError, UsageError

@@ -23,8 +23,6 @@ def add_problems(
 
     Parameters
     ----------
-    parser
-        Of the verb.
     common
         What every problem has besides.
     examples

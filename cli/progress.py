@@ -34,8 +34,6 @@ class Progress:
 
     Parameters
     ----------
-    quiet
-        Show nothing.
     always
         Show plain lines from the start, whatever standard error is.
     unit
@@ -138,10 +136,6 @@ class SweepProgress:
         The runs to do.
     done
         The records of the others.
-    jobs
-        How many run at a time.
-    quiet
-        Show nothing.
 
     Attributes
     ----------
@@ -296,8 +290,6 @@ def readable(line: str, unit: str = "bytes") -> str:
 
     Parameters
     ----------
-    line
-        What a method says.
     unit
         Of objectives and bounds that the line gives none for.
 

@@ -48,8 +48,6 @@ def dual_bound(program: LinearProgram, multipliers: Sequence[int], denominator: 
 
     Parameters
     ----------
-    program
-        The program.
     multipliers
         Per row, at least 0; divided by `denominator`.
     denominator

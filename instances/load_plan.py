@@ -49,10 +49,6 @@ def graph_of_plan(plan: Plan, where: str = "plan", graph: str | os.PathLike[str]
 
     Parameters
     ----------
-    plan
-        The plan.
-    where
-        What messages call it, usually the file.
     graph
         The specification of its graph, instead of the source that it names.
 

@@ -21,10 +21,6 @@ def typed_options(
     ----------
     given
         Values as text (from a specification) or already typed (keywords).
-    parameters
-        What there is to set.
-    where
-        The specification, for messages.
 
     Raises
     ------

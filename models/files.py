@@ -75,8 +75,6 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
     ----------
     path
         The file to make or replace; its folder must exist.
-    content
-        All of its bytes.
 
     Raises
     ------

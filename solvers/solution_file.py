@@ -30,8 +30,6 @@ def read_solution(path: str | os.PathLike[str], labels: Mapping[str, str]) -> di
 
     Parameters
     ----------
-    path
-        The file.
     labels
         Names of variables by what the file calls them, in the order of the columns.
 

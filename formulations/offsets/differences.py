@@ -43,8 +43,6 @@ def forbidden_differences(data: OffsetsData, among: Integers | None = None) -> d
 
     Parameters
     ----------
-    data
-        A part.
     among
         If given, only pairs of these buffers.
 

@@ -91,8 +91,6 @@ def peak_data(problem: Peak, *, masks: bool = True, expired: Callable[[], bool] 
 
     Parameters
     ----------
-    problem
-        What is asked.
     masks
         Whether to make the sets of ops, which take n^2 / 4 bytes. Without them `ancestors` and `descendants`
         are empty, `earliest` and `latest` say nothing, and predecessors and last accesses that others imply

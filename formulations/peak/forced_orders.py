@@ -77,8 +77,6 @@ def with_forced_orders(
 
     Parameters
     ----------
-    data
-        From `lowtide.formulations.peak.data.peak_data`.
     order
         A valid order, whose peak is at most the limit.
     limit

@@ -329,8 +329,6 @@ def reordered(data: RecomputeData, order: Sequence[int]) -> RecomputeData:
 
     Parameters
     ----------
-    data
-        See above.
     order
         All ops, each after those of which it finds something and those in its `after`.
 

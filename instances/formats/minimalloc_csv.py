@@ -89,15 +89,6 @@ def read_csv(path: str | os.PathLike[str]) -> Buffers:
 def buffers_from_csv(text: str, where: str = "csv", *, name: str = "") -> Buffers:
     r"""Return the buffers of a CSV text.
 
-    Parameters
-    ----------
-    text
-        Header and rows.
-    where
-        What messages call it, usually the file.
-    name
-        Of the set, for people.
-
     Raises
     ------
     InstanceError
@@ -150,8 +141,6 @@ def csv_text(buffers: Buffers, offsets: Mapping[str, int] | None = None) -> str:
 
     Parameters
     ----------
-    buffers
-        The buffers.
     offsets
         A solution, for the column `offset`; without it, the fixed offsets.
 

@@ -94,11 +94,6 @@ _MODE = {
 def read_graph(path: str | os.PathLike[str]) -> Graph:
     """Return the graph of a native file, ``.json`` or ``.json.gz``.
 
-    Parameters
-    ----------
-    path
-        The file; gzipped if its name ends in ``.gz``.
-
     Raises
     ------
     InstanceError
@@ -120,13 +115,6 @@ def read_graph(path: str | os.PathLike[str]) -> Graph:
 
 def graph_from_dict(data: Any, where: str = "graph") -> Graph:
     """Return the graph of a native JSON object.
-
-    Parameters
-    ----------
-    data
-        The parsed JSON value.
-    where
-        What messages call it, usually the file.
 
     Raises
     ------

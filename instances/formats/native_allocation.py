@@ -121,11 +121,6 @@ class Allocation:
 def read_allocation(path: str | os.PathLike[str]) -> Allocation:
     """Return the allocation of a file, ``.json`` or ``.json.gz``.
 
-    Parameters
-    ----------
-    path
-        The file; gunzipped if its name ends in ``.gz``.
-
     Raises
     ------
     InstanceError
@@ -141,10 +136,6 @@ def allocation_from_dict(data: Any, where: str = "allocation", *, folder: str = 
 
     Parameters
     ----------
-    data
-        The parsed JSON value.
-    where
-        What messages call it, usually the file.
     folder
         From where a relative path in the source of the buffers counts.
 

@@ -72,11 +72,6 @@ _BUFFER = {
 def read_buffers(path: str | os.PathLike[str]) -> Buffers:
     """Return the buffers of a native file, ``.json`` or ``.json.gz``.
 
-    Parameters
-    ----------
-    path
-        The file; gunzipped if its name ends in ``.gz``.
-
     Raises
     ------
     InstanceError
@@ -89,13 +84,6 @@ def read_buffers(path: str | os.PathLike[str]) -> Buffers:
 
 def buffers_from_dict(data: Any, where: str = "buffers") -> Buffers:
     """Return the buffers of a native JSON object.
-
-    Parameters
-    ----------
-    data
-        The parsed JSON value.
-    where
-        What messages call it, usually the file.
 
     Raises
     ------

@@ -63,13 +63,6 @@ _GROUP = {
 def machine_from_dict(data: Any, where: str = "machine") -> Machine:
     """Return the machine of a JSON object as `Machine.to_dict` makes it.
 
-    Parameters
-    ----------
-    data
-        The parsed JSON value.
-    where
-        What messages call it, usually the file.
-
     Raises
     ------
     InstanceError

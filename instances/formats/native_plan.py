@@ -118,11 +118,6 @@ _FREE = {"tensor": _INDEX, "tier": required(TEXT), "time": _TIME, "bytes": _RANG
 def read_plan(path: str | os.PathLike[str]) -> Plan:
     """Return the plan of a file, ``.json`` or ``.json.gz``.
 
-    Parameters
-    ----------
-    path
-        The file; gzipped if its name ends in ``.gz``.
-
     Raises
     ------
     InstanceError
@@ -138,10 +133,6 @@ def plan_from_dict(data: Any, where: str = "plan", *, folder: str = "") -> Plan:
 
     Parameters
     ----------
-    data
-        The parsed JSON value.
-    where
-        What messages call it, usually the file.
     folder
         From where a relative path in the graph's source counts.
 

@@ -50,10 +50,6 @@ def graph_of_plain_dag(source: nx.Graph[Any], name: str, where: str) -> Graph:
     ----------
     source
         A networkx ``DiGraph`` or ``MultiDiGraph``.
-    name
-        Of the graph.
-    where
-        What messages call it, usually the file.
 
     Raises
     ------

@@ -6,6 +6,8 @@ no text whose nesting would overflow what walks through it later.
 A *field table* says what an object may hold: for each key a test, the words for what it expects, and
 whether it must be there. `problem` compares an object with its table and returns the first difference
 as text, so that the caller can put the place in front of it only when there is one to report.
+
+In all formats `where` is what messages call the text that is read, usually its file.
 """
 
 from __future__ import annotations

@@ -16,8 +16,6 @@ def topological_order(before: Sequence[Set[int]], where: str, label: Callable[[i
     ----------
     before
         For each task those that come before it.
-    where
-        What messages call the source, usually the file.
     label
         What messages call a task.
 

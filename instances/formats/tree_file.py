@@ -57,8 +57,6 @@ def read_tree(path: str | os.PathLike[str], *, unit_bytes: int = 1, unit_ns: int
 
     Parameters
     ----------
-    path
-        The file, also gzipped.
     unit_bytes
         Bytes of a unit of size.
     unit_ns

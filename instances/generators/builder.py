@@ -69,8 +69,6 @@ class Builder:
 
         Parameters
         ----------
-        name, kind, reads
-            Of the op; the tensor has the same name.
         nbytes, weight
             Bytes of the new tensor and of the weight.
         multiply_adds

@@ -50,8 +50,6 @@ class Draft:
 
         Parameters
         ----------
-        name, kind
-            Of the op.
         reads, writes
             Tensor indices; repetitions are dropped.
         work

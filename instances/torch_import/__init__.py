@@ -48,8 +48,6 @@ def load_torch(name: str, **options: object) -> Graph:
 
     Parameters
     ----------
-    name
-        Of the network.
     **options
         Those of `parameters_of`, as text or typed.
 

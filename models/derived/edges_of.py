@@ -21,8 +21,6 @@ def edges_of(graph: Graph, item: object) -> tuple[Edge, ...]:
 
     Parameters
     ----------
-    graph
-        The ops are its.
     item
         Pairs of op indices; the same graph with more ``after``, in any order, as `apply_edges` makes it; or a
         plan that runs every op once: what it runs one after another is to stay so.

@@ -44,10 +44,6 @@ def buffers_of(
 
     Parameters
     ----------
-    graph, machine
-        What the runs execute, and where.
-    found, runs
-        What lies in memory.
     pairs
         In-place pairs as positions in `found`.
     """

@@ -20,10 +20,6 @@ def with_discards(graph: Graph, steps: Iterable[Compute | Transfer], fast: str) 
 
     Parameters
     ----------
-    graph
-        Its ops are what runs.
-    steps
-        In their sequence.
     fast
         The name of the memory where operands are unless the mode of a run names another tier.
 

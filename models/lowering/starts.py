@@ -32,8 +32,6 @@ def lower_starts(
         What is executed; the starts are not checked (the verifier does).
     starts
         Per op: ns.
-    modes
-        Per op: the number of its mode.
     capacity
         Of the memory, in bytes; None if unlimited.
 

@@ -67,8 +67,6 @@ def verify_allocation(buffers: Buffers, offsets: Mapping[str, int]) -> Allocatio
 
     Parameters
     ----------
-    buffers
-        What is to be placed.
     offsets
         Address by buffer id.
 

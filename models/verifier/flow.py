@@ -62,8 +62,6 @@ def verify_flow(
 
     Parameters
     ----------
-    graph
-        What is executed, under its precedence.
     edges
         Further pairs (i, j): op i must end before op j starts.
     proof

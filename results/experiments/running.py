@@ -93,8 +93,6 @@ def records_of(
         Its folder, which is kept, and gone on with where it exists; None: one that does not stay.
     only
         What the instances of its runs contain.
-    jobs
-        Runs at a time.
     """
     with tempfile.TemporaryDirectory() as scratch:
         folder = (out or Path(scratch) / "runs").resolve()
@@ -179,8 +177,6 @@ def two_tiers(
     ----------
     folder
         Of the table; the file is in ``machines`` in it.
-    name
-        Of the machine and of the file.
     tiers
         Names of the fast memory and of the other one.
     rate, latency

@@ -178,8 +178,6 @@ def label_ends(
     ----------
     ends
         Where each line ends, as a share of the height of the axes.
-    texts
-        What is written.
     """
     figure = ax.get_figure(root=True)
     assert figure is not None

@@ -37,10 +37,6 @@ def allocation_chart(title: str, case: AllocationCase, *, bound: int | None) -> 
 
     Parameters
     ----------
-    title
-        Its name.
-    case
-        Buffers and offsets.
     bound
         Proved lower bound in bytes, or None.
     """

@@ -105,20 +105,14 @@ def step_chart(
 
     Parameters
     ----------
-    title
-        Its name.
     series
         The lines, the lowest first.
-    x, y
-        The axes.
     unit
         Of the values: "bytes", "ns", or "" for counts.
     legend
         Names and classes of what a colour or a dash means.
     x_unit
         "s" for seconds, "gap" for gaps; both axes are logarithmic.
-    note
-        A remark below.
     """
     paths = [(s.style, path) for s in series if (path := _steps(s.points, s.end, x, y))]
     lines = [
@@ -148,14 +142,11 @@ def memory_chart(
     bound: int | None,
     counts_ops: bool,
     kinds: Sequence[str],
-    note: str = "",
 ) -> Chart:
     """Return the chart of a memory profile: areas by kind of tensor, reference order, peak and bound.
 
     Parameters
     ----------
-    title
-        Its name.
     memory, reference
         Of the plan, and of the reference order if there is one.
     bound
@@ -164,8 +155,6 @@ def memory_chart(
         Whether every op takes 1 ns, so that time counts ops.
     kinds
         Kinds of tensor, from the bottom of the stack to its top.
-    note
-        A remark below.
     """
     thin = memory.thin(COLUMNS)
     top = max(memory.peak, bound or 0, reference.peak if reference is not None else 0, 1)
@@ -204,7 +193,6 @@ def memory_chart(
                 for kind in reversed(kinds)
             ],
         },
-        note=note,
     )
 
 

@@ -74,8 +74,6 @@ def method_table(folders: Sequence[str | os.PathLike[str]], questions: Sequence[
 
     Parameters
     ----------
-    folders
-        Folders of experiments, or files of records.
     questions
         The same runs; they have the colours.
     """

@@ -106,8 +106,6 @@ def read_experiment(path: str | Path, *, progress: Callable[[str], None] = lambd
 
     Parameters
     ----------
-    path
-        The TOML file.
     progress
         Called with a line of text while instances are loaded.
 

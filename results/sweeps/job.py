@@ -84,8 +84,6 @@ def perform(
 
     Parameters
     ----------
-    run
-        What to do.
     plan
         Where the execution plan goes if the run keeps it.
     log

@@ -64,12 +64,8 @@ def run_all(
 
     Parameters
     ----------
-    out
-        The folder of the experiment.
     runs
         Runs of it. One that has a record, or that another process works on, is skipped.
-    jobs
-        How many at a time.
     retry
         Statuses whose records do not count.
     stop

@@ -15,11 +15,6 @@ if TYPE_CHECKING:
 class ProcessTree:
     """A process that leads its own process group, and its descendants as they are found.
 
-    Parameters
-    ----------
-    pid
-        Of the first one.
-
     Attributes
     ----------
     peak

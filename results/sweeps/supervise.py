@@ -72,10 +72,6 @@ def supervise(out: Path, run: RunSpec, *, stop: threading.Event | None = None) -
 
     Parameters
     ----------
-    out
-        The folder of the experiment.
-    run
-        One of its runs.
     stop
         When it is set, the run is killed and leaves no record.
 

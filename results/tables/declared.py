@@ -168,10 +168,6 @@ def with_questions(declared: Declared, rows: Iterable[Row], folder: Path) -> lis
 
     Parameters
     ----------
-    declared
-        Of the table.
-    rows
-        Its rows.
     folder
         What the paths of files count from.
 

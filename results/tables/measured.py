@@ -155,11 +155,6 @@ def virtual_best(runs: pd.DataFrame) -> pd.DataFrame:
 
     This is the oracle that picks a method for each case (also: virtual best solver). Best is: solved in
     the least time; if nobody solved, the best objective; then the best bound; then the least time.
-
-    Parameters
-    ----------
-    runs
-        A measured frame.
     """
     sense = _sense(runs)
     keys = ["_unsolved", "_seconds", "_objective", "_bound", "_time", "setting", "name"]
@@ -181,8 +176,6 @@ def wins(runs: pd.DataFrame, column: str = "objective") -> pd.Series[Any]:
 
     Parameters
     ----------
-    runs
-        A measured frame.
     column
         ``objective``, or ``seconds`` for the fastest to solve.
     """

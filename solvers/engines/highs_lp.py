@@ -24,12 +24,8 @@ def dual_values(program: LinearProgram, context: Context, seconds: float) -> lis
 
     Parameters
     ----------
-    program
-        A minimization.
     context
         Its threads, seed and memory limit count.
-    seconds
-        Time limit.
     """
     scaled = _Scaled(program)
     highs = _solved(scaled, context, seconds, crossover="off")

@@ -36,8 +36,6 @@ def refuse_if_too_large(
 
     Parameters
     ----------
-    size
-        Counts of the model.
     bytes_per_term
         Measured bytes at the solver's peak, per nonzero coefficient.
     context

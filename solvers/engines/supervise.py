@@ -195,8 +195,6 @@ def run_passes(context: Context, seconds: float, stop: Integers, go: Callable[[]
         May be infinite.
     stop
         One number; passes end soon after it is set to 1.
-    go
-        Runs them.
     """
 
     def end() -> None:

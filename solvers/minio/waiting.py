@@ -46,8 +46,6 @@ class WaitingTree:
 
     Parameters
     ----------
-    data
-        The tree.
     waiting
         By node: the bytes of its files that wait; all of them by default.
 

@@ -21,8 +21,6 @@ def place_as_they_come(data: OffsetsData, *, best_fit: bool = False, backwards: 
 
     Parameters
     ----------
-    data
-        A part.
     best_fit
         Take the tightest free range instead of the lowest.
     backwards

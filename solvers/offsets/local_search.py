@@ -79,16 +79,10 @@ def improved_offsets(
 
     Parameters
     ----------
-    data
-        A part.
     offsets
         Valid ones.
     target
         Height in units below which nothing is gained.
-    seed
-        Of all random choices.
-    remaining
-        The seconds left.
     """
     search = _Search(data, offsets, target, seed)
     effort, once = 1, PAIR_SECONDS * data.count**2

@@ -27,10 +27,6 @@ def place_plainly(layout: Layout, order: Integers, wishes: Integers, best_fit: b
 
     Parameters
     ----------
-    layout
-        Of the part.
-    order
-        All buffers.
     wishes
         Offset wished for by buffer, -1 for none.
     best_fit

@@ -80,8 +80,6 @@ def edges_by_rule(
         One of `RULES`.
     order
         Of ``respect-order``: its peak is within the bound.
-    expired
-        Whether the time is up.
     progress
         Called with one line of text now and then.
     """

@@ -96,8 +96,6 @@ def largest_closure(
 
     Parameters
     ----------
-    cut
-        The network.
     price, scale
         What a running op pays, in bytes over the scale.
     settled

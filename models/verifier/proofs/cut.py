@@ -114,16 +114,12 @@ def least_change(
 
     Parameters
     ----------
-    sets
-        Of the graph.
     backward
         The direction of the walk.
     free
         F.
     counting
         The groups that count, each with its ops in F.
-    multipliers
-        Any.
 
     Raises
     ------

@@ -162,6 +162,7 @@ TABLE = TableSpec(
 
 
 def _family(spec: str) -> str:
+    """Return the generator or the entry of the catalogue that a specification names."""
     return spec.partition("?")[0].partition(":")[2]
 
 
@@ -181,8 +182,6 @@ def text(table: list[Row]) -> Fields:
         "first": loads[0],
         "last": loads[-1],
         "most": max(loads),
-        "table": TABLE.of(
-            {**row, "family": row["spec"].partition("?")[0].partition(":")[2]} for row in measured
-        ),
+        "table": TABLE.of({**row, "family": _family(row["spec"])} for row in measured),
         "missing": f"Not measured: {rest}." if rest else "",
     }

@@ -104,14 +104,8 @@ def find_ideals(
 
     Parameters
     ----------
-    shape
-        The problem.
-    most
-        It gives up at so many ideals.
     expired
         Whether to stop, asked after each size.
-    known
-        What has been asked before.
     begin
         Ideals of one size with their bytes, all of which are kept; else the empty set.
     stop

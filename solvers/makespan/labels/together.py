@@ -150,10 +150,6 @@ def find_prices(shape: Shape, together: Together, context: Context, seconds: flo
 
     Parameters
     ----------
-    shape
-        The problem.
-    together
-        All sets that can run together.
     context
         For the limits of the linear programs.
     seconds

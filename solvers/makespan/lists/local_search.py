@@ -57,14 +57,8 @@ def improve(
     decode
         Returns the list schedule of a ranking, a fallback order and the preferred alternatives (-1: whichever
         ends first; None: of all ops).
-    rank, order
-        To begin with.
-    seed
-        Of all choices.
     offer
         Takes each schedule that is better than all before; returns its makespan.
-    stop
-        Whether to end.
     moves
         After so many without a better schedule it ends by itself; None: never.
     """

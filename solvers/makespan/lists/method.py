@@ -65,8 +65,6 @@ class Started:
             A fallback order; None: `self.order`.
         prefer
             By op, the alternative that it prefers; -1, or None for all: whichever would end first.
-        compiled
-            Whether to run the compiled kernel.
         least
             Seconds that it has in any case.
 

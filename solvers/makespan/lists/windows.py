@@ -78,12 +78,8 @@ def improve_by_windows(
         The problem, of identical processors.
     starts
         By op, in ns: a schedule within the memory.
-    seed
-        Of all choices.
     offer
         Takes each schedule that is faster than all before.
-    stop
-        Whether to end.
     windows
         After so many without a faster schedule it ends by itself.
     """

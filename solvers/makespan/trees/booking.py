@@ -34,10 +34,6 @@ def booking_schedule(
 
     Parameters
     ----------
-    tree
-        The nodes.
-    processors
-        How many.
     memory
         M in bytes.
     activation

@@ -43,20 +43,10 @@ def improve_by_booking(
 
     Parameters
     ----------
-    tree
-        The nodes.
-    processors
-        How many.
-    memory
-        Bytes.
     activations
         Topological orders with sequential peaks within the memory.
-    seed
-        Of all choices.
     offer
         Takes each schedule that is better than all before: the start of each node in ns.
-    stop
-        Whether to end.
     moves
         After so many without a faster schedule it ends by itself; None: never.
     """

@@ -45,10 +45,6 @@ def list_schedule(
 
     Parameters
     ----------
-    tree
-        The nodes.
-    processors
-        How many.
     keys
         By node, all different: the least one starts first.
     memory

@@ -49,10 +49,6 @@ def mapped_schedule(tree: TaskTree, processors: int, batches_of: BatchesOf) -> t
 
     Parameters
     ----------
-    tree
-        The nodes.
-    processors
-        How many.
     batches_of
         Returns the batches of a node that is mapped on several processors.
     """

@@ -111,8 +111,6 @@ def cut_bound(
 
     Parameters
     ----------
-    graph
-        Any graph.
     orders
         Known valid orders: the better they are, the fewer flows. The reference order is always used.
     at_least

@@ -97,8 +97,6 @@ def probing_bound(
 
     Parameters
     ----------
-    graph
-        Any graph.
     at_least
         A bound that is known, bytes.
     below
@@ -143,16 +141,12 @@ def force(
     expired: Callable[[], bool] = lambda: False,
     compiled: bool | None = None,
 ) -> Forced:
-    """Return what holds for every order of peak at most `limit`.
+    """Return what holds for every order of peak at most `limit` bytes.
 
     Parameters
     ----------
     space
         Forward; its neighbours `before` may include pairs that were forced for this limit or a larger one.
-    limit
-        Bytes.
-    expired, compiled
-        As for `probing_bound`.
 
     Raises
     ------

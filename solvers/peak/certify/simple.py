@@ -38,14 +38,10 @@ def prove_by_working_set(graph: Graph, bound: int) -> WorkingSetProof | None:
 def prove_by_cut(
     graph: Graph, bound: int, orders: Sequence[Sequence[int]], expired: Callable[[], bool]
 ) -> CutProof | None:
-    """Return the op whose minimum cut is `bound` or more, with its flow, if there is one.
+    """Return the op whose minimum cut is `bound` bytes or more, with its flow, if there is one.
 
     Parameters
     ----------
-    graph
-        Any graph.
-    bound
-        Bytes.
     orders
         Good orders: the better they are, the fewer cuts are computed.
     expired

@@ -29,14 +29,12 @@ BYTES_PER_STATE = 150
 def prove_by_states(
     space: StateSpace, bound: int, most: int, expired: Callable[[], bool], nbytes: int
 ) -> StatesProof | None:
-    """Return the states that walks below a bound can reach, or None if that takes more effort or time.
+    """Return the states that walks below a bound in bytes can reach; None if that takes more effort or time.
 
     Parameters
     ----------
     space
         The states of a graph with ops, in one direction.
-    bound
-        Bytes.
     most
         Give up after so many steps.
     expired

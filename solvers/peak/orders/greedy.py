@@ -59,8 +59,6 @@ def greedy_order(graph: Graph, rule: str | None = None, *, backward: bool = Fals
 
     Parameters
     ----------
-    graph
-        Any graph.
     rule
         One of `RULES`; None for the best order of all (`backward` is then ignored).
     backward

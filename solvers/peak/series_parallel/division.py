@@ -33,10 +33,6 @@ def divided_blocks(space: StateSpace, order: Sequence[int], rng: Random | None =
 
     Parameters
     ----------
-    space
-        Of any graph.
-    order
-        Of its ops.
     rng
         Draws the cuts of a walk; None for the places where the memory is least.
 

@@ -56,12 +56,8 @@ def walk_over_divisions(problem: Peak, context: Context, rounds: int, expired: C
 
     Parameters
     ----------
-    problem
-        Of any graph.
     context
         Has an incumbent, and the seed.
-    rounds
-        How many divisions.
     expired
         Asked after each; when it holds, the walk ends.
     """

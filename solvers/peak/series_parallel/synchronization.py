@@ -38,8 +38,6 @@ def synchronized_blocks(space: StateSpace, order: Sequence[int]) -> Blocks:
 
     Parameters
     ----------
-    space
-        Of any graph.
     order
         A valid order of its ops, which guides the moves.
 

@@ -58,8 +58,6 @@ def h_revolve(
 
     Parameters
     ----------
-    l
-        Forwards.
     slots
         c_0 .. c_{K-1}.
     write, read

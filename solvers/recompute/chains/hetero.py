@@ -128,8 +128,6 @@ def hetero_chain(
 
     Parameters
     ----------
-    stages
-        The chain.
     memory
         In bytes.
     slots

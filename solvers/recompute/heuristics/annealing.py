@@ -57,16 +57,10 @@ def anneal_runs(
 
     Parameters
     ----------
-    data
-        See `lowtide.formulations.recompute.data`.
     runs
         Ops as they run, each once or more; it need not fit.
-    seed
-        Of all choices.
     offer
         Takes each schedule that is faster than all before.
-    stop
-        Whether to end.
     rounds
         After so many without a faster schedule it ends by itself.
     """

@@ -191,14 +191,10 @@ def evicting(
 
     Parameters
     ----------
-    data
-        See `lowtide.formulations.recompute.data`.
     rule
         Exponents a, b, c.
     factors
         By value, the logarithm of a factor on its scores; None for none.
-    stop
-        Asked all the time.
 
     Examples
     --------

@@ -112,13 +112,7 @@ def solve_poet(problem: Recompute, context: Context) -> Outcome:
 def solve_pages(
     problem: Recompute, data: RecomputeData, context: Context, costs: Paging, seconds: float
 ) -> Outcome:
-    """Solve the MILP from the best schedule that is known, for so many seconds at most.
-
-    Parameters
-    ----------
-    costs
-        Those of `paging`.
-    """
+    """Solve the MILP from the best schedule that is known, for so many seconds at most."""
     data = in_ns(data)
     own = part_of(context, seconds)
 
