@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 from ..formulations.minio import joint_cpsat
 from ..formulations.model import Formulation
 from ..formulations.parallel import cut_milp, edges_milp, network
-from ..formulations.placement import intervals_cpsat, sequence, slots_milp
+from ..formulations.placement import intervals_cpsat, pieces, sequence, slots_milp
 from ..formulations.placement.data import placement_data
 from ..formulations.placement.states import state_data
 from ..formulations.placement.whole import apart, longest_stall
@@ -76,7 +76,7 @@ def _intervals(problem: Any) -> Any:
 
 def _slots(problem: Any) -> Any:
     data = state_data(problem)
-    return slots_milp.build(slots_milp.coarse(data), most=sequence.longest_stall(data), upper=False)
+    return slots_milp.build(pieces.coarse(data), most=sequence.longest_stall(data), upper=False)
 
 
 def _joint(problem: Any) -> Any:

@@ -193,22 +193,6 @@ def _lives(problem: Placement) -> tuple[Lifetime, ...]:
     return tuple(lives)
 
 
-def weightless(problem: Placement) -> list[tuple[int, str, int]]:
-    """Return where initial tensors of no bytes start, in the fast memory if they may; they have no life.
-
-    Each with its tier and the ns from there to the fast memory: the latency of the channel.
-    """
-    device = problem.machine.tiers[0].name
-    latency = {c.src: c.latency_ns for c in problem.machine.channels if c.dst == device}
-    found = []
-    for t, tensor in enumerate(problem.graph.tensors):
-        if tensor.initial and not tensor.nbytes:
-            allowed = problem.may_start(tensor.kind)
-            tier = device if device in allowed else next((x for x in allowed if x in latency), allowed[0])
-            found.append((t, tier, 0 if tier == device else latency.get(tier, 0)))
-    return found
-
-
 def _outer(machine: Machine) -> tuple[Outer, ...]:
     device = machine.tiers[0].name
     links = {(c.src, c.dst): Link(rate=c.bytes_per_s, latency=c.latency_ns) for c in machine.channels}

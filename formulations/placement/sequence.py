@@ -1,9 +1,10 @@
 r"""Plans of whole tensors that follow from an order, on any tiers, single runs and periods.
 
 A *stay* is a life (`states`) whole in one tier: it begins at the birth, at time 0, or with a *copy* from
-another stay, and ends when its last use has ended: an op that accesses it, a copy from it, or the end of the
-iteration. *Events* are the starts of ops, of copies and of the iteration. An *order* says which stays there
-are, and in which order events come, within the iteration; in a period that order repeats.
+another stay, and ends when its last use has ended: an op that accesses it (under ``replace``, one that only
+reads it uses it at its start alone), a copy from it, or the end of the iteration. *Events* are the starts of
+ops, of copies and of the iteration. An *order* says which stays there are, and in which order events come,
+within the iteration; in a period that order repeats.
 
 *Times.* Each event starts as early as it can: behind the op, copies and births that it needs; copies on one
 channel, or on channels whose joint cap does not carry all of them at once, one after another in the order;
@@ -25,8 +26,7 @@ from ...models.lowering.builder import PlanBuilder
 from ...models.plan import Plan
 from ...models.problems.placement import Placement
 from ..linear_program import SECOND
-from .data import weightless
-from .states import StateData
+from .states import StateData, weightless
 
 WARM = 4
 """Iterations of a period after which the walk along an order repeats."""
@@ -152,6 +152,11 @@ class _Graph:
         return None
 
 
+def _holds(data: StateData, stay: Stay, event: int) -> bool:
+    """Whether a use of a stay lasts to the end of an event, or ends as that starts."""
+    return event >= data.n or stay.life < 0 or data.lives[stay.life].tensor in data.keeps[event]
+
+
 def timing(data: StateData, order: Order, *, beside: bool = False) -> Timing | None:
     """Return when events start in an order; None if room is never enough, or the order is impossible."""
     rate, turns = rates(data, beside=beside)
@@ -175,7 +180,8 @@ def timing(data: StateData, order: Order, *, beside: bool = False) -> Timing | N
             life = data.lives[stay.life]
             if life.lasting and stay.begin is not None and not life.starts[stay.tier]:
                 graph.add((n, stay.begin[1]), stay.begin, 0)  # it is not there between iterations
-                graph.add((event, later), (n, stay.begin[1] + 1), length[event] + 1)
+                used = length[event] if _holds(data, stay, event) else 0
+                graph.add((event, later), (n, stay.begin[1] + 1), used + 1)
     _one_by_one(data, order, length, graph)
     if not _Room(data, order, length, graph).take(turns):
         return None
@@ -212,7 +218,7 @@ def _one_by_one(data: StateData, order: Order, length: Sequence[int], graph: _Gr
             event, shift = following.begin
             for i, y in stay.uses:
                 if (i, y) != (event, shift + later) and i != data.n:
-                    graph.add((i, y), (event, shift + later), length[i])
+                    graph.add((i, y), (event, shift + later), length[i] if _holds(data, stay, i) else 0)
 
 
 Held = tuple[float, int, Stay, int]
@@ -237,7 +243,7 @@ class _Room:
             if stay.begin is None and life.lasting:
                 self.used[stay.tier] += life.nbytes
                 for event, _ in stay.uses:
-                    if event < data.n and not stay.tier:
+                    if event < data.n and not stay.tier and life.tensor in data.keeps[event]:
                         self.constant[event] += life.nbytes
             else:
                 self.takes.setdefault(data.n if stay.begin is None else stay.begin[0], []).append(stay)
@@ -257,7 +263,8 @@ class _Room:
                 self.done[event] = turn
                 for g, group in enumerate(groups):
                     if event > n and self.order.copies[event - n - 1].way in group:
-                        self._wait(carried[g], at)
+                        if (last := carried[g]) is not None:
+                            self._wait(last, at, self.length[last[0]])
                         carried[g] = at
                 for tier, nbytes, more in self._demands(at):
                     if not self._release(tier, nbytes, at) and self.noted:
@@ -270,10 +277,10 @@ class _Room:
                     self.held[tier] += more
         return True
 
-    def _wait(self, first: At | None, then: At) -> None:
-        """Let an event wait for the end of another one."""
-        if first is not None and first != then and self.noted:
-            self.graph.add(first, then, self.length[first[0]])
+    def _wait(self, first: At, then: At, wait: int) -> None:
+        """Let an event wait so many ns behind the start of another one."""
+        if first != then and self.noted:
+            self.graph.add(first, then, wait)
 
     def _demands(self, at: At) -> Iterator[tuple[int, int, list[Held]]]:
         """Yield tiers, the bytes that an event takes there, and what holds them."""
@@ -282,10 +289,12 @@ class _Room:
         new: dict[int, list[Held]] = {}
         for stay in self.takes.get(event, ()):
             base = turn if stay.begin is None else turn - stay.begin[1]
-            until = max((base + y) * span + self.place[i][1] for i, y in stay.uses)
+            until = max((base + y) * span + self.place[i][_holds(self.data, stay, i)] for i, y in stay.uses)
             new.setdefault(stay.tier, []).append((until, lives[stay.life].nbytes, stay, base))
         if event < self.data.n:
+            keeps = self.data.keeps[event]
             over = [x for x in self.held[0] if any((i, x[3] + y) == at for i, y in x[2].uses)]
+            over = [x for x in over if lives[x[2].life].tensor in keeps]
             rest = self.data.need[event] - self.constant[event] - sum(x[1] for x in over)
             for born in new.pop(0, []):
                 old = [x for x in over if lives[x[2].life].tensor == lives[born[2].life].tensor]
@@ -311,15 +320,15 @@ class _Room:
                     self.used[tier] -= x[1]
         while capacity is not None and self.used[tier] + nbytes > capacity:
             for x in held:
-                uses = [(i, x[3] + y) for i, y in x[2].uses]
-                if all(self.done.get(i, -1) >= y and (i, y) != at for i, y in uses):
+                uses = [(i, x[3] + y, _holds(self.data, x[2], i)) for i, y in x[2].uses]
+                if all(self.done.get(i, -1) >= y and ((i, y) != at or not last) for i, y, last in uses):
                     break
             else:
                 return False
             held.remove(x)
             self.used[tier] -= x[1]
-            for use in uses:
-                self._wait(use, at)
+            for i, y, last in uses:
+                self._wait((i, y), at, self.length[i] if last else 0)
         return True
 
 
@@ -341,7 +350,9 @@ def plan(data: StateData, problem: Placement, order: Order, times: Timing, *, be
     for stay in order.stays:
         life = data.lives[stay.life]
         tier = names[stay.tier]
-        release = max(times.start[i] + y * period + length[i] for i, y in stay.uses)
+        release = max(
+            times.start[i] + y * period + (length[i] if _holds(data, stay, i) else 0) for i, y in stay.uses
+        )
         if stay.begin is None:
             out.start(life.tensor, tier)
         else:

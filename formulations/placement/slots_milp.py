@@ -5,11 +5,9 @@ A tensor is copied as a whole; single runs and periods, any channels, joint caps
 capacities :math:`C_x` of tiers x, ops run in tier 0, rates :math:`B_w` in bytes/ns of channels w and of
 joint caps).
 
-Sets. *Pieces* p = 0..P-1 follow each other: for each op k some of its stall, then some of its run; behind the
-last op of a period one more stall. Those of a run have lengths that add up to :math:`d_k`. Those of a stall
-have lengths of at most :math:`\delta_p`, the last of them any. *Instants* e = 0..P: piece p lies between
-instants p and p + 1; in a period, instant P is instant 0 of the next iteration, and so on. :math:`E_l`: the
-instants of a life, from its birth to the start of its last access, or the end if that comes later.
+Sets. *Pieces* p = 0..P-1 and *instants* e = 0..P: see `pieces`. The pieces of a run have lengths that add up
+to :math:`d_k`. Those of a stall have lengths of at most :math:`\delta_p`, the last of them any. :math:`E_l`:
+the instants of a life, from its birth to the start of its last access, or the end if that comes later.
 
 Variables. :math:`a^x_{le} \in \{0,1\}`, x with a capacity: tier x has room for the life. :math:`v^x_{le} \in
 [0,1]`: the part of it that is there. :math:`s^x_{le} \in \{0,1\}`: all of it is (with one outer tier :math:`s
@@ -28,8 +26,9 @@ Objective. Minimize :math:`\sum_p t_p` subject to
 5. at the birth of a life :math:`v^0 = 1` and :math:`v^x = 0`, x > 0; at time 0 :math:`v^x = 0` where it may
    not start in x;
 6. with :math:`V` the bytes by which what is needed or alive in piece p exceeds :math:`C_0`, the sum of
-   :math:`\min(z_l, V)(1 - a^0_{lp})` over the lives in the piece that its op does not access is at least V;
-   *lower*: also with a at instant p + 1; likewise for each other tier with a capacity, over all lives;
+   :math:`\min(z_l, V)(1 - a^0_{lp})` over the lives in the piece that are not among what its op needs is at
+   least V; *lower*: also with a at instant p + 1; likewise for each other tier with a capacity, over all
+   lives; not in moments;
 7. :math:`\sum_l z_l c^w_{lp} \le B_w t_p`, and the same for joint caps (for pieces of runs, their lengths);
 8. :math:`t_{p+1} \le U y_p` and :math:`t_p \ge \delta_p y_p` for a piece p of a stall and the next one of the
    same stall, with :math:`U \ge` the whole stall of any plan of interest.
@@ -55,13 +54,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 from ...models.errors import UsageError
 from ..linear_program import SECOND
 from ..model import ModelSize
-from .states import Life, StateData
+from .pieces import Cut, Piece
 
 ENGINE = "milp"
 BYTES_PER_TERM = 2000
@@ -71,94 +69,6 @@ Value = Callable[[Any], float]
 
 EPSILON = 1e-6
 """Parts of a tensor that count as none."""
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A piece of the run of an op, or of the stall before it: ns at most (exactly, in a run); None: any."""
-
-    op: int
-    run: bool
-    length: int | None
-
-
-@dataclass(frozen=True)
-class Cut:
-    """How time is cut; op n is the end of a period."""
-
-    data: StateData
-    pieces: tuple[Piece, ...]
-
-    @cached_property
-    def start(self) -> list[int]:
-        """Instant at which each op starts; behind the last one, the end."""
-        found = [-1] * self.data.n
-        for p in reversed(range(len(self.pieces))):
-            if self.pieces[p].run:
-                found[self.pieces[p].op] = p
-        return [*found, len(self.pieces)]
-
-    @cached_property
-    def _ends(self) -> list[int]:
-        found = [0] * (self.data.n + 1)
-        for p, piece in enumerate(self.pieces):
-            found[piece.op] = p + 1
-        return found
-
-    def at(self, k: int) -> int:
-        """Return the instant at which an op starts, from n on in the next iteration."""
-        whole, rest = divmod(k, self.data.n)
-        return self.start[rest] + whole * len(self.pieces)
-
-    def end(self, k: int) -> int:
-        """Return the instant at which an op ends; -1: time 0."""
-        whole, rest = divmod(k, self.data.n)
-        return 0 if k < 0 else self._ends[rest] + whole * len(self.pieces)
-
-    def instants(self, life: Life) -> range:
-        """Return the instants of a life; of a ring, the first is the last one too."""
-        last = len(self.pieces) if life.kept else 0
-        if life.accesses and not life.ring:
-            last = max(last, self.at(life.accesses[-1]))
-        return range(self.end(life.born), last + 1)
-
-    @cached_property
-    def inside(self) -> list[list[tuple[int, int]]]:
-        """By piece, the lives that are in it, and the instant at its beginning as they count."""
-        found: list[list[tuple[int, int]]] = [[] for _ in self.pieces]
-        for number, life in enumerate(self.data.lives):
-            for e in self.instants(life)[:-1]:
-                found[e % len(self.pieces)].append((number, e))
-        return found
-
-    @cached_property
-    def busy(self) -> list[set[int]]:
-        """By life, the instants from start to end of the ops that access it."""
-        return [
-            {e for k in life.accesses for e in range(self.at(k), self.end(k) + 1)} for life in self.data.lives
-        ]
-
-    def used(self, number: int, p: int) -> bool:
-        """Whether the op of a piece accesses a life in it; `p` counts as the life does."""
-        return p in self.busy[number] and p + 1 in self.busy[number] and self.pieces[p % len(self.pieces)].run
-
-
-def coarse(data: StateData) -> Cut:
-    """Return the cut into one piece for each run and one for each stall.
-
-    Examples
-    --------
-    >>> from lowtide.formulations.placement.states import state_data
-    >>> from lowtide.instances import load_problem
-    >>> problem = load_problem("placement", "gen:chain?n=3&machine=v100-16g-pcie3&start=gpu&whole=1")
-    >>> cut = coarse(state_data(problem))
-    >>> len(cut.pieces), cut.start, [len(cut.instants(life)) for life in cut.data.lives]
-    (6, [1, 3, 5, 6], [2, 2, 1])
-    """
-    pieces = []
-    for k in range(data.n):
-        pieces += [Piece(k, False, None), Piece(k, True, data.duration[k])]
-    return Cut(data, (*pieces, Piece(data.n, False, None)) if data.periodic else tuple(pieces))
 
 
 def size(cut: Cut) -> ModelSize:
@@ -232,7 +142,7 @@ def build(cut: Cut, *, most: int, upper: bool, caps: bool = True) -> SlotMilp:
             (number, e, w)
             for e in cut.instants(life)[:-1]
             for w, way in enumerate(data.ways)
-            if way.dst or not cut.used(number, e)
+            if not cut.pieces[e % len(cut.pieces)].moment and (way.dst or not cut.used(number, e))
         ]
     model.room = pyo.Var([key for key in states if key[2] in limited], domain=pyo.Binary)
     model.part = pyo.Var(states, bounds=(0, 1))
@@ -334,6 +244,8 @@ def _memory(built: SlotMilp) -> None:
         if capacity is None:
             continue
         for piece, lives in zip(cut.pieces, cut.inside, strict=True):
+            if piece.moment:
+                continue
             some = [(number, e) for number, e in lives if x or not cut.used(number, e)]
             size = [cut.data.lives[number].nbytes for number, _ in some]
             needed = cut.data.need[piece.op] if piece.run and not x else 0
@@ -392,6 +304,8 @@ def crowded(built: SlotMilp, value: Value) -> dict[int, int]:
         if capacity is None:
             continue
         for p, (piece, lives) in enumerate(zip(cut.pieces, cut.inside, strict=True)):
+            if piece.moment:
+                continue
             held = cut.data.need[piece.op] if piece.run and not x else 0
             for number, e in lives:
                 if x or not cut.used(number, e):

@@ -1,12 +1,14 @@
 r"""What the models of whole tensors share: lives of tensor versions on any tiers, single runs and periods.
 
 Ops :math:`k = 0..n-1` run one after another, each for :math:`d_k` ns on the one processor, which uses tier 0;
-while k runs, :math:`W_k` bytes there hold what it accesses and its workspace. In a *period* op k runs again
-one iteration later, as op n + k. A *life* is one version of a tensor whose content somebody still needs: born
-at the end of the op that writes it or at time 0, until the start of its last access, or the end of the
-iteration if it is kept. A tensor that is initial and final outlives the iterations of a period: its last
-version lives on into the next iteration, and if no op writes it, its life is a *ring*, without beginning or
-end. Versions that nobody reads live during their writer only.
+while k runs, :math:`W_k` bytes there hold its workspace and what it accesses or, under ``replace``, what it
+writes: then what it reads must be there when it starts, and may go at that moment, before what it writes has
+its room. In a *period* op k runs again one iteration later, as op n + k. A *life* is one version of a tensor
+whose content somebody still needs: born at the end of the op that writes it or at time 0, until the start of
+its last access, or the end of the iteration if it is kept. An op that reads and writes a tensor accesses the
+old version last and bears the new one, in the same bytes. A tensor that is initial and final outlives the
+iterations of a period: its last version lives on into the next iteration, and if no op writes it, its life is
+a *ring*, without beginning or end. Versions that nobody reads live during their writer only.
 
 Any channels join the tiers, with joint caps over any of them, and any tier may have a capacity.
 """
@@ -69,6 +71,10 @@ class StateData:
     ----------
     duration, need
         Per op: ns, and bytes in tier 0 while it runs (:math:`W_k`).
+    keeps
+        Per op, the tensors that are in tier 0 to its end: what it writes and, under ``coexist``, reads.
+    replace
+        Whether the bytes count by ``replace``.
     capacity
         Per tier, bytes; None: no limit that counts.
     lives
@@ -81,6 +87,8 @@ class StateData:
 
     duration: tuple[int, ...]
     need: tuple[int, ...]
+    keeps: tuple[frozenset[int], ...]
+    replace: bool
     capacity: tuple[int | None, ...]
     lives: tuple[Life, ...]
     ways: tuple[Way, ...]
@@ -104,8 +112,8 @@ def state_data(problem: Placement) -> StateData:
     Raises
     ------
     UsageError
-        If the problem counts its memory by ``replace``, has ops with several modes, or a machine with several
-        processors or reads in place outside its first tier.
+        If the problem has ops with several modes, or a machine with several processors or reads in place
+        outside its first tier.
 
     Examples
     --------
@@ -118,13 +126,19 @@ def state_data(problem: Placement) -> StateData:
     _check(problem)
     graph, machine = problem.graph, problem.machine
     sizes = [t.nbytes for t in graph.tensors]
-    need = [op.all_modes[0].workspace + sum(sizes[t] for t in {*op.reads, *op.writes}) for op in graph.ops]
+    free = graph.accounting is Accounting.REPLACE
+    keeps = tuple(frozenset(op.writes if free else (*op.reads, *op.writes)) for op in graph.ops)
     total = sum(sizes) + max((op.all_modes[0].workspace for op in graph.ops), default=0)
     number = {tier.name: x for x, tier in enumerate(machine.tiers)}
     pairs = {(c.src, c.dst): w for w, c in enumerate(machine.channels)}
     return StateData(
         duration=tuple(op.all_modes[0].duration_ns for op in graph.ops),
-        need=tuple(need),
+        need=tuple(
+            op.all_modes[0].workspace + sum(sizes[t] for t in some)
+            for op, some in zip(graph.ops, keeps, strict=True)
+        ),
+        keeps=keeps,
+        replace=free,
         capacity=tuple(None if (c := t.capacity) is None or c >= total else c for t in machine.tiers),
         lives=_lives(problem),
         ways=tuple(
@@ -142,9 +156,7 @@ def _check(problem: Placement) -> None:
     near = {device}  # and, before a single run, what leads there
     if not problem.periodic:
         near |= {c.src for c in machine.channels if c.dst == device}
-    if problem.graph.accounting is not Accounting.COEXIST:
-        found = f"accounting {problem.graph.accounting!s}, expected coexist"
-    elif any(len(op.all_modes) > 1 or op.all_modes[0].operands for op in problem.graph.ops):
+    if any(len(op.all_modes) > 1 or op.all_modes[0].operands for op in problem.graph.ops):
         found = "ops with several modes or fixed tiers, expected one free mode each"
     elif len(machine.processors) != 1 or [a.tier for a in machine.processors[0].tiers] != [device]:
         found = "another use of tiers, expected one processor that uses the first tier only"
@@ -194,3 +206,19 @@ def _lives(problem: Placement) -> tuple[Life, ...]:
                     )
                 )
     return tuple(lives)
+
+
+def weightless(problem: Placement) -> list[tuple[int, str, int]]:
+    """Return where initial tensors of no bytes start, in tier 0 if they may; they have no life.
+
+    Each with its tier and the ns from there to tier 0: the latency of the channel.
+    """
+    device = problem.machine.tiers[0].name
+    latency = {c.src: c.latency_ns for c in problem.machine.channels if c.dst == device}
+    found = []
+    for t, tensor in enumerate(problem.graph.tensors):
+        if tensor.initial and not tensor.nbytes:
+            allowed = problem.may_start(tensor.kind)
+            tier = device if device in allowed else next((x for x in allowed if x in latency), allowed[0])
+            found.append((t, tier, 0 if tier == device else latency.get(tier, 0)))
+    return found

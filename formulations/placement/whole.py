@@ -18,7 +18,8 @@ from ...models.lowering.builder import PlanBuilder
 from ...models.plan import Plan
 from ...models.problems.placement import Placement
 from ..linear_program import SECOND
-from .data import Lifetime, Link, PlacementData, weightless
+from .data import Lifetime, Link, PlacementData
+from .states import weightless
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ from lowtide.formulations.peak import (
 from lowtide.formulations.placement import autotm_milp, sequence, slots_milp, tmof_milp
 from lowtide.formulations.placement import intervals_cpsat as placement_cpsat
 from lowtide.formulations.placement.data import placement_data
+from lowtide.formulations.placement.pieces import coarse
 from lowtide.formulations.placement.states import state_data
 from lowtide.formulations.placement.whole import apart, longest_stall
 from lowtide.formulations.recompute import moccasin_cpsat, moments_milp, stages_milp
@@ -390,7 +391,7 @@ def slots(formulation: ModuleType, item: tuple[lt.Placement, bool]) -> Verdict:
     """The optimum of the lower or upper model where pieces are cut."""
     problem, upper = item
     data = state_data(problem)
-    cut = ragged(slots_milp.coarse(data), 1)
+    cut = ragged(coarse(data), 1)
     built = formulation.build(cut, most=sequence.longest_stall(data), upper=upper)
     context = solved(formulation, problem, built, lambda value: None, lambda ns: ns)
     return context.bound, context.refused

@@ -4,7 +4,8 @@ Each channel carries one copy at a time, at its own rate or that of the least jo
 interruption; several go at once where the joint caps allow it. A start can be moved earlier until an op or a
 copy ends at that instant, and a release later until something needs the room: so things start at such
 instants only, and nothing is released before that. In a period, an iteration may begin with copies under way:
-those with which one may end that began with none. It reads the raw fields only.
+those with which one may end that began with none. Under the accounting ``replace`` an op reads at its start,
+and what it only reads may be released then, before what it writes is allocated. It reads the raw fields only.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import heapq
 from collections.abc import Iterable, Iterator
 from itertools import combinations, product
 
+from lowtide.models.graph import Accounting
 from lowtide.models.problems.placement import Placement
 
 Flight = tuple[int, int, int]
@@ -46,7 +48,8 @@ class Search:
             sum(1 << names.index(x) for x in problem.may_start(str(t.kind))) for t in graph.tensors
         ]
         self.lasting = [problem.periodic and t.initial and t.final for t in graph.tensors]
-        self.operands = [sorted({*op.reads, *op.writes}) for op in graph.ops]
+        self.replace = graph.accounting is Accounting.REPLACE
+        self.held = [{*op.writes} if self.replace else {*op.reads, *op.writes} for op in graph.ops]
         self.n = len(graph.ops)
         self.rest = [sum(op.duration_ns for op in graph.ops[k:]) for k in range(self.n + 1)]
 
@@ -59,6 +62,10 @@ class Search:
                 return False
         return self.graph.tensors[t].final
 
+    def awaited(self, t: int, k: int, run: int) -> bool:
+        """Whether the content will be needed, if op k is the next one or runs."""
+        return self.needed(t, k + (self.replace and run >= 0))
+
     def used(self, state: State) -> list[int]:
         """Return the bytes allocated per tier."""
         k, run, flights, where = state
@@ -68,10 +75,10 @@ class Search:
         ]
         if run >= 0:
             used[0] += self.graph.ops[k].workspace
-            used[0] += sum(self.size[t] for t in self.operands[k] if not where[t] & 1)
+            used[0] += sum(self.size[t] for t in self.held[k] if not where[t] & 1)
         for t, w, _ in flights:
             x = self.ways[w][1]
-            if x or run < 0 or t not in self.operands[k]:
+            if x or run < 0 or t not in self.held[k]:
                 used[x] += self.size[t]
         return used
 
@@ -86,7 +93,7 @@ class Search:
             yield state
             return
         sources = {(t, self.ways[w][0]) for t, w, _ in flights}
-        busy = set(self.operands[k]) if run >= 0 and not x else set()
+        busy = set(self.held[k]) if run >= 0 and not x else set()
         some = [
             t
             for t, bits in enumerate(where)
@@ -105,12 +112,12 @@ class Search:
         """Release what nobody needs any more."""
         k, run, flights, where = state
         moving = {t for t, _, _ in flights}
-        busy = set(self.operands[k]) if run >= 0 else set()
+        busy = set(self.held[k]) if run >= 0 else set()
         return (
             k,
             run,
             flights,
-            tuple(b if t in moving or t in busy or self.needed(t, k) else 0 for t, b in enumerate(where)),
+            tuple(b if {t} & (moving | busy) or self.awaited(t, k, run) else 0 for t, b in enumerate(where)),
         )
 
     def starts(self, state: State) -> Iterator[State]:
@@ -124,7 +131,7 @@ class Search:
                     (b & 1 if t in op.reads else 0) if t in op.writes else b for t, b in enumerate(where)
                 )
                 if op.duration_ns:
-                    yield from self.room((k, op.duration_ns, flights, during), 0)
+                    yield from self.room(self.tidy((k, op.duration_ns, flights, during)), 0)
         writing = set(self.graph.ops[k].writes) if run >= 0 else set()
         for w, (src, dst) in enumerate(self.ways):
             going = [other for _, other, _ in flights]
@@ -138,7 +145,9 @@ class Search:
                 continue
             for t, bits in enumerate(where):
                 landing = any(t == f[0] and self.ways[f[1]][1] == dst for f in flights)
-                if not bits >> src & 1 or bits >> dst & 1 or t in writing or landing or not self.needed(t, k):
+                if not bits >> src & 1 or bits >> dst & 1 or t in writing or landing:
+                    continue
+                if not self.awaited(t, k, run):
                     continue
                 time = self.latency[w] - (-self.size[t] * 10**9 // self.rate[w])
                 yield from self.room((k, run, tuple(sorted([*flights, (t, w, time)])), where), dst)

@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ....formulations.linear_program import SECOND
-from ....formulations.placement.data import Lifetime, PlacementData, weightless
+from ....formulations.placement.data import Lifetime, PlacementData
 from ....formulations.placement.lanes import Lane
+from ....formulations.placement.states import weightless
 from ....formulations.placement.walks import Bytes, Walk
 from ....models.lowering.builder import PlanBuilder
 from ....models.plan import Plan

@@ -19,8 +19,9 @@ from typing import Any
 
 from ....formulations.placement import slots_milp
 from ....formulations.placement.data import placement_data
+from ....formulations.placement.pieces import Cut, coarse
 from ....formulations.placement.sequence import Order, longest_stall, plan, timing
-from ....formulations.placement.slots_milp import Cut, SlotMilp, build, coarse, crowded, finer, size
+from ....formulations.placement.slots_milp import SlotMilp, build, crowded, finer, size
 from ....formulations.placement.slots_order import neighbours, order
 from ....formulations.placement.states import StateData, state_data
 from ....models.errors import UsageError

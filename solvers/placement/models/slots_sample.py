@@ -10,7 +10,8 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ....formulations.placement.slots_milp import Cut, SlotMilp
+from ....formulations.placement.pieces import Cut
+from ....formulations.placement.slots_milp import SlotMilp
 from ....formulations.placement.states import Life
 from ....models.plan import Plan
 
@@ -56,7 +57,8 @@ def set_values(built: SlotMilp, plan: Plan) -> None:
             for x, here in enumerate(stays):
                 if (number, e, x) in model.part:
                     now = clock[e]
-                    part = max((s.come(now) for s in here if s.begin <= now < s.gone), default=0.0)
+                    read = not x and any(e <= cut.at(k) and now == clock[cut.at(k)] for k in life.accesses)
+                    part = max((s.come(now) for s in here if s.begin <= now < s.gone + read), default=0.0)
                     model.part[number, e, x].set_value(part)
                     if built.whole is not model.part:
                         model.whole[number, e, x].set_value(int(part == 1))
@@ -89,8 +91,8 @@ def _stays(built: SlotMilp, plan: Plan, life: Life, birth: int) -> Iterator[tupl
         i = bisect_left(freed[x], since)
         return freed[x][i] if i < len(freed[x]) else EVER
 
-    if life.born >= 0:  # what is released at that very moment was there before
-        yield 0, _Stay(birth, birth, birth, gone(0, birth + 1), None)
+    if life.born >= 0:  # under `coexist`, what is released at that very moment was there before
+        yield 0, _Stay(birth, birth, birth, gone(0, birth + (not data.replace)), None)
     reached = set()
     for copy in plan.copies:
         if copy.tensor == t:

@@ -8,9 +8,10 @@ import pytest
 
 import lowtide as lt
 from lowtide.formulations.placement.data import placement_data
+from lowtide.formulations.placement.pieces import coarse
 from lowtide.formulations.placement.sequence import longest_stall
 from lowtide.formulations.placement.slots_lp import window_bound
-from lowtide.formulations.placement.slots_milp import build, coarse
+from lowtide.formulations.placement.slots_milp import build
 from lowtide.formulations.placement.states import state_data
 from lowtide.models.problems.placement import Placement
 from lowtide.solvers.context import Context

@@ -7,8 +7,9 @@ import pytest
 
 import lowtide as lt
 from lowtide.formulations.placement import slots_milp as placement_slots_milp
+from lowtide.formulations.placement.pieces import Cut, Piece, coarse
 from lowtide.formulations.placement.sequence import Copying, Order, Stay, longest_stall, plan, timing
-from lowtide.formulations.placement.slots_milp import Cut, Piece, SlotMilp, build, coarse
+from lowtide.formulations.placement.slots_milp import SlotMilp, build
 from lowtide.formulations.placement.states import state_data
 from lowtide.instances import load_problem
 from lowtide.models.problems.placement import Placement
@@ -277,6 +278,3 @@ def test_what_the_model_does_not_cover_is_refused() -> None:
     problem = tiny_placement(0)
     with pytest.raises(lt.UsageError, match="expected whole=1"):
         lt.solve(replace(problem, whole=False), "slot-milp")
-    graph = replace(problem.graph, accounting=lt.Accounting.REPLACE)
-    with pytest.raises(lt.UsageError, match="expected coexist"):
-        lt.solve(replace(problem, graph=graph), "slot-milp")

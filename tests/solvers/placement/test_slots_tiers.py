@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 import lowtide as lt
+from lowtide.formulations.placement.pieces import coarse
 from lowtide.formulations.placement.sequence import longest_stall
-from lowtide.formulations.placement.slots_milp import build, coarse
+from lowtide.formulations.placement.slots_milp import build
 from lowtide.formulations.placement.states import state_data
 from lowtide.models.problems.placement import Placement
 from lowtide.solvers.placement.models.slots_sample import set_values
@@ -24,14 +25,18 @@ MOST = 40_000
 """States of an exhaustive search; the few problems that need more are judged by their bounds only."""
 
 
-def question(seed: int) -> Placement:
+BOTH = pytest.mark.parametrize("accounting", list(lt.Accounting))
+
+
+def question(seed: int, accounting: lt.Accounting) -> Placement:
     """Up to five ops, any channels and joint caps, in whole tensors; a third tier in two of five."""
-    return replace(random_placement(seed, ops=5), whole=True)
+    return replace(random_placement(seed, ops=5, accounting=accounting), whole=True)
 
 
+@BOTH
 @pytest.mark.parametrize("seed", seeds(400))
-def test_nothing_is_faster_than_what_is_proved(seed: int) -> None:
-    problem = question(seed)
+def test_nothing_is_faster_than_what_is_proved(seed: int, accounting: lt.Accounting) -> None:
+    problem = question(seed, accounting)
     device = problem.machine.tiers[0].name
     near = {device} | {c.src for c in problem.machine.channels if c.dst == device and not problem.periodic}
     some = [t for t in problem.graph.tensors if t.initial and not t.nbytes]
@@ -53,19 +58,21 @@ def test_nothing_is_faster_than_what_is_proved(seed: int) -> None:
         assert result.bound <= found
 
 
+@BOTH
 @pytest.mark.parametrize("seed", seeds(60))
-def test_the_exhaustive_searches_agree(seed: int) -> None:
+def test_the_exhaustive_searches_agree(seed: int, accounting: lt.Accounting) -> None:
     from tests.oracles.brute_placement import fastest
     from tests.solvers.placement.test_slots import start_of
 
-    problem = tiny_placement(seed)
+    problem = tiny_placement(seed, accounting)
     assert faster(problem, 10**9) == fastest(problem.graph, problem.machine, start_of(problem))
 
 
+@BOTH
 @pytest.mark.parametrize("method", ["planner", "local-search", "belady", "serial"])
 @pytest.mark.parametrize("seed", seeds(100))
-def test_every_plan_is_a_point_of_the_lower_model(seed: int, method: str) -> None:
-    problem = question(seed)
+def test_every_plan_is_a_point_of_the_lower_model(seed: int, method: str, accounting: lt.Accounting) -> None:
+    problem = question(seed, accounting)
     options = {"runs": "50"} if method == "local-search" else {}
     try:
         data = state_data(problem)
