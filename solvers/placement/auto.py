@@ -23,7 +23,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ...models.errors import LowtideError
 from ...models.plan import Plan
@@ -37,6 +37,8 @@ from .models.tmof import solve_tmof
 from .planner.planner import check_machine, first_plan, try_settings
 from .policies.first_touch import solve_first_touch
 from .policies.local_search import solve_local_search
+from .replicas.share import replicas
+from .replicas.together import solve_replicas
 from .serial.search import solve_serial
 
 MOST_OPS = 400
@@ -98,6 +100,11 @@ def solve_auto(problem: Placement, context: Context) -> Outcome:
     """Stop as soon as a bound meets a plan, or when the settings and the programs are through."""
     context.careful = True
     parts = _Parts(problem, context)
+    if (found := replicas(problem)) is not None:
+        parts.run("replicas", lambda: solve_replicas(found, context, _one_of_many))
+        if context.answer is None:
+            _last_resorts(parts)
+        return parts.end()
     raise_first_bounds(problem, context)
     context.progress("planner")
     if problem.periodic:
@@ -110,6 +117,11 @@ def solve_auto(problem: Placement, context: Context) -> Outcome:
     if context.answer is None:
         _last_resorts(parts)
     return parts.end()
+
+
+def _one_of_many(problem: Placement, context: Context) -> Outcome:
+    """Solve the problem of one replica; what is left to try, all together say."""
+    return replace(solve_auto(problem, context), detail="")
 
 
 def _first_plan(problem: Placement, context: Context) -> str:

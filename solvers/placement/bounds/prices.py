@@ -36,6 +36,8 @@ from ....models.plan import Plan
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..planner.planner import check_machine, first_plan
+from ..replicas.share import replicas
+from ..replicas.together import for_replicas, one_context, raise_joint_bounds
 from .linked import merged
 
 SMALLEST = 2**20
@@ -52,6 +54,7 @@ LARGE = 2000
 """Above so many ops the windows look at the clock."""
 
 
+@for_replicas
 def solve_price_bound(problem: Placement, context: Context) -> Outcome:
     """Raise the bound; make a plan first if there is none, to know when to stop."""
     raise_first_bounds(problem, context)
@@ -72,7 +75,14 @@ def raise_first_bounds(problem: Placement, context: Context) -> None:
 
 
 def raise_cheap_bounds(problem: Placement, context: Context) -> None:
-    """Raise the bound to what windows and releases prove, if the method has not; of large graphs in time."""
+    """Raise the bound to what windows and releases prove, if the method has not; of large graphs in time.
+
+    Of replicas, to what one of them and the link that they share prove.
+    """
+    if (found := replicas(problem)) is not None:
+        raise_joint_bounds(found, context)
+        raise_cheap_bounds(found.alone, one_context(found, context, found.alone, context.remaining()))
+        return
     if context.bound_kind not in ("windows", "prices") and not _late(problem, context)():
         raise_first_bounds(problem, context)
         raise_by_prices(problem, context, rounds=())

@@ -21,6 +21,7 @@ from ....models.plan import Plan
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ...engines.memory import refuse_if_too_large
+from ..replicas.together import for_replicas
 from .slots_plan import decode
 
 ROUNDS = (8, 64)
@@ -37,6 +38,7 @@ BYTES_PER_TERM = 600
 DENOMINATOR = 2**90
 
 
+@for_replicas
 def solve_slots(problem: Placement, context: Context) -> Outcome:
     """Find plans and bounds by the slot model.
 

@@ -31,6 +31,7 @@ from ...engines.highs import solve_highs
 from ...engines.memory import refuse_if_too_large
 from ..bounds.prices import raise_by_prices
 from ..policies.local_search import solve_local_search
+from ..replicas.together import for_replicas
 from ..serial.search import solve_serial
 from .slots import raise_by_slots
 from .slots_sample import set_values
@@ -54,6 +55,7 @@ PARTS = "copies in parts reach the bound"
 Value = Callable[[Any], float]
 
 
+@for_replicas
 def solve_slot_milp(problem: Placement, context: Context) -> Outcome:
     """Find plans of whole tensors, and bounds for all plans of whole tensors.
 

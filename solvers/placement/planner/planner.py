@@ -56,6 +56,7 @@ from ....models.machine import Machine
 from ....models.plan import Plan
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
+from ..replicas.together import for_replicas
 from .setting import Setting
 
 SHORT_HORIZON = 2 * 10**9
@@ -96,6 +97,7 @@ def portfolio(problem: Placement) -> list[Setting]:
     ]
 
 
+@for_replicas
 def solve_planner(problem: Placement, context: Context) -> Outcome:
     """Offer the plan of every setting until the time is up."""
     check_machine(problem)

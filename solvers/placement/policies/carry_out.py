@@ -8,6 +8,7 @@ from ....formulations.model import BuildTimeout
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..recurring import as_inputs
+from ..replicas.together import for_replicas
 from ..simulator.simulator import Decisions, Simulation, simulate
 from ..simulator.simulator_case import Case, make_case
 
@@ -22,6 +23,7 @@ LATE_OPS = 20_000
 NOT_DECIDED = "the time was up before the policy had decided everything and a plan could follow"
 
 
+@for_replicas
 def follow(
     problem: Placement,
     context: Context,

@@ -42,6 +42,7 @@ from ....models.arrays import Integers
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..recurring import as_inputs
+from ..replicas.together import for_replicas
 from ..simulator.simulator import Decisions, Simulation, simulate, stay
 from ..simulator.simulator_case import NEVER, Case, make_case
 from ..simulator.tables import LOG_RUN, NO_VICTIM
@@ -65,6 +66,7 @@ Offer = Callable[[Simulation], None]
 """Offers the plan of a simulation."""
 
 
+@for_replicas
 def solve_local_search(problem: Placement, context: Context) -> Outcome:
     """Improve the best policy's decisions until the time or the runs are up, or nothing waits."""
     device = problem.machine.tiers[0].capacity or 0

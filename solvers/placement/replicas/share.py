@@ -1,0 +1,198 @@
+r"""Replicas: processors that do the same, each in a memory of its own, and what one of them has of the rest.
+
+G lanes (`lowtide.formulations.placement.lanes`) are *replicas* if their graphs, memories, channels and start
+rules are the same but for names, and every joint cap counts the same channels of each lane, or channels of
+one lane only. Two problems of one GPU stand for them:
+
+``shared``
+    What all have in common, divided by G and rounded down: joint caps over all lanes, channels between
+    outer tiers, capacities of outer tiers. A plan of it in every lane at the same times (`spread`) is a plan
+    of all: the sums over G lanes are at most G times a G-th.
+``alone``
+    The same with caps and channels undivided. Plans of it, one a lane, take turns at the link (`runtime`).
+
+**Bounds of** ``alone`` **bound every plan of all**, if no outer tier has a capacity (of which the other lanes
+could leave it more than a G-th): what a plan does in one lane is a plan of ``alone``.
+
+**Linear bounds of** ``shared`` **bound every plan in step**, in which op k starts in all lanes at the same
+time, if nothing was rounded. *Proof.* Read the quantities of a linear relaxation (bytes absent, held, copied
+in each piece of time, lengths of pieces) off the plan, lane by lane. The lengths are the same in all lanes.
+Each lane satisfies the rows of its own memory and channels; what the lanes have in common satisfies, for the
+sum over the lanes, the undivided row. All rows are linear and those of the lanes are the same, so the average
+over the lanes satisfies them, and of what is in common an undivided row for G times the average: a G-th for
+the average. So the average is a solution of the relaxation of ``shared``, of the same time. QED. As a plan of
+``shared`` is one of all lanes in step, the optimum in bytes of all in step *is* that of one GPU on its share.
+It says nothing of plans out of step, which may have the link in turn and be faster; nor of whole tensors,
+which an average cuts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ....formulations.placement.lanes import Lane, lanes
+from ....models.errors import UsageError
+from ....models.graph import Graph
+from ....models.machine import Machine
+from ....models.plan import Plan
+from ....models.problems.placement import Placement
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replicas:
+    """What `replicas` found.
+
+    Attributes
+    ----------
+    problem, lanes
+        All of it, and its parts.
+    shared, alone
+        Of one GPU, in the words of the first lane.
+    even
+        Whether nothing in `shared` was rounded.
+    """
+
+    problem: Placement
+    lanes: tuple[Lane, ...]
+    shared: Placement
+    alone: Placement
+    even: bool
+
+    @property
+    def bounds_all(self) -> bool:
+        """Whether bounds of `alone` bound all plans."""
+        return all(tier.capacity is None for tier in self.alone.machine.tiers[1:])
+
+    def joint_rate(self, *, outward: bool) -> int | None:
+        """Return the least rate of a group that counts a direction of every lane; None if none does."""
+        machine, homes = self.problem.machine, {lane.device for lane in self.lanes}
+        ways = {(c.src, c.dst) for c in machine.channels if (c.src if outward else c.dst) in homes}
+        return min((g.bytes_per_s for g in machine.groups if ways <= {*g.channels}), default=None)
+
+    def spread(self, plans: Sequence[Plan]) -> Plan:
+        """Return the plan in which each lane does what its plan says, at the same times."""
+        home = self.lanes[0].device
+        parts = []
+        for lane, plan in zip(self.lanes, plans, strict=True):
+            tier = {home: lane.device}
+            parts.append(
+                (
+                    [
+                        replace(x, tensor=lane.tensors[x.tensor], tier=tier.get(x.tier, x.tier))
+                        for x in plan.start
+                    ],
+                    [replace(x, op=lane.ops[x.op], processor=lane.processor) for x in plan.runs],
+                    [
+                        replace(
+                            x,
+                            tensor=lane.tensors[x.tensor],
+                            src=tier.get(x.src, x.src),
+                            dst=tier.get(x.dst, x.dst),
+                        )
+                        for x in plan.copies
+                    ],
+                    [
+                        replace(x, tensor=lane.tensors[x.tensor], tier=tier.get(x.tier, x.tier))
+                        for x in plan.frees
+                    ],
+                )
+            )
+        graph = self.problem.graph
+        return Plan(
+            machine=self.problem.machine,
+            accounting=graph.accounting,
+            start=tuple(x for part in parts for x in part[0]),
+            runs=tuple(x for part in parts for x in part[1]),
+            copies=tuple(x for part in parts for x in part[2]),
+            frees=tuple(x for part in parts for x in part[3]),
+            period=plans[0].period,
+            graph_name=graph.name,
+            graph_source=graph.source,
+            graph_sha256=graph.sha256,
+        )
+
+
+def replicas(problem: Placement) -> Replicas | None:
+    """Return what stands for replicas; None if the problem is not of this kind, or has one processor.
+
+    Examples
+    --------
+    >>> from lowtide.instances import load_problem
+    >>> spec = "gen:chain?n=3&replicas=2&machine=v100x4-16g-shared-pcie3&start=device"
+    >>> found = replicas(load_problem("placement", spec))
+    >>> [group.bytes_per_s for group in found.shared.machine.groups]
+    [6000000000, 6000000000]
+    """
+    if len(problem.machine.processors) < 2:
+        return None
+    try:
+        parts = lanes(problem)
+    except UsageError:
+        return None
+    first, many = parts[0], len(parts)
+    if any(_words(lane, first) != _words(first, first) for lane in parts[1:]):
+        return None
+    counted = _counted(problem.machine, parts)
+    if counted is None:
+        return None
+    machine, even = first.problem.machine, True
+
+    def part_of(value: int) -> int:
+        nonlocal even
+        even &= value % many == 0
+        return value // many
+
+    tiers = tuple(
+        tier if k == 0 or tier.capacity is None else replace(tier, capacity=part_of(tier.capacity))
+        for k, tier in enumerate(machine.tiers)
+    )
+    channels = tuple(
+        c if first.device in (c.src, c.dst) else replace(c, bytes_per_s=part_of(c.bytes_per_s))
+        for c in machine.channels
+    )
+    groups = tuple(
+        replace(g, bytes_per_s=part_of(g.bytes_per_s)) if counted[g.name] else g for g in machine.groups
+    )
+    if not all(c.bytes_per_s for c in channels) or not all(g.bytes_per_s for g in groups):
+        return None
+    alone = replace(first.problem, machine=replace(machine, tiers=tiers))
+    shared = replace(first.problem, machine=replace(machine, tiers=tiers, channels=channels, groups=groups))
+    return Replicas(problem=problem, lanes=parts, shared=shared, alone=alone, even=even)
+
+
+def _words(lane: Lane, first: Lane) -> tuple[object, ...]:
+    """Return what a lane is, its own names replaced by those of the first one."""
+    problem, graph, machine = lane.problem, lane.problem.graph, lane.problem.machine
+
+    def called(name: str) -> str:
+        return first.device if name == lane.device else name
+
+    tiers = tuple((called(t.name), t.capacity) for t in machine.tiers)
+    reach = tuple(replace(a, tier=called(a.tier)) for a in machine.processors[0].tiers)
+    channels = tuple(replace(c, src=called(c.src), dst=called(c.dst)) for c in machine.channels)
+    groups = sorted(
+        (tuple((called(a), called(b)) for a, b in g.channels), g.bytes_per_s) for g in machine.groups
+    )
+    start = sorted((kind, tuple(map(called, some))) for kind, some in problem.starts.items())
+    return tiers, reach, channels, groups, start, *_unnamed(graph)
+
+
+def _unnamed(graph: Graph) -> tuple[object, ...]:
+    tensors = tuple(replace(t, name="t") for t in graph.tensors)
+    return graph.accounting, tensors, tuple(replace(op, name="op") for op in graph.ops)
+
+
+def _counted(machine: Machine, parts: Sequence[Lane]) -> Mapping[str, bool] | None:
+    """Return for each group whether all lanes share it, not one alone; None if it is otherwise."""
+    lane_of = {lane.device: g for g, lane in enumerate(parts)}
+    found = {}
+    for group in machine.groups:
+        touched = {lane_of[x] for pair in group.channels for x in pair if x in lane_of}
+        own = sum(1 for pair in group.channels if lane_of.keys() & {*pair})
+        if len(touched) not in (0, 1, len(parts)) or (
+            len(touched) == 1 < len(parts) and own < len(group.channels)
+        ):
+            return None
+        found[group.name] = len(touched) != 1 or len(parts) == 1
+    return found

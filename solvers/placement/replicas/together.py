@@ -1,0 +1,138 @@
+"""Any method of one GPU, for replicas: its plan of one on its share in step, and of one alone in turn.
+
+1. The method works on the problem of one GPU that has a G-th of what all share (`share`); each better plan is
+   that of all GPUs in step.
+2. Single runs, with the rest of the time: it works on that of one GPU with the link for itself, and the
+   runtime carries its plans out on all GPUs (`runtime`), once the first GPU first and once first come, first
+   served.
+
+Its bounds on 2 are bounds of all plans; so are those of single ops on a shared link
+(`lowtide.formulations.placement.slots_lp.window_bound`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec
+
+from ....formulations.placement.data import placement_data
+from ....formulations.placement.releases import ideal_time
+from ....formulations.placement.slots_lp import window_bound
+from ....models.errors import UsageError
+from ....models.plan import Plan
+from ....models.problems.placement import Placement
+from ...context import Context, Outcome
+from .runtime import carry_out
+from .share import Replicas, replicas
+
+P = ParamSpec("P")
+LINEAR = ("sum of durations", "single ops", "windows", "prices", "slot model")
+"""Kinds of bounds that the average of plans in step obeys (`share`)."""
+
+
+@dataclass(kw_only=True)
+class _OneContext(Context):
+    """Takes plans of one GPU and passes on those of all; its bounds too, if they are such of all plans."""
+
+    whole: Context
+    of_all: Callable[[Plan], Iterable[Plan]]
+    bounds_all: bool
+    linear: int | None = None
+    """The best bound of a kind of `LINEAR`."""
+    best: int | None = None
+    """The time of the best plan of all that was taken."""
+
+    def offer(self, item: object) -> int:
+        """Take a plan of one GPU, and offer those of all that come of it."""
+        before = self.answer
+        value = super().offer(item)
+        if self.answer is not before:
+            for plan in self.of_all(self.answer):
+                found = self.whole.offer(plan)
+                if not self.whole.refused:
+                    self.best = min(found, self.best or found)
+        return value
+
+    def raise_bound(
+        self, value: int, proof: str = "exact", *, kind: str | None = None, evidence: Any = None
+    ) -> None:
+        """Take a bound."""
+        super().raise_bound(value, proof, kind=kind)
+        if proof == "exact" and kind in LINEAR:
+            self.linear = max(value, self.linear or 0)
+        if self.bounds_all:
+            self.whole.raise_bound(value, proof, kind=kind and f"{kind}, one GPU")
+
+
+def for_replicas(
+    solve: Callable[Concatenate[Placement, Context, P], Outcome],
+) -> Callable[Concatenate[Placement, Context, P], Outcome]:
+    """Return the method, for replicas as well; for all else it is as before."""
+
+    @wraps(solve)
+    def run(problem: Placement, context: Context, /, *args: P.args, **kwargs: P.kwargs) -> Outcome:
+        found = replicas(problem)
+        if found is None:
+            return solve(problem, context, *args, **kwargs)
+        return solve_replicas(found, context, lambda one, inner: solve(one, inner, *args, **kwargs))
+
+    return run
+
+
+def solve_replicas(
+    found: Replicas, context: Context, solve: Callable[[Placement, Context], Outcome]
+) -> Outcome:
+    """Have a method of one GPU work for all, as above."""
+    problem, many = found.problem, len(found.lanes)
+    context.careful = True
+    raise_joint_bounds(found, context)
+    twice = many > 1 and not problem.periodic
+    facts, said = dict[str, int](), list[str]()
+    for turn in range(1 + twice):
+        if context.closed or context.expired:
+            break
+        name = "in turn" if turn else "in step"
+        left = context.remaining() / (2 if twice and not turn else 1)
+        one = found.alone if turn else found.shared
+        inner = one_context(found, context, one, left)
+        outcome = solve(one, inner)
+        if inner.best is not None:
+            facts[name.replace(" ", "_")] = inner.best
+        if not turn and found.even and inner.linear is not None:
+            facts["in_step_bound"] = inner.linear
+        words = [name, "no plan" if inner.best is None else f"{inner.best} ns", outcome.detail]
+        said.append(" ".join(word for word in words if word))
+    reason = "time" if context.expired and not context.closed else None
+    return Outcome(reason=reason, detail="; ".join(said), facts=facts)
+
+
+def one_context(found: Replicas, context: Context, one: Placement, seconds: float) -> _OneContext:
+    """Return the context of one GPU, which is `shared` or `alone`: what it finds goes on to that of all."""
+    many, alone = len(found.lanes), one is found.alone
+
+    def of_all(plan: Plan) -> Iterable[Plan]:
+        copies = [plan] * many
+        if not alone:
+            return [found.spread(copies)]
+        return (carry_out(found, copies, rule) for rule in ("turn", "fifo"))
+
+    inner = context.inner(one, seconds, f"{'in turn' if alone else 'in step'}: ")
+    given = {field.name: getattr(inner, field.name) for field in fields(inner)}
+    return _OneContext(**given, whole=context, of_all=of_all, bounds_all=alone and found.bounds_all)
+
+
+def raise_joint_bounds(found: Replicas, context: Context) -> None:
+    """Raise the bound to the sum of the durations, and to that of single ops on a shared link."""
+    context.raise_bound(ideal_time(found.problem), kind="sum of durations")
+    with suppress(UsageError):  # a period, or what the slot model does not know
+        bound = window_bound(
+            placement_data(found.lanes[0].problem),
+            many=len(found.lanes),
+            joint_out=found.joint_rate(outward=True),
+            joint_in=found.joint_rate(outward=False),
+            expired=lambda: context.expired,
+        )
+        context.raise_bound(bound, kind="single ops on a shared link")

@@ -1,0 +1,270 @@
+"""Several GPUs that do the same: plans in step and in turn verify, bounds stay below exhaustive search."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+import lowtide as lt
+from lowtide.formulations.linear_program import SECOND, LinearProgram, ProgramBuilder
+from lowtide.formulations.placement.data import placement_data
+from lowtide.formulations.placement.lanes import lanes
+from lowtide.formulations.placement.slots_lp import SlotProgram, build
+from lowtide.instances import load_problem
+from lowtide.instances.transforms.data_parallel import data_parallel
+from lowtide.models.problems.placement import Placement
+from lowtide.solvers.context import Context
+from lowtide.solvers.engines.highs_lp import primal_values
+from lowtide.solvers.placement.models.slots import longest_stall
+from lowtide.solvers.placement.replicas import runtime
+from lowtide.solvers.placement.replicas.runtime import RULES, carry_out
+from lowtide.solvers.placement.replicas.share import Replicas, replicas
+from tests.effort import seeds
+from tests.oracles.brute_gpus import DEVICE, TooLarge, fastest
+from tests.placement_cases import tiny_graph, working_set
+from tests.solvers.placement.test_tmof import scaled
+from tests.solvers.placement.test_tmof_gpus import CASES, RATE_IN, RATE_OUT, parallel
+
+SQUEEZENET = (
+    "onnx:squeezenet?train=1,batch=64,blocks=14,machine=v100x4-16g-shared-pcie3,start=device,"
+    "device=1000MiB,replicas={}"
+)
+
+
+MOST = 8_000
+"""States of an exhaustive search; cases with more are left out."""
+
+
+def found_in(problem: Placement) -> Replicas:
+    found = replicas(problem)
+    assert found is not None
+    return found
+
+
+def tiny(seed: int) -> tuple[lt.Graph, int]:
+    graph = scaled(tiny_graph(seed), 10_000)
+    return graph, working_set(graph) + seed % 3 * 10_000
+
+
+@pytest.mark.parametrize("seed", seeds(60, 10))
+def test_bounds_stay_below_exhaustive_search_and_plans_verify(seed: int) -> None:
+    graph, device = tiny(seed)
+    start = tuple(DEVICE * t.initial for t in graph.tensors)
+    try:
+        best = fastest(graph, device, (RATE_OUT, RATE_IN), 2, start, MOST)
+    except TooLarge:
+        return
+    problem = parallel(graph, 2, device)
+    for method in ("auto", "belady"):
+        result = lt.solve(problem, method, threads=1, time_limit=None)
+        assert result.status is not lt.Status.FAILED, result.detail
+        if best is None:
+            continue  # in bytes there may be a plan all the same
+        assert result.bound is not None
+        assert result.bound <= best
+        if result.objective is not None:
+            assert result.verification is not None
+            assert result.verification.valid
+            assert result.objective >= result.bound
+
+
+@pytest.mark.parametrize("seed", seeds(60, 10))
+def test_whole_tensors_are_not_faster_than_exhaustive_search(seed: int) -> None:
+    graph, device = tiny(seed)
+    start = tuple(DEVICE * t.initial for t in graph.tensors)
+    try:
+        best = fastest(graph, device, (RATE_OUT, RATE_IN), 2, start, MOST)
+    except TooLarge:
+        return
+    found = found_in(replace(parallel(graph, 2, device), whole=True))
+    one = lt.solve(found.alone, "belady", threads=1, time_limit=None).plan
+    if one is None:
+        return
+    assert best is not None
+    for rule in RULES:
+        judged = found.problem.judge(carry_out(found, [one, one], rule))
+        assert judged.violations == ()
+        assert judged.objective is not None
+        assert judged.objective >= best
+
+
+@pytest.mark.parametrize(("graph", "device"), CASES)
+@pytest.mark.parametrize("many", [2, 3])
+def test_plans_in_step_and_in_turn_stand_in_their_order(graph: lt.Graph, device: int, many: int) -> None:
+    problem = parallel(graph, many, device)
+    found = found_in(problem)
+    assert found.even == (many == 2)
+    result = lt.solve(problem, "slot-lp", threads=1, time_limit=None)
+    alone = lt.solve(found.alone, "slot-lp", threads=1, time_limit=None)
+    assert result.status is not lt.Status.FAILED, result.detail
+    if result.objective is None:
+        return
+    assert result.bound is not None
+    assert alone.bound is not None
+    assert alone.bound <= result.bound <= result.objective
+    assert result.objective == min(result.facts[key] for key in ("in_step", "in_turn") if key in result.facts)
+    if "in_step_bound" in result.facts and "in_step" in result.facts:
+        assert alone.bound <= result.facts["in_step_bound"] <= result.facts["in_step"]
+
+
+def in_step_program(slots: SlotProgram, many: int) -> LinearProgram:
+    """Return the program of several lanes in step: rows of each, channels together, the same stalls."""
+    one, stalls = slots.program, set(slots.stalls)
+    builder = ProgramBuilder(bytes_unit=1, time_unit=1)
+    number = [
+        [
+            builder.variable(one.upper[j], one.unit[j], one.cost[j]) if g == 0 or j not in stalls else j
+            for j in range(len(one.upper))
+        ]
+        for g in range(many)
+    ]
+    for r, (low, scale) in enumerate(zip(one.low, one.scale, strict=True)):
+        terms = [(one.column[k], one.value[k]) for k in range(one.first[r], one.first[r + 1])]
+        if any(value == -SECOND for _, value in terms):  # a channel
+            length = [(j, value) for j, value in terms if j in stalls]
+            flows = [(number[g][j], value) for g in range(many) for j, value in terms if j not in stalls]
+            builder.row(flows + length, low, scale)
+        else:
+            for g in range(many):
+                builder.row([(number[g][j], value) for j, value in terms], low, scale)
+    return builder.done()
+
+
+@pytest.mark.parametrize(("graph", "device"), CASES)
+def test_the_program_of_gpus_in_step_has_the_optimum_of_one_on_its_share(
+    graph: lt.Graph, device: int
+) -> None:
+    def optimum(program: LinearProgram) -> float:
+        context = Context(problem=problem)
+        values = primal_values(program, context, 60.0, vertex=True)
+        assert values is not None
+        return sum(c * x for c, x in zip(program.cost, values, strict=True))
+
+    problem = parallel(graph, 2, device)
+    if problem.impossible():
+        return
+    found = found_in(problem)
+    alone, shared = placement_data(found.alone), placement_data(found.shared)
+    stall = 2 * longest_stall(shared)
+    together = in_step_program(build(alone, stall=stall), 2)
+    assert optimum(together) == pytest.approx(optimum(build(shared, stall=stall).program), rel=1e-6, abs=1)
+
+
+def test_two_gpus_in_step_on_squeezenet() -> None:
+    result = lt.solve(load_problem("placement", SQUEEZENET.format(2)), "slot-lp", threads=1, time_limit=None)
+    assert result.facts["in_step_bound"] == 133_155_598
+    assert 133_155_598 <= result.facts["in_step"] <= 133_155_633  # TMOF's plan: 133,160,425
+    assert result.bound is not None
+    assert result.objective is not None
+    assert 100_205_054 <= result.bound <= result.objective <= 100_330_000  # in turn: not in step
+
+
+def test_the_runtime_keeps_to_the_order_of_each_plan_and_a_runtime_that_does_not_breaks_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph, device = CASES[-1]
+    found = found_in(parallel(graph, 2, device))
+    one = lt.solve(found.alone, "slot-lp", threads=1, time_limit=None).plan
+    assert one is not None
+    for rule in RULES:
+        plan = carry_out(found, [one, one], rule)
+        assert found.problem.judge(plan).violations == ()
+        assert sorted(run.op for run in plan.runs) == list(range(len(found.problem.graph.ops)))
+    commands = runtime._commands
+    for late in (1, 3):
+
+        def hasty(found: Replicas, plan: lt.Plan, late: int = late) -> list[list[runtime._Command]]:
+            some = commands(found, plan)
+            for lane in some:
+                for command in lane:
+                    command.waits = max(0, command.waits - late)
+            return some
+
+        monkeypatch.setattr(runtime, "_commands", hasty)
+        assert found.problem.judge(carry_out(found, [one, one])).violations != ()
+
+
+def test_the_token_is_held_by_one_gpu_at_a_time_until_it_has_nothing_to_copy_out() -> None:
+    graph, device = CASES[-1]
+    found = found_in(parallel(graph, 3, device))
+    one = lt.solve(found.alone, "belady", threads=1, time_limit=None).plan
+    assert one is not None
+    plan = carry_out(found, [one] * 3, "token")
+    assert found.problem.judge(plan).violations == ()
+    for first in plan.copies:
+        for other in plan.copies:
+            meet = first.start < other.end and other.start < first.end
+            if first.dst == "host" and first is not other and meet:
+                assert other.src == "host"
+                assert other.dst != first.src
+    outs = sorted((c.start, c.end, c.src) for c in plan.copies if c.dst == "host")
+    passed = sum(1 for (_, _, a), (_, _, b) in pairwise(outs) if a != b)
+    assert 2 <= passed < len(outs) - 1
+
+
+@pytest.mark.parametrize("method", ["planner", "auto", "belady", "local-search"])
+def test_a_period_of_several_gpus_in_step(method: str) -> None:
+    spec = (
+        "gen:skipchain?n=12,seed=1,machine=v100x4-16g-shared-pcie3,device=500MB,replicas=2,periodic=1,"
+        "start.input=host"
+    )
+    options = {"runs": "50"} if method == "local-search" else {}
+    problem = load_problem("placement", spec)
+    result = lt.solve(problem, method, threads=1, time_limit=None, options=options)
+    assert result.objective is not None
+    assert result.verification is not None
+    assert result.verification.valid
+    assert result.bound is not None
+    assert result.bound <= result.objective
+
+
+def test_one_replica_on_a_machine_of_four_is_one_gpu() -> None:
+    spec = "gen:skipchain?n=8,seed=1,machine={},device=450MB,start=device"
+    one = load_problem("placement", spec.format("v100-16g-pcie3"))
+    four = load_problem("placement", spec.format("v100x4-16g-shared-pcie3") + ",replicas=1")
+    for method in ("planner", "slot-lp"):
+        results = [lt.solve(p, method, threads=1, time_limit=None) for p in (one, four)]
+        assert results[0].objective == results[1].objective
+        assert results[0].bound == results[1].bound
+
+
+def test_different_gpus_or_caps_are_no_replicas() -> None:
+    graph, device = tiny(1)
+    problem = parallel(graph, 2, device)
+    machine = problem.machine
+    tiers = (replace(machine.tiers[0], capacity=device + 1), *machine.tiers[1:])
+    assert replicas(replace(problem, machine=replace(machine, tiers=tiers))) is None
+    slow = tuple(
+        replace(c, bytes_per_s=c.bytes_per_s - 1) if c.src == "gpu1" else c for c in machine.channels
+    )
+    assert replicas(replace(problem, machine=replace(machine, channels=slow))) is None
+    three = data_parallel(graph, [p.kind for p in parallel(graph, 3, device).machine.processors])
+    wide = replace(parallel(graph, 3, device), graph=three)
+    pairs = wide.machine.groups[0].channels[:2]
+    two = (lt.ChannelGroup(name="two of three", channels=pairs, bytes_per_s=RATE_OUT),)
+    assert replicas(replace(wide, machine=replace(wide.machine, groups=two))) is None
+    other = replace(graph, ops=(replace(graph.ops[0], duration_ns=7), *graph.ops[1:]))
+    mixed = data_parallel(other, ["gpu0", "gpu1"])
+    halves = zip(problem.graph.ops[::2], mixed.ops[1::2], strict=True)
+    ops = tuple(op for pair in halves for op in pair)
+    assert replicas(replace(problem, graph=replace(problem.graph, ops=ops))) is None
+
+
+def test_what_is_shared_is_divided() -> None:
+    graph, device = tiny(1)
+    problem = parallel(graph, 2, device)
+    machine = problem.machine
+    tiers = (*machine.tiers[:2], replace(machine.tiers[2], capacity=10**6 + 1), lt.Tier(name="ssd"))
+    channels = (
+        *machine.channels,
+        lt.Channel(src="host", dst="ssd", bytes_per_s=1001),
+        lt.Channel(src="ssd", dst="host", bytes_per_s=2000),
+    )
+    found = found_in(replace(problem, machine=replace(machine, tiers=tiers, channels=channels)))
+    assert [t.capacity for t in found.shared.machine.tiers] == [device, 500_000, None]
+    assert [c.bytes_per_s for c in found.shared.machine.channels] == [RATE_OUT, RATE_IN, 500, 1000]
+    assert [g.bytes_per_s for g in found.shared.machine.groups] == [RATE_OUT // 2, RATE_IN // 2]
+    assert [c.bytes_per_s for c in found.alone.machine.channels] == [RATE_OUT, RATE_IN, 1001, 2000]
+    assert not found.even
+    assert not found.bounds_all
+    assert len(lanes(found.problem)) == 2
