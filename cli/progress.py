@@ -38,11 +38,6 @@ class Progress:
         Show plain lines from the start, whatever standard error is.
     unit
         Of objectives and bounds: ``bytes`` or ``ns``.
-
-    Examples
-    --------
-    >>> with Progress(quiet=True) as show:
-    ...     show("incumbent 12, bound 10")
     """
 
     def __init__(self, *, quiet: bool = False, always: bool = False, unit: str = "bytes") -> None:

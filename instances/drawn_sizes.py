@@ -13,13 +13,6 @@ def with_drawn_sizes(graph: Graph, draw: int) -> Graph:
 
     So Jacquelin, Marchal, Robert and Uçar (IPDPS 2011) weigh the shapes of assembly trees, as far as is
     known here. The name of the graph and the number of the draw are the seed.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> graph = lt.load("gen:assembly?grid=9x9&draw=1")
-    >>> max(t.nbytes for t in graph.tensors) <= len(graph.ops)
-    True
     """
     n = len(graph.ops)
     rng = Random(f"{graph.name} {draw}")

@@ -34,14 +34,7 @@ _REFERENCE = "#AA3377"
 
 
 def graph_html(graph: Graph) -> str:
-    """Return the counts and sizes of a graph.
-
-    Examples
-    --------
-    >>> from lowtide import Graph, Op
-    >>> graph_html(Graph(name="a < b", tensors=(), ops=(Op(name="noop"),)))[:31]
-    '<div><b>a &lt; b</b> &middot; 1'
-    """
+    """Return the counts and sizes of a graph."""
     summary = graph.summary()
     head = (
         f"<b>{escape(graph.name)}</b> &middot; {summary['ops']:,} ops &middot; "
@@ -256,16 +249,7 @@ def _table(columns: Iterable[str], rows: Iterable[tuple[str, ...]], right: tuple
 
 
 def to_frame(result: Result) -> pd.DataFrame:
-    """Return the answer as a pandas frame; see `lowtide.results.frames.result_frame`.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> result = lt.solve(lt.Peak(lt.load("catalogue:diamond")), "greedy")
-    >>> frame = result.to_frame()
-    >>> len(frame[frame.action == "run"])
-    4
-    """
+    """Return the answer as a pandas frame; see `lowtide.results.frames.result_frame`."""
     from .frames import result_frame
 
     return result_frame(result)

@@ -98,15 +98,7 @@ _OTHERS: dict[tuple[str, str], tuple[Formulation, Callable[[Any], Any]]] = {
 
 
 def solve_bare(problem: Problem, method: str, *, time_limit: float) -> Bare:
-    """Build the model of a method, without anything known, and solve it with one thread.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> found = solve_bare(lt.Peak(lt.load("catalogue:harpoon")), "milp", time_limit=60)
-    >>> found.optimal, found.bound
-    (True, 15)
-    """
+    """Build the model of a method, without anything known, and solve it with one thread."""
     began = time.perf_counter()
     formulation: Any
     if (problem.name, method) in _OTHERS:

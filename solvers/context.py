@@ -47,8 +47,8 @@ class Context:
 
     Attributes
     ----------
-    problem
-        What is solved.
+    problem, method
+        What is solved, and the name of the method that runs; empty where `solve` did not call it.
     time_limit
         Seconds from `started`; None for no limit.
     kept_back
@@ -80,6 +80,7 @@ class Context:
     """
 
     problem: Problem
+    method: str = ""
     time_limit: float | None = None
     kept_back: float = 0.0
     seed: int = 0
@@ -110,6 +111,7 @@ class Context:
         """
         return Context(
             problem=problem,
+            method=self.method,
             time_limit=None if math.isinf(seconds) else min(seconds, self.remaining()),
             seed=self.seed + turn,
             threads=self.threads,

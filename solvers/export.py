@@ -50,15 +50,6 @@ def export_model(
     UsageError
         If the problem or the method has no model, the model is too large, the suffix is of another kind, the
         file cannot be written, or there is no such part, or none is named and there are several.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> problem = lt.Peak(lt.load("catalogue:chain"))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     export_model(problem, "milp", f"{folder}/chain.mps")
-    ...     Path(folder, "chain.mps").read_text().splitlines()[3]
-    'NAME peak_in_units_of_1_bytes'
     """
     export = export_of(problem, method, part)
     kind = export.engine

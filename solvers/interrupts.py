@@ -14,12 +14,6 @@ def asked_to_stop() -> Iterator[Callable[[], bool]]:
     """Yield a function that says whether Ctrl-C was pressed meanwhile; a second one interrupts as usual.
 
     Where Ctrl-C is not Python's to handle (ignored, a caller's own handler, another thread), it is left so.
-
-    Examples
-    --------
-    >>> with asked_to_stop() as asked:
-    ...     asked()
-    False
     """
     pressed = False
     before = signal.getsignal(signal.SIGINT)

@@ -183,10 +183,14 @@ class Method:
         return values, rest
 
 
-def family(module: str, *rows: tuple[str, str], **common: Any) -> tuple[Method, ...]:
-    """Return methods that share a module and more, by name and summary; ``solve_a_b`` runs `a-b`."""
+def family(run: str, *rows: tuple[str, str], **common: Any) -> tuple[Method, ...]:
+    """Return methods that share a function and more, by name and summary.
+
+    `run` is a function, which tells them apart by `Context.method`, or a module with ``solve_a_b`` for `a-b`.
+    """
     return tuple(
-        Method(name, f"{module}:solve_{name.replace('-', '_')}", summary, **common) for name, summary in rows
+        Method(name, run if ":" in run else f"{run}:solve_{name.replace('-', '_')}", summary, **common)
+        for name, summary in rows
     )
 
 

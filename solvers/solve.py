@@ -128,6 +128,7 @@ def solve(
     with collected_rarely():
         context = Context(
             problem=problem,
+            method=chosen.name,
             time_limit=time_limit,
             kept_back=judging_seconds(problem, time_limit),
             seed=seed,

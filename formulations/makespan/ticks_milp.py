@@ -180,16 +180,6 @@ def build(
     ------
     UsageError
         If ops times ticks are too many.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> from lowtide.formulations.makespan.data import makespan_data
-    >>> from lowtide.formulations.makespan.ticks_milp import build
-    >>> data = makespan_data(lt.Makespan(lt.load("catalogue:diamond"), processors=2))
-    >>> model = build(data, horizon=data.horizon).model
-    >>> len(model.begun), len(model.processors_suffice)
-    (8, 4)
     """
     import pyomo.environ as pyo
 

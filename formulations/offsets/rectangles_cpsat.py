@@ -137,15 +137,6 @@ def build(
     ------
     BuildTimeout
         If the time was up.
-
-    Examples
-    --------
-    >>> from lowtide.formulations.offsets.data import offsets_data
-    >>> from lowtide.models.buffers import Buffer, Buffers
-    >>> x, y = Buffer(id="x", lower=0, upper=3, size=4), Buffer(id="y", lower=2, upper=5, size=6)
-    >>> (data,) = offsets_data(Buffers(buffers=(x, y)))
-    >>> build(data, hint=(0, 2)).model.validate()
-    ''
     """
     from ortools.sat.python.cp_model import CpModel
 

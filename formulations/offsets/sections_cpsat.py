@@ -62,17 +62,7 @@ def build(
     names: bool = False,
     expired: Callable[[], bool] = lambda: False,
 ) -> OffsetsModel:
-    """Return the model; parameters and errors as in `rectangles_cpsat.build`.
-
-    Examples
-    --------
-    >>> from lowtide.formulations.offsets.data import offsets_data
-    >>> from lowtide.models.buffers import Buffer, Buffers
-    >>> x, y = Buffer(id="x", lower=0, upper=3, size=4), Buffer(id="y", lower=2, upper=5, size=6)
-    >>> (data,) = offsets_data(Buffers(buffers=(x, y)))
-    >>> build(data, hint=(0, 2)).model.validate()
-    ''
-    """
+    """Return the model; parameters and errors as in `rectangles_cpsat.build`."""
     return offsets_cpsat.build(
         data,
         lower=lower,

@@ -96,15 +96,7 @@ def fits(graph: Graph) -> bool:
 
 
 def build(graph: Graph) -> ConflictModel:
-    """Return the model without conflicts; its objective is in ticks.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> built = build(lt.load("gen:chain?n=3&seed=1"))
-    >>> len(built.start), len(built.before)
-    (3, 0)
-    """
+    """Return the model without conflicts; its objective is in ticks."""
     from ortools.sat.python import cp_model
 
     model, tick = cp_model.CpModel(), tick_of(graph)

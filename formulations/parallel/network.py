@@ -165,12 +165,6 @@ def build(
     ------
     BuildTimeout
         If `expired` says so.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> build(lt.load("gen:chain?n=3&seed=1")).shared
-    []
     """
     n, tick = len(graph.ops), ticker(expired)
     known = descendants

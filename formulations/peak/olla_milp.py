@@ -126,16 +126,7 @@ def build(
     hint: Sequence[int] | None = None,
     expired: Callable[[], bool] = lambda: False,
 ) -> OllaModel:
-    """Return the model, whose only objective is ``peak``; parameters and errors as in `steps_cpsat.build`.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> from lowtide.formulations.peak.data import peak_data
-    >>> data = peak_data(lt.Peak(lt.load("catalogue:chain")))
-    >>> len(build(data).model.peak_covers_memory)
-    3
-    """
+    """Return the model, whose only objective is ``peak``; parameters and errors as in `steps_cpsat.build`."""
     tick = ticker(expired)
     preserved = _preserved(data)
     spans = tuple(_span(data, x) for x in preserved)

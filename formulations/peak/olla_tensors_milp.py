@@ -137,14 +137,6 @@ def build(
     """Return the model, whose only objective is ``peak``; parameters and errors as in `steps_cpsat.build`.
 
     The data may be those of `with_chain_windows`.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> from lowtide.formulations.peak.data import peak_data
-    >>> data = peak_data(lt.Peak(lt.load("catalogue:chain")))
-    >>> len(build(data).model.created_once)
-    3
     """
     tick = ticker(expired)
     tensors = _tensors(data)

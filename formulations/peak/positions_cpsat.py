@@ -93,16 +93,7 @@ def build(
     names: bool = False,
     expired: Callable[[], bool] = lambda: False,
 ) -> PositionsModel:
-    """Return the model; parameters and errors as in `steps_cpsat.build`.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> from lowtide.formulations.peak.data import peak_data
-    >>> data = peak_data(lt.Peak(lt.load("catalogue:harpoon")))
-    >>> build(data, hint=range(data.n)).model.validate()
-    ''
-    """
+    """Return the model; parameters and errors as in `steps_cpsat.build`."""
     from ortools.sat.python.cp_model import CpModel
 
     tick = ticker(expired)

@@ -145,14 +145,6 @@ def build(
     ------
     BuildTimeout
         If the time was up.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> from lowtide.formulations.peak.data import peak_data
-    >>> data = peak_data(lt.Peak(lt.load("catalogue:harpoon")))
-    >>> build(data, hint=range(data.n)).model.validate()
-    ''
     """
     from ortools.sat.python.cp_model import CpModel
 

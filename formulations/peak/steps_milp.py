@@ -76,16 +76,7 @@ def build(
     hint: Sequence[int] | None = None,
     expired: Callable[[], bool] = lambda: False,
 ) -> MilpStepsModel:
-    """Return the model, whose only objective is ``peak``; parameters and errors as in `steps_cpsat.build`.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> from lowtide.formulations.peak.data import peak_data
-    >>> data = peak_data(lt.Peak(lt.load("catalogue:chain")))
-    >>> len(build(data).model.peak_covers_memory)
-    3
-    """
+    """Return the model, whose only objective is ``peak``; parameters and errors as in `steps_cpsat.build`."""
     tick = ticker(expired)
     deaths = tuple(shared_deaths(data).items())
     windows = tuple(death_window(data, ops) for ops, _ in deaths)

@@ -331,14 +331,6 @@ def reordered(data: RecomputeData, order: Sequence[int]) -> RecomputeData:
     ----------
     order
         All ops, each after those of which it finds something and those in its `after`.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> from lowtide.formulations.recompute.data import recompute_data, reordered
-    >>> data = recompute_data(lt.Recompute(lt.load("catalogue:diamond")))
-    >>> data.inputs, reordered(data, [0, 2, 1, 3]).duration == data.duration
-    (((), (0,), (0,), (1, 2)), True)
     """
     place = {i: k for k, i in enumerate(order)}
     values = tuple(

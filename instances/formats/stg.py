@@ -72,16 +72,6 @@ def read_stg(
     ------
     InstanceError
         If the file is missing, or a line is not as the format has it; the message has file and line.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import mkdtemp
-    >>> from lowtide.instances.formats.stg import read_stg
-    >>> path = Path(mkdtemp(), "two.stg")
-    >>> _ = path.write_text("2\n 1 5 0\n 2 7 1 1\n")
-    >>> [(op.name, op.duration_ns, op.reads) for op in read_stg(path).ops]
-    [('task 1', 5, ()), ('task 2', 7, (0,))]
     """
     where = str(path)
     rows = _read(where, read_bytes(path))

@@ -67,16 +67,6 @@ def read_tree(path: str | os.PathLike[str], *, unit_bytes: int = 1, unit_ns: int
     InstanceError
         If the file is missing, a line is not as the format has it, or the lines are no tree; the message
         has file and line.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import mkdtemp
-    >>> from lowtide.instances.formats.tree_file import read_tree
-    >>> path = Path(mkdtemp(), "two.tree")
-    >>> _ = path.write_text("1 0 139 0.5 0\n2 1 13 0.04 36\n")
-    >>> [(op.name, op.workspace, op.reads) for op in read_tree(path).ops]
-    [('node 2', 13, ()), ('node 1', 139, (0,))]
     """
     where = str(path)
     nodes = _read(where, read_bytes(path))

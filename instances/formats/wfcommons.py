@@ -83,18 +83,6 @@ def read_wfcommons(path: str | os.PathLike[str], *, memory: bool = True) -> Grap
     InstanceError
         If the file is missing or no such trace, a size or runtime is missing, a name dangles, a file
         has two writers, or the tasks form a cycle; the message has file and element.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import mkdtemp
-    >>> from lowtide.instances.formats.wfcommons import read_wfcommons
-    >>> tasks = '[{"name": "t", "parents": [], "runtime": 2, "files": []}]'
-    >>> text = f'{{"schemaVersion": "1.3", "workflow": {{"tasks": {tasks}}}}}'
-    >>> path = Path(mkdtemp(), "trace.json")
-    >>> _ = path.write_text(text)
-    >>> read_wfcommons(path).ops[0].duration_ns
-    2000000000
     """
     where = str(path)
     data = parse_json(read_bytes(path), where)

@@ -56,12 +56,6 @@ def assembly(*, grid: str, leaf: int, stencil: str, factor: str, gflops: int) ->
     ------
     InstanceError
         If the grid has more than a million times `leaf` points, or a side of none.
-
-    Examples
-    --------
-    >>> from lowtide.instances import load
-    >>> load("gen:assembly?grid=15x15x15&leaf=1").ops[-1].workspace == 8 * (15 * 15) ** 2
-    True
     """
     sides = tuple(map(int, grid.split("x")))
     if min(sides) < 1:

@@ -50,14 +50,7 @@ def psplib(
     sizes: str,
     largest: int,
 ) -> Graph:
-    """Return a project of `n` jobs whose network has `complexity` arcs for each job.
-
-    Examples
-    --------
-    >>> from lowtide.instances import load
-    >>> sum(len(op.reads) for op in load("gen:psplib?n=60&complexity=2").ops) + 6  # of the dummies
-    124
-    """
+    """Return a project of `n` jobs whose network has `complexity` arcs for each job."""
     rng = random.Random(seed)
     successors = project_network(n, complexity, rng)
     graph = from_successors(successors, rng, data=data, sizes=sizes, largest=largest)

@@ -70,12 +70,6 @@ def harpoon(*, levels: int, branches: int, memory: int, eps: int) -> Graph:
     ------
     InstanceError
         If `memory` is no multiple of `branches`, or there would be more than a million ops.
-
-    Examples
-    --------
-    >>> from lowtide.instances import load
-    >>> [len(load(f"gen:harpoon?levels={k}&branches=3").ops) for k in (1, 2, 3)]
-    [10, 34, 106]
     """
     if memory % branches:
         raise InstanceError(

@@ -29,16 +29,6 @@ def in_blocks(graph: Graph, many: int) -> Graph:
     ------
     InstanceError
         If there are fewer ops, or an op has several modes.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> from lowtide.instances.transforms.blocks import in_blocks
-    >>> graph = lt.load("catalogue:unet-4-train")
-    >>> in_blocks(graph, 30)
-    Graph('unet?train=1 in 30 blocks', 30 ops, 84 tensors)
-    >>> in_blocks(graph, 30).summary()["duration_ns"] == graph.summary()["duration_ns"]
-    True
     """
     if not 1 <= many <= len(graph.ops):
         raise InstanceError(

@@ -65,19 +65,7 @@ class Precedence:
 
 
 def precedence(graph: Graph) -> Precedence:
-    """Return the precedence of the graph (computed once, kept with it).
-
-    Examples
-    --------
-    >>> from lowtide import Graph, Op, Tensor
-    >>> graph = Graph(
-    ...     name="in place",
-    ...     tensors=(Tensor(name="x", nbytes=1, initial=True),),
-    ...     ops=(Op(name="use", reads=(0,)), Op(name="update", reads=(0,), writes=(0,))),
-    ... )
-    >>> precedence(graph).successors
-    ((1,), ())
-    """
+    """Return the precedence of the graph (computed once, kept with it)."""
     found = graph.__dict__.get("_precedence")
     if found is None:
         found = _derive(graph)

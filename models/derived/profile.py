@@ -89,18 +89,6 @@ def memory_profile(graph: Graph, plan: Plan, tier: str | None = None) -> MemoryP
         A plan that verifies; of another one the profile means nothing.
     tier
         Default: the first (innermost) of the machine.
-
-    Examples
-    --------
-    >>> from lowtide import Graph, Op, Plan, Tensor
-    >>> graph = Graph(
-    ...     name="chain",
-    ...     tensors=(Tensor(name="x", nbytes=3), Tensor(name="y", nbytes=5, kind="output")),
-    ...     ops=(Op(name="a", writes=(0,)), Op(name="b", reads=(0,), writes=(1,))),
-    ... )
-    >>> profile = memory_profile(graph, Plan.from_order(graph, (0, 1)))
-    >>> profile.total.tolist(), profile.by_kind["output"].tolist(), profile.peak_time
-    ([3, 8], [0, 5], 1)
     """
     return memory_profiles(graph, plan)[plan.machine.tiers[0].name if tier is None else tier]
 

@@ -15,16 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class PlanBuilder:
-    """The actions of a plan so far, in any order; nothing is checked (the verifier does).
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> out = PlanBuilder(lt.load("gen:chain?n=1"), lt.Machine.single())
-    >>> out.run(0, 0, 0, 1, "p0")
-    >>> out.plan().order
-    (0,)
-    """
+    """The actions of a plan so far, in any order; nothing is checked (the verifier does)."""
 
     graph: Graph
     machine: Machine

@@ -39,17 +39,6 @@ def lower_order(graph: Graph, order: Sequence[int], machine: Machine | None = No
     ------
     InstanceError
         If the order is invalid, the machine has several tiers, or no processor can run an op.
-
-    Examples
-    --------
-    >>> from lowtide import Graph, Op, Plan, Tensor
-    >>> graph = Graph(
-    ...     name="chain",
-    ...     tensors=(Tensor(name="x", nbytes=3),),
-    ...     ops=(Op(name="a", writes=(0,)), Op(name="b", reads=(0,))),
-    ... )
-    >>> Plan.from_order(graph, (0, 1)).frees
-    (Free(tensor=0, tier='memory', time=2, bytes=None),)
     """
     check_type(graph, Graph, "plan, graph")
     check_type(order, Iterable, "plan, order", "a sequence of op indices")

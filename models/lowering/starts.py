@@ -34,13 +34,6 @@ def lower_starts(
         Per op: ns.
     capacity
         Of the memory, in bytes; None if unlimited.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> graph = lt.load("gen:chain?n=3&seed=1")
-    >>> len(lower_starts(graph, (0, 9, 18), (0, 0, 0)).machine.processors)
-    1
     """
     free: list[int] = []
     busy: list[tuple[int, int]] = []

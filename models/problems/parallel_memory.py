@@ -196,15 +196,7 @@ def most_workspace(graph: Graph, i: int) -> tuple[int, int]:
 
 
 def moment_bytes(graph: Graph, moment: Moment) -> int:
-    """Return the memory at a moment that can occur, in bytes (the module's definition).
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> graph = lt.load("gen:chain?n=3&seed=1")
-    >>> moment_bytes(graph, Moment(finished=(), running=()))
-    0
-    """
+    """Return the memory at a moment that can occur, in bytes (the module's definition)."""
     return sum(graph.tensors[t].nbytes for t in live_tensors(graph, moment)) + sum(
         most_workspace(graph, i)[0] for i in moment.running
     )

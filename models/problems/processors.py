@@ -128,18 +128,6 @@ def alternatives_of(graph: Graph, kinds: Kinds) -> tuple[tuple[Alternative, ...]
     ------
     InstanceError
         If a mode binds operands to tiers, no processor can run some op, or no op can run on some kind.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> from lowtide.models.problems.processors import alternatives_of
-    >>> modes = (
-    ...     lt.Mode(duration_ns=9, processors=("cpu",)),
-    ...     lt.Mode(duration_ns=2, workspace=5, processors=("gpu",)),
-    ... )
-    >>> graph = lt.Graph(name="one", tensors=(), ops=(lt.Op(name="a", modes=modes),))
-    >>> [(a.mode, a.kind, a.duration) for a in alternatives_of(graph, (("cpu", 4), ("gpu", 1)))[0]]
-    [(0, 0, 9), (1, 1, 2)]
     """
     found = tuple(_of_op(op, i, kinds) for i, op in enumerate(graph.ops))
     used = {a.kind for some in found for a in some}

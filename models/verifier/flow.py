@@ -73,20 +73,6 @@ def verify_flow(
     -------
     tuple of Violation
         Kinds ``edge`` and ``flow``; empty if the proof holds for its value.
-
-    Examples
-    --------
-    >>> from lowtide.models.graph import Graph, Op, Tensor
-    >>> graph = Graph(
-    ...     name="one op",
-    ...     tensors=(Tensor(name="x", nbytes=4),),
-    ...     ops=(Op(name="make", writes=(0,)),),
-    ... )
-    >>> case = FlowCase(arcs=((-1, 0, 4), (0, 2, 4), (2, 1, 4), (1, -2, 4)))
-    >>> verify_flow(graph, (), FlowProof(cases=(case,)))
-    ()
-    >>> print(verify_flow(graph, (), FlowProof(cases=(FlowCase(arcs=()),)))[0])
-    flow: arc from 0 to 2 carries 0, expected at least 4
     """
     n = len(graph.ops)
     found = [

@@ -92,27 +92,6 @@ def verify(
     -------
     Verification
         The verdict; `Verification.raise_if_invalid` turns violations into an error.
-
-    Examples
-    --------
-    >>> from lowtide.models.graph import Graph, Op, Tensor
-    >>> from lowtide.models.machine import Machine
-    >>> from lowtide.models.plan import Plan, Run
-    >>> from lowtide.models.verifier.verify import verify
-    >>> graph = Graph(
-    ...     name="two ops",
-    ...     tensors=(Tensor(name="x", nbytes=4), Tensor(name="y", nbytes=8, final=True)),
-    ...     ops=(Op(name="load", writes=(0,)), Op(name="relu", reads=(0,), writes=(1,))),
-    ... )
-    >>> plan = Plan(
-    ...     machine=Machine.single(capacity=10),
-    ...     runs=(Run(0, 0, 0, 1, "any0"), Run(1, 0, 1, 2, "any0")),
-    ... )
-    >>> verdict = verify(graph, plan)
-    >>> verdict.peaks
-    {'memory': 12}
-    >>> print(verdict.violations[0])
-    capacity: tier 'memory' holds 12 bytes from 1 ns, expected at most its capacity 10
     """
     check_type(graph, Graph, "verify, graph")
     check_type(plan, Plan, "verify, plan")

@@ -136,11 +136,6 @@ def audit(
     ------
     InstanceError
         If a path is missing or is nothing that has claims.
-
-    Examples
-    --------
-    >>> audit().contradictions
-    []
     """
     evidence = read_claims(paths, without=best_known)
     found = Audit(

@@ -123,11 +123,6 @@ def read_best_known(path: str | os.PathLike[str] | None = None) -> dict[Question
     ------
     InstanceError
         If the file is not exactly of the format.
-
-    Examples
-    --------
-    >>> all(known.sha256 == sha256 for (sha256, problem), known in read_best_known().items())
-    True
     """
     where = os.fspath(FILE if path is None else path)
     data = parse_json(read_bytes(where), where)

@@ -91,20 +91,6 @@ def report_html(
         If a folder is missing or holds no records.
     BackendUnavailable
         If jinja2 is not installed.
-
-    Examples
-    --------
-    >>> import json, tempfile
-    >>> record = {
-    ...     "name": "0a", "instance": "chain", "problem": "peak", "method": "greedy",
-    ...     "status": "feasible", "objective": 12, "bound": None, "seconds": {"solve": 0.5},
-    ... }
-    >>> with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
-    ...     _ = file.write(json.dumps(record))
-    ...     file.flush()
-    ...     html = report_html([file.name], title="One run")
-    >>> "lowtide solve peak chain --method greedy" in html
-    True
     """
     template = _template()
     with warnings.catch_warnings(record=True) as caught:

@@ -25,13 +25,7 @@ class Estimate(NamedTuple):
 
 
 class Estimator:
-    """Counts runs by kind, and the seconds of those that are done.
-
-    Examples
-    --------
-    >>> Estimator([], []).rest()
-    Estimate(seconds=0.0, seen=True)
-    """
+    """Counts runs by kind, and the seconds of those that are done."""
 
     def __init__(self, left: Iterable[RunSpec], done: Iterable[Mapping[str, Any]]) -> None:
         self.left: Counter[Kind] = Counter(map(_kind, left))

@@ -143,13 +143,7 @@ def watch(
 
 
 def child_environment(threads: int) -> dict[str, str]:
-    """Return the environment of a run: every numerical library has so many threads.
-
-    Examples
-    --------
-    >>> child_environment(2)["OMP_NUM_THREADS"]
-    '2'
-    """
+    """Return the environment of a run: every numerical library has so many threads."""
     fixed = {"PYTHONFAULTHANDLER": "1", "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0")}
     return {**os.environ, **fixed, **dict.fromkeys(THREAD_VARIABLES, str(threads))}
 

@@ -92,21 +92,6 @@ def frame(folders: Folders, *, cache: bool = True) -> pd.DataFrame:
     -----
     DamagedRecordWarning
         For each file that holds no run record; it is left out.
-
-    Examples
-    --------
-    >>> import json, tempfile
-    >>> record = {
-    ...     "name": "0a", "instance": "chain", "problem": "peak", "method": "greedy",
-    ...     "status": "feasible", "objective": 12, "bound": None, "seconds": {"solve": 0.5},
-    ... }
-    >>> with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
-    ...     _ = file.write(json.dumps(record))
-    ...     file.flush()
-    ...     table = frame(file.name)
-    >>> print(table[["setting", "objective", "bound", "seconds_solve"]])
-      setting  objective  bound  seconds_solve
-    0  greedy         12   <NA>            0.5
     """
     import pandas as pd
 

@@ -89,15 +89,7 @@ LABELLED = 0.9
 
 
 def solve_auto(problem: Makespan, context: Context) -> Outcome:
-    """Stop as soon as the bound meets the incumbent.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> problem = lt.Makespan(lt.load("gen:randwire?n=16&seed=1"), processors=2)
-    >>> lt.solve(problem, threads=1).status
-    <Status.OPTIMAL: 'optimal'>
-    """
+    """Stop as soon as the bound meets the incumbent."""
     parts = in_series(problem)
     return _solve_whole(problem, context) if len(parts) == 1 else _solve_parts(problem, parts, context)
 

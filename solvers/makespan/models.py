@@ -13,28 +13,11 @@ from ..engines.model import solve_model
 from .lists.method import take_first_steps
 
 
-def solve_cumulative(problem: Makespan, context: Context) -> Outcome:
-    """Solve the model with cumulative memory.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> problem = lt.Makespan(lt.load("gen:randwire?n=12&seed=1"), processors=2)
-    >>> lt.solve(problem, "cpsat", threads=1).status
-    <Status.OPTIMAL: 'optimal'>
-    """
-    return _solve(problem, context, CUMULATIVE)
-
-
-def solve_reservoir(problem: Makespan, context: Context) -> Outcome:
-    """Solve the model with the memory as a reservoir; else as `solve_cumulative`."""
-    return _solve(problem, context, RESERVOIR)
-
-
-def _solve(problem: Makespan, context: Context, form: str) -> Outcome:
-    """Take bounds and list schedules first (option ``start=lists``), or nothing (``none``)."""
+def solve_cpsat(problem: Makespan, context: Context) -> Outcome:
+    """Solve the model with cumulative memory or as a reservoir; first what option ``start`` says."""
     data = makespan_data(problem)
     outcome = take_first_steps(problem, context, data)
+    form = RESERVOIR if context.method == "cpsat-reservoir" else CUMULATIVE
     return outcome or solve_intervals(data, context, form)
 
 
@@ -54,14 +37,6 @@ def solve_milp(problem: Makespan, context: Context) -> Outcome:
     ------
     UsageError
         If ops times ticks are too many.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> problem = lt.Makespan(lt.load("catalogue:diamond"), processors=2)
-    >>> result = lt.solve(problem, "milp", threads=1, options={"start": "none"})
-    >>> result.status, result.objective
-    (<Status.OPTIMAL: 'optimal'>, 3)
     """
     data = makespan_data(problem)
     outcome = take_first_steps(problem, context, data)

@@ -42,13 +42,13 @@ ROOM = Room(
         ),
         Method(
             "postorder",
-            ".minio.rules:solve_postorder",
+            ".minio.rules:solve_by_order",
             "the post-order that writes the fewest bytes of divisible files; furthest in the future",
             proves=BOUND,
             source="Agullo, Guermouche, L'Excellent, SIAM J. Sci. Comput. 31, 2010",
         ),
         *family(
-            ".minio.rules",
+            ".minio.rules:solve_by_order",
             ("opt-min-mem", "Liu's order, of the least peak; furthest in the future"),
             ("rec-expand", "Liu's order after at most two expansions for each op; furthest in the future"),
             ("full-rec-expand", "Liu's order after all expansions; furthest in the future"),
@@ -56,7 +56,7 @@ ROOM = Room(
             source="Marchal, McCauley, Simon, Vivien, IPDPS workshops 2017",
         ),
         *family(
-            ".minio.rules",
+            ".minio.rules:solve_by_rule",
             ("furthest", "a given order, evict what is used last: least for divisible files"),
             ("first-fit", "a given order, evict the furthest file that is large enough"),
             ("best-fit", "a given order, evict the file closest to what is needed"),

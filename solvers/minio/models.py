@@ -26,15 +26,8 @@ def solve_milp(problem: MinIO, context: Context) -> Outcome:
     """Solve the program of a given order: linear for divisible files, with binaries for whole ones.
 
     Option ``order``: as for the rules. What is proved holds for the order, and is said in words.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> problem = lt.MinIO(lt.load("catalogue:harpoon"), memory=13)
-    >>> lt.solve(problem, "milp", threads=1, options={"order": "postorder"}).objective
-    8
     """
-    data = begin(problem, context, "milp").data
+    data = begin(problem, context).data
     order = order_of(problem, data, context)
     some = order_milp.demands(data, order)
     if not some:
@@ -60,16 +53,8 @@ def solve_milp(problem: MinIO, context: Context) -> Outcome:
 
 
 def solve_joint(problem: MinIO, context: Context) -> Outcome:
-    """Solve order and evictions together, after all orders with all rules.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> problem = lt.MinIO(lt.load("catalogue:harpoon"), memory=13, whole=True)
-    >>> lt.solve(problem, "cpsat", threads=1).status
-    <Status.OPTIMAL: 'optimal'>
-    """
-    data, bounds, _ = begin(problem, context, "cpsat")
+    """Solve order and evictions together, after all orders with all rules."""
+    data, bounds, _ = begin(problem, context)
     best = offer_rules(problem, data, context)
     if context.closed:
         return Outcome()
@@ -79,16 +64,8 @@ def solve_joint(problem: MinIO, context: Context) -> Outcome:
 
 
 def solve_benders(problem: MinIO, context: Context) -> Outcome:
-    """Solve for what to write under cuts, which Liu's algorithm finds, after all orders with all rules.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> problem = lt.MinIO(lt.load("gen:intree?n=60&arity=2&largest=100&seed=1"), memory=250)
-    >>> lt.solve(problem, "benders", threads=1).status
-    <Status.OPTIMAL: 'optimal'>
-    """
-    data, _, cuts = begin(problem, context, "benders")
+    """Solve for what to write under cuts, which Liu's algorithm finds, after all orders with all rules."""
+    data, _, cuts = begin(problem, context)
     offer_rules(problem, data, context)
     if context.closed:
         return Outcome()
@@ -98,15 +75,8 @@ def solve_benders(problem: MinIO, context: Context) -> Outcome:
 
 
 def solve_auto(problem: MinIO, context: Context) -> Outcome:
-    """Take every order with every rule; if that leaves a gap and the tree is not too large, cuts.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> lt.solve(lt.MinIO(lt.load("catalogue:harpoon"), memory=14)).status
-    <Status.OPTIMAL: 'optimal'>
-    """
-    data, _, cuts = begin(problem, context, "auto")
+    """Take every order with every rule; if that leaves a gap and the tree is not too large, cuts."""
+    data, _, cuts = begin(problem, context)
     offer_rules(problem, data, context)
     if context.closed:
         return Outcome()

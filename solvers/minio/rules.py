@@ -59,9 +59,9 @@ class Begun(NamedTuple):
     cuts: list[Cut]
 
 
-def begin(problem: MinIO, context: Context, method: str) -> Begun:
+def begin(problem: MinIO, context: Context) -> Begun:
     """Return what all methods begin with, after raising the bound."""
-    data = tree_data(problem, method)
+    data = tree_data(problem, context.method)
     bounds, cuts = subtree_bounds(problem.graph, data, expired=lambda: context.expired), list[Cut]()
     if bounds[-1] and data.n <= LARGEST_PACKED:
         bounds, cuts = packed_cuts(data, expired=lambda: context.expired)
@@ -74,74 +74,15 @@ def order_of(problem: MinIO, data: MinIOData, context: Context) -> tuple[int, ..
     return ORDERS[context.options["order"]](problem.graph, data, lambda: context.expired)
 
 
-def _by_rule(problem: MinIO, context: Context, rule: str) -> Outcome:
-    data = begin(problem, context, rule).data
-    context.offer(evict(data, order_of(problem, data, context), rule))
+def solve_by_rule(problem: MinIO, context: Context) -> Outcome:
+    """Evict in a given order, by the rule of the method's name."""
+    data = begin(problem, context).data
+    context.offer(evict(data, order_of(problem, data, context), context.method))
     return Outcome()
 
 
-def solve_furthest(problem: MinIO, context: Context) -> Outcome:
-    """Evict what is used furthest in the future: of divisible files the fewest bytes for the order.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> problem = lt.MinIO(lt.load("catalogue:harpoon"), memory=13)
-    >>> result = lt.solve(problem, "furthest", options={"order": "liu"})
-    >>> result.objective, result.bound
-    (2, 2)
-    """
-    return _by_rule(problem, context, "furthest")
-
-
-def solve_first_fit(problem: MinIO, context: Context) -> Outcome:
-    """Evict the furthest file that is large enough."""
-    return _by_rule(problem, context, "first-fit")
-
-
-def solve_best_fit(problem: MinIO, context: Context) -> Outcome:
-    """Evict the file of the size closest to what is needed."""
-    return _by_rule(problem, context, "best-fit")
-
-
-def solve_first_fill(problem: MinIO, context: Context) -> Outcome:
-    """Evict the furthest file that is not larger than what is needed."""
-    return _by_rule(problem, context, "first-fill")
-
-
-def solve_best_fill(problem: MinIO, context: Context) -> Outcome:
-    """Evict the largest file that is not larger than what is needed."""
-    return _by_rule(problem, context, "best-fill")
-
-
-def solve_best_k(problem: MinIO, context: Context) -> Outcome:
-    """Evict the set among the furthest files whose size is closest to what is needed."""
-    return _by_rule(problem, context, "best-k")
-
-
-def _by_order(problem: MinIO, context: Context, method: str, order: str) -> Outcome:
-    data = begin(problem, context, method).data
-    context.offer(evict(data, ORDERS[order](problem.graph, data, lambda: context.expired)))
-    return Outcome()
-
-
-def solve_postorder(problem: MinIO, context: Context) -> Outcome:
-    """Take the best post-order for I/O, evict furthest in the future."""
-    return _by_order(problem, context, "postorder", "postorder-io")
-
-
-def solve_opt_min_mem(problem: MinIO, context: Context) -> Outcome:
-    """Take Liu's order, of the least peak, evict furthest in the future."""
-    return _by_order(problem, context, "opt-min-mem", "liu")
-
-
-def solve_rec_expand(problem: MinIO, context: Context) -> Outcome:
-    """Take the order of at most two expansions for each node, evict furthest in the future."""
-    return _by_order(problem, context, "rec-expand", "rec-expand")
-
-
-def solve_full_rec_expand(problem: MinIO, context: Context) -> Outcome:
-    """Take the order of all expansions, evict furthest in the future.
+def solve_by_order(problem: MinIO, context: Context) -> Outcome:
+    """Take the order that the method stands for, evict furthest in the future.
 
     Examples
     --------
@@ -150,4 +91,7 @@ def solve_full_rec_expand(problem: MinIO, context: Context) -> Outcome:
     >>> [lt.solve(problem, name).objective for name in ("postorder", "opt-min-mem", "full-rec-expand")]
     [239, 220, 195]
     """
-    return _by_order(problem, context, "full-rec-expand", "full-rec-expand")
+    data = begin(problem, context).data
+    order = ORDERS[{"postorder": "postorder-io", "opt-min-mem": "liu"}.get(context.method, context.method)]
+    context.offer(evict(data, order(problem.graph, data, lambda: context.expired)))
+    return Outcome()

@@ -50,7 +50,7 @@ ROOM = Room(
             kernels=_SQUEEZE,
         ),
         *family(
-            ".offsets.models",
+            ".offsets.models:solve_cpsat",
             ("cpsat", "CP-SAT: rectangles of time and addresses that do not overlap"),
             ("cpsat-sections", "CP-SAT: in each section of time, addresses that do not overlap"),
             proves=OPTIMUM,

@@ -39,26 +39,8 @@ _FROM_THE_BOTTOM = {"search_branching": "PARTIAL_FIXED_SEARCH", "linearization_l
 
 
 def solve_cpsat(problem: Offsets, context: Context) -> Outcome:
-    """Solve the model of rectangles, part by part, from the known allocation or one by first fit.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> from lowtide.models.buffers import Buffer, Buffers
-    >>> x, y = Buffer(id="x", lower=0, upper=3, size=4), Buffer(id="y", lower=2, upper=5, size=8)
-    >>> result = lt.solve(lt.Offsets(Buffers(buffers=(x, y))), "cpsat", threads=1)
-    >>> result.status, result.objective, result.bound
-    (<Status.OPTIMAL: 'optimal'>, 12, 12)
-    """
-    return _solve(problem, context, rectangles_cpsat)
-
-
-def solve_cpsat_sections(problem: Offsets, context: Context) -> Outcome:
-    """Solve the model by sections; else as `solve_cpsat`."""
-    return _solve(problem, context, sections_cpsat)
-
-
-def _solve(problem: Offsets, context: Context, formulation: Alternative) -> Outcome:
+    """Solve the model of rectangles, or of sections, by parts, from what is known or first fit."""
+    formulation = sections_cpsat if context.method == "cpsat-sections" else rectangles_cpsat
     parts = Parts(problem, context)
     if context.log is not None:
         check_log(context.log)
@@ -99,15 +81,6 @@ def solve_milp(problem: Offsets, context: Context) -> Outcome:
     """Solve the MILP of each part, from the known allocation or one by first fit.
 
     Option ``solver`` names another solver that Pyomo finds; further options go to the solver.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> from lowtide.models.buffers import Buffer, Buffers
-    >>> x, y = Buffer(id="x", lower=0, upper=3, size=5), Buffer(id="y", lower=2, upper=5, size=8)
-    >>> result = lt.solve(lt.Offsets(Buffers(buffers=(x, y))), "milp", threads=1)
-    >>> result.status, result.objective, result.bound
-    (<Status.OPTIMAL: 'optimal'>, 13, 13)
     """
     parts = Parts(problem, context)
     last = Outcome()

@@ -117,15 +117,6 @@ def search(
         Whether the time is up.
     found, proved
         Called with each better moment and its bytes, and with each better bound.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> from lowtide.formulations import parallel_cut
-    >>> network = parallel_cut.build(lt.load("gen:randwire?n=12&seed=1"))
-    >>> result = search(network, processors=2)
-    >>> result.nbytes == result.bound
-    True
     """
     tree = _Tree(network if isinstance(network, CutArrays) else cut_arrays(network), processors)
     best: Moment | None = None

@@ -17,35 +17,16 @@ WATCHED = 2000
 """Above so many ops nothing is begun when the time is up."""
 
 
-def solve_min_levels(problem: MemoryEdges, context: Context) -> Outcome:
-    """Add edges by ``min-levels``."""
-    return _solve(problem, context, "min-levels")
-
-
-def solve_respect_order(problem: MemoryEdges, context: Context) -> Outcome:
-    """Add edges by ``respect-order``, with the order that `peak` finds."""
-    return _solve(problem, context, "respect-order")
-
-
-def solve_max_size(problem: MemoryEdges, context: Context) -> Outcome:
-    """Add edges by ``max-size``."""
-    return _solve(problem, context, "max-size")
-
-
-def solve_max_min_size(problem: MemoryEdges, context: Context) -> Outcome:
-    """Add edges by ``max-min-size``."""
-    return _solve(problem, context, "max-min-size")
-
-
-def _solve(problem: MemoryEdges, context: Context, rule: str) -> Outcome:
+def solve_by_rule(problem: MemoryEdges, context: Context) -> Outcome:
+    """Add edges by the rule of the method's name; ``respect-order`` has the order that `peak` finds."""
     raise_path_bound(problem, context)
     order: Sequence[int] = ()
-    if rule == "respect-order":
+    if context.method == "respect-order":
         found = order_within(problem, context)
         if isinstance(found, Outcome):
             return found
         order = found
-    return offer_rule(problem, context, rule, order)
+    return offer_rule(problem, context, context.method, order)
 
 
 def raise_path_bound(problem: MemoryEdges, context: Context) -> None:

@@ -13,14 +13,7 @@ from .edges_cpsat import solve_cpsat
 
 
 def solve_auto(problem: MemoryEdges, context: Context) -> Outcome:
-    """Take the best of the four heuristics, then `cpsat` unless a flow takes too long on the graph.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> lt.solve(lt.MemoryEdges(lt.load("catalogue:harpoon"), bound=2), threads=1).status
-    <Status.INFEASIBLE: 'infeasible'>
-    """
+    """Take the best of the four heuristics, then `cpsat` unless a flow takes too long on the graph."""
     raise_path_bound(problem, context)
     if len(problem.graph.ops) > WATCHED and context.expired:
         return Outcome(reason="time")

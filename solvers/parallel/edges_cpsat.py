@@ -54,13 +54,6 @@ def solve_cpsat(problem: MemoryEdges, context: Context) -> Outcome:
     ------
     UsageError
         If the durations leave the integers of CP-SAT, or an option is unknown.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> result = lt.solve(lt.MemoryEdges(lt.load("catalogue:harpoon"), bound=4), "cpsat", threads=1)
-    >>> result.status, result.proof
-    (<Status.OPTIMAL: 'optimal'>, 'exact')
     """
     if not formulation.fits(problem.graph):
         raise UsageError(

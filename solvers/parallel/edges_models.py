@@ -29,15 +29,7 @@ violated by just its tolerance, it does not stand by its optimum; and with a few
 
 
 def solve_milp(problem: MemoryEdges, context: Context) -> Outcome:
-    """Solve the MILP; option ``solver`` names another solver that Pyomo finds.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> result = lt.solve(lt.MemoryEdges(lt.load("catalogue:diamond"), bound=10**9), "milp", threads=1)
-    >>> result.status, result.edges
-    (<Status.OPTIMAL: 'optimal'>, ())
-    """
+    """Solve the MILP; option ``solver`` names another solver that Pyomo finds."""
     if problem.processors is not None:
         raise UsageError(
             f"method milp of memory-edges: found processors {problem.processors}, expected any number: "

@@ -32,13 +32,6 @@ def solve_flow(problem: ParallelMemory, context: Context) -> Outcome:
 
     Exact if every tensor has one last access, and processors are not limited; else an upper bound, and the
     moment, if at most `processors` ops run at it.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> result = lt.solve(lt.ParallelMemory(lt.load("gen:chain?n=4&seed=1")), "flow", threads=1)
-    >>> result.bound_kind, result.proof, result.gap
-    ('flow', 'exact', 0.0)
     """
     network = network_in_time(problem, context)
     if network is None:
@@ -66,16 +59,7 @@ def solve_flow(problem: ParallelMemory, context: Context) -> Outcome:
 
 
 def solve_branch(problem: ParallelMemory, context: Context) -> Outcome:
-    """Branch on the events of ops, with flows as bounds: exact for shared tensors and processors.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> problem = lt.ParallelMemory(lt.load("gen:randwire?n=12&seed=1"), processors=2)
-    >>> result = lt.solve(problem, "branch", threads=1)
-    >>> result.status, result.proof, result.bound_kind
-    (<Status.OPTIMAL: 'optimal'>, 'exact', 'flow, in cases')
-    """
+    """Branch on the events of ops, with flows as bounds: exact for shared tensors and processors."""
     nodes = offer_cases(problem, context)
     if nodes is None:
         return Outcome(reason="time", detail=LATE)

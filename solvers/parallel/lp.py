@@ -22,13 +22,6 @@ def solve_lp(problem: ParallelMemory, context: Context) -> Outcome:
     """Offer the moment of an optimal solution, and raise the bound to what its dual proves.
 
     Exact and limited as `lowtide.solvers.parallel.flow.solve_flow`; for more than 10,000 ops prefer that.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> result = lt.solve(lt.ParallelMemory(lt.load("gen:chain?n=4&seed=1")), "lp", threads=1)
-    >>> result.status, result.bound_kind
-    (<Status.OPTIMAL: 'optimal'>, 'LP')
     """
     network = network_in_time(problem, context)
     if network is None:

@@ -91,7 +91,7 @@ EDGES = Room(
             kernels=_GROWING,
         ),
         *family(
-            ".parallel.edges",
+            ".parallel.edges:solve_by_rule",
             ("min-levels", "edges that make the shortest path through them, against each too large moment"),
             ("respect-order", "edges that agree with an order of small peak; fails only if there is none"),
             ("max-size", "edges between the ops that hold and allocate the most bytes together"),

@@ -13,16 +13,7 @@ _MOST_NODES = 500
 
 
 def solve_milp(problem: ParallelMemory, context: Context) -> Outcome:
-    """Solve the MILP; option ``solver`` names another solver that Pyomo finds.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> problem = lt.ParallelMemory(lt.load("gen:randwire?n=12&seed=1"), processors=2)
-    >>> result = lt.solve(problem, "milp", threads=1)
-    >>> result.status, result.bound_kind
-    (<Status.OPTIMAL: 'optimal'>, 'HiGHS')
-    """
+    """Solve the MILP; option ``solver`` names another solver that Pyomo finds."""
     network = network_in_time(problem, context)
     if network is None:
         return Outcome(reason="time", detail=LATE)
@@ -41,14 +32,7 @@ def solve_milp(problem: ParallelMemory, context: Context) -> Outcome:
 
 
 def solve_auto(problem: ParallelMemory, context: Context) -> Outcome:
-    """Solve by flow, and what it leaves open (shared tensors, a number of processors) by cases, then by MILP.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> lt.solve(lt.ParallelMemory(lt.load("catalogue:harpoon")), threads=1).bound_kind
-    'flow'
-    """
+    """Solve by flow; what it leaves open (shared tensors, a number of processors) by cases, then by MILP."""
     outcome = solve_flow(problem, context)
     if context.closed or outcome.reason is not None or context.expired:
         return outcome

@@ -39,8 +39,8 @@ def solve_auto(problem: Peak, context: Context) -> Outcome:
         return Outcome()
     outcome = widen(problem, context, lambda: context.expired)
     if outcome.reason == "memory" and peak_cpsat_steps.size(peak_data(problem)).terms <= CPSAT_TERMS:
-        from .models import solve_steps
+        from .models import solve_formulation
 
         context.progress("CP-SAT, time-indexed")
-        outcome = solve_steps(problem, context)
+        outcome = solve_formulation(problem, context, "cpsat")
     return outcome

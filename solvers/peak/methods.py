@@ -59,21 +59,21 @@ ROOM = Room(
         ),
         _search(
             "cpsat",
-            ".peak.models:solve_steps",
+            ".peak.models:solve",
             "CP-SAT, time-indexed: which op at which step",
             options=(_START, _PLAIN),
             engine="cpsat",
         ),
         _search(
             "cpsat-positions",
-            ".peak.models:solve_positions",
+            ".peak.models:solve",
             "CP-SAT, positions: permutation and cumulative lifetimes",
             options=(_START, _PLAIN),
             engine="cpsat",
         ),
         _search(
             "milp",
-            ".peak.models:solve_olla",
+            ".peak.models:solve",
             "MILP of OLLA in Pyomo: create binaries per op, preserve binaries per tensor and step",
             source=_OLLA,
             options=(PYOMO_SOLVER, _START, _PLAIN),
@@ -81,7 +81,7 @@ ROOM = Room(
         ),
         _search(
             "milp-tensors",
-            ".peak.models:solve_tensors",
+            ".peak.models:solve",
             "MILP of OLLA in Pyomo: create and preserve binaries per tensor, several ops per step",
             source=_OLLA,
             options=(PYOMO_SOLVER, _START, _CHAIN_WINDOWS),
@@ -89,7 +89,7 @@ ROOM = Room(
         ),
         _search(
             "milp-steps",
-            ".peak.models:solve_steps_milp",
+            ".peak.models:solve",
             "MILP in Pyomo, time-indexed by executed sets: a stronger relaxation than OLLA's",
             options=(PYOMO_SOLVER, _START, _PLAIN),
             engine="highs",

@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from ...formulations.model import Alternative, BuildTimeout
@@ -33,56 +32,27 @@ MOST_COPIES = 8
 """Threads beyond it are taken to search parts of a CP-SAT model only."""
 
 
-def solve_steps(problem: Peak, context: Context) -> Outcome:
-    """Solve the time-indexed formulation in CP-SAT.
+FORMULATIONS: dict[str, tuple[Alternative, str]] = {
+    "cpsat": (steps_cpsat, "the time-indexed CP-SAT model"),
+    "cpsat-positions": (positions_cpsat, "the CP-SAT model by positions"),
+    "milp": (olla_milp, "OLLA's MILP"),
+    "milp-tensors": (olla_tensors_milp, "OLLA's MILP by tensors"),
+    "milp-steps": (steps_milp, "the time-indexed MILP"),
+}
+"""Method -> its formulation, and what messages call it."""
 
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> result = lt.solve(lt.Peak(lt.load("catalogue:harpoon")), "cpsat", threads=1)
-    >>> result.status, result.objective, result.bound
-    (<Status.OPTIMAL: 'optimal'>, 15, 15)
+
+def solve(problem: Peak, context: Context) -> Outcome:
+    """Solve the formulation of the method."""
+    return solve_formulation(problem, context, context.method)
+
+
+def solve_formulation(problem: Peak, context: Context, method: str) -> Outcome:
+    """Solve a formulation, from the known order and bound.
+
+    With option ``plain=1`` no forced orders join the data, and OLLA's own variables have OLLA's windows.
     """
-    return _solve(problem, context, steps_cpsat, "the time-indexed CP-SAT model")
-
-
-def solve_positions(problem: Peak, context: Context) -> Outcome:
-    """Solve the formulation by positions."""
-    return _solve(problem, context, positions_cpsat, "the CP-SAT model by positions")
-
-
-def solve_olla(problem: Peak, context: Context) -> Outcome:
-    """Solve OLLA's MILP with one create variable per op.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> result = lt.solve(lt.Peak(lt.load("catalogue:harpoon")), "milp", threads=1)
-    >>> result.status, result.objective, result.bound
-    (<Status.OPTIMAL: 'optimal'>, 15, 15)
-    """
-    return _solve(problem, context, olla_milp, "OLLA's MILP")
-
-
-def solve_tensors(problem: Peak, context: Context) -> Outcome:
-    """Solve OLLA's MILP with its own variables; ``plain=1`` gives it OLLA's windows."""
-    windows = olla_tensors_milp.with_chain_windows
-    return _solve(problem, context, olla_tensors_milp, "OLLA's MILP by tensors", windows)
-
-
-def solve_steps_milp(problem: Peak, context: Context) -> Outcome:
-    """Solve the time-indexed MILP."""
-    return _solve(problem, context, steps_milp, "the time-indexed MILP")
-
-
-def _solve(
-    problem: Peak,
-    context: Context,
-    formulation: Alternative,
-    what: str,
-    plain_data: Callable[[PeakData], PeakData] = lambda data: data,
-) -> Outcome:
-    """Solve a formulation, from the known order and bound; ``plain=1`` takes the `plain_data` of it."""
+    formulation, what = FORMULATIONS[method]
     plain = context.options.get("plain", False)
     if context.options.get("start") == "bounds":
         take_first_steps(problem, context)
@@ -101,7 +71,7 @@ def _solve(
     context.raise_bound(forced * data.unit, kind="forced bytes")
     if context.closed:
         return Outcome()
-    chosen = plain_data(data) if plain else data
+    chosen = olla_tensors_milp.with_chain_windows(data) if plain and method == "milp-tensors" else data
 
     def build() -> Any:
         stated = chosen

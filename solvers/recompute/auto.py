@@ -48,17 +48,7 @@ EXHAUSTED = (
 
 
 def solve_store_all(problem: Recompute, context: Context) -> Outcome:
-    """Offer the reference order, each op once; that is fastest, where it fits.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> graph = lt.load("gen:backprop-chain?l=5&accounting=replace")
-    >>> lt.solve(lt.Recompute(graph, memory=6), "store-all").objective
-    11
-    >>> lt.solve(lt.Recompute(graph, memory=5), "store-all").detail
-    'every op once, in the reference order, needs 6 B, of 5 B'
-    """
+    """Offer the reference order, each op once; that is fastest, where it fits."""
     context.raise_bound(problem.least_time, kind="each op once")
     graph = problem.graph
     order = range(len(graph.ops))
@@ -97,14 +87,7 @@ def solve_auto(problem: Recompute, context: Context) -> Outcome:
 
 
 def solve_graph(problem: Recompute, context: Context) -> Outcome:
-    """Solve a problem whose ops have one mode each.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> lt.solve(lt.Recompute(lt.load("gen:backprop-chain?l=7"), memory=6), threads=1).status
-    <Status.OPTIMAL: 'optimal'>
-    """
+    """Solve a problem whose ops have one mode each."""
     data = first_bound(problem, context)
     if context.closed:
         return Outcome()

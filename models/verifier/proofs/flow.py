@@ -33,15 +33,7 @@ def check_flow(graph: Graph, setting: ParallelSetting, bound: int, proof: FlowPr
 
 
 def outside(setting: ParallelSetting, plan: Plan) -> str:
-    """Return why a plan is no schedule of the setting; empty if it is one.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> graph = lt.load("gen:chain?n=3&seed=1")
-    >>> outside(ParallelSetting(processors=1), lt.Plan.from_order(graph, (0, 1, 2)))
-    ''
-    """
+    """Return why a plan is no schedule of the setting; empty if it is one."""
     runs = {run.op: run for run in plan.runs}
     for i, j in setting.edges:
         if i in runs and j in runs and runs[i].end > runs[j].start:

@@ -110,15 +110,6 @@ def find_ideals(
         Ideals of one size with their bytes, all of which are kept; else the empty set.
     stop
         One number that another thread may set, to stop sooner.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> from lowtide.formulations.makespan.data import makespan_data
-    >>> from lowtide.solvers.makespan.labels.shape import shape_of
-    >>> problem = lt.Makespan(lt.load("gen:chain?n=4&seed=1"))
-    >>> len(find_ideals(shape_of(makespan_data(problem)), 100, lambda: False).sets)
-    5
     """
     from .ideals_kernel import next_ideals
 

@@ -77,15 +77,7 @@ KEPT_BYTES = 200
 
 
 def solve_labels(problem: Makespan, context: Context) -> Outcome:
-    """Solve by labels alone.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> problem = lt.Makespan(lt.load("gen:tasks?n=20&seed=1"), processors=2, memory=80)
-    >>> lt.solve(problem, "label-setting").status
-    <Status.OPTIMAL: 'optimal'>
-    """
+    """Solve by labels alone."""
     started = begin(problem, context)
     if isinstance(started, Outcome):
         return started

@@ -204,15 +204,7 @@ def in_sequence(problem: Makespan, order: Sequence[int]) -> Starts:
 
 
 def solve_list(problem: Makespan, context: Context) -> Outcome:
-    """Offer the safe list schedule of each priority.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> problem = lt.Makespan(lt.load("gen:randwire?n=16&seed=1"), processors=2)
-    >>> lt.solve(problem, "list").verification.valid
-    True
-    """
+    """Offer the safe list schedule of each priority."""
     chosen = context.options["priority"]
     started = begin(problem, context, lists=PRIORITIES if chosen == "all" else [chosen])
     if isinstance(started, Outcome):

@@ -6,8 +6,6 @@ they leave no plan, and say how many bytes their schedule needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ....formulations.makespan.data import makespan_data
 from ....models.problems.makespan import Makespan, Starts
 from ...context import Context, Outcome
@@ -26,7 +24,7 @@ def solve_booking(problem: Makespan, context: Context) -> Outcome:
     It activates nodes in best post-order if that is within the memory, else in the fallback order; of nodes
     that can start the one with the longest chain to the end does.
     """
-    p, tree = identical_processors(problem, "mem-booking"), task_tree(problem, "mem-booking")
+    p, tree = _processors_and_tree(problem, context)
     started = begin(problem, context)
     if isinstance(started, Outcome):
         return started
@@ -38,10 +36,7 @@ def solve_booking(problem: Makespan, context: Context) -> Outcome:
 
 def solve_memory_aware(problem: Makespan, context: Context) -> Outcome:
     """Offer the schedule of the memory-aware mapping, if the best post-order is within the memory."""
-    p, tree = (
-        identical_processors(problem, "memory-aware-mapping"),
-        task_tree(problem, "memory-aware-mapping"),
-    )
+    p, tree = _processors_and_tree(problem, context)
     memory, least = problem.memory, tree.peak[tree.root]
     if memory is not None and least > memory:
         return _bounds(problem, context) or Outcome(
@@ -51,45 +46,30 @@ def solve_memory_aware(problem: Makespan, context: Context) -> Outcome:
     return _offer(problem, context, tree, mapped_schedule(tree, p, batches_of))
 
 
-def solve_proportional(problem: Makespan, context: Context) -> Outcome:
-    """Offer the schedule of the proportional mapping if it is within the memory."""
-    p, tree = (
-        identical_processors(problem, "proportional-mapping"),
-        task_tree(problem, "proportional-mapping"),
-    )
-    return _offer(problem, context, tree, mapped_schedule(tree, p, proportional(tree)))
-
-
-def solve_all_to_all(problem: Makespan, context: Context) -> Outcome:
-    """Offer the best post-order, one node after another, if it is within the memory."""
-    p, tree = identical_processors(problem, "all-to-all"), task_tree(problem, "all-to-all")
-    return _offer(problem, context, tree, mapped_schedule(tree, p, all_to_all(tree)))
+def solve_mapping(problem: Makespan, context: Context) -> Outcome:
+    """Offer the schedule of the proportional mapping, or of all to all, if it is within the memory."""
+    p, tree = _processors_and_tree(problem, context)
+    batches_of = proportional if context.method == "proportional-mapping" else all_to_all
+    return _offer(problem, context, tree, mapped_schedule(tree, p, batches_of(tree)))
 
 
 def solve_subtrees(problem: Makespan, context: Context) -> Outcome:
     """Offer the schedule of ParSubtrees if it is within the memory."""
-    p, tree = identical_processors(problem, "par-subtrees"), task_tree(problem, "par-subtrees")
+    p, tree = _processors_and_tree(problem, context)
     balanced = context.options["parallel"] == "all"
     return _offer(problem, context, tree, subtrees_schedule(tree, p, balanced=balanced))
 
 
-def solve_inner_first(problem: Makespan, context: Context) -> Outcome:
-    """Offer the schedule of ParInnerFirst if it is within the memory."""
-    return _solve_list(problem, context, "par-inner-first", inner_first)
-
-
-def solve_deepest_first(problem: Makespan, context: Context) -> Outcome:
-    """Offer the schedule of ParDeepestFirst if it is within the memory."""
-    return _solve_list(problem, context, "par-deepest-first", deepest_first)
-
-
-def _solve_list(
-    problem: Makespan, context: Context, method: str, keys: Callable[[TaskTree], list[tuple[int, ...]]]
-) -> Outcome:
-    p, tree = identical_processors(problem, method), task_tree(problem, method)
-    limited = context.options["leaves"] == "limited"
-    memory = problem.memory if limited else None
+def solve_list(problem: Makespan, context: Context) -> Outcome:
+    """Offer the schedule of ParInnerFirst or ParDeepestFirst if it is within the memory."""
+    p, tree = _processors_and_tree(problem, context)
+    keys = inner_first if context.method == "par-inner-first" else deepest_first
+    memory = problem.memory if context.options["leaves"] == "limited" else None
     return _offer(problem, context, tree, list_schedule(tree, p, keys(tree), memory))
+
+
+def _processors_and_tree(problem: Makespan, context: Context) -> tuple[int, TaskTree]:
+    return identical_processors(problem, context.method), task_tree(problem, context.method)
 
 
 def _offer(problem: Makespan, context: Context, tree: TaskTree, starts: Starts) -> Outcome:

@@ -50,15 +50,7 @@ LABEL_BYTES = 2400
 
 
 def solve_two_way(problem: Makespan, context: Context) -> Outcome:
-    """Solve by two-way labels alone.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> problem = lt.Makespan(lt.load("gen:tasks?shape=tree&n=20&seed=1"), processors=2, memory=80)
-    >>> lt.solve(problem, "two-way-labels").status
-    <Status.OPTIMAL: 'optimal'>
-    """
+    """Solve by two-way labels alone."""
     identical_processors(problem, "two-way-labels")
     tree = task_tree(problem, "two-way-labels")
     if tree.n > MOST_OPS:

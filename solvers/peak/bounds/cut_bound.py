@@ -68,17 +68,6 @@ def working_set_bound(graph: Graph) -> int:
     While an op runs, its writes and workspace, its reads (``replace``: those that stay, because they
     are final or written too), and every tensor that is both initial and final are resident. Before the
     first op nothing has run and after the last everything has, which gives two more bounds.
-
-    Examples
-    --------
-    >>> from lowtide import Graph, Op, Tensor
-    >>> graph = Graph(
-    ...     name="chain",
-    ...     tensors=(Tensor(name="x", nbytes=3), Tensor(name="y", nbytes=5)),
-    ...     ops=(Op(name="a", writes=(0,)), Op(name="b", reads=(0,), writes=(1,))),
-    ... )
-    >>> working_set_bound(graph)
-    8
     """
     space = state_space(graph)
     if not space.n:
@@ -121,22 +110,6 @@ def cut_bound(
         Called with each better bound as soon as it is proved.
     compiled
         As for `LeastMemory`.
-
-    Examples
-    --------
-    >>> from lowtide import Graph, Op, Tensor
-    >>> graph = Graph(
-    ...     name="fork",
-    ...     tensors=tuple(Tensor(name=name, nbytes=n) for name, n in (("x", 2), ("y", 5), ("z", 5))),
-    ...     ops=(
-    ...         Op(name="a", writes=(0,)),
-    ...         Op(name="b", reads=(0,), writes=(1,)),
-    ...         Op(name="c", reads=(0,), writes=(2,)),
-    ...         Op(name="d", reads=(1, 2)),
-    ...     ),
-    ... )
-    >>> working_set_bound(graph), cut_bound(graph).value
-    (10, 10)
     """
     space = state_space(graph)
     value = max(at_least, working_set_bound(graph))

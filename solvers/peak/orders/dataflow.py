@@ -38,24 +38,7 @@ class Dataflow:
 
 
 def dataflow(graph: Graph) -> Dataflow:
-    """Return the data flow of a graph.
-
-    Examples
-    --------
-    >>> from lowtide import Graph, Op, Tensor
-    >>> graph = Graph(
-    ...     name="update",
-    ...     tensors=(Tensor(name="x", nbytes=3), Tensor(name="w", nbytes=5, initial=True, final=True)),
-    ...     ops=(
-    ...         Op(name="a", reads=(1,), writes=(0,)),
-    ...         Op(name="b", reads=(0,)),
-    ...         Op(name="c", reads=(1,), writes=(1,)),
-    ...     ),
-    ... )
-    >>> flow = dataflow(graph)
-    >>> flow.operands, flow.control, flow.outputs
-    (((), (0,), ()), ((), (), (0,)), (2,))
-    """
+    """Return the data flow of a graph."""
     writer = [-1] * len(graph.tensors)
     operands: list[tuple[int, ...]] = []
     users: list[list[int]] = [[] for _ in graph.ops]

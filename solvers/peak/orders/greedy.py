@@ -63,22 +63,6 @@ def greedy_order(graph: Graph, rule: str | None = None, *, backward: bool = Fals
         One of `RULES`; None for the best order of all (`backward` is then ignored).
     backward
         Whether the rule works from the end.
-
-    Examples
-    --------
-    >>> from lowtide import Graph, Op, Tensor
-    >>> graph = Graph(
-    ...     name="two chains",
-    ...     tensors=tuple(Tensor(name=name, nbytes=n) for name, n in (("x", 1), ("y", 9), ("z", 9))),
-    ...     ops=(
-    ...         Op(name="a", writes=(1,)),
-    ...         Op(name="b", writes=(2,)),
-    ...         Op(name="c", reads=(1,), writes=(0,)),
-    ...         Op(name="d", reads=(2, 0)),
-    ...     ),
-    ... )
-    >>> greedy_order(graph)
-    (0, 2, 1, 3)
     """
     if rule is not None:
         space = state_space(graph, backward=backward)

@@ -86,16 +86,6 @@ def improve_by_local_search(
 
     Returns whether all runs were made, or the incumbent met the bound, before the time was up (``expired``;
     default: of the context).
-
-    Examples
-    --------
-    >>> from lowtide import Peak, load
-    >>> problem = Peak(load("catalogue:harpoon"))
-    >>> context = Context(problem=problem)
-    >>> context.offer(range(len(problem.graph.ops)))
-    21
-    >>> improve_by_local_search(problem, context, runs=3), context.incumbent
-    (True, 15)
     """
     expired = expired or (lambda: context.expired)
     space = state_space(problem.graph)

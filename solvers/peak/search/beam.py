@@ -92,19 +92,6 @@ def beam_pass(
 
     A pass that may be long is compiled (`lowtide.solvers.peak.search.compiled_pass`); what it finds does
     not depend on that.
-
-    Examples
-    --------
-    >>> from lowtide import Graph, Op, Tensor
-    >>> graph = Graph(
-    ...     name="chain",
-    ...     tensors=(Tensor(name="x", nbytes=3), Tensor(name="y", nbytes=5)),
-    ...     ops=(Op(name="a", writes=(0,)), Op(name="b", reads=(0,), writes=(1,))),
-    ... )
-    >>> beam_pass(state_space(graph), 8, 4)
-    BeamPass(order=(0, 1), bound=None, gave_up=None, out_of_memory=False)
-    >>> beam_pass(state_space(graph), 7, 4)
-    BeamPass(order=None, bound=8, gave_up=None, out_of_memory=False)
     """
     if not space.n:
         return BeamPass(order=()) if space.start <= limit else BeamPass(bound=space.start)

@@ -132,18 +132,6 @@ class DescentSearch:
             Asked now and then; give up when it holds.
         nbytes
             Give up when `nbytes` of the search grow beyond it.
-
-        Examples
-        --------
-        >>> from lowtide import Graph, Op, Tensor
-        >>> graph = Graph(
-        ...     name="chain",
-        ...     tensors=(Tensor(name="x", nbytes=3), Tensor(name="y", nbytes=5)),
-        ...     ops=(Op(name="a", writes=(0,)), Op(name="b", reads=(0,), writes=(1,))),
-        ... )
-        >>> search = DescentSearch(graph)
-        >>> search.decide(7, whole=False, most=100), search.decide(8, whole=False, most=100)
-        (8, (0, 1))
         """
         self._limit, self._most, self._expired, self._nbytes = limit, self.effort + most, expired, nbytes
         sets = self.sets

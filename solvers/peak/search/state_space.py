@@ -87,22 +87,7 @@ class StateSpace:
 
 
 def state_space(graph: Graph, *, backward: bool = False) -> StateSpace:
-    """Return the states of a graph in one direction (computed once, kept with it).
-
-    Examples
-    --------
-    >>> from lowtide import Graph, Op, Tensor
-    >>> graph = Graph(
-    ...     name="fork",
-    ...     tensors=(Tensor(name="x", nbytes=3), Tensor(name="y", nbytes=5, final=True)),
-    ...     ops=(Op(name="a", writes=(0,)), Op(name="b", reads=(0,), writes=(1,)), Op(name="c", reads=(0,))),
-    ... )
-    >>> space = state_space(graph)
-    >>> space.increase, space.groups, space.group_bytes
-    ((3, 5, 0), ((1, 2),), (3,))
-    >>> state_space(graph, backward=True).increase
-    (-3, -2, 3)
-    """
+    """Return the states of a graph in one direction (computed once, kept with it)."""
     kept = graph.__dict__.get("_state_spaces")
     if kept is None:
         forward = _forward(graph)

@@ -29,15 +29,6 @@ def additive_space(graph: Graph, method: str, *, backward: bool = False) -> Stat
     ------
     UsageError
         If it is not; the message names a tensor that is shared, and two ops that read it.
-
-    Examples
-    --------
-    >>> from lowtide import load
-    >>> additive_space(load("gen:outtree?n=9&data=op"), "liu")
-    Traceback (most recent call last):
-    ...
-    lowtide.models.errors.UsageError: method liu, graph 'outtree?n=9', tensor 0 't0': found 2 unordered ops \
-that may access it last, among them 1 'op1' and 4 'op4', expected one (a datum for each edge, none shared)
     """
     space = state_space(graph, backward=backward)
     if space.groups:

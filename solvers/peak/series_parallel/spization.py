@@ -74,15 +74,7 @@ def walk_over_divisions(problem: Peak, context: Context, rounds: int, expired: C
 def improved_by_division(
     problem: Peak, order: Sequence[int], expired: Callable[[], bool] = lambda: False
 ) -> tuple[int, ...]:
-    """Return an order whose peak is at most that of a valid one.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> problem = lt.Peak(lt.load("gen:layered?layers=6&width=4&seed=1&data=edge"))
-    >>> problem.evaluate(range(24)), problem.evaluate(improved_by_division(problem, range(24)))
-    (134, 111)
-    """
+    """Return an order whose peak is at most that of a valid one."""
     space = state_space(problem.graph)
     best, least, tried = tuple(order), problem.evaluate(order), 0
     while tried < PATIENCE and not expired():

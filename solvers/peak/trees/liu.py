@@ -40,15 +40,7 @@ def solve_liu(problem: Peak, context: Context) -> Outcome:
 
 
 def tree_blocks(space: StateSpace) -> Blocks:
-    """Return the segments of a dominant walk of an in-tree.
-
-    Examples
-    --------
-    >>> from lowtide import load
-    >>> space = tree_space(load("catalogue:harpoon"), "liu")
-    >>> len(ops_of(tree_blocks(space))) == space.n
-    True
-    """
+    """Return the segments of a dominant walk of an in-tree."""
     parts: dict[int, list[Blocks]] = {}
     roots = []
     for v in upwards(space):

@@ -107,16 +107,7 @@ class Exploration:
         self.explored: list[Rope] = list(range(n + 1))
 
     def finish(self) -> int:
-        """Explore the whole tree; return the least memory in bytes, above that before the walk.
-
-        Examples
-        --------
-        >>> from lowtide import load
-        >>> graph = load("gen:intree?n=9&seed=3")
-        >>> space = tree_space(graph, "minmem")
-        >>> Exploration(space, files(graph, space)).finish()
-        68
-        """
+        """Explore the whole tree; return the least memory in bytes, above that before the walk."""
         root = len(self.cost) - 1
         memory: int | None = max(self.cost)
         while memory is not None:

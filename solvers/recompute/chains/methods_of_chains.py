@@ -16,29 +16,13 @@ from .segments import equal_places, recompute_in_segments, sqrt_places, store_in
 
 
 def solve_recompute_all(problem: Recompute, context: Context) -> Outcome:
-    """Offer the schedule that keeps nothing but x_0.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> graph = lt.load("gen:backprop-chain?l=5&accounting=replace")
-    >>> lt.solve(lt.Recompute(graph, memory=3), "recompute-all").objective - 11
-    10
-    """
+    """Offer the schedule that keeps nothing but x_0."""
     chain = plain_chain(problem, "recompute-all")
     return _offer_if_it_fits(problem, context, _ops(recompute_in_segments(chain.forwards, [0]).tolist()))
 
 
 def solve_hybrid(problem: Recompute, context: Context) -> Outcome:
-    """Offer as many equal segments as there are slots, each computed again for every backward.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> graph = lt.load("gen:backprop-chain?l=5&accounting=replace")
-    >>> lt.solve(lt.Recompute(graph, memory=4), "hybrid").objective - 11
-    4
-    """
+    """Offer as many equal segments as there are slots, each computed again for every backward."""
     chain = plain_chain(problem, "hybrid")
     slots = slots_in_memory(problem, chain)
     if slots < 1:
@@ -48,30 +32,14 @@ def solve_hybrid(problem: Recompute, context: Context) -> Outcome:
 
 
 def solve_sqrt(problem: Recompute, context: Context) -> Outcome:
-    """Offer the schedule of sqrt(n) segments, each computed again once and stored.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> graph = lt.load("gen:backprop-chain?l=99&accounting=replace")
-    >>> lt.solve(lt.Recompute(graph, memory=21), "sqrt").objective - 199
-    81
-    """
+    """Offer the schedule of sqrt(n) segments, each computed again once and stored."""
     chain = plain_chain(problem, "sqrt")
     places = sqrt_places(chain.forwards)
     return _offer_if_it_fits(problem, context, _ops(store_in_segments(chain.forwards, places).tolist()))
 
 
 def solve_revolve(problem: Recompute, context: Context) -> Outcome:
-    """Offer the schedule of least forwards for the slots in memory.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> graph = lt.load("gen:backprop-chain?l=5&accounting=replace")
-    >>> lt.solve(lt.Recompute(graph, memory=4), "revolve").objective - 11
-    3
-    """
+    """Offer the schedule of least forwards for the slots in memory."""
     from .revolve import revolve
 
     chain = plain_chain(problem, "revolve")
@@ -137,15 +105,7 @@ def solve_h_revolve(problem: Recompute, context: Context) -> Outcome:
 
 
 def solve_mixed(problem: Recompute, context: Context) -> Outcome:
-    """Offer the schedule of least forwards for slots that keep states or what backwards need.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> graph = lt.load("gen:taped-chain?l=10&largest=1&saved=0&gradients=0&backward=1&spread=1")
-    >>> lt.solve(lt.Recompute(graph, memory=4), "mixed").objective - 10
-    26
-    """
+    """Offer the schedule of least forwards for slots that keep states or what backwards need."""
     from .mixed import mixed
 
     chain = taped_chain(problem, "mixed")
@@ -161,15 +121,7 @@ def solve_mixed(problem: Recompute, context: Context) -> Outcome:
 
 
 def solve_hetero_chain(problem: Recompute, context: Context) -> Outcome:
-    """Offer the best persistent schedule of a chain of any sizes and times.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> graph = lt.load("gen:backprop-chain?l=5&accounting=replace")
-    >>> [lt.solve(lt.Recompute(graph, m), "hetero-chain").objective - 11 for m in (3, 4, 5, 6)]
-    [6, 2, 1, 0]
-    """
+    """Offer the best persistent schedule of a chain of any sizes and times."""
     from .hetero import SLOTS, hetero_chain, stages_of_plain, stages_of_taped
 
     taped = is_taped(problem.graph)

@@ -112,15 +112,7 @@ def offer_rules(context: Context, data: RecomputeData, until: Callable[[], bool]
 
 
 def solve_heuristics(problem: Recompute, context: Context) -> Outcome:
-    """Offer what segments and the search over rules of eviction find.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> problem = lt.Recompute(lt.load("gen:backprop-chain?l=5"), memory=5)
-    >>> lt.solve(problem, "eviction").objective
-    13
-    """
+    """Offer what segments and the search over rules of eviction find."""
     data = first_bound(problem, context)
     if not context.closed:
         offer_rules(context, data, lambda: False, moves=context.options["moves"])
@@ -128,15 +120,7 @@ def solve_heuristics(problem: Recompute, context: Context) -> Outcome:
 
 
 def solve_local_search(problem: Recompute, context: Context) -> Outcome:
-    """Anneal the best of segments and rules of eviction.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> problem = lt.Recompute(lt.load("gen:backprop-chain?l=8"), memory=5)
-    >>> lt.solve(problem, "local-search", threads=1).objective
-    24
-    """
+    """Anneal the best of segments and rules of eviction."""
     data = first_bound(problem, context)
     if not context.closed:
         offer_heuristics(context, data, lambda: False, rounds=context.options["rounds"])
@@ -144,15 +128,7 @@ def solve_local_search(problem: Recompute, context: Context) -> Outcome:
 
 
 def solve_chen_sqrt(problem: Recompute, context: Context) -> Outcome:
-    """Offer the schedule with a boundary at about every sqrt(n)-th gap; option ``points`` as for greedy.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> problem = lt.Recompute(lt.load("gen:backprop-chain?l=8"), memory=8)
-    >>> lt.solve(problem, "chen-sqrt").objective
-    21
-    """
+    """Offer the schedule with a boundary at about every sqrt(n)-th gap; option ``points`` as for greedy."""
     data = first_bound(problem, context)
     if context.closed:
         return Outcome()

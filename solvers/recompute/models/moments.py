@@ -135,15 +135,7 @@ SINGLE = 6
 
 
 def solve_moments(problem: Recompute, context: Context) -> Outcome:
-    """Prove a bound; offer only the reference order, if it fits.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> problem = lt.Recompute(lt.load("gen:backprop-chain?l=5"), memory=5)
-    >>> lt.solve(problem, "moments", threads=1).bound
-    13
-    """
+    """Prove a bound; offer only the reference order, if it fits."""
     first_bound(problem, context)
     if context.closed:
         return Outcome()

@@ -77,23 +77,6 @@ def solve_poet(problem: Recompute, context: Context) -> Outcome:
     """Solve the MILP in partitioned stages with paging, after heuristics that only recompute; then bounds.
 
     The bound of the MILP is none on the problem; those of moments are.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> memory = lt.Tier(name="memory"), lt.Tier(name="disk")
-    >>> machine = lt.Machine(
-    ...     tiers=memory,
-    ...     processors=(lt.Processor(name="p", tiers=(lt.Access(tier="memory"),)),),
-    ...     channels=(
-    ...         lt.Channel(src="memory", dst="disk", bytes_per_s=10**9),
-    ...         lt.Channel(src="disk", dst="memory", bytes_per_s=10**9),
-    ...     ),
-    ... )
-    >>> graph = lt.load("gen:backprop-chain?l=6&forward=9&backward=9")
-    >>> result = lt.solve(lt.Recompute(graph, memory=5, machine=machine), "poet", threads=1)
-    >>> result.objective, len(result.plan.copies)  # 13 runs of 9 ns, and values to the disk and back
-    (123, 6)
     """
     data = first_bound(problem, context)
     if context.closed:

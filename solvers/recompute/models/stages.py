@@ -32,14 +32,6 @@ def solve_checkmate(problem: Recompute, context: Context) -> Outcome:
     best one that is known; then the bound holds for the problem, unless values can come back from a slower
     tier), or a number of free stages. Option ``start``: ``lists`` (default: heuristics first) or ``none``.
     Option ``solver``: another solver.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> problem = lt.Recompute(lt.load("gen:backprop-chain?l=3"), memory=4)
-    >>> result = lt.solve(problem, "checkmate", threads=1)
-    >>> result.status, result.objective  # four forwards, one of them twice, and four backwards
-    (<Status.OPTIMAL: 'optimal'>, 8)
     """
     free = _free_stages(context)
     data = first_bound(problem, context)
@@ -140,15 +132,7 @@ def say_of_statement(
 
 
 def solve_rounding(problem: Recompute, context: Context) -> Outcome:
-    """Round the linear relaxation in partitioned stages, for several shares of the memory.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> problem = lt.Recompute(lt.load("gen:backprop-chain?l=5"), memory=5)
-    >>> lt.solve(problem, "checkmate-rounding", threads=1).verification.valid
-    True
-    """
+    """Round the linear relaxation in partitioned stages, for several shares of the memory."""
     data = first_bound(problem, context)
     if context.closed:
         return Outcome()
