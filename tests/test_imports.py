@@ -98,7 +98,7 @@ def test_the_walk_of_a_solve(tmp_path: Path) -> None:
     """What a solve calls: in the order of the walk, and nothing of another problem."""
     run = ("solve", "peak", "catalogue:harpoon", "--quiet")
     assert within(*run, cwd=tmp_path).returncode == 0  # what is imported is imported now
-    find_method.__globals__["methods"].cache_clear()
+    find_method.__globals__["registered"].cache_clear()
     called: dict[str, None] = {}
     names = {str(path): name for name, path in modules().items()}
 
