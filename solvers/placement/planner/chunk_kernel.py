@@ -99,8 +99,18 @@ def release(w: World, c: int, tier: int, high: int) -> None:
         put_log(w, LOG_FREE, c, tier, 0, high, s.time, s.time)
     if tier == DEVICE:
         s.used -= nbytes
-    elif tier == HOST and not w.tensor[w.chunk[c].owner].entry & 4:  # room of inputs stays reserved
-        s.host_used -= nbytes
+    else:
+        occupy(w, c, tier, -nbytes)
+
+
+@inner
+def occupy(w: World, c: int, tier: int, nbytes: int) -> None:
+    """Count bytes of a chunk in an outer tier, unless its room there is an input's: that stays reserved."""
+    s, entry = w.state[0], w.tensor[w.chunk[c].owner].entry
+    if tier == HOST and not entry & 4:
+        s.host_used += nbytes
+    elif tier == SLOW and not entry & 2:
+        s.slow_used += nbytes
 
 
 @inner
@@ -119,7 +129,7 @@ def make_room(w: World, needed: int, beyond: int, sparing_slow: bool) -> bool:
         i = w.lists[CLEANS, k]
         clean = tensor[i].clean
         use = tensor[i].next_use
-        if tensor[i].in_use or use <= beyond or use == FAR:
+        if tensor[i].in_use or use <= beyond or use == FAR or tensor[i].length == 0:
             continue
         if sparing_slow and 2 * (clean - tensor[i].clean_host) > clean:
             continue

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...engines.kernels import inner
 from .channel_kernel import set_off
-from .chunk_kernel import make_room, release, relist
+from .chunk_kernel import make_room, occupy, release, relist, set_copy
 from .forecast_kernel import (
     absence_around,
     absence_at_deficit,
@@ -32,6 +32,7 @@ from .world import (
     NONE,
     NOTHING,
     PRESENT,
+    SLOW,
     SLOW_IN,
     SLOW_OUT,
     SLOWS,
@@ -90,14 +91,14 @@ def copy_out(w: World, k: int, deficit: int, beyond: int) -> bool:
         return False
     i = chunk[chosen].owner
     nbytes = chunk[chosen].length
-    if k == HOST_OUT:
-        room = s.host_room - s.host_used - nbytes
-        if room < 0 and not forget_host(w, -room, best):
-            return False
-        s.host_used += nbytes
-        chunk[chosen].on_host = COMING
-    else:
-        chunk[chosen].on_slow = COMING
+    tier, room = HOST, s.host_room - s.host_used
+    if k == SLOW_OUT:
+        tier, room = SLOW, s.slow_room - s.slow_used
+    if room < nbytes and not forget(w, tier, nbytes - room, best):
+        return False
+    occupy(w, chosen, tier, nbytes)
+    set_copy(w, tier, chosen, COMING)
+    if k == SLOW_OUT:
         tensor[i].slow_bytes += nbytes
         relist(w, i)
         tensor[i].target = max(best, tensor[i].target)
@@ -160,24 +161,36 @@ def tail_limit(w: World, slack: int, end: int) -> int:
 
 
 @inner
-def forget_host(w: World, needed: int, beyond: int) -> bool:
-    """Release host copies of chunks also on the device, nearest use first, all before `beyond`."""
+def forget(w: World, tier: int, needed: int, beyond: int) -> bool:
+    """Release an outer tier's copies of chunks also on the device, nearest use first, all before `beyond`.
+
+    Of the slow tier: of chunks that the host does not hold.
+    """
     tensor, chunk = w.tensor, w.chunk
+    reserved = 4
+    if tier == SLOW:
+        reserved = 2
     while needed > 0:
         best, i = beyond, NOTHING
         for a in range(w.listed[CLEANS]):
             t = w.lists[CLEANS, a]
-            if tensor[t].clean_host and tensor[t].next_use < best and not tensor[t].entry & 4:
+            held = tensor[t].clean_host
+            if tier == SLOW:
+                held = tensor[t].clean - held
+            if held and tensor[t].next_use < best and not tensor[t].entry & reserved:
                 best, i = tensor[t].next_use, t
         if i < 0:
             return False
         c = tensor[i].first_chunk
-        while chunk[c].on_device != PRESENT or chunk[c].on_host != VALID:
+        while chunk[c].on_device != PRESENT or not only_copy(w, tier, c):
             c += 1
         nbytes = chunk[c].length
-        chunk[c].on_host = NONE
-        release(w, c, HOST, nbytes)
-        tensor[i].clean_host -= 1
+        set_copy(w, tier, c, NONE)
+        release(w, c, tier, nbytes)
+        if tier == HOST:
+            tensor[i].clean_host -= 1
+        else:
+            tensor[i].slow_bytes -= nbytes
         if chunk[c].on_slow == VALID:
             tensor[i].slow_bytes += nbytes
             relist(w, i)
@@ -188,6 +201,14 @@ def forget_host(w: World, needed: int, beyond: int) -> bool:
             shift_away(w, i, nbytes)
         needed -= nbytes
     return True
+
+
+@inner
+def only_copy(w: World, tier: int, c: int) -> bool:
+    """Return whether the copy of a chunk that counts is in a tier: on the host, else on the slow tier."""
+    if tier == HOST:
+        return bool(w.chunk[c].on_host == VALID)
+    return bool(w.chunk[c].on_host != VALID and w.chunk[c].on_slow == VALID)
 
 
 @inner
@@ -247,6 +268,7 @@ def copy_in(w: World, k: int) -> bool:
         tensor[i].clean_host += 1
         relist(w, i)
         s.staging -= 1
+        occupy(w, chosen, SLOW, -nbytes)
         return True
     relist(w, i)
     chunk[chosen].on_device = ARRIVING
@@ -256,7 +278,7 @@ def copy_in(w: World, k: int) -> bool:
 
 @inner
 def stage(w: World, deficit: int) -> bool:
-    """Fetch a chunk from a full host into a slot, to be passed on to the slow tier."""
+    """Fetch a chunk from a full host into a slot, to be passed on to the slow tier, where room is kept."""
     n = len(w.op) - 1
     s, tensor, chunk = w.state[0], w.tensor, w.chunk
     if s.staging >= s.slots or w.channel[SLOW_OUT].full_rate == 0:
@@ -281,8 +303,9 @@ def stage(w: World, deficit: int) -> bool:
             if chunk[c].on_device == ABSENT and chunk[c].on_host == VALID and chunk[c].on_slow == NONE:
                 best, chosen = use, c
                 break
-    if chosen < 0:
+    if chosen < 0 or s.slow_room - s.slow_used < chunk[chosen].length:
         return False
+    occupy(w, chosen, SLOW, chunk[chosen].length)
     chunk[chosen].on_device = STAGED
     s.staging += 1
     set_off(w, HOST_IN, chosen)

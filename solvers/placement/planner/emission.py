@@ -45,6 +45,7 @@ def emitted_plan(
     processor = machine.processors[0].name
     last = {t for t, x in enumerate(graph.tensors) if x.final and not x.initial}
     numbers = [_least_mode(graph, k) for k in range(len(graph.ops))]
+    each = (len(world.op) - 1) // len(graph.ops)
     out = PlanBuilder(graph, machine)
     if period is None:
         places = work.tensor["place"][:-1].tolist()
@@ -56,7 +57,7 @@ def emitted_plan(
     index, lows = work.index[world.chunk["owner"]].tolist(), work.low.tolist()
     for kind, what, where, low, high, begin, end in world.log[: world.state[0].logged].tolist():
         if kind == names.LOG_RUN:
-            out.run(what, numbers[what], begin, end, processor)
+            out.run(what // each, numbers[what // each], begin, end, processor)
             continue
         t, base = index[what], lows[what]
         part = out.part(t, base + low, base + high)

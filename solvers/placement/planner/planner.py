@@ -16,16 +16,18 @@ forecasts are kept:
 * ``least``: the same without all that is clean and could be away then: in the absences of its current version
   between accesses, each shortened at its end by the *lead*, the time that its return takes.
 
-The first op whose ``least`` exceeds the memory is the *deficit*. At every event, until nothing changes:
+The first op whose ``least`` exceeds the memory is the *deficit*. Under ``replace`` an op counts as two, one
+that reads in no time and one that writes, which start together: what it only reads may be away while it runs,
+and goes at its start if nobody accesses it any more. At every event, until nothing changes:
 
 1. The next op starts if its tensors are there and what it creates fits, perhaps after clean chunks were
    dropped, furthest next use first. A write cancels copies under way and makes those that exist stale.
 2. While there is a deficit, each channel outwards copies the dirty chunk that could be away at the deficit
    and whose use behind it is furthest (Belady's rule seen from the deficit); reads before the deficit do
    not matter: copying is not releasing. Where nothing could be away at the first deficit, any other one
-   counts. A full host forgets copies of chunks that are also on the device, nearest use first. A host channel
-   that is not *eager* waits until it would be late for a deficit, so that the host's room is left for what
-   the slow tier's channel cannot do.
+   counts. A full outer tier forgets copies of chunks that are also on the device, nearest use first. A host
+   channel that is not *eager* waits until it would be late for a deficit, so that the host's room is left
+   for what the slow tier's channel cannot do.
 3. Each channel inwards fetches the absent chunk whose use is nearest, if the load stays within the memory
    until then, perhaps after dropping chunks with a later use; else it waits. The host looks a horizon
    ahead. While it waits, the channel to the host copies dirty chunks with a later use.
@@ -51,7 +53,6 @@ from dataclasses import replace
 
 from ....formulations.placement.releases import ideal_time
 from ....models.errors import UsageError
-from ....models.graph import Accounting
 from ....models.machine import Machine
 from ....models.plan import Plan
 from ....models.problems.placement import Placement
@@ -101,7 +102,7 @@ def portfolio(problem: Placement) -> list[Setting]:
 def solve_planner(problem: Placement, context: Context) -> Outcome:
     """Offer the plan of every setting until the time is up."""
     check_machine(problem)
-    context.careful = True  # it counts no capacity of the slow tier
+    context.careful = True
     context.raise_bound(ideal_time(problem), kind="sum of durations")
     context.progress("planner")
     found = first_plan(problem, context)
@@ -166,18 +167,15 @@ def check_machine(problem: Placement) -> None:
     ------
     UsageError
         If it has several processors, reads operands in place slowly or outside the first tier, or has more
-        than two outer tiers or one without channels from and to the first tier; if the accounting is
-        ``replace``; if what outlives a period, and is written or may start on the device, may not start in
-        every tier.
+        than two outer tiers or one without channels from and to the first tier; if what outlives a period,
+        and is written or may start on the device, may not start in every tier.
     """
     from ..recurring import as_inputs
 
     simplified, _ = as_inputs(problem)
     machine = simplified.machine
     fault = None
-    if problem.graph.accounting is not Accounting.COEXIST:
-        fault = f"accounting {problem.graph.accounting}, expected coexist"
-    elif len(machine.processors) != 1 or [a.tier for a in machine.processors[0].tiers] != [
+    if len(machine.processors) != 1 or [a.tier for a in machine.processors[0].tiers] != [
         machine.tiers[0].name
     ]:
         fault = "another use of tiers, expected one processor that reads and writes the first tier only"

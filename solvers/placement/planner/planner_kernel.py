@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ...engines.kernels import inner, kernel_in_place
 from .channel_kernel import arrive, refresh_rates
 from .chunk_kernel import drop, forget_version, make_room, put_log, release, relist, set_chunks
@@ -152,6 +154,7 @@ def place_first(w: World) -> None:
         else:
             tensor[i].away_slow = set_chunks(w, SLOW, i, VALID)
             tensor[i].slow_bytes = size
+            s.slow_used += size
         relist(w, i)
         add_range(w, w.load, s.now, use, -size)
         shift_away(w, i, -size)
@@ -241,29 +244,71 @@ def decide(w: World) -> bool:
 
 @inner
 def start_run(w: World) -> bool:
-    """Start the next op if all it accesses is there and what it creates fits."""
+    """Start the next op if all it accesses is there and what it creates fits.
+
+    Where it is one that reads, that and the one that writes: together or not at all.
+    """
     n = len(w.op) - 1
     s, tensor = w.state[0], w.tensor
     now = s.now
     if now == n and not s.periodic:
         return False
-    k = now % n
-    births = w.op[k].workspace
-    for a in range(w.op[k].first_access, w.op[k + 1].first_access):
-        i = w.by_op[a].tensor
-        if not tensor[i].alive:
-            births += tensor[i].length
-        elif tensor[i].here < tensor[i + 1].first_chunk - tensor[i].first_chunk:
-            return False
+    last = now + s.twice
+    births = np.int64(0)
+    for op in range(now, last + 1):
+        births += w.op[op % n].workspace
+        for a in range(w.op[op % n].first_access, w.op[op % n + 1].first_access):
+            i = w.by_op[a].tensor
+            if not tensor[i].alive:
+                births += tensor[i].length
+            elif tensor[i].here < tensor[i + 1].first_chunk - tensor[i].first_chunk:
+                return False
     excess = s.used + births - s.memory
-    if excess > 0 and not make_room(w, excess, now, NO):
+    if s.twice:
+        excess -= read(w, now)
+    if excess > 0 and not make_room(w, excess, last, NO):
+        if s.twice:
+            unread(w, now)
         return False
+    if s.twice:
+        renew_forecast(w, now)
+        bury(w, now % n)
     s.used += births
+    begin_run(w, last)
+    return True
+
+
+@inner
+def read(w: World, now: int) -> int:
+    """Let go of what an op reads; return the bytes of what nobody accesses any more."""
+    k, dying = now % (len(w.op) - 1), np.int64(0)
+    for a in range(w.op[k].first_access, w.op[k + 1].first_access):
+        x = w.tensor[w.by_op[a].tensor]
+        index, use = access_after(w, w.by_op[a].tensor, x.next_index, now)
+        x.next_index = index
+        x.next_use = use
+        if use == FAR:
+            dying += x.length
+    return int(dying)
+
+
+@inner
+def unread(w: World, now: int) -> None:
+    """Take `read` back."""
+    k = now % (len(w.op) - 1)
+    for a in range(w.op[k].first_access, w.op[k + 1].first_access):
+        x = w.tensor[w.by_op[a].tensor]
+        x.next_index = w.by_op[a].number
+        x.next_use = now
+
+
+@inner
+def begin_run(w: World, now: int) -> None:
+    """Let an op run for which there is room: new versions are born."""
+    s, tensor = w.state[0], w.tensor
+    k = now % (len(w.op) - 1)
     s.running = k
     s.run_end = s.time + w.op[k].duration
-    s.now = now + 1
-    w.load[k] = w.op[k].live
-    w.least[k] = w.op[k].floor
     for a in range(w.op[k].first_access, w.op[k + 1].first_access):
         i = w.by_op[a].tensor
         tensor[i].in_use = 1
@@ -278,6 +323,18 @@ def start_run(w: World) -> bool:
         index, use = access_after(w, i, tensor[i].next_index, now)
         tensor[i].next_index = index
         tensor[i].next_use = use
+    renew_forecast(w, now)
+    put_log(w, LOG_RUN, k, 0, 0, 0, s.time, s.run_end)
+
+
+@inner
+def renew_forecast(w: World, now: int) -> None:
+    """Go on to the next op: the forecast of this one is that of the next iteration."""
+    n = len(w.op) - 1
+    s, tensor, k = w.state[0], w.tensor, now % n
+    s.now = now + 1
+    w.load[k] = w.op[k].live
+    w.least[k] = w.op[k].floor
     if s.periodic:
         for i in range(len(tensor) - 1):
             # what is only read keeps its version: it reaches into the new end of the forecast
@@ -289,17 +346,22 @@ def start_run(w: World) -> bool:
             for c in range(tensor[i].first_chunk, tensor[i + 1].first_chunk):
                 if w.chunk[c].on_host == VALID or w.chunk[c].on_slow == VALID:
                     w.least[k] -= w.chunk[c].length
-    put_log(w, LOG_RUN, k, 0, 0, 0, s.time, s.run_end)
-    return True
 
 
 @inner
 def end_run(w: World) -> None:
     """Release workspace and what nobody accesses any more: the op is over."""
-    s, tensor = w.state[0], w.tensor
+    s = w.state[0]
     k = s.running
     s.running = -1
     s.used -= w.op[k].workspace
+    bury(w, k)
+
+
+@inner
+def bury(w: World, k: int) -> None:
+    """Release of an op's tensors those that nobody accesses any more."""
+    tensor = w.tensor
     for a in range(w.op[k].first_access, w.op[k + 1].first_access):
         i = w.by_op[a].tensor
         tensor[i].in_use = 0

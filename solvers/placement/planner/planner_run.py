@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ....models.errors import UsageError
+from ....models.graph import Accounting
 from ....models.plan import Plan
 from ....models.problems.placement import Placement
 from ...engines.arrays import Records
@@ -65,16 +66,16 @@ def simulated_plan(problem: Placement, setting: Setting, believed: Sequence[int]
         believed=believed,
     )
     state = _state(problem, setting, int(work.chunk["length"].max(initial=1)), joint)
-    state[0].host_room -= sum(
-        t.nbytes for t, bits in zip(problem.graph.tensors, entry, strict=True) if bits & 4
-    )
-    if problem.periodic and len(names) == 2:  # what no op accesses stays in the last tier
+    for t, bits in zip(problem.graph.tensors, entry, strict=True):  # inputs keep their room
+        state[0].host_room -= t.nbytes * (bits & 4 > 0)
+        state[0].slow_room -= t.nbytes * (bits & 2 > 0)
+    if problem.periodic:  # what no op accesses stays in the last tier
         used = {t for op in problem.graph.ops for t in (*op.reads, *op.writes)}
-        state[0].host_room -= sum(
-            x.nbytes for t, x in enumerate(problem.graph.tensors) if x.initial and x.final and t not in used
-        )
+        idle = (x for t, x in enumerate(problem.graph.tensors) if x.initial and x.final and t not in used)
+        last = "host_room" if len(names) == 2 else "slow_room"
+        state[last] -= sum(x.nbytes for x in idle)
     if (excess := _place(problem, work, state)) > 0:
-        return f"what must start in {names[0]!r} or {names[1]!r} exceeds the capacity by {excess} bytes"
+        return f"what must start in one tier exceeds the capacity by {excess} bytes"
     rows = LOG_ROWS
     while True:
         world = World(
@@ -102,6 +103,7 @@ def simulated_plan(problem: Placement, setting: Setting, believed: Sequence[int]
         period = int(time) if problem.periodic else None
         return emitted_plan(problem.graph, machine, work, world, period, names)
     if how == STUCK:
+        time //= 1 + int(state[0].twice)
         return f"stuck before op {time} {problem.graph.ops[time].name!r}: no room can be made for it"
     return f"the state does not repeat within {ITERATIONS} iterations"
 
@@ -110,16 +112,17 @@ def _state(problem: Placement, setting: Setting, slot: int, joint: tuple[int, in
     """Return the state at first; `slot` is the largest chunk."""
     machine = problem.machine
     slots = setting.slots if len(machine.tiers) == 3 else 0
-    device, host = (t.capacity for t in machine.tiers[:2])
+    device, host, slow = (*(t.capacity for t in machine.tiers), None)[:3]
     state = np.zeros(1, STATE)
     s = state[0]
     s.running = -1
     s.joint_out, s.joint_in = joint
     s.memory = (UNLIMITED if device is None else device) - slots * slot
     s.host_room = UNLIMITED if host is None else host
+    s.slow_room = UNLIMITED if slow is None else slow
     s.slots, s.slot_bytes, s.margin, s.tail_slack = slots, slot, 4 * slot, 2 * GIB
     s.horizon, s.gate, s.displace, s.eager = setting.horizon, setting.gate, setting.displace, setting.eager
-    s.periodic = problem.periodic
+    s.periodic, s.twice = problem.periodic, problem.graph.accounting is Accounting.REPLACE
     return state
 
 
@@ -152,7 +155,9 @@ def _channels(problem: Placement) -> tuple[Records, tuple[int, int]]:
             (HOST_OUT, SLOW_OUT, joint[0]),
             (HOST_IN, SLOW_IN, joint[1]),
         ):
-            rate[fast] = max(0, min(rate[fast], cap - rate[rest]))
+            if rate[rest] >= cap:
+                rate[rest] = cap // 2
+            rate[fast] = min(rate[fast], cap - rate[rest])
         joint = [2**40, 2**40]
     channel = np.zeros(4, CHANNEL)
     channel["carried"] = -1
@@ -171,8 +176,9 @@ def _entries(problem: Placement) -> list[int]:
     tiers, graph = problem.machine.tiers, problem.graph
     written = {t for op in graph.ops for t in op.writes}
     inputs = {t for t, x in enumerate(graph.tensors) if x.initial and not x.final}
-    host = tiers[1].capacity
-    fits = host is None or sum(graph.tensors[t].nbytes for t in inputs) <= host // HOST_PART
+    host, far = tiers[1].capacity, tiers[-1].capacity
+    total = sum(graph.tensors[t].nbytes for t in inputs)
+    fits = host is None or total <= host // HOST_PART or (far is not None and total > far)
     first = {t: k for k, op in reversed([*enumerate(graph.ops)]) for t in (*op.reads, *op.writes)}
     allowed_of = [problem.may_start(str(tensor.kind)) for tensor in graph.tensors]
     op = graph.ops[0]
@@ -204,13 +210,13 @@ def _entries(problem: Placement) -> list[int]:
 
 
 def _place(problem: Placement, work: Workload, state: Records) -> int:
-    """Choose where tensors are at first; return by how many bytes that exceeds the device or the host.
+    """Choose where tensors are at first; return by how many bytes that exceeds a tier.
 
     They fill the device by first use, as far as they may start there; then the host, then the slow tier.
     """
     tensor, graph = work.tensor, problem.graph
     names = [t.name for t in problem.machine.tiers]
-    memory, host = int(state[0].memory), int(state[0].host_room)
+    memory, host, slow = int(state[0].memory), int(state[0].host_room), int(state[0].slow_room)
     room = max(memory - int(work.op["live"].max(initial=0)), memory // 4)
     first = work.access["at"][tensor["first_access"][:-1]]
     taken = 0
@@ -225,10 +231,11 @@ def _place(problem: Placement, work: Workload, state: Records) -> int:
             room -= size
             taken += size
             place = DEVICE
-        elif names[1] in allowed and (size <= host or allowed[-1] in names[:2]):
+        elif names[1] in allowed and (size <= host or allowed[-1] in names[:2] or size > slow):
             host -= size
             place = HOST
         else:
+            slow -= size
             place = SLOW
         tensor[i].place = place + 1
-    return max(taken - memory, -host)
+    return max(taken - memory, -host, -slow)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ....models.arrays import Integers
-from ....models.graph import Graph
+from ....models.graph import Accounting, Graph
 from ...engines.arrays import Records
 from .world import ACCESS, BY_OP, CHUNK, OP, TENSOR
 
@@ -19,6 +19,8 @@ LONGEST = 2**50
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Workload:
     """Ops 0..n-1 in their order, tensors that are accessed, their chunks.
+
+    Under ``replace`` op k of the graph is two of them: 2 k reads, in no time, and 2 k + 1 writes.
 
     Attributes
     ----------
@@ -72,12 +74,16 @@ def workload(
     believed
         Per op, the ns of the ideal clock; default: its duration.
     """
-    n = len(graph.ops)
+    twice = graph.accounting is Accounting.REPLACE
+    n = len(graph.ops) * (1 + twice)
     accesses: list[list[tuple[int, int]]] = [[] for _ in graph.tensors]
     for k, op in enumerate(graph.ops):
         for t in sorted({*op.reads, *op.writes}):
-            accesses[t].append((k, int(t in op.writes)))
-    by_op: list[list[tuple[int, int]]] = [[] for _ in range(n)]
+            if not twice:
+                accesses[t].append((k, int(t in op.writes)))
+                continue
+            accesses[t] += [(2 * k, 0)] * (t in op.reads) + [(2 * k + 1, 1)] * (t in op.writes)
+    by_op: list[list[tuple[int, int, int]]] = [[] for _ in range(n)]
     if periodic:
         for t, x in enumerate(graph.tensors):
             if x.final and not x.initial and accesses[t] and accesses[t][-1][0] < n - 1:
@@ -88,9 +94,9 @@ def workload(
                 accesses[t].append((n, 0))  # it must be somewhere at the end
     kept = [t for t in range(len(graph.tensors)) if accesses[t]]
     for i, t in enumerate(kept):
-        for k, w in accesses[t]:
+        for number, (k, w) in enumerate(accesses[t]):
             if k < n:
-                by_op[k].append((i, w))
+                by_op[k].append((i, w, number))
     table = _ops(graph, by_op, believed)
     live = np.zeros(n + 2, dtype=np.int64)
     for t in kept:
@@ -136,7 +142,7 @@ def workload(
     low = number * part[owner] + np.minimum(number, rest[owner])
     return Workload(
         op=table,
-        by_op=np.array([pair for some in by_op for pair in some], BY_OP),
+        by_op=np.array([row for some in by_op for row in some], BY_OP),
         access=access,
         tensor=tensor,
         chunk=chunks,
@@ -145,14 +151,18 @@ def workload(
     )
 
 
-def _ops(graph: Graph, by_op: Sequence[Sequence[tuple[int, int]]], believed: Sequence[int] | None) -> Records:
+def _ops(
+    graph: Graph, by_op: Sequence[Sequence[tuple[int, int, int]]], believed: Sequence[int] | None
+) -> Records:
     """Return durations, workspace, the ideal clock and the accesses of the ops."""
-    n = len(graph.ops)
+    n, each = len(by_op), len(by_op) // len(graph.ops)
     modes = [min(op.all_modes, key=lambda m: (m.workspace, m.duration_ns)) for op in graph.ops]
     table = np.zeros(n + 1, OP)
-    table["duration"][:n] = [m.duration_ns for m in modes]
-    table["workspace"][:n] = [m.workspace for m in modes]
-    table["clock"] = _offsets(table["duration"][:n] if believed is None else believed)
+    table["duration"][each - 1 : n : each] = [m.duration_ns for m in modes]
+    table["workspace"][each - 1 : n : each] = [m.workspace for m in modes]
+    ideal = np.zeros(n, dtype=np.int64)
+    ideal[each - 1 :: each] = table["duration"][each - 1 : n : each] if believed is None else believed
+    table["clock"] = _offsets(ideal)
     table["first_access"] = _offsets([len(some) for some in by_op])
     return table
 

@@ -52,7 +52,11 @@ OP = record(
 )
 """One row more than there are ops: where the last one ends."""
 
-BY_OP = record(tensor="that the op accesses", writes="whether it writes it")
+BY_OP = record(
+    tensor="that the op accesses",
+    writes="whether it writes it",
+    number="of this access among the tensor's",
+)
 
 ACCESS = record(
     at="the op",
@@ -120,6 +124,7 @@ STATE = record(
     run_end="ns",
     used="bytes on the device",
     host_used="bytes on the host",
+    slow_used="bytes on the slow tier",
     boundary="ns: the start of the iteration",
     logged="rows of the log",
     staging="chunks in slots",
@@ -132,10 +137,12 @@ STATE = record(
     joint_in="kB/s of both channels inwards",
     memory="bytes of the device without slots",
     host_room="bytes of the host",
+    slow_room="bytes of the slow tier",
     slot_bytes="bytes of a slot",
     margin="bytes of the host below which it is full",
     tail_slack="bytes by which staging may exceed the tail cap, copies out not",
     periodic="whether iterations follow each other",
+    twice="whether ops 2 k and 2 k + 1 are one, which reads and then writes",
     horizon="ns",
     slots="number",
     gate="whether",

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 import lowtide as lt
+from lowtide.models.graph import Accounting
 from lowtide.models.problems.placement import Placement
-from lowtide.solvers.placement.planner.planner import planned
+from lowtide.solvers.placement.planner.planner import check_machine, planned
 from lowtide.solvers.placement.planner.setting import Setting
 from tests.effort import seeds
+from tests.oracles.random_placement import random_placement
 from tests.placement_cases import machine, random_graph, working_set
 
 
@@ -45,6 +47,45 @@ def test_plans_on_random_graphs_verify(seed: int) -> None:
         assert judgement.objective is not None
         assert judgement.objective >= sum(op.duration_ns for op in graph.ops)
     assert found or device < working_set(graph) + outputs + 6
+
+
+@pytest.mark.parametrize("accounting", list(Accounting))
+@pytest.mark.parametrize("seed", [811, 1998, *seeds(120, least=40)])  # no bytes to drop; a cap below a rate
+def test_plans_on_small_machines_of_all_kinds_verify(seed: int, accounting: Accounting) -> None:
+    """Tiers with little room, the slowest one too; joint caps, latencies, tensors of no bytes."""
+    problem = random_placement(seed, ops=8, accounting=accounting)
+    for setting in (Setting(chunk=1, slots=0), Setting(chunk=2, gate=False), Setting(chunk=9, lead=40)):
+        try:
+            check_machine(problem)
+            plan = planned(problem, setting)
+        except lt.UsageError:
+            return
+        if isinstance(plan, lt.Plan):
+            assert not problem.judge(plan).violations
+
+
+def drained(slow: int, periodic: bool) -> Placement:
+    """Three tensors of 4 bytes rest while a fourth is made; the device holds two, the host one."""
+    tensors = tuple(lt.Tensor(name=x, nbytes=4) for x in "abcd")
+    ops = [lt.Op(name=f"make {x.name}", writes=(t,), duration_ns=9000) for t, x in enumerate(tensors)]
+    ops += [lt.Op(name=f"use {tensors[t].name}", reads=(t,), duration_ns=9000) for t in (3, 2, 1, 0)]
+    bench = machine(8, 4, shared=False)
+    tiers = (*bench.tiers[:2], replace(bench.tiers[2], capacity=slow))
+    graph = lt.Graph(name="drained", tensors=tensors, ops=tuple(ops))
+    return Placement(graph, replace(bench, tiers=tiers), periodic=periodic)
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+def test_the_slowest_tier_is_not_overfilled(periodic: bool) -> None:
+    for slow in (12, 4):
+        problem = drained(slow, periodic)
+        for chunk in (2, 4):
+            plan = planned(problem, Setting(chunk=chunk, slots=0))
+            assert isinstance(plan, lt.Plan)
+            assert not problem.judge(plan).violations
+    problem = drained(3, periodic)  # a byte too little for what rests
+    for chunk in (1, 4):
+        assert "stuck" in str(planned(problem, Setting(chunk=chunk, slots=0)))
 
 
 @pytest.mark.parametrize(("start", "copied"), [(("gpu", "host", "ssd"), 0), (("gpu",), 1)])
@@ -226,7 +267,6 @@ def test_a_host_that_is_not_eager_is_kept_for_what_slow_cannot_do() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda p: replace(p, graph=replace(p.graph, accounting="replace")), "accounting replace"),
         (lambda p: replace(p, machine=lt.Machine.single(capacity=50)), "1 tiers"),
         (lambda p: replace(p, start={"weight": ("gpu",)}), "found start tiers of kind 'weight'"),
     ],

@@ -16,6 +16,7 @@ from lowtide.models.problems.placement import Placement
 from lowtide.solvers.placement.serial.search import serial_plan
 from tests.effort import seeds
 from tests.oracles.brute_placement import COPY, DEVICE, fastest
+from tests.oracles.brute_tiers import faster
 from tests.oracles.feasible_placement import TooLarge, is_feasible
 from tests.oracles.random_placement import random_placement
 from tests.placement_cases import machine, tiny_placement, working_set
@@ -51,6 +52,29 @@ def test_exhaustive_search_by_hand() -> None:
     assert optimum(swap(8, COEXIST)) == 3000 + 800 + 667  # y goes behind a and comes back behind b
     assert optimum(swap(12, COEXIST)) == 3000
     assert optimum(swap(7)) is None  # c reads both
+
+
+def test_the_planner_lets_go_of_what_an_op_only_reads_at_its_start() -> None:
+    result = lt.solve(swap(8), "planner", threads=1)
+    assert (result.status, result.objective) == (lt.Status.OPTIMAL, 3000)
+    two = replace(swap(8), periodic=True, whole=False)
+    assert lt.solve(two, "auto", threads=1).objective == 3000
+
+
+@pytest.mark.parametrize("seed", seeds(100, least=30))
+def test_the_planner_is_never_faster_than_exhaustive_search_and_often_as_fast(seed: int) -> None:
+    problem = tiny_placement(seed, REPLACE)
+    best, result = optimum(problem), lt.solve(problem, "planner", threads=1)
+    assert (result.objective is None) == (best is None)
+    if best is not None and result.objective is not None:
+        assert best <= result.objective <= 2 * best
+
+
+@pytest.mark.parametrize("seed", seeds(60))
+def test_both_exhaustive_searches_agree(seed: int) -> None:
+    for accounting in Accounting:
+        problem = tiny_placement(seed, accounting)
+        assert faster(problem, 10**6) == optimum(problem)
 
 
 @pytest.mark.parametrize("seed", seeds(60))
