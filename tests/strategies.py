@@ -135,6 +135,37 @@ def readers_graph(rng: Random, *, max_ops: int = 4) -> Graph:
     return Graph(name="readers", tensors=tuple(tensors), ops=tuple(ops), accounting=accounting)
 
 
+def random_tree(
+    rng: Random, n: int, *, largest: int = 20, reaches: Sequence[int] = (1, 2, 4, 99), light: bool = False
+) -> Graph:
+    """Return an in-tree with an output, workspaces and durations.
+
+    Parents come at most one of the reaches behind: 1 is a chain, and a long one nearly a star. If it is
+    `light`, most workspaces are 0, and none is above 8.
+    """
+    reach = rng.choice(reaches)
+    below: list[list[int]] = [[] for _ in range(n)]
+    for i in range(n - 1):
+        below[rng.randint(i + 1, min(n - 1, i + reach))].append(i)
+    work = 8 if light else rng.choice((0, 5, largest))
+    return Graph(
+        name="tree",
+        tensors=tuple(
+            Tensor(name=f"t{i}", nbytes=rng.randint(0, largest), final=i == n - 1) for i in range(n)
+        ),
+        ops=tuple(
+            Op(
+                name=f"op{i}",
+                duration_ns=rng.randint(1, 9),
+                workspace=rng.choice((0, 0, rng.randint(0, work))) if light else rng.randint(0, work),
+                reads=tuple(below[i]),
+                writes=(i,),
+            )
+            for i in range(n)
+        ),
+    )
+
+
 @st.composite
 def graphs(
     draw: st.DrawFn,

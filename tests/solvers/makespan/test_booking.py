@@ -14,28 +14,12 @@ from lowtide.solvers.makespan.trees.booking_kernel import book, choose, moved, s
 from lowtide.solvers.makespan.trees.booking_search import improve_by_booking, nodes_of, pair
 from lowtide.solvers.trees.task_tree import TaskTree, task_tree
 from tests.oracles.brute_makespan import fastest_schedule
-
-
-def random_tree(rng: Random, n: int) -> lt.Graph:
-    """Return a tree of tasks with a datum per edge."""
-    parent = [rng.randint(i + 1, min(n - 1, i + 4)) for i in range(n - 1)]
-    tensors = tuple(lt.Tensor(name=f"f{i}", nbytes=rng.randint(0, 6)) for i in range(n))
-    ops = tuple(
-        lt.Op(
-            name=f"t{i}",
-            duration_ns=rng.randint(1, 9),
-            workspace=rng.randint(0, 4),
-            reads=tuple(c for c in range(i) if parent[c] == i),
-            writes=(i,),
-        )
-        for i in range(n)
-    )
-    return lt.Graph(name="tree", tensors=tensors, ops=ops)
+from tests.strategies import random_tree
 
 
 def tight(rng: Random, n: int) -> tuple[lt.Makespan, TaskTree, tuple[int, ...]]:
     """Return a problem with little memory, its tree and an order of its ops within the memory."""
-    graph = random_tree(rng, n)
+    graph = random_tree(rng, n, largest=6, reaches=(4,))
     peak = lt.solve(lt.Peak(graph), "liu")
     assert peak.objective is not None
     assert peak.plan is not None

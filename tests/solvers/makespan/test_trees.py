@@ -18,34 +18,10 @@ from lowtide.solvers.makespan.trees.mappings import all_to_all, mapped_schedule,
 from lowtide.solvers.makespan.trees.subtrees import split, subtrees_schedule
 from lowtide.solvers.trees.task_tree import TaskTree, task_tree
 from tests.oracles.brute_makespan import fastest_schedule
+from tests.strategies import random_tree
 
 MEMORY_KNOWN = ("mem-booking", "memory-aware-mapping")
 UNAWARE = ("par-subtrees", "par-inner-first", "par-deepest-first", "proportional-mapping", "all-to-all")
-
-
-def random_tree(rng: Random, n: int, *, largest: int = 20) -> lt.Graph:
-    """Return a tree of some shape between chain and star, with outputs, workspaces and durations."""
-    reach = rng.choice((1, 2, 4, n))
-    below: list[list[int]] = [[] for _ in range(n)]
-    for i in range(n - 1):
-        below[rng.randint(i + 1, min(n - 1, i + reach))].append(i)
-    work = rng.choice((0, 5, largest))
-    return lt.Graph(
-        name="tree",
-        tensors=tuple(
-            lt.Tensor(name=f"t{i}", nbytes=rng.randint(0, largest), final=i == n - 1) for i in range(n)
-        ),
-        ops=tuple(
-            lt.Op(
-                name=f"op{i}",
-                duration_ns=rng.randint(1, 9),
-                workspace=rng.randint(0, work),
-                reads=tuple(below[i]),
-                writes=(i,),
-            )
-            for i in range(n)
-        ),
-    )
 
 
 def trees(start: int, count: int, most: int = 25) -> Iterator[tuple[Random, int, lt.Makespan, TaskTree]]:

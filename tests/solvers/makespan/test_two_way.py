@@ -16,32 +16,12 @@ from lowtide.solvers.makespan.trees.projection import Reduced, both_shapes, ligh
 from lowtide.solvers.makespan.trees.two_way import Passed, guided_pass, renumbering
 from lowtide.solvers.trees.task_tree import TaskTree, task_tree
 from tests.oracles.brute_makespan import fastest_schedule
-
-
-def small_tree(rng: Random, n: int) -> lt.Graph:
-    """Return a random in-tree, deep or flat."""
-    reach = rng.choice((2, 4, n))
-    parent = [rng.randint(i + 1, min(n - 1, i + reach)) for i in range(n - 1)]
-    largest = rng.choice((3, 20))
-    tensors = tuple(
-        lt.Tensor(name=f"d{i}", nbytes=rng.randint(0, largest), final=i == n - 1) for i in range(n)
-    )
-    ops = tuple(
-        lt.Op(
-            name=f"t{i}",
-            duration_ns=rng.randint(1, 9),
-            workspace=rng.choice((0, 0, rng.randint(0, 8))),
-            reads=tuple(c for c in range(i) if parent[c] == i),
-            writes=(i,),
-        )
-        for i in range(n)
-    )
-    return lt.Graph(name="tree", tensors=tensors, ops=ops)
+from tests.strategies import random_tree
 
 
 def tight(rng: Random, n: int) -> lt.Makespan:
     """Return a problem with little memory."""
-    graph = small_tree(rng, n)
+    graph = random_tree(rng, n, largest=rng.choice((3, 20)), reaches=(2, 4, n), light=True)
     peak = lt.solve(lt.Peak(graph), "liu").objective
     assert peak is not None
     return lt.Makespan(graph, rng.randint(2, 4), peak + rng.choice((0, 0, 1, 3, 6)))
@@ -165,7 +145,7 @@ def test_the_rest_of_a_fastest_schedule_takes_as_long_as_the_guide_says(turn: in
             mask = sum(1 << k for k, i in enumerate(guide.kept) if when[i] <= t)
             assert known[mask] <= max(when[i] for i in begun), f"seed {seed}"
             looked += 1
-    assert looked > 200
+    assert looked > 150
 
 
 @pytest.mark.parametrize("turn", [0, 1])
