@@ -178,6 +178,22 @@ class RecomputeData:
         return ticks * self.tick
 
 
+def check_modes(graph: Graph) -> None:
+    """Raise unless each op has one mode, with its operands in the fast memory.
+
+    Raises
+    ------
+    UsageError
+        Naming the first op with several modes, or one that says in which tier its operands are.
+    """
+    for i, op in enumerate(graph.ops):
+        if op.modes and (len(op.modes) > 1 or op.modes[0].operands):
+            raise UsageError(
+                f"recompute, op {i} {op.name!r}: found several modes or operands in given tiers, expected "
+                "one mode with its operands in the fast memory"
+            )
+
+
 def recompute_data(problem: Recompute, *, bundled: bool = True) -> RecomputeData:
     """Return the data of a problem; with `bundled`, tensors with one fate are one.
 
@@ -195,12 +211,7 @@ def recompute_data(problem: Recompute, *, bundled: bool = True) -> RecomputeData
     [(0, (4,), False), (4, (5,), False), (5, (6,), False), (6, (), True)]
     """
     graph = problem.graph
-    for i, op in enumerate(graph.ops):
-        if len(op.all_modes) > 1 or op.all_modes[0].operands:
-            raise UsageError(
-                f"recompute, op {i} {op.name!r}: found several modes or operands in given tiers, expected "
-                "one mode with its operands in the fast memory"
-            )
+    check_modes(graph)
     histories = _histories(graph)
     bundles: dict[object, list[int]] = {}
     kept = 0

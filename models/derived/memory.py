@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..graph import Accounting
@@ -97,6 +98,11 @@ class SequentialMemory:
         """Return the peak memory of a valid order (M of the empty set if there are no ops)."""
         during, _ = self.profile(order)
         return max(during, default=self.initial_bytes)
+
+    @cached_property
+    def reference_peak(self) -> int:
+        """The peak memory of the reference order."""
+        return self.peak(range(len(self.first_bytes)))
 
 
 def sequential_memory(graph: Graph) -> SequentialMemory:

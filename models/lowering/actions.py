@@ -80,8 +80,8 @@ def lower_actions(graph: Graph, actions: Iterable[Action], machine: Machine) -> 
     """
     in_place = graph.accounting is Accounting.REPLACE
     processor = machine.processors[0].name
-    durations = [[mode.duration_ns for mode in op.all_modes] for op in graph.ops]
-    only_read = [set(op.reads) - set(op.writes) for op in graph.ops] if in_place else []
+    ops = graph.ops
+    only_read = [set(op.reads) - set(op.writes) for op in ops] if in_place else []
     copy_ns: dict[tuple[int, str, str], int] = {}
     fast = machine.tiers[0].name
     out = PlanBuilder(graph, machine)
@@ -90,7 +90,8 @@ def lower_actions(graph: Graph, actions: Iterable[Action], machine: Machine) -> 
     early: set[int] = set()
     for action in actions:
         if isinstance(action, Compute):
-            begun, now = now, now + durations[action.op][action.mode]
+            op = ops[action.op]
+            begun, now = now, now + (op.modes[action.mode] if op.modes else op).duration_ns
             out.run(action.op, action.mode, begun, now, processor)
             early = only_read[action.op] if in_place else early
         elif isinstance(action, Transfer):

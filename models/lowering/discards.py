@@ -6,10 +6,15 @@ last read or copy from there before the second one, and nothing is gained by kee
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ..graph import Graph
 from .actions import Action, Compute, Discard, Transfer
+
+Place = tuple[int, str]
+"""A tensor and a tier."""
+
+Places = tuple[Place, ...]
 
 
 def with_discards(graph: Graph, steps: Iterable[Compute | Transfer], fast: str) -> tuple[Action, ...]:
@@ -30,28 +35,18 @@ def with_discards(graph: Graph, steps: Iterable[Compute | Transfer], fast: str) 
     >>> with_discards(lt.load("gen:chain?n=2"), [lt.Compute(0), lt.Compute(1)], "memory")[1:]
     (Compute(op=1, mode=0), Discard(tensor=0, tier='memory'))
     """
-    steps = list(steps)
-    reads, writes = _places(graph, fast)
+    places_of = _places(graph, fast)
     needed = {(t, fast) for t, tensor in enumerate(graph.tensors) if tensor.final}
-    discards: dict[tuple[int, str], Discard] = {}
+    discards: dict[Place, Discard] = {}
     backwards: list[Action] = []
-    last_first = [
-        [sorted({*used, *made}, reverse=True) for used, made in zip(*modes, strict=True)]
-        for modes in zip(reads, writes, strict=True)
-    ]
-    for step in reversed(steps):
-        if isinstance(step, Compute):
-            used, made = reads[step.op][step.mode], writes[step.op][step.mode]
-            places = last_first[step.op][step.mode]
-        else:
-            used, made = ((step.tensor, step.src),), ((step.tensor, step.dst),)
-            places = sorted({*used, *made}, reverse=True)
-        for place in places:
-            if place in needed:
-                continue
-            if place not in discards:
-                discards[place] = Discard(*place)
-            backwards.append(discards[place])
+    for step in reversed(list(steps)):
+        used, made = places_of(step)
+        for place in _last_first(used, made):
+            if place not in needed:
+                found = discards.get(place)
+                if found is None:
+                    found = discards[place] = Discard(*place)
+                backwards.append(found)
         backwards.append(step)
         needed.difference_update(made)
         needed.update(used)
@@ -75,32 +70,45 @@ def without_idle_copies(
     >>> without_idle_copies(lt.load("gen:chain?n=2"), steps, "memory")
     [Compute(op=0, mode=0), Compute(op=1, mode=0)]
     """
-    reads, writes = _places(graph, fast)
+    places_of = _places(graph, fast)
     needed = {(t, fast) for t, tensor in enumerate(graph.tensors) if tensor.final}
     kept: list[Compute | Transfer] = []
     for step in reversed(list(steps)):
-        if isinstance(step, Compute):
-            used, made = reads[step.op][step.mode], writes[step.op][step.mode]
-        else:
-            used, made = ((step.tensor, step.src),), ((step.tensor, step.dst),)
-            if made[0] not in needed:
-                continue
+        used, made = places_of(step)
+        if isinstance(step, Transfer) and made[0] not in needed:
+            continue
         kept.append(step)
         needed.difference_update(made)
         needed.update(used)
     return kept[::-1]
 
 
-Places = list[list[tuple[tuple[int, str], ...]]]
-"""By op and mode: tensors and the tiers where they are."""
+def _places(graph: Graph, fast: str) -> Callable[[Compute | Transfer], tuple[Places, Places]]:
+    """Return a function from steps to where they read and where they write."""
+    found: dict[tuple[int, int], tuple[Places, Places]] = {}
+    ops, here = graph.ops, [(t, fast) for t in range(len(graph.tensors))]
+
+    def places_of(step: Compute | Transfer) -> tuple[Places, Places]:
+        if not isinstance(step, Compute):
+            return ((step.tensor, step.src),), ((step.tensor, step.dst),)
+        key = step.op, step.mode
+        places = found.get(key)
+        if places is None:
+            op = ops[step.op]
+            tiers = dict(op.modes[step.mode].operands) if op.modes else None
+            if not tiers:
+                places = tuple([here[t] for t in op.reads]), tuple([here[t] for t in op.writes])
+            else:
+                reads, writes = (tuple((t, tiers.get(t, fast)) for t in x) for x in (op.reads, op.writes))
+                places = reads, writes
+            found[key] = places
+        return places
+
+    return places_of
 
 
-def _places(graph: Graph, fast: str) -> tuple[Places, Places]:
-    """Return where the ops read and write, in each of their modes."""
-    reads: Places = []
-    writes: Places = []
-    for op in graph.ops:
-        named = [dict(mode.operands) for mode in op.all_modes]
-        reads.append([tuple((t, tiers.get(t, fast)) for t in op.reads) for tiers in named])
-        writes.append([tuple((t, tiers.get(t, fast)) for t in op.writes) for tiers in named])
-    return reads, writes
+def _last_first(used: Places, made: Places) -> Iterable[Place]:
+    """Return the places, the last one first."""
+    if len(used) + len(made) == 1:
+        return used or made
+    return sorted({*used, *made}, reverse=True)

@@ -155,7 +155,14 @@ class Recompute(Problem):
 
         Every op runs at least once, and one at a time.
         """
+        if not self._has_modes:
+            return sum(op.duration_ns for op in self.graph.ops)
         return sum(min(mode.duration_ns for mode in op.all_modes) for op in self.graph.ops)
+
+    @cached_property
+    def _has_modes(self) -> bool:
+        """Whether some op lists modes."""
+        return any(op.modes for op in self.graph.ops)
 
     def read(self, item: object) -> Answer:
         """Return the actions of a plan, or of a sequence of actions or of ops; `judge` looks at them.
@@ -194,11 +201,11 @@ class Recompute(Problem):
 
     def evaluate(self, answer: Answer) -> int:
         """Return the nanoseconds of all runs and transfers."""
-        durations = [[mode.duration_ns for mode in op.all_modes] for op in self.graph.ops]
-        total = 0
+        ops, total = self.graph.ops, 0
         for action in answer:
             if isinstance(action, Compute):
-                total += durations[action.op][action.mode]
+                op = ops[action.op]
+                total += (op.modes[action.mode] if op.modes else op).duration_ns
             elif isinstance(action, Transfer):
                 total += self.transfer_ns(action)
         return total
@@ -220,6 +227,8 @@ class Recompute(Problem):
         memory = self.memory
         if (first := self.start_bytes) > memory:
             return f"at the start {exact_bytes(first)} are in the fast memory, of {exact_bytes(memory)}"
+        if not self._has_modes and sequential_memory(self.graph).reference_peak <= memory:
+            return None  # each op once is a plan
         for i, op in enumerate(self.graph.ops):
             needed = self.least_bytes(i)
             if needed > memory:

@@ -17,6 +17,9 @@ from .verdict import Violation, raise_violations, sorted_violations, verdict_wor
 LISTED = 10_000
 """Overlaps after which the sweep stops to look for more."""
 
+FEWEST = 200
+"""Buffers from which on a map of the addresses is looked at first; below, making it takes longer."""
+
 LARGEST = 2**63 - 1
 """The largest offset."""
 
@@ -122,13 +125,16 @@ def _violation(kind: str, message: str, *buffers: Buffer, time: int | None = Non
 
 def _judge_one(b: Buffer, offset: int, capacity: int | None) -> list[Violation]:
     """Apply the rules on a single buffer: alignment, fixed offset, capacity of its pool."""
+    inside = capacity is None or offset + b.size <= capacity
+    if inside and not offset % b.alignment and b.offset in (None, offset):
+        return []  # of many buffers: words are made only for what is wrong
     found = []
     where = f"buffer {b.id!r}: found offset {offset}"
     if offset % b.alignment:
         found.append(_violation("alignment", f"{where}, expected a multiple of {b.alignment}", b))
     if b.offset is not None and offset != b.offset:
         found.append(_violation("fixed", f"{where}, expected its fixed offset {b.offset}", b))
-    if capacity is not None and offset + b.size > capacity:
+    if not inside:
         fault = f"{where} for {b.size} bytes, expected its end within pool {b.pool!r} of {capacity}"
         found.append(_violation("capacity", fault, b))
     return found
@@ -181,6 +187,16 @@ def _occupied(b: Buffer) -> list[tuple[int, int, int, int]]:
 
 def _overlaps(buffers: Buffers, placed: list[tuple[Buffer, int]]) -> list[Violation]:
     """Return one violation per pair that overlaps in time and address, up to one more than LISTED."""
+    if len(placed) >= FEWEST:
+        from .cells import are_disjoint  # numpy, which `import lowtide` does without
+
+        boxes: dict[str, list[tuple[int, int, int, int]]] = {}
+        for b, offset in placed:
+            boxes.setdefault(b.pool, []).extend(
+                [(begin, end, offset + low, offset + high) for begin, end, low, high in _occupied(b)]
+            )
+        if are_disjoint(boxes.values()):
+            return []
     events: dict[str, list[tuple[int, int, int, int, int]]] = {}
     for n, (b, offset) in enumerate(placed):
         of_pool = events.setdefault(b.pool, [])

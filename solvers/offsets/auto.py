@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from ...models.problems.offsets import Offsets
 from ..context import Context, Outcome
-from .greedy import greedy_offsets
+from .greedy import greedy_offsets, is_short
 from .local_search import improved_offsets
 from .parts import Part, Parts
 from .search import Found, Infeasible, Prepared, Search
@@ -69,7 +69,8 @@ def take_turns(parts: Parts, methods: tuple[Method, ...]) -> Outcome:
             break
         turn *= GROWTH
         first = turn
-    ended = parts.outcome("time" if parts.context.expired and parts.open() else None)
+    short = any(is_short(part.data, parts.context.remaining()) for part in parts.open())
+    ended = parts.outcome("time" if short else None)
     if ended.reason is None and not ended.infeasible and (left := len(parts.open())):
         words = f"the searches gave up on {left} part{'s' * (left > 1)} that do not touch in time"
         larger = f"; auto leaves out CP-SAT above {MODEL_RECTANGLES:,} rectangles: --method cpsat takes more"
@@ -95,7 +96,7 @@ def is_plain(part: Part) -> bool:
 
 def place(parts: Parts, part: Part) -> Iterator[None]:
     """Offer greedy placements."""
-    for _, offsets in greedy_offsets(part.data):
+    for _, offsets in greedy_offsets(part.data, parts.context.remaining):
         parts.offer(part, offsets)
         yield
 

@@ -12,6 +12,12 @@ from ...formulations.offsets.data import OffsetsData
 from ...models.arrays import Integers
 from ..engines.kernels import inner, kernel
 
+CHUNK = 128
+"""Free ranges are kept by address, in chunks of so many at most, so that one more moves few others; chunks
+without a range that is wide enough are passed over."""
+
+LOW, HIGH = range(2)
+
 
 def place_as_they_come(data: OffsetsData, *, best_fit: bool = False, backwards: bool = False) -> Integers:
     """Return offsets in units.
@@ -51,13 +57,18 @@ def place_in_turn(
 ) -> Integers:
     """Return offsets; the free ranges are disjoint, do not touch, and the last one has no end."""
     offsets = fixed.copy()
-    lows = np.zeros(len(sizes) + 2, np.int64)
-    highs = np.full(len(sizes) + 2, 2**62)
-    count = 1
+    chunks = 2 + 3 * len(sizes) // (CHUNK // 2)  # a chunk is full again after as many more ranges
+    held = np.empty((chunks, 2, CHUNK), np.int64)
+    counts, widest, sequence = np.zeros(chunks, np.int64), np.zeros(chunks, np.int64), np.arange(chunks)
+    held[0, LOW, 0], held[0, HIGH, 0] = 0, 2**62
+    counts[0], widest[0] = 1, 2**62
+    used = 1
     for j in taken:
-        end = fixed[j] + sizes[j]
-        if end > lows[count - 1]:
-            count = cut(lows, highs, count, count - 1, max(fixed[j], lows[count - 1]), end)
+        z, end = used - 1, fixed[j] + sizes[j]
+        last = counts[sequence[z]] - 1
+        low = held[sequence[z], LOW, last]
+        if end > low:
+            used = cut(held, counts, widest, sequence, used, z, last, max(fixed[j], low), end)
     gone = 0
     for i in arrivals:
         if fixed[i] >= 0:
@@ -66,58 +77,141 @@ def place_in_turn(
             j = leaving[gone]
             gone += 1
             if fixed[j] < 0:
-                count = release(lows, highs, count, offsets[j], offsets[j] + sizes[j])
+                used = release(held, counts, widest, sequence, used, offsets[j], offsets[j] + sizes[j])
         a = alignments[i]
-        chosen, least = count - 1, 2**62
-        for k in range(count - 1):
-            room = highs[k] - lows[k]
-            if sizes[i] <= room < least and -(-lows[k] // a) * a + sizes[i] <= highs[k]:
-                chosen, least = k, room
-                if not best_fit:
-                    break
-        low = -(-lows[chosen] // a) * a
-        offsets[i] = low
-        count = cut(lows, highs, count, chosen, low, low + sizes[i])
+        chosen, place, least = used - 1, counts[sequence[used - 1]] - 1, 2**62
+        for z in range(used):
+            c = sequence[z]
+            if widest[c] < sizes[i]:
+                continue
+            for k in range(counts[c]):
+                low, high = held[c, LOW, k], held[c, HIGH, k]
+                if sizes[i] <= high - low < least and -(-low // a) * a + sizes[i] <= high:
+                    chosen, place, least = z, k, high - low
+                    if not best_fit:
+                        break
+            if not best_fit and least < 2**62:
+                break
+        low = held[sequence[chosen], LOW, place]
+        offsets[i] = -(-low // a) * a
+        end = offsets[i] + sizes[i]
+        used = cut(held, counts, widest, sequence, used, chosen, place, offsets[i], end)
     return offsets
 
 
 @inner
-def cut(lows: Integers, highs: Integers, count: int, k: int, low: int, high: int) -> int:
-    """Take ``[low, high)`` out of range number `k`; return how many ranges are free."""
-    before, behind = lows[k], highs[k]
-    left, right = before < low, high < behind
-    if left and right:
-        for x in range(count, k + 1, -1):
-            lows[x], highs[x] = lows[x - 1], highs[x - 1]
-        highs[k], lows[k + 1], highs[k + 1] = low, high, behind
-        return count + 1
-    if left or right:
-        lows[k], highs[k] = (before, low) if left else (high, behind)
-        return count
-    for x in range(k, count - 1):
-        lows[x], highs[x] = lows[x + 1], highs[x + 1]
-    return count - 1
+def cut(
+    held: Integers,
+    counts: Integers,
+    widest: Integers,
+    sequence: Integers,
+    used: int,
+    z: int,
+    k: int,
+    low: int,
+    high: int,
+) -> int:
+    """Take ``[low, high)`` out of range number `k` of chunk `z`; return how many chunks are used."""
+    c = sequence[z]
+    before, behind = held[c, LOW, k], held[c, HIGH, k]
+    if low == before and high == behind:
+        used = remove(held, counts, widest, sequence, used, z, k)
+        return used
+    if before < low:
+        held[c, HIGH, k] = low
+    else:
+        held[c, LOW, k] = high
+    measure(held, counts, widest, c)
+    if before < low and high < behind:
+        used = insert(held, counts, widest, sequence, used, z, k + 1, high, behind)
+    return used
 
 
 @inner
-def release(lows: Integers, highs: Integers, count: int, low: int, high: int) -> int:
-    """Make ``[low, high)`` free; return how many ranges are."""
-    k = count
-    while k > 0 and lows[k - 1] > low:
-        k -= 1
-    below, above = k > 0 and highs[k - 1] == low, lows[k] == high
-    if below and above:
-        highs[k - 1] = highs[k]
-        for x in range(k, count - 1):
-            lows[x], highs[x] = lows[x + 1], highs[x + 1]
-        return count - 1
-    if below or above:
-        if below:
-            highs[k - 1] = high
-        else:
-            lows[k] = low
-        return count
-    for x in range(count, k, -1):
-        lows[x], highs[x] = lows[x - 1], highs[x - 1]
-    lows[k], highs[k] = low, high
-    return count + 1
+def release(
+    held: Integers, counts: Integers, widest: Integers, sequence: Integers, used: int, low: int, high: int
+) -> int:
+    """Make ``[low, high)`` free; return how many chunks are used."""
+    z = 0
+    while z + 1 < used and held[sequence[z + 1], LOW, 0] <= low:
+        z += 1
+    c = sequence[z]
+    k = np.searchsorted(held[c, LOW, : counts[c]], low)
+    over, at = (z, k) if k < counts[c] else (z + 1, 0)  # there is one: the last range has no end
+    d = sequence[over]
+    below, above = k > 0 and held[c, HIGH, k - 1] == low, held[d, LOW, at] == high
+    if below:
+        held[c, HIGH, k - 1] = held[d, HIGH, at] if above else high
+        widest[c] = max(widest[c], held[c, HIGH, k - 1] - held[c, LOW, k - 1])
+        if above:
+            used = remove(held, counts, widest, sequence, used, over, at)
+    elif above:
+        held[d, LOW, at] = low
+        widest[d] = max(widest[d], held[d, HIGH, at] - low)
+    else:
+        used = insert(held, counts, widest, sequence, used, z, k, low, high)
+    return used
+
+
+@inner
+def insert(
+    held: Integers,
+    counts: Integers,
+    widest: Integers,
+    sequence: Integers,
+    used: int,
+    z: int,
+    k: int,
+    low: int,
+    high: int,
+) -> int:
+    """Put a range before number `k` of chunk `z`; return how many chunks are used."""
+    c = sequence[z]
+    if counts[c] == CHUNK:
+        half = CHUNK // 2
+        new = sequence[used]
+        for row in range(2):
+            for x in range(half):
+                held[new, row, x] = held[c, row, half + x]
+        for y in range(used, z + 1, -1):
+            sequence[y] = sequence[y - 1]
+        sequence[z + 1] = new
+        used += 1
+        counts[c] = counts[new] = half
+        measure(held, counts, widest, c)
+        measure(held, counts, widest, new)
+        if k > half:
+            c, k = new, k - half
+    for x in range(counts[c], k, -1):
+        held[c, LOW, x], held[c, HIGH, x] = held[c, LOW, x - 1], held[c, HIGH, x - 1]
+    held[c, LOW, k], held[c, HIGH, k] = low, high
+    counts[c] += 1
+    widest[c] = max(widest[c], high - low)
+    return used
+
+
+@inner
+def remove(
+    held: Integers, counts: Integers, widest: Integers, sequence: Integers, used: int, z: int, k: int
+) -> int:
+    """Drop range number `k` of chunk `z`; return how many chunks are used."""
+    c = sequence[z]
+    counts[c] -= 1
+    for x in range(k, counts[c]):
+        held[c, LOW, x], held[c, HIGH, x] = held[c, LOW, x + 1], held[c, HIGH, x + 1]
+    if counts[c]:
+        measure(held, counts, widest, c)
+        return used
+    for y in range(z, used - 1):
+        sequence[y] = sequence[y + 1]
+    sequence[used - 1] = c
+    return used - 1
+
+
+@inner
+def measure(held: Integers, counts: Integers, widest: Integers, c: int) -> None:
+    """Note the widest range of a chunk."""
+    found = np.int64(0)
+    for k in range(counts[c]):
+        found = max(found, held[c, HIGH, k] - held[c, LOW, k])
+    widest[c] = found

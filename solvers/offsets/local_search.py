@@ -30,7 +30,7 @@ from ...formulations.offsets.data import OffsetsData
 from ...models.arrays import Integers
 from ...models.problems.offsets import Offsets
 from ..context import Context, Outcome
-from .greedy import greedy_keys, greedy_offsets
+from .greedy import greedy_keys, greedy_offsets, is_short
 from .layout import Layout, layout
 from .parts import Part, Parts
 
@@ -62,10 +62,6 @@ TURN = 20
 """Slices of work per part and turn."""
 
 
-PAIR_SECONDS = 5e-10
-"""Seconds that placing anew takes for each pair of buffers, at most: 4.6 s for 100,000 buffers of a tree."""
-
-
 def improved_offsets(
     data: OffsetsData,
     offsets: Integers,
@@ -85,12 +81,12 @@ def improved_offsets(
         Height in units below which nothing is gained.
     """
     search = _Search(data, offsets, target, seed)
-    effort, once = 1, PAIR_SECONDS * data.count**2
-    while search.height > target and remaining() >= once:
+    effort = 1
+    while search.height > target and not is_short(data, remaining()):
         for method in (search.reorder, search.squeeze):
             for _ in method(effort):
                 yield search.best
-                if remaining() < once:
+                if is_short(data, remaining()):
                     return
         effort *= 2
 
@@ -213,24 +209,30 @@ def solve_local_search(problem: Offsets, context: Context) -> Outcome:
     parts = Parts(problem, context)
     searches: dict[int, Iterator[Integers]] = {}
     while open_parts := parts.open():
+        ended = 0
         for part in open_parts:
             if id(part) not in searches:
-                searches[id(part)] = _allocations(part, parts.target(part), context.seed)
-            for _, offsets in zip(range(TURN), searches[id(part)], strict=False):
+                searches[id(part)] = _allocations(part, parts.target(part), context)
+            more = False
+            for turn, offsets in zip(range(1, TURN + 1), searches[id(part)], strict=False):
                 parts.offer(part, offsets)
                 if context.expired:
                     return parts.outcome("time")
+                more = turn == TURN
+            ended += not more and parts.is_open(part)
+        if ended == len(open_parts):  # placing all once more would take longer than what is left
+            return parts.outcome("time")
     return parts.outcome()
 
 
-def _allocations(part: Part, target: int, seed: int) -> Iterator[Integers]:
-    """Yield greedy allocations of a part, then better ones, without end if the target is not reached."""
+def _allocations(part: Part, target: int, context: Context) -> Iterator[Integers]:
+    """Yield greedy allocations of a part, then better ones, until the target is reached or the time is up."""
     best = part.offsets
-    for _, offsets in greedy_offsets(part.data):
+    for _, offsets in greedy_offsets(part.data, context.remaining):
         yield offsets
         if best is None or part.data.height(offsets) < part.data.height(best):
             best = offsets
         if part.data.height(best) <= target:
             return
     assert best is not None
-    yield from improved_offsets(part.data, best, target, seed)
+    yield from improved_offsets(part.data, best, target, context.seed, context.remaining)

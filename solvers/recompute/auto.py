@@ -89,7 +89,7 @@ def solve_auto(problem: Recompute, context: Context) -> Outcome:
 def solve_graph(problem: Recompute, context: Context) -> Outcome:
     """Solve a problem whose ops have one mode each."""
     data = first_bound(problem, context)
-    if context.closed:
+    if data is None:
         return Outcome()
     began, whole = context.elapsed(), context.remaining()
 

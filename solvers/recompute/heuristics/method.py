@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from ....formulations.recompute.data import RecomputeData, fits, levels, recompute_data
+from ....formulations.recompute.data import RecomputeData, check_modes, fits, levels, recompute_data
+from ....models.derived.memory import sequential_memory
 from ....models.problems.recompute import Compute, Recompute
 from ....models.units import exact_bytes
 from ...context import Context, Outcome
@@ -27,12 +28,20 @@ STOPPED = ("interrupted", "crash")
 """Why a step ended, after which no other one follows."""
 
 
-def first_bound(problem: Recompute, context: Context) -> RecomputeData:
-    """Return the data; leave each op once as a bound, and as an answer if that fits."""
-    data = recompute_data(problem)
+def first_bound(problem: Recompute, context: Context) -> RecomputeData | None:
+    """Leave each op once as a bound, and as an answer if that fits; return the data, None if it does.
+
+    What fits as long as every tensor is kept to its last access fits with discards as early as can be, and
+    is found without the data.
+    """
+    check_modes(problem.graph)
     context.raise_bound(problem.least_time, kind="each op once")
+    if problem.memory is None or sequential_memory(problem.graph).reference_peak <= problem.memory:
+        context.offer(range(len(problem.graph.ops)))
+        return None
+    data = recompute_data(problem)
     offer(context, data, range(data.n))
-    return data
+    return None if context.closed else data
 
 
 def offer(context: Context, data: RecomputeData, runs: Sequence[int]) -> bool:
@@ -114,7 +123,7 @@ def offer_rules(context: Context, data: RecomputeData, until: Callable[[], bool]
 def solve_heuristics(problem: Recompute, context: Context) -> Outcome:
     """Offer what segments and the search over rules of eviction find."""
     data = first_bound(problem, context)
-    if not context.closed:
+    if data is not None:
         offer_rules(context, data, lambda: False, moves=context.options["moves"])
     return Outcome(reason="time" if context.expired and not context.closed else None)
 
@@ -122,7 +131,7 @@ def solve_heuristics(problem: Recompute, context: Context) -> Outcome:
 def solve_local_search(problem: Recompute, context: Context) -> Outcome:
     """Anneal the best of segments and rules of eviction."""
     data = first_bound(problem, context)
-    if not context.closed:
+    if data is not None:
         offer_heuristics(context, data, lambda: False, rounds=context.options["rounds"])
     return Outcome(reason="time" if context.expired and not context.closed else None)
 
@@ -130,7 +139,7 @@ def solve_local_search(problem: Recompute, context: Context) -> Outcome:
 def solve_chen_sqrt(problem: Recompute, context: Context) -> Outcome:
     """Offer the schedule with a boundary at about every sqrt(n)-th gap; option ``points`` as for greedy."""
     data = first_bound(problem, context)
-    if context.closed:
+    if data is None:
         return Outcome()
     runs = with_boundaries(data, every_root(gaps(data, context.options["points"])))
     try:
@@ -145,7 +154,7 @@ def solve_chen_sqrt(problem: Recompute, context: Context) -> Outcome:
 def solve_chen_greedy(problem: Recompute, context: Context) -> Outcome:
     """Offer the schedules of growing segments; ``points``: ``linearized`` (default) or ``articulation``."""
     data = first_bound(problem, context)
-    if context.closed:
+    if data is None:
         return Outcome()
     found = False
     for boundaries in greedy_boundaries(data, gaps(data, context.options["points"])):

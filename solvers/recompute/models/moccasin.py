@@ -36,7 +36,7 @@ def solve_moccasin(problem: Recompute, context: Context) -> Outcome:
     """
     copies = context.options["copies"]
     data = first_bound(problem, context)
-    if context.closed:
+    if data is None:
         return Outcome()
     prepared = heuristics_and_bounds(problem, data, context)
     if prepared.infeasible or context.closed or prepared.reason in STOPPED:

@@ -79,7 +79,7 @@ def solve_poet(problem: Recompute, context: Context) -> Outcome:
     The bound of the MILP is none on the problem; those of moments are.
     """
     data = first_bound(problem, context)
-    if context.closed:
+    if data is None:
         return Outcome()
     costs = paging(problem, in_ns(data))
     if context.options["start"] == "lists":

@@ -35,7 +35,7 @@ def solve_checkmate(problem: Recompute, context: Context) -> Outcome:
     """
     free = _free_stages(context)
     data = first_bound(problem, context)
-    if context.closed:
+    if data is None:
         return Outcome()
     prepared = heuristics_and_bounds(problem, data, context)
     if prepared.infeasible or context.closed or prepared.reason in STOPPED:
@@ -134,7 +134,7 @@ def say_of_statement(
 def solve_rounding(problem: Recompute, context: Context) -> Outcome:
     """Round the linear relaxation in partitioned stages, for several shares of the memory."""
     data = first_bound(problem, context)
-    if context.closed:
+    if data is None:
         return Outcome()
     refused = refuse_if_too_large(
         stages_milp.size(data, None),

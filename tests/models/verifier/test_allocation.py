@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, permutations
 from random import Random
@@ -15,7 +15,9 @@ from lowtide.models.buffers import Buffer, Buffers, Gap
 from lowtide.models.errors import VerificationError
 from lowtide.models.lowering.buffers import buffers_from_plan
 from lowtide.models.plan import Copy, Free
+from lowtide.models.verifier import cells
 from lowtide.models.verifier.allocation import verify_allocation
+from lowtide.models.verifier.cells import are_disjoint
 from lowtide.models.verifier.verdict import Violation
 from lowtide.models.verifier.verify import verify
 from tests.drawings import GRAPH, PLAN, W
@@ -262,6 +264,39 @@ def test_overlaps_are_those_of_all_pairs_byte_by_byte(block: int) -> None:
         overlaps = [v for v in verdict.violations if v.kind == "overlap"]
         assert {frozenset(v.buffers): v.time for v in overlaps} == expected
         assert len(overlaps) == len(expected)
+
+
+@pytest.mark.parametrize("block", seeds(8, least=2))
+def test_a_map_of_the_addresses_accepts_what_has_no_overlap_and_nothing_else(
+    block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = Random(block)
+    accepted: list[bool] = []
+    most = cells.MOST
+
+    def noted(boxes: Iterable[Sequence[cells.Box]]) -> bool:
+        accepted.append(are_disjoint(boxes))
+        return accepted[-1]
+
+    monkeypatch.setattr(cells, "are_disjoint", noted)
+    for k in range(60):
+        buffers = random_buffers(rng, most=14 if k % 2 else 4)
+        offsets = {b.id: rng.randint(0, 10 if k % 2 else 40) for b in buffers.buffers}
+        monkeypatch.setattr(judge, "FEWEST", 10**9)
+        slowly = verify_allocation(buffers, offsets)
+        monkeypatch.setattr(judge, "FEWEST", 0)
+        assert verify_allocation(buffers, offsets) == slowly
+        assert not (accepted[-1] and any(v.kind == "overlap" for v in slowly.violations))
+        monkeypatch.setattr(cells, "MOST", 0)  # too many cells: the sweep says the same
+        assert verify_allocation(buffers, offsets) == slowly
+        monkeypatch.setattr(cells, "MOST", most)
+    assert 20 < sum(accepted) < 100
+
+
+def test_a_map_of_the_addresses_takes_any_integers() -> None:
+    assert are_disjoint([[(0, 10**30, 0, 5)]]) is False  # not seen at once
+    assert are_disjoint([[(0, 3, 0, 2**62), (3, 4, 5, 2**62)], [(0, 3, 0, 1)], []]) is True
+    assert are_disjoint([[(0, 3, 0, 2**62), (2, 4, 5, 6)]]) is False
 
 
 # -- mutations of valid allocations: each fault is found, with its witness -------------------------------

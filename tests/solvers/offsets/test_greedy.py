@@ -154,6 +154,50 @@ def test_at_run_time_the_largest_of_one_section_comes_first() -> None:
     assert place_as_they_come(data, backwards=True).tolist() == [4, 2, 0, 3, 0, 4]
 
 
+def placed_at_run_time(data: OffsetsData, *, best_fit: bool) -> list[int]:
+    """Return what `place_as_they_come` does, one address after another."""
+    offsets: list[int] = data.fixed.tolist()
+    for i in sorted(
+        range(data.count), key=lambda i: (data.first[i], -data.size[i], data.first[i] - data.last[i])
+    ):
+        if offsets[i] >= 0:
+            continue
+        alive = [
+            j for j in range(data.count) if offsets[j] >= 0 and (data.fixed[j] >= 0 or _meet(data, i, j))
+        ]
+        holes, low = [], 0
+        for j in sorted(alive, key=lambda j: offsets[j]):
+            holes.append((low, offsets[j]))
+            low = max(low, offsets[j] + int(data.size[j]))
+        holes.append((low, 2**62))
+        a, size = int(data.alignment[i]), int(data.size[i])
+        fitting = [(low, high) for low, high in holes if -(-low // a) * a + size <= high]
+        low, _ = min(fitting, key=lambda hole: hole[1] - hole[0]) if best_fit else fitting[0]
+        offsets[i] = -(-low // a) * a
+    return offsets
+
+
+def _meet(data: OffsetsData, i: int, j: int) -> bool:
+    return bool(data.first[j] <= data.first[i] < data.last[j])
+
+
+@pytest.mark.parametrize("best_fit", [False, True])
+def test_at_run_time_many_free_ranges_are_kept_in_order(best_fit: bool) -> None:
+    """So many that chunks of them are split and given up, and fixed buffers and alignments among them."""
+    rng = Random(5)
+    buffers = [buffer("all", 0, 700, 1)]  # which makes them one part
+    for k in range(800):
+        if k < 500:  # of two of one size that begin together the longer one comes first
+            lower, upper, size = 0, (300 if k % 2 else rng.randint(1, 60)), 3 + k // 2
+        else:
+            lower, size = (k - 500) // 2, rng.choice((1, 2, 3, 50, 100, 200))
+            upper = lower + rng.choice((1, 5, 90))
+        fixed = {"offset": 64 * rng.randrange(900)} if k % 90 == 0 else {}
+        buffers.append(buffer(str(k), lower, upper, size, alignment=rng.choice((1, 1, 1, 4)), **fixed))
+    data = one_part(*buffers)
+    assert place_as_they_come(data, best_fit=best_fit).tolist() == placed_at_run_time(data, best_fit=best_fit)
+
+
 def test_hints_that_fit_together_are_all_kept() -> None:
     data = one_part(buffer("x", 0, 3, 2, hint=7), buffer("y", 2, 5, 4), buffer("z", 1, 4, 3, hint=4))
     name, offsets = next(greedy_offsets(data))
@@ -196,3 +240,10 @@ def test_allocations_come_one_by_one() -> None:
     names = [name for name, _ in islice(greedy_offsets(data), 5)]
     assert names[0] == "run time, first fit"
     assert names[4] == "breadth, first fit"
+
+
+def test_no_order_is_begun_for_which_there_is_no_time() -> None:
+    data = one_part(*HOLES)
+    assert len(list(greedy_offsets(data, lambda: 0.0))) == 4
+    left = iter((1.0, 1.0, 1.0, 0.0))
+    assert len(list(greedy_offsets(data, lambda: next(left)))) == 6

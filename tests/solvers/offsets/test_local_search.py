@@ -15,6 +15,7 @@ from lowtide.models.buffers import Buffer, Buffers
 from lowtide.models.problems.offsets import Offsets
 from lowtide.models.verifier.allocation import verify_allocation
 from lowtide.solvers.context import Context
+from lowtide.solvers.offsets import greedy
 from lowtide.solvers.offsets.greedy import greedy_offsets
 from lowtide.solvers.offsets.layout import layout
 from lowtide.solvers.offsets.local_search import OUT, improved_offsets, solve_local_search
@@ -160,3 +161,13 @@ def test_nothing_is_placed_anew_that_would_take_longer_than_what_is_left() -> No
     assert not list(improved_offsets(data, start, 0, remaining=lambda: 0.0))
     left = iter([1.0, 1.0, 0.0])
     assert len(list(improved_offsets(data, start, 0, remaining=lambda: next(left)))) == 2
+
+
+def test_it_ends_where_placing_once_more_would_take_longer_than_what_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(greedy, "PAIR_SECONDS", 1e9)
+    problem = Offsets(larger_set(Random(3), 60))
+    context = Context(problem=problem, time_limit=60)
+    assert solve_local_search(problem, context).reason == "time"
+    assert context.incumbent is not None

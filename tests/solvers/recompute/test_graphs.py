@@ -26,6 +26,7 @@ from lowtide.formulations.recompute.stages_hint import set_values
 from lowtide.models.errors import UsageError
 from lowtide.solvers.context import Context
 from lowtide.solvers.recompute.auto import solve_auto
+from lowtide.solvers.recompute.heuristics import method as heuristics
 from lowtide.solvers.recompute.heuristics.eviction import RULES, evicting, pruned
 from lowtide.solvers.recompute.heuristics.segments import (
     ARTICULATION,
@@ -413,3 +414,26 @@ def test_models_in_stages_end_with_their_limit_or_say_that_they_are_too_large() 
     result = lt.solve(problem, "checkmate-rounding", memory_limit=1, threads=1)
     assert result.reason == "memory"
     assert result.detail.startswith("the relaxed MILP in partitioned stages was not built")
+
+
+def test_the_data_are_not_made_where_each_op_once_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as every tensor is kept to its last access, or, found with the data, to the next write."""
+    made: list[lt.Recompute] = []
+
+    def noted(problem: lt.Recompute) -> RecomputeData:
+        made.append(problem)
+        return recompute_data(problem)
+
+    monkeypatch.setattr(heuristics, "recompute_data", noted)
+    tensors = (lt.Tensor(name="x", nbytes=4), lt.Tensor(name="y", nbytes=3))
+    ops = (
+        lt.Op(name="a", writes=(0,)),
+        lt.Op(name="b", writes=(1,)),
+        lt.Op(name="c", reads=(1,)),
+        lt.Op(name="d", writes=(0,)),
+    )
+    graph = lt.Graph(name="x twice", tensors=tensors, ops=ops)
+    for memory, count in ((7, 0), (4, 1)):
+        problem = lt.Recompute(graph, memory=memory)
+        result = lt.solve(problem, "eviction", time_limit=None)
+        assert (result.status, result.objective, len(made)) == (lt.Status.OPTIMAL, 4, count)
