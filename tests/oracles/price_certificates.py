@@ -68,8 +68,6 @@ def bad_prices() -> Iterator[tuple[lt.Graph, Certificate]]:
     yield GRAPH, signed(setting=None)
     yield GRAPH, signed(WorkingSetProof(at="op", op=0))
     yield GRAPH, replace(signed(), graph_sha256="0" * 64)
-    replaced = replace(GRAPH, accounting=lt.Accounting.REPLACE)
-    yield replaced, signed(graph=replaced)
     for changed in other_machines():
         yield GRAPH, signed(setting=replace(SETTING, machine=changed))
 
@@ -82,8 +80,6 @@ def other_machines() -> Iterator[lt.Machine]:
     yield replace(BENCH, processors=(slowed,))
     both = lt.Processor(name="gpu0", tiers=(lt.Access(tier="gpu"), lt.Access(tier="host")))
     yield replace(BENCH, processors=(both,))
-    between = lt.Channel(src="host", dst="ssd", bytes_per_s=10)
-    yield replace(BENCH, channels=(*BENCH.channels, between))
     names = ("a", "b")
     more = [lt.Channel(src="gpu", dst=x, bytes_per_s=10) for x in names]
     more += [lt.Channel(src=x, dst="gpu", bytes_per_s=10) for x in names]

@@ -5,7 +5,10 @@ operands in the first tier only; channels join that tier and outer tiers x. Inst
 op k, :math:`2k + 1` its end (just before it), -1 the time 0 of a single run; samples :math:`c_0 < \dots <
 c_{K-1}` are some instants (-1 the first one of a single run), epoch e lasts from :math:`c_e` to the next
 sample, cyclically in periodic plans: :math:`D_e` of ops and :math:`\sigma_e \ge 0` of stalls, none from the
-start to the end of one op.
+start to the end of one op. Under ``replace`` op k stands for two of these: 2 k reads, in no time, and 2 k + 1
+writes, for :math:`d_k`, with the workspace. Its instants are the moments just before and just behind what is
+released and allocated when it starts, and its end: what it reads is there before, what it writes behind, and
+no time passes in between. Outer tiers that channels join are one tier (`merged`).
 
 **A byte** of a tensor that is accessed at all (in periodic plans: and is not an input that reappears in
 every period) is, at a sample, *used* (the op of the sample accesses it), or else *needed* (the next op that
@@ -52,6 +55,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from ...graph import Accounting, Graph
 from ...machine import Machine
 from ...setting import Setting
+from .merged import merged_setting
 from .refused import Refused
 
 if TYPE_CHECKING:
@@ -128,14 +132,16 @@ def proven_time(graph: Graph, setting: Setting, proof: PricesProof) -> tuple[int
     Refused
         If the setting is another one, or the proof is not one of this graph in it.
     """
+    setting = merged_setting(setting)
     machine = setting.machine
     _check_setting(graph, machine)
     ideal = sum(op.all_modes[0].duration_ns for op in graph.ops)
     if not proof.samples:
         return ideal, 0
-    samples = _samples(graph, setting, proof)
+    steps = _steps(graph)
+    samples = _samples(steps, setting, proof)
     _check_prices(machine, proof, len(samples))
-    used, ways = _paid_by_bytes(graph, setting, proof, samples)
+    used, ways = _paid_by_bytes(graph, steps, setting, proof, samples)
     total = SECOND * used  # ns / (denominator * SECOND)
     capacity_of = {tier.name: tier.capacity for tier in machine.tiers}
     for tier, rent in ((machine.tiers[0].name, proof.memory), *proof.capacities):
@@ -145,7 +151,7 @@ def proven_time(graph: Graph, setting: Setting, proof: PricesProof) -> tuple[int
                 raise Refused(f"tier {tier!r}: found a price, expected none for a tier without limit")
             total -= SECOND * capacity * sum(rent)
     rates = _rates(machine, proof)
-    for e, (span, waits) in enumerate(_epochs(graph, setting, samples)):
+    for e, (span, waits) in enumerate(_epochs(steps, setting, samples)):
         charge = sum(price[e] * rate for price, rate in rates)
         if waits and charge > proof.denominator * SECOND:
             raise Refused(f"epoch {e}: found prices of channels by which a stall earns more than it costs")
@@ -156,14 +162,10 @@ def proven_time(graph: Graph, setting: Setting, proof: PricesProof) -> tuple[int
 def _check_setting(graph: Graph, machine: Machine) -> None:
     device = machine.tiers[0].name
     fault = None
-    if graph.accounting is not Accounting.COEXIST:
-        fault = f"accounting {graph.accounting}, expected coexist"
-    elif len(machine.processors) != 1 or [a.tier for a in machine.processors[0].tiers] != [device]:
+    if len(machine.processors) != 1 or [a.tier for a in machine.processors[0].tiers] != [device]:
         fault = "another use of tiers, expected one processor that uses the first tier only"
     elif machine.processors[0].tiers[0].bytes_per_s is not None:
         fault = "a processor slowed down by its tier, expected none"
-    elif any(device not in (c.src, c.dst) for c in machine.channels):
-        fault = "a channel between outer tiers, expected all of them at the first tier"
     elif len(machine.tiers) > 1 + TIERS:
         fault = f"{len(machine.tiers)} tiers, expected at most {1 + TIERS}"
     elif any(len(op.all_modes) > 1 or op.all_modes[0].operands for op in graph.ops):
@@ -172,10 +174,31 @@ def _check_setting(graph: Graph, machine: Machine) -> None:
         raise Refused(f"prices, machine {machine.name!r}: found {fault}")
 
 
-def _samples(graph: Graph, setting: Setting, proof: PricesProof) -> list[int]:
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """An op as the setting counts them: tensors that it reads and writes, ns, bytes of workspace."""
+
+    reads: frozenset[int]
+    writes: frozenset[int]
+    duration: int
+    workspace: int
+
+
+def _steps(graph: Graph) -> list[_Step]:
+    found = []
+    for op in graph.ops:
+        reads, writes, mode = frozenset(op.reads), frozenset(op.writes), op.all_modes[0]
+        if graph.accounting is Accounting.REPLACE:
+            found.append(_Step(reads, frozenset(), 0, 0))
+            reads = frozenset()
+        found.append(_Step(reads, writes, mode.duration_ns, mode.workspace))
+    return found
+
+
+def _samples(steps: Sequence[_Step], setting: Setting, proof: PricesProof) -> list[int]:
     samples, first = list(proof.samples), 0 if setting.periodic else -1
-    if samples != sorted(set(samples)) or not first <= samples[0] <= samples[-1] < 2 * len(graph.ops):
-        raise Refused(f"samples: expected ascending instants in [{first}, {2 * len(graph.ops)})")
+    if samples != sorted(set(samples)) or not first <= samples[0] <= samples[-1] < 2 * len(steps):
+        raise Refused(f"samples: expected ascending instants in [{first}, {2 * len(steps)})")
     if not setting.periodic and samples[0] != -1:
         raise Refused("samples: expected -1 as the first one of a single run")
     return samples
@@ -203,11 +226,11 @@ def _check_prices(machine: Machine, proof: PricesProof, count: int) -> None:
         raise Refused("prices: found larger ones than fit, expected a smaller denominator")
 
 
-def _epochs(graph: Graph, setting: Setting, samples: Sequence[int]) -> list[tuple[int, bool]]:
+def _epochs(steps: Sequence[_Step], setting: Setting, samples: Sequence[int]) -> list[tuple[int, bool]]:
     """Return per epoch the durations within it, and whether there may be a stall in it."""
     clock = [0]
-    for op in graph.ops:
-        clock.append(clock[-1] + op.all_modes[0].duration_ns)
+    for step in steps:
+        clock.append(clock[-1] + step.duration)
     times = [clock[(c + 1) // 2] for c in samples]
     found = [
         (y - x, b != a + 1 or a % 2 == 1) for (a, x), (b, y) in pairwise(zip(samples, times, strict=True))
@@ -225,21 +248,21 @@ def _rates(machine: Machine, proof: PricesProof) -> list[tuple[tuple[int, ...], 
     return found + [(prices, group_rate[name]) for name, prices in proof.groups]
 
 
-def _paid_by_bytes(graph: Graph, setting: Setting, proof: PricesProof, samples: list[int]) -> tuple[int, int]:
+def _paid_by_bytes(
+    graph: Graph, steps: Sequence[_Step], setting: Setting, proof: PricesProof, samples: list[int]
+) -> tuple[int, int]:
     """Return what all bytes and workspace pay at least, and how many kinds of ways were priced."""
     import numpy as np
 
     reads: list[list[int]] = [[] for _ in graph.tensors]
     writes: list[list[int]] = [[] for _ in graph.tensors]
-    for k, op in enumerate(graph.ops):
-        for t in {*op.reads}:
+    for k, step in enumerate(steps):
+        for t in step.reads:
             reads[t].append(k)
-        for t in {*op.writes}:
+        for t in step.writes:
             writes[t].append(k)
     total = sum(
-        rent * graph.ops[c // 2].all_modes[0].workspace
-        for rent, c in zip(proof.memory, samples, strict=True)
-        if c >= 0
+        rent * steps[c // 2].workspace for rent, c in zip(proof.memory, samples, strict=True) if c >= 0
     )
     followed: dict[tuple[bytes, int], int] = {}  # bytes by way and tiers at time 0
     for t, tensor in enumerate(graph.tensors):
@@ -323,7 +346,7 @@ def _cheapest(setting: Setting, proof: PricesProof, ways: NDArray[np.int8], star
         paid = paid + np.where((ways[:, 0, e] == DEAD)[:, None], 0, rent)[:, None, :]
         if e == count - 1 and not setting.periodic:
             return [int(x) for x in paid.min(axis=(1, 2))]
-        step = _steps(out[:, e], into[:, e], member)[ways[:, 1, e], ways[:, 2, e]]
+        step = _tolls_of_moves(out[:, e], into[:, e], member)[ways[:, 1, e], ways[:, 2, e]]
         paid = np.minimum((paid[:, :, :, None] + step[:, None, :, :]).min(axis=2), ROOM)
         paid = np.where(allowed[ways[:, 0, (e + 1) % count]][:, None, :], paid, ROOM)
     return [int(x) for x in np.einsum("wss->ws", paid).min(axis=1)]
@@ -355,7 +378,7 @@ def _tolls(machine: Machine, proof: PricesProof, outer: list[str]) -> tuple[Inte
     return out, into
 
 
-def _steps(out: Integers, into: Integers, member: Integers) -> Integers:
+def _tolls_of_moves(out: Integers, into: Integers, member: Integers) -> Integers:
     """Return what a byte pays in an epoch, shape (accessed, made anew, state before, state after)."""
     import numpy as np
 

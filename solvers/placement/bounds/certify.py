@@ -46,7 +46,7 @@ def certify_placement(
     Parameters
     ----------
     problem
-        For prices, on a machine with one processor, and channels at its memory only.
+        For prices, on a machine with one processor, which uses the first tier only.
     bound
         ns, such as `Result.bound`.
     prices
@@ -135,14 +135,18 @@ def certify_time(problem: Placement, result: Result, context: Context) -> Certif
 
 
 def prices_proof(problem: Placement, prices: Prices) -> PricesProof:
-    """Return prices in the words of the machine; those of a single run's last sample count as 0."""
+    """Return prices in the words of the machine; those of a single run's last sample count as 0.
+
+    A group of channels of both directions is one to the proof: it has the higher price of both.
+    """
+    from .linked import merged
     from .prices import least_bytes, sample_data
 
-    machine, data = problem.machine, sample_data(problem)
+    machine, data = merged(problem).machine, sample_data(problem)
     device, *outer = (tier.name for tier in machine.tiers)
     count = len(prices.samples)
     channels: list[tuple[tuple[str, str], tuple[int, ...]]] = []
-    groups: list[tuple[str, tuple[int, ...]]] = []
+    groups: dict[str, tuple[int, ...]] = {}
     for cap, row in zip(data.caps, prices.carried, strict=True):
         paid = row + (0,) * (count - len(row))
         pairs = [(device, outer[x]) if cap.outward else (outer[x], device) for x in cap.tiers]
@@ -152,7 +156,7 @@ def prices_proof(problem: Placement, prices: Prices) -> PricesProof:
             named = [
                 g.name for g in machine.groups if {*pairs} <= {*g.channels} and g.bytes_per_s == cap.rate
             ]
-            groups.append((min(named), paid))
+            groups[min(named)] = tuple(map(max, paid, groups.get(min(named), paid)))
     return PricesProof(
         denominator=1 << prices.scale,
         least=least_bytes(problem),
@@ -164,5 +168,5 @@ def prices_proof(problem: Placement, prices: Prices) -> PricesProof:
             if tier.capacity is not None
         ),
         channels=tuple(channels),
-        groups=tuple(groups),
+        groups=tuple(groups.items()),
     )

@@ -14,8 +14,7 @@ and the capacities, as allocated before, and what k reads is valid on the device
 these releases. Take for the first instant of 2 k + 1 the bytes just behind: what k writes is allocated and
 nowhere else valid, and so it is until the end of k, with the workspace; of what k only reads nothing is asked
 any more. What a byte passes, and how long channels have between two instants, is as before. There is no stall
-between the two ops, but the bound may count as if there could be. QED. The certificates of `certify` are for
-``coexist`` only.
+between the two ops, but the bound may count as if there could be. QED.
 """
 
 from __future__ import annotations
@@ -100,8 +99,7 @@ def raise_by_prices(
         )
         context.raise_bound(behind, kind="release times")
     for prices, kind, bound in price_rounds(problem, context, lambda: context.closed, rounds):
-        evidence = prices if problem.graph.accounting is Accounting.COEXIST else None
-        context.raise_bound(ideal + bound, kind=kind, evidence=evidence)
+        context.raise_bound(ideal + bound, kind=kind, evidence=prices)
     return Outcome(reason="time" if context.expired and not context.closed else None)
 
 
