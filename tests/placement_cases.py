@@ -125,3 +125,59 @@ def tiny_placement(seed: int, accounting: Accounting = Accounting.COEXIST) -> lt
         ),
     )
     return lt.Placement(graph, bench, whole=True, start=start)
+
+
+def random_training(seed: int, layers: int = 6) -> lt.Graph:
+    """A forward pass with skips and a loss, a backward pass that uses its activations, updates of weights."""
+    rng = np.random.default_rng(seed)
+    tensors: list[lt.Tensor] = []
+    ops: list[lt.Op] = []
+
+    def tensor(name: str, nbytes: int, kind: str = "activation", **flags: bool) -> int:
+        tensors.append(lt.Tensor(name=name, nbytes=nbytes, kind=kind, **flags))
+        return len(tensors) - 1
+
+    def op(name: str, kind: str, reads: Iterable[int], writes: Iterable[int]) -> None:
+        ops.append(
+            lt.Op(
+                name=name,
+                kind=kind,
+                reads=tuple(sorted({*reads})),
+                writes=tuple(writes),
+                duration_ns=int(rng.integers(200, 4000)),
+                workspace=int(rng.integers(0, 4)),
+            )
+        )
+
+    some = [tensor("in", int(rng.integers(1, 12)), "input", initial=True)]
+    weights, kinds, used = [], [], []
+    for k in range(layers):
+        kinds.append("Conv" if rng.random() < 0.5 else "Relu")
+        weights.append(tensor(f"w{k}", int(rng.integers(0, 4)), "weight", initial=True, final=True))
+        used.append([some[-1]] + [int(rng.choice(some))] * int(rng.random() < 0.3))
+        made = tensor(f"x{k}", int(rng.integers(1, 12)))
+        op(f"f{k}", kinds[k], [*used[k], weights[k]], [made])
+        some.append(made)
+    gradient = tensor("g", int(rng.integers(1, 12)), "gradient")
+    op("loss", "Loss", [some[-1]], [gradient])
+    for k in reversed(range(layers)):
+        after = tensor(f"g{k}", int(rng.integers(1, 12)), "gradient")
+        op(f"b{k}", f"{kinds[k]}Backward", [*used[k], weights[k], gradient], [after])
+        if rng.random() < 0.5:
+            op(f"u{k}", "Update", [after], [weights[k]])
+        gradient = after
+    return lt.Graph(name=f"training {seed}", tensors=tuple(tensors), ops=tuple(ops))
+
+
+def training_problem(seed: int, accounting: Accounting = Accounting.COEXIST) -> lt.Placement:
+    """A training iteration on a device that holds its largest op; half of them with an SSD, too."""
+    rng = np.random.default_rng(seed)
+    graph = replace(random_training(seed, int(rng.integers(3, 8))), accounting=accounting)
+    largest, total = working_set(graph), sum(t.nbytes for t in graph.tensors)
+    ssd = seed % 4 > 1
+    device = largest + int(rng.integers(0, max(1, (total - largest) // 2)))
+    host = [None, int(rng.integers(0, total))][seed % 3 > 1] if ssd else None
+    bench = machine(device, host, latency=[0, 300][seed % 5 > 2], ssd=ssd)
+    return lt.Placement(
+        graph, bench, periodic=bool(seed % 2), start={"input": ("gpu",)} if seed % 3 else None
+    )

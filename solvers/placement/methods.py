@@ -13,6 +13,15 @@ _DEGREE = Option("degree", 8, "ops that the prefetch is ahead")
 _OFFLOAD = Option(
     "offload", "dynamic", "all, conv, or dynamic: the first that fits", choices=("all", "conv", "dynamic")
 )
+_BARRIER = Option("barrier", True, "0: no layer waits for copies, as in vDNN++")
+_CONTROL = (
+    Option("rule", "chain", "how control ops are found", choices=("chain", "direct")),
+    Option("low", 1, "least distance of a control op to the use"),
+    Option("high", 10_000, "greatest distance of a control op to the use"),
+    Option("tensors", 0, "how many tensors are swapped; 0: all", least=0),
+    Option("fuse", False, "1: one swap-in for all uses of the backward pass"),
+    Option("branch", 0, "forward uses more ops apart than this are swapped between too; 0: none", least=0),
+)
 _SCORE = Option(
     "score",
     str,
@@ -111,6 +120,57 @@ ROOM = Room(
             "offload activations layer by layer, both streams wait for each other",
             "Rhu et al., vDNN, MICRO 2016",
             _OFFLOAD,
+            _BARRIER,
+        ),
+        _policy(
+            "chen-meng",
+            "offload the longest-lived activations until the rest fits, return just in time",
+            "Meng et al., ML Systems Workshop at NIPS 2017",
+            Option("short", 50, "percent of the activations, the shortest-lived, that stay", least=0),
+        ),
+        _policy(
+            "tflms-v1",
+            "offload all activations, return behind control ops of the graph",
+            "Le et al., TFLMS, 2018, version 1",
+            *_CONTROL,
+        ),
+        _policy(
+            "tflms-v2",
+            "offload for far consumers, distances found by searches on a count of bytes",
+            "Le et al., TFLMS, 2018, version 2",
+        ),
+        _policy(
+            "layrub",
+            "offload every layer's activations, return one layer ahead",
+            "Jin et al., Layrub, TACO 2018",
+        ),
+        _policy(
+            "gtbm",
+            "offload all activations, return two convolutions ahead",
+            "probably Yang and Cheng, HPDC 2020, from notes",
+            Option("window", 2, "convolutions that the return is ahead"),
+        ),
+        _policy(
+            "modnn",
+            "offload the fewest bytes that make an allocation in a best-fit pool succeed",
+            "Chen et al., moDNN, DATE 2018",
+        ),
+        _policy(
+            "dragon",
+            "fetch on demand with read-ahead by address, write back on eviction; pages",
+            "Markthub et al., DRAGON, SC 2018",
+            Option("ahead", 16, "MiB behind an accessed tensor that are asked for", least=0),
+        ),
+        _policy(
+            "oc-dnn",
+            "fetch on demand, weights one op ahead, evict the least recently used; pages",
+            "Awan et al., OC-DNN, HiPC 2018",
+            Option("weights", True, "0: weights are fetched on demand, too"),
+        ),
+        _policy(
+            "sentinel",
+            "a reserve for short-lived tensors, others move at bounds of intervals of layers",
+            "Ren et al., Sentinel, HPCA 2021",
         ),
         _policy(
             "flashneuron",

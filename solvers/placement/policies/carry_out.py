@@ -20,6 +20,23 @@ MIB = 2**20
 LATE_OPS = 20_000
 """Up to so many ops, decisions that stand when the time is up are carried out and judged within a second."""
 
+
+class DoesNotFit(Exception):
+    """What a policy raises that finds by its own count that it fails.
+
+    Parameters
+    ----------
+    reason
+        Why.
+    closest
+        The decisions that come closest, for emergencies.
+    """
+
+    def __init__(self, reason: str, closest: Decisions) -> None:
+        super().__init__(reason)
+        self.reason, self.closest = reason, closest
+
+
 NOT_DECIDED = "the time was up before the policy had decided everything and a plan could follow"
 
 
@@ -34,7 +51,9 @@ def follow(
 ) -> Outcome:
     """Carry out the variants of a policy and offer their plans.
 
-    Where no variant fits, each is carried out once more with emergency evictions, which the detail counts.
+    Where no variant fits, each is carried out once more with emergency evictions, which the detail counts; of
+    variants that are tried in turn the last one, which keeps the least on the device; of a policy that gives
+    up (`DoesNotFit`) what comes closest.
 
     Parameters
     ----------
@@ -59,6 +78,7 @@ def follow(
     case = make_case(simplified, chunk, lambda: context.expired)
     context.raise_bound(int(case.duration.sum()), kind="sum of durations")
     variants: list[tuple[str, Decisions]] = []
+    closest: list[tuple[str, Decisions]] = []
     try:
         for variant in decide(case):
             if variants and context.expired:
@@ -72,11 +92,13 @@ def follow(
     except BuildTimeout:
         if not variants[:-1]:
             return Outcome(reason="time", detail=NOT_DECIDED)
+    except DoesNotFit as failure:
+        closest = [(failure.reason, failure.closest)]
     for rescued in (False, True):
         if rescued and context.options["strict"]:
             break
         tried: list[tuple[str, Simulation]] = []
-        for name, d in variants:
+        for name, d in (closest or variants[-1 if first else 0 :]) if rescued else variants:
             if tried and context.expired:
                 break
             tried.append((name, simulate(case, d.with_emergencies() if rescued else d)))
@@ -89,7 +111,7 @@ def follow(
             facts = {"emergencies": run.emergencies, "evictions": run.evictions}
             return Outcome(detail=_remark(name, run), facts=facts)
     faults = [f"{name}: {run.fault}" if name else run.fault for name, run in tried if run.fault]
-    return Outcome(detail="; ".join(faults))
+    return Outcome(detail="; ".join(faults) or "".join(reason for reason, _ in closest))
 
 
 def _remark(name: str, run: Simulation) -> str:

@@ -32,8 +32,7 @@ from ..simulator import tables
 from ..simulator.simulator import stay
 from ..simulator.simulator_case import NEVER, Case
 from .carry_out import Candidates, follow
-from .loads import early_returns, forced_away, start_tier, turn_of
-from .vdnn import crossing_absences
+from .loads import crossing_absences, early_returns, forced_away, start_tier, turn_of
 
 
 def decide(case: Case) -> Candidates:

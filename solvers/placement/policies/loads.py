@@ -1,11 +1,14 @@
-"""Bytes on the device op by op under a policy's decisions, returns as early as is safe, tiers with room."""
+"""What policies share: the backward pass, bytes on the device op by op, early returns, tiers with room."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
 from ....models.arrays import Integers
 from ..simulator import tables
+from ..simulator.simulator import Decisions, stay
 from ..simulator.simulator_case import NEVER, Case
 
 
@@ -22,6 +25,12 @@ def turn_of(case: Case) -> int:
         if any(case.graph.tensors[t].kind == "gradient" for t in op.writes):
             return k
     return int(np.argmax(case.live))
+
+
+def crossing_absences(case: Case, turn: int) -> Integers:
+    """Return the absences of activations that begin before the backward pass and end in it."""
+    plain = ~case.persistent[case.absence_tensor] & (case.absence_first >= 0) & (case.absence_next < NEVER)
+    return np.flatnonzero(plain & (case.absence_first < turn) & (case.absence_next >= turn))
 
 
 def forced_away(case: Case) -> Integers:
@@ -102,8 +111,49 @@ class Outside:
         for low, high in self.case.away_ops(absence, int(self.case.absence_next[absence])):
             self.used[tier, low:high] += self.case.absence_size[absence]
 
-    def nearest(self, absence: int) -> int:
-        """Take room in the nearest tier that has it, else in the last; return its number."""
-        tier = next((x for x in self.case.outer if self.fits(x, absence)), self.case.outer[-1])
+    def nearest(self, absence: int, bits: int = -1) -> int:
+        """Take room in the nearest tier of `bits` that has it, else in the last; return its number."""
+        tiers = [x for x in self.case.outer if bits >> x & 1]
+        tier = next((x for x in tiers if self.fits(x, absence)), tiers[-1])
         self.take(tier, absence)
         return tier
+
+
+NOTHING = np.array([], dtype=np.int64)
+"""No absences."""
+
+
+def swap(case: Case, chosen: Integers, back: Integers) -> Decisions:
+    """Return the decisions by which the tensors of some absences leave, each when its absence begins.
+
+    Parameters
+    ----------
+    case
+        Of the policy.
+    chosen
+        Absences, in the order in which they take room: in the nearest outer tier that has it. One that lasts
+        to the next iteration is in a tier where the tensor may start, or stays. Tensors that may not start on
+        the device are away besides.
+    back
+        Per absence of the case, the anchor from which on it is asked back; -1 on demand.
+    """
+    base, outside = stay(case), Outside(case)
+    tier = base.tier.copy()
+    for g in forced_away(case).tolist():
+        tier[g] = start_tier(case, g)
+        outside.take(int(tier[g]), g)
+    goes_round = (case.absence_next >= case.ops) & (case.absence_next < NEVER)
+    for g in chosen.tolist():
+        case.tick()
+        bits = int(case.starts[case.absence_tensor[g]]) if goes_round[g] else -1
+        if not tier[g] and any(bits >> x & 1 for x in case.outer):
+            tier[g] = outside.nearest(g, bits)
+    asked = (tier > 0) & (case.absence_next < NEVER) & (back >= 0)
+    anchors = np.where(asked, np.maximum(back, 2 * (case.absence_first + 1)), -1)
+    return replace(base, tier=tier, back=anchors, rank=case.absence_next % case.ops)
+
+
+def nothing_moves(case: Case) -> Decisions:
+    """Return the decisions by which nothing leaves; what starts elsewhere comes as early as is safe."""
+    forced = forced_away(case)
+    return swap(case, NOTHING, 2 * early_returns(case, forced, case.absence_first + 1))

@@ -1,20 +1,26 @@
-"""`vdnn`: offload activations while the op runs that uses them, fetch one op ahead, wait for both.
+"""`vdnn`: offload activations while the layer runs that uses them last, fetch one layer ahead, wait for both.
 
-Source: Rhu et al., vDNN, MICRO 2016, sections 3.2 and 3.3; variants and the order of trials also after the
-code of vDNN++ (shriramsb/vdnn-plus-plus).
+Source: Rhu et al., vDNN, MICRO 2016, sections 3.2 and 3.3; the search for the layer to prefetch and the order
+of trials after the code of vDNN++ (shriramsb/vdnn-plus-plus).
 
 Steps.
 
 1. The offload set: activations that a forward op used last before the backward pass uses them again; *all* of
    them, or those that a convolution uses last (*conv*).
-2. A member is copied to the host from the start of that op on (behind it if the op writes the tensor), and
-   its return begins at the start of the op before its next use.
-3. Every op waits until all copies asked for before are through: the two streams meet behind every layer.
-4. *dynamic*: nothing is offloaded if that fits; else conv; else all. The first that fits is taken.
+2. A member is copied to the host from the start of that op on (behind it if the op writes the tensor).
+3. When a layer starts, from the last of the forward pass on, one layer behind it is prefetched: the first
+   with members that are not asked for yet; at a convolution that does not qualify the search ends without.
+4. Every layer waits until all copies asked for before are through: the two streams meet behind every layer
+   (``barrier=0``, vDNN++: they do not).
+5. *dynamic*: first, all must fit, else the network is given up; then the first that fits is taken of nothing
+   offloaded, conv, all.
 
-Abstracted: layers are ops; algorithms of convolutions with their workspaces are the graph's (a graph has one
-mode per op); the search for the layer to prefetch ends one op ahead; cuDNN and the pool are left out. Weights
-stay on the device; what may not start there is fetched one op ahead as well.
+It fails if with all offloaded a layer's operands and what is prefetched beside it do not fit.
+
+Abstracted: layers are those of `layers`; algorithms of convolutions with their workspaces are the graph's (a
+graph has one mode per op), so that trials by algorithm are left out; cuDNN and the pool are left out. Weights
+stay on the device; what may not start there is fetched one op ahead. Where the host is full, the slow tier
+takes its place.
 """
 
 from __future__ import annotations
@@ -26,46 +32,64 @@ import numpy as np
 from ....models.arrays import Integers
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..simulator.simulator import Decisions, stay
-from ..simulator.simulator_case import NEVER, Case
-from .carry_out import Candidates, follow
-from .loads import forced_away, start_tier, turn_of
+from ..simulator.simulator import Decisions, simulate
+from ..simulator.simulator_case import Case
+from .carry_out import Candidates, DoesNotFit, follow
+from .layers import first_ops, layers, of_kind
+from .loads import NOTHING, crossing_absences, swap, turn_of
+
+GIVEN_UP = "cannot train: with all offloaded it does not fit"
 
 
 def solve_vdnn(problem: Placement, context: Context) -> Outcome:
     """Run the policy."""
-    offload = context.options["offload"]
-
-    def decide(case: Case) -> Candidates:
-        crossing = crossing_absences(case, turn_of(case))
-        ops = case.graph.ops
-        conv = [g for g in crossing.tolist() if "conv" in ops[int(case.absence_first[g])].kind.lower()]
-        if offload == "dynamic":
-            yield "nothing offloaded", _layers(case, np.array([], dtype=np.int64))
-        if offload in ("conv", "dynamic"):
-            yield "conv", _layers(case, np.array(conv, dtype=np.int64))
-        if offload in ("all", "dynamic"):
-            yield "all", _layers(case, crossing)
-
-    return follow(problem, context, decide, first=True)
+    offload, barrier = context.options["offload"], context.options["barrier"]
+    return follow(problem, context, lambda case: decide(case, offload, barrier), first=True)
 
 
-def crossing_absences(case: Case, turn: int) -> Integers:
-    """Return the absences of activations that begin before the backward pass and end in it."""
-    plain = ~case.persistent[case.absence_tensor] & (case.absence_first >= 0) & (case.absence_next < NEVER)
-    return np.flatnonzero(plain & (case.absence_first < turn) & (case.absence_next >= turn))
+def decide(case: Case, offload: str = "dynamic", barrier: bool = True) -> Candidates:
+    """Return the policy's decisions."""
+    crossing = crossing_absences(case, turn_of(case))
+    everything = _layers(case, crossing, barrier)
+    if offload == "dynamic":
+        if simulate(case, everything).time is None:
+            raise DoesNotFit(GIVEN_UP, everything)
+        yield "nothing offloaded", _layers(case, NOTHING, barrier)
+    if offload in ("conv", "dynamic"):
+        by_conv = of_kind(case, "conv")[case.absence_first[crossing]]
+        yield "conv", _layers(case, crossing[by_conv], barrier)
+    if offload in ("all", "dynamic"):
+        yield "all", everything
 
 
-def _layers(case: Case, chosen: Integers) -> Decisions:
-    base = stay(case)
-    tier, out = base.tier.copy(), base.out.copy()
-    tier[chosen] = case.outer[0]
-    for g in forced_away(case).tolist():
-        tier[g] = start_tier(case, g)
+def _layers(case: Case, chosen: Integers, barrier: bool) -> Decisions:
+    back = np.maximum(2 * (case.absence_next - 1) + 1, 0)
+    numbers = layers(case)
+    back[chosen] = prefetches(case, numbers, chosen)
+    base = swap(case, chosen, back)
+    out = base.out.copy()
     for g in chosen.tolist():
-        written = dict(case.accesses[int(case.absence_tensor[g])])[int(case.absence_first[g])]
-        if not written:
-            out[g] -= 1
-    ahead = np.maximum(2 * (case.absence_next - 1) + 1, 2 * (case.absence_first + 1))
-    back = np.where((tier > 0) & (case.absence_next < NEVER), ahead, -1)
-    return replace(base, tier=tier, out=out, back=back, barrier=np.ones(case.ops, dtype=np.int64))
+        op = int(case.absence_first[g])
+        if not dict(case.accesses[int(case.absence_tensor[g])])[op]:
+            out[g] = 2 * op + 1
+    waits = np.zeros(case.ops, dtype=np.int64)
+    waits[first_ops(numbers)] = barrier
+    return replace(base, out=out, barrier=waits)
+
+
+def prefetches(case: Case, numbers: Integers, chosen: Integers) -> Integers:
+    """Return the anchors at which the chosen absences are asked back; -1: on demand (step 3)."""
+    waiting: dict[int, list[int]] = {}
+    for place, g in enumerate(chosen.tolist()):
+        waiting.setdefault(int(numbers[case.absence_next[g]]), []).append(place)
+    conv = set(numbers[of_kind(case, "conv")].tolist())
+    back = np.full(len(chosen), -1, dtype=np.int64)
+    first, last = first_ops(numbers), int(numbers[-1])
+    for layer in range(int(numbers[turn_of(case) - 1]), last):
+        for behind in range(layer + 1, last + 1):
+            if behind in waiting:
+                back[waiting.pop(behind)] = 2 * first[layer] + 1
+                break
+            if behind in conv:
+                break
+    return back

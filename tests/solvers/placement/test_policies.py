@@ -1,4 +1,4 @@
-"""Published policies: verified plans, never below a bound, nothing lost where memory suffices."""
+"""Published policies: each on graphs where its plan is known by hand."""
 
 from dataclasses import replace
 
@@ -13,47 +13,6 @@ from lowtide.solvers.placement.policies.g10 import Ledger
 from lowtide.solvers.placement.policies.loads import turn_of
 from lowtide.solvers.placement.simulator.simulator_case import make_case
 from tests.placement_cases import machine, random_graph, working_set
-from tests.random_decisions import random_problem
-
-POLICIES = ("demand-lru", "deepum", "belady", "vdnn", "flashneuron", "g10", "autoswap")
-
-
-@pytest.mark.parametrize("block", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 10))])
-def test_policies_verify_and_stay_above_the_bounds(block: int) -> None:
-    found = 0
-    for seed in range(25 * block, 25 * block + 25):
-        problem = random_problem(seed, ops=9)
-        ideal = sum(op.duration_ns for op in problem.graph.ops)
-        results = {name: lt.solve(problem, name, threads=1) for name in POLICIES}
-        assert all(r.status != "failed" for r in results.values()), [r.detail for r in results.values()]
-        times = {name: r.objective for name, r in results.items() if r.objective is not None}
-        assert all(r.objective is not None or r.detail for r in results.values())
-        found += len(times)
-        assert min(times.values()) >= ideal
-        if problem.periodic:
-            best = min(times, key=lambda name: (times[name], name))
-            bound = lt.solve(problem, "lp-bound", hint=results[best].plan, threads=1, time_limit=None).bound
-            assert bound is not None
-            assert bound <= times[best], (seed, best)
-    assert found >= 25 * len(POLICIES) - 4
-
-
-@pytest.mark.parametrize("name", POLICIES)
-def test_enough_memory_needs_no_time(name: str) -> None:
-    for seed in range(12):
-        graph = random_graph(seed)
-        start = dict.fromkeys(("input", "weight"), ("gpu",))
-        total = sum(t.nbytes for t in graph.tensors) + 10
-        problem = lt.Placement(graph, machine(2 * total, None), periodic=bool(seed % 2), start=start)
-        result = lt.solve(problem, name)
-        assert result.status == "optimal", result.detail
-        assert result.objective == sum(op.duration_ns for op in graph.ops)
-        # The budgets of G10 and FlashNeuron are less than the device.
-        peak = int(make_case(problem).live.max())
-        idle = sum(graph.tensors[t].nbytes for t, _ in make_case(problem).idle)
-        tight = replace(problem, machine=machine(peak + idle, None))
-        if name not in ("g10", "flashneuron"):
-            assert lt.solve(tight, name).status == "optimal"
 
 
 def chain(layers: int = 3, conv: bool = True) -> lt.Graph:

@@ -1,0 +1,233 @@
+"""`modnn`: what an allocation lacks in a best-fit pool is offloaded, the fewest bytes that make it succeed.
+
+Source: Chen, Chen and Hu, moDNN: Memory Optimal DNN Training on GPUs, DATE 2018; the pool after what AutoTM's
+repository calls moDNN's allocator (utils/allocator.jl).
+
+Steps. One iteration is carried out without stalls, on a pool of addresses.
+
+1. An op's missing operands, what it creates and its workspace are allocated by best fit: the tightest hole
+   that is large enough; holes that touch are one.
+2. Where an allocation fails, the tensors that the op does not use are candidates. Those leave whose release
+   makes it succeed with the fewest bytes: neighbours by address, with the holes between; of equal bytes
+   those whose earliest next use is furthest. Each is copied out right behind its last use, beside other ops.
+3. Where no such set helps, the pool is too fragmented: all candidates are offloaded, and it starts afresh
+   with the op's operands, one after the other.
+4. As soon as the stream of returns is free, what is used next of all that is away is prefetched, if there is
+   a hole and until its use 15 % of the memory stay free. Else it returns when its op is due.
+
+In a period the pool begins with what it holds at the end. It fails exactly if one op's operands and workspace
+do not fit (under ``replace`` with what it creates in the place of what dies).
+
+Abstracted: sub-batches (a graph has its batch) and the choice of convolution algorithms by the hole that is
+there (it has one mode per op); plans have no addresses, so the pool decides who leaves, not where it lies. A
+prefetched tensor that is in the way is not prefetched after all. Inferred: the ties of step 2.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ....models.problems.placement import Placement
+from ...context import Context, Outcome
+from ..simulator import tables
+from ..simulator.simulator import Decisions
+from ..simulator.simulator_case import Case
+from .carry_out import Candidates, DoesNotFit, follow
+from .loads import forced_away, swap
+
+WORKSPACE = -1
+"""The pool's owner of the running op's workspace."""
+FILLED = 85
+"""Percent of the memory that prefetches fill."""
+
+
+def solve_modnn(problem: Placement, context: Context) -> Outcome:
+    """Run the policy."""
+    return follow(problem, context, decide)
+
+
+class Pool:
+    """Blocks of bytes by address, each with its owner; holes are between them."""
+
+    def __init__(self, nbytes: int) -> None:
+        self.nbytes = nbytes
+        self.blocks: list[tuple[int, int, int]] = []
+
+    def place(self, owner: int, nbytes: int) -> bool:
+        """Put a block into the tightest hole, the lowest of several; return whether there is one."""
+        best, where, low = self.nbytes + 1, -1, 0
+        for at, (start, end, _) in enumerate([*self.blocks, (self.nbytes, 0, 0)]):
+            if nbytes <= start - low < best:
+                best, where, address = start - low, at, low
+            low = end
+        if where < 0:
+            return False
+        self.blocks.insert(where, (address, address + nbytes, owner))
+        return True
+
+    def drop(self, owner: int) -> None:
+        """Release a block."""
+        self.blocks = [block for block in self.blocks if block[2] != owner]
+
+    def restart(self) -> None:
+        """Put all blocks one behind the other."""
+        old, self.blocks, low = self.blocks, [], 0
+        for start, end, owner in old:
+            self.blocks.append((low, low + end - start, owner))
+            low += end - start
+
+    def cheapest(self, nbytes: int, uses: dict[int, int]) -> list[int] | None:
+        """Return whose release frees so many bytes in a row: the fewest bytes, then the furthest next use.
+
+        Parameters
+        ----------
+        nbytes
+            Wanted.
+        uses
+            By owner of a block that may go, its next use.
+        """
+        best: tuple[int, int, list[int]] | None = None
+        low, window = 0, list[tuple[int, int, int]]()
+        for start, end, owner in [*self.blocks, (self.nbytes, self.nbytes, WORKSPACE)]:
+            while window and start - low >= nbytes:
+                released = sum(b - a for a, b, _ in window)
+                found = (released, -min(uses[i] for _, _, i in window), [i for _, _, i in window])
+                best = min(best, found) if best else found
+                low = window.pop(0)[1]
+            window.append((start, end, owner))
+            if owner not in uses:
+                low, window = end, []
+        return best[2] if best else None
+
+
+class Run:
+    """An iteration on the pool: who is there, who is away in which absence, and back at which op."""
+
+    def __init__(self, case: Case, there: list[int]) -> None:
+        self.case, self.pool = case, Pool(case.memory)
+        self.load = case.live.copy()
+        self.away: dict[int, int] = {}
+        self.absent: dict[int, int] = {}
+        self.stream = 0
+        self.of: dict[int, list[int]] = {}
+        for g, i in enumerate(case.absence_tensor.tolist()):
+            self.of.setdefault(i, []).append(g)
+        present = np.flatnonzero((case.starts > 0) & (case.size > 0)).tolist()
+        for i in sorted(present, key=lambda i: (case.accesses[i][0][0], i)):
+            if i not in there or not self.pool.place(i, int(case.size[i])):
+                self.leave(i, -1)
+
+    def leave(self, i: int, k: int) -> None:
+        """Let a tensor be away at op k (-1: at the beginning), until its next use for the time being."""
+        case, n = self.case, self.case.ops
+        self.pool.drop(i)
+        if i not in self.absent:
+            self.absent[i] = next(
+                g
+                for g in self.of[i]
+                for low, high in ((int(case.absence_first[g]), int(case.absence_next[g])),)
+                if low < k < high or k < high - n < n or (k < 0 and low < 0)
+            )
+        g = self.absent[i]
+        self.away[g] = int(case.absence_next[g])
+        self.load[max(k, 0) : self.use(g, k)] -= case.size[i]
+
+    def use(self, g: int, k: int) -> int:
+        """Return the op behind an absence, seen from op k; the end if it is not in this iteration."""
+        n, after = self.case.ops, int(self.case.absence_next[g])
+        return after - n if n <= after < 2 * n and k < after - n else min(after, n)
+
+    def enter(self, i: int, k: int) -> None:
+        """Let a tensor that is away return at op k."""
+        case, g = self.case, self.absent[i]
+        self.away[g] = k + case.ops * (k <= case.absence_first[g])
+        self.stream = max(self.stream, int(case.clock[k])) + case.transfer_ns(
+            int(case.size[i]), case.outer[0] + 1
+        )
+
+    def prefetch(self, k: int) -> None:
+        """Let what is used next return beside op k, while the stream is free (step 4)."""
+        case = self.case
+        waiting = [(self.use(g, k), i) for i, g in self.absent.items() if not self.returns(i)]
+        for use, i in sorted(waiting):
+            size = int(case.size[i])
+            if self.stream >= case.clock[k + 1] or use >= case.ops or use <= k:
+                return
+            if self.load[k:use].max() + size > case.memory * FILLED // 100 or not self.pool.place(i, size):
+                return
+            self.load[k:use] += size
+            self.enter(i, k)
+
+    def returns(self, i: int) -> bool:
+        """Return whether a tensor that was away is on its way, or there."""
+        g = self.absent[i]
+        return self.away[g] < int(self.case.absence_next[g])
+
+    def allocate(self, owner: int, nbytes: int, k: int, used: set[int]) -> None:
+        """Place a block for op k, which uses some tensors, whatever has to leave (steps 1 to 3)."""
+        if not nbytes or self.pool.place(owner, nbytes):
+            return
+        uses = {i: self.next_use(i, k) for _, _, i in self.pool.blocks if i not in used}
+        chosen = self.pool.cheapest(nbytes, uses)
+        for i in uses if chosen is None else chosen:
+            self.leave(i, k)
+        if chosen is None:
+            self.pool.restart()
+        if not self.pool.place(owner, nbytes):
+            name = self.case.graph.ops[k].name
+            raise DoesNotFit(f"op {k} {name!r} does not fit on an empty pool", self.decisions())
+
+    def next_use(self, i: int, k: int) -> int:
+        """Return the op of a tensor's next access behind op k, counted on over iterations."""
+        uses = [op for op, _ in self.case.accesses[i]]
+        return next((op for op in uses if op > k), uses[0] + self.case.ops)
+
+    def carry_out(self) -> list[int]:
+        """Carry out all ops; return who is there at the end."""
+        case, table = self.case, self.case.table
+        for k in range(case.ops):
+            case.tick()
+            self.prefetch(k)
+            rows = range(int(table[tables.OP_FIRST, k]), int(table[tables.OP_FIRST, k + 1]))
+            operands = [(int(table[tables.OP_TENSOR, a]), int(table[tables.OP_READ, a])) for a in rows]
+            there = {i for _, _, i in self.pool.blocks}
+            known = [i for i, _ in operands if case.accesses[i][0][0] < k or case.starts[i]]
+            used = {*(i for i, _ in operands), WORKSPACE}
+            for i in known:
+                if i not in there and case.size[i]:
+                    self.allocate(i, int(case.size[i]), k, used)
+                    self.enter(i, k)
+            for i, _ in operands:
+                self.absent.pop(i, None)
+            for i, read in operands:
+                if read == 2:
+                    self.pool.drop(i)
+            for i, _ in operands:
+                if i not in known:
+                    self.allocate(i, int(case.size[i]), k, used)
+            self.allocate(WORKSPACE, int(table[tables.WORKSPACE, k]), k, used)
+            self.pool.drop(WORKSPACE)
+            for i, _ in operands:
+                if case.accesses[i][-1][0] == k and not case.graph.tensors[int(case.tensor[i])].final:
+                    self.pool.drop(i)
+        return [i for _, _, i in self.pool.blocks]
+
+    def decisions(self) -> Decisions:
+        """Return what was decided so far."""
+        case = self.case
+        back = 2 * case.absence_next
+        for g, op in self.away.items():
+            back[g] = 2 * op
+        return swap(case, np.array(list(self.away), dtype=np.int64), back)
+
+
+def decide(case: Case) -> Candidates:
+    """Return the policy's decisions."""
+    forced = set(case.absence_tensor[forced_away(case)].tolist())
+    there = [i for i in np.flatnonzero(case.starts & 1).tolist() if i not in forced]
+    run = Run(case, there)
+    end = run.carry_out()
+    if case.problem.periodic:
+        run = Run(case, [i for i in there if i in end or not case.persistent[i]])
+        run.carry_out()
+    yield "", run.decisions()

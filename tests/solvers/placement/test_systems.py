@@ -1,0 +1,141 @@
+"""Published systems: verified plans, never below a bound, nothing lost where memory suffices, no chance."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import lowtide as lt
+from lowtide.models.graph import Accounting
+from lowtide.solvers.placement.methods import ROOM
+from lowtide.solvers.placement.policies import modnn
+from lowtide.solvers.placement.simulator.simulator_case import make_case
+from tests.effort import seeds
+from tests.oracles.brute_placement import COPY, DEVICE, fastest
+from tests.placement_cases import machine, random_graph, tiny_placement, training_problem
+from tests.random_decisions import random_problem
+
+SYSTEMS = tuple(m.name for m in ROOM.methods if any(option.name == "strict" for option in m.options))
+BUDGETS = ("flashneuron", "g10")
+"""Those that plan for less than the device."""
+BLOCK = 20
+"""Instances of a block; there are 2,000 in all, the first few in `make test`."""
+
+
+def test_all_policies_are_here() -> None:
+    assert {"vdnn", "modnn", "sentinel", "dragon", "tflms-v1", "tflms-v2", "belady", "autoswap"} <= {*SYSTEMS}
+
+
+@pytest.mark.parametrize("accounting", list(Accounting))
+@pytest.mark.parametrize(
+    ("first", "last"),
+    [(0, 4), *(pytest.param(k, k + BLOCK, marks=pytest.mark.slow) for k in range(4, 1004, BLOCK))],
+)
+def test_plans_verify_and_stay_above_the_bounds(first: int, last: int, accounting: Accounting) -> None:
+    for seed in range(first, last):
+        make = training_problem if seed % 2 else random_problem
+        problem = make(seed, accounting=accounting)
+        results = {name: lt.solve(problem, name, threads=1) for name in SYSTEMS}
+        for name, result in results.items():
+            assert result.status != "failed", (seed, name, result.detail)
+            assert result.objective is not None or result.detail, (seed, name)
+        times = {name: r.objective for name, r in results.items() if r.objective is not None}
+        assert len(times) >= len(SYSTEMS) - 2, seed
+        best = min(times, key=lambda name: (times[name], name))
+        bound = lt.solve(problem, "lp-bound", hint=results[best].plan, threads=1, time_limit=None).bound
+        assert bound is not None
+        assert sum(op.duration_ns for op in problem.graph.ops) <= bound <= times[best], (seed, best)
+
+
+@pytest.mark.parametrize("accounting", list(Accounting))
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_enough_memory_needs_no_time(name: str, accounting: Accounting) -> None:
+    for seed in range(12):
+        graph = replace(random_graph(seed), accounting=accounting)
+        start = dict.fromkeys(("input", "weight"), ("gpu",))
+        total = sum(t.nbytes for t in graph.tensors) + 10
+        problem = lt.Placement(graph, machine(2 * total, None), periodic=bool(seed % 2), start=start)
+        result = lt.solve(problem, name)
+        assert result.status == "optimal", result.detail
+        assert result.objective == sum(op.duration_ns for op in graph.ops)
+        case = make_case(problem)
+        if name in BUDGETS or (name == "belady" and accounting is Accounting.REPLACE):
+            continue  # belady's pass has all operands of an op there at once
+        enough = pool_height(problem) if name == "modnn" else int(case.live.max())
+        idle = sum(graph.tensors[t].nbytes for t, _ in case.idle)
+        assert lt.solve(replace(problem, machine=machine(enough + idle, None)), name).status == "optimal"
+
+
+def pool_height(problem: lt.Placement) -> int:
+    """Return the least device on which moDNN's pool never fails: above the peak where it is fragmented."""
+    case = make_case(problem)
+    least = int(case.live.max())
+    while True:
+        tight = make_case(replace(problem, machine=machine(least, None)))
+        ((_, decisions),) = modnn.decide(tight)
+        if not decisions.tier.any():
+            return least
+        least += 1
+
+
+@pytest.mark.parametrize("accounting", list(Accounting))
+@pytest.mark.parametrize("block", seeds(8, least=2))
+def test_no_plan_is_faster_than_exhaustive_search(block: int, accounting: Accounting) -> None:
+    for seed in range(10 * block, 10 * block + 10):
+        problem = tiny_placement(seed, accounting)
+        host = problem.machine.tiers[1].name
+        start = {
+            t: COPY if problem.may_start(x.kind) == (host,) else DEVICE
+            for t, x in enumerate(problem.graph.tensors)
+            if x.initial
+        }
+        best = fastest(problem.graph, problem.machine, start)
+        for name in SYSTEMS:
+            found = lt.solve(problem, name, threads=1).objective
+            assert found is None or (best is not None and found >= best), (seed, name)
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_the_same_plan_twice(name: str) -> None:
+    for seed in range(4):
+        problem = training_problem(seed)
+        first, second = (lt.solve(problem, name, threads=1) for _ in range(2))
+        assert first.plan == second.plan
+        assert first.detail == second.detail
+
+
+@pytest.mark.parametrize("name", ["demand-lru", "dragon", "oc-dnn", "modnn", "sentinel", "belady"])
+def test_a_single_run_fits_while_every_op_does(name: str) -> None:
+    """Those that fail only where an op's operands do not fit; nothing is done by force."""
+    for seed in range(30):
+        for make in (random_problem, training_problem):
+            problem = make(seed)
+            roomy = machine(problem.machine.tiers[0].capacity or 0, None, ssd=False)
+            problem = replace(problem, machine=roomy, periodic=False, start={"input": ("gpu", "host")})
+            result = lt.solve(problem, name, options={"strict": "1"}, threads=1)
+            if name == "sentinel" and "short-lived" in result.detail:
+                continue
+            assert result.plan is not None, (seed, name, result.detail)
+            assert result.facts["emergencies"] == 0, (seed, name)
+
+
+def test_systems_serve_no_other_machines() -> None:
+    problem = replace(training_problem(1), machine=lt.Machine.single(capacity=999), start=None)
+    for name in SYSTEMS:
+        with pytest.raises(lt.UsageError, match="1 tiers, expected two or three"):
+            lt.solve(problem, name)
+
+
+def test_slow_tiers_take_what_the_host_cannot() -> None:
+    """Systems of two memories go on to the slow tier where the host is full."""
+    for name in ("chen-meng", "layrub", "tflms-v1", "modnn", "sentinel", "gtbm", "vdnn"):
+        tiers = np.zeros(3, dtype=np.int64)
+        for seed in range(2, 30, 4):
+            problem = replace(training_problem(seed), machine=machine(40, 12), periodic=False)
+            plan = lt.solve(problem, name, threads=1).plan
+            if plan is not None:
+                for copy in plan.copies:
+                    tiers[[t.name for t in problem.machine.tiers].index(copy.dst)] += 1
+        assert (tiers > 0).all(), name
