@@ -147,8 +147,9 @@ def test_array_outlives_the_process_that_watches_it(slurm: Path) -> None:
 
 
 def test_task_that_slurm_requeues_goes_on(slurm: Path) -> None:
-    out, runs = sweep(slurm, 6)
-    with bench(out, "--chunk", "6") as process:
+    many = 20  # so that the task still runs when it is requeued, however late that is
+    out, runs = sweep(slurm, many)
+    with bench(out, "--chunk", str(many)) as process:
         wait_for(lambda: len(records_of(out)) >= 2, "two records")
         (number,) = squeue("RUNNING")
         before = stamps(out)
@@ -157,7 +158,7 @@ def test_task_that_slurm_requeues_goes_on(slurm: Path) -> None:
         # Slurm would begin it again after two minutes.
         subprocess.run(["scontrol", "update", f"JobId={number}", "StartTime=now"], check=True)
         summary, _ = finish(process)
-    assert summary["finished"] == 6
+    assert summary["finished"] == many
     after = stamps(out)
     assert {*after} == {run.name for run in runs}
     assert before.items() <= after.items()
