@@ -8,12 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from .written import Written
+
 SOURCE, SINK = -1, -2
 """Events that every other one follows, and that never happens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FlowCase:
+class FlowCase(Written):
     """A flow that bounds the memory of the moments at which some events have happened and others have not.
 
     Attributes
@@ -28,10 +30,10 @@ class FlowCase:
         Denominator of flow and price.
     """
 
-    arcs: tuple[tuple[int, int, int], ...]
     decisions: tuple[tuple[int, bool], ...] = ()
     price: int = 0
     scale: int = 1
+    arcs: tuple[tuple[int, int, int], ...]
 
     def value(self, processors: int | None = None) -> int:
         """Return the bytes that the case proves, if at most `processors` ops run at one time."""
@@ -41,16 +43,12 @@ class FlowCase:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object."""
-        return {
-            "decisions": [[event, int(happened)] for event, happened in self.decisions],
-            "price": self.price,
-            "scale": self.scale,
-            "arcs": list(map(list, self.arcs)),
-        }
+        decisions = [[event, int(happened)] for event, happened in self.decisions]
+        return {**Written.to_dict(self), "decisions": decisions}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FlowProof:
+class FlowProof(Written):
     """One case, or several that leave no moment out."""
 
     kind: ClassVar[str] = "flow"
@@ -60,13 +58,9 @@ class FlowProof:
         """Return the bytes that it proves: the most of its cases."""
         return max((case.value(processors) for case in self.cases), default=0)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON object."""
-        return {"kind": self.kind, "cases": [x.to_dict() for x in self.cases]}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParallelSetting:
+class ParallelSetting(Written):
     """The question of `parallel-memory` beside its graph: how many ops run at most, and further precedence.
 
     Attributes
@@ -81,7 +75,3 @@ class ParallelSetting:
     unit: ClassVar[str] = "bytes"
     processors: int | None
     edges: tuple[tuple[int, int], ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON object."""
-        return {"processors": self.processors, "edges": list(map(list, self.edges))}

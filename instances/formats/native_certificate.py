@@ -18,25 +18,26 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import fields
+from functools import partial
+from typing import Any, get_args
 
 from ...models.certificate import Certificate, Proof
 from ...models.errors import InstanceError
-from ...models.flow_proof import FlowCase, FlowProof, ParallelSetting
+from ...models.flow_proof import FlowCase, ParallelSetting
 from ...models.setting import Setting
-from ...models.verifier.proofs.claims import Block, Branch, Claim, Component, DescentsProof, Way
-from ...models.verifier.proofs.cut import CutProof, Multipliers
+from ...models.verifier.proofs.claims import OF_BRANCHES, OF_WAIST, Block, Branch, Claim, Component, Way
+from ...models.verifier.proofs.cut import Multipliers
 from ...models.verifier.proofs.prices import PricesProof
-from ...models.verifier.proofs.release import ReleaseProof
-from ...models.verifier.proofs.states import Level, StatesProof
-from ...models.verifier.proofs.working_set import WorkingSetProof
+from ...models.verifier.proofs.states import Level
 from ..spec import relative_spec, resolved_spec
 from .native_machine import machine_from_dict
 from .strict_json import (
     FLAG,
     TEXT,
     Field,
+    Fields,
     check_header,
     check_object,
     dump_json,
@@ -56,6 +57,11 @@ from .strict_json import (
     show,
 )
 
+NONE: Fields = {}
+
+Reader = Callable[[Any, str], Any]
+"""What it is given, and where that stands."""
+
 
 def _is_int(value: object) -> bool:
     return type(value) is int
@@ -73,12 +79,21 @@ def _is_triples(value: object) -> bool:
     return isinstance(value, list) and all(is_int_list(x) and len(x) == 3 for x in value)
 
 
+def _as_it_is(value: Any, where: str) -> Any:
+    return value
+
+
+def _as_tuple(value: Any, where: str) -> Any:
+    return tuple(value)
+
+
+def _as_tuples(value: Any, where: str) -> Any:
+    return tuple(map(tuple, value))
+
+
 _INT = required(Field(_is_int, "an integer"))
-_NULLABLE = required(Field(optional(_is_int), "an integer or null"))
 _INTS = required(Field(is_int_list, "a list of integers"))
 _LIST = required(Field(is_list, "a list"))
-_MASK = required(Field(_is_mask, "a set of ops in hexadecimal digits"))
-_FLAG = required(FLAG)
 _OBJECT = required(Field(is_object, "an object"))
 _PAIRS = required(Field(is_pair_list, "a list of pairs of integers"))
 _TRIPLES = required(Field(_is_triples, "a list of [index, index, bytes]"))
@@ -101,10 +116,6 @@ _SETTING = {
     "periodic": required(FLAG),
     "start": required(Field(optional(is_object), "an object or null")),
 }
-_PARALLEL = {
-    "processors": required(Field(optional(is_positive), "an integer >= 1 or null")),
-    "edges": _PAIRS,
-}
 _GRAPH = {
     "name": required(TEXT),
     "source": required(Field(optional(is_text), "a string or null")),
@@ -114,48 +125,6 @@ _GRAPH = {
             "64 hexadecimal digits",
         )
     ),
-}
-_KIND = {"kind": required(TEXT)}
-_TEXTS = required(Field(is_text_list, "a list of strings"))
-_RELEASE = {**_KIND, "op": _INT, "tiers": _TEXTS, "groups": _TEXTS}
-_WORKING_SET = {**_KIND, "at": required(TEXT), "op": _NULLABLE}
-_CUT = {**_KIND, "op": _INT, "multipliers": _OBJECT}
-_MULTIPLIERS = {"edges": _TRIPLES, "shares": _TRIPLES}
-_STATES = {**_KIND, "backward": _FLAG, "levels": _LIST}
-_LEVEL = {
-    "parents": _INTS,
-    "ops": _INTS,
-    "free": required(Field(_is_sparse, "a list of integers and nulls")),
-}
-_DESCENTS = {**_KIND, "blocks": _LIST, "claims": _LIST}
-_PRICES = {
-    **_KIND,
-    **dict.fromkeys(("denominator", "least"), _INT),
-    **dict.fromkeys(("samples", "memory"), _INTS),
-    **dict.fromkeys(("capacities", "channels", "groups"), _LIST),
-}
-_FLOW = {**_KIND, "cases": _LIST}
-_CASE = {"decisions": _PAIRS, "price": _INT, "scale": _INT, "arcs": _TRIPLES}
-_BLOCK = {"backward": _FLAG, "ops": _INTS, "outside": _MASK, "multipliers": _OBJECT}
-_BRANCH = {"op": _INT, "moves": _INTS, "claims": _INTS}
-_ABOUT = {**_KIND, "backward": _FLAG, "ops": _MASK, "outside": _MASK, "height": _NULLABLE, "whole": _FLAG}
-_BRANCHES = {**_ABOUT, "branches": _LIST}
-_WAIST = {
-    **_ABOUT,
-    "waist": _INT,
-    "inner": _INTS,
-    "way": _NULLABLE,
-    "beyond": required(Field(optional(is_object), "an object or null")),
-}
-_WAY = {
-    **_KIND,
-    "ops": _MASK,
-    "outside": _MASK,
-    "height": _NULLABLE,
-    "head": _INTS,
-    "tail": _INTS,
-    "backward": _FLAG,
-    "claims": _INTS,
 }
 
 
@@ -206,54 +175,37 @@ def encode_certificate(certificate: Certificate, path: str | os.PathLike[str]) -
 
 
 def _proof(data: Mapping[str, Any], where: str) -> Proof:
-    kinds = {
-        "working-set": _working_set,
-        "cut": _cut,
-        "states": _states,
-        "descents": _descents,
-        "prices": _prices,
-        "release": _release,
-        "flow": _flow,
-    }
+    kinds = {cls.kind: cls for cls in get_args(Proof)}
     kind = data.get("kind")
     if type(kind) is not str or kind not in kinds:
         expected = nearest(kind, kinds) if type(kind) is str else f"expected one of {', '.join(kinds)}"
         raise InstanceError(f"{where}, kind: found {show(kind)}, {expected}")
-    return kinds[kind](data, where)
+    cls = kinds[kind]
+    proof: Proof = _prices(data, where) if cls is PricesProof else _read(cls, data, where)
+    return proof
 
 
-def _working_set(data: Mapping[str, Any], where: str) -> Proof:
-    check_object(data, _WORKING_SET, where)
-    return WorkingSetProof(at=data["at"], op=data["op"])
+def _read(cls: Any, data: Any, where: str) -> Any:
+    """Return the data of a `Written` class."""
+    return cls(**_values(cls, data, where))
 
 
-def _cut(data: Mapping[str, Any], where: str) -> Proof:
-    check_object(data, _CUT, where)
-    return CutProof(op=data["op"], multipliers=_multipliers(data["multipliers"], where))
+def _values(
+    cls: Any, data: Any, where: str, own: Fields = NONE, absent: Collection[str] = ()
+) -> dict[str, Any]:
+    """Return the fields of a `Written` class by what they are annotated with.
+
+    Those with a form of their `own` are checked, and left to the caller; those `absent` must not be there.
+    """
+    parts = {f.name: str(f.type) for f in fields(cls) if f.name not in absent}
+    kind = {"kind": required(TEXT)} if hasattr(cls, "kind") else {}
+    check_object(data, kind | {name: own.get(name) or _FORMS[form][0] for name, form in parts.items()}, where)
+    return {name: _FORMS[form][1](data[name], where) for name, form in parts.items() if name not in own}
 
 
-def _multipliers(data: Mapping[str, Any], where: str) -> Multipliers:
-    check_object(data, _MULTIPLIERS, f"{where}, multipliers")
-    return Multipliers(edges=tuple(map(tuple, data["edges"])), shares=tuple(map(tuple, data["shares"])))
-
-
-def _states(data: Mapping[str, Any], where: str) -> Proof:
-    check_object(data, _STATES, where)
-    levels = []
-    for number, level in enumerate(data["levels"]):
-        check_object(level, _LEVEL, f"{where}, level {number}")
-        levels.append(
-            Level(parents=tuple(level["parents"]), ops=tuple(level["ops"]), free=tuple(level["free"]))
-        )
-    return StatesProof(backward=data["backward"], levels=tuple(levels))
-
-
-def _descents(data: Mapping[str, Any], where: str) -> Proof:
-    check_object(data, _DESCENTS, where)
-    return DescentsProof(
-        blocks=tuple(_block(x, f"{where}, block {k}") for k, x in enumerate(data["blocks"])),
-        claims=tuple(_claim(x, f"{where}, claim {k}") for k, x in enumerate(data["claims"])),
-    )
+def _several(read: Reader, noun: str) -> tuple[Field, Reader]:
+    """Return the form of a list of objects, which messages call `noun` and their number."""
+    return _LIST, lambda rows, where: tuple(read(x, f"{where}, {noun} {k}") for k, x in enumerate(rows))
 
 
 def _setting_of(problem: str, data: Mapping[str, Any], where: str) -> Setting | ParallelSetting:
@@ -272,67 +224,36 @@ def _setting(data: Mapping[str, Any], where: str) -> Setting:
     )
 
 
+def _parallel(data: Mapping[str, Any], where: str) -> ParallelSetting:
+    own = {"processors": required(Field(optional(is_positive), "an integer >= 1 or null"))}
+    values = _values(ParallelSetting, data, where, own)
+    return ParallelSetting(**values, processors=data["processors"])
+
+
 def _prices(data: Mapping[str, Any], where: str) -> Proof:
-    check_object(data, _PRICES, where)
-    for key, names in (("capacities", ("tier",)), ("channels", ("src", "dst")), ("groups", ("name",))):
+    rows = (("capacities", ("tier",)), ("channels", ("src", "dst")), ("groups", ("name",)))
+    values = _values(PricesProof, data, where, {key: _LIST for key, _ in rows})
+    for key, names in rows:
         for k, row in enumerate(data[key]):
             check_object(
                 row, {**dict.fromkeys(names, required(TEXT)), "prices": _INTS}, f"{where}, {key} {k}"
             )
     return PricesProof(
-        denominator=data["denominator"],
-        least=data["least"],
-        samples=tuple(data["samples"]),
-        memory=tuple(data["memory"]),
+        **values,
         capacities=tuple((row["tier"], tuple(row["prices"])) for row in data["capacities"]),
         channels=tuple(((row["src"], row["dst"]), tuple(row["prices"])) for row in data["channels"]),
         groups=tuple((row["name"], tuple(row["prices"])) for row in data["groups"]),
     )
 
 
-def _release(data: Mapping[str, Any], where: str) -> Proof:
-    check_object(data, _RELEASE, where)
-    return ReleaseProof(op=data["op"], tiers=tuple(data["tiers"]), groups=tuple(data["groups"]))
-
-
-def _parallel(data: Mapping[str, Any], where: str) -> ParallelSetting:
-    check_object(data, _PARALLEL, where)
-    return ParallelSetting(
-        processors=data["processors"], edges=tuple((int(i), int(j)) for i, j in data["edges"])
-    )
-
-
-def _flow(data: Mapping[str, Any], where: str) -> Proof:
-    check_object(data, _FLOW, where)
-    return FlowProof(cases=tuple(_case(x, f"{where}, case {k}") for k, x in enumerate(data["cases"])))
-
-
 def _case(data: Any, where: str) -> FlowCase:
-    check_object(data, _CASE, where)
+    values = _values(FlowCase, data, where, {"decisions": _PAIRS})
     for event, happened in data["decisions"]:
         if happened not in (0, 1):
             raise InstanceError(f"{where}, decisions: found [{event}, {happened}], expected 0 or 1 second")
     return FlowCase(
-        arcs=tuple((u, v, flow) for u, v, flow in data["arcs"]),
-        decisions=tuple((event, happened == 1) for event, happened in data["decisions"]),
-        price=data["price"],
-        scale=data["scale"],
+        **values, decisions=tuple((event, happened == 1) for event, happened in data["decisions"])
     )
-
-
-def _block(data: Any, where: str) -> Block:
-    check_object(data, _BLOCK, where)
-    return Block(
-        backward=data["backward"],
-        ops=tuple(data["ops"]),
-        outside=int(data["outside"], 16),
-        multipliers=_multipliers(data["multipliers"], where),
-    )
-
-
-def _branch(data: Any, where: str) -> Branch:
-    check_object(data, _BRANCH, where)
-    return Branch(op=data["op"], moves=tuple(data["moves"]), claims=tuple(data["claims"]))
 
 
 def _claim(data: Any, where: str) -> Claim:
@@ -340,27 +261,37 @@ def _claim(data: Any, where: str) -> Claim:
     if kind not in ("component", "way"):
         raise InstanceError(f'{where}, kind: found {show(kind)}, expected "component" or "way"')
     if kind == "way":
-        check_object(data, _WAY, where)
-        return Way(
-            ops=int(data["ops"], 16),
-            outside=int(data["outside"], 16),
-            height=data["height"],
-            head=tuple(data["head"]),
-            tail=tuple(data["tail"]),
-            backward=data["backward"],
-            claims=tuple(data["claims"]),
-        )
-    waist = "waist" in data
-    check_object(data, _WAIST if waist else _BRANCHES, where)
-    return Component(
-        backward=data["backward"],
-        whole=data["whole"],
-        ops=int(data["ops"], 16),
-        outside=int(data["outside"], 16),
-        height=data["height"],
-        branches=tuple(_branch(x, f"{where}, branch {k}") for k, x in enumerate(data.get("branches", []))),
-        waist=data.get("waist"),
-        inner=tuple(data.get("inner", [])),
-        way=data.get("way"),
-        beyond=_branch(data["beyond"], f"{where}, beyond") if waist and data["beyond"] is not None else None,
-    )
+        return Way(**_values(Way, data, where))
+    if "waist" not in data:
+        return Component(**_values(Component, data, where, absent=OF_WAIST))
+    values = _values(Component, data, where, {"waist": _INT}, OF_BRANCHES)
+    return Component(**values, waist=data["waist"])
+
+
+_FORMS: dict[str, tuple[Field, Reader]] = {
+    "int": (_INT, _as_it_is),
+    "int | None": (required(Field(optional(_is_int), "an integer or null")), _as_it_is),
+    "bool": (required(FLAG), _as_it_is),
+    "str": (required(TEXT), _as_it_is),
+    "Mask": (
+        required(Field(_is_mask, "a set of ops in hexadecimal digits")),
+        lambda digits, where: int(digits, 16),
+    ),
+    "tuple[int, ...]": (_INTS, _as_tuple),
+    "Prices": (_INTS, _as_tuple),
+    "tuple[int | None, ...]": (required(Field(_is_sparse, "a list of integers and nulls")), _as_tuple),
+    "tuple[str, ...]": (required(Field(is_text_list, "a list of strings")), _as_tuple),
+    "tuple[tuple[int, int], ...]": (_PAIRS, _as_tuples),
+    "tuple[tuple[int, int, int], ...]": (_TRIPLES, _as_tuples),
+    "Multipliers": (_OBJECT, lambda data, where: _read(Multipliers, data, f"{where}, multipliers")),
+    "Branch | None": (
+        required(Field(optional(is_object), "an object or null")),
+        lambda data, where: None if data is None else _read(Branch, data, f"{where}, beyond"),
+    ),
+    "tuple[Level, ...]": _several(partial(_read, Level), "level"),
+    "tuple[Block, ...]": _several(partial(_read, Block), "block"),
+    "tuple[Branch, ...]": _several(partial(_read, Branch), "branch"),
+    "tuple[Claim, ...]": _several(_claim, "claim"),
+    "tuple[FlowCase, ...]": _several(_case, "case"),
+}
+"""By the annotation of a field: what the object must hold, and how that is read."""

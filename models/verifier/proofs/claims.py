@@ -8,11 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from ...written import Mask, Written
 from .cut import Multipliers
+
+OF_WAIST = ("waist", "inner", "way", "beyond")
+OF_BRANCHES = ("branches",)
+"""Fields that only a `Component` with a waist has, and only one without."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class Block(Written):
     """Ops that may be stepped over together, because no part of them leads to less memory.
 
     Attributes
@@ -30,21 +35,12 @@ class Block:
 
     backward: bool
     ops: tuple[int, ...]
-    outside: int
+    outside: Mask
     multipliers: Multipliers
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON object."""
-        return {
-            "backward": self.backward,
-            "ops": list(self.ops),
-            "outside": f"{self.outside:x}",
-            "multipliers": self.multipliers.to_dict(),
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Branch:
+class Branch(Written):
     """What is left after a forced step: moves that may be made, then components without a descent.
 
     Attributes
@@ -62,13 +58,9 @@ class Branch:
     moves: tuple[int, ...]
     claims: tuple[int, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON object."""
-        return {"op": self.op, "moves": list(self.moves), "claims": list(self.claims)}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Component:
+class Component(Written):
     """Claim: no walk within some ops descends below a height.
 
     Attributes
@@ -95,10 +87,11 @@ class Component:
         With a waist and no `way`: what follows the step over it; None if that step is too costly.
     """
 
+    kind: ClassVar[str] = "component"
     backward: bool
     whole: bool
-    ops: int
-    outside: int
+    ops: Mask
+    outside: Mask
     height: int | None
     branches: tuple[Branch, ...] = ()
     waist: int | None = None
@@ -107,23 +100,13 @@ class Component:
     beyond: Branch | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON object."""
-        claim: dict[str, Any] = {
-            "kind": "component",
-            "backward": self.backward,
-            "whole": self.whole,
-            "ops": f"{self.ops:x}",
-            "outside": f"{self.outside:x}",
-            "height": self.height,
-        }
-        if self.waist is None:
-            return {**claim, "branches": [x.to_dict() for x in self.branches]}
-        beyond = None if self.beyond is None else self.beyond.to_dict()
-        return {**claim, "waist": self.waist, "inner": list(self.inner), "way": self.way, "beyond": beyond}
+        """Return the JSON object, with what belongs to the waist or with the branches."""
+        absent = OF_WAIST if self.waist is None else OF_BRANCHES
+        return {key: value for key, value in Written.to_dict(self).items() if key not in absent}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
+class Way(Written):
     """Claim: some ops cannot all be walked over below a height.
 
     Attributes
@@ -140,43 +123,23 @@ class Way:
         One for each component of what lies between head and tail, or a single one that is `whole`.
     """
 
-    ops: int
-    outside: int
+    kind: ClassVar[str] = "way"
+    ops: Mask
+    outside: Mask
     height: int | None
     head: tuple[int, ...]
     tail: tuple[int, ...]
     backward: bool
     claims: tuple[int, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON object."""
-        return {
-            "kind": "way",
-            "ops": f"{self.ops:x}",
-            "outside": f"{self.outside:x}",
-            "height": self.height,
-            "head": list(self.head),
-            "tail": list(self.tail),
-            "backward": self.backward,
-            "claims": list(self.claims),
-        }
-
 
 Claim = Component | Way
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DescentsProof:
+class DescentsProof(Written):
     """Claims, each resting on earlier ones; the last one is about all ops."""
 
     kind: ClassVar[str] = "descents"
     blocks: tuple[Block, ...]
     claims: tuple[Claim, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON object."""
-        return {
-            "kind": self.kind,
-            "blocks": [x.to_dict() for x in self.blocks],
-            "claims": [x.to_dict() for x in self.claims],
-        }

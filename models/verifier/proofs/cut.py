@@ -26,15 +26,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ...graph import Graph
+from ...written import Written
 from .executed import Executed, Lists, executed_sets
 from .refused import Refused, called, require_op
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Multipliers:
+class Multipliers(Written):
     """Nonnegative integers that bound a least memory from below, by weak duality.
 
     Attributes
@@ -49,22 +50,14 @@ class Multipliers:
     edges: tuple[tuple[int, int, int], ...] = ()
     shares: tuple[tuple[int, int, int], ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON object."""
-        return {"edges": list(map(list, self.edges)), "shares": list(map(list, self.shares))}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CutProof:
+class CutProof(Written):
     """The op whose moment is bounded, and the multipliers."""
 
     kind: ClassVar[str] = "cut"
     op: int
     multipliers: Multipliers
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON object."""
-        return {"kind": self.kind, "op": self.op, "multipliers": self.multipliers.to_dict()}
 
 
 def check_cut(graph: Graph, bound: int, proof: CutProof) -> None:

@@ -55,6 +55,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from ...graph import Accounting, Graph
 from ...machine import Machine
 from ...setting import Setting
+from ...written import Written
 from .merged import merged_setting
 from .refused import Refused
 
@@ -69,7 +70,7 @@ Prices = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PricesProof:
+class PricesProof(Written):
     """What a byte pays for memory and transfers.
 
     Attributes
@@ -98,11 +99,7 @@ class PricesProof:
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object."""
         return {
-            "kind": self.kind,
-            "denominator": self.denominator,
-            "least": self.least,
-            "samples": list(self.samples),
-            "memory": list(self.memory),
+            **Written.to_dict(self),
             "capacities": [{"tier": name, "prices": list(x)} for name, x in self.capacities],
             "channels": [{"src": a, "dst": b, "prices": list(x)} for (a, b), x in self.channels],
             "groups": [{"name": name, "prices": list(x)} for name, x in self.groups],

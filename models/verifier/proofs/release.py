@@ -18,15 +18,16 @@ one after another, and the plan takes no less.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ...graph import Graph
 from ...setting import Setting
+from ...written import Written
 from .refused import Refused, require_op
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReleaseProof:
+class ReleaseProof(Written):
     """What op `op` waits for must come out of some tiers, through channels with joint caps.
 
     Attributes
@@ -41,10 +42,6 @@ class ReleaseProof:
     op: int
     tiers: tuple[str, ...]
     groups: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON object."""
-        return {"kind": self.kind, "op": self.op, "tiers": list(self.tiers), "groups": list(self.groups)}
 
 
 SECOND = 10**9

@@ -22,15 +22,16 @@ Levels grow with each step, and (3) says that the last one is never reached.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ...graph import Graph
+from ...written import Written
 from .executed import Executed, executed_sets, masks, members
 from .refused import Refused, called, require_op
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
+class Level(Written):
     """The states after the same number of steps.
 
     Attributes
@@ -46,22 +47,14 @@ class Level:
     ops: tuple[int, ...]
     free: tuple[int | None, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON object."""
-        return {"parents": list(self.parents), "ops": list(self.ops), "free": list(self.free)}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StatesProof:
+class StatesProof(Written):
     """Executed sets, level by level, that no walk within the limit leaves."""
 
     kind: ClassVar[str] = "states"
     backward: bool
     levels: tuple[Level, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON object."""
-        return {"kind": self.kind, "backward": self.backward, "levels": [x.to_dict() for x in self.levels]}
 
 
 State = tuple[int, int, int]

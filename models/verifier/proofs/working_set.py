@@ -18,14 +18,15 @@ first appears with it; a final one has been written before the last op or is wri
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ...graph import Accounting, Graph
+from ...written import Written
 from .refused import Refused, called, require_op
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkingSetProof:
+class WorkingSetProof(Written):
     """The ops that must be looked at alone: one op, or every op that can be the first or the last one.
 
     Attributes
@@ -39,10 +40,6 @@ class WorkingSetProof:
     kind: ClassVar[str] = "working-set"
     at: str
     op: int | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON object."""
-        return {"kind": self.kind, "at": self.at, "op": self.op}
 
 
 def check_working_set(graph: Graph, bound: int, proof: WorkingSetProof) -> None:
