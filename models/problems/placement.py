@@ -18,7 +18,7 @@ from ..texts import nearest
 from ..units import format_duration
 from ..verifier.verdict import Verification, Violation, sorted_violations
 from ..verifier.verify import verify
-from .placement_witness import impossible_moment, impossible_op, impossible_start
+from .placement_witness import impossible_mode, impossible_moment, impossible_op, impossible_start
 from .problem import Judgement, Problem, peak_rows, traffic_rows
 
 Tiers = tuple[str, ...]
@@ -197,9 +197,10 @@ class Placement(Problem):
         return max(ends, default=0)
 
     def impossible(self) -> str | None:
-        """Return why there is no plan, if an op, a moment or the start needs more bytes than there are."""
+        """Return why there is no plan: an op without a mode for the machine, or too few bytes somewhere."""
         return (
-            impossible_op(self.graph, self.machine)
+            impossible_mode(self.graph, self.machine)
+            or impossible_op(self.graph, self.machine)
             or impossible_moment(self.graph, self.machine)
             or impossible_start(self.graph, self.machine, self.may_start)
         )

@@ -1,5 +1,8 @@
 """Why a placement has no plan at all: one op, one moment or the start needs more bytes than there are.
 
+An op runs in one of its modes, on a processor of a kind that the mode names, with operands in tiers that it
+names: where the machine has no such processor or tier, in no mode at all.
+
 Under the accounting ``coexist`` what an op reads and writes is resident with its workspace while it runs, in
 tiers that its processor uses; under ``replace`` what it reads is there when it starts, what it writes and the
 workspace while it runs. More than the capacity of those tiers cannot be.
@@ -22,6 +25,17 @@ from itertools import combinations, pairwise
 
 from ..graph import Accounting, Graph
 from ..machine import Machine
+
+
+def impossible_mode(graph: Graph, machine: Machine) -> str | None:
+    """Return the op that the machine cannot run in any of its modes."""
+    kinds, tiers = {p.kind for p in machine.processors}, {tier.name for tier in machine.tiers}
+    for k, op in enumerate(graph.ops):
+        able = [mode for mode in op.all_modes if not mode.processors or kinds & {*mode.processors}]
+        if not any({tier for _, tier in mode.operands} <= tiers for mode in able):
+            where = f"machine {machine.name!r}"
+            return f"op {k} {op.name!r}: found no mode whose processors and tiers {where} has"
+    return None
 
 
 def impossible_op(graph: Graph, machine: Machine) -> str | None:

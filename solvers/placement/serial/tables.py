@@ -73,7 +73,8 @@ class Tables:
         for p, processor in enumerate(self.machine.processors):
             tiers = [self.names.index(access.tier) for access in processor.tiers]
             for number, mode in enumerate(op.all_modes):
-                if mode.processors and processor.kind not in mode.processors:
+                kind = not mode.processors or processor.kind in mode.processors
+                if not kind or not {tier for _, tier in mode.operands} <= {*self.names}:
                     continue
                 named = {t: self.names.index(tier) for t, tier in mode.operands}
                 everywhere = sum(1 << x for x in tiers)

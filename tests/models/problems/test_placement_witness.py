@@ -142,3 +142,22 @@ def test_what_makes_no_sense_is_refused() -> None:
     ):
         with pytest.raises(lt.InstanceError, match=f"expected at most {LARGEST}"):
             Placement(graph, changed)
+
+
+def test_an_op_needs_a_mode_whose_processors_and_tiers_the_machine_has() -> None:
+    modes = (
+        lt.Mode(duration_ns=5, operands=((0, "moon"),)),
+        lt.Mode(duration_ns=7, processors=("tpu",)),
+        lt.Mode(duration_ns=9, operands=((0, "gpu"),)),
+    )
+    x = lt.Tensor(name="x", nbytes=4)
+    for some, fits in ((modes, True), (modes[:2], False), (modes[:1], False)):
+        graph = lt.Graph(name="modes", tensors=(x,), ops=(lt.Op(name="a", writes=(0,), modes=some),))
+        problem = Placement(graph, machine(8, None))
+        assert (problem.impossible() is None) is fits
+        result = lt.solve(problem, "serial", threads=1)
+        if fits:
+            assert result.objective == 9
+        else:
+            assert result.status is lt.Status.INFEASIBLE
+            assert "found no mode whose processors and tiers machine 'machine' has" in result.detail
