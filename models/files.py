@@ -97,6 +97,11 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
         raise
 
 
+def write_packed(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file as `write_whole` does, gzipped if its name ends in ``.gz``."""
+    write_whole(path, compress(content) if os.fspath(path).endswith(".gz") else content)
+
+
 def compress(content: bytes) -> bytes:
     """Return the gzip form of the bytes; the same bytes always give the same form."""
     buffer = io.BytesIO()

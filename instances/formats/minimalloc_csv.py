@@ -40,7 +40,7 @@ from collections.abc import Mapping, Sequence
 
 from ...models.buffers import Buffer, Buffers, Gap
 from ...models.errors import InstanceError
-from ...models.files import compress, write_whole
+from ...models.files import write_packed
 from ...models.texts import as_cell, from_cell
 from .strict_json import nearest, read_bytes, show
 
@@ -187,7 +187,7 @@ def write_csv(
         If the path cannot be written.
     """
     content = csv_text(buffers, offsets).encode()
-    write_whole(path, compress(content) if os.fspath(path).endswith(".gz") else content)
+    write_packed(path, content)
 
 
 def _rows(text: str, where: str) -> list[tuple[int, list[str]]]:

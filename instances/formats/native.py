@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...models.errors import InstanceError
-from ...models.files import compress, write_whole
+from ...models.files import write_packed
 from ...models.graph import KINDS, Accounting, Graph, Mode, Op, Tensor
 from .strict_json import (
     FLAG,
@@ -153,7 +153,7 @@ def write_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
         If the path cannot be written.
     """
     content = dump_json(sparse_dict(graph), ("tensors", "ops"))
-    write_whole(path, compress(content) if os.fspath(path).endswith(".gz") else content)
+    write_packed(path, content)
 
 
 def sparse_dict(graph: Graph) -> dict[str, Any]:
@@ -232,22 +232,10 @@ def find_cycle(before: Sequence[set[int]]) -> list[int]:
     before
         For each element those that must come before it.
     """
-    done = [False] * len(before)
-    for root in range(len(before)):
-        path = [root]
-        position = {root: 0}
-        branches = [iter(sorted(before[root]))]
-        while branches and not done[root]:
-            x = next(branches[-1], None)
-            if x is None:
-                branches.pop()
-                last = path.pop()
-                del position[last]
-                done[last] = True
-            elif x in position:
-                return path[position[x] :]
-            elif not done[x]:
-                position[x] = len(path)
-                path.append(x)
-                branches.append(iter(sorted(before[x])))
-    return []
+    import networkx as nx
+
+    waits = nx.DiGraph((i, x) for i, some in enumerate(before) for x in sorted(some))
+    try:
+        return [i for i, _ in nx.find_cycle(waits)]
+    except nx.NetworkXNoCycle:
+        return []

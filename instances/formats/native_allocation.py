@@ -20,7 +20,7 @@ from typing import Any
 
 from ...models.buffers import Buffers
 from ...models.errors import InstanceError
-from ...models.files import compress, write_whole
+from ...models.files import write_packed
 from ..spec import relative_spec, resolved_spec
 from .strict_json import (
     SIZE,
@@ -175,4 +175,4 @@ def write_allocation(allocation: Allocation, path: str | os.PathLike[str]) -> No
         folder = os.path.dirname(os.fspath(path))
         data["buffers"]["source"] = relative_spec(allocation.buffers_source, folder)
     content = dump_json(data, ())
-    write_whole(path, compress(content) if os.fspath(path).endswith(".gz") else content)
+    write_packed(path, content)

@@ -18,7 +18,7 @@ from typing import Any
 
 from ...models.buffers import Buffer, Buffers, Gap
 from ...models.errors import InstanceError
-from ...models.files import compress, write_whole
+from ...models.files import write_packed
 from .strict_json import (
     SIZE,
     TEXT,
@@ -125,7 +125,7 @@ def write_buffers(buffers: Buffers, path: str | os.PathLike[str]) -> None:
         If the path cannot be written.
     """
     content = dump_json(buffers.to_dict(), ("buffers",))
-    write_whole(path, compress(content) if os.fspath(path).endswith(".gz") else content)
+    write_packed(path, content)
 
 
 def _buffer(row: dict[str, Any]) -> Buffer:

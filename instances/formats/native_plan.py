@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...models.errors import InstanceError
-from ...models.files import compress, write_whole
+from ...models.files import write_packed
 from ...models.graph import KINDS, Accounting
 from ...models.machine import Machine
 from ...models.plan import ByteRange, Claim, Copy, Free, Plan, Resident, Run
@@ -186,7 +186,7 @@ def write_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
         source = relative_spec(plan.graph_source, os.path.dirname(os.fspath(path)))
         data["graph"]["source"] = source
     content = dump_json(data, ("start", "runs", "copies", "frees"))
-    write_whole(path, compress(content) if os.fspath(path).endswith(".gz") else content)
+    write_packed(path, content)
 
 
 def _start_tiers(

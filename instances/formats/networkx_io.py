@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...models.errors import InstanceError
-from ...models.files import compress, write_whole
+from ...models.files import write_packed, write_whole
 from ...models.graph import Graph
 from .dot_text import parse_dot, quoted
 from .networkx_graph import from_networkx, to_networkx
@@ -62,7 +62,7 @@ def write_graphml(graph: Graph, path: str | os.PathLike[str]) -> None:
     buffer = io.BytesIO()
     nx.write_graphml_xml(source, buffer)
     content = buffer.getvalue()
-    write_whole(path, compress(content) if os.fspath(path).endswith(".gz") else content)
+    write_packed(path, content)
 
 
 def read_dot(path: str | os.PathLike[str]) -> Graph:
