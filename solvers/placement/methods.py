@@ -188,6 +188,18 @@ ROOM = Room(
             "Zhang et al., SmartPool and AutoSwap, 2019",
             _SCORE,
         ),
+        _policy(
+            "tmof-online",
+            "the largest reuse distances leave until all fits; GPUs on a shared link take turns",
+            "Lin et al., TMOF, HPCA 2023, as inferred",
+            Option(
+                "share",
+                "both",
+                "how GPUs share a host link: oblivious, disjoint, bidirectional, both",
+                choices=("oblivious", "disjoint", "bidirectional", "both"),
+            ),
+            Option("ahead", 1, "times of a copy that a tensor is asked back before its access"),
+        ),
         Method(
             "first-touch",
             ".placement.policies.first_touch:solve_first_touch",

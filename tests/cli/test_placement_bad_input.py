@@ -16,7 +16,7 @@ from tests.placement_cases import machine, random_graph, working_set
 
 METHODS = (
     *("auto", "planner", "lp-bound", "local-search", "demand-lru", "deepum", "belady", "vdnn"),
-    *("flashneuron", "g10", "autoswap", "first-touch"),
+    *("flashneuron", "g10", "autoswap", "tmof-online", "first-touch"),
 )
 Change = Callable[[dict[str, Any]], object]
 

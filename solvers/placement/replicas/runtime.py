@@ -1,10 +1,12 @@
 """A runtime of several GPUs whose commands meet on shared links: plans made apart become one of all.
 
 Each lane comes with a plan for itself, made as if nobody else were there. The runtime knows its commands
-(runs, copies, releases) and their order, not its times: a command waits for those of its lane that had ended
-when it began in the plan. Then a run starts, a release happens, and a copy asks for its channel and the
-groups that the channel is in. It is carried at the least of their rates, in one piece, as soon as that much
-is free, but not before others that ask for the same and come first:
+(runs, copies, releases) and their order, not its times (`commands`). A command waits for those at the same
+tensors that had ended when it began in the plan; a run also for the run before it, a copy until the runs have
+begun that had begun before it. Runs, and copies into the lane's memory, then wait for room there: copies in
+the order of the plan, and runs may overtake copies. A copy asks for its channel and for the groups that the
+channel is in, and is carried at the least of their rates, in one piece, as soon as that much is free, but not
+before others that ask for the same and come first:
 
 ``fifo``
     who asked first;
@@ -14,52 +16,42 @@ is free, but not before others that ask for the same and come first:
     as ``fifo``, but only the lane that holds the *token* copies out of its memory, and it copies nothing
     in meanwhile. It takes the token with a copy and gives it back when no other copy of its waits.
 
-**Lemma.** What fits into a lane's own memory in its plan fits when the runtime has carried it out.
+Room is counted as it is taken, so no lane takes more than it has, and what happens to a tensor happens in the
+order of the plan. Where lanes stand still (runs have overtaken a copy on which the releases depend that they
+need), where an outer tier has a capacity, and under the accounting ``replace``, where a release may have to
+come with the start of a run, the runtime is *strict*: a command waits for all commands of its lane that had
+ended when it began in the plan, and for nothing else.
+
+**Lemma.** What fits into a lane's own memory in its plan fits when the strict runtime has carried it out, and
+it never stands still.
 
 *Proof.* At any moment let S be the commands that have begun, e the last of these to begin in the plan, at
 time x of the plan. Commands that ended by x in the plan are over, for e waited for them: all releases up to x
 have happened. Everything in S began by x in the plan. So what is allocated now was allocated at x in the
 plan, or has been released since. A run under way now was under way at x: it began by then, and had it ended
-by then it were over. So its workspace was counted too. QED. The argument takes no notice of what lanes share:
-an outer tier of finite capacity holds all of them if the plans are those of a G-th of it (`share`). The last
-word has the verifier.
+by then it were over. So its workspace was counted too. Of the commands that have not begun, the first one in
+the plan waits for none of the others. QED. An outer tier of finite capacity holds all lanes if the plans are
+those of a G-th of it (`share`). The last word has the verifier.
 """
 
 from __future__ import annotations
 
 import heapq
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ....models.graph import Accounting
 from ....models.machine import Machine
 from ....models.plan import Copy, Free, Plan, Run
+from .commands import Command, History, commands
 from .share import Replicas
 
 SECOND = 10**9
 RULES = ("fifo", "turn", "token")
 
 
-@dataclass(eq=False)
-class _Command:
-    """A command of a lane, and how many of the lane's ends it waits for; `place`: which end its own is."""
-
-    lane: int
-    what: Run | Copy | Free
-    waits: int = 0
-    place: int = 0
-    asked: tuple[int, int, int] = (0, 0, 0)
-
-
-@dataclass(frozen=True)
-class _Link:
-    """What a copy needs: resources with their rates, its own rate, and its latency in ns."""
-
-    needs: tuple[str, ...]
-    rate: int
-    latency: int
-
-
-def carry_out(found: Replicas, plans: Sequence[Plan], rule: str = "fifo") -> Plan:
+def carry_out(found: Replicas, plans: Sequence[Plan], rule: str = "fifo", *, strict: bool = False) -> Plan:
     """Return the plan of all lanes that the runtime makes of one plan each; single runs only.
 
     Examples
@@ -75,119 +67,177 @@ def carry_out(found: Replicas, plans: Sequence[Plan], rule: str = "fifo") -> Pla
     >>> min(times) >= one.objective
     True
     """
-    return _Runtime(found, plans, rule).run()
+    together = found.spread(plans)
+    graph = found.problem.graph
+    plain = all(len(op.all_modes) == 1 and not op.all_modes[0].operands for op in graph.ops)
+    if not strict and found.bounds_all and plain and graph.accounting is Accounting.COEXIST:
+        done = _Runtime(found, together, rule, strict=False).run()
+        if done is not None:
+            return done
+    done = _Runtime(found, together, rule, strict=True).run()
+    assert done is not None, "a strict runtime never stands still"
+    return done
+
+
+@dataclass(frozen=True)
+class _Link:
+    """What a copy needs: channel and groups, its rate, its latency in ns."""
+
+    needs: tuple[str, ...]
+    rate: int
+    latency: int
 
 
 class _Runtime:
-    def __init__(self, found: Replicas, plans: Sequence[Plan], rule: str) -> None:
-        self.problem, self.rule = found.problem, rule
-        self.together = found.spread(plans)
+    def __init__(self, found: Replicas, plan: Plan, rule: str, *, strict: bool) -> None:
+        self.plan, self.rule = plan, rule
+        self.sizes = [t.nbytes for t in found.problem.graph.tensors]
         self.homes = [lane.device for lane in found.lanes]
-        self.limits, self.links = _links(self.problem.machine)
-        self.used = dict.fromkeys(self.limits, 0)
-        self.commands = _commands(found, self.together)
-        self.following = [0] * len(plans)
-        self.over: list[list[bool]] = [[False] * len(some) for some in self.commands]
-        self.through = [0] * len(plans)
-        self.asking: list[_Command] = []
-        self.under_way: list[tuple[int, int, int, _Command]] = []
+        capacity = found.alone.machine.tiers[0].capacity
+        self.limits, self.links = _links(found.problem.machine)
+        self.load = dict.fromkeys(self.limits, 0)
+        self.commands, self.used = commands(found, plan, strict=strict)
+        self.capacity = sum(self.sizes) * 2 if capacity is None else capacity
+        self.there: dict[History, set[int]] = {}
+        self.through: dict[History, int] = {}
+        self.waiting: dict[History, list[tuple[int, int]]] = {}
+        self.missing = [0] * len(self.commands)
+        self.ready: deque[Command] = deque()
+        self.roomless: list[list[Command]] = [[] for _ in self.homes]
+        self.asking: list[Command] = []
+        self.under_way: list[tuple[int, int]] = []
         self.done: list[Run | Copy | Free] = []
         self.holder: int | None = None
-        self.count = self.now = 0
+        self.now = 0
+        for command in self.commands:
+            for history, count in command.waits.items():
+                if count:
+                    self.missing[command.number] += 1
+                    heapq.heappush(self.waiting.setdefault(history, []), (count, command.number))
+            if not self.missing[command.number]:
+                self.ready.append(command)
 
-    def run(self) -> Plan:
-        """Return the plan."""
+    def run(self) -> Plan | None:
+        """Return the plan; None if the lanes stand still."""
         while True:
-            for lane in range(len(self.commands)):
-                self._release(lane)
-            self._dispatch()
+            self._settle()
             if not self.under_way:
                 break
             self.now = self.under_way[0][0]
             while self.under_way and self.under_way[0][0] == self.now:
-                self._end(heapq.heappop(self.under_way)[3])
+                self._end(self.commands[heapq.heappop(self.under_way)[1]])
+        if len(self.done) < len(self.commands):
+            return None
         return replace(
-            self.together,
+            self.plan,
             runs=tuple(x for x in self.done if isinstance(x, Run)),
             copies=tuple(x for x in self.done if isinstance(x, Copy)),
             frees=tuple(x for x in self.done if isinstance(x, Free)),
         )
 
-    def _release(self, lane: int) -> None:
-        """Begin what waits for nothing any more; copies ask for their link."""
-        some = self.commands[lane]
-        while self.following[lane] < len(some):
-            command = some[self.following[lane]]
-            if command.waits > self.through[lane]:
-                return
-            self.following[lane] += 1
+    def _settle(self) -> None:
+        """Begin all that may begin now."""
+        more = True
+        while more:
+            while self.ready:
+                command = self.ready.popleft()
+                what = command.what
+                if isinstance(what, Free):
+                    self.done.append(replace(what, time=self.now))
+                    self._end(command)
+                elif isinstance(what, Run) or command.takes:
+                    self.roomless[command.lane].append(command)
+                else:
+                    self._ask(command)
+            for lane in range(len(self.homes)):
+                self._make_room(lane)
+            more = bool(self.ready)
+        self._dispatch()
+
+    def _make_room(self, lane: int) -> None:
+        """Give room to runs and copies that wait for it, in the order of the plan."""
+        some = sorted(self.roomless[lane], key=lambda command: command.number)
+        self.roomless[lane] = []
+        full = False
+        for command in some:
             what = command.what
-            if isinstance(what, Copy):
-                first = lane if self.rule == "turn" else 0
-                command.asked = (first, self.now, self.count)
-                self.count += 1
-                self.asking.append(command)
-            elif isinstance(what, Run):
-                self._start(command, replace(what, start=self.now, end=self.now + what.end - what.start))
+            if (isinstance(what, Copy) and full) or self.used[lane] + command.takes > self.capacity:
+                full = full or isinstance(what, Copy)
+                self.roomless[lane].append(command)
+                continue
+            self.used[lane] += command.takes
+            if isinstance(what, Run):
+                self._begin(command, replace(what, start=self.now, end=self.now + what.end - what.start))
             else:
-                self.done.append(replace(what, time=self.now))
-                self._through(command)
+                self._ask(command)
+
+    def _ask(self, command: Command) -> None:
+        command.asked = (command.lane if self.rule == "turn" else 0, self.now, command.number)
+        self.asking.append(command)
 
     def _dispatch(self) -> None:
         """Start the copies that have their rate now, in the order of the rule."""
+        outs = [self.commands[number] for _, number in self.under_way] + self.asking
+        if not any(command.lane == self.holder and self._leads_out(command) for command in outs):
+            self.holder = None
         taken: set[str] = set()
-        self.asking.sort(key=lambda command: command.asked)
         left = []
-        for command in self.asking:
-            what = command.what
+        for command in sorted(self.asking, key=lambda command: command.asked):
+            what, out = command.what, self._leads_out(command)
             assert isinstance(what, Copy)
-            link, home = self.links[what.src, what.dst], self.homes[command.lane]
-            out = what.src == home
+            link = self.links[what.src, what.dst]
             if self.rule == "token" and self._must_wait(command.lane, out):
                 left.append(command)
                 continue
-            free = all(
-                name not in taken and self.used[name] + link.rate <= self.limits[name] for name in link.needs
-            )
-            if not free:
+            if any(name in taken or self.load[name] + link.rate > self.limits[name] for name in link.needs):
                 taken.update(link.needs)
                 left.append(command)
                 continue
             for name in link.needs:
-                self.used[name] += link.rate
+                self.load[name] += link.rate
             if self.rule == "token" and out:
                 self.holder = command.lane
-            low, high = what.bytes or (0, self.problem.graph.tensors[what.tensor].nbytes)
+            low, high = what.bytes or (0, self.sizes[what.tensor])
             end = self.now + link.latency - (-(high - low) * SECOND // link.rate)
-            self._start(command, replace(what, start=self.now, end=end))
+            self._begin(command, replace(what, start=self.now, end=end))
         self.asking = left
+
+    def _leads_out(self, command: Command) -> bool:
+        return isinstance(command.what, Copy) and command.what.src == self.homes[command.lane]
 
     def _must_wait(self, lane: int, out: bool) -> bool:
         """Whether a lane without the token asks to copy out, or the lane with it asks for something else."""
         return self.holder not in (None, lane) if out else self.holder == lane
 
-    def _start(self, command: _Command, what: Run | Copy) -> None:
+    def _begin(self, command: Command, what: Run | Copy) -> None:
         self.done.append(what)
-        heapq.heappush(self.under_way, (what.end, command.lane, command.place, command))
+        heapq.heappush(self.under_way, (what.end, command.number))
+        self._happened(command.begins)
 
-    def _end(self, command: _Command) -> None:
-        what, lane = command.what, command.lane
+    def _end(self, command: Command) -> None:
+        what = command.what
         if isinstance(what, Copy):
-            link = self.links[what.src, what.dst]
-            for name in link.needs:
-                self.used[name] -= link.rate
-        self._through(command)
-        if self.holder == lane and isinstance(what, Copy) and what.src == self.homes[lane]:
-            self._release(lane)
-            busy = [x for *_, x in self.under_way] + self.asking
-            if not any(x.lane == lane and isinstance(x.what, Copy) and x.what.src == what.src for x in busy):
-                self.holder = None
+            for name in self.links[what.src, what.dst].needs:
+                self.load[name] -= self.links[what.src, what.dst].rate
+        self.used[command.lane] -= command.gives
+        self._happened(command.ends)
 
-    def _through(self, command: _Command) -> None:
-        over = self.over[command.lane]
-        over[command.place] = True
-        while self.through[command.lane] < len(over) and over[self.through[command.lane]]:
-            self.through[command.lane] += 1
+    def _happened(self, events: Mapping[History, int]) -> None:
+        """Take note of events; what waited for the last of them is ready."""
+        for history, place in events.items():
+            there = self.there.setdefault(history, set())
+            there.add(place)
+            through = self.through.get(history, 0)
+            while through in there:
+                there.remove(through)
+                through += 1
+            self.through[history] = through
+            waiting = self.waiting.get(history, [])
+            while waiting and waiting[0][0] <= through:
+                number = heapq.heappop(waiting)[1]
+                self.missing[number] -= 1
+                if not self.missing[number]:
+                    self.ready.append(self.commands[number])
 
 
 def _links(machine: Machine) -> tuple[dict[str, int], Mapping[tuple[str, str], _Link]]:
@@ -196,38 +246,7 @@ def _links(machine: Machine) -> tuple[dict[str, int], Mapping[tuple[str, str], _
     limits |= {f"group {g.name}": g.bytes_per_s for g in machine.groups}
     links = {}
     for c in machine.channels:
-        needs = (
-            f"{c.src}->{c.dst}",
-            *(f"group {g.name}" for g in machine.groups if (c.src, c.dst) in g.channels),
-        )
+        groups = (f"group {g.name}" for g in machine.groups if (c.src, c.dst) in g.channels)
+        needs = (f"{c.src}->{c.dst}", *groups)
         links[c.src, c.dst] = _Link(needs, min(limits[name] for name in needs), c.latency_ns)
     return limits, links
-
-
-def _commands(found: Replicas, plan: Plan) -> list[list[_Command]]:
-    """Return the commands of each lane in the order of their beginnings, with how many ends they wait for.
-
-    What takes no time begins behind the ends of its instant and before the beginnings; releases go last.
-    """
-    by_processor = {lane.processor: g for g, lane in enumerate(found.lanes)}
-    owner = {t: g for g, lane in enumerate(found.lanes) for t in lane.tensors}
-    events: list[tuple[int, int, int, int, _Command]] = []
-    some: tuple[Run | Copy | Free, ...] = (*plan.runs, *plan.copies, *plan.frees)
-    for number, what in enumerate(some):
-        lane = by_processor[what.processor] if isinstance(what, Run) else owner[what.tensor]
-        command = _Command(lane, what)
-        begin, end = (what.time, what.time) if isinstance(what, Free) else (what.start, what.end)
-        if begin == end:
-            events.append((begin, 1, int(isinstance(what, Free)), number, command))
-        else:
-            events += [(begin, 2, 0, number, command), (end, 0, 0, number, command)]
-    found_commands: list[list[_Command]] = [[] for _ in found.lanes]
-    ends = [0] * len(found.lanes)
-    for _, phase, _, _, command in sorted(events, key=lambda event: event[:4]):
-        if phase:
-            command.waits = ends[command.lane]
-            found_commands[command.lane].append(command)
-        if phase < 2:
-            command.place = ends[command.lane]
-            ends[command.lane] += 1
-    return found_commands

@@ -25,7 +25,7 @@ from ....models.errors import UsageError
 from ....models.plan import Plan
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from .runtime import carry_out
+from .runtime import RULES, carry_out
 from .share import Replicas, replicas
 
 P = ParamSpec("P")
@@ -117,7 +117,7 @@ def one_context(found: Replicas, context: Context, one: Placement, seconds: floa
         copies = [plan] * many
         if not alone:
             return [found.spread(copies)]
-        return (carry_out(found, copies, rule) for rule in ("turn", "fifo"))
+        return (carry_out(found, copies, rule) for rule in RULES)
 
     inner = context.inner(one, seconds, f"{'in turn' if alone else 'in step'}: ")
     given = {field.name: getattr(inner, field.name) for field in fields(inner)}

@@ -29,13 +29,14 @@ BYTES = (
     "deepum",
     "vdnn",
     "autoswap",
+    "tmof-online",
     "g10",
     "local-search",
     "slot-lp",
     "tmof",
     "auto",
 )
-WHOLE = ("planner", "belady", "demand-lru", "autoswap", "local-search", "slot-milp", "auto")
+WHOLE = ("planner", "belady", "demand-lru", "autoswap", "tmof-online", "local-search", "slot-milp", "auto")
 OPTIONS = {"local-search": {"runs": "200"}}
 SCALE = 10_000
 

@@ -12,11 +12,13 @@ from lowtide.formulations.placement.lanes import lanes
 from lowtide.formulations.placement.slots_lp import SlotProgram, build
 from lowtide.instances import load_problem
 from lowtide.instances.transforms.data_parallel import data_parallel
+from lowtide.models.graph import Accounting
 from lowtide.models.problems.placement import Placement
 from lowtide.solvers.context import Context
 from lowtide.solvers.engines.highs_lp import primal_values
 from lowtide.solvers.placement.models.slots import longest_stall
 from lowtide.solvers.placement.replicas import runtime
+from lowtide.solvers.placement.replicas.commands import Command, commands
 from lowtide.solvers.placement.replicas.runtime import RULES, carry_out
 from lowtide.solvers.placement.replicas.share import Replicas, replicas
 from tests.effort import seeds
@@ -170,18 +172,52 @@ def test_the_runtime_keeps_to_the_order_of_each_plan_and_a_runtime_that_does_not
         plan = carry_out(found, [one, one], rule)
         assert found.problem.judge(plan).violations == ()
         assert sorted(run.op for run in plan.runs) == list(range(len(found.problem.graph.ops)))
-    commands = runtime._commands
-    for late in (1, 3):
+        strict = carry_out(found, [one, one], rule, strict=True)
+        assert found.problem.judge(strict).violations == ()
+        assert found.problem.evaluate(plan) <= found.problem.evaluate(strict)
+    apart = lt.Graph(name="apart", tensors=(), ops=tuple(lt.Op(name=x, duration_ns=5) for x in "ab"))
+    idle = found_in(parallel(apart, 2, 1))
+    two = lt.solve(idle.alone, "planner", threads=1, time_limit=None).plan
+    assert two is not None
+    for strictly, what, some, plan in (
+        (True, "end", found, one),
+        (False, "tensor", found, one),
+        (False, "run", idle, two),
+    ):
 
-        def hasty(found: Replicas, plan: lt.Plan, late: int = late) -> list[list[runtime._Command]]:
-            some = commands(found, plan)
-            for lane in some:
-                for command in lane:
-                    command.waits = max(0, command.waits - late)
-            return some
+        def hasty(
+            found: Replicas, plan: lt.Plan, *, strict: bool, what: str = what
+        ) -> tuple[list[Command], list[int]]:
+            some, used = commands(found, plan, strict=strict)
+            for command in some:
+                command.waits = {key: max(0, n - (key[0] == what)) for key, n in command.waits.items()}
+            return some, used
 
-        monkeypatch.setattr(runtime, "_commands", hasty)
-        assert found.problem.judge(carry_out(found, [one, one])).violations != ()
+        monkeypatch.setattr(runtime, "commands", hasty)
+        assert some.problem.judge(carry_out(some, [plan, plan], strict=strictly)).violations != ()
+
+    def roomy(found: Replicas, plan: lt.Plan, *, strict: bool) -> tuple[list[Command], list[int]]:
+        some, used = commands(found, plan, strict=strict)
+        return some, [-found.problem.graph.tensors[0].nbytes * 100 for _ in used]
+
+    monkeypatch.setattr(runtime, "commands", roomy)
+    assert found.problem.judge(carry_out(found, [one, one])).violations != ()
+
+
+@pytest.mark.parametrize(("graph", "device"), CASES[::2])
+def test_either_runtime_carries_out_any_plan(graph: lt.Graph, device: int) -> None:
+    for accounting in Accounting:
+        problem = parallel(replace(graph, accounting=accounting), 3, device)
+        found = found_in(problem)
+        for method in ("belady", "demand-lru", "local-search"):
+            options = {"runs": "30"} if method == "local-search" else {}
+            one = lt.solve(found.alone, method, threads=1, time_limit=None, options=options).plan
+            if one is None:
+                continue
+            for rule in RULES:
+                for strict in (False, True):
+                    plan = carry_out(found, [one] * 3, rule, strict=strict)
+                    assert problem.judge(plan).violations == ()
 
 
 def test_the_token_is_held_by_one_gpu_at_a_time_until_it_has_nothing_to_copy_out() -> None:
