@@ -101,8 +101,6 @@ def build(
 
     Parameters
     ----------
-    data
-        See `data`.
     horizon
         No schedule of interest takes longer, in ticks.
     lower

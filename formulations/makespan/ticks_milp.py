@@ -167,8 +167,6 @@ def build(
 
     Parameters
     ----------
-    data
-        See `data`.
     horizon
         H: no schedule of interest takes longer, in ticks.
     lower

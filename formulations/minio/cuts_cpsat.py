@@ -91,8 +91,6 @@ def shares(built: Master, waiting: Waiting, written: Mapping[int, int]) -> tuple
 
     Parameters
     ----------
-    built
-        The model.
     waiting
         s of the cut, in bytes.
     written

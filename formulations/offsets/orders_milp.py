@@ -248,13 +248,6 @@ def decode(built: OffsetsMilp, value: Callable[[Any], float]) -> tuple[int, ...]
     """Return the lowest offsets with the positions of a solution, in units.
 
     If the positions contradict each other within the solver's tolerance, return its offsets, rounded.
-
-    Parameters
-    ----------
-    built
-        The model.
-    value
-        Gives the value of a Pyomo variable.
     """
     model, data = built.model, built.data
     above: list[tuple[int, int, int]] = []  # i, j, d: o_j >= o_i + d

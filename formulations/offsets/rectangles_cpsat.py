@@ -242,15 +242,7 @@ CONSTRAINTS: tuple[Constraint, ...] = (
 
 
 def decode(built: OffsetsModel, value: Callable[[Any], int]) -> tuple[int, ...]:
-    """Return the offsets of a solution, in units.
-
-    Parameters
-    ----------
-    built
-        The model.
-    value
-        Gives the value of a variable.
-    """
+    """Return the offsets of a solution, in units."""
     return tuple(value(offset) for offset in built.offset)
 
 

@@ -158,8 +158,6 @@ def build(
         Pairs (i, j): i must end before j; no cycle.
     descendants
         What `descendants_with` returns, if it is known.
-    expired
-        Whether to give up.
 
     Raises
     ------

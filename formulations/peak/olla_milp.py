@@ -223,8 +223,6 @@ def decode(olla: OllaModel, value: Callable[[Any], float]) -> tuple[int, ...]:
 
     Parameters
     ----------
-    olla
-        The model.
     value
         Gives the value of a Pyomo variable; binaries may be off by the solver's tolerance.
     """

@@ -268,8 +268,6 @@ def decode(built: TensorsModel, value: Callable[[Any], float]) -> tuple[int, ...
 
     Parameters
     ----------
-    built
-        The model.
     value
         Gives the value of a Pyomo variable; binaries may be off by the solver's tolerance.
     """

@@ -168,15 +168,7 @@ bound = forced_bound
 
 
 def decode(positions: PositionsModel, value: Callable[[Any], int]) -> tuple[int, ...]:
-    """Return the order of a solution: the ops by their positions.
-
-    Parameters
-    ----------
-    positions
-        The model.
-    value
-        Gives the value of a variable.
-    """
+    """Return the order of a solution: the ops by their positions."""
     return order_of([value(p) for p in positions.position])
 
 

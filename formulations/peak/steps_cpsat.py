@@ -130,8 +130,6 @@ def build(
 
     Parameters
     ----------
-    data
-        From `data`.
     lower, upper
         The peak is known to be at least and at most this, in units.
     hint
@@ -245,15 +243,7 @@ bound = forced_bound
 
 
 def decode(steps: StepsModel, value: Callable[[Any], int]) -> tuple[int, ...]:
-    """Return the order of a solution: op i stands where its row of y turns to 1.
-
-    Parameters
-    ----------
-    steps
-        The model.
-    value
-        Gives the value of a variable.
-    """
+    """Return the order of a solution: op i stands where its row of y turns to 1."""
 
     def position(i: int) -> int:
         row = steps.done[i]

@@ -182,8 +182,6 @@ def decode(steps: MilpStepsModel, value: Callable[[Any], float]) -> tuple[int, .
 
     Parameters
     ----------
-    steps
-        The model.
     value
         Gives the value of a Pyomo variable; binaries may be off by the solver's tolerance.
     """

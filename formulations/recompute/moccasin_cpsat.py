@@ -99,8 +99,6 @@ def build(
 
     Parameters
     ----------
-    data
-        See `data`.
     copies
         Bound on the runs of each op, at least 1.
     hint

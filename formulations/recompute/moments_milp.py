@@ -162,8 +162,6 @@ def build(
 
     Parameters
     ----------
-    data
-        See `data`.
     moments
         Ops, each an ancestor of the next one.
     slower

@@ -145,8 +145,6 @@ def build(
 
     Parameters
     ----------
-    data
-        See `data`.
     stages
         Number of free stages; None for the partitioned form.
     memory

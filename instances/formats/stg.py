@@ -60,8 +60,6 @@ def read_stg(
 
     Parameters
     ----------
-    path
-        The file, also gzipped.
     unit_ns
         Nanoseconds of a unit of time.
     seed, sizes, largest, data

@@ -55,8 +55,6 @@ def greedy_offsets(
 
     Parameters
     ----------
-    data
-        The part.
     remaining
         The seconds left: it ends where placing in one of the orders may take longer. Never before the passes
         of an allocator at run time.

@@ -113,8 +113,6 @@ def search(
         Stop at the first moment above it, or once the bound is within it; None: the largest memory.
     most_nodes
         Stop after so many nodes.
-    expired
-        Whether the time is up.
     found, proved
         Called with each better moment and its bytes, and with each better bound.
     """

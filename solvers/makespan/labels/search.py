@@ -130,8 +130,6 @@ def search(
 
     Parameters
     ----------
-    shape, prices
-        The problem.
     known
         Of its ideals.
     below

@@ -90,12 +90,8 @@ def fill(
         By op, in ns: a schedule within the memory.
     goal
         Returns the makespan in ns below which there is none.
-    seed
-        Of all choices.
     offer
         Takes each schedule that is faster than all before.
-    stop
-        Whether to end.
     rounds
         After so many without a faster schedule it ends by itself; None: never.
     """

@@ -135,8 +135,6 @@ def begin(
 
     Parameters
     ----------
-    problem
-        What is scheduled.
     context
         Where schedules and bounds are left.
     expired

@@ -222,16 +222,12 @@ def search(
 
     Parameters
     ----------
-    data
-        See `lowtide.formulations.recompute.data`.
     seed
         Of the moves.
     moves
         Without a better schedule, after which it ends.
     offer
         Called with each schedule that is better than all before.
-    stop
-        Asked all the time.
     """
     rng = random.Random(seed)
     movable = [u for u, x in enumerate(data.values) if x.nbytes and x.writer is not None]

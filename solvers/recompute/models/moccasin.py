@@ -61,8 +61,6 @@ def solve_intervals(
         Most runs of each op.
     by_first_runs
         Stages follow the order of the first runs of that schedule instead of the reference order.
-    seconds
-        Time limit.
     """
     known = known_runs(context)
     order = list(dict.fromkeys(known)) if by_first_runs and known else list(range(data.n))

@@ -16,8 +16,6 @@ def rounded(data: RecomputeData, kept: Sequence[Sequence[float]], keep: Callable
 
     Parameters
     ----------
-    data
-        See `lowtide.formulations.recompute.data`.
     kept
         By stage and value, the share that the relaxation keeps until the stage begins.
     keep
