@@ -181,8 +181,9 @@ def canonical_op(op: Op, quote: Callable[[str], str]) -> str:
     """Return the JSON object of an op without listed modes."""
     pairs = as_text([list(pair) for pair in op.inplace]) if op.inplace else "[]"
     work = f'"duration_ns":{op.duration_ns},'
+    after = _listed(op.after) if op.after else ""
     return (
-        f'{{"after":[{_listed(op.after)}],{work}"inplace":{pairs},"kind":{quote(op.kind)},'
+        f'{{"after":[{after}],{work}"inplace":{pairs},"kind":{quote(op.kind)},'
         f'"modes":[{{{work}"operands":{{}},"processors":[],"workspace":{op.workspace}}}],'
         f'"name":{quote(op.name)},"reads":[{_listed(op.reads)}],"workspace":{op.workspace},'
         f'"writes":[{_listed(op.writes)}]}}'

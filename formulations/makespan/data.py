@@ -117,10 +117,12 @@ def makespan_data(problem: Makespan) -> MakespanData:
     every = [a for some in problem.alternatives for a in some]
     tick = math.gcd(*(a.duration for a in every))
     size = _in_units(size, math.gcd(size.unit, *(a.workspace for a in every)))
-    alternatives = tuple(
-        tuple(replace(a, duration=a.duration // tick, workspace=a.workspace // size.unit) for a in some)
-        for some in problem.alternatives
-    )
+    alternatives = problem.alternatives
+    if (tick, size.unit) != (1, 1):
+        alternatives = tuple(
+            tuple([Alternative(a.mode, a.kind, a.duration // tick, a.workspace // size.unit) for a in some])
+            for some in alternatives
+        )
     duration = tuple(d // tick for d in problem.durations)
     order = precedence(problem.graph)
     head, tail = [0] * size.n, [0] * size.n

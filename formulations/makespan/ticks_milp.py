@@ -45,7 +45,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...models.errors import UsageError
-from ..model import ModelSize
+from ..model import ModelSize, Tick, ticker
 from ..pyomo_terms import linear, silent_pyomo
 from .data import MakespanData, model_name
 
@@ -86,6 +86,8 @@ class MakespanMilp:
     data: MakespanData
     horizon: int
     deaths: tuple[Death, ...]
+    look: Tick
+    """Raises once the time for building is up."""
 
     def late(self, i: int, a: int) -> int:
         """Return the last tick at which op i may start in alternative a; none if before its head."""
@@ -93,6 +95,7 @@ class MakespanMilp:
 
     def begun(self, i: int, a: int, tick: int) -> Sum:
         """Return x, also where it is no variable."""
+        self.look()
         last = self.late(i, a)
         if tick < self.data.head[i] or last < self.data.head[i]:
             return Sum()
@@ -161,7 +164,12 @@ def check(data: MakespanData, horizon: int) -> None:
 
 
 def build(
-    data: MakespanData, *, horizon: int, lower: int = 0, hint: Sequence[int] | None = None
+    data: MakespanData,
+    *,
+    horizon: int,
+    lower: int = 0,
+    hint: Sequence[int] | None = None,
+    expired: Callable[[], bool] = lambda: False,
 ) -> MakespanMilp:
     """Return the model; its objective is the makespan in ticks.
 
@@ -173,18 +181,22 @@ def build(
         A bound that is known, in ticks: q is 0 before.
     hint
         Starts in ticks, of a schedule within the horizon; where ops have a choice, then their alternatives.
+    expired
+        Asked for each term whether to stop.
 
     Raises
     ------
     UsageError
         If ops times ticks are too many.
+    BuildTimeout
+        If it expires before.
     """
     import pyomo.environ as pyo
 
     check(data, horizon)
     model = pyo.ConcreteModel(name=model_name(data))
     deaths = tuple(sorted({(x.last, x.held) for x in data.bytes.lifetimes if len(x.last) > 1}))
-    built = MakespanMilp(model, data, horizon, deaths)
+    built = MakespanMilp(model, data, horizon, deaths, ticker(expired))
     model.begun = pyo.Var(
         [
             (i, a, tick)

@@ -41,7 +41,7 @@ from ...models.flow_proof import SINK, SOURCE
 from ...models.graph import Accounting, Graph
 from ...models.problems.memory_edges import shortest_mode
 from ...models.problems.parallel_memory import most_workspace
-from ..model import ModelSize
+from ..model import ModelSize, Tick, ticker
 from ..pyomo_terms import silent_pyomo
 from .network import Arc, accesses
 
@@ -77,10 +77,17 @@ def size(graph: Graph) -> ModelSize:
     )
 
 
-def build(graph: Graph, bound: int) -> BuiltEdges:
-    """Return the model of a graph for a bound in bytes; its `totals` are below `LARGEST_TOTAL`."""
+def build(graph: Graph, bound: int, *, expired: Callable[[], bool] = lambda: False) -> BuiltEdges:
+    """Return the model of a graph for a bound in bytes; its `totals` are below `LARGEST_TOTAL`.
+
+    Raises
+    ------
+    BuildTimeout
+        Once `expired()` holds.
+    """
     import pyomo.environ as pyo
 
+    tick = ticker(expired)
     n, fixed = len(graph.ops), precedence(graph).descendants
     ops, duration = range(n), [shortest_mode(graph, i)[0] for i in range(n)]
     nbytes, total = totals(graph)
@@ -98,6 +105,7 @@ def build(graph: Graph, bound: int) -> BuiltEdges:
         model.length = pyo.Var(bounds=(0, total))
         model.rows = pyo.ConstraintList()
         for i, j in pairs:
+            tick()
             if i < j:
                 model.rows.add(model.b[i, j] + model.b[j, i] <= 1)  # (1)
             for k in ops:
@@ -107,7 +115,7 @@ def build(graph: Graph, bound: int) -> BuiltEdges:
         for i in ops:
             model.rows.add(model.c[i] >= duration[i])  # (3)
             model.rows.add(model.length >= model.c[i])  # (3)
-        _flow(model, graph, bound)
+        _flow(model, graph, bound, tick)
         model.objective = pyo.Objective(expr=model.length)
     return BuiltEdges(model=model, before={pair: model.b[pair] for pair in pairs})
 
@@ -118,7 +126,7 @@ def decode(built: BuiltEdges, graph: Graph, value: Callable[[Any], float]) -> li
     return [(i, j) for (i, j), b in built.before.items() if value(b) > 0.5 and not fixed[i] >> j & 1]
 
 
-def _flow(model: Any, graph: Graph, bound: int) -> None:
+def _flow(model: Any, graph: Graph, bound: int, tick: Tick) -> None:
     """State (4) to (7)."""
     import pyomo.environ as pyo
 
@@ -139,6 +147,7 @@ def _flow(model: Any, graph: Graph, bound: int) -> None:
     if leaves[SOURCE]:
         model.rows.add(sum(leaves[SOURCE]) <= bound)  # (5)
     for arc, befores in needs.items():
+        tick()
         for pair in befores:
             model.rows.add(model.f[arc] <= bound * model.b[pair])  # (6, 7)
 

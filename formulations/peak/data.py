@@ -122,8 +122,10 @@ def peak_data(problem: Peak, *, masks: bool = True, expired: Callable[[], bool] 
     replace = graph.accounting is Accounting.REPLACE
 
     def least(ops: Sequence[int]) -> tuple[int, ...]:
+        if not masks:
+            return tuple(ops)
         tick()
-        return maximal(ops, order.ancestors) if masks else tuple(ops)
+        return maximal(ops, order.ancestors)
 
     base, merged = 0, dict[tuple[int | None, tuple[int, ...], bool], int]()
     for t, tensor in enumerate(graph.tensors):
@@ -135,7 +137,7 @@ def peak_data(problem: Peak, *, masks: bool = True, expired: Callable[[], bool] 
             last = () if tensor.final else least(accessors)
             held = not replace or tensor.final or t in graph.ops[accessors[-1]].writes
             merged[born, last, held] = merged.get((born, last, held), 0) + tensor.nbytes
-    workspace = [min(mode.workspace for mode in op.all_modes) for op in graph.ops]
+    workspace = [op.least_workspace for op in graph.ops]
     unit = math.gcd(base, *merged.values(), *workspace) or 1
     n = len(graph.ops)
     tick()
@@ -145,7 +147,7 @@ def peak_data(problem: Peak, *, masks: bool = True, expired: Callable[[], bool] 
         unit=unit,
         replace=replace,
         base=base // unit,
-        predecessors=tuple(least(before) for before in order.predecessors),
+        predecessors=tuple(map(least, order.predecessors)),
         earliest=tuple(mask.bit_count() for mask in order.ancestors) if masks else (0,) * n,
         latest=tuple(n - 1 - mask.bit_count() for mask in order.descendants) if masks else (n - 1,) * n,
         lifetimes=lifetimes,

@@ -134,7 +134,7 @@ def _derive(graph: Graph) -> SequentialMemory:
     last_write = [-1] * len(graph.tensors)
     written = [t.initial for t in graph.tensors]
     for i, op in enumerate(graph.ops):
-        for t in sorted({*op.reads, *op.writes}):
+        for t in {*op.reads, *op.writes} if op.reads and op.writes else op.reads or op.writes:
             accessors[t].append(i)
         for t in op.writes:
             last_write[t] = i

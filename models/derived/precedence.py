@@ -108,29 +108,25 @@ def check_order(graph: Graph, order: Sequence[int]) -> None:
 def _derive(graph: Graph) -> Precedence:
     writer = [-1] * len(graph.tensors)
     readers: list[list[int]] = [[] for _ in graph.tensors]
-    before: list[set[int]] = [set(op.after) for op in graph.ops]
+    before: list[tuple[int, ...]] = []
+    after: list[list[int]] = [[] for _ in graph.ops]
     for i, op in enumerate(graph.ops):
-        for t in op.reads:
-            if writer[t] >= 0:
-                before[i].add(writer[t])
+        some = {*op.after, *[writer[t] for t in op.reads]}
         for t in op.writes:
-            before[i].update(readers[t])
-            if writer[t] >= 0 and not readers[t]:
-                before[i].add(writer[t])
-        for t in op.writes:
+            if readers[t]:
+                some.update(readers[t])
+                readers[t] = []
+            else:
+                some.add(writer[t])
             writer[t] = i
-            readers[t] = []
         for t in op.reads:
             if writer[t] != i:
                 readers[t].append(i)
-    after: list[list[int]] = [[] for _ in graph.ops]
-    for i, some in enumerate(before):
-        for j in sorted(some):
+        some.discard(-1)
+        before.append(tuple(sorted(some)) if len(some) > 1 else tuple(some))
+        for j in some:
             after[j].append(i)
-    return Precedence(
-        predecessors=tuple(tuple(sorted(some)) for some in before),
-        successors=tuple(tuple(some) for some in after),
-    )
+    return Precedence(predecessors=tuple(before), successors=tuple(map(tuple, after)))
 
 
 def _csr(lists: tuple[tuple[int, ...], ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

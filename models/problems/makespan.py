@@ -255,6 +255,8 @@ class Makespan(Problem):
             return None
         if (first := sequential_memory(self.graph).initial_bytes) > self.memory:
             return f"at the start {exact_bytes(first)} are in the memory, of {exact_bytes(self.memory)}"
+        if sequential_memory(self.relaxed).reference_peak <= self.memory:
+            return None  # one op after another is a schedule
         tensors, coexist = self.graph.tensors, self.graph.accounting is Accounting.COEXIST
         kept = {t for t, tensor in enumerate(tensors) if tensor.initial and tensor.final}
         for i, op in enumerate(self.relaxed.ops):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import ModuleType
+from typing import Any
 
 from ...formulations.makespan import intervals_cpsat, ticks_milp
 from ...formulations.makespan.data import MakespanData, in_ticks, makespan_data
@@ -40,11 +41,12 @@ def solve_milp(problem: Makespan, context: Context) -> Outcome:
     """
     data = makespan_data(problem)
     outcome = take_first_steps(problem, context, data)
-    return outcome or _solve_model(data, context, ticks_milp, "the time-indexed MILP")
+    what = "the time-indexed MILP"
+    return outcome or _solve_model(data, context, ticks_milp, what, expired=lambda: context.expired)
 
 
 def _solve_model(
-    data: MakespanData, context: Context, formulation: ModuleType, what: str, **options: str
+    data: MakespanData, context: Context, formulation: ModuleType, what: str, **options: Any
 ) -> Outcome:
     horizon = data.horizon if context.incumbent is None else context.incumbent // data.tick
     formulation.check(data, horizon)

@@ -55,7 +55,7 @@ def solve_milp(problem: MemoryEdges, context: Context) -> Outcome:
     outcome = solve_model(
         context,
         edges_milp,
-        lambda: edges_milp.build(problem.graph, problem.bound),
+        lambda: edges_milp.build(problem.graph, problem.bound, expired=lambda: context.expired),
         what="the MILP of edges",
         size=edges_milp.size(problem.graph),
         decode=decode,

@@ -152,7 +152,8 @@ def begin(
         context.offer(in_sequence(problem, found.order))
         started = Started(context=context, data=data, shop=shop_of(problem), order=found.order)
         offer_lists(problem, context, started, lists)
-    raise_bounds(problem, data, context)
+    if not context.closed:
+        raise_bounds(problem, data, context)
     if not context.closed and not context.expired:
         context.raise_bound(chained_efforts(data) * data.tick, kind="chained efforts")
     if started is not None:
