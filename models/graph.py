@@ -121,16 +121,7 @@ class Graph:
             "name": self.name,
             "provenance": dict(self.provenance),
             "accounting": str(self.accounting),
-            "tensors": [
-                {
-                    "name": t.name,
-                    "nbytes": t.nbytes,
-                    "kind": t.kind,
-                    "initial": t.initial,
-                    "final": t.final,
-                }
-                for t in self.tensors
-            ],
+            "tensors": [tensor.to_dict() for tensor in self.tensors],
             "ops": [op_to_dict(op) for op in self.ops],
         }
 

@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 from .checks import check_integer, check_type, set_bytes
 from .errors import InstanceError
 from .units import format_bytes
+from .written import Written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tier:
+class Tier(Written):
     """A memory of the machine; `capacity` in bytes, None if unlimited."""
 
     name: str
@@ -24,7 +25,7 @@ class Tier:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class Access(Written):
     """A tier that a processor's runs may read and write.
 
     Parameters
@@ -43,7 +44,7 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Processor:
+class Processor(Written):
     """Runs one op at a time; the first tier listed is its *home*: workspace and new writes go there."""
 
     name: str
@@ -52,7 +53,7 @@ class Processor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Channel:
+class Channel(Written):
     """Moves bytes from tier `src` to tier `dst`; at most one channel per ordered pair."""
 
     src: str
@@ -62,7 +63,7 @@ class Channel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChannelGroup:
+class ChannelGroup(Written):
     """Channels, as ``(src, dst)`` pairs, whose rates together stay within a joint cap."""
 
     name: str
@@ -71,7 +72,7 @@ class ChannelGroup:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Machine:
+class Machine(Written):
     """Tiers (innermost first, outermost last), processors, channels and their joint caps.
 
     Raises
@@ -120,38 +121,6 @@ class Machine:
             tiers=(Tier(name="memory", capacity=capacity),),
             processors=tuple(Processor(name=f"{k}0", kind=k, tiers=access) for k in kinds),
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON object of the plan format's ``machine``."""
-        return {
-            "name": self.name,
-            "tiers": [{"name": t.name, "capacity": t.capacity} for t in self.tiers],
-            "processors": [
-                {
-                    "name": p.name,
-                    "kind": p.kind,
-                    "tiers": [{"tier": a.tier, "bytes_per_s": a.bytes_per_s} for a in p.tiers],
-                }
-                for p in self.processors
-            ],
-            "channels": [
-                {
-                    "src": c.src,
-                    "dst": c.dst,
-                    "bytes_per_s": c.bytes_per_s,
-                    "latency_ns": c.latency_ns,
-                }
-                for c in self.channels
-            ],
-            "groups": [
-                {
-                    "name": g.name,
-                    "channels": [list(pair) for pair in g.channels],
-                    "bytes_per_s": g.bytes_per_s,
-                }
-                for g in self.groups
-            ],
-        }
 
 
 def _unique(names: list[Any], what: str) -> None:

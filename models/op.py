@@ -10,13 +10,14 @@ from typing import Any
 
 from .checks import check_flag, check_integer, check_type, set_bytes
 from .errors import InstanceError
+from .written import Written
 
 KINDS = ("input", "weight", "state", "activation", "gradient", "output", "workspace", "other")
 """The kinds of tensor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tensor:
+class Tensor(Written):
     """A buffer that ops read and write.
 
     Parameters

@@ -20,7 +20,8 @@ class Written:
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object."""
         assert is_dataclass(self)
-        found = {"kind": self.kind} if hasattr(self, "kind") else {}
+        kind = getattr(type(self), "kind", None)  # what every object of the class is; no field
+        found = {"kind": kind} if isinstance(kind, str) else {}
         for field in fields(self):
             value = getattr(self, field.name)
             found[field.name] = f"{value:x}" if field.type == "Mask" else _json(value)
@@ -30,6 +31,7 @@ class Written:
 def _json(value: Any) -> Any:
     if isinstance(value, Written):
         return value.to_dict()
-    if isinstance(value, tuple):
-        return [_json(x) for x in value] if value and isinstance(value[0], Written | tuple) else list(value)
+    if isinstance(value, tuple | list):
+        nested = value and isinstance(value[0], Written | tuple | list)
+        return [_json(x) for x in value] if nested else list(value)
     return value

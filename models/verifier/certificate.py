@@ -8,7 +8,6 @@ suffices, is in `lowtide.models.verifier.proofs`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ..certificate import Certificate
 from ..checks import check_type
@@ -16,6 +15,7 @@ from ..errors import VerificationError
 from ..flow_proof import FlowProof, ParallelSetting
 from ..graph import Graph
 from ..setting import Setting
+from ..written import Written
 from .proofs.cut import CutProof, check_cut
 from .proofs.descents import check_descents
 from .proofs.flow import check_flow
@@ -27,7 +27,7 @@ from .proofs.working_set import WorkingSetProof, check_working_set
 
 
 @dataclass(frozen=True, kw_only=True)
-class CertificateVerdict:
+class CertificateVerdict(Written):
     """What the checker says.
 
     Attributes
@@ -60,16 +60,6 @@ class CertificateVerdict:
         """
         if not self.valid:
             raise VerificationError(f"certificate: {self.witness}")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON values."""
-        return {
-            "valid": self.valid,
-            "kind": self.kind,
-            "bound": self.bound,
-            "checked": self.checked,
-            "witness": self.witness,
-        }
 
 
 def verify_certificate(graph: Graph, certificate: Certificate) -> CertificateVerdict:
