@@ -223,13 +223,7 @@ def improve_best_known(out: Path, path: str | None) -> None:
 
 
 def make_folder(out: Path) -> None:
-    """Make the folder of an experiment.
-
-    Raises
-    ------
-    UsageError
-        If it cannot be made.
-    """
+    """Make the folder of an experiment, or raise `UsageError`."""
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -237,13 +231,7 @@ def make_folder(out: Path) -> None:
 
 
 def check_code(left: Sequence[RunSpec], out: Path) -> None:
-    """Raise if runs were planned for other sources than those at hand: their records would lie.
-
-    Raises
-    ------
-    UsageError
-        If so.
-    """
+    """Raise `UsageError` if runs were planned for other sources: their records would lie."""
     from ..results.sweeps.runspec import source_hash
 
     for problem, method, code in sorted({(run.problem, run.method, run.source_hash) for run in left}):

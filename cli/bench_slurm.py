@@ -36,15 +36,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def check(args: argparse.Namespace) -> None:
-    """Raise unless the options make sense and, if runs are to be started, Slurm is there.
-
-    Raises
-    ------
-    UsageError
-        If they do not.
-    BackendUnavailable
-        If Slurm or submitit is not installed.
-    """
+    """Raise `UsageError` unless the options make sense and, if runs are to be started, Slurm is there."""
     from ..results.sweeps.slurm_options import parse_options
 
     if args.slurm is None:

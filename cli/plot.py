@@ -129,13 +129,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _curve(args: argparse.Namespace) -> TradeOff | None:
-    """Return the trade-off curve of the one item; None if it is something else.
-
-    Raises
-    ------
-    UsageError
-        If that kind of picture is asked for, but the item is no curve.
-    """
+    """Return the trade-off curve of the one item; None if it is something else."""
     from ..instances.formats.native_trade_off import trade_off_from_dict
     from ..instances.formats.strict_json import parse_json, read_bytes
     from ..models.errors import UsageError

@@ -51,13 +51,7 @@ def read_answer(path: str | os.PathLike[str]) -> Plan | Allocation:
 
 
 def check_ending(problem: str, path: str | os.PathLike[str]) -> None:
-    """Raise unless an answer to the problem can be written to a file of that name.
-
-    Raises
-    ------
-    UsageError
-        If it is not of JSON; or of CSV, and answers to the problem are no allocations.
-    """
+    """Raise `UsageError` unless an answer to the problem can be written to a file of that name."""
     takes_csv = PROBLEMS[problem].answers == "allocation"
     if not os.fspath(path).endswith((".json", ".json.gz")) and not (takes_csv and is_csv(path)):
         expected = ".json, .json.gz or .csv" if takes_csv else ".json or .json.gz"

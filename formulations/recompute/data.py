@@ -179,13 +179,7 @@ class RecomputeData:
 
 
 def check_modes(graph: Graph) -> None:
-    """Raise unless each op has one mode, with its operands in the fast memory.
-
-    Raises
-    ------
-    UsageError
-        Naming the first op with several modes, or one that says in which tier its operands are.
-    """
+    """Raise `UsageError` unless each op has one mode, with its operands in the fast memory."""
     for i, op in enumerate(graph.ops):
         if op.modes and (len(op.modes) > 1 or op.modes[0].operands):
             raise UsageError(

@@ -91,13 +91,7 @@ class Allocation:
         )
 
     def check(self, buffers: Buffers, where: str = "allocation") -> None:
-        """Raise unless it was made for buffers of this content, or does not say.
-
-        Raises
-        ------
-        InstanceError
-            If it was made for others.
-        """
+        """Raise `InstanceError` unless it was made for buffers of this content, or does not say."""
         if self.buffers_sha256 not in (None, buffers.sha256):
             called = f" ({buffers.source})" if buffers.source else ""
             raise InstanceError(

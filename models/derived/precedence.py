@@ -75,13 +75,7 @@ def precedence(graph: Graph) -> Precedence:
 
 
 def check_order(graph: Graph, order: Sequence[int]) -> None:
-    """Raise unless `order` is a permutation of the ops that obeys the precedence.
-
-    Raises
-    ------
-    InstanceError
-        Naming the first op that is unknown, missing, repeated or too early.
-    """
+    """Raise `InstanceError` unless `order` is a permutation of the ops that obeys the precedence."""
     n = len(graph.ops)
     before = precedence(graph).predecessors
     done = [False] * n

@@ -171,13 +171,7 @@ def counted(names: Sequence[str]) -> str:
 
 
 def check_modes(graph: Graph, problem: str) -> None:
-    """Raise unless every op may run on any processor, with its operands anywhere.
-
-    Raises
-    ------
-    InstanceError
-        Naming the first mode that says otherwise.
-    """
+    """Raise `InstanceError` unless every op may run on any processor, with its operands anywhere."""
     for i, op in enumerate(graph.ops):
         for k, mode in enumerate(op.modes):
             if mode.processors or mode.operands:

@@ -103,13 +103,7 @@ def sorted_violations(found: list[Violation]) -> tuple[Violation, ...]:
 
 
 def raise_violations(violations: tuple[Violation, ...], what: str) -> None:
-    """Raise an error that lists the first violations, if there are any.
-
-    Raises
-    ------
-    VerificationError
-        If `violations` is not empty.
-    """
+    """Raise a `VerificationError` that lists the first violations, if there are any."""
     if not violations:
         return
     count = len(violations)

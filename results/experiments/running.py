@@ -143,13 +143,7 @@ def seconds_of(record: dict[str, Any], *parts: str) -> float:
 
 
 def peer_is_there(package: str) -> None:
-    """Raise unless a package that a table compares with is installed.
-
-    Raises
-    ------
-    UsageError
-        If it is not.
-    """
+    """Raise `UsageError` unless a package that a table compares with is installed."""
     if importlib.util.find_spec(package) is None:
         raise UsageError(f"found no package {package} to compare with; the table stays as it is")
 

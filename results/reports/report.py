@@ -136,13 +136,7 @@ def report_html(
 
 
 def _template() -> Any:
-    """Return the page's template.
-
-    Raises
-    ------
-    BackendUnavailable
-        If jinja2 is not installed.
-    """
+    """Return the page's template."""
     try:
         import jinja2
     except ImportError:

@@ -121,13 +121,7 @@ def begin(out: Path, content: bytes, runs: Sequence[RunSpec]) -> None:
 
 
 def check_begin(out: Path) -> None:
-    """Raise unless an experiment can begin or go on in the folder; nothing is written.
-
-    Raises
-    ------
-    UsageError
-        If it is no folder, or one with other things in it.
-    """
+    """Raise `UsageError` unless an experiment can begin or go on in the folder; nothing is written."""
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out}: found a file, expected a folder")
     if out.is_dir() and not (out / "runs.json").exists():

@@ -41,13 +41,7 @@ class TaskState(NamedTuple):
 
 
 def check_available() -> None:
-    """Raise unless runs can be handed to Slurm from here.
-
-    Raises
-    ------
-    BackendUnavailable
-        If submitit or a command of Slurm is not installed.
-    """
+    """Raise `BackendUnavailable` unless runs can be handed to Slurm from here."""
     if importlib.util.find_spec("submitit") is None:
         raise BackendUnavailable("--slurm: found no submitit, expected it: pip install 'lowtide[slurm]'")
     for command in ("sbatch", "srun", "squeue"):

@@ -32,13 +32,7 @@ def solve_intervals(data: MakespanData, context: Context, form: str = CUMULATIVE
 
 
 def solve_milp(problem: Makespan, context: Context) -> Outcome:
-    """Solve the MILP within the makespan of the best list schedule; option ``start`` as for `cpsat`.
-
-    Raises
-    ------
-    UsageError
-        If ops times ticks are too many.
-    """
+    """Solve the MILP within the makespan of the best list schedule; option ``start`` as for `cpsat`."""
     data = makespan_data(problem)
     outcome = take_first_steps(problem, context, data)
     what = "the time-indexed MILP"

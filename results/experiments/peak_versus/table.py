@@ -50,13 +50,7 @@ def contradictions(runs: Runs) -> list[str]:
 
 
 def rows(records: list[dict[str, Any]]) -> list[Row]:
-    """Return a row for each instance that needs search.
-
-    Raises
-    ------
-    UsageError
-        If records contradict each other.
-    """
+    """Return a row for each instance that needs search."""
     of = by_instance(records)
     wrong = [f"{spec}: {words}" for spec, runs in of.items() for words in contradictions(runs)]
     if wrong:

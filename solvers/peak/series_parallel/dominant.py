@@ -22,13 +22,7 @@ KIND = "dominant order"
 
 
 def solve_series_parallel(problem: Peak, context: Context) -> Outcome:
-    """Offer a dominant order, whose peak bounds that of every order.
-
-    Raises
-    ------
-    UsageError
-        If the memory is not additive or the graph not series-parallel.
-    """
+    """Offer a dominant order, whose peak bounds that of every order."""
     graph = problem.graph
     found = dominant_blocks(additive_space(graph, METHOD))
     if isinstance(found, Irreducible):

@@ -43,13 +43,7 @@ KIND = "position vectors"
 
 
 def solve_pumpkin(problem: Peak, context: Context) -> Outcome:
-    """Offer an optimal order, whose peak bounds that of every order, unless time or memory end.
-
-    Raises
-    ------
-    UsageError
-        If the graph is no pumpkin.
-    """
+    """Offer an optimal order, whose peak bounds that of every order, unless time or memory end."""
     graph = problem.graph
     space = state_space(graph)
     context.offer(range(space.n))

@@ -27,13 +27,7 @@ from .walks import tree_space, upwards
 
 
 def solve_liu(problem: Peak, context: Context) -> Outcome:
-    """Offer Liu's order, whose peak bounds that of every order.
-
-    Raises
-    ------
-    UsageError
-        If the graph is no tree with a datum for each edge.
-    """
+    """Offer Liu's order, whose peak bounds that of every order."""
     space = tree_space(problem.graph, "liu")
     conclude(problem, context, space.order(ops_of(tree_blocks(space))))
     return Outcome()

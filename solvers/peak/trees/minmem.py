@@ -43,13 +43,7 @@ METHOD = "minmem"
 
 
 def solve_minmem(problem: Peak, context: Context) -> Outcome:
-    """Offer MinMem's order, whose peak bounds that of every order.
-
-    Raises
-    ------
-    UsageError
-        If the graph is no tree with a datum for each edge, or a subtree has a negative change.
-    """
+    """Offer MinMem's order, whose peak bounds that of every order."""
     space = tree_space(problem.graph, METHOD)
     exploration = Exploration(space, files(problem.graph, space))
     exploration.finish()

@@ -29,13 +29,7 @@ from .walks import tree_space, upwards
 
 
 def solve_postorder(problem: Peak, context: Context) -> Outcome:
-    """Offer the best post-order.
-
-    Raises
-    ------
-    UsageError
-        If the graph is no tree with a datum for each edge.
-    """
+    """Offer the best post-order."""
     space = tree_space(problem.graph, "postorder")
     context.offer(space.order(best_post_order(space)))
     return Outcome()
