@@ -230,7 +230,7 @@ FAMILIES: dict[str, Family] = {
         weights=_WEIGHTS,
     ),
 }
-"""The families by name."""
+"""The families by name, with what the arguments of their functions mean."""
 
 
 def generate(family: str, **options: object) -> Graph:

@@ -25,21 +25,7 @@ def backprop_chain(
     backward: int,
     spread: int,
 ) -> Graph:
-    """Return a chain of l forwards and l + 1 backwards.
-
-    Parameters
-    ----------
-    l
-        Forwards.
-    seed
-        Of what is random.
-    largest
-        Sizes are 1 to this, in bytes; that of y_i is that of x_i.
-    forward, backward
-        Durations in ns.
-    spread
-        Each duration is 1 to this times longer.
-    """
+    """Return a chain of l forwards and l + 1 backwards; y_i is as large as x_i."""
     rng = random.Random(seed)
     nbytes = [rng.randint(1, largest) for _ in range(l + 1)]
     tensors = [

@@ -19,12 +19,7 @@ PAGE = 4096
 def skip_chain(*, n: int, seed: int) -> Graph:
     """Return an iteration of n ops, rounded up to an even number: half forward, half backward.
 
-    Parameters
-    ----------
-    n
-        Ops.
-    seed
-        Of sizes, times and which backward ops read their own output.
+    Sizes, times and which backward ops read their own output are drawn.
     """
     rng = random.Random(seed)
     layers = (n + 1) // 2

@@ -31,27 +31,7 @@ def taped_chain(
     backward: int,
     spread: int,
 ) -> Graph:
-    """Return a chain of l stages.
-
-    Parameters
-    ----------
-    l
-        Stages.
-    seed
-        Of what is random.
-    largest
-        Sizes of a_0 .. a_l are 1 to this, in bytes.
-    saved
-        Sizes of s_1 .. s_l are 1 to this, in bytes, or all 0.
-    gradients
-        Whether d_i is of the size of a_i (and d_l of 1 byte), or all are of 0 bytes.
-    workspace
-        Workspaces are 0 to this, in bytes.
-    forward, backward
-        Durations in ns.
-    spread
-        Each duration is 1 to this times longer.
-    """
+    """Return a chain of l stages; with `gradients`, d_i is as large as a_i, and d_l has 1 byte."""
     rng = random.Random(seed)
     a = [rng.randint(1, largest) for _ in range(l + 1)]
     s = [rng.randint(1, saved) if saved else 0 for _ in range(l)]
