@@ -23,8 +23,8 @@ pytestmark = pytest.mark.slow
 
 BOTH = pytest.mark.parametrize("accounting", list(Accounting))
 METHODS = {
-    Accounting.COEXIST: ("lp-bound", "slot-lp", "local-search"),
-    Accounting.REPLACE: ("lp-bound", "local-search"),
+    Accounting.COEXIST: ("lp-bound", "slot-lp", "planner", "belady", "local-search", "auto"),
+    Accounting.REPLACE: ("lp-bound", "planner", "belady", "local-search", "auto"),
 }
 OPTIONS = {"local-search": {"runs": "100"}}
 SEED = st.integers(0, 10**6)
@@ -36,14 +36,24 @@ def problem_of(seed: int, accounting: Accounting, bench: lt.Machine, *, periodic
     return Placement(graph, bench, periodic=periodic, start={"input": names, "weight": names})
 
 
+def solved(problem: Placement, method: str) -> lt.Result | None:
+    """Return the result; None where a method of single runs, or of start tiers, does not serve a period."""
+    try:
+        result = lt.solve(problem, method, threads=1, time_limit=20, options=OPTIONS.get(method))
+    except lt.UsageError:
+        assert problem.periodic
+        return None
+    assert result.status is not lt.Status.FAILED, result.detail
+    return result
+
+
 def claims(problem: Placement) -> tuple[int, int | None]:
     """Return the best bound and the fastest plan of all methods that claim bounds."""
     bound, best = 0, None
     for method in METHODS[problem.graph.accounting]:
-        if problem.periodic and method == "slot-lp":
+        result = solved(problem, method)
+        if result is None:
             continue
-        result = lt.solve(problem, method, threads=1, time_limit=20, options=OPTIONS.get(method))
-        assert result.status is not lt.Status.FAILED, result.detail
         bound = max(bound, result.bound or 0)
         if result.objective is not None:
             best = result.objective if best is None else min(best, result.objective)
@@ -106,6 +116,10 @@ def test_memory_of_the_peak_is_enough(accounting: Accounting, seed: int, periodi
     problem = replace(roomy, machine=machine(peak, 10))
     total = sum(op.duration_ns for op in problem.graph.ops)
     assert claims(problem) == (total, total)
+    policies = ("belady", "demand-lru", "deepum", "autoswap")  # of systems that know ``coexist``
+    for method in ("planner", "auto", *(policies if accounting is Accounting.COEXIST else ())):
+        result = solved(problem, method)
+        assert result is None or result.objective == total, method
 
 
 @BOTH
@@ -122,6 +136,29 @@ def test_more_bytes_or_a_tier_never_hurt(accounting: Accounting, seed: int, more
     if before is not None:
         assert low <= before
         assert best is not None
+
+
+@BOTH
+@many(12)
+@given(seed=SEED, periodic=st.booleans())
+def test_more_bytes_or_a_tier_never_hurt_auto(accounting: Accounting, seed: int, periodic: bool) -> None:
+    """With the plan of the smaller machine at hand."""
+    graph = problem_of(seed, accounting, machine(10**6, 10)).graph
+    device, host = working_set(graph) + seed % 5, 12
+    steps = (
+        machine(device, host, shared=False, ssd=False),
+        machine(device, host, shared=False),
+        machine(device, host + 5, shared=False),
+        machine(device + 4, host + 5, shared=False),
+    )
+    plan: lt.Plan | None = None
+    last: int | None = None
+    for bench in steps:
+        problem = problem_of(seed, accounting, bench, periodic=periodic)
+        hint = None if plan is None else replace(plan, machine=bench)
+        result = lt.solve(problem, "auto", threads=1, time_limit=20, hint=hint)
+        assert last is None or (result.objective is not None and result.objective <= last)
+        plan, last = result.plan, result.objective
 
 
 @BOTH
