@@ -64,12 +64,12 @@ def greedy_offsets(
     if (data.hint >= 0).any() and not is_short(data, remaining()):
         ranks = np.where(data.hint < 0, np.iinfo(np.int64).max, data.hint)
         order = np.lexsort((-data.size, ranks, free))
-        yield "hint", _placer(data)(places, order, data.hint, False)
+        yield "hint", placer(data)(places, order, data.hint, False)
     for backwards in (False, True):
         for best_fit in (False, True):
             name = f"run time, {'backwards, ' * backwards}{'best' if best_fit else 'first'} fit"
             yield name, place_as_they_come(data, best_fit=best_fit, backwards=backwards)
-    place = _placer(data)
+    place = placer(data)
     none = np.full(data.count, -1, dtype=np.int64)
     if is_short(data, remaining()):
         return  # before the orders are made
@@ -121,7 +121,8 @@ def place_greedily(parts: Parts) -> None:
                 break
 
 
-def _placer(data: OffsetsData) -> Place:
+def placer(data: OffsetsData) -> Place:
+    """Return the implementation that places a part's buffers one by one sooner."""
     if len(data.rect_first) <= PLAIN:
         return place_plainly
     from .placing_kernel import place

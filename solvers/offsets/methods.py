@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...models.problems.offsets import Offsets
-from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Method, family
+from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Method, Option, family
 from ..room import Export, Room
 
 _GREEDY = (".offsets.first_come", ".offsets.placing_kernel")
@@ -39,6 +39,15 @@ ROOM = Room(
             "allocators at run time, and seven orders with first fit and best fit",
             proves=BOUND,
             source="TFLite, TVM and XLA planners",
+            kernels=_GREEDY,
+        ),
+        Method(
+            "smartpool",
+            ".offsets.smart_pool:solve_smartpool",
+            "by falling size into the tightest hole; what crosses an iteration's end has its region twice",
+            proves=BOUND,
+            source="Zhang et al., SmartPool and AutoSwap, 2019",
+            options=(Option("fit", "best", "tightest or lowest hole", choices=("best", "first")),),
             kernels=_GREEDY,
         ),
         Method(

@@ -22,11 +22,16 @@ _CONTROL = (
     Option("fuse", False, "1: one swap-in for all uses of the backward pass"),
     Option("branch", 0, "forward uses more ops apart than this are swapped between too; 0: none", least=0),
 )
-_SCORE = Option(
-    "score",
-    str,
-    "doa, aoa, wdoa or swdoa (default: the best of the four)",
-    choices=("doa", "aoa", "wdoa", "swdoa"),
+_SCORES = (
+    Option(
+        "score",
+        str,
+        "doa, aoa, wdoa or swdoa (default: the best of the four and of their sums)",
+        choices=("doa", "aoa", "wdoa", "swdoa"),
+    ),
+    Option("trials", 16, "sums of the four scores with random weights that are tried", least=0),
+    Option("smallest", 0, "bytes that a tensor that leaves has at least", least=0),
+    Option("shortest", 0, "ns that a tensor that leaves lives at least", least=0),
 )
 
 
@@ -184,9 +189,9 @@ ROOM = Room(
         ),
         _policy(
             "autoswap",
-            "absences around the peak by one of four scores",
+            "absences around the peak by four scores and their sums",
             "Zhang et al., SmartPool and AutoSwap, 2019",
-            _SCORE,
+            *_SCORES,
         ),
         _policy(
             "tmof-online",

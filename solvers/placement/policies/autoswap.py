@@ -1,15 +1,16 @@
 """`autoswap`: swap the accesses' absences around the peak of the load, in the order of a score.
 
 Source: Zhang et al., SmartPool and AutoSwap, arXiv 1903.06631, 2019; details after its code
-(junzhezhang/memInfoSwap, unit_functions.py). SmartPool, which places blocks in a pool, is left out.
+(junzhezhang/memInfoSwap, unit_functions.py). SmartPool is the method `smartpool` of `offsets`.
 
 Steps.
 
-1. Candidates are the absences of tensors around the op of the highest load. Scores, by option ``score``:
+1. Candidates are the absences of tensors around the op of the highest load, of tensors of at least `smallest`
+   bytes that live at least `shortest` ns. Scores, by option ``score``:
    *doa*, the duration of absence, less the times of the two copies; *aoa*, the area of absence: doa times
    bytes; *wdoa*, the sum of the load over the absence; *swdoa*, wdoa computed again after each choice. A
-   negative doa is divided by the bytes in aoa. Without the option all four are tried, and the fastest plan
-   is taken.
+   negative doa is divided by the bytes in aoa. Without the option all four are tried, then `trials` sums of
+   the four, each divided by its greatest value, with random weights; the fastest plan is taken.
 2. They are taken in the order of the score until the load fits. If they run out while the load is too high at
    another op, that op's candidates follow (the original has one peak).
 3. Copies out follow each other in the order of the absences' beginnings. Returns are planned from the last to
@@ -19,16 +20,18 @@ Where absences nest, as those of a forward pass whose activations are used in re
 ends with the furthest next use, and doa and wdoa take the absences that `belady` takes (on ViT and ResNet152
 exactly); anchors of returns still differ.
 
-Abstracted: the weights of the four scores that the paper tunes by Bayesian optimization (one score at a time
-here); the start of a return is moved to the beginning of the op that runs then.
+Abstracted: the weights of the four scores, which the paper tunes by Bayesian optimization, are drawn from a
+seed; the start of a return is moved to the beginning of the op that runs then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from random import Random
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ....models.arrays import Integers
 from ....models.problems.placement import Placement
@@ -38,22 +41,45 @@ from ..simulator.simulator_case import NEVER, Case
 from .carry_out import Candidates, follow
 from .loads import Outside, add_load, forced_away, start_tier
 
+Bools = NDArray[np.bool_]
+Points = Integers | NDArray[np.float64]
 SCORES = ("doa", "aoa", "wdoa", "swdoa")
 
 
 def solve_autoswap(problem: Placement, context: Context) -> Outcome:
     """Run the policy."""
-    scores_of = (context.options["score"],) if "score" in context.options else SCORES
-    return follow(problem, context, lambda case: decide(case, scores_of))
+    options = context.options
+    smallest, shortest = options["smallest"], options["shortest"]
+    some, trials = ((options["score"],), 0) if "score" in options else (SCORES, options["trials"])
+    random = Random(context.seed)
+
+    def run(case: Case) -> Candidates:
+        closed = too_small(case, smallest, shortest)
+        yield from decide(case, some, closed)
+        for _ in range(trials):
+            weights = {score: random.random() for score in SCORES}
+            words = ", ".join(f"{weight:.2f} {score}" for score, weight in weights.items())
+            yield words, _decide(case, weights, closed)
+
+    return follow(problem, context, run)
 
 
-def decide(case: Case, some: Sequence[str] = SCORES) -> Candidates:
-    """Return the policy's decisions by each of some scores."""
+def decide(case: Case, some: Sequence[str] = SCORES, closed: Bools | None = None) -> Candidates:
+    """Return the policy's decisions by each of some scores; `closed`: absences that do not count."""
     for score in some:
-        yield score, _decide(case, score)
+        yield score, _decide(case, {score: 1.0}, closed)
 
 
-def _decide(case: Case, score: str) -> Decisions:
+def too_small(case: Case, smallest: int, shortest: int) -> Bools:
+    """Return which absences are of tensors of fewer bytes, or that live for less time (ns)."""
+    spans = [(some[0][0], some[-1][0] + 1) for some in case.accesses]
+    lives = np.array([case.clock[last] - case.clock[first] for first, last in spans], dtype=np.int64)
+    lives[case.persistent] = case.clock[case.ops]
+    found: Bools = (case.absence_size < smallest) | (lives[case.absence_tensor] < shortest)
+    return found
+
+
+def _decide(case: Case, weights: Mapping[str, float], excluded: Bools | None) -> Decisions:
     load, outside = case.live.copy(), Outside(case)
     base = stay(case)
     tier = base.tier.copy()
@@ -61,9 +87,11 @@ def _decide(case: Case, score: str) -> Decisions:
     for g in forced.tolist():
         tier[g] = start_tier(case, g)
         outside.take(int(tier[g]), g)
-    closed = np.zeros(len(tier), dtype=np.bool_)
+    closed = np.zeros(len(tier), dtype=np.bool_) if excluded is None else excluded.copy()
     closed[forced] = True
-    points = scores(case, score, load)
+    changing = {score: weight for score, weight in weights.items() if score == "swdoa"}
+    lasting = {score: weight for score, weight in weights.items() if score != "swdoa"}
+    points = first = weighted(case, lasting, load, len(weights) == 1)
     while load.max() > case.memory:
         case.tick()
         peak = int(np.argmax(load))
@@ -72,13 +100,22 @@ def _decide(case: Case, score: str) -> Decisions:
         open_absences = np.flatnonzero(around & ~closed)
         if not len(open_absences):
             break
-        if score == "swdoa":
-            points = scores(case, score, load)
+        if changing:
+            points = first + weighted(case, changing, load, len(weights) == 1)
         g = int(open_absences[np.argmax(points[open_absences])])
         closed[g] = True
         tier[g] = outside.nearest(g)
         add_load(case, load, g, int(case.absence_next[g]), -1)
     return replace(base, tier=tier, back=_returns(case, tier), rank=case.absence_next % case.ops)
+
+
+def weighted(case: Case, weights: Mapping[str, float], load: Integers, alone: bool = False) -> Points:
+    """Return per absence the weighted sum of scores, each over its greatest value; `alone`: as it is."""
+    total: Points = np.zeros(len(case.absence_tensor), dtype=np.int64)
+    for score, weight in weights.items():
+        points = scores(case, score, load)
+        total = points if alone else total + weight * points / max(int(np.abs(points).max(initial=0)), 1)
+    return total
 
 
 def scores(case: Case, score: str, load: Integers) -> Integers:

@@ -7,12 +7,12 @@ import pytest
 
 import lowtide as lt
 from lowtide.solvers.placement.policies import autoswap, belady, g10
-from lowtide.solvers.placement.policies.autoswap import SCORES, scores
+from lowtide.solvers.placement.policies.autoswap import SCORES, scores, too_small, weighted
 from lowtide.solvers.placement.policies.belady import evictions
 from lowtide.solvers.placement.policies.g10 import Ledger
 from lowtide.solvers.placement.policies.loads import turn_of
 from lowtide.solvers.placement.simulator.simulator_case import make_case
-from tests.placement_cases import machine, random_graph, working_set
+from tests.placement_cases import machine, random_graph, random_training, training_problem, working_set
 
 
 def chain(layers: int = 3, conv: bool = True) -> lt.Graph:
@@ -89,6 +89,37 @@ def test_on_nested_absences_autoswap_takes_those_of_belady(score: str) -> None:
         ((_, longest),) = autoswap.decide(case, (score,))
         assert (furthest.tier == longest.tier).all()
         assert (furthest.tier > 0).any()
+
+
+def test_autoswap_weighs_scores_and_leaves_out_what_is_small() -> None:
+    for seed in range(24):
+        case = make_case(training_problem(seed))
+        for score in SCORES:  # one weight, others 0: the choice of the score alone
+            alone = weighted(case, {name: float(name == score) for name in SCORES}, case.live)
+            points = scores(case, score, case.live)
+            assert (np.argsort(-alone, kind="stable") == np.argsort(-points, kind="stable")).all()
+    better = 0
+    for seed in (1, 2, 25, 26):
+        graph = random_training(seed, 16)
+        room = working_set(graph) + int(np.random.default_rng(seed).integers(5, 30))
+        problem = lt.Placement(graph, machine(room, None, ssd=False), start={"input": ("gpu",)})
+        none, some = (lt.solve(problem, "autoswap", options={"trials": trials}) for trials in ("0", "16"))
+        assert none.objective is not None
+        assert some.objective is not None
+        assert some.objective <= none.objective
+        better += some.objective < none.objective
+    assert better > 1
+    graph = replace(chain(), tensors=(replace(chain().tensors[0], nbytes=9), *chain().tensors[1:]))
+    for device, limits, away in (
+        (30, {}, [0]),
+        (30, {"smallest": 10}, [1]),
+        (30, {"shortest": 6000}, [0]),
+        (30, {"shortest": 9000}, []),
+    ):
+        case = make_case(lt.Placement(graph, machine(device, None, ssd=False)))
+        closed = too_small(case, limits.get("smallest", 0), limits.get("shortest", 0))
+        ((_, decisions),) = autoswap.decide(case, ("doa",), closed)
+        assert case.absence_tensor[decisions.tier > 0].tolist() == away
 
 
 def test_flashneuron_waits_at_the_turn_and_fetches_from_there() -> None:

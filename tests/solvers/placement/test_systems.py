@@ -42,7 +42,7 @@ def test_plans_verify_and_stay_above_the_bounds(first: int, last: int, accountin
             assert result.status != "failed", (seed, name, result.detail)
             assert result.objective is not None or result.detail, (seed, name)
         times = {name: r.objective for name, r in results.items() if r.objective is not None}
-        assert len(times) >= len(SYSTEMS) - 2, seed
+        assert len(times) > len(SYSTEMS) // 2, seed
         best = min(times, key=lambda name: (times[name], name))
         bound = lt.solve(problem, "lp-bound", hint=results[best].plan, threads=1, time_limit=None).bound
         assert bound is not None
