@@ -1,51 +1,59 @@
-r"""Tensor placement in a single run as linear programs over pieces of time: bounds, and plans in rounds.
+r"""Tensor placement in bytes as linear programs over pieces of time: bounds, and plans in rounds.
 
-Data: see `data` (ops k, durations :math:`d_k`, bytes :math:`W_k` that an op needs, lives l of
-:math:`z_l` bytes, outer tiers x with rates and capacities, joint caps, M bytes of fast memory).
+Any tiers, channels between any of them, joint caps and capacities; single runs and periods; both accountings.
+Data: see `states` (ops k, durations :math:`d_k`, bytes :math:`W_k` that op k needs in tier 0, lives l of
+:math:`z_l` bytes, capacities :math:`C_x`, channels w and joint caps of :math:`B_w` bytes/ns).
 
-Sets. *Instants* :math:`e = 0..2n`: 0 is time 0, 2k + 1 the start of op k, 2k + 2 its end. *Pieces*
-:math:`p = 0..2n-1` lie between instants p and p + 1: the stall before op k (p = 2k), of any length, and
-the run of op k (p = 2k + 1), of length :math:`d_k`. A life has instants from its birth (the end of its
-writer) to the end of the op before its last access (to 2n if it is kept).
+Sets. *Pieces* p and *instants* e of `pieces`, one piece for each run and one for each stall, and under
+``replace`` a moment between. A life has instants from its birth to the start of its last access (to the end
+if it is kept). :math:`Q`: sets of outer tiers, those but 0.
 
-Variables, in bytes. For each life, instant and outer tier :math:`h^x_{le}`: bytes of it that x holds;
-:math:`a^x_{le}`: bytes that are absent from the fast memory and return from x, unless the instant is the
-start of an op that accesses the life (then nothing is absent); both 0 at a birth. Per piece, :math:`i^x_{lp}`
-and :math:`o^x_{lp}`: bytes copied in and out. :math:`0 \le \sigma_p \le U`: lengths of the stalls in ns, with
-U any number.
+Variables, in bytes. For each life, instant and :math:`Q \ne \emptyset`, :math:`h^Q_{le}`: bytes of it that
+the tiers of Q hold and no other outer one; :math:`a^Q_{le}`: those of them that are absent from tier 0,
+unless an op that accesses the life starts at the instant (then nothing is absent); both 0 at a birth. Per
+piece that is no moment, *moves*: :math:`r^{Qw}_{lp}` bytes of a that pass channel w from a tier of Q to tier
+0; :math:`c^{Qw}_{lp}` bytes of h that pass w from tier 0 or from a tier of Q to a tier x not in Q, and are of
+:math:`Q \cup x` then, where w is between outer tiers with :math:`b^{Qw}_{lp}` for those of them that are
+absent; :math:`g^{Qx}_{lp}` and :math:`f^{Qx}_{lp}` in all and of absent ones, bytes that x gives up, if x has
+a capacity. :math:`0 \le \sigma_p \le U`: lengths of the stalls in ns, with U any number.
 
 Objective. Minimize :math:`\sum_p \sigma_p` subject to
 
-1. :math:`a^x_{le} \le h^x_{le}`; :math:`\sum_x a^x_{le} \le z_l`, and :math:`= z_l` at time 0 where the life
-   may not start in the fast memory; :math:`h^x_{l0} = 0` where it may not start in x;
-2. :math:`i^x_{lp} \ge a^x_{lp} - a^x_{l,p+1}` (0 for what does not exist) and
-   :math:`o^x_{lp} \ge h^x_{l,p+1} - h^x_{lp}`;
-3. in the fast memory, with :math:`R_p` and :math:`R'_p` the bytes needed and not absent at the two ends of
-   piece p, :math:`I_p` those copied in, and N rounds: :math:`R_p + I_p/N \le M` and
-   :math:`R_p/N + (1 - 1/N) R'_p + I_p/N \le M`;
-4. the same for each outer tier of finite capacity, with what it holds and what is copied out to it;
+1. :math:`a^Q_{le} \le h^Q_{le}`; :math:`\sum_Q h^Q_{le} \le z_l`; at time 0 :math:`h^Q = 0` where the life
+   may not start in all of Q, and :math:`\sum_Q a^Q_{le} = z_l` where it may not start in tier 0;
+2. :math:`h^Q_{l,p+1} \le h^Q_{lp} + (c, g)` into Q less those out of Q, and :math:`a^Q_{l,p+1} \ge a^Q_{lp} +
+   (b, f)` into Q less those out of Q less :math:`\sum_w r^{Qw}_{lp}`; in a moment h stays, and a only grows,
+   for lives that its op reads;
+3. in tier 0, with :math:`R_p` and :math:`R'_p` the bytes needed and not absent at the two ends of piece p,
+   :math:`I_p` those copied in, and N rounds: :math:`R_p + I_p/N \le C_0` and :math:`R_p/N + (1 - 1/N) R'_p +
+   I_p/N \le C_0`; not in moments;
+4. the same for each outer tier of finite capacity, with what it holds and what is copied to it;
 5. for each channel: bytes in a piece at most its rate times the length of the piece, and for each joint cap
-   the sum over its channels. (In rounds a run is shorter by N latencies.)
-6. With two outer tiers and rounds: :math:`h^x_{l,p+1} + a^y_{lp} \le z_l`,
-   :math:`h^x_{le} + a^y_{le} \le z_l` for :math:`x \ne y`.
+   the sum over its channels. (In rounds a run is shorter by N latencies, and where channels join outer tiers
+   what passes takes (N + D) / N of the time, with D the tiers beyond the second.)
+
+In a period, instant P is instant 0 of the next iteration: a life that goes on has its variables there, and a
+ring has those of instant 0 at instant P.
 
 *Without limit on the rounds (N infinite) it is a bound.* Read the quantities off any feasible plan whose
-stall is at most U, at the instants; let a byte be absent until the moment, within its copy, at which it
-passes the channel (copies take constant rates), and held by x from the moment at which it passes outwards.
-Both are moments at which its destination is allocated, so 3 and 4 (at the two ends of each piece: the
-needs of op k count at both ends of its run, what it frees does not count behind it) are the limits of the
-machine; 1 holds because an absent byte of a life that is still needed returns from some tier that holds it
-until then; 2 and 5 are what channels carry. If the plan's stall is more than U, it is at least U: the least
-of the two is reported. Latencies are dropped. Whole tensors, no preemption and the like only restrict.
+stall is at most U, at the instants (of a moment: before and behind what happens at that time); let a byte be
+absent until the moment, within its copy, at which it passes the channel (copies take constant rates), and
+held by x from the moment at which it passes there, until x gives it up; in a tier without capacity, to the
+end of the life. Both are moments at which its destination is allocated, so 3 and 4 (at the two ends of each
+piece: the needs of op k count at both ends of its run, what it frees does not count behind it) are the limits
+of the machine. Each byte of a life that is still needed is at each instant in one state, a set of tiers that
+is not empty: 1. From one instant to the next it goes from state to state by the moves: 2, where what is
+dropped altogether is the slack. 5 is what channels carry. If the plan's stall is more than U, it is at least
+U: the least of the two is reported. Latencies are dropped. Under ``replace`` an op's reads count before the
+moment of its start and its own need behind it, as they do in the plan: a relaxation of the same kind. Whole
+tensors, no preemption and the like only restrict.
 
-*With N rounds it is a plan.* Put the bytes of a life in a row; tier 0 holds the first :math:`h^0`, tier 1
-the last :math:`h^1`, the fast memory what lies between the first :math:`a^0` and the last :math:`a^1`. Cut
-each piece into N equal rounds in which everything moves linearly; within a round copies run side by side,
-and what leaves a memory leaves it between rounds. In round j, from 0, the fast memory holds
-:math:`R_p + (R'_p - R_p) j/N + I_p/N`, which is linear in j, so j = 0 and j = N - 1 suffice (3). What is
-copied out is present and stays for the round, because :math:`a^0 \le h^0` and 6; what is copied in is held
-by 1. As N grows the two programs become one (but for 6): both approach the optimum of placement in bytes
-without latencies.
+*With N rounds it is a plan.* A solution divides the bytes of a life into *paths*, each a sequence of states
+(`paths`). Cut each piece into N equal rounds (N + D, where copies follow each other) in which everything
+moves linearly: of each path that changes, an equal part in each round; within a round copies run side by
+side, and what leaves a memory leaves it between rounds. In round j, from 0, tier 0 holds :math:`R_p + (R'_p -
+R_p) j/N + I_p/N` at most, which is linear in j, so j = 0 and j = N - 1 suffice (3). As N grows the two
+programs become one: both approach the optimum of placement in bytes without latencies.
 
 Source: this suite: pieces of variable length, in which rates are the only limits, and rounds that make them
 exact without finer pieces.
@@ -55,39 +63,64 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ..linear_program import SECOND, LinearProgram, ProgramBuilder
 from ..model import ModelSize, Tick, ticker
-from .data import Lifetime, PlacementData
+from .paths import Move, State, moves
+from .pieces import Cut, coarse
+from .states import Life, StateData
 
 Columns = dict[tuple[int, int, int], int]
-"""Column of a variable by life, instant or piece, and tier."""
+"""Column of a variable by life, instant and set of tiers."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SlotProgram:
-    """The program and what its columns mean: a, h, i, o by life, instant or piece, and tier."""
+    """The program and what its columns mean: a and h by life, instant and Q; moves by life and piece."""
 
     program: LinearProgram
-    data: PlacementData
+    cut: Cut
     absent: Columns
     held: Columns
+    moved: dict[tuple[int, int], dict[Move, int]]
     stalls: tuple[int, ...]
 
+    def carried(self, values: Sequence[float], number: int, p: int) -> dict[Move, float]:
+        """Return the bytes of a life that each move takes in a piece."""
+        return {move: values[column] for move, column in self.moved.get((number, p), {}).items()}
 
-def instants(data: PlacementData, life: Lifetime) -> range:
-    """Return the instants of a life."""
-    return range(2 * life.born + 2, (2 * data.n if life.kept else 2 * life.accesses[-1]) + 1)
+    def amounts(self, values: Sequence[float], number: int, e: int) -> dict[State, float]:
+        """Return the bytes of a life that are in each state at an instant."""
+        life = self.cut.data.lives[number]
+        found, rest = {}, float(life.nbytes)
+        e = e % len(self.cut.pieces) if life.ring else e
+        for q in range(2, 2 ** len(self.cut.data.capacity), 2):
+            if (number, e, q) in self.held:
+                held = max(0.0, values[self.held[number, e, q]])
+                column = self.absent.get((number, e, q))
+                away = 0.0 if column is None else min(held, max(0.0, values[column]))
+                found[q, True], found[q, False] = away, held - away
+                rest -= held
+        found[0, False] = max(0.0, rest)
+        return found
 
 
-def size(data: PlacementData) -> ModelSize:
+def size(data: StateData) -> ModelSize:
     """Return about the counts of the program without building it: they grow with the lengths of the lives."""
-    states = sum(len(instants(data, life)) for life in data.lives) * len(data.outer)
-    return ModelSize(variables=4 * states + data.n, constraints=3 * states, terms=16 * states)
+    cut = coarse(data)
+    instants = sum(len(cut.instants(life)) for life in data.lives)
+    sets = 2 ** (len(data.capacity) - 1) - 1
+    some = len(moves(data, tuple(c is not None for c in data.capacity)))
+    return ModelSize(
+        variables=instants * (2 * sets + some) + data.n,
+        constraints=3 * sets * instants,
+        terms=instants * (8 * sets + 4 * some),
+    )
 
 
 def build(
-    data: PlacementData,
+    data: StateData,
     *,
     stall: int,
     rounds: int | None = None,
@@ -100,7 +133,7 @@ def build(
     Parameters
     ----------
     data
-        From `data`.
+        From `states`.
     stall
         U, ns.
     rounds
@@ -119,140 +152,229 @@ def build(
 
     Examples
     --------
-    >>> from lowtide.formulations.placement.data import placement_data
+    >>> from lowtide.formulations.placement.states import state_data
     >>> from lowtide.instances import load_problem
-    >>> problem = load_problem("placement", "gen:chain?n=3&seed=1&machine=a100-40g-pcie3")
-    >>> len(build(placement_data(problem), stall=1).stalls)
-    3
+    >>> problem = load_problem("placement", "gen:chain?n=3&seed=1&machine=a100-40g-pcie3&periodic=1")
+    >>> len(build(state_data(problem), stall=1).stalls)
+    4
     """
-    columns = _Columns(data, stall, ticker(expired))
+    columns = _Columns(coarse(data), stall, ticker(expired))
     columns.contents()
     columns.flows()
+    _balances(columns)
     _presence(columns)
     _memory(columns, rounds, reserve)
     _capacities(columns, rounds, reserve)
     _channels(columns, rounds, margin)
-    if rounds is not None:
-        _rows_of_bytes(columns)
     return SlotProgram(
         program=columns.builder.done(),
-        data=data,
+        cut=columns.cut,
         absent=columns.absent,
         held=columns.held,
-        stalls=tuple(columns.stalls),
+        moved=columns.moved,
+        stalls=tuple(columns.stalls.values()),
     )
+
+
+def memory_of(data: StateData) -> int:
+    """Return the bytes of tier 0; of an unlimited one, those of all lives."""
+    capacity = data.capacity[0]
+    return sum(life.nbytes for life in data.lives) if capacity is None else capacity
 
 
 class _Columns:
     """The variables."""
 
-    def __init__(self, data: PlacementData, stall: int, tick: Tick) -> None:
-        self.data = data
+    def __init__(self, cut: Cut, stall: int, tick: Tick) -> None:
+        self.cut, self.data = cut, cut.data
+        self.span = len(cut.pieces)
         self.builder = ProgramBuilder(
-            bytes_unit=max(1, data.memory // 32), time_unit=max(1, max(stall, data.ideal) // 64), tick=tick
+            bytes_unit=max(1, memory_of(self.data) // 32),
+            time_unit=max(1, max(stall, self.data.ideal) // 64),
+            tick=tick,
         )
-        self.stalls = [self.builder.variable(stall, self.builder.time_unit, cost=1) for _ in range(data.n)]
+        self.stalls = {
+            p: self.builder.variable(stall, self.builder.time_unit, cost=1)
+            for p, piece in enumerate(cut.pieces)
+            if not piece.run
+        }
+        self.sets = range(2, 2 ** len(self.data.capacity), 2)
         self.absent: Columns = {}
         self.held: Columns = {}
-        self.inward: Columns = {}
-        self.outward: Columns = {}
-        self.pieces: list[list[int]] = [[] for _ in range(2 * data.n)]
-        """Per piece, the lives that have an instant at its beginning."""
+        self.moved: dict[tuple[int, int], dict[Move, int]] = {}
+
+    def instants(self, life: Life) -> Iterator[tuple[int, int]]:
+        """Yield the instants of a life, and as they count in the tables: a ring's last one is its first."""
+        for e in self.cut.instants(life):
+            yield e, e % self.span if life.ring else e
+
+    def read(self, life: Life) -> set[int]:
+        """Return the instants at which ops that access a life start."""
+        return {self.cut.at(k) for k in life.accesses}
 
     def contents(self) -> None:
-        """Variables a and h."""
-        tiers = range(len(self.data.outer))
+        """Variables h and a."""
         for number, life in enumerate(self.data.lives):
-            found = instants(self.data, life)
-            starts = {2 * k + 1 for k in life.accesses}
-            for e in found:
-                if e < 2 * self.data.n:
-                    self.pieces[e].append(number)
-                for x in tiers:
-                    if e > found.start or (life.born < 0 and life.outer[x]):
-                        self.held[number, e, x] = self._bytes(life.nbytes)
-                        if e not in starts:
-                            self.absent[number, e, x] = self._bytes(life.nbytes)
+            some, starts = self.cut.instants(life), self.read(life)
+            may = sum(1 << x for x, there in enumerate(life.starts) if there)
+            for e in some[: -1 if life.ring else None]:
+                first = e == some[0] and not life.ring
+                border = (life.lasting and e % self.span == 0) or (life.born < 0 and first)
+                before = e - 1 if not first and self.cut.pieces[(e - 1) % self.span].moment else None
+                for q in self.sets:
+                    if (first and life.born >= 0) or (border and q & ~may):
+                        continue
+                    key = number, e, q
+                    if before is None:
+                        self.held[key] = self._bytes(life.nbytes)
+                    elif (number, before, q) in self.held:
+                        self.held[key] = self.held[number, before, q]
+                    else:
+                        continue
+                    if (number, before, q) in self.absent:
+                        self.absent[key] = self.absent[number, before or 0, q]
+                    elif e not in starts:
+                        self.absent[key] = self._bytes(life.nbytes)
 
     def flows(self) -> None:
-        """Variables i and o, and what they carry (2)."""
-        unit = self.builder.bytes_unit
-        for (number, e, x), a in self.absent.items():
-            life = self.data.lives[number]
-            if e < 2 * self.data.n:
-                rate = self.data.outer[x].into.rate
-                i = self.inward[number, e, x] = self._bytes(life.nbytes if rate else 0)
-                later = self.absent.get((number, e + 1, x))
-                row = [(i, 1), (a, -1)]
-                self.builder.row(row if later is None else [*row, (later, 1)], 0, unit)
-        for (number, e, x), h in self.held.items():
-            life = self.data.lives[number]
-            if e > instants(self.data, life).start:
-                rate = self.data.outer[x].out.rate
-                o = self.outward[number, e - 1, x] = self._bytes(life.nbytes if rate else 0)
-                before = self.held.get((number, e - 1, x))
-                row = [(o, 1), (h, -1)]
-                self.builder.row(row if before is None else [*row, (before, 1)], 0, unit)
+        """Variables r, c, b, g, f, first those into tier 0."""
+        ways = self.data.ways
+        some = []
+        for life in self.data.lives:
+            outside = [life.lasting and not there for there in life.starts]
+            limited = [c is not None or x for c, x in zip(self.data.capacity, outside, strict=True)]
+            every = moves(self.data, tuple(limited))
+            reads = [m for m in every if m.way is not None and not ways[m.way].dst]
+            some.append((reads, [m for m in every if m not in reads]))
+        for returning in (True, False):
+            for number, life in enumerate(self.data.lives):
+                for _, p in list(self.instants(life))[:-1]:
+                    if self.cut.pieces[p % self.span].moment:
+                        continue
+                    for move in some[number][not returning]:
+                        q, away = move.before
+                        if (number, p, q) in self.absent if away else (not q or (number, p, q) in self.held):
+                            self.moved.setdefault((number, p), {})[move] = self._bytes(life.nbytes)
 
     def _bytes(self, most: int) -> int:
         return self.builder.variable(most, self.builder.bytes_unit)
 
 
+def _balances(columns: _Columns) -> None:
+    """(2) From one instant to the next bytes go from state to state by the moves."""
+    builder, unit = columns.builder, columns.builder.bytes_unit
+    for away in (True, False):
+        table = columns.absent if away else columns.held
+        for number, life in enumerate(columns.data.lives):
+            some = list(columns.instants(life))
+            for (_, p), (_, e) in pairwise(some):
+                if columns.cut.pieces[p % columns.span].moment:
+                    continue
+                changes = columns.moved.get((number, p), {})
+                for q in columns.sets:
+                    before, later = table.get((number, p, q)), table.get((number, e, q))
+                    row = [
+                        (column, (move.before[0] == q) - (move.after[0] == q and move.after != (q, False)))
+                        for move, column in changes.items()
+                        if move.before[1]
+                    ]
+                    if not away:
+                        row = [
+                            (column, (move.after[0] == q) - (move.before[0] == q))
+                            for move, column in changes.items()
+                        ]
+                    row = [(column, sign) for column, sign in row if sign]
+                    ends = [(before, -1), (later, 1)] if away else [(later, -1), (before, 1)]
+                    row += [(column, sign) for column, sign in ends if column is not None]
+                    if any(value < 0 for _, value in row):
+                        builder.row(row, 0, unit)
+
+
 def _presence(columns: _Columns) -> None:
-    """(1) What is absent is absent once, and held where it returns from."""
+    """(1) What is absent is held; nothing is in two states; where lives may start."""
     data, builder = columns.data, columns.builder
     unit = builder.bytes_unit
-    tiers = range(len(data.outer))
-    for (number, e, x), a in columns.absent.items():
-        builder.row([(columns.held[number, e, x], 1), (a, -1)], 0, unit)
+    rows = dict.fromkeys((a, columns.held[key]) for key, a in columns.absent.items())
+    for a, h in rows:
+        builder.row([(h, 1), (a, -1)], 0, unit)
     for number, life in enumerate(data.lives):
-        for e in instants(data, life):
-            some = [columns.absent[number, e, x] for x in tiers if (number, e, x) in columns.absent]
-            if len(some) > 1:
-                builder.row([(a, -1) for a in some], -life.nbytes, unit)
-            if e == 0 and not life.device:
-                builder.row([(a, 1) for a in some], life.nbytes, unit)
+        for e, at in columns.instants(life):
+            held = [columns.held[number, at, q] for q in columns.sets if (number, at, q) in columns.held]
+            if len(held) > 1:
+                builder.row([(h, -1) for h in held], -life.nbytes, unit)
+            around = e % columns.span == 0 and (life.lasting or life.born < 0)
+            if around and not life.starts[0]:
+                some = [columns.absent.get((number, at, q)) for q in columns.sets]
+                builder.row([(a, 1) for a in some if a is not None], life.nbytes, unit)
 
 
 def _memory(columns: _Columns, rounds: int | None, reserve: int) -> None:
-    """(3) What is needed and not absent fits, with what is on its way."""
+    """(3) What is needed and not absent fits in tier 0, with what is on its way."""
     data, builder = columns.data, columns.builder
-    tiers = range(len(data.outer))
-    for p, lives in enumerate(columns.pieces):
-        k, run = divmod(p, 2)
-        counted = [number for number in lives if not run or k not in data.lives[number].accesses]
-        base = data.need[k] if run else 0
-        base += sum(data.lives[number].nbytes for number in counted)
-        ends = [_some(columns.absent, counted, e, tiers) for e in (p, p + 1)]
-        away = [
-            sum(data.lives[number].nbytes for number in counted if (number, e, 0) in columns.absent)
-            for e in (p, p + 1)
+    capacity = data.capacity[0]
+    if capacity is None:
+        return
+    reads = [columns.read(life) for life in data.lives]
+    for p, piece in enumerate(columns.cut.pieces):
+        if piece.moment:
+            continue
+        counted = [
+            (number, e)
+            for number, e in columns.cut.inside[p]
+            if data.replace or not piece.run or e not in reads[number]
         ]
-        room = max(0, data.memory - base + min(away))
-        short = base - data.memory + min(reserve, room)
+        ends = [_absent(columns, counted, later) for later in (0, 1)]
+        base = data.need[piece.op] if piece.run else 0
+        base += sum(data.lives[number].nbytes for number, _ in counted)
+        away = [sum(data.lives[number].nbytes for number in dict(end)) for end in ends]
+        short = base - capacity + min(reserve, max(0, capacity - base + min(away)))
         if short > 0:
-            arriving = _some(columns.inward, counted, p, tiers)
-            for terms, weight in _ends_of_rounds(ends[0], ends[1], arriving, rounds):
+            arriving = _arriving(columns, counted, 0)
+            columns_of = [[column for _, column in end] for end in ends]
+            for terms, weight in _ends_of_rounds(columns_of[0], columns_of[1], arriving, rounds):
                 builder.row(terms, weight * short, weight * builder.bytes_unit)
 
 
-def _some(table: Columns, lives: Sequence[int], e: int, tiers: Sequence[int]) -> list[int]:
-    return [table[number, e, x] for number in lives for x in tiers if (number, e, x) in table]
+def _absent(columns: _Columns, lives: Sequence[tuple[int, int]], later: int) -> list[tuple[int, int]]:
+    """Return lives and columns of what is absent at an end of a piece."""
+    found = []
+    for number, e in lives:
+        at = (e + later) % columns.span if columns.data.lives[number].ring else e + later
+        some = [(number, at, q) for q in columns.sets]
+        found += [(number, columns.absent[key]) for key in some if key in columns.absent]
+    return found
+
+
+def _arriving(columns: _Columns, lives: Sequence[tuple[int, int]], x: int) -> list[int]:
+    """Return the columns of what is copied to a tier in a piece."""
+    ways = columns.data.ways
+    return [
+        column
+        for number, p in lives
+        for move, column in columns.moved.get((number, p), {}).items()
+        if move.way is not None and ways[move.way].dst == x
+    ]
 
 
 def _capacities(columns: _Columns, rounds: int | None, reserve: int) -> None:
     """(4) An outer tier holds what it holds, with what is on its way."""
     data, builder = columns.data, columns.builder
-    for x, tier in enumerate(data.outer):
-        if tier.capacity is None:
+    for x, capacity in enumerate(data.capacity):
+        if not x or capacity is None:
             continue
-        room = max(0, tier.capacity - reserve)
-        for p, lives in enumerate(columns.pieces):
-            now = {number: columns.held.get((number, p, x)) for number in lives}
-            # behind the last instant of a life its copy stays for the piece in which it returns
-            later = {number: columns.held.get((number, p + 1, x), h) for number, h in now.items()}
-            ends = [[h for h in end.values() if h is not None] for end in (now, later)]
-            arriving = _some(columns.outward, lives, p, (x,))
+        room = max(0, capacity - reserve)
+        for piece, lives in zip(columns.cut.pieces, columns.cut.inside, strict=True):
+            if piece.moment:
+                continue
+            ends = []
+            for later in (0, 1):
+                at = [
+                    (number, (e + later) % columns.span if data.lives[number].ring else e + later)
+                    for number, e in lives
+                ]
+                keys = [(number, e, q) for number, e in at for q in columns.sets if q >> x & 1]
+                ends.append([columns.held[key] for key in keys if key in columns.held])
+            arriving = _arriving(columns, lives, x)
             for terms, weight in _ends_of_rounds(ends[0], ends[1], arriving, rounds, -1):
                 if terms:
                     builder.row(terms, -weight * room, weight * builder.bytes_unit)
@@ -286,118 +408,24 @@ def _ends_of_rounds(
 def _channels(columns: _Columns, rounds: int | None, margin: int) -> None:
     """(5) Channels and joint caps carry at most their rate times the length of the piece."""
     data, builder = columns.data, columns.builder
-    tiers = range(len(data.outer))
-    for p, lives in enumerate(columns.pieces):
-        k, run = divmod(p, 2)
-        flows = [
-            {x: [table[number, p, x] for number in lives if (number, p, x) in table] for x in tiers}
-            for table in (columns.outward, columns.inward)
-        ]
-        shared: list[tuple[Sequence[int], Sequence[int], int, int]] = []
-        for x, tier in enumerate(data.outer):
-            shared += [
-                ((x,), (), tier.out.rate, tier.out.latency),
-                ((), (x,), tier.into.rate, tier.into.latency),
-            ]
-        shared += [(cap.out, cap.into, cap.rate, 0) for cap in data.caps]
-        for out, into, rate, latency in shared:
-            moved = [o for x in out for o in flows[0][x]] + [i for x in into for i in flows[1][x]]
-            if moved and rate:
-                row = [(column, -SECOND) for column in moved]
-                length = data.duration[k] if run else 0
-                if not run:
-                    row.append((columns.stalls[k], rate))
+    shared: list[tuple[tuple[int, ...], int, int]]
+    shared = [((w,), way.rate, way.latency) for w, way in enumerate(data.ways)]
+    shared += [(ways, rate, 0) for ways, rate in data.caps]
+    linked = any(way.src and way.dst for way in data.ways)
+    share = (rounds, rounds + len(data.capacity) - 2) if rounds is not None and linked else (1, 1)
+    for p, (piece, lives) in enumerate(zip(columns.cut.pieces, columns.cut.inside, strict=True)):
+        by_way: dict[int, list[int]] = {}
+        for key in lives:
+            for move, column in columns.moved.get(key, {}).items():
+                if move.way is not None:
+                    by_way.setdefault(move.way, []).append(column)
+        for ways, rate, latency in shared:
+            moved = [column for w in ways for column in by_way.get(w, ())]
+            if moved:
+                row = [(column, -SECOND * share[1]) for column in moved]
+                length = piece.length or 0
+                if not piece.run:
+                    row.append((columns.stalls[p], rate * share[0]))
                 elif rounds is not None:
                     length = max(0, length - rounds * latency - margin)
-                builder.row(row, -rate * length, builder.bytes_unit * SECOND)
-
-
-def _rows_of_bytes(columns: _Columns) -> None:
-    """(6) Held bytes at one end of the row and absent ones at the other do not overlap."""
-    data, builder = columns.data, columns.builder
-    for (number, e, x), h in columns.held.items():
-        nbytes = data.lives[number].nbytes
-        for y in range(len(data.outer)):
-            for other in (e, e - 1):
-                a = columns.absent.get((number, other, y))
-                if y != x and a is not None:
-                    builder.row([(h, -1), (a, -1)], -nbytes, builder.bytes_unit)
-
-
-def window_bound(
-    data: PlacementData,
-    *,
-    many: int = 1,
-    joint_out: int | None = None,
-    joint_in: int | None = None,
-    expired: Callable[[], bool] = lambda: False,
-) -> int:
-    r"""Return a lower bound on the makespan in ns from single ops, in the time of one pass.
-
-    Parameters
-    ----------
-    data
-        Of a machine, or of each of several lanes that are alike (`lanes`).
-    many
-        m, how many lanes there are.
-    joint_out, joint_in
-        What the channels of all lanes out of their fast memories and into them carry together, bytes/s; None
-        for no limit but their own.
-    expired
-        Asked at each op whether to stop; each op gives a bound of its own.
-
-    Notes
-    -----
-    One lane.
-
-    While op k runs, at least :math:`V_k = W_k + \sum_l z_l - M` bytes of the lives that span it are absent.
-    Those that were not in an outer tier at time 0 were copied out before, and not before the first birth
-    among them; those that are accessed later return behind the end of k, and an op that accesses one runs
-    behind that. With the sum B of the rates of a direction, k starts no earlier than the first birth plus
-    :math:`V/B`, and what follows takes no less than :math:`V/B` and the shortest next reader.
-
-    Several lanes, in any plan, in step or not. Number the lanes in the order in which op k starts in them.
-    When it starts in lane j, j lanes have copied their V bytes out, all behind the least time of the first
-    birth, so k starts there no earlier than that plus :math:`jV/R`, with R the joint rate. In the m - j + 1
-    lanes from j on, k ends no earlier than in j; their bytes return behind that, which takes
-    :math:`(m - j + 1) V'/R'`, and the reader of the last ones follows. So for each j the makespan is at least
-    the start, :math:`d_k` and what follows. (It would be wrong that each lane has an m-th of the link: lanes
-    that are not in step can have it in turn, one while the others compute.)
-    """
-    out = sum(tier.out.rate for tier in data.outer)
-    into = sum(tier.into.rate for tier in data.outer)
-    clock = [0]
-    for d in data.duration:
-        clock.append(clock[-1] + d)
-    best = clock[-1]
-    for k in range(data.n):
-        if expired():
-            break
-        spanning = [
-            life
-            for life in data.lives
-            if life.born < k and k not in life.accesses and (life.kept or k < life.accesses[-1])
-        ]
-        excess = data.need[k] + sum(life.nbytes for life in spanning) - data.memory
-        if excess <= 0:
-            continue
-        dirty = [life for life in spanning if life.born >= 0 or not any(life.outer)]
-        leaving = excess - sum(life.nbytes for life in spanning if life.born < 0 and any(life.outer))
-        readers = [min(j for j in life.accesses if j > k) for life in spanning if life.accesses[-1:] > (k,)]
-        returning = excess - sum(life.nbytes for life in spanning if not life.accesses[-1:] > (k,))
-        for j in range(1, many + 1):
-            before, behind = clock[k], clock[-1] - clock[k + 1]
-            if leaving > 0 and out:
-                born = min(clock[life.born + 1] for life in dirty)
-                before = max(before, born + _transfer(leaving, out, j, joint_out))
-            if returning > 0 and into:
-                reader = min(data.duration[i] for i in readers)
-                behind = max(behind, reader + _transfer(returning, into, many - j + 1, joint_in))
-            best = max(best, before + data.duration[k] + behind)
-    return best
-
-
-def _transfer(nbytes: int, rate: int, many: int, joint: int | None) -> int:
-    """Return the least ns in which each of several lanes can carry some bytes, rounded up."""
-    alone = -(-nbytes * SECOND // rate)
-    return alone if joint is None else max(alone, -(-many * nbytes * SECOND // joint))
+                builder.row(row, -rate * share[0] * length, builder.bytes_unit * SECOND * share[1])

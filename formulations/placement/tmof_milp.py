@@ -7,160 +7,106 @@ token, and that its program is AutoTM's (Hildebrand et al., ASPLOS 2020) with "k
 separated". All rows below are our reading: a swap belongs to an interval between two accesses, and may be
 spread over any kernels in it. One host; the exchange of gradients is left out.
 
-Data: GPUs g (lanes, see `lanes`), for each `data` (ops k, durations :math:`d_{gk}`, bytes
-:math:`W_{gk}` that op k needs, lives l of :math:`z_l` bytes, :math:`M_g` bytes on the device), rates
-:math:`B^o_g, B^i_g` of the own links in bytes/ns, and groups of channels, such as the shared host link, with
-joint rates. Everything starts on the device; a life that may start on the host as well has its copy there.
-Intervals j of a life lie between consecutive accesses (from the birth, from time 0; to the end, if it is
-kept); :math:`K_j`: the ops inside. The GPUs go in step: op k + 1 starts everywhere when all that belongs to
-op k ends.
+Data: GPUs g (lanes, see `lanes`), for each `states` (ops k, durations :math:`d_{gk}`, bytes :math:`W_{gk}`
+that op k needs, lives l of :math:`z_l` bytes, capacities :math:`C_{gx}` of tier x, the device's is x = 0),
+rates :math:`B_w` in bytes/ns of the own links w, and joint caps, such as those of a shared host link. A swap
+takes the link between the device and an outer tier x; links between outer tiers stay idle. What may start on
+the device does; what may start in an outer tier without limit has its copy there, in one with a limit where
+:math:`e_{glx} = 1`. *Slots* k are the ops, and before the first one a slot of no length if something may not
+start on the device. Intervals j of a life lie between consecutive accesses (from the birth, from time 0; to
+the end, if it is kept; in a period, to the first access of the next iteration); :math:`K_j`: the slots
+inside. The GPUs go in step: slot k + 1 starts everywhere when all that belongs to slot k ends.
 
-Variables. :math:`f_{gjk}, p_{gjk} \in \{0,1\}, k \in K_j`: the tensor has left, has its room again, when op k
-starts. :math:`O_{glk}, N_{gjk} \ge 0`: bytes swapped out and in beside op k. :math:`\sigma_k \ge d_{gk}`: ns
-from the start of op k to that of the next one. With tokens, :math:`a_{gk} \in \{0,1\}`: GPU g holds the token
-of swaps out beside op k.
+Variables. :math:`f_{gjk}, p_{gjk} \in \{0,1\}, k \in K_j`: the tensor has left, has its room again, when slot
+k starts. :math:`y_{gjx} \in \{0,1\}`: it is swapped to x. :math:`O^x_{glk}, N^x_{gjk} \ge 0`: bytes swapped
+out to x, and in from there, beside slot k. :math:`e_{glx} \in \{0,1\}`. :math:`\sigma_k \ge d_{gk}`: ns from
+the start of slot k to that of the next one. With tokens, :math:`a_{gk} \in \{0,1\}`: GPU g holds the token of
+swaps out beside slot k.
 
 Objective. Minimize :math:`\sum_k \sigma_k` subject to
 
-1. f and p do not decrease in k, :math:`p_{gjk} \le f_{gjk}`;
-2. :math:`z_l f_{gjk} \le \sum_{k' < k} O_{glk'}` unless there is a copy from the start;
-   :math:`\sum_{k'} O_{glk'} \le z_l`;
-3. :math:`\sum_{k' \le k} N_{gjk'} \le z_l p_{gjk}`, and :math:`\sum_{k'} N_{gjk'} = z_l f_{gj,\max K_j}`
+1. f and p do not decrease in k, :math:`p_{gjk} \le f_{gjk}`; f = 1 from time 0 on where the life may not
+   start on the device; :math:`\sum_x y_{gjx} = f_{gj,\max K_j}`;
+2. :math:`z_l (f_{gjk} + y_{gjx} - 1) \le z_l e_{glx} + \sum_{k' < k} O^x_{glk'}`, and :math:`\sum_{k'}
+   O^x_{glk'} \le z_l (1 - e_{glx})`, 0 for a ring; e = 0 but for what may start in x;
+3. :math:`\sum_x \sum_{k' \le k} N^x_{gjk'} \le z_l p_{gjk}`, and :math:`\sum_{k'} N^x_{gjk'} = z_l y_{gjx}`
    unless j ends at the end;
-4. :math:`W_{gk} + \sum_{j: k \in K_j} z_l (1 - f_{gjk} + p_{gjk}) \le M_g`;
-5. :math:`\sum_l O_{glk} \le B^o_g \sigma_k`, :math:`\sum_j N_{gjk} \le B^i_g \sigma_k`, and the sum over the
-   channels of each group at most its rate times :math:`\sigma_k`;
+4. :math:`W_{gk} + \sum_{j: k \in K_j} z_l (1 - f_{gjk} + p_{gjk}) \le C_{g0}`; under ``replace`` with what
+   op k reads, does not write, and somebody needs later, and at time 0 with what op 0 reads in place of
+   :math:`W_{g0}`; in an outer tier of finite capacity :math:`\sum_{gl} z_l e_{glx} + \sum_{k' \le k}
+   O^x_{glk'} \le C_x` over the lives that have an interval at k or later;
+5. :math:`\sum_l O^x_{glk} \le B_w \sigma_k`, :math:`\sum_j N^x_{gjk} \le B_w \sigma_k` on the links w, and
+   the sum over the channels of each joint cap at most its rate times :math:`\sigma_k`;
 6. *disjoint swapping* with limit D (the same graph on every GPU): :math:`\sum_g f_{gj,\max K_j} \le D`;
-7. *bidirectional overlapping*: :math:`\sum_g a_{gk} \le 1`, :math:`O_{glk} \le z_l a_{gk}`,
-   :math:`N_{gjk} \le z_l (1 - a_{gk})`: one GPU at a time swaps out, and only others swap in meanwhile.
+7. *bidirectional overlapping*: :math:`\sum_g a_{gk} \le 1`, :math:`O^x_{glk} \le z_l a_{gk}`,
+   :math:`N^x_{gjk} \le z_l (1 - a_{gk})`: one GPU at a time swaps out, and only others swap in meanwhile.
 
-A plan follows op by op: op k starts, and beside it its swaps run; when all are through, the next one starts.
-The optimum bounds only plans of this form: nothing leaves between consecutive ops, everything waits for the
-end of an op. Tensors leave and return as wholes, but in parts that are spread over ops. 6 and 7 only restrict
-a program that knows the shared link by 5: what they are worth shows against GPUs that plan each for itself.
+A plan follows slot by slot: op k starts, and beside it its swaps run; when all are through, the next one
+starts. The optimum bounds only plans of this form: nothing leaves between consecutive ops, everything waits
+for the end of an op, copies in outer tiers stay. Tensors leave and return as wholes, but in parts that are
+spread over slots. 6 and 7 only restrict a program that knows the shared link by 5: what they are worth shows
+against GPUs that plan each for itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 from ...models.errors import UsageError
 from ...models.machine import ChannelGroup
 from ..linear_program import SECOND
-from .data import Cap, Lifetime, PlacementData
 from .lanes import Lane
-from .slots_lp import instants
-from .walks import Bytes, Walk
+from .states import StateData
+from .tmof_slots import Slots, pairs_of, slots_of
 
 ENGINE = "milp"
 BYTES_PER_TERM = 1500
 
-Value = Callable[[Any], float]
-
-
-@dataclass(frozen=True)
-class Interval:
-    """An interval between accesses: its life, the ops inside, and whether the life is used behind."""
-
-    life: int
-    ops: range
-    returns: bool
-
 
 @dataclass(frozen=True)
 class TmofModel:
-    """The Pyomo model, in units of the first GPU's memory and ns; variables by GPU, interval or life, op."""
+    """The Pyomo model, in units of the first GPU's memory and ns; variables by GPU, life or interval."""
 
     model: Any
-    data: tuple[PlacementData, ...]
-    intervals: tuple[tuple[Interval, ...], ...]
+    slots: tuple[Slots, ...]
+    unit: int
 
-    @property
-    def unit(self) -> int:
-        """Bytes of a unit; a memory of none is that of tensors of no bytes."""
-        return max(1, self.data[0].memory)
+    def size(self, g: int, number: int) -> float:
+        """Return the units of a life."""
+        nbytes: int = self.slots[g].data.lives[number].nbytes
+        return nbytes / self.unit
 
+    def copied(self, g: int, number: int, x: int) -> Any:
+        """Return e."""
+        life = self.slots[g].data.lives[number]
+        if life.born >= 0 or not life.starts[x]:
+            return 0
+        return 1 if self.slots[g].data.capacity[x] is None else self.model.copied[g, number, x]
 
-def check(data: Sequence[PlacementData]) -> None:
-    """Raise `UsageError` for a problem that the model does not cover."""
-    found = None
-    if any(len(x.outer) != 1 or x.outer[0].capacity is not None for x in data):
-        found = "another hierarchy, expected a device and one host without limit"
-    elif any(life.born < 0 and not life.device for x in data for life in x.lives):
-        found = "a tensor that may not start on the device, expected all of them there"
-    elif len({x.n for x in data}) > 1:
-        found = f"{[x.n for x in data]} ops on the processors, expected the same number on each"
-    if found:
-        raise UsageError(f"TMOF: found {found}")
+    def out(self, g: int, number: int, x: int, below: int) -> list[Any]:
+        """Return what is copied to a tier before a slot."""
+        begin = self.slots[g].of(self.slots[g].data.lives[number].born) + 1
+        table = self.model.out
+        return [table[g, number, x, i] for i in range(begin, below) if (g, number, x, i) in table]
 
-
-def alike(data: Sequence[PlacementData]) -> bool:
-    """Whether all GPUs have the same graph, memory and links."""
-    return all(
-        (x.duration, x.need, x.memory, x.lives, x.outer) == (y.duration, y.need, y.memory, y.lives, y.outer)
-        for x, y in pairwise(data)
-    )
-
-
-def shares(lanes: Sequence[Lane], data: Sequence[PlacementData], groups: Sequence[ChannelGroup]) -> list[Cap]:
-    """Return what each of several GPUs has of the groups that treat all alike, rounded up to bytes/s."""
-    found = []
-    for group in groups:
-        pairs = [
-            ((lane.device, x.outer[0].name), (x.outer[0].name, lane.device))
-            for lane, x in zip(lanes, data, strict=True)
-        ]
-        ways = {(out in group.channels, into in group.channels) for out, into in pairs}
-        if len(ways) == 1 and ways != {(False, False)}:
-            ((out, into),) = ways
-            rate = -(-group.bytes_per_s // len(lanes))
-            found.append(Cap(out=(0,) if out else (), into=(0,) if into else (), rate=rate))
-    return found
-
-
-def joint_rate(
-    lanes: Sequence[Lane], data: Sequence[PlacementData], groups: Sequence[ChannelGroup], outward: bool
-) -> int | None:
-    """Return the least rate of a group that counts a direction of every GPU; None if none does."""
-    rates = []
-    for group in groups:
-        pairs = [
-            (lane.device, x.outer[0].name) if outward else (x.outer[0].name, lane.device)
-            for lane, x in zip(lanes, data, strict=True)
-        ]
-        if set(pairs) <= set(group.channels):
-            rates.append(group.bytes_per_s)
-    return min(rates, default=None)
-
-
-def intervals(data: PlacementData) -> tuple[Interval, ...]:
-    """Return the intervals that have ops inside."""
-    found = []
-    for number, life in enumerate(data.lives):
-        uses = [life.born, *life.accesses, *([data.n] if life.kept else [])]
-        for before, behind in pairwise(uses):
-            if behind - before > 1:
-                found.append(Interval(number, range(before + 1, behind), behind < data.n))
-    return tuple(found)
-
-
-def is_clean(life: Lifetime) -> bool:
-    """Whether the host has a copy from the start."""
-    return life.born < 0 and life.outer[0]
+    def to(self, g: int, j: int, x: int) -> Any:
+        """Return y, where there are several tiers."""
+        some = self.slots[g]
+        last = some.intervals[j].slots[-1]
+        return self.model.to[g, j, x] if len(some.outer) > 1 else self.model.left[g, j, last]
 
 
 def build(
-    data: Sequence[PlacementData],
+    data: Sequence[StateData],
     lanes: Sequence[Lane] = (),
     groups: Sequence[ChannelGroup] = (),
     *,
     disjoint: int | None = None,
     token: bool = False,
 ) -> TmofModel:
-    """Return the model; its objective is the makespan in ns.
+    """Return the model; its objective is the makespan or the period in ns.
 
     Parameters
     ----------
@@ -175,39 +121,62 @@ def build(
 
     Examples
     --------
-    >>> from lowtide.formulations.placement.data import placement_data
+    >>> from lowtide.formulations.placement.states import state_data
     >>> from lowtide.instances import load_problem
     >>> problem = load_problem("placement", "gen:skipchain?n=10&machine=v100-16g-pcie3&start=gpu")
-    >>> [list(interval.ops) for interval in build([placement_data(problem)]).intervals[0]]
+    >>> [list(interval.slots) for interval in build([state_data(problem)]).slots[0].intervals]
     [[3, 4, 5, 6], [3, 4, 5, 6], [4, 5]]
     """
     import pyomo.environ as pyo
 
-    check(data)
-    absences = tuple(intervals(x) for x in data)
+    slots = slots_of(data)
     gpus = range(len(data))
     model = pyo.ConcreteModel(name="tmof")
-    inside = [(g, j, k) for g in gpus for j, absence in enumerate(absences[g]) for k in absence.ops]
-    out = [
-        (g, number, k)
-        for g in gpus
-        for number, end in _last(absences[g]).items()
-        if not is_clean(data[g].lives[number])
-        for k in range(data[g].lives[number].born + 1, end + 1)
-    ]
+    inside = [(g, j, k) for g in gpus for j, some in enumerate(slots[g].intervals) for k in some.slots]
+    unit = max(1, min((c for c in [data[0].capacity[0]] if c is not None), default=_total(data[0])))
+    built = TmofModel(model, slots, unit)
     model.left = pyo.Var(inside, domain=pyo.Binary)
     model.back = pyo.Var(inside, domain=pyo.Binary)
+    model.to = pyo.Var(
+        [
+            (g, j, x)
+            for g in gpus
+            for j in range(len(slots[g].intervals))
+            for x in slots[g].outer
+            if len(slots[g].outer) > 1
+        ],
+        domain=pyo.Binary,
+    )
+    model.copied = pyo.Var(
+        [
+            (g, number, x)
+            for g in gpus
+            for number, life in enumerate(data[g].lives)
+            for x in range(1, len(data[g].capacity))
+            if life.born < 0 and life.starts[x] and data[g].capacity[x] is not None
+        ],
+        domain=pyo.Binary,
+    )
+    out = [
+        (g, number, x, k)
+        for g in gpus
+        for number, end in _last(slots[g]).items()
+        for x, (way, _) in slots[g].outer.items()
+        if way is not None and _may_copy(built, g, number, x)
+        for k in range(slots[g].of(data[g].lives[number].born) + 1, end + 1)
+    ]
     model.out = pyo.Var(out, domain=pyo.NonNegativeReals)
     model.into = pyo.Var(
-        [(g, j, k) for g, j, k in inside if absences[g][j].returns], domain=pyo.NonNegativeReals
+        [(g, j, x, k) for g, j, k in inside if slots[g].intervals[j].returns for x in slots[g].outer],
+        domain=pyo.NonNegativeReals,
     )
-    model.slot = pyo.Var(range(data[0].n), domain=pyo.NonNegativeReals)
+    model.slot = pyo.Var(range(slots[0].count), domain=pyo.NonNegativeReals)
     model.rows = pyo.ConstraintList()
-    model.objective = pyo.Objective(expr=sum(model.slot[k] for k in range(data[0].n)))
-    built = TmofModel(model, tuple(data), absences)
+    model.objective = pyo.Objective(expr=sum(model.slot[k] for k in range(slots[0].count)))
     for g in gpus:
         _swaps(built, g)
         _memory(built, g)
+    _capacities(built)
     _links(built, lanes, groups)
     if disjoint is not None:
         _disjoint(built, disjoint)
@@ -216,96 +185,150 @@ def build(
     return built
 
 
-def _last(absences: Sequence[Interval]) -> dict[int, int]:
-    """Return the last op of the last interval of each life that has any."""
-    return {absence.life: absence.ops[-1] for absence in absences}
+def _total(data: StateData) -> int:
+    return sum(life.nbytes for life in data.lives)
 
 
-def _size(built: TmofModel, g: int, number: int) -> float:
-    return built.data[g].lives[number].nbytes / built.unit
+def _may_copy(built: TmofModel, g: int, number: int, x: int) -> bool:
+    """Whether a life may be copied to a tier: no ring, and none that surely has its copy there."""
+    copied = built.copied(g, number, x)
+    return not built.slots[g].data.lives[number].ring and not (isinstance(copied, int) and copied)
+
+
+def _last(slots: Slots) -> dict[int, int]:
+    """Return the last slot of the last interval of each life that has any."""
+    return {some.life: some.slots[-1] for some in slots.intervals}
 
 
 def _swaps(built: TmofModel, g: int) -> None:
     """(1-3) What has left was swapped out before; what has its room again is swapped in."""
-    model, add, data = built.model, built.model.rows.add, built.data[g]
-    for j, absence in enumerate(built.intervals[g]):
-        z, clean = _size(built, g, absence.life), is_clean(data.lives[absence.life])
-        begin = data.lives[absence.life].born + 1
-        for k in absence.ops:
-            if k > absence.ops[0]:
+    model, add, slots = built.model, built.model.rows.add, built.slots[g]
+    for j, some in enumerate(slots.intervals):
+        life, z = slots.data.lives[some.life], built.size(g, some.life)
+        first, last = some.slots[0], some.slots[-1]
+        if life.born < 0 and not first and not life.starts[0]:
+            model.left[g, j, first].setlb(1)  # (1)
+        if life.ring and not life.accesses:
+            add(model.left[g, j, first] >= model.left[g, j, last])
+        if len(slots.outer) > 1:
+            add(sum(model.to[g, j, x] for x in slots.outer) == model.left[g, j, last])  # (1)
+        elif not slots.outer:
+            model.left[g, j, last].setub(0)  # (1)
+        for k in some.slots:
+            if k > first:
                 add(model.left[g, j, k] >= model.left[g, j, k - 1])  # (1)
                 add(model.back[g, j, k] >= model.back[g, j, k - 1])  # (1)
             add(model.back[g, j, k] <= model.left[g, j, k])  # (1)
-            if not clean:
-                moved = sum((model.out[g, absence.life, i] for i in range(begin, k)), 0.0)
-                add(z * model.left[g, j, k] <= moved)  # (2)
-            if absence.returns:
-                moved = sum(model.into[g, j, i] for i in range(absence.ops[0], k + 1))
+            for x in slots.outer:
+                copied = built.copied(g, some.life, x)
+                if not isinstance(copied, int) or not copied:
+                    there = z * copied + sum(built.out(g, some.life, x, k), 0.0)
+                    gone = model.left[g, j, k] + (built.to(g, j, x) - 1 if len(slots.outer) > 1 else 0)
+                    add(z * gone <= there)  # (2)
+            if some.returns and slots.outer:
+                moved = sum(model.into[g, j, x, i] for x in slots.outer for i in range(first, k + 1))
                 add(moved <= z * model.back[g, j, k])  # (3)
-        if absence.returns:
-            add(sum(model.into[g, j, k] for k in absence.ops) == z * model.left[g, j, absence.ops[-1]])  # (3)
-    for number, end in _last(built.intervals[g]).items():
-        life = data.lives[number]
-        if not is_clean(life):
-            moved = sum(model.out[g, number, k] for k in range(life.born + 1, end + 1))
-            add(moved <= _size(built, g, number))  # (2)
+        if some.returns:
+            for x in slots.outer:
+                add(sum(model.into[g, j, x, k] for k in some.slots) == z * built.to(g, j, x))  # (3)
+    for number, end in _last(slots).items():
+        for x in slots.outer:
+            if moved := built.out(g, number, x, end + 1):
+                add(sum(moved) <= built.size(g, number) * (1 - built.copied(g, number, x)))  # (2)
 
 
 def _memory(built: TmofModel, g: int) -> None:
     """(4) Beside each op everything fits."""
-    model, data = built.model, built.data[g]
-    spanning: list[list[tuple[int, int]]] = [[] for _ in range(data.n)]
-    for j, absence in enumerate(built.intervals[g]):
-        for k in absence.ops:
-            spanning[k].append((j, absence.life))
-    for k, some in enumerate(spanning):
-        base = data.need[k] / built.unit + sum(_size(built, g, number) for _, number in some)
-        short = base - data.memory / built.unit
+    model, slots = built.model, built.slots[g]
+    data = slots.data
+    capacity = data.capacity[0]
+    if capacity is None:
+        return
+    spanning: list[list[tuple[int, int]]] = [[] for _ in range(slots.count)]
+    for j, some in enumerate(slots.intervals):
+        for k in some.slots:
+            spanning[k % slots.count].append((j, k))
+    held = [0] * slots.before + list(data.need)
+    for life in data.lives if data.replace else ():
+        for k in life.accesses[: None if life.kept and life.accesses[-1:] < (data.n,) else -1]:
+            if life.tensor not in data.keeps[k % data.n]:
+                held[k % data.n + slots.before] += life.nbytes
+    rows = [(k, held[k], inside, 0) for k, inside in enumerate(spanning)]
+    if data.replace and not slots.before:
+        start = [x for x in data.lives if x.born < 0 or x.lasting]
+        rows.append((0, sum(x.nbytes for x in start if {0, data.n} & {*x.accesses}), spanning[0], 1))
+    for k, base, inside, earlier in rows:
+        lives = [slots.intervals[j].life for j, _ in inside]
+        short = (base + sum(data.lives[number].nbytes for number in lives) - capacity) / built.unit
         if short > 0:
-            away = sum(
-                (_size(built, g, number) * (model.left[g, j, k] - model.back[g, j, k]) for j, number in some),
-                0.0,
-            )
-            if not some:
-                raise UsageError(f"TMOF: found op {k} that does not fit by itself, expected room for it")
+            away = 0.0
+            for (j, i), number in zip(inside, lives, strict=True):
+                back = model.back[key] if (key := (g, j, i - earlier)) in model.back else 0
+                away += built.size(g, number) * (model.left[g, j, i] - back)
+            if not inside:
+                found = f"op {k - slots.before}" if k >= slots.before else "a start"
+                raise UsageError(f"TMOF: found {found} that does not fit by itself, expected room for it")
             model.rows.add(away >= short)
+
+
+def _capacities(built: TmofModel) -> None:
+    """(4) What is copied to an outer tier with a limit fits there."""
+    model, slots = built.model, built.slots
+    for x, capacity in enumerate(slots[0].data.capacity):
+        if not x or capacity is None:
+            continue
+        for k in range(slots[0].count):
+            held, most = 0.0, 0
+            for g, some in enumerate(slots):
+                last = _last(some)
+                for number, life in enumerate(some.data.lives):
+                    copied = built.copied(g, number, x)
+                    begin = some.of(life.born) + 1
+                    at = [i for i in (k, k + some.count) if begin <= i <= last.get(number, -1)]
+                    if life.ring:
+                        at = at[:1] or ([k] if number in last else [])
+                    for i in at:
+                        held += built.size(g, number) * copied + sum(built.out(g, number, x, i + 1))
+                        most += life.nbytes
+            if most > capacity and not isinstance(held, float):
+                model.rows.add(held <= capacity / built.unit)
 
 
 def _links(built: TmofModel, lanes: Sequence[Lane], groups: Sequence[ChannelGroup]) -> None:
     """(5) Links and groups of links carry their rate times the length of the slot."""
-    model = built.model
-    flows: dict[tuple[int, bool], list[list[Any]]] = {}
-    for g, data in enumerate(built.data):
+    model, count = built.model, built.slots[0].count
+    flows: dict[tuple[int, int], list[list[Any]]] = {}
+    for g, some in enumerate(built.slots):
         for outward, table in ((True, model.out), (False, model.into)):
-            some: list[list[Any]] = [[] for _ in range(data.n)]
             for key in table:
                 if key[0] == g:
-                    some[key[2]].append(table[key])
-            flows[g, outward] = some
-    for g, data in enumerate(built.data):
-        for k in range(data.n):
-            model.rows.add(model.slot[k] >= data.duration[k])
-            for outward, link in ((True, data.outer[0].out), (False, data.outer[0].into)):
-                if flows[g, outward][k]:
-                    scale = built.unit * SECOND / link.rate
-                    model.rows.add(sum(flows[g, outward][k]) * scale <= model.slot[k])
-    for group in groups:
-        members = []
-        for g, lane in enumerate(lanes):
-            host = built.data[g].outer[0].name
-            pairs = {(lane.device, host): True, (host, lane.device): False}
-            members += [flows[g, pairs[pair]] for pair in group.channels if pair in pairs]
-        scale = built.unit * SECOND / group.bytes_per_s
-        for k in range(built.data[0].n):
-            moved = [column for member in members for column in member[k]]
+                    way = some.outer[key[2]][not outward]
+                    assert way is not None
+                    flows.setdefault((g, way), [[] for _ in range(count)])[key[3] % count].append(table[key])
+    for g, some in enumerate(built.slots):
+        for k in range(count):
+            if k >= some.before:
+                model.rows.add(model.slot[k] >= some.data.duration[k - some.before])
+            own = [((w,), way.rate) for w, way in enumerate(some.data.ways)]
+            for ways, rate in [*own, *(() if lanes else some.data.caps)]:
+                moved = [x for w in ways for x in flows.get((g, w), [[]] * count)[k]]
+                if moved:
+                    model.rows.add(sum(moved) * (built.unit * SECOND / rate) <= model.slot[k])
+    for group in groups if lanes else ():
+        for k in range(count):
+            moved = []
+            for g, lane in enumerate(lanes):
+                for w, pair in enumerate(pairs_of(lane, built.slots[g].data)):
+                    if pair in group.channels:
+                        moved += flows.get((g, w), [[]] * count)[k]
             if moved:
-                model.rows.add(sum(moved) * scale <= model.slot[k])
+                model.rows.add(sum(moved) * (built.unit * SECOND / group.bytes_per_s) <= model.slot[k])
 
 
 def _disjoint(built: TmofModel, limit: int) -> None:
     """(6) At most so many GPUs swap the same interval."""
-    for j, absence in enumerate(built.intervals[0]):
-        swapped = [built.model.left[g, j, absence.ops[-1]] for g in range(len(built.data))]
+    for j, some in enumerate(built.slots[0].intervals):
+        swapped = [built.model.left[g, j, some.slots[-1]] for g in range(len(built.slots))]
         if len(swapped) > limit:
             built.model.rows.add(sum(swapped) <= limit)
 
@@ -314,45 +337,13 @@ def _tokens(built: TmofModel) -> None:
     """(7) One GPU at a time swaps out, and only others swap in."""
     import pyomo.environ as pyo
 
-    model = built.model
-    gpus, ops = range(len(built.data)), range(built.data[0].n)
-    model.token = pyo.Var([(g, k) for g in gpus for k in ops], domain=pyo.Binary)
-    for k in ops:
+    model, count = built.model, built.slots[0].count
+    gpus = range(len(built.slots))
+    model.token = pyo.Var([(g, k) for g in gpus for k in range(count)], domain=pyo.Binary)
+    for k in range(count):
         model.rows.add(sum(model.token[g, k] for g in gpus) <= 1)
-    for g, number, k in model.out:
-        model.rows.add(model.out[g, number, k] <= _size(built, g, number) * model.token[g, k])
-    for g, j, k in model.into:
-        z = _size(built, g, built.intervals[g][j].life)
-        model.rows.add(model.into[g, j, k] <= z * (1 - model.token[g, k]))
-
-
-def decode(built: TmofModel, value: Value, g: int) -> list[Walk]:
-    """Return what each life of a GPU does: all of an op's swaps from its start to its end, none before."""
-    data, model, absences = built.data[g], built.model, built.intervals[g]
-    inside: list[dict[int, int]] = [{} for _ in data.lives]
-    for j, absence in enumerate(absences):
-        inside[absence.life].update(dict.fromkeys(absence.ops, j))
-    walks = []
-    for number, life in enumerate(data.lives):
-        absent, held = dict[int, Bytes](), dict[int, Bytes]()
-        copied = life.nbytes if is_clean(life) else 0
-        moved = 0.0
-        for e in instants(data, life):
-            k, behind = max(e - 1, 0) // 2, e > 0 and e % 2 == 0  # time 0 is like the start of op 0
-            away = 0
-            if behind and (g, number, k) in model.out and k > life.born:
-                moved += value(model.out[g, number, k]) * built.unit
-            if k in inside[number]:
-                j = inside[number][k]
-                away = life.nbytes if value(model.left[g, j, k]) > 0.5 else 0
-                if away and absences[j].returns:
-                    ops = range(absences[j].ops[0], k + 1 if behind else k)
-                    back = sum(value(model.into[g, j, i]) for i in ops) * built.unit
-                    away = max(0, life.nbytes - round(back))
-            if away:
-                copied = life.nbytes
-            if not is_clean(life):
-                copied = max(copied, min(life.nbytes, round(moved)))
-            absent[e], held[e] = (away,), (max(copied, away),)
-        walks.append(Walk(life, absent, held))
-    return walks
+    for g, number, x, k in model.out:
+        model.rows.add(model.out[g, number, x, k] <= built.size(g, number) * model.token[g, k % count])
+    for g, j, x, k in model.into:
+        z = built.size(g, built.slots[g].intervals[j].life)
+        model.rows.add(model.into[g, j, x, k] <= z * (1 - model.token[g, k % count]))

@@ -222,7 +222,8 @@ ROOM = Room(
         Method(
             "slot-lp",
             ".placement.models.slots:solve_slots",
-            "single runs in bytes: linear programs over pieces of time, plans and bounds that converge",
+            "in bytes, any tiers, single runs and periods: linear programs over pieces of time, plans and "
+            "bounds that converge",
             proves=OPTIMUM,
         ),
         Method(
@@ -248,8 +249,8 @@ ROOM = Room(
         Method(
             "tmof",
             ".placement.models.tmof:solve_tmof",
-            "single runs on one GPU or several: MILP of whole tensors that leave and return in parts "
-            "beside the ops between",
+            "one GPU or several, any outer tiers, single runs and periods: MILP of whole tensors that leave "
+            "and return in parts beside the ops between",
             proves=BOUND,
             options=(
                 Option(

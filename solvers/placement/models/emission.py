@@ -1,80 +1,91 @@
-"""From walks over whole bytes to a plan in whole ns: rounds in which channels copy side by side.
+"""From paths of whole bytes to a plan in whole ns: rounds in which channels copy side by side.
 
-A *walk* says how many bytes of a life are absent and held at each of its instants (`slots_lp`). The
-processors of several lanes go in step: op number k of each starts when all that belongs to op k - 1 is
-through.
+A *path* says in which tiers some bytes of a life are at each instant (`paths`). The processors of several
+lanes go in step: op number k of each starts when all that belongs to op k - 1 is through.
 
-1. Each piece is cut into the least number of rounds, a power of two, in which the integers fit.
-2. In a round each channel moves its bytes one copy after another, at such rates that all channels end
-   together, as fast as rates and caps allow; copies end at whole ns. A round begins when the one before has
-   ended, an op when the last round before it has.
-3. Between rounds memory is released: in the fast memory what has a copy elsewhere, outside it what nobody
-   needs.
+1. Each piece is cut into the least number of rounds, a power of two, in which the integers fit; where copies
+   follow each other within the piece, into the number with which that takes least time.
+2. In each round an equal part of every path that changes in the piece begins to do so; a copy that follows
+   another one comes in the round behind it. Each channel moves its bytes one copy after another, at such
+   rates that all channels end together, as fast as rates and caps allow; copies end at whole ns. A round
+   begins when the one before has ended, an op when the last round before it has.
+3. What need not be in a tier any more, nor be copied from there, is released before the first round; the
+   source of a copy at the end of its round.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
+import numpy as np
+
 from ....formulations.linear_program import SECOND
-from ....formulations.placement.data import Lifetime, PlacementData
 from ....formulations.placement.lanes import Lane
-from ....formulations.placement.states import weightless
-from ....formulations.placement.walks import Bytes, Walk
+from ....formulations.placement.paths import State, Walk
+from ....formulations.placement.pieces import Cut
+from ....formulations.placement.states import Life, StateData, weightless
+from ....models.arrays import Integers
 from ....models.lowering.builder import PlanBuilder
 from ....models.plan import Plan
 from ....models.problems.placement import Placement
 
 MOST_ROUNDS = 2**12
-
-Way = tuple[int, bool, int]
-"""A channel: number of the lane, whether it leads outwards, outer tier."""
+MORE = 32
+"""Times the least number of rounds that are tried where copies follow each other."""
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What a lane does: its data and a walk for each of its lives."""
+    """What a lane does: how its time is cut, and a walk for each of its lives."""
 
     lane: Lane
-    data: PlacementData
+    cut: Cut
     walks: Sequence[Walk]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of its tiers."""
+        return [tier.name for tier in self.lane.problem.machine.tiers]
 
 
 @dataclass(frozen=True, eq=False)
-class _Step:
-    """What a life does in a round: absent and held bytes before and behind it."""
+class _Change:
+    """What some bytes do in a piece.
 
-    life: Lifetime
-    absent: Bytes
-    held: Bytes
-    absent_then: Bytes
-    held_then: Bytes
-    accessed: bool = False
-    """Whether the op that runs accesses it: then the op's need counts it."""
+    `accessed`: whether the op that runs needs the life in tier 0 to its end, and counts it.
+    """
 
-    @property
-    def changes(self) -> bool:
-        """Whether anything moves."""
-        return (self.absent, self.held) != (self.absent_then, self.held_then)
+    g: int
+    life: Life
+    low: int
+    high: int
+    before: State
+    ways: tuple[tuple[int, int], ...]
+    after: State
+    accessed: bool
 
-    @property
-    def occupied(self) -> int:
-        """Bytes of the fast memory in use: what is there, and what is on its way."""
-        if self.accessed:
-            return 0
-        arriving = sum(max(0, a - b) for a, b in zip(self.absent, self.absent_then, strict=True))
-        return self.life.nbytes - sum(self.absent) + arriving
+    def tiers(self) -> Iterator[tuple[int, int | None, int | None]]:
+        """Yield tiers, the copies with which bytes come there (None: before) and after which they go.
 
-    def fits_in_row(self) -> bool:
-        """Whether what is copied to one of two outer tiers is present until the round ends."""
-        if len(self.held) < 2:
-            return True
-        return all(
-            self.held_then[x] <= self.held[x] or self.held_then[x] + self.absent[1 - x] <= self.life.nbytes
-            for x in (0, 1)
-        )
+        The last is None for those that stay, and -1 for those that go at once.
+        """
+        there, stays = _tiers(self.before), _tiers(self.after)
+        for x in {**dict.fromkeys(there), **dict.fromkeys(dst for _, dst in self.ways)}:
+            came = None if x in there else next(i for i, (_, dst) in enumerate(self.ways) if dst == x)
+            used = [i for i, (src, _) in enumerate(self.ways) if src == x]
+            yield x, came, None if x in stays else max([-1 if came is None else came, *used])
+
+    def bounds(self, rounds: int) -> Integers:
+        """Return where the parts of its rounds end, from its first byte on."""
+        parts = np.arange(rounds + 1, dtype=np.int64)
+        return self.low + (self.high - self.low) * parts // rounds
+
+
+def _tiers(state: State) -> list[int]:
+    q, away = state
+    return [x for x in range(q.bit_length()) if q >> x & 1] + [0] * (not away)
 
 
 @dataclass
@@ -85,19 +96,24 @@ class _Emission:
     parts: Sequence[Part]
     clock: int = 0
 
-    def tier(self, g: int, x: int) -> str:
-        """Return the name of an outer tier; of the fast memory of lane g, if x is -1."""
-        return self.parts[g].lane.problem.machine.tiers[x + 1].name
+    def __post_init__(self) -> None:
+        self.names = [part.names for part in self.parts]
 
-    def tensor(self, g: int, t: int) -> int:
-        """Return the number in the whole graph of tensor t of lane g."""
-        return self.parts[g].lane.tensors[t]
+    def tensor(self, g: int, life: Life) -> int:
+        """Return the number in the whole graph of the tensor of a life of lane g."""
+        return self.parts[g].lane.tensors[life.tensor]
 
-    def free(self, g: int, life: Lifetime, x: int, part: tuple[int, int], time: int) -> None:
+    def free(self, g: int, life: Life, x: int, low: int, high: int, time: int) -> None:
         """Release bytes in a tier, if there are any."""
-        if part[0] < part[1]:
-            t = self.tensor(g, life.tensor)
-            self.plan.free(t, self.tier(g, x), time, self.plan.part(t, *part))
+        if low < high:
+            t = self.tensor(g, life)
+            self.plan.free(t, self.names[g][x], time, self.plan.part(t, low, high))
+
+    def start(self, g: int, life: Life, low: int, high: int, state: State) -> None:
+        """Put bytes where they are at time 0."""
+        for x in _tiers(state):
+            t = self.tensor(g, life)
+            self.plan.start(t, self.names[g][x], self.plan.part(t, low, high))
 
 
 def emit(parts: Sequence[Part], problem: Placement) -> Plan | None:
@@ -106,206 +122,293 @@ def emit(parts: Sequence[Part], problem: Placement) -> Plan | None:
     Parameters
     ----------
     parts
-        Per lane; each has as many ops as the others, and at most two outer tiers.
+        Per lane; each has as many pieces as the others.
     problem
         That of all lanes.
     """
     out = _Emission(PlanBuilder(problem.graph, problem.machine), parts)
     for g, part in enumerate(parts):
         _start(out, g, part)
-    ending = [_ending(part.walks) for part in parts]
-    goes_on = [{(w.life.tensor, w.life.born) for w in part.walks} for part in parts]
-    for p in range(2 * parts[0].data.n):
-        k, run = divmod(p, 2)
-        begin, ends = out.clock, []
-        if run:
+    for p, piece in enumerate(parts[0].cut.pieces):
+        k, starting = piece.op, parts[0].cut.start[piece.op] == p
+        ends = [out.clock]
+        if piece.run and starting:
             for g, part in enumerate(parts):
-                ends.append(begin + part.data.duration[k])
-                out.plan.run(part.lane.ops[k], 0, begin, ends[g], part.lane.processor)
-                for w in ending[g].get(k, ()):
-                    for x, h in enumerate(w.at(p)[1]):
-                        out.free(g, w.life, x, _outer_part(w.life, x, 0, h), begin)
-        rounds = _rounds(parts, p)
+                _last_use(out, g, part, k)
+        if piece.run and not piece.moment:
+            for part in parts:
+                ends.append(out.clock + part.cut.data.duration[k])
+                out.plan.run(part.lane.ops[k], 0, out.clock, ends[-1], part.lane.processor)
+        found = _changes(parts, p)
+        rounds = _rounds(out, p, found)
         if rounds is None:
             return None
-        for steps in rounds:
-            _move(out, steps)
-        if run:
-            out.clock = max(out.clock, *ends)
+        _carry_out(out, found, rounds)
+        out.clock = max(out.clock, *ends)
+        for change in found:
+            if change.accessed and change.after[1]:
+                out.free(change.g, change.life, 0, change.low, change.high, out.clock)
+        if piece.run and not piece.moment:
             for g, part in enumerate(parts):
-                for w in part.walks:
-                    if p in w.held and k in w.life.accesses:
-                        absent, held = w.at(p + 1)
-                        _release(out, g, [_Step(w.life, (0,) * len(absent), held, absent, held)])
-                own = part.lane.problem.graph
-                writes = own.ops[k].writes
-                gone = {w.life.tensor for w in ending[g].get(k, ())} - set(writes)
-                gone |= {t for t in writes if (t, k) not in goes_on[g]}
-                device = out.tier(g, -1)
-                for t in sorted(gone):
-                    if own.tensors[t].nbytes:
-                        out.plan.free(out.tensor(g, t), device, ends[g])
-    return out.plan.plan()
-
-
-def _ending(walks: Iterable[Walk]) -> dict[int, list[Walk]]:
-    """Return the walks by the op behind which nobody needs the life."""
-    found: dict[int, list[Walk]] = {}
-    for w in walks:
-        if not w.life.kept:
-            found.setdefault(w.life.accesses[-1], []).append(w)
-    return found
+                _unread(out, g, part, k, ends[1 + g])
+    if problem.periodic:
+        _around(out)
+    return out.plan.plan(period=out.clock if problem.periodic else None)
 
 
 def _start(out: _Emission, g: int, part: Part) -> None:
-    """Put what is there at time 0 where it is; tensors of no bytes into the fast memory at once."""
-    for w in part.walks:
-        life = w.life
-        if life.born >= 0:
-            continue
-        absent, held = w.at(0)
-        ranges = [(-1, _present(life, absent))]
-        ranges += [(x, _outer_part(life, x, 0, h)) for x, h in enumerate(held)]
-        for x, some in ranges:
-            if some[0] < some[1]:
-                t = out.tensor(g, life.tensor)
-                out.plan.start(t, out.tier(g, x), out.plan.part(t, *some))
-    device = out.tier(g, -1)
+    """Put what is there at time 0 where it is; tensors of no bytes into tier 0 at once."""
+    span = len(part.cut.pieces)
+    for walk in part.walks:
+        life = walk.life
+        if life.born < 0 or life.lasting:
+            for path in walk.paths:
+                state = path.state if life.born < 0 else path.at(span)
+                out.start(g, life, path.low, path.high, state)
+                if life.lasting and not life.ring and _reader(part.cut.data, life) is None:
+                    for x in _tiers(state):  # it is not read any more
+                        out.free(g, life, x, path.low, path.high, 0)
     for t, tier, ns in weightless(part.lane.problem):
-        out.plan.start(out.tensor(g, t), tier)
-        if tier != device:
-            out.plan.copy(out.tensor(g, t), tier, device, 0, ns)
+        out.plan.start(part.lane.tensors[t], tier)
+        if tier != out.names[g][0]:
+            out.plan.copy(part.lane.tensors[t], tier, out.names[g][0], 0, ns)
             out.clock = max(out.clock, ns)
 
 
-def _rounds(parts: Sequence[Part], p: int) -> list[list[list[_Step]]] | None:
-    """Return the rounds of a piece: for each and each lane, what the lives do; None if nothing fits."""
-    k, run = divmod(p, 2)
-    outer = parts[0].data.outer
-    outside = [0 for _ in outer]
-    still, changing = [], []
-    for part in parts:
-        here = part.data.need[k] if run else 0
-        some = []
-        for w in part.walks:
-            if p not in w.held:
-                continue
-            (absent, held), (absent_then, held_then) = w.at(p), w.at(p + 1)
-            accessed = bool(run) and k in w.life.accesses
-            whole = _Step(w.life, absent, held, absent if accessed else absent_then, held_then, accessed)
-            if whole.changes:
-                some.append(whole)
-            else:
-                here += whole.occupied
-                outside = [u + h for u, h in zip(outside, held, strict=True)]
-        still.append(here)
-        changing.append(some)
+def _last_use(out: _Emission, g: int, part: Part, k: int) -> None:
+    """Release what an op accesses for the last time: outside tier 0; there too, if it need not keep it.
+
+    What it writes has the room of the version before.
+    """
+    data = part.cut.data
+    for walk in part.walks:
+        life = walk.life
+        if _reader(data, life) != k:
+            continue
+        for path in walk.paths:
+            state = path.events[-1].after if path.events else path.state
+            for x in _tiers(state):
+                if x or (data.replace and life.tensor not in data.keeps[k]):
+                    out.free(g, life, x, path.low, path.high, out.clock)
+
+
+def _reader(data: StateData, life: Life) -> int | None:
+    """Return the op with whose access a life ends; None if it lasts to the end of the iteration."""
+    if not life.accesses or (life.kept and life.accesses[-1] < data.n):
+        return None
+    return life.accesses[-1] % data.n
+
+
+def _unread(out: _Emission, g: int, part: Part, k: int, end: int) -> None:
+    """Release at the end of an op what it accesses for the last time, and versions that nobody reads."""
+    data, graph = part.cut.data, part.lane.problem.graph
+    lives = {(life.tensor, life.born) for life in data.lives}
+    gone = {t for t in graph.ops[k].writes if (t, k) not in lives}
+    if not data.replace:
+        gone |= {
+            life.tensor
+            for life in data.lives
+            if _reader(data, life) == k and life.tensor not in graph.ops[k].writes
+        }
+    for t in sorted(gone):
+        if graph.tensors[t].nbytes:
+            out.plan.free(part.lane.tensors[t], out.names[g][0], end)
+    if data.periodic:
+        for t, tensor in enumerate(graph.tensors):
+            used = [j for j, op in enumerate(graph.ops) if t in op.reads or t in op.writes]
+            if used[-1:] == [k] and not (tensor.nbytes or tensor.initial or tensor.final):
+                out.plan.free(part.lane.tensors[t], out.names[g][0], end)
+
+
+def _changes(parts: Sequence[Part], p: int) -> list[_Change]:
+    """Return what changes in a piece."""
+    found = []
+    for g, part in enumerate(parts):
+        ways = [(way.src, way.dst) for way in part.cut.data.ways]
+        for number, e in part.cut.inside[p]:
+            walk = part.walks[number]
+            for path in walk.paths:
+                for event in path.events:
+                    if event.piece == e:
+                        found.append(
+                            _Change(
+                                g,
+                                walk.life,
+                                path.low,
+                                path.high,
+                                path.at(e),
+                                tuple(ways[w] for w in event.ways),
+                                event.after,
+                                _kept(part.cut, number, e),
+                            )
+                        )
+    return found
+
+
+def _kept(cut: Cut, number: int, e: int) -> bool:
+    """Whether the op of a piece keeps a life in tier 0 to its end."""
+    piece = cut.pieces[e % len(cut.pieces)]
+    life = cut.data.lives[number]
+    return piece.run and any(cut.at(k) <= e < cut.end(k) for k in life.accesses) and not cut.data.replace
+
+
+def _rounds(out: _Emission, p: int, some: Sequence[_Change]) -> int | None:
+    """Return the number of rounds of a piece; None if none fits."""
+    parts = out.parts
+    if parts[0].cut.pieces[p].moment:
+        return 1
+    changing = {(change.g, id(change.life), change.low) for change in some}
+    still = [[0] * len(part.names) for part in parts]
+    for g, part in enumerate(parts):
+        piece = part.cut.pieces[p]
+        still[g][0] += part.cut.data.need[piece.op] if piece.run else 0
+        for number, e in part.cut.inside[p]:
+            life = part.cut.data.lives[number]
+            accessed = _kept(part.cut, number, e)
+            for path in part.walks[number].paths:
+                if (g, id(life), path.low) not in changing:
+                    for x in _tiers(path.at(e)):
+                        if x or not accessed:
+                            still[g if not x else 0][x] += path.high - path.low
+    behind = max([0, *(len(change.ways) for change in some)]) - 1
+    least = next((r for r in _powers() if _fits(out, still, some, r)), None)
+    if least is None or behind < 1:
+        return least
+    return min((r for r in _powers() if least <= r <= MORE * least), key=lambda r: (_time(out, some, r), r))
+
+
+def _powers() -> Iterator[int]:
     rounds = 1
     while rounds <= MOST_ROUNDS:
-        found = [[[_part_of(step, j, rounds) for step in some] for some in changing] for j in range(rounds)]
-        if all(
-            _fits(parts, still, steps) and _fits_outside(parts[0].data, outside, steps) for steps in found
-        ):
-            return found
+        yield rounds
         rounds *= 2
-    return None
 
 
-def _part_of(step: _Step, j: int, rounds: int) -> _Step:
-    """Return round j of a piece: absent bytes rounded down, held ones up."""
-
-    def between(a: Bytes, b: Bytes, i: int, sign: int) -> Bytes:
-        return tuple(u + sign * (sign * (v - u) * i // rounds) for u, v in zip(a, b, strict=True))
-
-    return _Step(
-        step.life,
-        between(step.absent, step.absent_then, j, 1),
-        between(step.held, step.held_then, j, -1),
-        between(step.absent, step.absent_then, j + 1, 1),
-        between(step.held, step.held_then, j + 1, -1),
-        step.accessed,
-    )
+def _count(some: Sequence[_Change], rounds: int) -> int:
+    """Return how many rounds there are, with those in which copies follow others."""
+    return rounds + max([0, *(len(change.ways) - 1 for change in some)])
 
 
-def _fits(parts: Sequence[Part], still: Sequence[int], steps: Sequence[Sequence[_Step]]) -> bool:
-    """Whether each fast memory has room for a round."""
-    return all(
-        rest + sum(s.occupied for s in some) <= part.data.memory
-        for part, rest, some in zip(parts, still, steps, strict=True)
-    )
+def _fits(out: _Emission, still: Sequence[Sequence[int]], some: Sequence[_Change], rounds: int) -> bool:
+    """Whether all tiers have room in every round."""
+    at = np.arange(_count(some, rounds))
+    used = [[np.full(len(at), nbytes, dtype=np.int64) for nbytes in row] for row in still]
+    for change in some:
+        bounds = change.bounds(rounds)
+        for x, came, gone in change.tiers():
+            if gone == -1 or (not x and change.accessed):
+                continue
+            row = used[change.g if not x else 0]
+            row[x] += change.high if came is None else bounds[np.clip(at - came + 1, 0, rounds)]
+            row[x] -= change.low if gone is None else bounds[np.clip(at - gone, 0, rounds)]
+    for g, part in enumerate(out.parts):
+        for x, capacity in enumerate(part.cut.data.capacity):
+            if capacity is not None and (not g or not x) and used[g][x].max(initial=0) > capacity:
+                return False
+    return True
 
 
-def _fits_outside(data: PlacementData, still: Sequence[int], steps: Sequence[Sequence[_Step]]) -> bool:
-    """Whether the outer tiers have room for a round, and the bytes of each life lie right."""
-    every = [s for some in steps for s in some]
-    for x, tier in enumerate(data.outer):
-        used = still[x] + sum(max(s.held[x], s.held_then[x]) for s in every)
-        if tier.capacity is not None and used > tier.capacity:
-            return False
-    return all(s.fits_in_row() for s in every)
+def _time(out: _Emission, some: Sequence[_Change], rounds: int) -> Fraction:
+    """Return about the ns of a piece in so many rounds."""
+    total = Fraction(0)
+    for number in range(_count(some, rounds)):
+        moves = _moves(some, rounds, number)
+        total += _length(out, {way: sum(b - a for _, a, b in ranges) for way, ranges in moves.items()})
+        total += max((_latency(out, way) for way in moves), default=0)
+    return total
 
 
-def _move(out: _Emission, steps: Sequence[Sequence[_Step]]) -> None:
-    """Copy what a round copies, then release what it releases, and set the clock to its end."""
-    moves: dict[Way, list[tuple[Lifetime, tuple[int, int]]]] = {}
-    for g, some in enumerate(steps):
-        for s in some:
-            for x in range(len(s.held)):
-                if s.absent_then[x] < s.absent[x]:
-                    part = _outer_part(s.life, x, s.absent_then[x], s.absent[x])
-                    moves.setdefault((g, False, x), []).append((s.life, part))
-                if s.held_then[x] > s.held[x]:
-                    part = _outer_part(s.life, x, s.held[x], s.held_then[x])
-                    moves.setdefault((g, True, x), []).append((s.life, part))
-    nbytes = {way: sum(b - a for _, (a, b) in ranges) for way, ranges in moves.items()}
-    length = _length(out, nbytes)
-    begin = out.clock
-    for (g, outward, x), ranges in sorted(moves.items(), key=lambda item: item[0]):
-        tier = out.parts[g].data.outer[x]
-        link = tier.out if outward else tier.into
-        src, dst = (-1, x) if outward else (x, -1)
-        at = begin + link.latency
-        for life, (low, high) in ranges:
-            share = (high - low) * length / nbytes[g, outward, x]
-            end = at - (-share.numerator // share.denominator)
-            t = out.tensor(g, life.tensor)
-            some_bytes = out.plan.part(t, low, high)
-            out.plan.copy(t, out.tier(g, src), out.tier(g, dst), at - link.latency, end, some_bytes)
-            at = end
-        out.clock = max(out.clock, at)
-    for g, some in enumerate(steps):
-        _release(out, g, some)
+Channel = tuple[int, int, int]
+"""Number of the lane, tiers from and to."""
 
 
-def _release(out: _Emission, g: int, steps: Sequence[_Step]) -> None:
-    """Release now what is absent or no longer held behind some steps."""
-    for s in steps:
-        for x in range(len(s.held)):
-            if s.absent_then[x] > s.absent[x]:
-                out.free(g, s.life, -1, _outer_part(s.life, x, s.absent[x], s.absent_then[x]), out.clock)
-            if s.held_then[x] < s.held[x]:
-                out.free(g, s.life, x, _outer_part(s.life, x, s.held_then[x], s.held[x]), out.clock)
+def _moves(some: Sequence[_Change], rounds: int, number: int) -> dict[Channel, list[tuple[Life, int, int]]]:
+    """Return what the channels carry in a round."""
+    found: dict[Channel, list[tuple[Life, int, int]]] = {}
+    for change in some:
+        for i, (src, dst) in enumerate(change.ways):
+            j = number - i
+            if 0 <= j < rounds:
+                length = change.high - change.low
+                low, high = (change.low + length * x // rounds for x in (j, j + 1))
+                if low < high:
+                    found.setdefault((change.g, src, dst), []).append((change.life, low, high))
+    return found
 
 
-def _length(out: _Emission, nbytes: dict[Way, int]) -> Fraction:
+def _carry_out(out: _Emission, some: Sequence[_Change], rounds: int) -> None:
+    """Release what goes at once, then copy round by round, and set the clock to the end."""
+    for change in some:
+        for x, _, gone in change.tiers():
+            if gone == -1 and (x or not change.accessed):
+                out.free(change.g, change.life, x, change.low, change.high, out.clock)
+    for number in range(_count(some, rounds) if any(change.ways for change in some) else 0):
+        moves = _moves(some, rounds, number)
+        nbytes = {way: sum(b - a for _, a, b in ranges) for way, ranges in moves.items()}
+        length, begin = _length(out, nbytes), out.clock
+        for way, ranges in sorted(moves.items(), key=lambda item: item[0]):
+            g, src, dst = way
+            latency = _latency(out, way)
+            at = begin + latency
+            for life, low, high in ranges:
+                share = (high - low) * length / nbytes[way]
+                end = at - (-share.numerator // share.denominator)
+                t = out.tensor(g, life)
+                names, part = out.names[g], out.plan.part(t, low, high)
+                out.plan.copy(t, names[src], names[dst], at - latency, end, part)
+                at = end
+            out.clock = max(out.clock, at)
+        for change in some:
+            for x, _, gone in change.tiers():
+                if gone is not None and gone >= 0 and (x or not change.accessed):
+                    j = number - gone
+                    if 0 <= j < rounds:
+                        low, high = (int(b) for b in change.bounds(rounds)[j : j + 2])
+                        out.free(change.g, change.life, x, low, high, out.clock)
+
+
+def _latency(out: _Emission, way: Channel) -> int:
+    g, src, dst = way
+    return next(w.latency for w in out.parts[g].cut.data.ways if (w.src, w.dst) == (src, dst))
+
+
+def _length(out: _Emission, nbytes: dict[Channel, int]) -> Fraction:
     """Return the ns in which all channels together can carry these bytes."""
-    times, by_pair = [], dict[tuple[str, str], int]()
-    for (g, outward, x), moved in nbytes.items():
-        tier = out.parts[g].data.outer[x]
-        times.append(Fraction(moved * SECOND, (tier.out if outward else tier.into).rate))
-        device, other = out.tier(g, -1), out.tier(g, x)
-        by_pair[(device, other) if outward else (other, device)] = moved
+    times, by_pair = [Fraction(0)], dict[tuple[str, str], int]()
+    for (g, src, dst), moved in nbytes.items():
+        rate = next(w.rate for w in out.parts[g].cut.data.ways if (w.src, w.dst) == (src, dst))
+        times.append(Fraction(moved * SECOND, rate))
+        pair = out.names[g][src], out.names[g][dst]
+        by_pair[pair] = by_pair.get(pair, 0) + moved
     for group in out.plan.machine.groups:
         moved = sum(by_pair.get(pair, 0) for pair in group.channels)
         times.append(Fraction(moved * SECOND, group.bytes_per_s))
-    return max(times, default=Fraction(0))
+    return max(times)
 
 
-def _outer_part(life: Lifetime, x: int, less: int, more: int) -> tuple[int, int]:
-    """Return the bytes by which `more` bytes at the end of the row of outer tier x exceed `less`."""
-    return (less, more) if x == 0 else (life.nbytes - more, life.nbytes - less)
+def _around(out: _Emission) -> None:
+    """Let what goes on and is released as the period ends be released as the next one begins.
 
-
-def _present(life: Lifetime, absent: Bytes) -> tuple[int, int]:
-    """Return the bytes in the fast memory: behind the first absent ones, before the last ones."""
-    return (absent[0] if absent else 0), life.nbytes - (absent[1] if len(absent) > 1 else 0)
+    Where it may not be there then, or finds no room, the period lasts a ns longer.
+    """
+    lasting = {
+        part.lane.tensors[life.tensor] for part in out.parts for life in part.cut.data.lives if life.lasting
+    }
+    plan, tensors = out.plan, out.plan.graph.tensors
+    late = [i for i, x in enumerate(plan.frees) if x.time == out.clock and x.tensor in lasting]
+    allowed = out.parts[0].lane.problem.may_start
+    barred = any(x.tier not in allowed(tensors[x.tensor].kind) for x in (plan.frees[i] for i in late))
+    there = [(x.tensor, x.tier, x.bytes) for x in plan.residents]
+    there += [(x.tensor, x.tier, x.bytes) for x in (plan.frees[i] for i in late)]
+    room = {tier.name: tier.capacity for tier in plan.machine.tiers if tier.capacity is not None}
+    for t, name, part in there:
+        if name in room:
+            low, high = part or (0, tensors[t].nbytes)
+            room[name] -= high - low
+    if barred or min(room.values(), default=0) < 0:
+        out.clock += 1
+        return
+    for i in late:
+        free = plan.frees[i]
+        plan.frees[i] = replace(free, time=0)
+        plan.start(free.tensor, free.tier, free.bytes)

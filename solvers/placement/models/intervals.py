@@ -7,7 +7,8 @@ from dataclasses import replace
 from ....formulations.placement import intervals_cpsat
 from ....formulations.placement.data import placement_data
 from ....formulations.placement.intervals_cpsat import WHAT, common_tick
-from ....formulations.placement.slots_lp import window_bound
+from ....formulations.placement.single_ops import window_bound
+from ....formulations.placement.states import state_data
 from ....formulations.placement.whole import apart, check, longest_stall
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
@@ -31,7 +32,7 @@ def solve_intervals(problem: Placement, context: Context) -> Outcome:
     data = placement_data(problem)
     check(data, WHAT)
     context.raise_bound(data.ideal, kind="sum of durations")
-    context.raise_bound(window_bound(data, expired=lambda: context.expired), kind="single ops")
+    context.raise_bound(window_bound(state_data(problem), expired=lambda: context.expired), kind="single ops")
     own = apart(data)
     tick = context.options.get("tick") or common_tick(own)
     known = context.bound or data.ideal

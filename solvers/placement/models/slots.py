@@ -1,6 +1,7 @@
-"""`slot-lp`: the fastest placement of a single run in bytes, by linear programs over pieces of time.
+"""`slot-lp`: the fastest placement in bytes, by linear programs over pieces of time.
 
-1. Bounds at once: the sum of the durations, and that of single ops. Too large a program is not built.
+1. Bounds at once: the sum of the durations, and in single runs that of single ops. Too large a program is not
+   built.
 2. The program with `ROUNDS` rounds in each piece gives a plan. Where rounding breaks it, it is solved again
    with a little room left free.
 3. If the bounds at hand are not near, the program without limit on the rounds gives one, from safe duals.
@@ -15,8 +16,9 @@ from __future__ import annotations
 
 from ....formulations.linear_program import dual_bound
 from ....formulations.model import BuildTimeout
-from ....formulations.placement.data import PlacementData, placement_data
-from ....formulations.placement.slots_lp import build, size, window_bound
+from ....formulations.placement.single_ops import window_bound
+from ....formulations.placement.slots_lp import build, memory_of, size
+from ....formulations.placement.states import StateData, state_data
 from ....models.plan import Plan
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
@@ -52,7 +54,7 @@ def solve_slots(problem: Placement, context: Context) -> Outcome:
     >>> result.verification.valid, result.gap < 0.001
     (True, True)
     """
-    data = placement_data(problem)
+    data = state_data(problem)
     context.raise_bound(data.ideal, kind="sum of durations")
     context.raise_bound(window_bound(data, expired=lambda: context.expired), kind="single ops")
     refused = refuse_if_too_large(
@@ -62,7 +64,7 @@ def solve_slots(problem: Placement, context: Context) -> Outcome:
         return refused
     bounded = False
     for rounds in ROUNDS:
-        if not problem.whole and len(data.outer) <= 2:
+        if not problem.whole:
             plan = plan_in_rounds(problem, data, context, rounds)
             if plan is not None:
                 context.offer(plan)
@@ -77,16 +79,14 @@ def solve_slots(problem: Placement, context: Context) -> Outcome:
             context.offer(plan)
     detail = ""
     if context.incumbent is None and not context.expired:
-        detail = _why_no_plan(problem, data)
+        detail = _why_no_plan(problem)
     return Outcome(reason="time" if context.expired and not context.closed else None, detail=detail)
 
 
-def _why_no_plan(problem: Placement, data: PlacementData) -> str:
+def _why_no_plan(problem: Placement) -> str:
     """Return why there is a bound only."""
     if problem.whole:
         return "slot-lp: bounds only, because its plans cut tensors (slot-milp moves whole ones)"
-    if len(data.outer) > 2:
-        return f"slot-lp: bounds only, because there are {len(data.outer)} outer tiers, expected at most two"
     return (
         f"slot-lp: no plan in {ROUNDS[-1]} rounds per piece; everything fits at every moment, but what must "
         "move may find no room on the way"
@@ -100,21 +100,22 @@ def _near(context: Context) -> bool:
     return (context.incumbent - context.bound) * NEAR <= context.incumbent
 
 
-def longest_stall(data: PlacementData) -> int:
+def longest_stall(data: StateData) -> int:
     """Return more ns of stall than any sensible plan has: everything that is accessed comes and goes."""
-    rates = [link.rate for tier in data.outer for link in (tier.out, tier.into) if link.rate]
+    rates = [way.rate for way in data.ways] + [rate for _, rate in data.caps]
     moved = sum(life.nbytes * (len(life.accesses) + 1) for life in data.lives)
-    return 2 * moved * 10**9 // min(rates) + 1 if rates else data.ideal
+    hops = 2 * max(1, len(data.capacity) - 1)
+    return hops * moved * 10**9 // min(rates) + 1 if rates else data.ideal
 
 
 def plan_in_rounds(
-    problem: Placement, data: PlacementData, context: Context, rounds: int, margin: int = 0
+    problem: Placement, data: StateData, context: Context, rounds: int, margin: int = 0
 ) -> Plan | None:
     """Return the best plan with so many rounds in each piece, or None if none was found in time."""
     from ...engines.highs_lp import primal_values
 
     for reserve in RESERVES:
-        room = reserve * (len(data.lives) + data.memory // 10**8)
+        room = reserve * (len(data.lives) + memory_of(data) // 10**8)
         try:
             slots = build(
                 data,
@@ -139,7 +140,7 @@ def plan_in_rounds(
     return None
 
 
-def raise_by_slots(data: PlacementData, context: Context) -> None:
+def raise_by_slots(data: StateData, context: Context) -> None:
     """Raise the bound to that of the program without limit on the rounds."""
     most = longest_stall(data) if context.incumbent is None else max(1, context.incumbent - data.ideal)
     bound = slot_bound(data, context, most, context.remaining())
@@ -147,7 +148,7 @@ def raise_by_slots(data: PlacementData, context: Context) -> None:
         context.raise_bound(bound, kind="slot model")
 
 
-def slot_bound(data: PlacementData, context: Context, most: int, seconds: float) -> int | None:
+def slot_bound(data: StateData, context: Context, most: int, seconds: float) -> int | None:
     """Return the bound in ns of the program without limit on the rounds; None if it took too long.
 
     Parameters

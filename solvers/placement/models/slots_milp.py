@@ -18,7 +18,6 @@ from dataclasses import replace
 from typing import Any
 
 from ....formulations.placement import slots_milp
-from ....formulations.placement.data import placement_data
 from ....formulations.placement.pieces import Cut, coarse
 from ....formulations.placement.sequence import Order, longest_stall, plan, timing
 from ....formulations.placement.slots_milp import SlotMilp, build, crowded, finer, size
@@ -112,8 +111,7 @@ def _other_bounds(problem: Placement, context: Context) -> None:
     """Raise the bound by what serves the machine."""
     try:
         raise_by_prices(problem, context, rounds=())
-        if not problem.periodic:
-            raise_by_slots(placement_data(problem), context)
+        raise_by_slots(state_data(problem), context)
     except UsageError:
         return  # the slot model bounds any machine
 

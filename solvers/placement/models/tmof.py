@@ -23,10 +23,12 @@ from functools import partial
 from typing import Any
 
 from ....formulations.placement import tmof_milp
-from ....formulations.placement.data import PlacementData, placement_data
 from ....formulations.placement.lanes import Lane, lanes
-from ....formulations.placement.slots_lp import size, window_bound
-from ....formulations.placement.tmof_milp import alike, check, joint_rate, shares
+from ....formulations.placement.single_ops import window_bound
+from ....formulations.placement.slots_lp import size
+from ....formulations.placement.states import StateData, state_data
+from ....formulations.placement.tmof_paths import decode
+from ....formulations.placement.tmof_slots import alike, joint_rate, shares, slots_of
 from ....models.errors import UsageError
 from ....models.machine import ChannelGroup
 from ....models.problems.placement import Placement
@@ -56,8 +58,8 @@ def solve_tmof(problem: Placement, context: Context) -> Outcome:
     if problem.whole:
         raise UsageError("TMOF: found a problem of whole copies, expected one whose copies may be cut")
     parts = lanes(problem)
-    data = [placement_data(lane.problem) for lane in parts]
-    check(data)
+    data = [state_data(lane.problem) for lane in parts]
+    slots_of(data)
     if share in ("disjoint", "both", "oblivious") and not alike(data):
         raise UsageError(f"TMOF, share {share}: found different GPUs or graphs, expected copies of one")
     for some in data:
@@ -90,7 +92,7 @@ def solve_tmof(problem: Placement, context: Context) -> Outcome:
 
 
 def form_bound(
-    parts: Sequence[Lane], data: Sequence[PlacementData], groups: Sequence[ChannelGroup], context: Context
+    parts: Sequence[Lane], data: Sequence[StateData], groups: Sequence[ChannelGroup], context: Context
 ) -> int | None:
     """Return a bound in ns on all plans of GPUs that go in step, no less than that of all; None without one.
 
@@ -122,16 +124,16 @@ def _solve(
     problem: Placement,
     context: Context,
     parts: Sequence[Lane],
-    data: Sequence[PlacementData],
+    data: Sequence[StateData],
     build: Callable[[], tmof_milp.TmofModel],
 ) -> Outcome:
     """Solve a program of all GPUs, or of one whose plan all follow."""
     known = context.bound or 0
 
     def plan(built: tmof_milp.TmofModel, value: Callable[[Any], float]) -> Any:
-        walks = [tmof_milp.decode(built, value, g) for g in range(len(built.data))]
-        walks += walks[:1] * (len(parts) - len(walks))
-        items = [Part(lane, x, some) for lane, x, some in zip(parts, data, walks, strict=True)]
+        read = [decode(built, value, g) for g in range(len(built.slots))]
+        read += read[:1] * (len(parts) - len(read))
+        items = [Part(lane, cut, walks) for lane, (cut, walks) in zip(parts, read, strict=True)]
         found = emit(items, problem)
         if found is None:
             raise RuntimeError("a solution of TMOF's model does not fit into the memory")

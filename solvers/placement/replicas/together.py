@@ -7,7 +7,7 @@
    served.
 
 Its bounds on 2 are bounds of all plans; so are those of single ops on a shared link
-(`lowtide.formulations.placement.slots_lp.window_bound`).
+(`lowtide.formulations.placement.single_ops.window_bound`).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from dataclasses import dataclass, fields
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec
 
-from ....formulations.placement.data import placement_data
 from ....formulations.placement.releases import ideal_time
-from ....formulations.placement.slots_lp import window_bound
+from ....formulations.placement.single_ops import window_bound
+from ....formulations.placement.states import state_data
 from ....models.errors import UsageError
 from ....models.plan import Plan
 from ....models.problems.placement import Placement
@@ -129,7 +129,7 @@ def raise_joint_bounds(found: Replicas, context: Context) -> None:
     context.raise_bound(ideal_time(found.problem), kind="sum of durations")
     with suppress(UsageError):  # a period, or what the slot model does not know
         bound = window_bound(
-            placement_data(found.lanes[0].problem),
+            state_data(found.lanes[0].problem),
             many=len(found.lanes),
             joint_out=found.joint_rate(outward=True),
             joint_in=found.joint_rate(outward=False),

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 import lowtide as lt
-from lowtide.formulations.placement.data import placement_data
 from lowtide.formulations.placement.pieces import coarse
 from lowtide.formulations.placement.sequence import longest_stall
-from lowtide.formulations.placement.slots_lp import window_bound
+from lowtide.formulations.placement.single_ops import window_bound
 from lowtide.formulations.placement.slots_milp import build
 from lowtide.formulations.placement.states import state_data
 from lowtide.models.problems.placement import Placement
@@ -54,7 +53,7 @@ def random_run(seed: int) -> Placement:
 
 def slot_bound(problem: Placement) -> int:
     context = Context(problem=problem)
-    raise_by_slots(placement_data(problem), context)
+    raise_by_slots(state_data(problem), context)
     assert context.bound is not None
     return context.bound
 
@@ -88,7 +87,7 @@ def test_no_plan_is_below_a_bound(block: int) -> None:
     plans = 0
     for seed in (6 * block + k for k in seeds(6, least=2)):
         problem = random_run(seed)
-        data = placement_data(problem)
+        data = state_data(problem)
         bounds = {"ideal": data.ideal, "window": window_bound(data), "slots": slot_bound(problem)}
         whole = replace(problem, whole=True)
         found = {name: solved(problem, name) for name in BYTES}
@@ -101,7 +100,7 @@ def test_no_plan_is_below_a_bound(block: int) -> None:
             if result.bound is not None:
                 bounds[name] = result.bound
         times = {name: r.objective for name, r in found.items() if r is not None and r.objective is not None}
-        if len(data.outer) == 1 and data.outer[0].capacity is None:
+        if data.capacity[1:] == (None,):
             if (bound := whole_bound(whole)) is None:
                 assert not any("whole" in name for name in times), (seed, times)
             else:
@@ -126,7 +125,7 @@ def test_more_memory_never_hurts_an_optimum_or_a_bound(seed: int) -> None:
         assert best is not None
         assert lt.solve(larger, "slot-milp", threads=1, time_limit=None).objective == best
         optima.append(best)
-        data = placement_data(larger)
+        data = state_data(larger)
         bounds.append((window_bound(data), slot_bound(larger), whole_bound(larger) or 0))
     assert optima == sorted(optima, reverse=True)
     for small, large in pairwise(bounds):

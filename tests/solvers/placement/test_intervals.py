@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 import lowtide as lt
-from lowtide.formulations.placement.data import placement_data
+from lowtide.formulations.placement.states import state_data
 from lowtide.solvers.context import Context
 from lowtide.solvers.placement.models.slots import raise_by_slots
 from tests.oracles.brute_placement import COPY, DEVICE, fastest
@@ -36,7 +36,7 @@ def test_as_fast_as_exhaustive_search(seed: int) -> None:
         assert "INFEASIBLE" in result.detail
         return
     context = Context(problem=problem)
-    raise_by_slots(placement_data(problem), context)
+    raise_by_slots(state_data(problem), context)
     assert context.bound is not None
     assert context.bound <= best
 

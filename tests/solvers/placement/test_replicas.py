@@ -7,9 +7,9 @@ import pytest
 
 import lowtide as lt
 from lowtide.formulations.linear_program import SECOND, LinearProgram, ProgramBuilder
-from lowtide.formulations.placement.data import placement_data
 from lowtide.formulations.placement.lanes import lanes
 from lowtide.formulations.placement.slots_lp import SlotProgram, build
+from lowtide.formulations.placement.states import state_data
 from lowtide.instances import load_problem
 from lowtide.instances.transforms.data_parallel import data_parallel
 from lowtide.models.graph import Accounting
@@ -146,7 +146,7 @@ def test_the_program_of_gpus_in_step_has_the_optimum_of_one_on_its_share(
     if problem.impossible():
         return
     found = found_in(problem)
-    alone, shared = placement_data(found.alone), placement_data(found.shared)
+    alone, shared = state_data(found.alone), state_data(found.shared)
     stall = 2 * longest_stall(shared)
     together = in_step_program(build(alone, stall=stall), 2)
     assert optimum(together) == pytest.approx(optimum(build(shared, stall=stall).program), rel=1e-6, abs=1)

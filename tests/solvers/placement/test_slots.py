@@ -9,8 +9,9 @@ import pytest
 
 import lowtide as lt
 from lowtide.formulations.placement import slots_lp as placement_slots
-from lowtide.formulations.placement.data import placement_data
-from lowtide.formulations.placement.slots_lp import build, window_bound
+from lowtide.formulations.placement.single_ops import window_bound
+from lowtide.formulations.placement.slots_lp import build
+from lowtide.formulations.placement.states import state_data
 from lowtide.instances import load_problem
 from lowtide.models.problems.placement import Placement
 from lowtide.solvers.context import Context
@@ -37,7 +38,7 @@ def scaled(graph: lt.Graph, factor: int) -> lt.Graph:
 
 def bound_of(problem: Placement) -> int:
     context = Context(problem=problem)
-    raise_by_slots(placement_data(problem), context)
+    raise_by_slots(state_data(problem), context)
     assert context.bound is not None
     return context.bound
 
@@ -88,7 +89,7 @@ def start_of(problem: Placement) -> dict[int, int]:
 def test_bounds_are_below_exhaustive_search(seed: int) -> None:
     problem = tiny_placement(seed)
     best = fastest(problem.graph, problem.machine, start_of(problem))
-    data = placement_data(problem)
+    data = state_data(problem)
     if best is not None:
         assert data.ideal <= window_bound(data) <= best
         assert bound_of(problem) <= best
@@ -110,7 +111,7 @@ def test_a_tensor_that_must_leave_and_return_takes_3500_ns() -> None:
     exact = 300_000 + 2_000_000 + 1_666_667
     assert result.status is lt.Status.OPTIMAL
     assert result.bound == result.objective == exact
-    assert window_bound(placement_data(problem)) == exact
+    assert window_bound(state_data(problem)) == exact
     loose = Placement(scaled(graph, 1000), machine(25_000, None, ssd=False))
     assert bound_of(loose) == 300_000 + 1_000_000 + 833_334  # half of it
 
@@ -177,13 +178,13 @@ def test_what_is_called_infeasible_has_no_plan(seed: int) -> None:
         for method in ("belady", "demand-lru"):
             assert lt.solve(problem, method, threads=1).objective is None
         context = Context(problem=problem)
-        assert plan_in_rounds(problem, placement_data(problem), context, 64) is None
+        assert plan_in_rounds(problem, state_data(problem), context, 64) is None
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_more_rounds_and_more_memory_only_help(seed: int) -> None:
     problem = case(4 * seed + 1)
-    data, context = placement_data(problem), Context(problem=problem)
+    data, context = state_data(problem), Context(problem=problem)
     found = [plan_in_rounds(problem, data, context, rounds) for rounds in (1, 4, 16)]
     times = [problem.evaluate(plan) for plan in found if plan is not None]
     assert len(times) == 3
@@ -210,18 +211,9 @@ def test_whole_tensors_get_a_bound_only() -> None:
     assert result.bound == bound_of(case(1))
 
 
-def test_what_the_model_does_not_cover_is_refused() -> None:
-    problem = case(2)
-    with pytest.raises(lt.UsageError, match="a periodic problem"):
-        placement_data(replace(problem, periodic=True))
-    path = (*problem.machine.channels, lt.Channel(src="host", dst="ssd", bytes_per_s=1000))
-    with pytest.raises(lt.UsageError, match="a channel between outer tiers"):
-        placement_data(replace(problem, machine=replace(problem.machine, channels=path)))
-
-
 def test_rounds_need_room_for_what_arrives() -> None:
     problem = case(1)
-    data = placement_data(problem)
+    data = state_data(problem)
     bound, rounds = build(data, stall=10**9), build(data, stall=10**9, rounds=4)
     assert len(bound.program.cost) == len(rounds.program.cost)
     assert sum(rounds.program.low) != sum(bound.program.low)
@@ -232,7 +224,7 @@ def solved(seed: int) -> lt.Result:
     return lt.solve(case(seed), "slot-lp", threads=1)
 
 
-@pytest.mark.parametrize("part", ["_presence", "_memory", "_capacities", "_channels", "_rows_of_bytes"])
+@pytest.mark.parametrize("part", ["_balances", "_presence", "_memory", "_capacities", "_channels"])
 def test_every_part_of_the_model_matters(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in (0, 1, 3, 14, 23):
         good = solved(seed)

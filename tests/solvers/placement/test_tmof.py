@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 import lowtide as lt
-from lowtide.formulations.placement.data import placement_data
+from lowtide.formulations.placement.states import state_data
 from lowtide.solvers.context import Context
 from lowtide.solvers.placement.models.slots import plan_in_rounds, raise_by_slots
 from tests.effort import seeds
@@ -35,7 +35,7 @@ def test_plans_verify_and_are_above_the_bound_of_all_plans(seed: int) -> None:
     if result.objective is None:
         return
     context = Context(problem=problem)
-    data = placement_data(problem)
+    data = state_data(problem)
     raise_by_slots(data, context)
     assert context.bound is not None
     assert context.bound <= result.objective
@@ -89,8 +89,11 @@ def test_enough_memory_takes_the_sum_of_durations() -> None:
 
 
 def test_what_the_model_does_not_cover_is_refused() -> None:
-    problem = lt.Placement(random_graph(1), machine(40_000, 10, ssd=False))
-    with pytest.raises(lt.UsageError, match="one host without limit"):
+    problem = lt.Placement(random_graph(1), machine(40_000, 10), start={"weight": ("gpu",)}, periodic=True)
+    with pytest.raises(lt.UsageError, match="outlives iterations and may not be everywhere"):
         lt.solve(problem, "tmof")
-    with pytest.raises(lt.UsageError, match="may not start on the device"):
-        lt.solve(replace(problem, machine=machine(40_000, None, ssd=False)), "tmof")
+    path = (("gpu", "host"), ("host", "gpu"), ("host", "ssd"), ("ssd", "host"))
+    channels = tuple(lt.Channel(src=a, dst=b, bytes_per_s=1000) for a, b in path)
+    chain = replace(machine(40_000, None, shared=False), channels=channels)
+    with pytest.raises(lt.UsageError, match="in tiers without a channel to the device only"):
+        lt.solve(lt.Placement(random_graph(1), chain), "tmof")

@@ -1,0 +1,325 @@
+"""Paths: byte ranges of a life that go through the same states, read off how many bytes are in each state.
+
+A *state* of a byte is the set of outer tiers that hold it, as bits of their numbers, and whether it is absent
+from tier 0. A *move* takes bytes from one state to another: over a channel, or because a tier gives them up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from .pieces import Cut
+from .states import Life, StateData
+
+State = tuple[int, bool]
+"""Bits of the outer tiers that hold a byte, and whether it is absent from tier 0."""
+
+PRESENT: State = (0, False)
+
+
+@dataclass(frozen=True)
+class Move:
+    """A change of state, and the number of the channel that it takes; None: none."""
+
+    before: State
+    after: State
+    way: int | None
+
+
+@dataclass(frozen=True)
+class Event:
+    """What a path does in a piece: the channels that its bytes pass, in turn, and its state behind."""
+
+    piece: int
+    ways: tuple[int, ...]
+    after: State
+
+
+@dataclass(frozen=True)
+class Path:
+    """Bytes ``[low, high)`` of a life: their state at its first instant, and what they do, by pieces."""
+
+    low: int
+    high: int
+    state: State
+    events: tuple[Event, ...]
+
+    def at(self, piece: int) -> State:
+        """Return the state before a piece."""
+        state = self.state
+        for event in self.events:
+            if event.piece >= piece:
+                break
+            state = event.after
+        return state
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """A life and its paths, ascending; `instants` are those of the life."""
+
+    life: Life
+    instants: range
+    paths: tuple[Path, ...]
+
+
+def moves(data: StateData, limited: Sequence[bool]) -> list[Move]:
+    """Return the moves of any byte; tiers that are not `limited` never give up what they hold."""
+    found = []
+    for q in range(0, 2 ** len(data.capacity), 2):
+        for w, way in enumerate(data.ways):
+            if not way.dst and q >> way.src & 1:
+                found.append(Move((q, True), (q, False), w))
+            elif way.dst and not q >> way.dst & 1:
+                more = q | 1 << way.dst
+                if not way.src:
+                    found.append(Move((q, False), (more, False), w))
+                elif q >> way.src & 1:
+                    found += [Move((q, away), (more, away), w) for away in (False, True)]
+        for x in range(1, len(data.capacity)):
+            if limited[x] and q >> x & 1 and (less := q & ~(1 << x)):
+                found += [Move((q, away), (less, away), None) for away in (False, True)]
+    return found
+
+
+Amounts = Callable[[int], Mapping[State, float]]
+"""By instant, the bytes in each state."""
+
+Carried = Callable[[int], Mapping[Move, float]]
+"""By piece, the bytes of each move over a channel; what is missing has no limit but what it must not move."""
+
+
+@dataclass
+class _Segment:
+    """Bytes in the making of paths."""
+
+    length: float
+    first: State
+    state: State
+    events: tuple[Event, ...]
+
+
+def walk(cut: Cut, life: Life, every: Sequence[Move], amounts: Amounts, carried: Carried) -> Walk | None:
+    """Return the paths of a life; None if those of a ring do not close.
+
+    Parameters
+    ----------
+    cut, life
+        Where its instants are.
+    every
+        The moves over channels.
+    amounts, carried
+        What is where, and what moves; neither need add up exactly.
+    """
+    some = cut.instants(life)
+    here = amounts(some[0])
+    order = sorted((item for item in here.items() if item[1] > 0), key=lambda item: _rank(item[0]))
+    total = sum(part for _, part in order)
+    row = [_Segment(part / total * life.nbytes, state, state, ()) for state, part in order]
+    for p in some[:-1]:
+        following = amounts(p + 1)
+        if _differs(here, following, life.nbytes * SAME, row):
+            row = _changed(row, life.nbytes, p, following, _arcs(every, carried(p)))
+            here = following
+    found = []
+    for path in _whole(row, life.nbytes):
+        kept = _needed(cut, life, path)
+        if kept is None:
+            return None
+        found.append(kept)
+    return Walk(life, some, tuple(found))
+
+
+SAME = 1e-7
+"""Part of a life that counts as none of it."""
+
+
+def _differs(
+    here: Mapping[State, float], there: Mapping[State, float], least: float, row: Sequence[_Segment]
+) -> bool:
+    """Whether bytes change their state by more than a little, or an op needs all of them."""
+    if any(abs(part - there.get(state, 0.0)) > least for state, part in here.items()):
+        return True
+    needed = not any(part for (_, away), part in there.items() if away)
+    return needed and any(segment.state[1] for segment in row)
+
+
+def _rank(state: State) -> tuple[float, int, bool]:
+    """Order the states in the row of bytes: what tier 1 holds at its beginning, what others do at its end."""
+    q, away = state
+    side = ((q > 3) - (q >> 1 & 1)) * (1 + away) if q else 0
+    return side, q, away
+
+
+Arcs = dict[State, list[tuple[State, int | None, list[float]]]]
+"""By state: states behind it, by which channel, and how many bytes still may go there (a list of one)."""
+
+FREE = float("inf")
+
+
+def _arcs(every: Sequence[Move], carried: Mapping[Move, float]) -> Arcs:
+    arcs: Arcs = {}
+    for move in every:
+        arcs.setdefault(move.before, []).append((move.after, move.way, [carried.get(move, 0.0)]))
+        for q, away in (move.before, move.after):
+            some = arcs.setdefault((q, away), [])
+            if any(way is None for _, way, _ in some):
+                continue
+            if q and not away:
+                some.append(((q, True), None, [FREE]))
+            for x in range(1, q.bit_length()):
+                if q >> x & 1 and (q != 1 << x or not away):
+                    some.append(((q & ~(1 << x), away), None, [FREE]))
+    return arcs
+
+
+def _changed(
+    row: list[_Segment], nbytes: int, p: int, following: Mapping[State, float], arcs: Arcs
+) -> list[_Segment]:
+    """Return the row behind a piece."""
+    least = nbytes * 1e-9
+    supply: dict[State, float] = {}
+    for segment in row:
+        supply[segment.state] = supply.get(segment.state, 0.0) + segment.length
+    total = sum(following.values())
+    demand = {state: part / total * nbytes for state, part in following.items() if part > 0}
+    plans: dict[State, list[tuple[State, tuple[int, ...], float]]] = {state: [] for state in supply}
+    for limited in (True, False):
+        for state in sorted(supply, key=_rank):
+            for target in sorted(demand, key=_rank):
+                while min(supply[state], demand[target]) > least:
+                    route = _route(arcs, state, target, least if limited else None)
+                    if route is None:
+                        break
+                    part = min(supply[state], demand[target])
+                    if limited:
+                        part = min([part, *(left[0] for _, left in route)])
+                    for _, left in route:
+                        left[0] -= part
+                    supply[state] -= part
+                    demand[target] -= part
+                    ways = tuple(way for way, _ in route if way is not None)
+                    plans[state].append((target, ways, part))
+    for state, some in plans.items():
+        if not some:  # next to nothing, which goes where there is a way
+            for target in sorted(demand, key=lambda x: (-following[x], _rank(x))):
+                route = _route(arcs, state, target, None)
+                if route is not None:
+                    ways = tuple(way for way, _ in route if way is not None)
+                    some.append((target, ways, supply[state]))
+                    break
+    return _applied(row, plans, p)
+
+
+def _route(
+    arcs: Arcs, state: State, target: State, least: float | None
+) -> list[tuple[int | None, list[float]]] | None:
+    """Return the fewest arcs between states on which there is some room; without `least`, any."""
+    came: dict[State, tuple[State, int | None, list[float]] | None] = {state: None}
+    queue = [state]
+    for here in queue:
+        if here == target:
+            route = []
+            while (step := came[here]) is not None:
+                here, way, left = step
+                route.append((way, left))
+            return route[::-1]
+        for after, way, left in arcs.get(here, ()):
+            if after not in came and (least is None or left[0] > least):
+                came[after] = here, way, left
+                queue.append(after)
+    return None
+
+
+def _applied(
+    row: list[_Segment], plans: dict[State, list[tuple[State, tuple[int, ...], float]]], p: int
+) -> list[_Segment]:
+    """Split the row by what its bytes do: in each state, in the order of the states behind."""
+    found: list[_Segment] = []
+    left = {state: sorted(some, key=lambda x: _rank(x[0])) for state, some in plans.items()}
+    for segment in row:
+        rest, some = segment.length, left[segment.state]
+        while some and rest > 0:
+            target, ways, part = some[0]
+            last = len(some) == 1
+            taken = rest if last else min(rest, part)
+            event = (Event(p, ways, target),) if ways or target != segment.state else ()
+            found.append(_Segment(taken, segment.first, target, segment.events + event))
+            rest -= taken
+            some[0] = target, ways, part - taken
+            if not last and part <= taken:
+                some.pop(0)
+        if rest > 0:
+            found.append(replace(segment, length=rest))
+    return found
+
+
+def _whole(row: Sequence[_Segment], nbytes: int) -> list[Path]:
+    """Round where paths end to whole bytes; ends near those of the life are those."""
+    near = min(nbytes // 10**6, 10**4)
+    found: list[Path] = []
+    position, low = 0.0, 0
+    for number, segment in enumerate(row):
+        position += segment.length
+        high = round(position) if abs(position - round(position)) < 1e-3 else int(position) + 1
+        high = 0 if high <= near else nbytes if high >= nbytes - near or number == len(row) - 1 else high
+        if high > low:
+            found.append(Path(low, high, segment.first, segment.events))
+            low = high
+    return found
+
+
+def _needed(cut: Cut, life: Life, path: Path) -> Path | None:
+    """Return a path without what nobody needs behind; None if it should close and does not."""
+    last = path.events[-1].after if path.events else path.state
+    kept = 0
+    if not life.ring:
+        return _without(cut, path, kept)[0]
+    if last[1] != path.state[1]:
+        return None
+    while True:
+        found, first = _without(cut, path, kept)
+        if first == kept:
+            return found
+        kept |= first
+        if kept & ~last[0]:
+            return None
+
+
+def _without(cut: Cut, path: Path, needed: int) -> tuple[Path, int]:
+    """Return a path of which tiers hold what is needed later only, and those needed at first.
+
+    `needed`: the tiers of which that is said at the end.
+    """
+    ways = cut.data.ways
+    events: list[Event] = []
+    for event in reversed(path.events):
+        q, away = event.after
+        if away and not needed:
+            needed = q & -q
+        behind, inside, kept = needed, not away, list[int]()
+        for w in reversed(event.ways):
+            src, dst = ways[w].src, ways[w].dst
+            if not (needed >> dst & 1 if dst else inside):
+                continue
+            kept.append(w)
+            if dst:
+                needed &= ~(1 << dst)
+            else:
+                inside = False
+            if src:
+                needed |= 1 << src
+            else:
+                inside = True
+        events.append(Event(event.piece, tuple(reversed(kept)), (behind, away)))
+    q, away = path.state
+    if away and not needed:
+        needed = q & -q
+    state, some = (needed, away), list[Event]()
+    before = state
+    for event in reversed(events):
+        if event.ways or event.after != before:
+            some.append(event)
+        before = event.after
+    return replace(path, state=state, events=tuple(some)), needed
