@@ -36,10 +36,10 @@ from numpy.typing import NDArray
 from ....models.arrays import Integers
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..simulator.simulator import Decisions, stay
+from ..simulator.simulator import Decisions
 from ..simulator.simulator_case import NEVER, Case
 from .carry_out import Candidates, follow
-from .loads import Outside, add_load, forced_away, start_tier
+from .loads import add_load, forced_away, swap
 
 Bools = NDArray[np.bool_]
 Points = Integers | NDArray[np.float64]
@@ -80,15 +80,10 @@ def too_small(case: Case, smallest: int, shortest: int) -> Bools:
 
 
 def _decide(case: Case, weights: Mapping[str, float], excluded: Bools | None) -> Decisions:
-    load, outside = case.live.copy(), Outside(case)
-    base = stay(case)
-    tier = base.tier.copy()
-    forced = forced_away(case)
-    for g in forced.tolist():
-        tier[g] = start_tier(case, g)
-        outside.take(int(tier[g]), g)
-    closed = np.zeros(len(tier), dtype=np.bool_) if excluded is None else excluded.copy()
-    closed[forced] = True
+    load = case.live.copy()
+    closed = np.zeros(len(case.absence_tensor), dtype=np.bool_) if excluded is None else excluded.copy()
+    closed[forced_away(case)] = True
+    chosen = []
     changing = {score: weight for score, weight in weights.items() if score == "swdoa"}
     lasting = {score: weight for score, weight in weights.items() if score != "swdoa"}
     points = first = weighted(case, lasting, load, len(weights) == 1)
@@ -104,9 +99,10 @@ def _decide(case: Case, weights: Mapping[str, float], excluded: Bools | None) ->
             points = first + weighted(case, changing, load, len(weights) == 1)
         g = int(open_absences[np.argmax(points[open_absences])])
         closed[g] = True
-        tier[g] = outside.nearest(g)
+        chosen.append(g)
         add_load(case, load, g, int(case.absence_next[g]), -1)
-    return replace(base, tier=tier, back=_returns(case, tier), rank=case.absence_next % case.ops)
+    away = swap(case, np.array(chosen, dtype=np.int64), case.absence_next)
+    return replace(away, back=_returns(case, away.tier))
 
 
 def weighted(case: Case, weights: Mapping[str, float], load: Integers, alone: bool = False) -> Points:
