@@ -8,7 +8,8 @@
 Whole tensors: then the local search over decisions.
 
 Single runs: bounds by windows, settings of the planner for a quarter of the time, then `slot-lp`, whose
-programs grow with the square of the ops, or where there are too many for that, bounds by prices.
+programs grow with the square of the ops, or where there are too many for that or it does not serve, bounds by
+prices.
 
 Where there is no plan yet, policies and local search make one, then `first-touch` and `serial`, which takes
 any machine. Behind these, `autotm-sync` improves it where operands may be read in place, and `tmof` where
@@ -25,7 +26,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from ...models.errors import LowtideError
+from ...models.errors import LowtideError, UsageError
 from ...models.plan import Plan
 from ...models.problems.placement import Placement
 from ..context import Context, Outcome
@@ -173,12 +174,20 @@ def _single_run(parts: _Parts) -> None:
     if len(problem.graph.ops) > MOST_OPS:
         parts.run("bounds", lambda: raise_by_prices(problem, context))
     else:
-        parts.run("slot model", lambda: solve_slots(problem, context))
+        parts.run("slot model", lambda: _slots(problem, context))
     if context.answer is None:
         _without_planner(parts)
         parts.run("bounds", lambda: raise_by_prices(problem, context))
     else:
         _search_whole(parts)
+
+
+def _slots(problem: Placement, context: Context) -> Outcome:
+    """Improve plan and bound by the slot model; where it does not serve, the bound by prices."""
+    try:
+        return solve_slots(problem, context)
+    except UsageError:
+        return raise_by_prices(problem, context)
 
 
 def _try_settings(parts: _Parts, expired: Callable[[], bool]) -> None:

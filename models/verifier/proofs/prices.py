@@ -129,9 +129,11 @@ def proven_time(graph: Graph, setting: Setting, proof: PricesProof) -> tuple[int
     Refused
         If the setting is another one, or the proof is not one of this graph in it.
     """
+    _check_setting(graph, setting.machine)
     setting = merged_setting(setting)
     machine = setting.machine
-    _check_setting(graph, machine)
+    if len(machine.tiers) > 1 + TIERS:
+        raise Refused(f"prices, machine {machine.name!r}: found {len(machine.tiers)} tiers apart, expected 4")
     ideal = sum(op.all_modes[0].duration_ns for op in graph.ops)
     if not proof.samples:
         return ideal, 0
@@ -163,8 +165,6 @@ def _check_setting(graph: Graph, machine: Machine) -> None:
         fault = "another use of tiers, expected one processor that uses the first tier only"
     elif machine.processors[0].tiers[0].bytes_per_s is not None:
         fault = "a processor slowed down by its tier, expected none"
-    elif len(machine.tiers) > 1 + TIERS:
-        fault = f"{len(machine.tiers)} tiers, expected at most {1 + TIERS}"
     elif any(len(op.all_modes) > 1 or op.all_modes[0].operands for op in graph.ops):
         fault = "ops with several modes or fixed tiers, expected one free mode each"
     if fault:

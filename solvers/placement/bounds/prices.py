@@ -162,10 +162,8 @@ def sample_data(problem: Placement) -> SampleData:
         If ops have several modes, or the machine has one tier, several processors, or reads in place outside
         its first tier or slowly in it: an op might last longer than the bound thinks.
     """
-    problem = merged(problem)
     graph, machine = problem.graph, problem.machine
     device = machine.tiers[0]
-    names = [t.name for t in machine.tiers]
     fault = None
     if len(machine.tiers) < 2:
         fault = "one tier, expected more"
@@ -177,6 +175,9 @@ def sample_data(problem: Placement) -> SampleData:
         fault = "ops with several modes or fixed tiers, expected one free mode each"
     if fault:
         raise UsageError(f"bound by samples, machine {machine.name!r}: found {fault}")
+    problem = merged(problem)
+    machine = problem.machine
+    names = [t.name for t in machine.tiers]
     lives = _lives(problem)
     least = least_bytes(problem)
     rates = {(c.src, c.dst): c.bytes_per_s for c in machine.channels}

@@ -8,6 +8,9 @@ import pytest
 
 import lowtide as lt
 from lowtide.models.problems.placement import Placement
+from lowtide.models.verifier.proofs.prices import proven_time
+from lowtide.models.verifier.proofs.refused import Refused
+from lowtide.solvers.placement.bounds.certify import TRIVIAL, certify_placement
 from lowtide.solvers.placement.bounds.linked import merged
 from lowtide.solvers.placement.bounds.prices import sample_data
 from lowtide.solvers.placement.near import without_far_tiers
@@ -101,6 +104,20 @@ def test_planners_serve_periods_on_the_nearer_tiers() -> None:
     result = lt.solve(problem, "planner", threads=1, time_limit=10)
     assert result.objective is not None, result.detail
     assert {c.src for c in result.plan.copies} <= {"gpu", "host"} if result.plan else False
+
+
+def test_bounds_refuse_machines_that_read_in_place_before_they_merge_tiers() -> None:
+    graph = random_graph(1, 6)
+    bench = bypass(1000, None)
+    reader = lt.Processor(name="gpu0", tiers=(lt.Access(tier="gpu"), lt.Access(tier="ssd")))
+    problem = Placement(graph, replace(bench, processors=(reader,)))
+    with pytest.raises(lt.UsageError, match="another use of tiers"):
+        lt.solve(problem, "lp-bound", threads=1)
+    total = sum(op.duration_ns for op in graph.ops)
+    assert certify_placement(problem, 10**9) is None
+    with pytest.raises(Refused, match="another use of tiers"):
+        proven_time(graph, problem.setting(), TRIVIAL)
+    assert lt.solve(problem, "serial", threads=1).objective == total
 
 
 def test_a_part_of_a_machine_that_sees_every_tier_is_all_of_it() -> None:
