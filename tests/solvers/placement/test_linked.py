@@ -120,6 +120,19 @@ def test_bounds_refuse_machines_that_read_in_place_before_they_merge_tiers() -> 
     assert lt.solve(problem, "serial", threads=1).objective == total
 
 
+def test_auto_bounds_single_runs_by_prices_where_the_slot_model_does_not_serve() -> None:
+    """A tensor of no bytes starts where no channel leads to the device."""
+    graph = random_graph(10)
+    nothing = lt.Tensor(name="nothing", nbytes=0, kind="other", initial=True)
+    graph = replace(graph, tensors=(*graph.tensors, nothing))
+    problem = Placement(graph, behind(working_set(graph) + 1, None), start={"other": ("ssd",)})
+    with pytest.raises(lt.UsageError, match="an initial tensor of no bytes"):
+        lt.solve(problem, "slot-lp", threads=1)
+    result, prices = (lt.solve(problem, name, threads=1, time_limit=20) for name in ("auto", "lp-bound"))
+    assert prices.bound_kind == "prices"
+    assert result.bound == prices.bound
+
+
 def test_a_part_of_a_machine_that_sees_every_tier_is_all_of_it() -> None:
     problem = Placement(random_graph(0), machine(99, 30))
     assert without_far_tiers(problem)[0] is problem

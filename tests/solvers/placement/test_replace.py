@@ -19,7 +19,7 @@ from tests.oracles.brute_placement import COPY, DEVICE, fastest
 from tests.oracles.brute_tiers import faster
 from tests.oracles.feasible_placement import TooLarge, is_feasible
 from tests.oracles.random_placement import random_placement
-from tests.placement_cases import machine, random_graph, tiny_placement, working_set
+from tests.placement_cases import machine, tiny_placement, working_set
 
 REPLACE, COEXIST = Accounting.REPLACE, Accounting.COEXIST
 
@@ -68,15 +68,6 @@ def test_the_planner_is_never_faster_than_exhaustive_search_and_often_as_fast(se
     assert (result.objective is None) == (best is None)
     if best is not None and result.objective is not None:
         assert best <= result.objective <= 2 * best
-
-
-def test_auto_bounds_single_runs_by_prices_where_the_slot_model_does_not_serve() -> None:
-    graph = replace(random_graph(5), accounting=REPLACE)
-    problem = Placement(graph, machine(working_set(graph) + 1, None, ssd=False), start={})
-    result, prices = (lt.solve(problem, name, threads=1, time_limit=20) for name in ("auto", "lp-bound"))
-    assert result.plan is not None
-    assert result.bound == prices.bound
-    assert "expected coexist" not in result.detail
 
 
 @pytest.mark.parametrize("seed", seeds(60))
