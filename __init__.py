@@ -30,7 +30,7 @@ from .models.errors import (
 )
 from .models.graph import Accounting, Graph, Mode, Op, Tensor
 from .models.graph_builder import GraphBuilder
-from .models.machine import Access, Channel, ChannelGroup, Machine, Processor, Tier
+from .models.machine import Access, Channel, ChannelGroup, Contention, Machine, Processor, Tier
 from .models.plan import Copy, Free, Plan, Resident, Run
 from .models.problems.makespan import Makespan
 from .models.problems.memory_edges import Edges, MemoryEdges
@@ -40,6 +40,7 @@ from .models.problems.parallel_memory import Moment, ParallelMemory
 from .models.problems.peak import Peak
 from .models.problems.placement import Placement
 from .models.problems.recompute import Compute, Discard, Recompute, Transfer
+from .models.problems.streams import Stages, StreamOrder, Streams
 from .models.problems.trade_off import TradeOff, TradeOffPoint
 from .models.result import Result, Status
 from .models.verifier.certificate import verify_certificate
@@ -68,6 +69,7 @@ __all__ = [
     "Channel",
     "ChannelGroup",
     "Compute",
+    "Contention",
     "Copy",
     "Discard",
     "Edges",
@@ -95,7 +97,10 @@ __all__ = [
     "Resident",
     "Result",
     "Run",
+    "Stages",
     "Status",
+    "StreamOrder",
+    "Streams",
     "Tensor",
     "Tier",
     "TradeOff",

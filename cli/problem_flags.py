@@ -55,7 +55,7 @@ def add_problems(
 
 def _add_flag(group: argparse._ActionsContainer, key: str, parameter: Parameter, of_graph: bool) -> None:
     """Add the flag of a parameter; of one that stands for many, a repeatable one."""
-    flag, text = f"--{key.rstrip('.')}", parameter.text
+    flag, text = "--" + key.rstrip(".").replace("_", "-"), parameter.text
     text += f": {parameter.expected}" if parameter.kind == "machine" else ""
     text += SHARE if parameter.kind in ("size", "limit") and of_graph else ""
     kinds: dict[str, tuple[str, Any]] = {

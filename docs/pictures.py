@@ -173,12 +173,30 @@ def minio() -> str:
     )  # fmt: skip
 
 
+def streams() -> str:
+    """Ops side by side on one device, an op that waits for another stream, the device full."""
+    bars = (
+        (14, 12, 44, BLUE),
+        (62, 12, 58, BLUE),
+        (124, 12, 54, BLUE),
+        (62, 40, 34, ORANGE),
+        (100, 40, 70, ORANGE),
+    )
+    return (
+        "".join(box(x, y, w, 18, c) for x, y, w, c in bars)
+        + line(((58, 30), (64, 39)), arrow=True) + line(((168, 40), (176, 31)), arrow=True)
+        + line(_steps((2, 6, 6, 6, 5, 2), 14, 112, 27, 6), GREEN)
+        + line(((12, 74), (188, 74)), RED, dash=True) + text(188, 70, "device", "end", 9.5, RED)
+    )  # fmt: skip
+
+
 QUESTIONS: dict[str, tuple[Callable[[], str], str]] = {
     "peak": (peak, "which order needs the least memory?"),
     "offsets": (offsets, "which address for each buffer?"),
     "placement": (placement, "where is each tensor, and when?"),
     "parallel-memory": (parallel, "how much can a runtime need?"),
     "makespan": (makespan, "how fast within a memory?"),
+    "streams": (streams, "what runs beside what?"),
     "recompute": (recompute, "what to compute again?"),
     "minio": (minio, "what to write to a storage?"),
 }
@@ -187,7 +205,7 @@ QUESTIONS: dict[str, tuple[Callable[[], str], str]] = {
 def _many() -> str:
     parts = []
     for k, (name, (draw, question)) in enumerate(QUESTIONS.items()):
-        x, y = 12 + 215 * (k % 4) + (107 if k > 3 else 0), 175 * (k // 4)
+        x, y = 12 + 215 * (k % 4), 175 * (k // 4)
         words = text(100, 14, name, size=13) + text(100, 160, question, size=11)
         parts.append(
             f'<g transform="translate({x},{y})">{words}<g transform="translate(0,22)">{draw()}</g></g>'
@@ -421,7 +439,7 @@ PICTURES = {
 def svg(name: str, colour: str = "") -> str:
     """Return a picture; in a page its text has the page's colour."""
     draw, width, height = PICTURES[name]
-    words = (draw.__doc__ or "The seven questions.").strip()
+    words = (draw.__doc__ or "The eight questions.").strip()
     style = f' style="color:{colour}"' if colour else f' style="min-width:{min(width, 480)}px"'
     head = (
         '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '

@@ -11,6 +11,9 @@ from .errors import InstanceError
 from .units import format_bytes
 from .written import Written
 
+CONTENTIONS = ("none", "proportional", "fluid", "half-serial")
+"""The models of `Contention`."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tier(Written):
@@ -71,9 +74,49 @@ class ChannelGroup(Written):
     bytes_per_s: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contention(Written):
+    r"""What happens to ops that run side by side: the processors are streams of one device.
+
+    Of ops i that run together, :math:`w_i` is the time alone, :math:`u_i` the share of the device.
+
+    Parameters
+    ----------
+    model
+        ``none``: each takes its time. ``proportional``: all advance at the rate
+        :math:`\min(1, 1/\sum_i u_i)`. The others price *stages*, in which groups of ops run side by side and
+        the ops of a group one after another: with :math:`l` the longest sum of times of a group and
+        :math:`a = \sum_i u_i w_i`, ``fluid`` stages take :math:`\max(l, a)` and ``half-serial`` ones
+        :math:`(\sum_i w_i + \max(l, a)) / 2` (the model of HIOS's published code), rounded up.
+    parts
+        Of the device, which shares are stated in (`Mode.share`), such as its multiprocessors.
+    sync_ns
+        What it takes until an op sees that one in another stream has ended; of stages, what each adds that
+        has several groups.
+    """
+
+    model: str = "none"
+    parts: int = 1
+    sync_ns: int = 0
+
+    def __post_init__(self) -> None:
+        if self.model not in CONTENTIONS:
+            expected = ", ".join(CONTENTIONS)
+            raise InstanceError(f"contention, model: found {self.model!r}, expected one of {expected}")
+        check_integer(self.parts, 1, "contention, parts")
+        check_integer(self.sync_ns, 0, "contention, sync_ns")
+
+    @property
+    def staged(self) -> bool:
+        """Whether it prices stages."""
+        return self.model in ("fluid", "half-serial")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Machine(Written):
     """Tiers (innermost first, outermost last), processors, channels and their joint caps.
+
+    With `contention` its processors are streams of one device.
 
     Raises
     ------
@@ -92,6 +135,7 @@ class Machine(Written):
     processors: tuple[Processor, ...]
     channels: tuple[Channel, ...] = ()
     groups: tuple[ChannelGroup, ...] = ()
+    contention: Contention | None = None
     _repr_html_: ClassVar[Callable[[Any], str]]
 
     def __post_init__(self) -> None:
@@ -103,6 +147,7 @@ class Machine(Written):
             object.__setattr__(self, key, tuple(getattr(self, key)))
             for item in getattr(self, key):
                 check_type(item, kind, f"machine, {key}")
+        check_type(self.contention, (Contention, type(None)), "machine, contention", "a Contention or None")
         _check(self)
 
     def __repr__(self) -> str:
@@ -121,6 +166,13 @@ class Machine(Written):
             tiers=(Tier(name="memory", capacity=capacity),),
             processors=tuple(Processor(name=f"{k}0", kind=k, tiers=access) for k in kinds),
         )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON object of the plan format's ``machine``; without contention if there is none."""
+        found = super().to_dict()
+        if self.contention is None:
+            del found["contention"]
+        return found
 
 
 def _unique(names: list[Any], what: str) -> None:

@@ -69,15 +69,20 @@ class Mode:
     operands
         ``(tensor index, tier name)`` pairs: the tier in which that operand must be; operands not
         named may be in any tier that the processor reads and writes.
+    share
+        How much of a device that several ops use at once it can fill, in the device's parts
+        (`Contention.parts`); None: all of it.
     """
 
     duration_ns: int = 1
     workspace: int = 0
     processors: tuple[str, ...] = ()
     operands: tuple[tuple[int, str], ...] = ()
+    share: int | None = None
 
     def __post_init__(self) -> None:
         check_integer(self.duration_ns, 1, "mode, duration_ns")
+        check_integer(self.share, 1, "mode, share", optional=True)
         set_bytes(self, "workspace", 0, "mode, workspace")
         if isinstance(self.processors, str):
             raise InstanceError(f"mode, processors: found {self.processors!r}, expected a tuple of kinds")
@@ -90,9 +95,9 @@ class Mode:
 
 
 @lru_cache(maxsize=4096)
-def _only_mode(duration_ns: int, workspace: int) -> tuple[Mode]:
+def _only_mode(duration_ns: int, workspace: int, share: int | None) -> tuple[Mode]:
     """Return the modes of an op that lists none; graphs ask often, and few numbers differ."""
-    return (Mode(duration_ns=duration_ns, workspace=workspace),)
+    return (Mode(duration_ns=duration_ns, workspace=workspace, share=share),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +108,7 @@ class Op:
     ----------
     name, kind
         What messages call it; its operator type ("Conv", "Relu", …).
-    duration_ns, workspace
+    duration_ns, workspace, share
         Of the only mode, when `modes` is empty.
     reads, writes
         Tensor indices, without repetition. A write that is not also a read overwrites the whole
@@ -125,6 +130,7 @@ class Op:
     after: tuple[int, ...] = ()
     inplace: tuple[tuple[int, int], ...] = ()
     modes: tuple[Mode, ...] = ()
+    share: int | None = None
 
     def __post_init__(self) -> None:
         if type(self.name) is not str or type(self.kind) is not str:
@@ -134,6 +140,8 @@ class Op:
             check_integer(self.duration_ns, 1, f"op {self.name!r}, duration_ns")
         if type(self.workspace) is not int or self.workspace < 0:
             set_bytes(self, "workspace", 0, f"op {self.name!r}, workspace")
+        if self.share is not None:
+            check_integer(self.share, 1, f"op {self.name!r}, share")
         for key in ("reads", "writes", "after", "modes", "inplace"):
             if type(getattr(self, key)) is not tuple:
                 check_type(getattr(self, key), Iterable, f"op {self.name!r}, {key}", "a tuple")
@@ -145,7 +153,7 @@ class Op:
     @property
     def all_modes(self) -> tuple[Mode, ...]:
         """The modes; the one given by `duration_ns` and `workspace` if none is listed."""
-        return self.modes or _only_mode(self.duration_ns, self.workspace)
+        return self.modes or _only_mode(self.duration_ns, self.workspace, self.share)
 
     @property
     def least_workspace(self) -> int:
@@ -154,7 +162,8 @@ class Op:
 
 
 def op_to_dict(op: Op) -> dict[str, Any]:
-    """Return the JSON object of an op."""
+    """Return the JSON object of an op; shares that are not stated are left out, as older files do."""
+    shares = {} if op.share is None else {"share": op.share}
     only = {"duration_ns": op.duration_ns, "workspace": op.workspace, "processors": [], "operands": {}}
     return {
         "name": op.name,
@@ -165,7 +174,8 @@ def op_to_dict(op: Op) -> dict[str, Any]:
         "writes": list(op.writes),
         "after": list(op.after),
         "inplace": [list(pair) for pair in op.inplace],
-        "modes": [_mode_to_dict(mode) for mode in op.modes] or [only],
+        "modes": [_mode_to_dict(mode) for mode in op.modes] or [{**only, **shares}],
+        **shares,
     }
 
 
@@ -175,18 +185,19 @@ def _mode_to_dict(mode: Mode) -> dict[str, Any]:
         "workspace": mode.workspace,
         "processors": list(mode.processors),
         "operands": {str(t): tier for t, tier in mode.operands},
+        **({} if mode.share is None else {"share": mode.share}),
     }
 
 
 def canonical_op(op: Op, quote: Callable[[str], str]) -> str:
     """Return the JSON object of an op without listed modes."""
     pairs = as_text([list(pair) for pair in op.inplace]) if op.inplace else "[]"
-    work = f'"duration_ns":{op.duration_ns},'
+    work, share = f'"duration_ns":{op.duration_ns},', "" if op.share is None else f'"share":{op.share},'
     after = _listed(op.after) if op.after else ""
     return (
         f'{{"after":[{after}],{work}"inplace":{pairs},"kind":{quote(op.kind)},'
-        f'"modes":[{{{work}"operands":{{}},"processors":[],"workspace":{op.workspace}}}],'
-        f'"name":{quote(op.name)},"reads":[{_listed(op.reads)}],"workspace":{op.workspace},'
+        f'"modes":[{{{work}"operands":{{}},"processors":[],{share}"workspace":{op.workspace}}}],'
+        f'"name":{quote(op.name)},"reads":[{_listed(op.reads)}],{share}"workspace":{op.workspace},'
         f'"writes":[{_listed(op.writes)}]}}'
     )
 

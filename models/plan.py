@@ -116,6 +116,8 @@ class Plan:
         The actions; their order in the tuples carries no meaning.
     period
         Nanoseconds of one steady-state iteration; None for a plan that runs once.
+    stages
+        Where the machine's contention prices stages: the nanosecond at which each begins.
     graph_name, graph_source, graph_sha256
         Which graph it belongs to: its name, what ``load`` was given, its hash.
     allocation
@@ -132,6 +134,7 @@ class Plan:
     copies: tuple[Copy, ...] = ()
     frees: tuple[Free, ...] = ()
     period: int | None = None
+    stages: tuple[int, ...] | None = None
     graph_name: str = ""
     graph_source: str | None = None
     graph_sha256: str | None = None
@@ -186,6 +189,8 @@ class Plan:
         }
         if self.start_tiers is not None:
             data["start_tiers"] = {kind: list(some) for kind, some in sorted(self.start_tiers.items())}
+        if self.stages is not None:
+            data["stages"] = list(self.stages)
         if self.allocation is not None:
             data["allocation"] = dict(self.allocation)
         if self.claim is not None:

@@ -33,13 +33,14 @@ from .peak.methods import ROOM as PEAK
 from .placement.methods import ROOM as PLACEMENT
 from .recompute.methods import ROOM as RECOMPUTE
 from .room import Room
+from .streams.methods import ROOM as STREAMS
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 ROOMS: Mapping[str, Room] = {
     room.problem.name: room
-    for room in (PEAK, OFFSETS, PLACEMENT, MAKESPAN, PARALLEL, EDGES, RECOMPUTE, MINIO)
+    for room in (PEAK, OFFSETS, PLACEMENT, MAKESPAN, PARALLEL, EDGES, RECOMPUTE, MINIO, STREAMS)
 }
 """What each problem brings, by its name."""
 

@@ -69,6 +69,7 @@ FORMATS = (
         endings=(".json", ".json.gz"),
     ),
     Format(name="onnx", read="onnx_import.named:load_named", endings=(".onnx",), is_file=False, checks=True),
+    Format(name="ios", read="formats.ios_network:read_ios"),
     Format(
         name="dot",
         read="formats.networkx_io:read_dot",

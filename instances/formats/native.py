@@ -4,9 +4,9 @@
 
     {"format": "lowtide/graph", "version": 1, "name", "provenance", "accounting",
      "tensors": [{"name", "nbytes", "kind", "initial", "final"}],
-     "ops": [{"name", "kind", "duration_ns", "workspace", "reads": [index], "writes": [index],
+     "ops": [{"name", "kind", "duration_ns", "workspace", "share", "reads": [index], "writes": [index],
               "after": [index], "inplace": [[read, write]],
-              "modes": [{"duration_ns", "workspace", "processors": [kind],
+              "modes": [{"duration_ns", "workspace", "share", "processors": [kind],
                          "operands": {index: tier}}]}]}
 
 ``format``, ``version``, ``name``, ``tensors``, ``ops``, the ``name`` of tensors and ops, and
@@ -37,6 +37,7 @@ from .strict_json import (
     is_pair_list,
     is_positive,
     is_text_list,
+    optional,
     parse_json,
     problem,
     read_bytes,
@@ -45,6 +46,7 @@ from .strict_json import (
 
 _INDICES = Field(is_int_list, "a list of indices (integers)")
 _DURATION = Field(is_positive, "an integer >= 1")
+_SHARE = Field(optional(is_positive), "an integer >= 1 or null (all of the device)")
 
 _GRAPH = {
     "format": required(TEXT),
@@ -75,6 +77,7 @@ _OP = {
     "after": _INDICES,
     "inplace": Field(is_pair_list, "a list of pairs [read, write] of indices"),
     "modes": Field(is_list, "a list of modes"),
+    "share": _SHARE,
 }
 _MODE = {
     "duration_ns": _DURATION,
@@ -88,6 +91,7 @@ _MODE = {
         ),
         "an object from tensor indices to tier names",
     ),
+    "share": _SHARE,
 }
 
 
@@ -180,7 +184,7 @@ def _sparse(item: object, fields: Mapping[str, Field], default: object) -> dict[
 def _sparse_op(op: Op, default: Op) -> dict[str, Any]:
     data = _sparse(op, _OP, default)
     if op.modes:
-        only = Mode(duration_ns=op.duration_ns, workspace=op.workspace)
+        only = Mode(duration_ns=op.duration_ns, workspace=op.workspace, share=op.share)
         data["modes"] = [_sparse(mode, _MODE, Mode()) for mode in op.modes]
         for mode in data["modes"]:
             if "operands" in mode:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...models.errors import InstanceError
-from ...models.machine import Access, Channel, ChannelGroup, Machine, Processor, Tier
+from ...models.machine import CONTENTIONS, Access, Channel, ChannelGroup, Contention, Machine, Processor, Tier
 from .strict_json import (
     SIZE,
     TEXT,
@@ -13,6 +13,7 @@ from .strict_json import (
     check_object,
     check_rows,
     is_list,
+    is_object,
     is_positive,
     is_size,
     is_text_list,
@@ -28,6 +29,7 @@ _MACHINE = {
     "processors": required(Field(is_list, "a list of processors")),
     "channels": Field(is_list, "a list of channels"),
     "groups": Field(is_list, "a list of channel groups"),
+    "contention": Field(is_object, "an object"),
 }
 _TIER = {
     "name": required(TEXT),
@@ -58,6 +60,11 @@ _GROUP = {
     ),
     "bytes_per_s": required(_SPEED),
 }
+_CONTENTION = {
+    "model": Field(lambda value: value in CONTENTIONS, f"one of {', '.join(CONTENTIONS)}"),
+    "parts": Field(is_positive, "an integer >= 1"),
+    "sync_ns": SIZE,
+}
 
 
 def machine_from_dict(data: Any, where: str = "machine") -> Machine:
@@ -84,6 +91,8 @@ def machine_from_dict(data: Any, where: str = "machine") -> Machine:
         check_rows(p["tiers"], _ACCESS, f"{where}, processor {p['name']!r}", "tier")
     check_rows(channels, _CHANNEL, where, "channel")
     check_rows(groups, _GROUP, where, "group")
+    if "contention" in data:
+        check_object(data["contention"], _CONTENTION, f"{where}, contention")
     processors = [
         Processor(**{**p, "tiers": tuple(Access(**a) for a in p["tiers"])}) for p in data["processors"]
     ]
@@ -96,6 +105,7 @@ def machine_from_dict(data: Any, where: str = "machine") -> Machine:
             groups=tuple(
                 ChannelGroup(**{**g, "channels": tuple((a, b) for a, b in g["channels"])}) for g in groups
             ),
+            contention=Contention(**data["contention"]) if "contention" in data else None,
         )
     except InstanceError as error:
         raise InstanceError(f"{where}: {error}") from None

@@ -3,7 +3,8 @@
 ::
 
     {"format": "lowtide/plan", "version": 1, "graph": {"name", "source", "sha256"}, "machine",
-     "accounting", "start", "start_tiers"?, "period", "runs", "copies", "frees", "allocation"?, "claim"?}
+     "accounting", "start", "start_tiers"?, "period", "stages"?, "runs", "copies", "frees", "allocation"?,
+     "claim"?}
 
 It is what `Plan.to_dict` returns. ``graph``, ``machine`` and ``runs`` must be there. ``start_tiers`` is what
 the question allowed, ``{kind: [tier]}``; kinds that it does not name may start anywhere, and without it
@@ -69,6 +70,7 @@ _PLAN = {
     "start": Field(is_list, "a list of what is resident at time 0"),
     "start_tiers": Field(is_object, "an object from kinds of tensors to lists of tiers"),
     "period": Field(optional(is_positive), "an integer >= 1 (nanoseconds) or null"),
+    "stages": Field(is_int_list, "a list of nanoseconds"),
     "runs": required(Field(is_list, "a list of runs")),
     "copies": Field(is_list, "a list of copies"),
     "frees": Field(is_list, "a list of frees"),
@@ -163,6 +165,7 @@ def plan_from_dict(data: Any, where: str = "plan", *, folder: str = "") -> Plan:
         copies=tuple(Copy(**_with_range(row)) for row in copies),
         frees=tuple(Free(**_with_range(row)) for row in frees),
         period=data.get("period"),
+        stages=tuple(data["stages"]) if "stages" in data else None,
         graph_name=graph.get("name", ""),
         graph_source=None if source is None else resolved_spec(source, folder),
         graph_sha256=graph.get("sha256"),

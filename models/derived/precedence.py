@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 from ..errors import InstanceError
@@ -72,6 +73,39 @@ def precedence(graph: Graph) -> Precedence:
         graph.__dict__["_precedence"] = found
     assert isinstance(found, Precedence)
     return found
+
+
+def order_with(graph: Graph, edges: Sequence[tuple[int, int]]) -> list[int]:
+    """Return an order of the ops that obeys the precedence and further edges, lowest index first.
+
+    Raises
+    ------
+    InstanceError
+        If an edge dangles, or they close a cycle.
+    """
+    n = len(graph.ops)
+    later: list[set[int]] = [set(some) for some in precedence(graph).successors]
+    for i, j in edges:
+        if not (0 <= i < n and 0 <= j < n):
+            raise InstanceError(f"edge [{i}, {j}]: found an unknown op, expected ops in [0, {n})")
+        later[i].add(j)
+    waits = [0] * n
+    for some in later:
+        for j in some:
+            waits[j] += 1
+    ready = [i for i in range(n) if not waits[i]]
+    heapify(ready)
+    order = []
+    while ready:
+        i = heappop(ready)
+        order.append(i)
+        for j in later[i]:
+            waits[j] -= 1
+            if not waits[j]:
+                heappush(ready, j)
+    if len(order) < n:
+        raise InstanceError(f"edges: found a cycle through op {waits.index(max(waits))}, expected none")
+    return order
 
 
 def check_order(graph: Graph, order: Sequence[int]) -> None:

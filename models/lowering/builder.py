@@ -56,9 +56,13 @@ class PlanBuilder:
         return None if (low, high) == (0, self.graph.tensors[tensor].nbytes) else (low, high)
 
     def plan(
-        self, *, period: int | None = None, start_tiers: Mapping[str, tuple[str, ...]] | None = None
+        self,
+        *,
+        period: int | None = None,
+        stages: tuple[int, ...] | None = None,
+        start_tiers: Mapping[str, tuple[str, ...]] | None = None,
     ) -> Plan:
-        """Return the plan of what is there; `period` and `start_tiers` as `Plan` says."""
+        """Return the plan of what is there; `period`, `stages` and `start_tiers` as `Plan` says."""
         graph = self.graph
         return Plan(
             machine=self.machine,
@@ -69,6 +73,7 @@ class PlanBuilder:
             copies=tuple(self.copies),
             frees=tuple(self.frees),
             period=period,
+            stages=stages,
             graph_name=graph.name,
             graph_source=graph.source,
             graph_sha256=graph.sha256,

@@ -9,9 +9,20 @@ from .peak import Peak
 from .placement import Placement
 from .problem import Problem
 from .recompute import Recompute
+from .streams import Streams
 
 PROBLEMS: dict[str, type[Problem]] = {
     problem.name: problem
-    for problem in (Peak, Offsets, Placement, Makespan, ParallelMemory, MemoryEdges, Recompute, MinIO)
+    for problem in (
+        Peak,
+        Offsets,
+        Placement,
+        Makespan,
+        ParallelMemory,
+        MemoryEdges,
+        Recompute,
+        MinIO,
+        Streams,
+    )
 }
 """Every problem of the suite by its CLI name."""

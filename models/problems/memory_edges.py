@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 
 from ..checks import check_integer, check_type, set_bytes
 from ..derived.edges_of import edges_of
-from ..derived.precedence import precedence
-from ..errors import InstanceError
+from ..derived.precedence import order_with, precedence
 from ..flow_proof import FlowProof, ParallelSetting
 from ..graph import A_GRAPH, Graph
 from ..lowering.starts import lower_starts
@@ -167,41 +166,6 @@ def shortest_mode(graph: Graph, i: int) -> tuple[int, int]:
     """Return ns and number of the shortest mode of op i."""
     op = graph.ops[i]
     return min((mode.duration_ns, k) for k, mode in enumerate(op.modes)) if op.modes else (op.duration_ns, 0)
-
-
-def order_with(graph: Graph, edges: Sequence[Edge]) -> list[int]:
-    """Return an order of the ops that obeys the precedence and further edges, lowest index first.
-
-    Raises
-    ------
-    InstanceError
-        If an edge dangles, or they close a cycle.
-    """
-    from heapq import heapify, heappop, heappush
-
-    n = len(graph.ops)
-    later: list[set[int]] = [set(some) for some in precedence(graph).successors]
-    for i, j in edges:
-        if not (0 <= i < n and 0 <= j < n):
-            raise InstanceError(f"edge [{i}, {j}]: found an unknown op, expected ops in [0, {n})")
-        later[i].add(j)
-    waits = [0] * n
-    for some in later:
-        for j in some:
-            waits[j] += 1
-    ready = [i for i in range(n) if not waits[i]]
-    heapify(ready)
-    order = []
-    while ready:
-        i = heappop(ready)
-        order.append(i)
-        for j in later[i]:
-            waits[j] -= 1
-            if not waits[j]:
-                heappush(ready, j)
-    if len(order) < n:
-        raise InstanceError(f"edges: found a cycle through op {waits.index(max(waits))}, expected none")
-    return order
 
 
 def earliest_starts(graph: Graph, edges: Sequence[Edge]) -> list[int]:

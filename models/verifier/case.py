@@ -51,6 +51,8 @@ class Case:
         self.processor_number = {p.name: k for k, p in enumerate(self.processors)}
         # A zero-byte tensor is one indivisible unit that weighs nothing.
         self.span = [max(n, 1) for n in self.nbytes]
+        contention = machine.contention
+        self.stretches = contention is not None and contention.model != "none"
         self.violations: list[Violation] = []
 
     def __getattr__(self, name: str) -> Any:

@@ -11,9 +11,13 @@ start              only initial tensors start anywhere, where their kind may, li
                    not say that more may than the question does
 missing-run        every op runs
 repeated-run       once, unless ops may run again
-duration           a run takes its mode's time, plus the rounded-up time of slow accesses
+duration           a run takes its mode's time, plus the rounded-up time of slow accesses; under contention
+                   at least its mode's time
 processor-kind     the processor is of a kind, and reaches the tiers, that the mode names
 processor-overlap  one run at a time on each processor
+sync               an op waits for those before it in other streams, and for what that takes
+contention         the device can do what runs beside each other in that time
+stage              stages take their time, one after another, and their groups are independent
 precedence         read-after-write, write-after-read, write-after-write, ``after``
 read               operands are valid, in the version of the reference order, in one tier
 write-conflict     nobody else writes or releases the bytes that a run is writing
@@ -51,6 +55,7 @@ from .allocation import verify_allocation
 from .buffers_of_plan import buffers_of_plan
 from .case import Case
 from .channels import judge_rates
+from .contention import judge_contention
 from .order import judge_order
 from .period import contents, judge_crossings, judge_final, judge_period
 from .simulation import Simulation
@@ -107,7 +112,7 @@ def verify(
         case.report("shape", f"plan, period: found {shown(period)}, expected an integer in [1, {LATEST}]")
     _judge_graph(case, plan)
     starts = start_rule(case, plan, start_tiers)
-    if len(plan.runs) >= FEWEST and not case.violations:
+    if len(plan.runs) >= FEWEST and not case.violations and machine.contention is None:
         from .plain import judge_plain  # numpy, which `import lowtide` does without
 
         verdict = judge_plain(graph, plan, starts)
@@ -118,6 +123,7 @@ def verify(
         rerun = len({run.op for run in actions.runs}) < len(actions.runs)
     judge_order(case, actions.runs, rerun)
     judge_rates(case, actions.copies)
+    judge_contention(case, plan, actions.runs)
     simulation = _simulate(case, actions)
     heights = _judge_allocation(case, plan, actions)
     return replace(_verdict(case, simulation.result(), actions), heights=heights)

@@ -67,6 +67,7 @@ def edges_by_rule(
     order: Sequence[int] = (),
     *,
     processors: int | None = None,
+    given: Sequence[Edge] = (),
     expired: Callable[[], bool] = lambda: False,
     progress: Callable[[str], None] = lambda line: None,
 ) -> Edges | None:
@@ -80,6 +81,8 @@ def edges_by_rule(
         One of `RULES`.
     order
         Of ``respect-order``: its peak is within the bound.
+    given
+        Edges that are there already, without a cycle; they are among those returned unless others imply them.
     progress
         Called with one line of text now and then.
     """
@@ -87,6 +90,9 @@ def edges_by_rule(
         growing = Growing(graph, expired)
     except TimeIsUp:
         return None
+    for i, j in given:
+        if not growing.after[i] >> j & 1:
+            growing.add(i, j)
     flow = GrowingFlow(growing)
     levels: tuple[Mapping[int, int], Mapping[int, int]] | None = None
     if rule == "respect-order":

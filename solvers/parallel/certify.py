@@ -64,7 +64,7 @@ def certify_parallel(
     (True, True)
     """
     from ...formulations.parallel import network as parallel_cut
-    from ...models.problems.memory_edges import order_with
+    from ...models.derived.precedence import order_with
     from .cases import search
 
     check_type(graph, Graph, "certify_parallel, graph")

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from random import Random
 
-from ...models.derived.precedence import precedence
+from ...models.derived.precedence import order_with, precedence
 from ...models.errors import UsageError
 from ...models.graph import Accounting, Graph
-from ...models.problems.memory_edges import Edge, order_with, shortest_mode
+from ...models.problems.memory_edges import Edge, shortest_mode
 from ...models.problems.parallel_memory import check_modes, most_workspace
 
 

@@ -36,6 +36,7 @@ OWN = {
     },
     "recompute": {"--memory", "--slots", "--machine", "--sweep-memory", "--plot"},
     "minio": {"--memory", "--whole"},
+    "streams": {"--streams", "--contention", "--parts", "--sync-ns", "--memory"},
 }
 OWN["memory-edges"] = OWN["parallel-memory"]
 EVERY = {flag for flags in OWN.values() for flag in flags}

@@ -130,7 +130,7 @@ def test_the_notice_names_every_folder_of_others() -> None:
     folder = Path(str(resources.files("lowtide.instances.catalogue")))
     notice = (folder / "NOTICE").read_text()
     folders = sorted(p.name for p in folder.iterdir() if p.is_dir() and p.name != "__pycache__")
-    assert folders == ["aten", "g10", "minimalloc"]
+    assert folders == ["aten", "g10", "ios", "minimalloc"]
     assert all(f"{name}/" in notice for name in folders)
     assert notice.count("Apache License, Version 2.0") == 3
 

@@ -1,0 +1,118 @@
+r"""Networks in blocks, as the inter-operator scheduler IOS (MLSys 2021) has them, with shapes and edges.
+
+::
+
+    {"name", "source", "input": {"name", "shape"},
+     "blocks": [{"enter", "exit", "parts", "nodes": [{"name", "type", "inputs": [[node]], "out_bytes",
+                 "in_bytes", "weight_bytes", "flops", ...}]}]}
+
+Nodes become ops, their outputs tensors, the input of the network an initial tensor. The provenance keeps the
+blocks, and parts of blocks, as lists of ops (``blocks``): IOS schedules them one by one.
+
+Times and shares are a **roofline**, not measured. A node's outputs are computed in :math:`b` blocks of
+`outputs` elements each, so that it can fill :math:`u = \min(S, b) / S` of the device's :math:`S`
+multiprocessors (`share` is :math:`\min(S, b)`), and alone it takes
+:math:`\max(\mathrm{flops} / (F u), \mathrm{bytes} / B)` and the time of a launch, bytes being those of
+inputs, outputs and weights; the defaults are figures of a V100 and 4-byte elements.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from ...models.errors import InstanceError
+from ...models.graph import Graph, Op, Tensor
+from ..options import Parameter
+from .strict_json import parse_json, read_bytes
+
+PARAMETERS = {
+    "parts": Parameter(80, "multiprocessors of the device", least=1),
+    "outputs": Parameter(4096, "elements that a multiprocessor computes at a time", least=1),
+    "tflops": Parameter(15.7, "10^12 operations a second of the device", least=0.001),
+    "gb_per_s": Parameter(900.0, "10^9 bytes a second of its memory", least=0.001),
+    "launch_ns": Parameter(3000, "of each op"),
+}
+ELEMENT = 4
+"""Bytes of an element: networks are in single precision."""
+
+
+def read_ios(
+    path: str | os.PathLike[str],
+    *,
+    parts: int = 80,
+    outputs: int = 4096,
+    tflops: float = 15.7,
+    gb_per_s: float = 900.0,
+    launch_ns: int = 3000,
+) -> Graph:
+    """Return the graph of a network in blocks.
+
+    Parameters
+    ----------
+    path
+        JSON, also gzipped.
+    parts, outputs, tflops, gb_per_s, launch_ns
+        The roofline.
+
+    Raises
+    ------
+    InstanceError
+        If the file cannot be read, or is no network in blocks.
+    """
+    data = parse_json(read_bytes(path), os.fspath(path))
+    try:
+        nodes = [node for block in data["blocks"] for node in block["nodes"]]
+        name_of_input, shape = str(data["input"]["name"]), data["input"]["shape"]
+        nbytes = ELEMENT
+        for length in shape:
+            nbytes *= int(length)
+        number = {name_of_input: 0} | {str(node["name"]): k + 1 for k, node in enumerate(nodes)}
+        read = {number[str(x)] for node in nodes for term in node["inputs"] for x in term}
+        tensors = [Tensor(name="input", nbytes=nbytes, kind="input", initial=True)]
+        ops = []
+        for k, node in enumerate(nodes, 1):
+            final = k not in read
+            tensors.append(
+                Tensor(
+                    name=f"t{node['name']}",
+                    nbytes=int(node["out_bytes"]),
+                    kind="output" if final else "activation",
+                    final=final,
+                )
+            )
+            share = min(parts, max(1, -(-int(node["out_bytes"]) // (ELEMENT * outputs))))
+            moved = sum(int(node[key]) for key in ("in_bytes", "out_bytes", "weight_bytes"))
+            seconds = max(int(node["flops"]) / (tflops * 1e12 * share / parts), moved / (gb_per_s * 1e9))
+            ops.append(
+                Op(
+                    name=f"{node['type']}{node['name']}",
+                    kind=str(node["type"]),
+                    duration_ns=max(1, round(seconds * 1e9) + launch_ns),
+                    share=share,
+                    reads=tuple(sorted({number[str(x)] for term in node["inputs"] for x in term})),
+                    writes=(k,),
+                )
+            )
+        blocks = [[number[x] - 1 for x in part] for part in _parts(data)]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InstanceError(
+            f"{os.fspath(path)}: found {type(error).__name__} {error}, expected a network in blocks"
+        ) from None
+    source = str(data.get("source", ""))
+    return Graph(
+        name=str(data.get("name", Path(path).stem)),
+        tensors=tuple(tensors),
+        ops=tuple(ops),
+        provenance={"source": source, "times": "roofline, not measured", "blocks": blocks},
+    )
+
+
+def _parts(data: Any) -> list[list[str]]:
+    """Return the names of the nodes of each block, or of each part of a block that has parts."""
+    found: list[list[str]] = []
+    for block in data["blocks"]:
+        parts = block.get("parts") or [[node["name"] for node in block["nodes"]]]
+        found += [[str(x) for x in part] for part in parts]
+    return found

@@ -1,0 +1,170 @@
+r"""Lowering: from the orders of streams, or from stages, to the plan of a device with contention.
+
+Events under ``proportional`` contention are those of a processor-sharing queue: between two events all that
+runs advances at the rate :math:`\min(1, S / \sum_i u_i)`. Each event is put off to the next whole nanosecond.
+Rates are rounded down to multiples of :math:`2^{-96}`, and an op is done when less than :math:`2^{-32}` ns
+of it is left. What is then missing of all ops is below one part times ns, and whether works fit is a maximum
+flow in integers, which lacks none or at least one: so the plan is possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ..derived.precedence import precedence
+from ..machine import Access, Contention, Machine, Processor, Tier
+from ..plan import Run
+from .builder import PlanBuilder
+from .order import lower_runs
+
+if TYPE_CHECKING:
+    from ..graph import Graph
+    from ..plan import Plan
+
+_TIER = "memory"
+_FULL = 1 << 96
+"""The rate of an op that has the device as if alone, in units of work for each nanosecond."""
+
+_LEFT = 1 << 64
+"""Units of work that may be left of an op that is taken as done."""
+
+
+def stream_machine(streams: int, contention: Contention, memory: int | None) -> Machine:
+    """Return the machine of a device with streams `s0`, `s1`, … and one memory."""
+    access = (Access(tier=_TIER),)
+    return Machine(
+        name="streams",
+        tiers=(Tier(name=_TIER, capacity=memory),),
+        processors=tuple(Processor(name=f"s{k}", tiers=access) for k in range(max(streams, 1))),
+        contention=contention,
+    )
+
+
+def share_of(graph: Graph, i: int, parts: int) -> int:
+    """Return the parts of the device that op i can fill."""
+    share = graph.ops[i].all_modes[0].share
+    return parts if share is None else min(share, parts)
+
+
+def lower_streams(
+    graph: Graph,
+    streams: Sequence[Sequence[int]],
+    contention: Contention,
+    *,
+    waits: Sequence[tuple[int, int]] = (),
+    memory: int | None = None,
+) -> Plan:
+    """Return the plan in which each stream starts its next op as soon as what precedes it has ended.
+
+    Parameters
+    ----------
+    graph, streams
+        The orders must agree with the precedence; nothing else is checked (the verifier does).
+    contention
+        Of the device.
+    waits
+        Pairs of ops, the first of which is to end before the second starts, besides the precedence.
+    memory
+        Capacity in bytes; None if unlimited.
+    """
+    machine = stream_machine(len(streams), contention, memory)
+    return lower_runs(graph, stream_runs(graph, streams, contention, waits), machine)
+
+
+def stream_runs(
+    graph: Graph,
+    streams: Sequence[Sequence[int]],
+    contention: Contention,
+    waits: Sequence[tuple[int, int]] = (),
+) -> list[Run]:
+    """Return the runs of `lower_streams`."""
+    before: list[Sequence[int]] = list(precedence(graph).predecessors)
+    for i, j in waits:
+        before[j] = (*before[j], i)
+    stream = {i: k for k, some in enumerate(streams) for i in some}
+    begun, ended = [0] * len(graph.ops), [-1] * len(graph.ops)
+    left: dict[int, int] = {}
+    place = [0] * len(streams)
+    waiting: dict[int, int] = {}
+    now = 0
+    while True:
+        for k, some in enumerate(streams):
+            if place[k] == len(some) or some[place[k]] in left:
+                continue
+            i = some[place[k]]
+            if i not in waiting and all(ended[j] >= 0 for j in before[i]):
+                lags = (ended[j] + (contention.sync_ns if stream[j] != k else 0) for j in before[i])
+                waiting[i] = max(lags, default=0)
+            if waiting.get(i, now + 1) <= now:
+                del waiting[i]
+                left[i], begun[i] = graph.ops[i].all_modes[0].duration_ns * _FULL, now
+        if not left and not waiting:
+            break
+        rate = _rate(graph, left, contention)
+        steps = [max(1, -(-(work - _LEFT) // rate)) for work in left.values()] + [
+            time - now for time in waiting.values()
+        ]
+        now += (step := min(steps))
+        for i in list(left):
+            left[i] -= rate * step
+            if left[i] <= _LEFT:
+                del left[i]
+                ended[i] = now
+                place[stream[i]] += 1
+    return [Run(i, 0, begun[i], ended[i], f"s{stream[i]}") for i in sorted(stream)]
+
+
+def _rate(graph: Graph, running: Mapping[int, int], contention: Contention) -> int:
+    if contention.model == "none":
+        return _FULL
+    asked = sum(share_of(graph, i, contention.parts) for i in running)
+    return _FULL if asked <= contention.parts else contention.parts * _FULL // asked
+
+
+def stage_price(graph: Graph, groups: Sequence[Sequence[int]], contention: Contention) -> int:
+    """Return the nanoseconds of a stage, rounded up; formulas at `Contention`."""
+    alone = [[graph.ops[i].all_modes[0].duration_ns for i in group] for group in groups]
+    area = sum(
+        ns * share_of(graph, i, contention.parts)
+        for group, some in zip(groups, alone, strict=True)
+        for i, ns in zip(group, some, strict=True)
+    )
+    fluid = max(contention.parts * max(map(sum, alone), default=0), area)
+    serial = contention.parts * sum(map(sum, alone)) if contention.model == "half-serial" else fluid
+    price = -(-(serial + fluid) // (2 * contention.parts))
+    return price + contention.sync_ns * (len(groups) > 1)
+
+
+def lower_stages(
+    graph: Graph,
+    stages: Sequence[Sequence[Sequence[int]]],
+    contention: Contention,
+    memory: int | None = None,
+) -> Plan:
+    """Return the plan that runs the stages one after another, the ops of each group stretched to fill it.
+
+    What a stage reads or writes and nothing later needs is freed at its end, so that the memory of a stage
+    does not depend on how its groups happen to overlap.
+    """
+    machine = stream_machine(max(map(len, stages), default=0), contention, memory)
+    out = PlanBuilder(graph, machine)
+    begins, now = [], 0
+    released: dict[int, int] = {}
+    for groups in stages:
+        begins.append(now)
+        end = now + stage_price(graph, groups, contention)
+        for k, group in enumerate(groups):
+            total = sum(graph.ops[i].all_modes[0].duration_ns for i in group)
+            done = 0
+            for i in group:
+                first = now + (end - now) * done // total
+                done += graph.ops[i].all_modes[0].duration_ns
+                out.run(i, 0, first, now + (end - now) * done // total, f"s{k}")
+                released |= dict.fromkeys((*graph.ops[i].reads, *graph.ops[i].writes), end)
+        now = end
+    out.start_used(_TIER)
+    for t in sorted(released):
+        if not graph.tensors[t].final:
+            out.free(t, _TIER, released[t])
+    return out.plan(stages=tuple(begins))

@@ -1,0 +1,301 @@
+"""The streams problem: ops of a graph side by side on one device that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+from ..checks import check_integer, check_type, set_bytes
+from ..derived.precedence import order_with, precedence
+from ..derived.streams import Edge, stream_edges, synchronisations
+from ..errors import InstanceError
+from ..flow_proof import FlowProof, ParallelSetting
+from ..graph import A_GRAPH, Graph
+from ..lowering.streams import lower_stages, lower_streams, share_of, stage_price, stream_runs
+from ..machine import CONTENTIONS, Contention
+from ..parameter import Parameter
+from ..plan import Plan
+from ..verifier.verdict import Violation, sorted_violations
+from ..verifier.verify import verify
+from .problem import Judgement, Problem, peak_rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamOrder:
+    """The order of each stream, and what holds back its memory.
+
+    Attributes
+    ----------
+    streams
+        The ops of each stream in the order in which it runs them.
+    waits
+        Pairs of ops, the first of which is to end before the second starts, besides the precedence.
+    flow
+        Proves what no execution that obeys all this exceeds; without a case it proves nothing.
+    """
+
+    streams: tuple[tuple[int, ...], ...]
+    waits: tuple[Edge, ...] = ()
+    flow: FlowProof = field(default=FlowProof(cases=()))
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        """The pairs of ops that follow each other in a stream or wait for each other."""
+        return tuple(dict.fromkeys((*stream_edges(self.streams), *self.waits)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stages:
+    """The stages one after another: of each its groups, of each group the ops one after another."""
+
+    stages: tuple[tuple[tuple[int, ...], ...], ...]
+
+
+StreamAnswer = StreamOrder | Stages
+
+
+@dataclass(frozen=True)
+class Streams(Problem):
+    """Fastest run of a graph on one device that several of its ops use at once.
+
+    A device has streams; each runs its ops one after another, streams run side by side, and what an op needs
+    of another stream it waits for (a *synchronisation*). How ops slow each other down is the contention:
+
+    - ``none``: not at all. An answer is a `StreamOrder`.
+    - ``proportional``: all that runs advances at the rate at which their shares fit the device.
+      An answer is a `StreamOrder`.
+    - ``fluid``, ``half-serial``: priced stages, with a barrier between them. An answer is a `Stages`.
+
+    The objective is the time of the last op's end, in ns.
+
+    Parameters
+    ----------
+    graph
+        Ops of one mode each, with its share of the device.
+    streams
+        How many there are at most; of stages, how many groups one has at most. None: any number.
+    contention
+        Of `lowtide.models.machine.CONTENTIONS`; formulas at `Contention`.
+    parts
+        Of the device, that shares are stated in. None: the largest share of an op, or 1.
+    sync_ns
+        `Contention.sync_ns`.
+    memory
+        What no execution may exceed that obeys precedence and stream orders, whatever the ops really take, in
+        bytes; None: no limit. Orders prove it by a flow (`lowtide.models.verifier.flow`); of a stage all that
+        it reads and writes counts throughout.
+
+    Raises
+    ------
+    InstanceError
+        If a number is out of range, or an op has several modes, or one that names processors or tiers.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> result = lt.solve(lt.Streams(lt.load("catalogue:diamond")), threads=1)
+    >>> result.status, result.objective
+    (<Status.OPTIMAL: 'optimal'>, 3)
+    """
+
+    graph: Graph
+    streams: int | None = None
+    contention: str = "none"
+    parts: int | None = None
+    sync_ns: int = 0
+    memory: int | None = None
+    name: ClassVar[str] = "streams"
+    unit: ClassVar[str] = "ns"
+    picture: ClassVar[str] = "gantt"
+    parameters: ClassVar[Mapping[str, Parameter]] = {
+        "streams": Parameter(1, "that there are at most (default any number)", least=1),
+        "contention": Parameter(
+            "none", "how ops that run side by side slow each other down", choices=CONTENTIONS
+        ),
+        "parts": Parameter(
+            1, "of the device, that shares are stated in (default the largest share)", least=1
+        ),
+        "sync_ns": Parameter(0, "nanoseconds until another stream sees that an op has ended"),
+        "memory": Parameter("none", "that no execution may exceed (default: no limit)", kind="size"),
+    }
+
+    def __post_init__(self) -> None:
+        check_type(self.graph, Graph, "streams, graph", A_GRAPH)
+        check_integer(self.streams, 1, "streams, streams", optional=True)
+        check_integer(self.parts, 1, "streams, parts", optional=True)
+        set_bytes(self, "memory", 0, "streams, memory", optional=True)
+        for i, op in enumerate(self.graph.ops):
+            if len(op.modes) > 1 or any(mode.processors or mode.operands for mode in op.modes):
+                raise InstanceError(
+                    f"streams, op {i} {op.name!r}: found modes to choose from, or one that names "
+                    "processors or tiers, expected one mode for every stream"
+                )
+        if self.parts is None:
+            shares = [op.all_modes[0].share for op in self.graph.ops]
+            object.__setattr__(self, "parts", max((x for x in shares if x is not None), default=1))
+        _ = self.device
+
+    @cached_property
+    def device(self) -> Contention:
+        """What happens to ops that run side by side."""
+        assert self.parts is not None
+        return Contention(model=self.contention, parts=self.parts, sync_ns=self.sync_ns)
+
+    @cached_property
+    def durations(self) -> tuple[int, ...]:
+        """Of each op alone, in ns."""
+        return tuple(op.all_modes[0].duration_ns for op in self.graph.ops)
+
+    @cached_property
+    def area(self) -> int:
+        """The work of all ops, in parts times ns."""
+        return sum(ns * share_of(self.graph, i, self.device.parts) for i, ns in enumerate(self.durations))
+
+    def called(self) -> tuple[str, str | None]:
+        """Return the graph's name and what is asked of it, and its source."""
+        words = [self.contention, *([] if self.streams is None else [f"{self.streams} streams"])]
+        words += [] if self.memory is None else [f"{self.memory} bytes"]
+        return f"{self.graph.name} ({', '.join(words)})", self.graph.source
+
+    def said(self) -> dict[str, Any]:
+        """Return graph, streams, contention and memory."""
+        keys = ("streams", "contention", "parts", "sync_ns", "memory")
+        return {"graph": self.graph.sha256, **{key: getattr(self, key) for key in keys}}
+
+    def read(self, item: object) -> StreamAnswer:
+        """Return the answer that a plan stands for, or sequences of streams or of stages of groups.
+
+        Raises
+        ------
+        InstanceError
+            If it is none of them, or not one for this contention and number of streams; an op is missing or
+            there twice; or the orders close a cycle with the precedence.
+        """
+        if isinstance(item, Plan):
+            item = self._of_plan(item)
+        if not isinstance(item, StreamOrder | Stages):
+            item = self._of_sequences(item)
+        if isinstance(item, Stages) != self.device.staged:
+            kinds = ("Stages", "StreamOrder") if self.device.staged else ("StreamOrder", "Stages")
+            raise InstanceError(f"found {kinds[1]} under contention {self.contention!r}, expected {kinds[0]}")
+        rows = item.streams if isinstance(item, StreamOrder) else [g for some in item.stages for g in some]
+        ops = [i for row in rows for i in row]
+        if sorted(ops) != list(range(len(self.graph.ops))):
+            raise InstanceError(
+                f"found {len(ops)} ops in streams, expected each of {len(self.graph.ops)} once"
+            )
+        counts = [len(item.streams)] if isinstance(item, StreamOrder) else [len(some) for some in item.stages]
+        if self.streams is not None and max(counts, default=0) > self.streams:
+            raise InstanceError(f"found {max(counts)} streams, expected at most {self.streams}")
+        if isinstance(item, StreamOrder):
+            order_with(self.graph, item.edges)
+        else:
+            self._check_stages(item)
+        return item
+
+    def _of_sequences(self, item: object) -> StreamAnswer:
+        try:
+            if not isinstance(item, Sequence):
+                raise TypeError
+            if self.device.staged:
+                return Stages(stages=tuple(tuple(tuple(map(int, g)) for g in some) for some in item))
+            return StreamOrder(streams=tuple(tuple(map(int, some)) for some in item))
+        except (TypeError, ValueError):
+            expected = "stages of groups of ops" if self.device.staged else "streams of ops"
+            raise InstanceError(
+                f"found {type(item).__name__}, expected a Plan, or sequences: {expected}"
+            ) from None
+
+    def _of_plan(self, plan: Plan) -> StreamAnswer:
+        if plan.graph_sha256 not in (None, self.graph.sha256):
+            raise InstanceError(f"found a plan for another graph than {self.graph.name!r}")
+        runs = sorted(plan.runs, key=lambda run: (run.start, run.op))
+        names = {name: k for k, name in enumerate(p.name for p in plan.machine.processors)}
+        begins = plan.stages if self.device.staged else (0,)
+        if begins is None:
+            raise InstanceError("found a plan without stages")
+        stages: list[list[list[int]]] = [[[] for _ in names] for _ in begins]
+        for run in runs:
+            k = max((k for k, begin in enumerate(begins) if begin <= run.start), default=0)
+            stages[k][names[run.processor]].append(run.op)
+        kept = tuple(tuple(tuple(group) for group in some if group) for some in stages)
+        return Stages(stages=kept) if self.device.staged else StreamOrder(streams=kept[0])
+
+    def _check_stages(self, answer: Stages) -> None:
+        """Raise unless stages obey the precedence, and groups of a stage are independent."""
+        place = {
+            i: (k, g, x)
+            for k, some in enumerate(answer.stages)
+            for g, group in enumerate(some)
+            for x, i in enumerate(group)
+        }
+        for j, before in enumerate(precedence(self.graph).predecessors):
+            for i in before:
+                (k, g, x), (m, h, y) = place[i], place[j]
+                if k > m or (k == m and (g != h or x > y)):
+                    raise InstanceError(
+                        f"op {i} must precede op {j}: found it in stage {k}, group {g}, the other in stage "
+                        f"{m}, group {h}"
+                    )
+
+    def evaluate(self, answer: StreamAnswer) -> int:
+        """Return the end of the last op, in ns."""
+        if isinstance(answer, Stages):
+            return sum(stage_price(self.graph, groups, self.device) for groups in answer.stages)
+        runs = stream_runs(self.graph, answer.streams, self.device, answer.waits)
+        return max((run.end for run in runs), default=0)
+
+    def judge(self, answer: StreamAnswer) -> Judgement:
+        """Lower the answer to a plan and verify it; of orders the flow, too, if the memory is bounded."""
+        if isinstance(answer, Stages):
+            plan = lower_stages(self.graph, answer.stages, self.device, self.memory)
+            verdict, edges = verify(self.graph, plan, rerun=False), None
+        else:
+            plan, edges = self._lower(answer), answer.edges
+            verdict = verify(self.graph, plan, rerun=False)
+            if wrong := [*self._wait_faults(answer, plan), *self._flow_faults(answer)]:
+                verdict = replace(verdict, violations=sorted_violations([*verdict.violations, *wrong]))
+        objective = verdict.makespan if verdict.valid else None
+        return Judgement(objective=objective, verification=verdict, plan=plan, edges=edges)
+
+    def _lower(self, answer: StreamOrder) -> Plan:
+        return lower_streams(self.graph, answer.streams, self.device, waits=answer.waits, memory=self.memory)
+
+    def _wait_faults(self, answer: StreamOrder, plan: Plan) -> list[Violation]:
+        """Return each wait that the plan does not keep; the verifier of plans knows the precedence only."""
+        runs = {run.op: run for run in plan.runs}
+        wrong = []
+        for i, j in answer.waits:
+            lag = self.sync_ns if runs[i].processor != runs[j].processor else 0
+            if runs[j].start < runs[i].end + lag:
+                said = f"op {j} starts at {runs[j].start} ns, expected not before op {i} ends, and {lag} ns"
+                wrong.append(Violation(kind="sync", message=said, time=runs[j].start, op=j, other=i))
+        return wrong
+
+    def _flow_faults(self, answer: StreamOrder) -> list[Violation]:
+        if self.memory is None:
+            return []
+        from ..verifier.flow import verify_flow  # numpy, which `import lowtide` does without
+
+        wrong = list(verify_flow(self.graph, answer.edges, answer.flow, None))
+        if (value := answer.flow.value()) > self.memory:
+            said = f"the flow proves {value} bytes, expected at most the memory {self.memory}"
+            wrong.append(Violation(kind="flow", message=said))
+        return wrong
+
+    def setting(self, edges: tuple[tuple[int, int], ...] = ()) -> ParallelSetting:
+        """Return the edges: a certificate is about the memory under them."""
+        return ParallelSetting(processors=None, edges=edges)
+
+    def facts(self, judgement: Judgement) -> list[tuple[str, str]]:
+        """Return streams and synchronisations, or stages and their most groups; and the peak of the plan."""
+        answer = self.read(judgement.plan)
+        if isinstance(answer, Stages):
+            widest = max(map(len, answer.stages), default=0)
+            rows = [("stages", str(len(answer.stages))), ("groups", f"at most {widest}")]
+        else:
+            waits = len(synchronisations(self.graph, answer.streams, answer.waits))
+            rows = [("streams", str(len(answer.streams))), ("synchronisations", str(waits))]
+        return [*rows, *(("peak", row) for _, row in peak_rows(judgement.verification))]

@@ -1,0 +1,201 @@
+r"""The verifier's rules on ops that share a device: synchronisation, stretched runs, stages.
+
+Op i alone takes :math:`w_i` ns and fills :math:`u_i` of the device's :math:`S` parts, so its work is
+:math:`u_i w_i`. Under ``proportional`` contention a run may take longer than :math:`w_i`. Runs
+:math:`[s_i, e_i)` can be had from the device if and only if the works flow through this network: from each op
+to the elementary intervals :math:`I` (between neighbouring starts and ends) inside its run at most
+:math:`u_i |I|`, into each interval at most :math:`S |I|`. A flow says how much of each op is done when; with
+rates constant in each interval no op is ahead of what it can fill, and the device never gives more than it
+has (Horn 1974). All numbers are integers, so that the flow is exact.
+
+``fluid`` and ``half-serial`` contention price stages (`lowtide.models.machine.Contention`), which the plan
+names: runs lie within them, what runs on one processor in a stage is a group, and a stage takes at least its
+price.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from ..machine import Contention
+from ..plan import Plan
+from .actions import LATEST, RunItem, shown
+from .case import Case
+from .order import orders
+from .transport import unplaced
+
+
+def judge_contention(case: Case, plan: Plan, runs: list[RunItem]) -> None:
+    """Report ``sync``, ``contention`` and ``stage``, and ``shape`` of what has no meaning there."""
+    contention = case.machine.contention
+    if contention is None:
+        if plan.stages is not None:
+            case.report("shape", "plan, stages: found some on a machine without contention, expected none")
+        return
+    if case.period is not None:
+        case.report("shape", "plan, period: found one on a machine with contention, expected none")
+    if slow := next((p for p in case.processors if p.rates), None):
+        case.report(
+            "shape", f"processor {slow.name!r}: found a tier with a rate under contention, expected none"
+        )
+    share = {
+        run.position: min(
+            case.graph.ops[run.op].all_modes[plan.runs[run.position].mode].share or contention.parts,
+            contention.parts,
+        )
+        for run in runs
+    }
+    if contention.staged:
+        _judge_stages(case, plan, runs, share, contention)
+        return
+    if plan.stages is not None:
+        case.report("shape", "plan, stages: found some, expected none unless contention prices stages")
+    if contention.sync_ns:
+        _judge_syncs(case, runs, contention.sync_ns)
+    if contention.model == "proportional":
+        _judge_flow(case, runs, share, contention.parts)
+
+
+def _judge_syncs(case: Case, runs: list[RunItem], sync: int) -> None:
+    by_op: list[list[RunItem]] = [[] for _ in case.graph.ops]
+    for run in runs:
+        by_op[run.op].append(run)
+    for i, j, _, _ in orders(case, by_op):
+        for before in by_op[i]:
+            for run in by_op[j]:
+                if before.processor != run.processor and before.end <= run.start < before.end + sync:
+                    case.report(
+                        "sync",
+                        f"{case.op(j)} starts at {run.start} ns, expected not before {before.end + sync} ns, "
+                        f"{sync} ns after {case.op(i)} ends in another stream",
+                        time=run.start,
+                        op=j,
+                        other=i,
+                        run=run.position,
+                        other_run=before.position,
+                    )
+
+
+def _judge_flow(case: Case, runs: list[RunItem], share: dict[int, int], parts: int) -> None:
+    """Rule ``contention``: one maximum flow; the witness is the set of runs on the near side of a cut."""
+    times = sorted({t for run in runs for t in (run.start, run.end)})
+    number = {t: k for k, t in enumerate(times)}
+    lengths = [end - start for start, end in pairwise(times)]
+    missing, near = unplaced(
+        [share[run.position] * run.duration for run in runs],
+        [parts * length for length in lengths],
+        [
+            (i, k, share[run.position] * lengths[k])
+            for i, run in enumerate(runs)
+            for k in range(number[run.start], number[run.end])
+        ],
+    )
+    if not missing:
+        return
+    tight = sorted((runs[i] for i in near), key=lambda r: (r.start, r.op))
+    begin, end = tight[0].start, max(run.end for run in tight)
+    case.report(
+        "contention",
+        f"{len(tight)} runs from {begin} to {end} ns, {case.op(tight[0].op)} the first, have to do "
+        f"{missing} parts times ns more than the {parts} parts of the device can in that time",
+        time=begin,
+        op=tight[0].op,
+        run=tight[0].position,
+    )
+
+
+def _judge_stages(
+    case: Case, plan: Plan, runs: list[RunItem], share: dict[int, int], contention: Contention
+) -> None:
+    """Rule ``stage``."""
+    begins: object = plan.stages
+    sound = isinstance(begins, tuple) and all(type(t) is int and 0 <= t <= LATEST for t in begins)
+    if not sound or not isinstance(begins, tuple) or list(begins) != sorted(set(begins)):
+        case.report(
+            "shape", f"plan, stages: found {shown(begins)}, expected the nanoseconds at which stages begin"
+        )
+        return
+    finish = max((run.end for run in runs), default=0)
+    ends = (*begins[1:], finish)
+    in_stage: list[list[RunItem]] = [[] for _ in begins]
+    for run in runs:
+        k = next((k for k, end in enumerate(ends) if begins[k] <= run.start and run.end <= end), None)
+        if k is None:
+            case.report(
+                "stage",
+                f"{case.op(run.op)} runs from {run.start} to {run.end} ns, expected it within one stage",
+                time=run.start,
+                op=run.op,
+                run=run.position,
+            )
+        else:
+            in_stage[k].append(run)
+    stage_of = {run.op: (k, run.processor) for k, some in enumerate(in_stage) for run in some}
+    by_op: list[list[RunItem]] = [[] for _ in case.graph.ops]
+    for run in runs:
+        by_op[run.op].append(run)
+    for i, j, _, _ in orders(case, by_op):
+        if (
+            i in stage_of
+            and j in stage_of
+            and stage_of[i][0] == stage_of[j][0]
+            and stage_of[i] != stage_of[j]
+        ):
+            case.report(
+                "stage",
+                f"{case.op(i)} and {case.op(j)} stand in two groups of a stage, expected independent groups",
+                time=begins[stage_of[i][0]],
+                op=j,
+                other=i,
+            )
+    for begin, end, some in zip(begins, ends, in_stage, strict=True):
+        price = stage_ns([(run.processor, run.duration, share[run.position]) for run in some], contention)
+        if end - begin < price:
+            case.report(
+                "stage",
+                f"the stage from {begin} to {end} ns takes {end - begin} ns, expected at least {price} ns",
+                time=begin,
+            )
+    _judge_room(case, begins, in_stage)
+
+
+def _judge_room(case: Case, begins: tuple[int, ...], in_stage: list[list[RunItem]]) -> None:
+    """Rule ``stage``: however groups overlap, what a stage needs and keeps is within the home's capacity."""
+    capacity = case.capacity[case.processors[0].home]
+    if capacity is None:
+        return
+    first: dict[int, int] = {t: -1 for t, tensor in enumerate(case.graph.tensors) if tensor.initial}
+    last: dict[int, int] = {}
+    for k, some in enumerate(in_stage):
+        for run in some:
+            op = case.graph.ops[run.op]
+            for t in (*op.reads, *op.writes):
+                first.setdefault(t, k)
+                last[t] = k
+    last |= {t: len(begins) for t, tensor in enumerate(case.graph.tensors) if tensor.final}
+    for k, some in enumerate(in_stage):
+        workspace: dict[int, int] = {}
+        for run in some:
+            workspace[run.processor] = max(workspace.get(run.processor, 0), run.workspace)
+        held = sum(case.nbytes[t] for t, end in last.items() if first.get(t, len(begins)) <= k <= end)
+        if (needed := held + sum(workspace.values())) > capacity:
+            case.report(
+                "stage",
+                f"the stage at {begins[k]} ns needs {needed} bytes, expected at most the capacity {capacity}",
+                time=begins[k],
+            )
+
+
+def stage_ns(ops: Sequence[tuple[int, int, int]], contention: Contention) -> int:
+    """Return the nanoseconds of a stage of ``(group, duration_ns, share)``, rounded up."""
+    parts = contention.parts
+    groups: dict[int, int] = {}
+    for group, duration, _ in ops:
+        groups[group] = groups.get(group, 0) + duration
+    least = max(max(groups.values(), default=0) * parts, sum(duration * u for _, duration, u in ops))
+    if contention.model == "fluid":
+        price = -(-least // parts)
+    else:
+        price = -(-(sum(groups.values()) * parts + least) // (2 * parts))
+    return price + (contention.sync_ns if len(groups) > 1 else 0)

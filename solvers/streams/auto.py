@@ -1,0 +1,137 @@
+"""The best that the methods of the room find, and what they prove.
+
+Stages: the pruned program of IOS, then all endings. Streams: the chains of fewest synchronisations, lists of
+ops on fewer streams, and, where ops do not slow each other down, the schedule of problem `makespan` on as
+many processors as there are streams. That one's bound holds here: streams obey the precedence, run one op at
+a time and hold no more memory than there is; synchronisations only take longer. Within a memory the edges
+that `memory-edges` adds come first, and the streams are those of the graph with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ...models.derived.precedence import order_with
+from ...models.derived.streams import synchronisations
+from ...models.graph import Graph
+from ...models.problems.makespan import Makespan
+from ...models.problems.memory_edges import MemoryEdges, apply_edges
+from ...models.problems.streams import StreamOrder, Streams
+from ..context import Context, Outcome
+from ..parallel.adding import edges_by_rule
+from ..parallel.edges import order_within
+from .bounds import raise_first_bound
+from .lists import lios, width
+from .matching import MOST_OPS, best_chains
+from .memory import held_back, offer_one_stream
+from .stages import solve_ios
+
+WIDEST = 16
+"""Streams up to which lists are tried: more seldom make the device faster, and each list is simulated."""
+
+
+def solve_auto(problem: Streams, context: Context) -> Outcome:
+    """Offer the best of the methods, and what they prove."""
+    raise_first_bound(problem, context)
+    if problem.device.staged:
+        return _stages(problem, context)
+    outcome = _streams(problem, context)
+    if context.closed or context.expired or problem.contention != "none":
+        return outcome
+    return _by_makespan(problem, context) or outcome
+
+
+def _stages(problem: Streams, context: Context) -> Outcome:
+    outcome = Outcome()
+    for given in ({"endings": "code", "r": 3, "s": 8}, {"endings": "all", "r": 0, "s": 0}):
+        inner = replace(context, options={"blocks": "bottlenecks", **given})
+        outcome = solve_ios(problem, inner)
+        if inner.answer is not None:
+            context.offer(inner.answer)
+        if inner.bound is not None:
+            context.raise_bound(inner.bound, "exact", kind=inner.bound_kind)
+        if outcome.reason is not None or context.closed:
+            break
+    return outcome
+
+
+def _streams(problem: Streams, context: Context) -> Outcome:
+    """Offer chains, lists and one stream; with equal times the fewest synchronisations."""
+    graph = problem.graph
+    if problem.memory is None:
+        ranked = sorted(
+            (problem.evaluate(StreamOrder(streams=some)), len(synchronisations(graph, some)), some)
+            for some in _orders(graph, problem.streams, context)
+        )
+        for _, _, some in ranked[:1]:
+            context.offer(StreamOrder(streams=some))
+    else:
+        for rule in ("min-levels", "respect-order", "max-size", "max-min-size"):
+            if context.expired or context.closed:
+                break
+            offer_held(problem, context, rule)
+    if context.answer is None:
+        return offer_one_stream(problem, context)
+    return Outcome(reason="time" if context.expired else None)
+
+
+def _orders(graph: Graph, streams: int | None, context: Context) -> list[tuple[tuple[int, ...], ...]]:
+    """Return chains, and lists on several numbers of streams."""
+    made: list[tuple[tuple[int, ...], ...]] = []
+    if len(graph.ops) <= MOST_OPS and (chains := best_chains(graph, streams)) is not None:
+        made.append(chains)
+    most = min(streams or WIDEST, WIDEST, width(graph) if len(graph.ops) <= MOST_OPS else WIDEST)
+    for count in range(most, 0, -1):
+        if context.expired:
+            break
+        made += [lios(graph, count, priority) for priority in ("bottom", "longest")]
+    return list(dict.fromkeys(made))
+
+
+def offer_held(problem: Streams, context: Context, rule: str) -> None:
+    """Offer streams of the graph with edges after which its memory is within the bound, with their flow."""
+    graph, memory = problem.graph, problem.memory
+    assert memory is not None
+    order: Sequence[int] = ()
+    if rule == "respect-order":
+        found = order_within(MemoryEdges(graph, memory), context)
+        if isinstance(found, Outcome):
+            return
+        order = found
+    edges = edges_by_rule(
+        graph, memory, rule, order, expired=lambda: context.expired, progress=context.progress
+    )
+    if edges is None:
+        return
+    number = order_with(graph, edges.edges)
+    for some in _orders(apply_edges(graph, edges.edges), problem.streams, context):
+        streams = tuple(tuple(number[k] for k in stream) for stream in some)
+        context.offer(StreamOrder(streams=streams, waits=edges.edges, flow=edges.flow))
+
+
+def _by_makespan(problem: Streams, context: Context) -> Outcome | None:
+    """Take over the schedule and the bound of `makespan`; None if it has nothing to say."""
+    from ..solve import solve
+
+    processors = problem.streams or len(problem.graph.ops)
+    result = solve(
+        Makespan(problem.graph, processors, memory=problem.memory),
+        time_limit=None if context.time_limit is None else max(0.1, context.remaining() * 0.9),
+        seed=context.seed,
+        threads=context.threads,
+    )
+    if result.reason == "interrupted":
+        raise KeyboardInterrupt
+    if result.bound is not None and result.proof is not None:
+        context.raise_bound(result.bound, result.proof, kind=f"makespan, {result.bound_kind}")
+    if result.plan is not None:
+        named: dict[str, list[int]] = {}
+        for run in sorted(result.plan.runs, key=lambda run: run.start):
+            named.setdefault(run.processor, []).append(run.op)
+        order: StreamOrder | None = StreamOrder(streams=tuple(map(tuple, named.values())))
+        if problem.memory is not None and order is not None:
+            order = held_back(problem, context, order)
+        if order is not None:
+            context.offer(order)
+    return Outcome(reason=result.reason)

@@ -1,0 +1,87 @@
+"""The room of problem `streams`."""
+
+from __future__ import annotations
+
+from ...models.problems.streams import Streams
+from ..method import BOUND, OPTIMUM, Method, Option
+from ..room import Room
+
+_PRIORITY = Option("priority", "bottom", "of ops in a list", choices=("longest", "bottom"))
+_IOS = (
+    Option("r", 3, "ops of a group at most; 0: any number", least=0),
+    Option("s", 8, "groups of a stage at most; 0: any number", least=0),
+    Option(
+        "endings", "code", "of the sets of ops: as in the published code, or all", choices=("code", "all")
+    ),
+    Option(
+        "blocks",
+        "bottlenecks",
+        "solved one by one: between ops on every path, or as the graph states them",
+        choices=("bottlenecks", "stated"),
+    ),
+)
+
+ROOM = Room(
+    problem=Streams,
+    methods=(
+        Method(
+            "auto",
+            ".streams.auto:solve_auto",
+            "ios for stages; else matching and lists, and the schedule of makespan",
+            proves=OPTIMUM,
+            engine="cpsat",
+        ),
+        Method(
+            "matching",
+            ".streams.matching:solve_matching",
+            "most concurrency: fewest synchronisations, then fewest streams, by one weighted matching",
+            proves=BOUND,
+        ),
+        Method(
+            "nimble",
+            ".streams.matching:solve_nimble",
+            "most concurrency by two matchings, as Nimble's published code has them",
+            proves=BOUND,
+            source="Kwon, Yu, Jeong and Chun, NeurIPS 2020",
+        ),
+        Method(
+            "lios",
+            ".streams.lists:solve_lios",
+            "list schedule: each op to the stream on which it ends first",
+            proves=BOUND,
+            source="Fang and others, LIOS, 2020",
+            options=(_PRIORITY,),
+        ),
+        Method(
+            "opara",
+            ".streams.lists:solve_opara",
+            "an op follows its first predecessor that none follows yet, as Opara's published code has it",
+            proves=BOUND,
+            source="Chen and others, Opara, 2023",
+        ),
+        Method(
+            "asap",
+            ".streams.lists:solve_asap",
+            "as opara by levels, streams used again, as RAF's multi-stream pass has it",
+            proves=BOUND,
+            source="RAF, multi-stream pass",
+        ),
+        Method(
+            "ios",
+            ".streams.stages:solve_ios",
+            "stages by the dynamic program over executed sets; exact with endings=all and r, s left out",
+            proves=OPTIMUM,
+            source="Ding, Zhu, Jia, Pekhimenko and Han, MLSys 2021",
+            options=_IOS,
+        ),
+        Method(
+            "sequential",
+            ".streams.lists:solve_sequential",
+            "one stream",
+            proves=BOUND,
+        ),
+    ),
+    complete=".streams.memory:with_flow",
+    judging=6.0,
+    shared=("parallel", "makespan"),
+)

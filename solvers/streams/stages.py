@@ -1,0 +1,358 @@
+r"""The stages of IOS (Ding, Zhu, Jia, Pekhimenko and Han, MLSys 2021): a dynamic program over executed sets.
+
+A stage is a set of ops that nothing outside it, of what has not been executed before it, must precede or be
+preceded by: run last among the set S of ops up to it, it is closed under successors in S, an *ending*. Its
+groups are its weakly connected parts. With T(F) the price of stage F,
+
+.. math:: D[\emptyset] = 0, \qquad D[S] = \min_F D[S \setminus F] + T(F).
+
+Endings are those of the published code, unions of disjoint sets {v} and its successors in S (``code``), or
+``all``; r bounds the ops of a group, s the groups, as IOS prunes.
+
+**Memory.** A stage F after the set X = S \ F holds what X wrote and something outside X reads, or is final,
+what F reads, and what F writes: both sets are the state, so that a stage above the memory is left out, and
+nothing else changes.
+
+**Blocks.** A network is often cut by ops through which every path goes. Of a stage with ops before such an op
+x and x itself, all these ops are connected through x, so they are one group, whose price is the sum of their
+times: the same as that of a stage for each. So there is an optimum with a stage for x alone, and blocks
+between such ops are solved one by one. ``blocks=stated`` takes the blocks that the graph states
+(`provenance`), as IOS does for networks whose cells are joined by more than one op; that is a restriction.
+
+**What is proved.** With all endings, no r and no s, and blocks of the first kind, D is the optimum: groups
+that are not connected merge connected ones, which makes none of the stage's terms smaller. (Fewer groups can
+help where their number is limited, or with the workspace: then nothing is proved.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from ...models.derived.precedence import precedence
+from ...models.derived.streams import descendants
+from ...models.errors import UsageError
+from ...models.graph import Graph
+from ...models.lowering.streams import share_of
+from ...models.machine import Contention
+from ...models.problems.streams import Stages, Streams
+from ..context import Context, Outcome
+from .bounds import raise_first_bound
+
+Groups = tuple[int, ...]
+"""The groups of an ending as sets of ops: bits of integers."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pruning:
+    """What endings there are: of which kind, with how many ops in a group and groups at most."""
+
+    endings: str = "code"
+    most_ops: int | None = None
+    most_groups: int | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether no ending is left out."""
+        return self.endings == "all" and self.most_ops is None and self.most_groups is None
+
+
+@dataclass(kw_only=True)
+class Program:
+    """What the dynamic program found: cost, stages, and how much it looked at.
+
+    Attributes
+    ----------
+    cost
+        Nanoseconds; None if no stages are within the memory.
+    states, transitions, schedules
+        Sets that were reached, endings of them, and ways through the program.
+    """
+
+    cost: int | None
+    stages: list[Groups] = field(default_factory=list)
+    states: int = 0
+    transitions: int = 0
+    schedules: int = 0
+
+
+class TooMany(Exception):
+    """The time is up before the program is through."""
+
+
+def solve_ios(problem: Streams, context: Context) -> Outcome:
+    """Offer the best stages that the program finds."""
+    if not problem.device.staged:
+        raise UsageError(
+            f"contention: found {problem.contention!r}, expected fluid or half-serial, which price stages"
+        )
+    raise_first_bound(problem, context)
+    options = context.options
+    groups = [x for x in (options["s"] or None, problem.streams) if x is not None]
+    pruning = Pruning(
+        endings=options["endings"], most_ops=options["r"] or None, most_groups=min(groups, default=None)
+    )
+    graph = problem.graph
+    stated = graph.provenance.get("blocks") if options["blocks"] == "stated" else None
+    blocks = [list(map(int, block)) for block in stated] if stated else blocks_of(graph)
+    stages: list[tuple[tuple[int, ...], ...]] = []
+    total, states, transitions = 0, 0, 0
+    executed = 0
+    for k, block in enumerate(blocks):
+        context.progress(f"ios: block {k + 1} of {len(blocks)}, {transitions:,} transitions")
+        try:
+            found = program(problem, block, pruning, executed=executed, expired=lambda: context.expired)
+        except TooMany:
+            return Outcome(
+                reason="time",
+                detail=f"the time was up in block {k + 1} of {len(blocks)}; r and s leave endings out",
+            )
+        states, transitions = states + found.states, transitions + found.transitions
+        if found.cost is None:
+            exact = pruning.is_exact and not stated and is_plain(problem)
+            said = f"no stages of block {k + 1} are within the memory"
+            return Outcome(infeasible=exact, detail=said if exact else f"{said}, of those looked at")
+        total += found.cost
+        stages += [tuple(tuple(bits(group)) for group in some) for some in found.stages]
+        executed |= sum(1 << i for i in block)
+    context.offer(Stages(stages=tuple(stages)))
+    if pruning.is_exact and not stated and is_plain(problem):
+        context.raise_bound(total, "exact", kind="dynamic program")
+    return Outcome(
+        detail=f"{states:,} sets of ops, {transitions:,} endings",
+        facts={"states": states, "transitions": transitions},
+    )
+
+
+def is_plain(problem: Streams) -> bool:
+    """Return whether merging groups cannot help: see the module."""
+    workspace = problem.memory is not None and any(op.all_modes[0].workspace for op in problem.graph.ops)
+    return problem.streams is None and not workspace
+
+
+def bits(group: int) -> list[int]:
+    """Return the ops of a set, in the reference order."""
+    return [i for i in range(group.bit_length()) if group >> i & 1]
+
+
+def blocks_of(graph: Graph) -> list[list[int]]:
+    """Return the ops between those through which every path goes, each with the one that ends it.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> blocks_of(lt.load("catalogue:diamond"))
+    [[0], [1, 2, 3]]
+    """
+    n = len(graph.ops)
+    after = descendants(graph)
+    before = [0] * n
+    for i, some in enumerate(after):
+        for j in bits(some):
+            before[j] |= 1 << i
+    cuts = [i for i in range(n) if (after[i] | before[i] | 1 << i) == (1 << n) - 1]
+    blocks, done = [], 0
+    ends = [before[i] | 1 << i for i in sorted(cuts, key=lambda i: before[i].bit_count())]
+    for end in (*ends, (1 << n) - 1):
+        if block := end & ~done:
+            blocks.append(bits(block))
+            done |= block
+    return blocks
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Block:
+    """The ops of a block by their numbers in the graph; all sets are of these."""
+
+    graph: Graph
+    device: Contention
+    memory: int | None
+    ops: Sequence[int]
+    earlier: int
+
+    @cached_property
+    def mask(self) -> int:
+        return sum(1 << i for i in self.ops)
+
+    @cached_property
+    def after(self) -> dict[int, int]:
+        """All successors of each op within the block."""
+        found = descendants(self.graph)
+        return {i: found[i] & self.mask for i in self.ops}
+
+    @cached_property
+    def neighbours(self) -> dict[int, int]:
+        order = precedence(self.graph)
+        some = {i: (*order.predecessors[i], *order.successors[i]) for i in self.ops}
+        return {i: sum(1 << j for j in near) & self.mask for i, near in some.items()}
+
+    @cached_property
+    def time(self) -> dict[int, int]:
+        return {i: self.graph.ops[i].all_modes[0].duration_ns for i in self.ops}
+
+    @cached_property
+    def work(self) -> dict[int, int]:
+        return {i: ns * share_of(self.graph, i, self.device.parts) for i, ns in self.time.items()}
+
+    @cached_property
+    def lives(self) -> list[tuple[int, int, int, bool, bool]]:
+        """Per tensor that is used: bytes, writers, all that access it, whether initial, whether final."""
+        writers, users = [0] * len(self.graph.tensors), [0] * len(self.graph.tensors)
+        for i, op in enumerate(self.graph.ops):
+            for t in op.writes:
+                writers[t] |= 1 << i
+            for t in (*op.reads, *op.writes):
+                users[t] |= 1 << i
+        return [
+            (x.nbytes, writers[t], users[t], x.initial, x.final)
+            for t, x in enumerate(self.graph.tensors)
+            if x.nbytes and (users[t] or x.final)
+        ]
+
+    def price(self, longest: int, serial: int, area: int, groups: int) -> int:
+        """Return the nanoseconds of a stage."""
+        least = max(longest * self.device.parts, area)
+        full = serial * self.device.parts if self.device.model == "half-serial" else least
+        return -(-(full + least) // (2 * self.device.parts)) + self.device.sync_ns * (groups > 1)
+
+    def fits(self, executed: int, groups: Groups) -> bool:
+        """Return whether a stage after a set of ops is within the memory."""
+        if self.memory is None:
+            return True
+        past = executed | self.earlier
+        now = past | sum(groups)
+        held = sum(
+            nbytes
+            for nbytes, writers, users, initial, final in self.lives
+            if (initial or writers & now) and (final or users & ~past)
+        )
+        ops = self.graph.ops
+        held += sum(max(ops[i].all_modes[0].workspace for i in bits(group)) for group in groups)
+        return held <= self.memory
+
+
+def program(
+    problem: Streams,
+    ops: Sequence[int],
+    pruning: Pruning,
+    *,
+    executed: int = 0,
+    expired: Callable[[], bool] = lambda: False,
+) -> Program:
+    """Solve the dynamic program over the sets of a block, from the whole block down.
+
+    Parameters
+    ----------
+    problem
+        With a contention that prices stages.
+    ops
+        The block.
+    pruning
+        Which endings there are.
+    executed
+        The ops before the block, as bits: what they wrote may still be held.
+
+    Raises
+    ------
+    TooMany
+        If the time is up.
+    """
+    block = _Block(
+        graph=problem.graph, device=problem.device, memory=problem.memory, ops=ops, earlier=executed
+    )
+    enumerate_endings = _code_endings if pruning.endings == "code" else _all_endings
+    found = Program(cost=None)
+    best: dict[int, int] = {block.mask: 0}
+    ways: dict[int, int] = {block.mask: 1}
+    came: dict[int, tuple[int, Groups]] = {}
+    levels: list[list[int]] = [[] for _ in range(len(ops) + 1)]
+    levels[-1].append(block.mask)
+    for level in reversed(levels[1:]):
+        for state in level:
+            found.states += 1
+            if expired():
+                raise TooMany
+            cost, count = best[state], ways[state]
+            for groups, price in enumerate_endings(block, state, pruning):
+                rest = state & ~sum(groups)
+                if not block.fits(rest, groups):
+                    continue
+                found.transitions += 1
+                if rest not in best:
+                    levels[rest.bit_count()].append(rest)
+                    best[rest], ways[rest], came[rest] = cost + price, count, (state, groups)
+                    continue
+                ways[rest] += count
+                if cost + price < best[rest]:
+                    best[rest], came[rest] = cost + price, (state, groups)
+    if 0 in best:
+        found.cost, found.schedules = best[0], ways[0]
+        state = 0
+        while state != block.mask:
+            state, groups = came[state]
+            found.stages.append(groups)
+    return found
+
+
+def _code_endings(block: _Block, state: int, pruning: Pruning) -> Iterator[tuple[Groups, int]]:
+    """Yield every union of disjoint sets of an op and its successors, with its price."""
+    most = pruning.most_groups or len(block.ops)
+    choices = []
+    for i in bits(state):
+        group = (block.after[i] & state) | 1 << i
+        if pruning.most_ops is None or group.bit_count() <= pruning.most_ops:
+            members = bits(group)
+            length, work = sum(block.time[j] for j in members), sum(block.work[j] for j in members)
+            choices.append((group, length, work))
+    stack: list[tuple[int, int, Groups, int, int, int]] = [(0, 0, (), 0, 0, 0)]
+    while stack:
+        first, used, groups, longest, serial, area = stack.pop()
+        for k in range(first, len(choices)):
+            group, length, work = choices[k]
+            if not group & used:
+                more = (*groups, group)
+                top, total, work = max(longest, length), serial + length, area + work
+                yield more, block.price(top, total, work, len(more))
+                if len(more) < most:
+                    stack.append((k + 1, used | group, more, top, total, work))
+
+
+def _all_endings(block: _Block, state: int, pruning: Pruning) -> Iterator[tuple[Groups, int]]:
+    """Yield every ending, with its price."""
+    ops = bits(state)[::-1]  # the reference order is topological: successors come first
+    stack = [(0, 0)]
+    while stack:
+        k, ending = stack.pop()
+        while k < len(ops):
+            i = ops[k]
+            k += 1
+            if not block.after[i] & state & ~ending:
+                stack.append((k, ending))
+                ending |= 1 << i
+        if not ending:
+            continue
+        groups = _parts(block, ending)
+        if pruning.most_groups is not None and len(groups) > pruning.most_groups:
+            continue
+        if pruning.most_ops is not None and any(g.bit_count() > pruning.most_ops for g in groups):
+            continue
+        lengths = [sum(block.time[i] for i in bits(group)) for group in groups]
+        area = sum(block.work[i] for i in bits(ending))
+        yield groups, block.price(max(lengths), sum(lengths), area, len(groups))
+
+
+def _parts(block: _Block, ending: int) -> Groups:
+    """Return the weakly connected parts of a set."""
+    parts = []
+    while ending:
+        part, front = 0, ending & -ending
+        while front:
+            part |= front
+            reach = 0
+            for i in bits(front):
+                reach |= block.neighbours[i]
+            front = reach & ending & ~part
+        parts.append(part)
+        ending &= ~part
+    return tuple(parts)

@@ -1,0 +1,165 @@
+"""Streams whose ops run as soon as they can: lists, contention, memory, and what `auto` proves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from random import Random
+
+import pytest
+
+import lowtide as lt
+from lowtide.solvers.context import Context
+from lowtide.solvers.streams.auto import offer_held
+from lowtide.solvers.streams.bounds import critical_path
+from lowtide.solvers.streams.lists import lios
+from tests.effort import seeds
+from tests.oracles.brute_makespan import fastest_schedule
+from tests.oracles.brute_parallel import most_memory
+from tests.solvers.streams.test_stages import with_shares
+from tests.strategies import random_graph
+
+EVENTS = ("auto", "matching", "nimble", "lios", "opara", "asap", "sequential")
+
+
+def question(seed: int) -> lt.Streams:
+    rng = Random(seed)
+    graph = random_graph(rng, max_ops=6, max_duration=9)
+    return lt.Streams(
+        with_shares(graph, rng),
+        contention=rng.choice(("none", "proportional")),
+        parts=4,
+        sync_ns=rng.choice((0, 0, 1, 3)),
+        memory=rng.choice((None, None, rng.randint(0, 14))),
+        streams=rng.choice((None, None, 1, 2, 3)),
+    )
+
+
+@pytest.mark.parametrize("seed", seeds(300))
+def test_every_method_keeps_to_the_question(seed: int) -> None:
+    problem = question(seed)
+    graph = problem.graph
+    least = max(critical_path(problem), -(-problem.area // 4) if problem.contention != "none" else 0)
+    for method in EVENTS:
+        result = lt.solve(problem, method, threads=1)
+        assert result.status != "failed", result.detail
+        if result.objective is None:
+            continue
+        assert result.objective >= least
+        assert result.bound is not None
+        assert result.bound <= result.objective
+        assert result.plan is not None
+        answer = problem.read(result.plan)
+        assert isinstance(answer, lt.StreamOrder)
+        assert len(answer.streams) <= (problem.streams or len(graph.ops))
+        if problem.contention == "proportional" and not problem.sync_ns and problem.memory is None:
+            assert result.objective <= critical_path(problem) + -(-problem.area // 4) + 2 * len(graph.ops)
+        if problem.memory is not None:
+            assert result.edges is not None
+            assert most_memory(graph, set(result.edges)) <= problem.memory
+
+
+@pytest.mark.parametrize("seed", seeds(60))
+def test_without_contention_auto_proves_the_fastest_schedule(seed: int) -> None:
+    problem = replace(question(seed), contention="none", sync_ns=0, memory=None)
+    known = fastest_schedule(problem.graph, problem.streams or len(problem.graph.ops), None)
+    result = lt.solve(problem, threads=1)
+    assert (str(result.status), result.objective) == ("optimal", known)
+
+
+@pytest.mark.parametrize(
+    ("name", "streams", "longest", "bottom"),
+    [
+        ("squeezenet", 2, 436_650, 436_650),
+        ("inception_v3", 2, 2_909_928, 2_457_546),
+        ("inception_v3", 4, 2_310_759, 2_310_759),
+        ("randwire_large", 2, 1_978_919, 1_756_334),
+        ("randwire_large", 4, 1_227_196, 1_106_251),
+        ("nasnet_large", 2, 4_532_380, 4_210_400),
+        ("nasnet_large", 4, 3_400_660, 3_013_633),
+    ],
+)
+def test_lists_of_published_networks(name: str, streams: int, longest: int, bottom: int) -> None:
+    problem = lt.Streams(lt.load(f"catalogue:ios/{name}"), streams=streams)
+    for priority, known in (("longest", longest), ("bottom", bottom)):
+        assert problem.evaluate(problem.read(lios(problem.graph, streams, priority))) == known
+
+
+@pytest.mark.parametrize(
+    ("name", "sequential", "nimble", "four", "least"),
+    [
+        ("inception_v3", 4_347_815, 2_324_072, 2_324_072, 2_310_759),
+        ("randwire_large", 3_209_862, 1_475_488, 1_465_290, 1_212_507),
+        ("nasnet_large", 8_304_170, 4_533_224, 4_336_846, 3_867_854),
+        ("squeezenet", 533_630, 462_075, 462_075, 436_650),
+    ],
+)
+def test_proportional_contention_on_published_networks(
+    name: str, sequential: int, nimble: int, four: int, least: int
+) -> None:
+    # Events are put off to whole nanoseconds here: at most one for each start and end.
+    problem = lt.Streams(lt.load(f"catalogue:ios/{name}"), contention="proportional")
+    slack = len(problem.graph.ops)
+    for method, known in (("sequential", sequential), ("nimble", nimble)):
+        result = lt.solve(problem, method, threads=1)
+        assert result.objective is not None
+        assert known <= result.objective <= known + slack
+        assert result.bound in (least, least + 1)
+    result = lt.solve(replace(problem, streams=4), "lios", threads=1)
+    assert result.objective is not None
+    assert four <= result.objective <= four + slack
+
+
+def test_nasnet_within_22_megabytes() -> None:
+    problem = lt.Streams(lt.load("catalogue:ios/nasnet_large"), memory=22_000_000)
+    context = Context(problem=problem)
+    offer_held(problem, context, "respect-order")
+    assert context.incumbent == 3_080_092
+    judged = problem.judge(context.answer)
+    assert judged.objective == 3_080_092
+    assert isinstance(context.answer, lt.StreamOrder)
+    assert context.answer.flow.value() <= 22_000_000
+
+
+def test_a_plan_is_read_as_the_streams_that_it_runs() -> None:
+    problem = lt.Streams(lt.load("catalogue:ios/squeezenet"), contention="proportional")
+    result = lt.solve(problem, "nimble", threads=1)
+    again = lt.solve(problem, "sequential", hint=result.plan, threads=1)
+    assert again.objective == result.objective
+    staged = replace(problem, contention="fluid")
+    stages = lt.solve(staged, "ios", threads=1)
+    assert staged.evaluate(staged.read(stages.plan)) == stages.objective
+
+
+@pytest.mark.parametrize(
+    ("item", "words"),
+    [
+        ([[0, 1], [2]], "expected each of 4 once"),
+        ([[0, 1, 2, 3], [0]], "expected each of 4 once"),
+        ([[3, 0], [1], [2]], "cycle"),
+        ([[0], [1], [2], [3]], "expected at most 3"),
+        (5, "expected a Plan"),
+        (lt.Stages(stages=()), "expected StreamOrder"),
+    ],
+)
+def test_what_is_no_answer(item: object, words: str) -> None:
+    problem = lt.Streams(lt.load("catalogue:diamond"), streams=3)
+    with pytest.raises(lt.InstanceError, match=words):
+        problem.read(item)
+
+
+def test_stages_that_break_the_precedence() -> None:
+    problem = lt.Streams(lt.load("catalogue:diamond"), contention="fluid")
+    for stages in ([[[0]], [[1], [3]], [[2]]], [[[0], [1]], [[2]], [[3]]]):
+        with pytest.raises(lt.InstanceError, match="must precede"):
+            problem.read(stages)
+
+
+def test_streams_wait_for_each_other() -> None:
+    problem = lt.Streams(lt.load("catalogue:diamond"), sync_ns=5)
+    answer = problem.read([[0, 1, 3], [2]])
+    judged = problem.judge(answer)
+    assert judged.objective == 13
+    assert judged.plan is not None
+    waits = [a.end for a, b in pairwise(sorted(judged.plan.runs, key=lambda run: run.start))]
+    assert waits[0] == 1
