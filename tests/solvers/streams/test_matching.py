@@ -25,7 +25,7 @@ EDGES = [
 TEN = lt.Graph(
     name="ten",
     tensors=(),
-    ops=tuple(lt.Op(name=str(i), after=tuple(int(a) for a, b in EDGES if b == str(i))) for i in range(10)),
+    ops=tuple(lt.Op(name=str(i), after=tuple(a for a, b in EDGES if b == i)) for i in range(10)),
 )
 """Of a random search: Nimble's second matching uses a stream more than are needed."""
 
