@@ -1,30 +1,46 @@
-"""What AutoTM's model of tensor placement is about: items with points of decision, ops with modes.
+r"""What AutoTM's model of tensor placement is about: items with points of decision, ops with modes.
 
 An *item* is a content in fixed bytes: a tensor from the op that overwrites it (or from time 0) until nobody
 needs it any more, through all updates in place. Its *points* are where the model decides: time 0 or the op
 that makes it, the ops that use or update it, the end of the iteration if it is kept (nGraph's parameters
-and results are nodes as well), in the asynchronous form also ops nearby that leave it alone.
+and results are nodes as well), in the asynchronous form also ops nearby that leave it alone. What it can do
+at a point are *steps*, see `autotm_steps`.
 
-An op runs in one of its *modes*. A mode takes each operand from the fast memory, from the slow one, or from
-wherever it is; what an op reads or writes in the slow memory lengthens it by the bytes over the processor's
-rate there.
+An item that is there at time 0 may be *pinned*: in the first tier alone until its last point. Else it begins
+in another tier. What must return ends with a copy where it began. So an item has one or several *walks*, of
+which it takes one: pinned, or from some tiers.
+
+An op runs in one of its *modes*. A mode takes each operand from one tier, or from wherever it is; what an op
+reads or writes in another tier than the first lengthens it by the bytes over the processor's rate there.
+
+Points beside ops that no plan needs are left out, where there are two tiers and the second one is unlimited.
+Let op k take at most :math:`D_k` ns, whatever its mode and the tiers of its operands, and a copy of an item
+:math:`c` ns before or behind an op, :math:`c'` beside one. If :math:`c' \ge D_k + c`, no plan needs the
+copy beside k. Without it the slot of k, the maximum of the op's length :math:`\tau \le D_k` and of all copies
+beside it, is shorter by at least :math:`c' - \tau \ge c`, or by :math:`c'` if the other copies alone take
+as long as the op. A copy inward can as well come before the next op that uses the item, in c ns, and is not
+needed at all if there is none, or if the item leaves again before; a copy outward can as well come behind the
+op that used or made the item last. In between the item is in the second tier alone, so that less of the first
+one is in use, and all else stays as it is.
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 
 from ...models.errors import UsageError
 from ...models.graph import Accounting, Mode, Op
 from ...models.problems.placement import Placement
+from .autotm_steps import Hop, Role, Step, Ways
 from .data import Link
 
 SECOND = 10**9
+
+MOST_TIERS = 4
 
 
 class Form(StrEnum):
@@ -33,17 +49,6 @@ class Form(StrEnum):
     STATIC = "static"
     SYNC = "sync"
     ASYNC = "async"
-
-
-class Role(StrEnum):
-    """What happens to an item at a point."""
-
-    START = "start"
-    MADE = "made"
-    USED = "used"
-    UPDATED = "updated"
-    PASSED = "passed"
-    END = "end"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,10 +69,10 @@ class Lifetime:
         Which tensor it is a content of, and its size.
     points
         Where the model decides, ascending.
-    users, last
-        The ops that access it, ascending; the last op of its life, the number of ops if it is kept.
-    fast, slow
-        Whether it may be in the fast, in the slow memory at time 0 (if it is there at all then).
+    last
+        The last op of its life, the number of ops if it is kept.
+    starts
+        The tiers where it may be at time 0 (if it is there at all then).
     returns
         Whether it must end where it started.
     """
@@ -75,10 +80,8 @@ class Lifetime:
     tensor: int
     nbytes: int
     points: tuple[Point, ...]
-    users: tuple[int, ...]
     last: int
-    fast: bool
-    slow: bool
+    starts: tuple[int, ...]
     returns: bool
 
     @property
@@ -86,32 +89,56 @@ class Lifetime:
         """Whether it is there at time 0."""
         return self.points[0].role is Role.START
 
-    def point(self, k: int) -> int:
-        """Return the number of the last point up to op k."""
-        return bisect_right(self.points, k, key=lambda point: point.op) - 1
 
-    def spans(self, n: int) -> Iterator[tuple[int, int, int, bool]]:
-        """Yield the parts of its life in which it does not move.
+@dataclass(frozen=True, kw_only=True)
+class Walk:
+    """An item's way through its points, up to where it is at time 0.
 
-        For each the first of the n ops, the op behind the last one, the last point up to it, and whether that
-        is behind the point: between it and the next one.
-        """
-        end = min(self.last + 1, n)
-        ops = [point.op for point in self.points]
-        begins = sorted({k for k in (max(0, ops[0]), *ops, *(k + 1 for k in ops)) if 0 <= k < end})
-        for begin, following in zip(begins, [*begins[1:], end], strict=True):
-            i = self.point(begin)
-            yield begin, following, i, ops[i] < begin and i + 1 < len(ops)
+    Attributes
+    ----------
+    item
+        Its number.
+    points
+        Where steps are chosen: those of the item; of a pinned one without those that it passes.
+    starts, end
+        States in which it may be at time 0, if it is there; the state that it must at least have at the end.
+    pinned, fixed
+        Whether it stays in the first tier until its last point; whether it has no bytes, and is simply there.
+    """
+
+    item: int
+    points: tuple[Point, ...]
+    starts: tuple[int, ...]
+    end: int
+    pinned: bool
+    fixed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModeData:
-    """A mode: its number, ns and bytes of workspace; by tensor, whether it wants it in the fast memory."""
+    """A mode: its number, ns and bytes of workspace; by tensor, the tier in which it wants it."""
 
     number: int
     duration: int
     workspace: int
-    fast: Mapping[int, bool]
+    wanted: Mapping[int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A limit: a tier, and the moment of each op at which what is there must fit.
+
+    Attributes
+    ----------
+    tier, capacity
+        Which tier, and its bytes.
+    moment
+        0 while copies come before the op, 1 while it runs, 2 while copies go behind it.
+    """
+
+    tier: int
+    capacity: int
+    moment: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,28 +149,32 @@ class AutotmData:
     ----------
     modes, operands
         Per op.
-    items, at
-        All items, and by op and tensor the number of the one that the op accesses.
-    memory
-        Bytes of the fast memory; None without limit.
-    slow_rate
-        Bytes per second at which ops access the slow memory; None: at no cost; 0: they do not.
-    into, out
-        Channels to the fast memory and back, for copies before and after ops.
-    into_beside, out_beside
-        The same for copies beside ops.
+    items, walks, at
+        All items; all walks, in the order of their items; by op and tensor the number of the item that the op
+        accesses.
+    ways
+        What steps depend on.
+    rows
+        What must fit.
+    limits
+        By op, the bytes of the first tier that may be in use while it runs; empty: its capacity.
+    rates
+        By tier that ops access: bytes per second at which they do; None: at no cost.
+    links, links_beside
+        The channel of each copy before and behind ops, and beside ops.
     """
 
     modes: tuple[tuple[ModeData, ...], ...]
     operands: tuple[tuple[int, ...], ...]
     items: tuple[Lifetime, ...]
+    walks: tuple[Walk, ...]
     at: Mapping[tuple[int, int], int]
-    memory: int | None
-    slow_rate: int | None
-    into: Link
-    out: Link
-    into_beside: Link
-    out_beside: Link
+    ways: Ways
+    rows: tuple[Row, ...]
+    limits: tuple[int, ...]
+    rates: Mapping[int, int | None]
+    links: Mapping[Hop, Link]
+    links_beside: Mapping[Hop, Link]
 
     @property
     def n(self) -> int:
@@ -155,9 +186,54 @@ class AutotmData:
         """Sum of the durations of the fastest modes, in ns: no run of all ops is shorter."""
         return sum(min(mode.duration for mode in modes) for modes in self.modes)
 
-    def slow_time(self, nbytes: int) -> Fraction:
-        """Return the ns by which an operand in the slow memory lengthens an op."""
-        return Fraction(nbytes * SECOND, self.slow_rate) if self.slow_rate else Fraction(0)
+    def slow_time(self, nbytes: int, tier: int) -> Fraction:
+        """Return the ns by which an operand in a tier lengthens an op."""
+        rate = self.rates[tier]
+        return Fraction(nbytes * SECOND, rate) if rate else Fraction(0)
+
+    def longest(self, k: int) -> int:
+        """Return the ns of op k at most, rounded up, whatever its mode and the tiers of its operands."""
+        sizes = [self.items[self.at[k, t]].nbytes for t in self.operands[k]]
+        slow = sum(max(self.slow_time(nbytes, tier) for tier in self.rates) for nbytes in sizes)
+        return max((mode.duration for mode in self.modes[k]), default=0) + math.ceil(slow)
+
+    def room(self, row: Row, k: int) -> int:
+        """Return the bytes that fit by a row at op k."""
+        return self.limits[k] if self.limits and row.tier == 0 else row.capacity
+
+    def uses(self, k: int, tensor: int) -> list[int]:
+        """Return the tiers from which op k can take a tensor, in one of its modes."""
+        wanted = {mode.wanted.get(tensor, -1) for mode in self.modes[k]}
+        return [tier for tier in self.ways.access if -1 in wanted or tier in wanted]
+
+    def steps(self, walk: Walk, i: int) -> list[Step]:
+        """Return the steps of a walk at its point i."""
+        point, last = walk.points[i], i + 1 == len(walk.points)
+        steps = self.ways.steps(point.role, last=last, pinned=walk.pinned)
+        if point.role is Role.START:
+            return [step for step in steps if step.dst in walk.starts]
+        if point.role is Role.END:
+            return [step for step in steps if not walk.end & ~step.src]
+        if not point.role.accessed:
+            return list(steps)
+        uses = self.uses(point.op, self.items[walk.item].tensor)
+        return [step for step in steps if step.use in uses]
+
+    def spans(self, walk: Walk) -> Iterator[tuple[int, int, int]]:
+        """Yield the ops between points of a walk: the first, the one behind the last, the point before."""
+        ops = [point.op for point in walk.points]
+        ends = [*ops[1:], min(self.items[walk.item].last + 1, self.n)]
+        for i, (k, end) in enumerate(zip(ops, ends, strict=True)):
+            if k + 1 < end:
+                yield k + 1, end, i
+
+    def alone(self, step: Step, nbytes: int) -> int:
+        """Return the ns of the copies of a step before and behind its op."""
+        return sum(copy_time(nbytes, self.links[hop]) for hop in (*step.before, *step.behind))
+
+    def beside(self, step: Step, nbytes: int) -> int:
+        """Return the ns of the copies of a step beside its op."""
+        return sum(copy_time(nbytes, self.links_beside[hop]) for hop in step.beside)
 
 
 def copy_time(nbytes: int, link: Link) -> int:
@@ -205,58 +281,73 @@ def autotm_data(
     """
     _check(problem)
     graph, machine = problem.graph, problem.machine
-    fast, slow = (tier.name for tier in machine.tiers)
+    number = {tier.name: i for i, tier in enumerate(machine.tiers)}
     processor = machine.processors[0]
-    rates = {access.tier: access.bytes_per_s for access in processor.tiers}
+    rates = {number[access.tier]: access.bytes_per_s for access in processor.tiers}
+    total = sum(t.nbytes for t in graph.tensors)
+    capacities = [tier.capacity for tier in machine.tiers]
+    limited = [i for i, room in enumerate(capacities) if i and room is not None and room < total]
+    links = {(number[c.src], number[c.dst]): _link(problem, c.src, c.dst) for c in machine.channels}
+    ways = Ways(
+        tiers=len(machine.tiers),
+        hops=frozenset(links),
+        access=tuple(sorted(rates)),
+        limited=1 | sum(1 << i for i in limited),
+        moving=form is not Form.STATIC,
+        replace=graph.accounting is Accounting.REPLACE,
+    )
+    first = (0, 1) if ways.replace else (1,)
+    rows = [Row(tier=0, capacity=capacities[0], moment=m) for m in first if capacities[0] is not None]
+    rows += [Row(tier=i, capacity=capacities[i] or 0, moment=m) for i in limited for m in range(3)]
     items = _items(problem, form, window)
-    at = {(k, item.tensor): number for number, item in enumerate(items) for k in item.users}
-    into, out = _link(problem, slow, fast), _link(problem, fast, slow)
-    return AutotmData(
+    data = AutotmData(
         modes=tuple(
             tuple(
                 ModeData(
-                    number=number,
+                    number=m,
                     duration=mode.duration_ns,
                     workspace=mode.workspace,
-                    fast=_wanted(op, mode, fast, slow in rates),
+                    wanted=_wanted(op, mode, number, len(rates) > 1),
                 )
-                for number, mode in enumerate(op.all_modes)
+                for m, mode in enumerate(op.all_modes)
                 if processor.kind in (mode.processors or (processor.kind,))
-                and all(tier in rates for _, tier in mode.operands)
+                and all(number[tier] in rates for _, tier in mode.operands)
             )
             for op in graph.ops
         ),
         operands=tuple(tuple(sorted({*op.reads, *op.writes})) for op in graph.ops),
         items=items,
-        at=at,
-        memory=machine.tiers[0].capacity,
-        slow_rate=rates.get(slow, 0),
-        into=into,
-        out=out,
-        into_beside=Link(rate=min(into.rate, beside[0] or into.rate), latency=into.latency),
-        out_beside=Link(rate=min(out.rate, beside[1] or out.rate), latency=out.latency),
+        walks=(),
+        at={
+            (point.op, item.tensor): t
+            for t, item in enumerate(items)
+            for point in item.points
+            if point.role.accessed
+        },
+        ways=ways,
+        rows=tuple(rows),
+        limits=(),
+        rates=rates,
+        links=links,
+        links_beside={hop: _beside(hop, link, beside) for hop, link in links.items()},
     )
+    if len(machine.tiers) == 2 and not limited and form is Form.ASYNC:
+        data = replace(data, items=tuple(_useful(data, items)))
+    return replace(data, walks=tuple(walk for t in range(len(items)) for walk in _walks(data, t)))
 
 
 def _check(problem: Placement) -> None:
     graph, machine, found = problem.graph, problem.machine, None
-    total = sum(t.nbytes for t in graph.tensors)
     overwritten = _overwritten(problem) if problem.periodic else None
-    if len(machine.tiers) != 2 or len(machine.processors) != 1:
+    if len(machine.processors) != 1 or len(machine.tiers) > MOST_TIERS:
         found = (
-            f"{len(machine.tiers)} tiers and {len(machine.processors)} processors, expected two and one: "
-            "a fast memory, a slow one, and a processor"
+            f"{len(machine.tiers)} tiers and {len(machine.processors)} processors, expected at most "
+            f"{MOST_TIERS} and one"
         )
     elif machine.processors[0].tiers[0].tier != machine.tiers[0].name:
-        found = "a processor at home in the second tier, expected it in the first"
+        found = "a processor at home in another tier than the first, expected it there"
     elif machine.processors[0].tiers[0].bytes_per_s is not None:
         found = "a rate at which the processor uses its first tier, expected none"
-    elif machine.tiers[1].capacity is not None and machine.tiers[1].capacity < total:
-        found = f"a limit of the second tier, expected none or at least the {total} bytes of all tensors"
-    elif len({(c.src, c.dst) for c in machine.channels}) != 2:
-        found = "no channel in one direction, expected two"
-    elif graph.accounting is not Accounting.COEXIST:
-        found = f"accounting {graph.accounting!s}, expected coexist"
     elif overwritten is not None:
         found = f"tensor {overwritten} that must return and is overwritten unread, expected an update"
     if found:
@@ -281,20 +372,21 @@ def _link(problem: Placement, src: str, dst: str) -> Link:
     return Link(rate=min([channel.bytes_per_s, *caps]), latency=channel.latency_ns)
 
 
-def _wanted(op: Op, mode: Mode, fast: str, anywhere: bool) -> dict[int, bool]:
-    """Return by tensor whether a mode wants it in the fast memory, leaving out those taken from anywhere."""
-    named = dict(mode.operands)
-    wanted = {}
-    for t in (*op.reads, *op.writes):
-        if t in named:
-            wanted[t] = named[t] == fast
-        elif t in op.writes or not anywhere:
-            wanted[t] = True
-    return wanted
+def _beside(hop: Hop, link: Link, beside: tuple[int | None, int | None]) -> Link:
+    """Return a channel beside ops: with its own rates into the first tier and out of it."""
+    rate = beside[0] if hop[1] == 0 else beside[1] if hop[0] == 0 else None
+    return Link(rate=min(link.rate, rate or link.rate), latency=link.latency)
+
+
+def _wanted(op: Op, mode: Mode, number: Mapping[str, int], anywhere: bool) -> dict[int, int]:
+    """Return by tensor the tier where a mode wants it, leaving out those taken from anywhere."""
+    wanted = dict.fromkeys(op.writes if anywhere else (*op.reads, *op.writes), 0)
+    return wanted | {t: number[tier] for t, tier in mode.operands}
 
 
 def _items(problem: Placement, form: Form, window: int) -> tuple[Lifetime, ...]:
     graph, n = problem.graph, len(problem.graph.ops)
+    names = [tier.name for tier in problem.machine.tiers]
     accesses: list[list[tuple[int, Role]]] = [[] for _ in graph.tensors]
     for k, op in enumerate(graph.ops):
         for t in sorted({*op.reads, *op.writes}):
@@ -310,7 +402,6 @@ def _items(problem: Placement, form: Form, window: int) -> tuple[Lifetime, ...]:
         allowed = problem.may_start(tensor.kind)
         for number, points in enumerate(contents):
             kept = tensor.final and number == len(contents) - 1
-            users = tuple(k for k, _ in points if k >= 0)
             if kept:
                 points.append((n, Role.END))
             if points == [(-1, Role.START)]:
@@ -319,42 +410,79 @@ def _items(problem: Placement, form: Form, window: int) -> tuple[Lifetime, ...]:
                 Lifetime(
                     tensor=t,
                     nbytes=tensor.nbytes,
-                    points=_points(points, form, window),
-                    users=users,
+                    points=_points(points, window if form is Form.ASYNC else 0),
                     last=points[-1][0],
-                    fast=problem.machine.tiers[0].name in allowed,
-                    slow=problem.machine.tiers[1].name in allowed,
+                    starts=tuple(i for i, name in enumerate(names) if name in allowed),
                     returns=problem.periodic and kept and tensor.initial,
                 )
             )
     return tuple(items)
 
 
-def _points(users: list[tuple[int, Role]], form: Form, window: int) -> tuple[Point, ...]:
-    """Return the points of decision: the first only, all users, or also ops near these."""
+def _points(users: list[tuple[int, Role]], window: int) -> tuple[Point, ...]:
+    """Return the points of decision: all users, and ops near these."""
+    taken = {k for k, _ in users}
+    near = {
+        k
+        for user in taken
+        for k in range(max(user - window, users[0][0] + 1), min(user + window, users[-1][0] - 1) + 1)
+    }
     points = [Point(op=k, role=role) for k, role in users]
-    if form is Form.STATIC:
-        return (points[0],)
-    if form is Form.ASYNC:
-        taken = {k for k, _ in users}
-        near = {
-            k
-            for user in taken
-            for k in range(max(user - window, users[0][0] + 1), min(user + window, users[-1][0] - 1) + 1)
-        }
-        points += [Point(op=k, role=Role.PASSED) for k in sorted(near - taken)]
+    points += [Point(op=k, role=Role.PASSED) for k in near - taken]
     return tuple(sorted(points, key=lambda point: point.op))
 
 
-def granule(data: AutotmData) -> int:
-    """Return the bytes in which the model counts memory: a divisor of all sizes, or pages.
+def _useful(data: AutotmData, items: tuple[Lifetime, ...]) -> Iterator[Lifetime]:
+    """Yield the items without the points beside ops that no plan needs."""
+    longest = [data.longest(k) for k in range(data.n)]
+    roles = {(1, 1): Role.PASSED, (1, 0): Role.PASSED_INWARD, (0, 1): Role.PASSED_OUTWARD}
+    for item in items:
+        spared = [
+            copy_time(item.nbytes, data.links_beside[hop]) - copy_time(item.nbytes, data.links[hop])
+            if hop in data.links
+            else math.inf
+            for hop in ((1, 0), (0, 1))
+        ]
+        points = []
+        for point in item.points:
+            useful = (
+                (int(spared[0] < longest[point.op]), int(spared[1] < longest[point.op]))
+                if point.role.passed
+                else (1, 1)
+            )
+            if not point.role.passed:
+                points.append(point)
+            elif useful in roles:
+                points.append(Point(op=point.op, role=roles[useful]))
+        yield replace(item, points=tuple(points))
+
+
+def _walks(data: AutotmData, t: int) -> Iterator[Walk]:
+    """Yield the walks of an item; what has no bytes and can be in the first tier is simply there."""
+    item = data.items[t]
+    accessed = [point.op for point in item.points if point.role.accessed]
+    named = any(mode.wanted.get(item.tensor) for k in accessed for mode in data.modes[k])
+    fixed = not item.nbytes and not named and (0 in item.starts or not item.initial)
+    if fixed or (item.initial and 0 in item.starts):
+        alone = tuple(point for point in item.points if not point.role.passed)
+        yield Walk(item=t, points=alone, starts=(1,), end=1, pinned=True, fixed=fixed)
+    if fixed:
+        return
+    outer = [1 << i for i in item.starts if i] if item.initial else []
+    for starts, end in [((s,), s) for s in outer] if item.returns else [(tuple(outer), 0)]:
+        if starts or not item.initial:
+            yield Walk(item=t, points=item.points, starts=starts, end=end, pinned=False)
+
+
+def granule(data: AutotmData, capacity: int) -> int:
+    """Return the bytes in which the model counts what is in a tier: a divisor of all sizes, or pages.
 
     AutoTM rounds sizes up to pages of 4096 bytes. Here they stay exact, in units of their greatest common
-    divisor, unless the fast memory has more than :math:`2^{18}` of these; then the unit is the least power of
+    divisor, unless the tier has more than :math:`2^{18}` of these; then the unit is the least power of
     two of which it has no more, and sizes are rounded up, so that solutions always fit.
     """
     sizes = [item.nbytes for item in data.items] + [m.workspace for modes in data.modes for m in modes]
     unit = max(1, math.gcd(*sizes))
-    if data.memory is None or data.memory // unit <= 2**18:
+    if capacity // unit <= 2**18:
         return unit
-    return 1 << (data.memory // 2**18).bit_length()
+    return 1 << (capacity // 2**18).bit_length()

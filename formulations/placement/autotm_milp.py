@@ -6,74 +6,86 @@ memory systems using integer linear programming", ASPLOS 2020, and the optimizer
 *synchronous* (it moves before or behind ops that use it, while nothing runs) and *asynchronous* (also beside
 ops that leave it alone, each move within one of these).
 
-Data: see `autotm_data` (ops k, modes m with :math:`d_{km}` ns and :math:`w_{km}` bytes, items t of
-:math:`z_t` bytes with points i of decision, fast memory of M bytes). :math:`s_t`: ns by which t in the slow
-memory lengthens an op; :math:`r_t, w_t`: ns of a copy to the fast memory and back, :math:`r'_t, w'_t` of a
-copy beside an op.
+Data: see `autotm_data` and `autotm_steps`. Ops k with modes m of :math:`d_{km}` ns and :math:`w_{km}` bytes;
+items t of :math:`z_t` bytes, each with walks :math:`W_t`; the points i of a walk w and its steps s there,
+from state :math:`\mathrm{src}_s` to :math:`\mathrm{dst}_s`; the tiers :math:`R_s` where it has room at the
+three moments of an op; rows r: a tier of :math:`M_r` bytes at one of these moments. :math:`a_{ts}, b_{ts}`:
+ns of the copies of a step before and behind its op, and beside it; :math:`l_{ts}`: ns by which the tier that
+the op takes t from lengthens it.
 
-The path of item t visits at each point i one of :math:`P_i` (in the slow memory only), :math:`A_i` (in the
-fast memory only), :math:`B_i` (in the fast memory, with a valid copy in the slow one).
+Variables, all binary but the last. :math:`x_{wis}`: walk w takes step s at its point i. :math:`q_{km}`: op k
+runs in mode m. :math:`\sigma_k \ge 0`: ns of the slot of op k. (In 4, a variable for each row and op holds
+the first sum.)
 
-Variables, all binary but the last. Edges of the path: *made* in A or P at its first point; *stay* from
-:math:`A_i` to :math:`A_{i+1}`, from :math:`B_i` to :math:`B_{i+1}`, from :math:`P_i` to :math:`P_{i+1}`;
-*write* from :math:`A_i` to :math:`P_{i+1}`; *drop* from :math:`B_i` to :math:`P_{i+1}`; *read* from
-:math:`P_i` to :math:`B_i`. An item that is there at time 0 starts in P, or is *pinned*: in the fast memory
-until its last point. Where an op updates the item in the fast memory, the copy behind it is stale: all that
-would lead to :math:`B_i` leads to :math:`A_i`. :math:`q_{km}`: op k runs in mode m. :math:`\sigma_k \ge 0`:
-ns of the slot of op k. (In 4, a variable for each op holds the first sum.)
+Objective. Minimize :math:`\sum_k \sigma_k + \sum a_{ts} x_{wis}`, subject to
 
-Objective. Minimize :math:`\sum_k \sigma_k` + the ns of all reads before and writes behind ops, subject to
+1. one step at the first points of the walks of each item together; from each state between two points of a
+   walk as many steps as to it;
+2. :math:`\pi_{rtk}`: the steps at point i whose :math:`R_s` has the tier of row r if op k is point i, else
+   those at the last point before k whose :math:`\mathrm{dst}_s` has it;
+3. :math:`\sum_m q_{km} = 1`; modes that want t in a tier together at most the steps that use it there, or
+   just these if each mode wants t in some tier;
+4. :math:`\sum_t z_t \pi_{rtk} + \sum_m w_{km} q_{km} \le M_r` (workspaces in the first tier while k runs);
+5. :math:`\sigma_k \ge \sum_m d_{km} q_{km} + \sum_{t \in k} l_{ts} x_{wis}`;
+6. :math:`\sigma_k \ge \sum b_{ts} x_{wis}` at op k: copies beside it come one after another.
 
-1. one unit of flow from the first point of each item to its last one;
-2. :math:`\pi_{tk} = 1` if pinned or in A or B during op k: the flow into :math:`A_i` and :math:`B_i` if k is
-   point i, else the flow that stays in A or B from the point before to the one behind, if there is one;
-3. :math:`\sum_m q_{km} = 1`; modes that want t in the fast memory together at most :math:`\pi_{tk}`, those
-   that want it in the slow one at most :math:`1 - \pi_{tk}`;
-4. :math:`\sum_{t \text{ alive at } k} z_t \pi_{tk} + \sum_m w_{km} q_{km} \le M`;
-5. :math:`\sigma_k \ge \sum_m d_{km} q_{km} + \sum_{t \in k} s_t (1 - \pi_{tk})`;
-6. :math:`\sigma_k \ge` the ns of all reads and writes beside op k, which come one after another.
-
-A plan follows op by op: reads before it, the op and what moves beside it, writes behind it; nothing overlaps
+A plan follows op by op: copies before it, the op and what moves beside it, copies behind it; nothing overlaps
 the border of a slot. A solution is such a plan, and each such plan a solution, so the optimum is that of
-AutoTM's rules; other plans may be faster. :math:`s_t` is not rounded while slots end at whole ns: the
-makespan of a solution's plan exceeds its objective by less than 1 ns for each op that uses the slow memory.
+AutoTM's rules; other plans may be faster. :math:`l_{ts}` is not rounded while slots end at whole ns: the
+makespan of a solution's plan exceeds its objective by less than 1 ns for each op that uses outer tiers.
 
 Where this differs from the artifact: modes instead of one configuration for each set of tiers of all
-operands (3 is the same for modes that name every operand); the variables "in fast memory" and "written" are
-left out, being sums of flows; items may be updated in place; what is kept may move to the slow memory behind
-the op that made it (nGraph has a result node there), and in the steady state ends where it started; integer
-ns, at least one for each copy; the reference order instead of one that is adjusted first; no repair of
-fragmentation; one limit M.
+operands (3 is the same for modes that name every operand); steps from state to state instead of a graph with
+a vertex for each half of them, and no variables "in fast memory" and "written", which are sums of steps;
+any number of tiers, each with its limit, one engine for all channels; items may be updated in place; what is
+kept may move behind the op that made it (nGraph has a result node there), and in the steady state ends where
+it started; accounting ``replace``; integer ns, at least one for each copy; the reference order instead of one
+that is adjusted first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 from ..model import ticker
 from ..pyomo_terms import linear
-from .autotm_data import AutotmData, Lifetime, Role, copy_time, granule
+from .autotm_data import AutotmData, ModeData, granule
+from .autotm_steps import Step
 
 ENGINE = "milp"
 BYTES_PER_TERM = 1500
 
-MADE_FAST, MADE_SLOW, PINNED = "made-fast", "made-slow", "pinned"
-STAY_A, STAY_B, STAY_P, WRITE, DROP, READ = "stay-a", "stay-b", "stay-p", "write", "drop", "read"
+Steps = Sequence[Sequence[Sequence[Step]]]
+"""By walk and point, the steps among which to choose."""
 
-Edge = tuple[str, int]
-"""Kind of an edge, and the number of the point where it begins."""
+Path = tuple[int, tuple[Step, ...]]
+"""The walk of an item, and its step at each point."""
 
 
 @dataclass(frozen=True)
 class AutotmModel:
-    """The Pyomo model in ns; edges by item, kind and point, modes by op and number."""
+    """The Pyomo model in ns.
+
+    Attributes
+    ----------
+    model, data
+        Variables of steps by walk, point and number in `steps`, of modes by op and number.
+    steps
+        Those among which to choose.
+    held
+        By row, what changes from op to op: variables and units; and the row.
+    times
+        By op with copies beside it, its length and theirs.
+    """
 
     model: Any
     data: AutotmData
-    edges: frozenset[tuple[int, str, int]]
+    steps: Steps
+    held: list[tuple[list[dict[int, tuple[Any, int]]], int]] = field(default_factory=list)
+    times: dict[int, tuple[Sum, Sum]] = field(default_factory=dict)
 
 
 @dataclass
@@ -95,8 +107,24 @@ class Sum:
         return linear(self.variables, self.weights, float(self.constant))
 
 
-def build(data: AutotmData, expired: Callable[[], bool] = lambda: False) -> AutotmModel:
+def all_steps(data: AutotmData) -> Steps:
+    """Return all steps; a fixed walk needs no variables, and has none."""
+    return [[] if w.fixed else [data.steps(w, i) for i in range(len(w.points))] for w in data.walks]
+
+
+def build(
+    data: AutotmData, steps: Steps | None = None, expired: Callable[[], bool] = lambda: False
+) -> AutotmModel:
     """Return the model.
+
+    Parameters
+    ----------
+    data
+        What is placed.
+    steps
+        Those among which to choose, default all; a walk without any is fixed, or not taken.
+    expired
+        Whether the time is up.
 
     Raises
     ------
@@ -109,170 +137,129 @@ def build(data: AutotmData, expired: Callable[[], bool] = lambda: False) -> Auto
     >>> from lowtide.instances import load_problem
     >>> problem = load_problem("placement", "gen:chain?n=3&seed=1&machine=v100-16g-pcie3")
     >>> built = build(autotm_data(problem, Form.SYNC))
-    >>> sorted(edge for edge in built.edges if edge[0] == 0)[:4]
-    [(0, 'made-fast', 0), (0, 'made-slow', 0), (0, 'read', 1), (0, 'stay-a', 0)]
+    >>> [len(steps) for steps in built.steps[0]]
+    [1, 1]
     """
     import pyomo.environ as pyo
 
     tick = ticker(expired)
     model = pyo.ConcreteModel(name="autotm")
-    free = [number for number, item in enumerate(data.items) if not is_fixed(data, item)]
-    edges = [(t, kind, i) for t in free for kind, i in path_edges(data.items[t])]
+    chosen = all_steps(data) if steps is None else steps
+    keys = [
+        (w, i, s) for w, walk in enumerate(chosen) for i, some in enumerate(walk) for s in range(len(some))
+    ]
     choices = [(k, mode.number) for k in range(data.n) for mode in data.modes[k] if len(data.modes[k]) > 1]
-    model.edge = pyo.Var(edges, domain=pyo.Binary)
+    model.step = pyo.Var(keys, domain=pyo.Binary)
     model.mode = pyo.Var(choices, domain=pyo.Binary)
     model.rows = pyo.ConstraintList()
-    built = AutotmModel(model, data, frozenset(edges))
-    presence = _Presence(built)
-    for add in (_paths, _modes, _memory):
-        add(built, presence, expired)
-        tick()
-    cost = _slots(built, presence)
+    built = AutotmModel(model, data, chosen)
+    used = _used(built)
+    tick()
+    _paths(built, tick)
+    _modes(built, used, tick)
+    _memory(built, tick)
+    cost = _slots(built, used)
     _moves(built, cost)
     model.objective = pyo.Objective(expr=cost.expression())
     return built
 
 
-def is_fixed(data: AutotmData, item: Lifetime) -> bool:
-    """Return whether an item is simply in the fast memory, without variables: it has no bytes."""
-    named = any(mode.fast.get(item.tensor) is False for k in item.users for mode in data.modes[k])
-    return not item.nbytes and not named and (item.fast or not item.initial)
+def decode(built: AutotmModel, value: Callable[[Any], float]) -> tuple[list[Path], list[ModeData]]:
+    """Return the path of each item and the mode of each op."""
+    model, data, paths = built.model, built.data, list[Path]()
+    for w, walk in enumerate(data.walks):
+        some = built.steps[w]
+        taken = [[s for s in range(len(x)) if value(model.step[w, i, s]) > 0.5] for i, x in enumerate(some)]
+        if walk.fixed:
+            paths.append((w, tuple(data.steps(walk, i)[0] for i in range(len(walk.points)))))
+        elif taken and taken[0]:
+            paths.append((w, tuple(x[s[0]] for x, s in zip(some, taken, strict=True))))
+    modes = []
+    for k, kinds in enumerate(data.modes):
+        on = [m for m in kinds if len(kinds) > 1 and value(model.mode[k, m.number]) > 0.5]
+        modes.append((on or list(kinds))[0])
+    return paths, modes
 
 
-def path_edges(item: Lifetime) -> Iterator[Edge]:
-    """Yield the edges that an item's path may take.
-
-    Examples
-    --------
-    >>> from lowtide.formulations.placement.autotm_data import Point
-    >>> points = (Point(op=-1, role=Role.START), Point(op=3, role=Role.USED))
-    >>> item = Lifetime(
-    ...     tensor=0, nbytes=8, points=points, users=(3,), last=3, fast=True, slow=True, returns=False
-    ... )
-    >>> list(path_edges(item))
-    [('pinned', 0), ('made-slow', 0), ('stay-p', 0), ('read', 1)]
-    """
-    if not item.initial:
-        yield MADE_FAST, 0
-        yield MADE_SLOW, 0
-    else:
-        if item.fast:
-            yield PINNED, 0
-        if item.slow:
-            yield MADE_SLOW, 0
-    last = len(item.points) - 1
-    a, b = not item.initial, False  # whether A and B can be reached
-    for i, point in enumerate(item.points):
-        if i and point.role is not Role.END:
-            yield READ, i
-        if point.role is Role.UPDATED:
-            a, b = True, False
-        elif i and point.role is not Role.END:
-            b = True
-        if i == last:
-            return
-        # What must return to the slow memory has a valid copy there at the end.
-        if a and not (item.returns and i + 1 == last):
-            yield STAY_A, i
-        if a:
-            yield WRITE, i
-        if b:
-            yield STAY_B, i
-            yield DROP, i
-        yield STAY_P, i
+def suggest(built: AutotmModel, paths: list[Path], modes: list[ModeData]) -> None:
+    """Give the variables the values of a solution."""
+    model = built.model
+    model.step.set_values(dict.fromkeys(model.step, 0), skip_validation=True)
+    for w, path in paths:
+        for i, some in enumerate(built.steps[w]):
+            model.step[w, i, some.index(path[i])].set_value(1)
+    for k, number in model.mode:
+        model.mode[k, number].set_value(int(number == modes[k].number))
+    for changes, row in built.held:
+        held = 0.0
+        for k, change in enumerate(changes):
+            held += sum(weight for x, weight in change.values() if x.value > 0.5)
+            model.held[row, k].set_value(held, skip_validation=True)
+    for k, times in built.times.items():
+        values = (
+            float(time.constant) + sum(c * x.value for x, c in zip(time.variables, time.weights, strict=True))
+            for time in times
+        )
+        model.slot[k].set_value(max(values))
 
 
-class _Presence:
-    """Constraint (2): where an item is during an op, as edges whose flows add up to it."""
-
-    def __init__(self, built: AutotmModel) -> None:
-        self.built = built
-        self.known: dict[tuple[int, int, bool], list[Any]] = {}
-
-    def edge(self, t: int, *edges: Edge) -> list[Any]:
-        """Return the variables of those edges that exist."""
-        return [self.built.model.edge[t, *e] for e in edges if (t, *e) in self.built.edges]
-
-    def at(self, t: int, k: int) -> list[Any]:
-        """Return the edges that put an item into the fast memory during an op that uses it."""
-        points = self.built.data.items[t].points
-        i = self.built.data.items[t].point(k)
-        return self.part(t, i, points[i].op < k and i + 1 < len(points))
-
-    def part(self, t: int, i: int, behind: bool) -> list[Any]:
-        """Return the edges that put an item into the fast memory at a point, or from there to the next."""
-        if (t, i, behind) not in self.known:
-            here = ((STAY_A, i - 1), (STAY_B, i - 1), (READ, i), *_made(i))
-            edges = ((STAY_A, i), (STAY_B, i)) if behind else here
-            self.known[t, i, behind] = self.edge(t, (PINNED, 0), *edges)
-        return self.known[t, i, behind]
+def _used(built: AutotmModel) -> dict[tuple[int, int], dict[int, list[Any]]]:
+    """Return by op, operand and tier the steps at which the op takes it from there."""
+    model, data = built.model, built.data
+    used: dict[tuple[int, int], dict[int, list[Any]]] = {}
+    for w, walk in enumerate(data.walks):
+        for i, some in enumerate(built.steps[w]):
+            if walk.points[i].role.accessed:
+                by_tier = used.setdefault((walk.points[i].op, data.items[walk.item].tensor), {})
+                for s, step in enumerate(some):
+                    by_tier.setdefault(step.use, []).append(model.step[w, i, s])
+    return used
 
 
-def _made(i: int) -> list[Edge]:
-    return [(MADE_FAST, 0)] if i == 0 else []
+def _paths(built: AutotmModel, tick: Callable[[], None]) -> None:
+    """(1) Each item takes one step at the first points of its walks, and goes on from where that leads."""
+    model, data = built.model, built.data
+    first: dict[int, list[Any]] = {t: [] for t in range(len(data.items))}
+    for w, walk in enumerate(data.walks):
+        some = built.steps[w]
+        if walk.fixed:
+            del first[walk.item]
+        elif some:
+            first[walk.item] += [model.step[w, 0, s] for s in range(len(some[0]))]
+        for i in range(1, len(some)):
+            for state in sorted({step.dst for step in some[i - 1]} | {step.src for step in some[i]}):
+                into = [model.step[w, i - 1, s] for s, step in enumerate(some[i - 1]) if step.dst == state]
+                out = [model.step[w, i, s] for s, step in enumerate(some[i]) if step.src == state]
+                model.rows.add(Sum().add(into).add(out, -1).expression() == 0)
+        tick()
+    for steps in first.values():
+        model.rows.add(Sum().add(steps).expression() == 1)
 
 
-def _paths(built: AutotmModel, presence: _Presence, expired: Callable[[], bool]) -> None:
-    """(1) One unit of flow; A, B and P of each point pass on what they get."""
-    model, data, edge = built.model, built.data, presence.edge
-    for t in sorted({t for t, _, _ in built.edges}):
-        if expired():
-            return
-        item = data.items[t]
-        made = Sum().add(edge(t, (MADE_FAST, 0), (MADE_SLOW, 0), (PINNED, 0)))
-        model.rows.add(made.expression() == 1)
-        last = len(item.points) - 1
-        for i, point in enumerate(item.points):
-            updated = point.role is Role.UPDATED
-            into_a = edge(t, (STAY_A, i - 1), *_made(i))
-            into_b = edge(t, (STAY_B, i - 1), (READ, i))
-            into_p = edge(t, (STAY_P, i - 1), (WRITE, i - 1), (DROP, i - 1))
-            if i == 0:
-                into_p = edge(t, (MADE_SLOW, 0))
-            if updated:
-                into_a, into_b = into_a + into_b, []
-            out_a, out_b = edge(t, (STAY_A, i), (WRITE, i)), edge(t, (STAY_B, i), (DROP, i))
-            read, stay = edge(t, (READ, i)), edge(t, (STAY_P, i))
-            if i < last:
-                for into, out in ((into_a, out_a), (into_b, out_b), (into_p, read + stay)):
-                    if into or out:
-                        model.rows.add(Sum().add(into).add(out, -1).expression() == 0)
-            elif read:
-                model.rows.add(Sum().add(into_p).add(read, -1).expression() >= 0)
-
-
-def _modes(built: AutotmModel, presence: _Presence, expired: Callable[[], bool]) -> None:
+def _modes(
+    built: AutotmModel, used: dict[tuple[int, int], dict[int, list[Any]]], tick: Callable[[], None]
+) -> None:
     """(3) Each op runs in one mode, which finds its operands where it wants them."""
     model, data = built.model, built.data
     for k, modes in enumerate(data.modes):
-        if expired():
-            return
-        several = len(modes) > 1
-        if several:
-            chosen = Sum().add([model.mode[k, mode.number] for mode in modes])
-            model.rows.add(chosen.expression() == 1)
+        tick()
+        if len(modes) == 1:
+            continue  # there are no other steps
+        model.rows.add(Sum().add([model.mode[k, mode.number] for mode in modes]).expression() == 1)
         for operand in data.operands[k]:
-            t = data.at[k, operand]
-            wanted = [mode.fast.get(operand) for mode in modes]
-            if is_fixed(data, data.items[t]) or not any(w is not None for w in wanted):
+            by_tier = used.get((k, operand))
+            wanted = [mode.wanted.get(operand, -1) for mode in modes]
+            if by_tier is None:
                 continue
-            inside = presence.at(t, k)
-            if not several:
-                model.rows.add(Sum().add(inside).expression() == (1 if wanted[0] else 0))
-                continue
-            fast, slow = (
-                [model.mode[k, m.number] for m, w in zip(modes, wanted, strict=True) if w is side]
-                for side in (True, False)
-            )
-            if None not in wanted:
-                model.rows.add(Sum().add(fast).add(inside, -1).expression() == 0)
-            else:
-                model.rows.add(Sum().add(fast).add(inside, -1).expression() <= 0)
-                model.rows.add(Sum().add(slow).add(inside).expression() <= 1)
+            for tier in sorted({*wanted, *by_tier} - {-1}):
+                there = [model.mode[k, m.number] for m, at in zip(modes, wanted, strict=True) if at == tier]
+                row = Sum().add(there).add(by_tier.get(tier, []), -1).expression()
+                if there or -1 not in wanted:
+                    model.rows.add(row <= 0 if -1 in wanted else row == 0)
 
 
-def _memory(built: AutotmModel, presence: _Presence, expired: Callable[[], bool]) -> None:
-    """(4) What is in the fast memory fits, in units of `granule` bytes, sizes rounded up.
+def _memory(built: AutotmModel, tick: Callable[[], None]) -> None:
+    """(4) What is in a tier fits, in units of `granule` bytes, sizes rounded up.
 
     The bytes held during an op are those during the op before, more or less what has changed: rows as long as
     the changes, not as the lives.
@@ -280,48 +267,60 @@ def _memory(built: AutotmModel, presence: _Presence, expired: Callable[[], bool]
     import pyomo.environ as pyo
 
     model, data = built.model, built.data
-    if data.memory is None:
-        return
-    unit = granule(data)
-    room = data.memory // unit
-    changes: list[dict[int, tuple[Any, int]]] = [{} for _ in range(data.n + 1)]
-    for t, item in enumerate(data.items):
-        if expired():
-            return
-        size = -(-item.nbytes // unit)
-        for begin, end, i, behind in item.spans(data.n):
+    keys = [(r, k) for r in range(len(data.rows)) for k in range(data.n)]
+    model.held = pyo.Var(keys, domain=pyo.NonNegativeReals)
+    for r, row in enumerate(data.rows):
+        unit = granule(data, row.capacity)
+        changes: list[dict[int, tuple[Any, int]]] = [{} for _ in range(data.n + 1)]
+
+        def hold(begin: int, end: int, steps: list[Any], size: int) -> None:
             for k, signed in ((begin, size), (end, -size)):
-                for x in presence.part(t, i, behind):
-                    changes[k][id(x)] = (x, changes[k].get(id(x), (x, 0))[1] + signed)
-    model.held = pyo.Var(range(data.n), bounds=(0, room))
-    for k, modes in enumerate(data.modes):
-        held = Sum().add([model.held[k]])
-        work = [-(-mode.workspace // unit) for mode in modes]
-        if len(modes) > 1:
-            for mode, w in zip(modes, work, strict=True):
-                held.add([model.mode[k, mode.number]] if w else [], w)
-        else:
-            held.constant += sum(work)
-        if any(work):
+                for x in steps:
+                    changes[k][id(x)] = (x, changes[k].get(id(x), (x, 0))[1] + signed)  # noqa: B023
+
+        for w, walk in enumerate(data.walks):
+            some = built.steps[w]
+            if not some:
+                continue
+            tick()
+            size = -(-data.items[walk.item].nbytes // unit)
+            for i, point in enumerate(walk.points):
+                if 0 <= point.op < data.n:
+                    at = [s for s, step in enumerate(some[i]) if step.rooms[row.moment] >> row.tier & 1]
+                    hold(point.op, point.op + 1, [model.step[w, i, s] for s in at], size)
+            for begin, end, i in data.spans(walk):
+                at = [s for s, step in enumerate(some[i]) if step.dst >> row.tier & 1]
+                hold(begin, end, [model.step[w, i, s] for s in at], size)
+        built.held.append((changes[:-1], r))
+        for k, modes in enumerate(data.modes):
+            room = data.room(row, k) // unit
+            work = [-(-mode.workspace // unit) if row.tier == 0 and row.moment == 1 else 0 for mode in modes]
+            held = Sum().add([model.held[r, k]])
+            if len(modes) > 1:
+                for mode, space in zip(modes, work, strict=True):
+                    held.add([model.mode[k, mode.number]] if space else [], space)
+            else:
+                held.constant += sum(work)
             model.rows.add(held.expression() <= room)
-        balance = Sum().add([model.held[k]]).add([model.held[k - 1]] if k else [], -1)
-        for x, signed in changes[k].values():
-            balance.add([x] if signed else [], -signed)
-        model.rows.add(balance.expression() == 0)
+            balance = Sum().add([model.held[r, k]]).add([model.held[r, k - 1]] if k else [], -1)
+            for x, signed in changes[k].values():
+                balance.add([x] if signed else [], -signed)
+            model.rows.add(balance.expression() == 0)
 
 
-def _slots(built: AutotmModel, presence: _Presence) -> Sum:
+def _slots(built: AutotmModel, used: dict[tuple[int, int], dict[int, list[Any]]]) -> Sum:
     """(5, 6) Return the ns of all slots; those with copies beside their op are variables."""
     import pyomo.environ as pyo
 
     model, data = built.model, built.data
     beside: dict[int, Sum] = {}
-    for t, kind, i in sorted(built.edges):
-        point = data.items[t].points[i]
-        if kind in (READ, WRITE) and point.role is Role.PASSED:
-            link = data.into_beside if kind == READ else data.out_beside
-            move = copy_time(data.items[t].nbytes, link)
-            beside.setdefault(point.op, Sum()).add([model.edge[t, kind, i]], move)
+    for w, walk in enumerate(data.walks):
+        nbytes = data.items[walk.item].nbytes
+        for i, some in enumerate(built.steps[w]):
+            for s, step in enumerate(some):
+                if step.beside:
+                    moves = beside.setdefault(walk.points[i].op, Sum())
+                    moves.add([model.step[w, i, s]], data.beside(step, nbytes))
     model.slot = pyo.Var(sorted(beside), domain=pyo.NonNegativeReals)
     cost = Sum()
     for k, modes in enumerate(data.modes):
@@ -332,12 +331,12 @@ def _slots(built: AutotmModel, presence: _Presence) -> Sum:
         else:
             time.constant += sum(mode.duration for mode in modes)
         for operand in data.operands[k]:
-            t = data.at[k, operand]
-            longer = data.slow_time(data.items[t].nbytes)
-            if longer and not is_fixed(data, data.items[t]):
-                time.constant += longer
-                time.add(presence.at(t, k), -longer)
+            nbytes = data.items[data.at[k, operand]].nbytes
+            for tier, steps in sorted(used.get((k, operand), {}).items()):
+                if longer := data.slow_time(nbytes, tier):
+                    time.add(steps, longer)
         if k in beside:
+            built.times[k] = (time, beside[k])
             model.rows.add(model.slot[k] >= time.expression())  # (5)
             model.rows.add(model.slot[k] >= beside[k].expression())  # (6)
             cost.add([model.slot[k]], 1)
@@ -345,10 +344,11 @@ def _slots(built: AutotmModel, presence: _Presence) -> Sum:
 
 
 def _moves(built: AutotmModel, cost: Sum) -> None:
-    """Add the ns of reads before ops and of writes behind them."""
+    """Add the ns of copies before ops and behind them."""
     data = built.data
-    for t, kind, i in sorted(built.edges):
-        item = data.items[t]
-        if kind in (READ, WRITE) and item.points[i].role is not Role.PASSED:
-            link = data.into if kind == READ else data.out
-            cost.add([built.model.edge[t, kind, i]], copy_time(item.nbytes, link))
+    for w, walk in enumerate(data.walks):
+        nbytes = data.items[walk.item].nbytes
+        for i, some in enumerate(built.steps[w]):
+            for s, step in enumerate(some):
+                if step.before or step.behind:
+                    cost.add([built.model.step[w, i, s]], data.alone(step, nbytes))

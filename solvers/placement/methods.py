@@ -60,11 +60,16 @@ def _autotm(form: str, summary: str, *options: Option) -> Method:
     return Method(
         f"autotm-{form}",
         f".placement.models.autotm:solve_{form}",
-        f"MILP of AutoTM: {summary}",
+        f"model of AutoTM: {summary}",
         proves=BOUND,
         source="Hildebrand et al., AutoTM, ASPLOS 2020, and its artifact",
-        options=options,
+        options=(
+            *options,
+            Option("rounds", 8, "searches for prices and plans, at most, before the MILP", least=0),
+            Option("steps", 300, "steps of the prices in each"),
+        ),
         engine="highs",
+        kernels=(".placement.models.autotm_kernel",),
     )
 
 

@@ -419,7 +419,7 @@ def autotm_battery() -> list[tuple[Any, Verdict | None]]:
 
 
 def autotm(formulation: ModuleType, problem: lt.Placement) -> Verdict:
-    return by_method("autotm-async", autotm_milp)(formulation, problem)[:1]
+    return by_method("autotm-async", autotm_milp, rounds="0")(formulation, problem)[:1]
 
 
 def tmof_battery() -> list[tuple[Any, Verdict | None]]:

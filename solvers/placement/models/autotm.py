@@ -1,19 +1,22 @@
-"""`autotm-static`, `autotm-sync`, `autotm-async`: AutoTM's MILP through Pyomo and HiGHS."""
+"""`autotm-static`, `autotm-sync`, `autotm-async`: AutoTM's model by prices, then a MILP of what is left."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from ....formulations.placement import autotm_milp
-from ....formulations.placement.autotm_data import AutotmData, Form, ModeData, autotm_data, granule
+from ....formulations.placement.autotm_data import AutotmData, Form, autotm_data, granule
 from ....models.errors import UsageError
 from ....models.problems.placement import Placement
 from ....models.units import parse_bytes
 from ...context import Context, Outcome
-from ...engines.model import build_model, run_model
-from .autotm_plan import Path, decode, emit, suggest
+from ...engines.model import solve_model
+from .autotm_plan import emit
+from .autotm_prices import Dual
+
+MOST_STEPS = 300_000
+"""Of a MILP that is built: each takes 2 KB and 30 us."""
 
 
 def solve_static(problem: Placement, context: Context) -> Outcome:
@@ -41,9 +44,10 @@ def solve_async(problem: Placement, context: Context) -> Outcome:
 
 
 def solve_form(problem: Placement, context: Context, form: Form) -> Outcome:
-    """Solve one form of the model; the context's bound is that of all plans, the model's is in the detail.
+    """Solve one form of the model; the context's bound is that of all plans, the form's is in the facts.
 
-    First a form with fewer points, for a third of the time at most: its solution is one of this form.
+    First by prices (`autotm_prices`), until a round brings little; then as a MILP of the steps that these do
+    not exclude, from the best plan.
 
     Raises
     ------
@@ -53,79 +57,92 @@ def solve_form(problem: Placement, context: Context, form: Form) -> Outcome:
     beside = _rate(context, "read-beside"), _rate(context, "write-beside")
     data = autotm_data(problem, form, window=context.options.get("window", 15), beside=beside)
     context.raise_bound(data.ideal, kind="sum of durations")
-    known: Solution | None = None
-    for step in list(Form)[: list(Form).index(form)]:
-        known, _ = _solve(problem, context, autotm_data(problem, step), known, 1 / 3)
-        if context.closed or context.expired:
-            return Outcome(
-                reason=None if context.closed else "time",
-                detail=_BOUND.format(data.ideal),
-                facts={"form_bound": data.ideal},
-            )
-    _, outcome = _solve(problem, context, data, known, 1.0)
-    return outcome
+    dual, bound = Dual(data), [data.ideal]
+    _by_prices(problem, context, dual, bound)
+    if context.closed or context.expired:
+        return _outcome(context, Outcome(reason=None if context.closed else "time"), bound[0], data)
+    return _by_milp(problem, context, dual, bound)
 
 
-Solution = tuple[list[Path], list[ModeData]]
+def _by_prices(problem: Placement, context: Context, dual: Dual, bound: list[int]) -> None:
+    """Raise the bound of the form and offer plans, until neither gains much."""
+
+    def offer() -> None:
+        if dual.plan(lambda: context.expired):
+            solution = dual.solution()
+            assert solution is not None
+            context.offer(emit(problem, dual.arrays.data, *solution))
+
+    length, shorter, gap = 1.0, 0.7, float("inf")
+    rounds = context.options["rounds"]
+    if rounds and not context.expired:
+        offer()
+    for number in range(rounds):
+        dual.ascend(context.options["steps"], length, shorter, lambda: context.expired or context.closed)
+        bound[0] = max(bound[0], dual.bound)
+        if context.expired or context.closed:
+            return
+        offer()
+        context.progress(f"round {number + 1}: no plan of this form takes less than {bound[0]} ns")
+        left = dual.cheapest / bound[0] - 1
+        if left <= 0 or left > gap * 0.98:
+            return
+        gap = left
+        dual.adopt()
+        length, shorter = 0.3, 0.8
 
 
-def _solve(
-    problem: Placement, context: Context, data: AutotmData, known: Solution | None, share: float
-) -> tuple[Solution | None, Outcome]:
-    """Solve one form for a share of the remaining time, from a known solution; return the best solution."""
-    found: list[tuple[int, Solution]] = []
-    best = [data.ideal]
+def _by_milp(problem: Placement, context: Context, dual: Dual, bound: list[int]) -> Outcome:
+    """Solve the MILP of the steps that are left."""
+    data = dual.arrays.data
+    known = dual.solution()
+    steps = autotm_milp.all_steps(data) if context.incumbent is None else dual.steps(context.incumbent)
+    count = sum(len(some) for walk in steps for some in walk)
+    if count > MOST_STEPS:
+        return _outcome(context, Outcome(detail=f"a MILP of {count} steps is not built"), bound[0], data)
 
     def build() -> autotm_milp.AutotmModel:
-        built = autotm_milp.build(data, lambda: context.expired)
+        built = autotm_milp.build(data, steps, lambda: context.expired)
         if known is not None:
-            suggest(built, *known)
+            autotm_milp.suggest(built, *known)
         return built
 
     def plan(built: autotm_milp.AutotmModel, value: Callable[[Any], float]) -> Any:
-        solution = decode(built, value)
-        made = emit(problem, data, *solution)
-        found.append((problem.evaluate(made), solution))
-        if own is not context:
-            context.offer(made)
-        return made
+        return emit(problem, data, *autotm_milp.decode(built, value))
 
     def note(units: int) -> int:
-        best[0] = max(best[0], units)
+        # Plans with other steps take longer than the best one that is known.
+        bound[0] = max(bound[0], units if context.incumbent is None else min(units, context.incumbent))
         return data.ideal
 
-    made = build_model(
+    outcome = solve_model(
         context,
         autotm_milp,
         build,
         what=f"AutoTM's model of {len(data.items)} tensors and {data.n} ops",
         size=None,
+        to_objective=note,
+        decode=plan,
     )
-    own = context
-    if share < 1:
-        limit = min(context.remaining() * share, LONGEST_STEP)
-        own = replace(context, time_limit=context.elapsed() + limit, kept_back=0.0, trace=[])
-    outcome = made
-    if not isinstance(made, Outcome):
-        outcome = run_model(own, autotm_milp, made, decode=plan, to_objective=note)
-    known_bound = "there is no plan of this form" if outcome.infeasible else _BOUND.format(best[0])
-    detail = f"{outcome.detail}, {known_bound}{_rounding(data)}"
-    solution = min(found, key=lambda one: one[0])[1] if found else known
-    facts = {} if outcome.infeasible else {"form_bound": best[0]}
-    return solution, replace(outcome, infeasible=False, detail=detail, facts=facts)
+    return _outcome(context, outcome, bound[0], data)
 
 
-LONGEST_STEP = 60.0
-"""Seconds of a form that is only a step to another one."""
-
-_BOUND = "no plan of this form takes less than {} ns"
+def _outcome(context: Context, outcome: Outcome, bound: int, data: AutotmData) -> Outcome:
+    """Say in an outcome what is known of the form."""
+    infeasible = outcome.infeasible and context.incumbent is None
+    said = (
+        "there is no plan of this form" if infeasible else f"no plan of this form takes less than {bound} ns"
+    )
+    detail = ", ".join(text for text in (outcome.detail, f"{said}{_rounding(data)}") if text)
+    facts = {} if infeasible else {"form_bound": bound}
+    return Outcome(reason=outcome.reason, detail=detail, facts=facts)
 
 
 def _rounding(data: AutotmData) -> str:
-    """Say that sizes are rounded up, if they are: what the bound holds for."""
-    unit = granule(data)
-    exact = all(item.nbytes % unit == 0 for item in data.items)
-    return "" if exact else f", sizes rounded up to {unit} bytes"
+    """Say that sizes are rounded up, if they are: what the bound of the MILP holds for."""
+    units = {granule(data, row.capacity) for row in data.rows}
+    rough = [unit for unit in units if any(item.nbytes % unit for item in data.items)]
+    return f", sizes rounded up to {max(rough)} bytes" if rough else ""
 
 
 def _rate(context: Context, name: str) -> int | None:

@@ -207,15 +207,17 @@ def test_slots_round_up_to_whole_ns() -> None:
 
 def test_what_the_model_does_not_cover_is_refused() -> None:
     problem = spill(20, in_place=True)
-    tiers = problem.machine.tiers
-    limited = replace(problem.machine, tiers=(tiers[0], replace(tiers[1], capacity=30)))
-    with pytest.raises(lt.UsageError, match="second tier, expected none or at least the 40 bytes"):
-        lt.solve(replace(problem, machine=limited), "autotm-sync")
-    with pytest.raises(lt.UsageError, match="3 tiers and 1 processors, expected two and one"):
-        lt.solve(lt.Placement(problem.graph, lt.load_machine("a100-40g-pcie3")), "autotm-sync")
-    other = replace(problem.graph, accounting=Accounting.REPLACE)
-    with pytest.raises(lt.UsageError, match="accounting replace, expected coexist"):
-        lt.solve(replace(problem, graph=other), "autotm-sync")
+    five = lt.Machine(
+        tiers=(*problem.machine.tiers, *(lt.Tier(name=f"drive{i}") for i in range(3))),
+        processors=problem.machine.processors,
+        channels=(
+            *problem.machine.channels,
+            *(lt.Channel(src=DRAM, dst=f"drive{i}", bytes_per_s=10**9) for i in range(3)),
+            *(lt.Channel(src=f"drive{i}", dst=DRAM, bytes_per_s=10**9) for i in range(3)),
+        ),
+    )
+    with pytest.raises(lt.UsageError, match="5 tiers and 1 processors, expected at most 4 and one"):
+        lt.solve(lt.Placement(problem.graph, five), "autotm-sync")
     with pytest.raises(lt.UsageError, match="read-beside: found 'fast', expected bytes per second"):
         lt.solve(problem, "autotm-async", options={"read-beside": "fast"})
     with pytest.raises(lt.UsageError, match="window"):
