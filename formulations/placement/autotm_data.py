@@ -348,6 +348,9 @@ def _check(problem: Placement) -> None:
         found = "a processor at home in another tier than the first, expected it there"
     elif machine.processors[0].tiers[0].bytes_per_s is not None:
         found = "a rate at which the processor uses its first tier, expected none"
+    elif graph.accounting is Accounting.REPLACE and len(machine.processors[0].tiers) > 1:
+        # What is read may leave as the op starts: where from would depend on what ends at that instant.
+        found = "accounting replace and ops that use several tiers in place, expected coexist or one tier"
     elif overwritten is not None:
         found = f"tensor {overwritten} that must return and is overwritten unread, expected an update"
     if found:

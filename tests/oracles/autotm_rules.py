@@ -52,9 +52,8 @@ def fastest(problem: lt.Placement, form: str, window: int = 15, beside: int | No
 
     def may_start(t: int) -> list[str]:
         kind = graph.tensors[t].kind
-        allowed = (problem.start or ({"input": (slow,)} if problem.start is None else {})).get(
-            kind, (fast, slow)
-        )
+        default = {"input": (slow,)} if problem.start is None and not problem.periodic else {}
+        allowed = (problem.start or default).get(kind, (fast, slow))
         return [s for s, tier in ((PINNED, fast), (SLOW, slow)) if tier in allowed]
 
     def slots(k: int, where: dict[int, str]) -> list[tuple[int, dict[int, str]]]:

@@ -218,6 +218,9 @@ def test_what_the_model_does_not_cover_is_refused() -> None:
     )
     with pytest.raises(lt.UsageError, match="5 tiers and 1 processors, expected at most 4 and one"):
         lt.solve(lt.Placement(problem.graph, five), "autotm-sync")
+    other = replace(problem, graph=replace(problem.graph, accounting=Accounting.REPLACE))
+    with pytest.raises(lt.UsageError, match="accounting replace and ops that use several tiers in place"):
+        lt.solve(other, "autotm-sync")
     with pytest.raises(lt.UsageError, match="read-beside: found 'fast', expected bytes per second"):
         lt.solve(problem, "autotm-async", options={"read-beside": "fast"})
     with pytest.raises(lt.UsageError, match="window"):
