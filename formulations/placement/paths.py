@@ -152,83 +152,118 @@ def _rank(state: State) -> tuple[float, int, bool]:
     return side, q, away
 
 
-Arcs = dict[State, list[tuple[State, int | None, list[float]]]]
-"""By state: states behind it, by which channel, and how many bytes still may go there (a list of one)."""
-
 FREE = float("inf")
 
 
-def _arcs(every: Sequence[Move], carried: Mapping[Move, float]) -> Arcs:
-    arcs: Arcs = {}
-    for move in every:
-        arcs.setdefault(move.before, []).append((move.after, move.way, [carried.get(move, 0.0)]))
-        for q, away in (move.before, move.after):
-            some = arcs.setdefault((q, away), [])
-            if any(way is None for _, way, _ in some):
-                continue
-            if q and not away:
-                some.append(((q, True), None, [FREE]))
-            for x in range(1, q.bit_length()):
-                if q >> x & 1 and (q != 1 << x or not away):
-                    some.append(((q & ~(1 << x), away), None, [FREE]))
+@dataclass
+class _Arc:
+    """A move in a piece: how many bytes may still take it, and how many do."""
+
+    before: State
+    after: State
+    way: int | None
+    left: float
+    used: float = 0.0
+
+
+def _arcs(every: Sequence[Move], carried: Mapping[Move, float]) -> list[_Arc]:
+    """Return the moves of a piece, with all that releases something."""
+    arcs = [_Arc(move.before, move.after, move.way, max(0.0, carried.get(move, 0.0))) for move in every]
+    for q, away in sorted({state for move in every for state in (move.before, move.after)}):
+        if q and not away:
+            arcs.append(_Arc((q, False), (q, True), None, FREE))
+        for x in range(1, q.bit_length()):
+            if q >> x & 1 and (q != 1 << x or not away):
+                arcs.append(_Arc((q, away), (q & ~(1 << x), away), None, FREE))
     return arcs
 
 
 def _changed(
-    row: list[_Segment], nbytes: int, p: int, following: Mapping[State, float], arcs: Arcs
+    row: list[_Segment], nbytes: int, p: int, following: Mapping[State, float], arcs: list[_Arc]
 ) -> list[_Segment]:
-    """Return the row behind a piece."""
+    """Return the row behind a piece: a flow from where bytes are to where they shall be, in paths."""
     least = nbytes * 1e-9
     supply: dict[State, float] = {}
     for segment in row:
         supply[segment.state] = supply.get(segment.state, 0.0) + segment.length
     total = sum(following.values())
     demand = {state: part / total * nbytes for state, part in following.items() if part > 0}
+    _send(dict(supply), dict(demand), arcs, least)
     plans: dict[State, list[tuple[State, tuple[int, ...], float]]] = {state: [] for state in supply}
-    for limited in (True, False):
-        for state in sorted(supply, key=_rank):
-            for target in sorted(demand, key=_rank):
-                while min(supply[state], demand[target]) > least:
-                    route = _route(arcs, state, target, least if limited else None)
-                    if route is None:
-                        break
-                    part = min(supply[state], demand[target])
-                    if limited:
-                        part = min([part, *(left[0] for _, left in route)])
-                    for _, left in route:
-                        left[0] -= part
-                    supply[state] -= part
-                    demand[target] -= part
-                    ways = tuple(way for way, _ in route if way is not None)
-                    plans[state].append((target, ways, part))
+    for state in sorted(supply, key=_rank):
+        for target in sorted(demand, key=_rank):
+            while min(supply[state], demand[target]) > least:
+                route = _route([state], {target}, arcs, least, back=False)
+                if route is None:
+                    break
+                part = min([supply[state], demand[target], *(arc.used for arc, _ in route)])
+                for arc, _ in route:
+                    arc.used -= part
+                supply[state] -= part
+                demand[target] -= part
+                ways = tuple(arc.way for arc, _ in route if arc.way is not None)
+                plans[state].append((target, ways, part))
     for state, some in plans.items():
         if not some:  # next to nothing, which goes where there is a way
+            for arc in arcs:
+                arc.left = FREE
             for target in sorted(demand, key=lambda x: (-following[x], _rank(x))):
-                route = _route(arcs, state, target, None)
+                route = _route([state], {target}, arcs, least, back=True)
                 if route is not None:
-                    ways = tuple(way for way, _ in route if way is not None)
+                    ways = tuple(arc.way for arc, sign in route if arc.way is not None and sign > 0)
                     some.append((target, ways, supply[state]))
                     break
     return _applied(row, plans, p)
 
 
+def _send(supply: dict[State, float], demand: dict[State, float], arcs: list[_Arc], least: float) -> None:
+    """Send what there is to where it shall be by shortest augmenting paths; without limits, what is left."""
+    for state in supply:
+        part = min(supply[state], demand.get(state, 0.0))
+        supply[state] -= part
+        demand[state] = demand.get(state, 0.0) - part
+    for limited in (True, False):
+        for arc in () if limited else arcs:
+            arc.left = FREE
+        while True:
+            sources = [state for state in sorted(supply, key=_rank) if supply[state] > least]
+            route = _route(sources, {x for x in demand if demand[x] > least}, arcs, least, back=True)
+            if route is None:
+                break
+            first, last = route[0], route[-1]
+            begin = first[0].before if first[1] > 0 else first[0].after
+            end = last[0].after if last[1] > 0 else last[0].before
+            part = min([supply[begin], demand[end], *(a.left if sign > 0 else a.used for a, sign in route)])
+            for arc, sign in route:
+                arc.left -= sign * part
+                arc.used += sign * part
+            supply[begin] -= part
+            demand[end] -= part
+
+
 def _route(
-    arcs: Arcs, state: State, target: State, least: float | None
-) -> list[tuple[int | None, list[float]]] | None:
-    """Return the fewest arcs between states on which there is some room; without `least`, any."""
-    came: dict[State, tuple[State, int | None, list[float]] | None] = {state: None}
-    queue = [state]
+    sources: Sequence[State], targets: set[State], arcs: Sequence[_Arc], least: float, *, back: bool
+) -> list[tuple[_Arc, int]] | None:
+    """Return the fewest arcs between states, and whether they are taken forwards.
+
+    With `back` those with room, or against what is used; without it, those that are used.
+    """
+    came: dict[State, tuple[State, _Arc, int] | None] = dict.fromkeys(sources)
+    queue = list(sources)
     for here in queue:
-        if here == target:
+        if here in targets:
             route = []
             while (step := came[here]) is not None:
-                here, way, left = step
-                route.append((way, left))
+                here, arc, sign = step
+                route.append((arc, sign))
             return route[::-1]
-        for after, way, left in arcs.get(here, ()):
-            if after not in came and (least is None or left[0] > least):
-                came[after] = here, way, left
-                queue.append(after)
+        for arc in arcs:
+            if arc.before == here and (arc.left if back else arc.used) > least and arc.after not in came:
+                came[arc.after] = here, arc, 1
+                queue.append(arc.after)
+            elif back and arc.after == here and arc.used > least and arc.before not in came:
+                came[arc.before] = here, arc, -1
+                queue.append(arc.before)
     return None
 
 

@@ -190,7 +190,7 @@ class _Columns:
         self.span = len(cut.pieces)
         self.builder = ProgramBuilder(
             bytes_unit=max(1, memory_of(self.data) // 32),
-            time_unit=max(1, max(stall, self.data.ideal) // 64),
+            time_unit=max(1, min(max(stall, self.data.ideal), 1000 * self.data.ideal) // 64),
             tick=tick,
         )
         self.stalls = {
