@@ -171,6 +171,8 @@ def _single_run(parts: _Parts) -> None:
     parts.run("windows", lambda: raise_by_prices(problem, context, rounds=()))
     until = context.elapsed() + context.remaining() / 4
     _try_settings(parts, lambda: context.expired or context.elapsed() > until)
+    if context.answer is not None:
+        parts.run("planner", lambda: _first_plan(problem, context))  # at larger chunks
     if len(problem.graph.ops) > MOST_OPS:
         parts.run("bounds", lambda: raise_by_prices(problem, context))
     else:

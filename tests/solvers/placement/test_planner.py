@@ -12,6 +12,8 @@ import pytest
 import lowtide as lt
 from lowtide.models.graph import Accounting
 from lowtide.models.problems.placement import Placement
+from lowtide.solvers.context import Outcome
+from lowtide.solvers.placement import auto
 from lowtide.solvers.placement.planner.planner import check_machine, planned
 from lowtide.solvers.placement.planner.setting import Setting
 from tests.effort import seeds
@@ -180,6 +182,17 @@ def test_auto_closes_the_gap_of_a_single_run() -> None:
     assert result.status in ("optimal", "feasible")
     assert result.gap is not None
     assert result.gap < 0.1
+
+
+def test_auto_tries_all_that_the_planner_tries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auto, "solve_slots", lambda problem, context: Outcome())  # which may be better
+    for seed in range(20):
+        graph = random_graph(seed, 10)
+        problem = Placement(graph, machine(working_set(graph) + 4, None, ssd=False), start={})
+        planner, both = (lt.solve(problem, name, threads=1, time_limit=None) for name in ("planner", "auto"))
+        assert planner.objective is not None
+        assert both.objective is not None
+        assert both.objective <= planner.objective, seed
 
 
 def test_what_must_start_on_the_device_does_not_fit() -> None:
