@@ -12,18 +12,19 @@ Variables, in bytes. For each life, instant and :math:`Q \ne \emptyset`, :math:`
 the tiers of Q hold and no other outer one; :math:`a^Q_{le}`: those of them that are absent from tier 0,
 unless an op that accesses the life starts at the instant (then nothing is absent); both 0 at a birth. Per
 piece that is no moment, *moves*: :math:`r^{Qw}_{lp}` bytes of a that pass channel w from a tier of Q to tier
-0; :math:`c^{Qw}_{lp}` bytes of h that pass w from tier 0 or from a tier of Q to a tier x not in Q, and are of
-:math:`Q \cup x` then, where w is between outer tiers with :math:`b^{Qw}_{lp}` for those of them that are
-absent; :math:`g^{Qx}_{lp}` and :math:`f^{Qx}_{lp}` in all and of absent ones, bytes that x gives up, if x has
-a capacity. :math:`0 \le \sigma_p \le U`: lengths of the stalls in ns, with U any number.
+0; :math:`c^{Qw}_{lp}` present bytes that pass w from tier 0 or a tier of Q to a tier x not in Q, and are of
+:math:`Q \cup x` then; :math:`b^{Qw}_{lp}` absent ones that pass w from a tier of Q to an outer tier;
+:math:`g^{Qx}_{lp}` and :math:`f^{Qx}_{lp}` present and absent ones that x gives up, if it has a capacity or
+may not hold at time 0 what goes on. :math:`0 \le \sigma_p \le U`: lengths of the stalls in ns, with U any
+number.
 
 Objective. Minimize :math:`\sum_p \sigma_p` subject to
 
 1. :math:`a^Q_{le} \le h^Q_{le}`; :math:`\sum_Q h^Q_{le} \le z_l`; at time 0 :math:`h^Q = 0` where the life
    may not start in all of Q, and :math:`\sum_Q a^Q_{le} = z_l` where it may not start in tier 0;
-2. :math:`h^Q_{l,p+1} \le h^Q_{lp} + (c, g)` into Q less those out of Q, and :math:`a^Q_{l,p+1} \ge a^Q_{lp} +
-   (b, f)` into Q less those out of Q less :math:`\sum_w r^{Qw}_{lp}`; in a moment h stays, and a only grows,
-   for lives that its op reads;
+2. :math:`h^Q_{l,p+1} \le h^Q_{lp} + (b, c, f, g)` into Q less those out of Q, and :math:`a^Q_{l,p+1} \ge
+   a^Q_{lp} + (b, f)` into Q less those out of Q less :math:`\sum_w r^{Qw}_{lp}`; in a moment h stays, and a
+   only grows, for lives that its op reads;
 3. in tier 0, with :math:`R_p` and :math:`R'_p` the bytes needed and not absent at the two ends of piece p,
    :math:`I_p` those copied in, and N rounds: :math:`R_p + I_p/N \le C_0` and :math:`R_p/N + (1 - 1/N) R'_p +
    I_p/N \le C_0`; not in moments;
@@ -36,17 +37,18 @@ In a period, instant P is instant 0 of the next iteration: a life that goes on h
 ring has those of instant 0 at instant P.
 
 *Without limit on the rounds (N infinite) it is a bound.* Read the quantities off any feasible plan whose
-stall is at most U, at the instants (of a moment: before and behind what happens at that time); let a byte be
-absent until the moment, within its copy, at which it passes the channel (copies take constant rates), and
-held by x from the moment at which it passes there, until x gives it up; in a tier without capacity, to the
-end of the life. Both are moments at which its destination is allocated, so 3 and 4 (at the two ends of each
-piece: the needs of op k count at both ends of its run, what it frees does not count behind it) are the limits
-of the machine. Each byte of a life that is still needed is at each instant in one state, a set of tiers that
-is not empty: 1. From one instant to the next it goes from state to state by the moves: 2, where what is
-dropped altogether is the slack. 5 is what channels carry. If the plan's stall is more than U, it is at least
-U: the least of the two is reported. Latencies are dropped. Under ``replace`` an op's reads count before the
-moment of its start and its own need behind it, as they do in the plan: a relaxation of the same kind. Whole
-tensors, no preemption and the like only restrict.
+stall is at most U, at the instants (the two of a moment differ only in what its op reads and is released
+then: all else that is released at that time is gone before); let a byte be absent until the moment, within
+its copy, at which it passes the channel (copies take constant rates), and held by x from the moment at which
+it passes there, until x gives it up; in a tier that never has to, to the end of the life, of a ring at all
+times. Both are moments at which its destination is allocated, so 3 and 4 (at the two ends of each piece: the
+needs of op k count at both ends of its run, what it frees does not count behind it) are the limits of the
+machine. Each byte of a life that is still needed is at each instant in one state, a set of tiers that is not
+empty: 1. From one instant to the next it goes from state to state by the moves: 2, where what is dropped
+altogether is the slack. 5 is what channels carry. If the plan's stall is more than U, it is at least U: the
+least of the two is reported. Latencies are dropped. Under ``replace`` an op's reads count before the moment
+of its start and its own need behind it, as they do in the plan: a relaxation of the same kind. Whole tensors,
+no preemption and the like only restrict.
 
 *With N rounds it is a plan.* A solution divides the bytes of a life into *paths*, each a sequence of states
 (`paths`). Cut each piece into N equal rounds (N + D, where copies follow each other) in which everything
