@@ -23,6 +23,7 @@ from .transforms.data_parallel import data_parallel
 if TYPE_CHECKING:
     import networkx as nx
 
+_BARRIERS = {"barriers": Parameter(0, "barriers between the copies", least=0)}
 _BLOCKS = {"blocks": Parameter(1, "blocks of consecutive ops", least=1)}
 _DRAW = {"draw": Parameter(0, "number of the draw of random sizes", least=0)}
 
@@ -48,6 +49,7 @@ def load(spec: str | os.PathLike[str] | nx.Graph[Any], **options: object) -> Gra
     ``catalogue:NAME``               bundled, such as ``catalogue:g10/vit-1280``
     ``…?blocks=50``                  any of these, its ops in blocks of like durations (`in_blocks`)
     ``…?copies=gpu0+gpu1``           any of these, once for each of these processor kinds (`data_parallel`)
+    ``…?copies=…&barriers=3``        behind each, no copy goes on before all are through
     ``…?node=optane``                any of these, on a socket with DRAM and persistent memory (`optane`)
     ``…?draw=1``                     any of these, with random sizes (`with_drawn_sizes`)
     ===============================  ==================================================================
@@ -79,6 +81,7 @@ def load(spec: str | os.PathLike[str] | nx.Graph[Any], **options: object) -> Gra
     given = {**parsed.options, **options}
     blocks = given.pop("blocks", None)
     copies = given.pop("copies", None)
+    barriers = given.pop("barriers", None)
     node = given.pop("node", None)
     draw = given.pop("draw", None)
     graph = _load(parsed, given) if source is None else from_networkx(source)
@@ -94,8 +97,11 @@ def load(spec: str | os.PathLike[str] | nx.Graph[Any], **options: object) -> Gra
         graph = in_blocks(graph, int(typed_options({"blocks": blocks}, _BLOCKS, str(parsed))["blocks"]))
         text["blocks"] = str(blocks)
     if copies is not None:
-        graph = data_parallel(graph, str(copies).split("+"))
-        text["copies"] = str(copies)
+        between = int(typed_options({"barriers": barriers or 0}, _BARRIERS, str(parsed))["barriers"])
+        graph = data_parallel(graph, str(copies).split("+"), between)
+        text |= {"copies": str(copies), **({"barriers": str(between)} if between else {})}
+    elif barriers is not None:
+        raise InstanceError(f"instance '{parsed}': found barriers, expected copies or replicas with them")
     if node is not None:
         from .transforms.optane import on_optane
 

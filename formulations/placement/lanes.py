@@ -2,7 +2,10 @@
 
 A *lane* is a processor with the ops that only it may run, the tensors that these access, the tier that it
 uses, and the outer tiers: those that no processor uses. Data-parallel GPUs are lanes: what couples them is
-the joint caps of channels, such as that of one link to the host.
+the joint caps of channels, such as that of one link to the host, and *barriers*: op number k of a lane that
+is ``after`` ops of other lanes with smaller numbers. The parts are without barriers: what a plan does in a
+lane is a plan of the part, and plans of parts that are alike obey all barriers if op k starts everywhere at
+once.
 """
 
 from __future__ import annotations
@@ -57,7 +60,8 @@ def lanes(problem: Placement) -> tuple[Lane, ...]:
     ------
     UsageError
         If an op may run on several processors or on none, a processor uses several tiers or one that another
-        uses too, or a tensor or an ``after`` crosses lanes.
+        uses too, a tensor crosses lanes, or an op is ``after`` one of another lane that is not among the
+        first so many there as ops stand before it in its own.
 
     Examples
     --------
@@ -74,16 +78,17 @@ def lanes(problem: Placement) -> tuple[Lane, ...]:
     if len(used) != len(machine.processors) or len(set(used)) != len(used):
         raise _refusal(problem, "processors that use several tiers or share one, expected one tier for each")
     ops: list[list[int]] = [[] for _ in machine.processors]
-    lane_of = list[int]()
+    lane_of, place = list[int](), list[int]()
     for k, op in enumerate(graph.ops):
         able = [g for g, p in enumerate(machine.processors) if _runs(op, p)]
         if len(able) != 1:
             raise _refusal(
                 problem, f"op {k} {op.name!r} that {len(able)} processors may run, expected one processor"
             )
-        if any(lane_of[j] != able[0] for j in op.after):
-            raise _refusal(problem, f"op {k} {op.name!r} after an op of another processor")
+        if any(lane_of[j] != able[0] and place[j] >= len(ops[able[0]]) for j in op.after):
+            raise _refusal(problem, f"op {k} {op.name!r} after a later op of another processor")
         lane_of.append(able[0])
+        place.append(len(ops[able[0]]))
         ops[able[0]].append(k)
     tensors: list[list[int]] = [[] for _ in machine.processors]
     owner: dict[int, int] = {}
@@ -126,7 +131,7 @@ def _lane(
             op,
             reads=tuple(number[t] for t in op.reads),
             writes=tuple(number[t] for t in op.writes),
-            after=tuple(place[j] for j in op.after),
+            after=tuple(place[j] for j in op.after if j in place),
             inplace=tuple((number[r], number[w]) for r, w in op.inplace),
             duration_ns=only.duration_ns if only else op.duration_ns,
             workspace=only.workspace if only else op.workspace,

@@ -2,7 +2,8 @@
 
 A *history* is a sequence of events in the order of the plan; a command waits until the first so many of it
 have happened. There is one of the ends of commands at each tensor, and for each lane one of the ends of its
-runs and one of their beginnings; for a strict runtime one of all ends of each lane, and nothing else.
+runs and one of their beginnings; for a strict runtime one of all ends of each lane. A run behind a barrier
+waits for runs of all lanes.
 """
 
 from __future__ import annotations
@@ -62,6 +63,12 @@ def commands(found: Replicas, plan: Plan, *, strict: bool) -> tuple[list[Command
     for x in plan.start:
         if x.tier == homes[owner[x.tensor]] and not strict:
             used[owner[x.tensor]] += _taken(held, graph, x.tensor, x.bytes)
+    place = {k: (g, i) for g, lane in enumerate(found.lanes) for i, k in enumerate(lane.ops)}
+    barriers: dict[int, dict[int, int]] = {}
+    for k, op in enumerate(graph.ops):
+        for g, i in (place[j] for j in op.after):
+            waits = barriers.setdefault(k, {})
+            waits[g] = max(i + 1, waits.get(g, 0))
     counts: dict[History, int] = {}
     some: dict[int, Command] = {}
     for position, what, begins, ends in _events(plan):
@@ -70,6 +77,8 @@ def commands(found: Replicas, plan: Plan, *, strict: bool) -> tuple[list[Command
         if begins:
             command = some[position] = Command(lane, what, len(some))
             command.waits = {history: counts.get(history, 0) for history in histories}
+            if isinstance(what, Run):
+                command.waits |= {("run", g): n for g, n in barriers.get(what.op, {}).items() if g != lane}
             if isinstance(what, Copy) and not strict:
                 command.waits["begun", lane] = counts.get(("begun", lane), 0)
             elif isinstance(what, Run) and not strict:
@@ -104,7 +113,7 @@ def _events(plan: Plan) -> Iterator[tuple[int, Run | Copy | Free, bool, bool]]:
 def _histories(graph: Graph, what: Run | Copy | Free, lane: int, strict: bool) -> list[History]:
     """Return the histories that a command's end belongs to, and whose ends it waits for."""
     if strict:
-        return [("end", lane)]
+        return [("end", lane), *([("run", lane)] if isinstance(what, Run) else [])]
     if not isinstance(what, Run):
         return [("tensor", what.tensor)]
     op = graph.ops[what.op]

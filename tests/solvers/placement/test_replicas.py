@@ -304,3 +304,48 @@ def test_what_is_shared_is_divided() -> None:
     assert not found.even
     assert not found.bounds_all
     assert len(lanes(found.problem)) == 2
+
+
+@pytest.mark.parametrize(("graph", "device"), CASES[::2])
+@pytest.mark.parametrize("barriers", [1, 3])
+def test_nobody_goes_on_behind_a_barrier_before_all_are_there(
+    graph: lt.Graph, device: int, barriers: int
+) -> None:
+    barriers = min(barriers, len(graph.ops) - 1)
+    free = parallel(graph, 3, device)
+    kinds = [p.kind for p in free.machine.processors]
+    problem = replace(free, graph=data_parallel(graph, kinds, barriers))
+    found = found_in(problem)
+    for method in ("planner", "slot-lp", "tmof-online"):
+        result = lt.solve(problem, method, threads=1, time_limit=None)
+        assert result.status is not lt.Status.FAILED, result.detail
+    one = lt.solve(found.alone, "belady", threads=1, time_limit=None).plan
+    if one is None:
+        return
+    n = len(graph.ops)
+    for rule in RULES:
+        for strict in (False, True):
+            plan = carry_out(found, [one] * 3, rule, strict=strict)
+            assert problem.judge(plan).violations == ()
+            begin = {run.op: run.start for run in plan.runs}
+            end = {run.op: run.end for run in plan.runs}
+            for k in (i * n // (barriers + 1) for i in range(1, barriers + 1)):
+                assert min(begin[3 * k + g] for g in range(3)) >= max(end[3 * k - 3 + g] for g in range(3))
+
+
+def test_barriers_are_seen_to() -> None:
+    graph, device = CASES[-1]
+    free = parallel(graph, 2, device)
+    found = found_in(free)
+    one = lt.solve(found.alone, "belady", threads=1, time_limit=None).plan
+    assert one is not None
+    plan = carry_out(found, [one] * 2, "turn")
+    kinds = [p.kind for p in free.machine.processors]
+    barred = replace(free, graph=data_parallel(graph, kinds, len(graph.ops) - 1))
+    assert {v.kind for v in barred.judge(replace(plan, graph_sha256=None)).violations} == {"precedence"}
+    spec = "gen:chain?n=4,machine=v100x4-16g-shared-pcie3,replicas=2,barriers={}"
+    assert load_problem(Placement, spec.format(3)).graph.ops[2].after == (0, 1)
+    with pytest.raises(lt.LowtideError, match="found 4 barriers, expected 0 to 3"):
+        load_problem(Placement, spec.format(4))
+    with pytest.raises(lt.LowtideError, match="found barriers, expected copies or replicas with them"):
+        lt.load("gen:chain?n=4,barriers=1")
