@@ -14,10 +14,8 @@ from typing import Any, ClassVar, NamedTuple
 from ..formulations.minio import joint_cpsat
 from ..formulations.model import Formulation
 from ..formulations.parallel import cut_milp, edges_milp, network
-from ..formulations.placement import intervals_cpsat, pieces, sequence, slots_milp
-from ..formulations.placement.data import placement_data
+from ..formulations.placement import pieces, sequence, slots_milp, windows_cpsat
 from ..formulations.placement.states import state_data
-from ..formulations.placement.whole import apart, longest_stall
 from ..models.problems.problem import Problem
 from .context import Context
 from .engines.master import Master
@@ -64,14 +62,9 @@ class Model(Master):
         return 2**62
 
 
-def _placement(problem: Any) -> tuple[Any, Any]:
-    data = apart(placement_data(problem))
-    return data, data.ideal + longest_stall(data)
-
-
-def _intervals(problem: Any) -> Any:
-    data, horizon = _placement(problem)
-    return intervals_cpsat.build(data, problem, horizon, intervals_cpsat.common_tick(data))
+def _windows(problem: Any) -> Any:
+    data = state_data(problem)
+    return windows_cpsat.build(data, data.ideal + sequence.longest_stall(data))
 
 
 def _slots(problem: Any) -> Any:
@@ -91,7 +84,7 @@ _OTHERS: dict[tuple[str, str], tuple[Formulation, Callable[[Any], Any]]] = {
         cut_milp,
         lambda p: cut_milp.build(network.build(p.graph), p.processors),
     ),
-    ("placement", "cpsat"): (intervals_cpsat, _intervals),
+    ("placement", "cpsat"): (windows_cpsat, _windows),
     ("placement", "slot-milp"): (slots_milp, _slots),
 }
 """By problem and method: models that are not written for other solvers."""

@@ -242,7 +242,7 @@ ROOM = Room(
         Method(
             "cpsat",
             ".placement.models.intervals:solve_intervals",
-            "single runs of tiny graphs, whole tensors, one copy at a time in each direction: CP-SAT",
+            "single runs of whole tensors on any tiers: windows for a bound, intervals for plans",
             proves=BOUND,
             options=(
                 Option(

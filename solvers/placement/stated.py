@@ -6,20 +6,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...formulations.placement import intervals_cpsat
-from ...formulations.placement.data import placement_data
-from ...formulations.placement.intervals_cpsat import WHAT, common_tick
-from ...formulations.placement.whole import apart, check, longest_stall
+from ...formulations.placement.sequence import longest_stall, rates
+from ...formulations.placement.states import state_data
 from ...models.plan import Plan
 from ...models.problems.placement import Placement
 
 
 def stated(problem: Placement) -> dict[str, Any]:
     """Return the data, the longest time that a plan may take, and the steps of time."""
-    data = placement_data(problem)
-    check(data, WHAT)
-    own = apart(data)
-    horizon = data.ideal + longest_stall(own)
-    return {"data": own, "problem": problem, "horizon": horizon, "tick": common_tick(own)}
+    data = state_data(problem)
+    tick = intervals_cpsat.common_tick(data, rates(data, beside=False)[0])
+    return {"data": data, "horizon": data.ideal + longest_stall(data), "tick": tick}
 
 
 def tick(stated: Mapping[str, Any]) -> int:

@@ -31,12 +31,10 @@ from lowtide.formulations.peak import (
     steps_cpsat,
     steps_milp,
 )
-from lowtide.formulations.placement import autotm_milp, sequence, slots_milp, tmof_milp
+from lowtide.formulations.placement import autotm_milp, sequence, slots_milp, tmof_milp, windows_cpsat
 from lowtide.formulations.placement import intervals_cpsat as placement_cpsat
-from lowtide.formulations.placement.data import placement_data
 from lowtide.formulations.placement.pieces import coarse
 from lowtide.formulations.placement.states import state_data
-from lowtide.formulations.placement.whole import apart, longest_stall
 from lowtide.formulations.recompute import moccasin_cpsat, moments_milp, stages_milp
 from lowtide.formulations.recompute.data import in_ns, recompute_data
 from lowtide.formulations.recompute.stages_paging import CONSTRAINTS as PAGING
@@ -359,13 +357,24 @@ def conflicts_battery() -> list[tuple[Any, Verdict | None]]:
 
 
 def intervals(formulation: ModuleType, problem: lt.Placement) -> Verdict:
-    data = placement_data(problem)
-    own = apart(data)
-    horizon = data.ideal + longest_stall(own)
-    built = formulation.build(own, problem, horizon, formulation.common_tick(own))
+    data = state_data(problem)
+    horizon = data.ideal + sequence.longest_stall(data)
+    tick = formulation.common_tick(data, sequence.rates(data, beside=False)[0])
+    built = formulation.build(data, horizon, tick=tick, rows=False)
     read = lambda value: formulation.decode(built, value, problem)  # noqa: E731
     context = solved(formulation, problem, built, read, lambda ticks: ticks * built.tick)
     return context.incumbent, context.refused, verdict_of(context)[3]
+
+
+def windows(formulation: ModuleType, problem: lt.Placement) -> Verdict:
+    from ortools.sat.python import cp_model
+
+    data = state_data(problem)
+    built = formulation.build(data, data.ideal + sequence.longest_stall(data))
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    status = solver.solve(built.model)
+    return solver.status_name(status), status == cp_model.OPTIMAL and solver.objective_value
 
 
 @cache
@@ -373,6 +382,19 @@ def tiny_placements(*seeds: int) -> list[tuple[Any, Verdict | None]]:
     problems = [tiny_placement(seed) for seed in seeds]
     found = [(p, fastest_placement(p.graph, p.machine, start_of(p))) for p in problems]
     return [(p, (best, "infeasible" if best is None else "", True)) for p, best in found]
+
+
+def intervals_battery() -> list[tuple[Any, Verdict | None]]:
+    return tiny_placements(1, 2, 3, 5, 6, 8, 10)
+
+
+def windows_battery() -> list[tuple[Any, Verdict | None]]:
+    graph = scaled(random_graph(4, 9), 10_000)
+    some = [
+        lt.Placement(graph, machine(working_set(graph), host, ssd=True), whole=True) for host in (0, 60_000)
+    ]
+    two = lt.Placement(graph, machine(working_set(graph), 90_000, ssd=False), whole=True)
+    return [(problem, None) for problem in [*some, two, *map(tiny_placement, (1, 2, 3, 5))]]
 
 
 def by_method(method: str, module: ModuleType, **options: str) -> Callable[[ModuleType, Any], Verdict]:
@@ -526,7 +548,8 @@ CASES = [
     Case("parallel moments", cut_milp, parallel_battery, moments),
     Case("parallel edges", edges_milp, edges_battery, edges, implied=(1, 2)),
     Case("parallel conflicts", edges_cpsat, conflicts_battery, edges_by_conflicts),
-    Case("placement intervals", placement_cpsat, lambda: tiny_placements(1, 2, 3, 5, 6, 8, 10), intervals),
+    Case("placement intervals", placement_cpsat, intervals_battery, intervals, (7,)),
+    Case("placement windows", windows_cpsat, windows_battery, windows),
     Case("placement slots", slots_milp, slots_battery, slots),
     Case("placement autotm", autotm_milp, autotm_battery, autotm),
     Case("placement tmof", tmof_milp, tmof_battery, by_method("tmof", tmof_milp), (), (1, 2, 3, 4, 5)),

@@ -1,24 +1,75 @@
-"""`cpsat` for `placement`: the interval model through CP-SAT, for tiny graphs."""
+"""`cpsat` for `placement`: a bound by what must pass in windows, and plans by intervals, through CP-SAT.
+
+1. Bounds at once: the sum of the durations and those by windows.
+2. Where there are many absences, local search on the simulator for a tenth of the time.
+3. The model of windows: its bound holds for every plan of whole tensors. Its best solution says what
+   is gone from the fast memory when.
+4. The model of intervals, where that is gone then: mostly solved in a second.
+5. The model of windows again, for solutions near its bound, and 4 again.
+6. The model of intervals, for plans that are faster than the one found.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
-from ....formulations.placement import intervals_cpsat
-from ....formulations.placement.data import placement_data
-from ....formulations.placement.intervals_cpsat import WHAT, common_tick
-from ....formulations.placement.single_ops import window_bound
-from ....formulations.placement.states import state_data
-from ....formulations.placement.whole import apart, check, longest_stall
+from ....formulations.model import BuildTimeout, ticker
+from ....formulations.placement import intervals_cpsat, windows_cpsat
+from ....formulations.placement.absences import absences
+from ....formulations.placement.intervals_cpsat import IntervalModel, common_tick
+from ....formulations.placement.sequence import longest_stall, rates
+from ....formulations.placement.states import StateData, state_data
+from ....formulations.placement.windows_cpsat import WindowModel
+from ....models.errors import UsageError
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ...engines.model import solve_model
+from ...engines.cpsat import solve_cpsat
+from ...engines.master import Master
+from ...engines.memory import refuse_if_too_large
+from ..bounds.prices import raise_by_prices
+from ..policies.local_search import solve_local_search
+from ..serial.search import solve_serial
+
+FEW = 100
+"""Absences up to which lives may leave where no instant is, too."""
+
+OTHER, FIRST, NEXT, REST = 0.1, 0.4, 0.3, 0.5
+"""Parts of the time that is left: for other methods, the bound, each round after it, and plans."""
+ROUNDS = 6
+SLACKS = 3
+"""Rounds ask for a solution within 0, 1 or 2 ns for each op of the bound, in turn."""
+
+SETTINGS = {"linearization_level": "2"}
+"""Of windows: the linear relaxation of their rows proves nearly all of the bound."""
+
+Gone = Mapping[tuple[int, int], bool]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Solution:
+    """Of the model of windows: its objective in ns, what is gone, and to which tier, by life."""
+
+    objective: int
+    gone: Gone
+    tiers: Mapping[int, int]
+
+
+class Relaxation(Master):
+    """The model of windows."""
+
+    name: ClassVar[str] = "placement by windows"
+    unit: ClassVar[str] = "ns"
+
+    def evaluate(self, answer: Solution) -> int:
+        """Return the objective."""
+        return answer.objective
 
 
 def solve_intervals(problem: Placement, context: Context) -> Outcome:
-    """Find the fastest plan with whole tensors and one copy at a time in each direction.
-
-    The bound is that of all plans; what CP-SAT proves about its own ones is in the detail of the result.
+    """Find the fastest plan with whole tensors, and a bound for all of them if copies may not be cut.
 
     Examples
     --------
@@ -26,27 +77,205 @@ def solve_intervals(problem: Placement, context: Context) -> Outcome:
     >>> from lowtide.instances import load_problem
     >>> spec = "gen:skipchain?n=4,machine=v100-16g-pcie3,device=400MB,start=gpu,whole=1"
     >>> problem = load_problem("placement", spec)
-    >>> lt.solve(problem, "cpsat", threads=1).verification.valid
-    True
+    >>> lt.solve(problem, "cpsat", threads=1).status
+    <Status.OPTIMAL: 'optimal'>
     """
-    data = placement_data(problem)
-    check(data, WHAT)
+    if problem.periodic:
+        raise UsageError("cpsat: found a periodic problem, expected a single run (slot-milp takes both)")
+    data = state_data(problem)
+    context.careful = True
     context.raise_bound(data.ideal, kind="sum of durations")
-    context.raise_bound(window_bound(state_data(problem), expired=lambda: context.expired), kind="single ops")
-    own = apart(data)
-    tick = context.options.get("tick") or common_tick(own)
-    known = context.bound or data.ideal
-    outcome = solve_model(
-        context,
-        intervals_cpsat,
-        lambda: intervals_cpsat.build(own, problem, data.ideal + longest_stall(own), tick),
-        what=WHAT,
-        size=None,
-        decode=lambda built, value: intervals_cpsat.decode(built, value, problem),
-        to_objective=lambda ticks: min(ticks * tick, known),
-        settings=({"search_branching": "FIXED_SEARCH"} if context.threads == 1 else {},),
+    with suppress(UsageError):  # it does not serve the machine
+        raise_by_prices(problem, context, rounds=())
+    refused = refuse_if_too_large(
+        windows_cpsat.size(data),
+        bytes_per_term=windows_cpsat.BYTES_PER_TERM,
+        context=context,
+        what="the interval model of placement",
     )
-    scope = (
-        f"{outcome.detail}, among plans of whole tensors in steps of {tick} ns, one copy at a time each way"
-    )
-    return replace(outcome, infeasible=False, detail=scope)
+    if refused is not None:
+        return refused
+    search = _Search(problem, context, data)
+    if len(absences(data)) > FEW:
+        search.other(solve_local_search)
+    try:
+        outcome = search.rounds() if problem.whole else search.plans()
+    except BuildTimeout:
+        outcome = Outcome(reason="time", detail="the interval model of placement was not built in time")
+    if outcome.infeasible and context.answer is None:
+        return outcome
+    if context.answer is None:
+        search.other(solve_serial)
+    if context.closed:
+        return Outcome(detail=outcome.detail)
+    return Outcome(reason="time" if context.expired else None, detail=outcome.detail)
+
+
+@dataclass
+class _Search:
+    """What is known while models are solved one after the other."""
+
+    problem: Placement
+    context: Context
+    data: StateData
+    solution: Solution | None = None
+    start: dict[str, int] = field(default_factory=dict)
+    """Values of variables of the best plan, by name."""
+
+    @property
+    def horizon(self) -> int:
+        """The longest time of interest, in ns."""
+        context, data = self.context, self.data
+        return data.ideal + longest_stall(data) if context.incumbent is None else context.incumbent
+
+    def other(self, search: Callable[[Placement, Context], Outcome]) -> None:
+        """Offer what another method finds in a small part of the time."""
+        own = self._own(self.problem, OTHER)
+        own.engine_options = {}
+        with suppress(UsageError):  # it does not serve the machine
+            search(self.problem, own)
+        if own.answer is not None:
+            self.context.offer(own.answer)
+
+    def rounds(self) -> Outcome:
+        """Solve the model of windows, and for each of its solutions that of intervals.
+
+        The first bound of the former is nearly that of its optimum, and its solutions are found sooner by
+        asking for any whose objective is near that bound.
+        """
+        context, last = self.context, self.data.n - 1
+        context.progress("interval model: bound")
+        outcome = self._relaxed(self._windows(), FIRST, seed=context.seed)
+        if outcome.infeasible:
+            return outcome
+        planned: Solution | None = None
+        for number in range(ROUNDS):
+            best = self.solution
+            if best is not None and best is not planned:
+                planned = best
+                self.plans(best)
+            if best is None or context.closed or context.expired or context.bound is None:
+                break
+            near = context.bound + self.data.n * (number % SLACKS)
+            if best.objective <= near:
+                break
+            context.progress("interval model: nearer to the bound")
+            built = self._windows()
+            built.model.clear_objective()
+            built.model.add(built.end(last) <= near)
+            self._relaxed(built, NEXT, seed=context.seed + number)
+        return self.plans()
+
+    def _relaxed(self, built: WindowModel, part: float, *, seed: int) -> Outcome:
+        """Solve a model of windows for a part of the time."""
+        context, end = self.context, built.end(self.data.n - 1)
+        proves = built.model.has_objective()
+        if context.bound is not None:
+            built.model.add(end >= context.bound)
+
+        def read(value: Any) -> Solution:
+            gone = {key: bool(value(part)) for key, part in built.gone.items()}
+            return Solution(objective=value(end), gone=gone, tiers=self._tiers(built, gone, value))
+
+        def note(bound: int) -> int:
+            if proves:
+                context.raise_bound(bound, kind="CP-SAT, windows")
+            return bound
+
+        own = replace(self._own(Relaxation(self.problem.graph), part), seed=seed)
+        outcome = solve_cpsat(built.model, own, decode=read, to_objective=note, defaults=SETTINGS)
+        if own.answer is not None and (
+            self.solution is None or own.answer.objective < self.solution.objective
+        ):
+            self.solution = own.answer
+        return outcome
+
+    def _tiers(self, built: WindowModel, gone: Gone, value: Any) -> dict[int, int]:
+        """Return a tier for each life that is gone: one with room for it all the time, or the fastest one."""
+        data, found = self.data, dict[int, list[int]]()
+        speed = {way.src: way.rate for way in data.ways if not way.dst}
+        free = [x for x in speed if data.capacity[x] is None]
+        rest = max(free or speed, key=lambda x: (speed[x], -x), default=0)
+        for (g, c), there in gone.items():
+            if there:
+                life = built.absences[g].life
+                fits = [x for x in speed if (u := built.inside.get((g, c, x))) is not None and value(u)]
+                found[life] = [x for x in found.get(life, fits) if x in fits]
+        return {life: min(some, default=rest) for life, some in found.items()}
+
+    def plans(self, solution: Solution | None = None) -> Outcome:
+        """Solve the model of intervals, with what is gone in a solution if one is given."""
+        context, outcome = self.context, Outcome()
+        for beside in (False, True) if self.data.caps else (False,):
+            if context.closed or context.expired:
+                break
+            context.progress("interval model: plans")
+            own = self._own(self.problem, REST if solution is not None or self.data.caps else 1.0)
+            outcome = self._solve(own, beside, solution)
+        return outcome
+
+    def _solve(self, own: Context, beside: bool, solution: Solution | None) -> Outcome:
+        """Solve the model of intervals on a context of its own, and offer its plans."""
+        context, data = self.context, self.data
+        tick = context.options.get("tick") or common_tick(data, rates(data, beside=beside)[0])
+        built = intervals_cpsat.build(
+            data,
+            self.horizon,
+            tick=tick,
+            beside=beside,
+            every=len(absences(data)) <= FEW,
+            rows=solution is None,
+            gone=None if solution is None else solution.gone,
+            row=ticker(lambda: context.expired),
+        )
+        if solution is not None:
+            self._fix(built, solution)
+        elif context.bound is not None:
+            built.model.add(built.end(data.n - 1) * tick >= context.bound)
+        parts = built.variables()
+        for name, part in parts.items():
+            if name in self.start:
+                built.model.add_hint(part, self.start[name])
+
+        def read(value: Any) -> Any:
+            found = intervals_cpsat.decode(built, value, self.problem, beside=beside)
+            before = context.incumbent
+            context.offer(found)
+            if context.incumbent != before:
+                self.start = {name: value(part) for name, part in parts.items()}
+            return found
+
+        outcome = solve_cpsat(
+            built.model, own, decode=read, to_objective=lambda ticks: data.ideal, defaults=SETTINGS
+        )
+        detail = f"{outcome.detail}, among plans in steps of {tick} ns, one copy at a time on each channel"
+        return Outcome(reason=outcome.reason, detail=detail)
+
+    def _fix(self, built: IntervalModel, solution: Solution) -> None:
+        """Let what is gone in a solution be in its tiers, and nothing else be away."""
+        some = {g for (g, _), there in solution.gone.items() if there}
+        for g, trip in built.trips.items():
+            absence = built.absences[g]
+            must = absence.before < 0 and not self.data.lives[absence.life].starts[0]
+            for away in trip.away.values() if g not in some and not must else ():
+                built.model.add(away == 0)
+        for number, x in solution.tiers.items():
+            if (out := built.outs.get((number, x))) is not None and out.at is not None:
+                built.model.add(out.used == 1)
+
+    def _windows(self) -> WindowModel:
+        row = ticker(lambda: self.context.expired)
+        return windows_cpsat.build(self.data, self.horizon, row=row)
+
+    def _own(self, problem: Any, part: float) -> Context:
+        """Return a context for a part of the time that is left."""
+        context = self.context
+        return Context(
+            problem=problem,
+            time_limit=None if context.time_limit is None else context.remaining() * part,
+            seed=context.seed,
+            threads=context.threads,
+            memory_limit=context.memory_limit,
+            engine_options=context.engine_options,
+            log=context.log,
+        )

@@ -1,0 +1,259 @@
+r"""A bound on placements of whole tensors on any tiers in a single run, in CP-SAT: what must pass in windows.
+
+Data: see `states` (ops k, durations :math:`d_k`, bytes :math:`W_k` that op k needs, lives l of :math:`z_l`
+bytes, capacities :math:`C_x` of tiers x, of which ops use tier 0) and `absences` (absences g of lives).
+
+Sets. By :math:`V_k` the bytes of :math:`W_k` and of all other lives that are alive during op k exceed
+:math:`C_0`. *Instants* c are the start and the end of each op with :math:`V_k > 0` that takes time, at
+:math:`T_c`; those of an absence are those of the ops in it. :math:`X`: all outer tiers, and those without
+capacity if others have one; :math:`R^+_X, R^-_X`: bytes per ns of all channels into X and out of it together,
+under joint caps.
+
+Variables. :math:`S_k`: start of op k, in ns. For an absence g of life l and its instants c, all of them 0 or
+1: :math:`a_{gc}`: the life is not in tier 0; :math:`u^x_{gc}`, x outer with capacity: it is in x. For each X:
+:math:`n^X_{gc}`: it is in X alone (a for all outer tiers); :math:`h^X_{gc}, f^X_{gc}`: that holds at c or
+before in the life, at c or later in the absence.
+
+Objective. Minimize :math:`S_{n-1} + d_{n-1}` subject to
+
+1. :math:`S_k + d_k \le S_{k+1}`;
+2. :math:`\sum_g z_l a_{gc} \ge V_k` at both instants of op k; for each X, with the capacities of the other
+   outer tiers taken off :math:`V_k`, the same of :math:`n, h` and :math:`f`, which tightens the relaxation;
+3. :math:`n^X_{gc} \ge a_{gc} - \sum_{x \notin X} u^x_{gc}`, :math:`\sum_g z_l u^x_{gc} \le C_x`, and
+   :math:`\sum_x u^x_{gc} \ge a_{gc}` if every outer tier has a capacity;
+4. :math:`n^X_{gc} \le h^X_{gc} \le h^X_{g'c'}` for later instants of the life, :math:`n^X_{gc} \le
+   f^X_{gc} \le f^X_{gc'}` for earlier ones of the absence;
+5. :math:`\sum z_l h^X_{gc} \le R^+_X (T_c - S_i - d_i)` for each instant c and op i, over the lives born at i
+   or later (i = -1: at time 0), at the last of their instants up to c; initial tensors that may start in X
+   left out;
+6. :math:`\sum z_l f^X_{gc} \le R^-_X (S_j - T_c)` for each instant c and op j, over the absences that end at
+   j or before, at c or, if they begin later, at the first of their instants; also at time 0, where
+   :math:`f = 1` for lives that can start in X only.
+
+*This is a bound* on every plan. Take one and read off: a = 1 if nothing of tier 0 is allocated to the life at
+that instant, u = 1 if something of x is, and n, h and f as they are defined. At the start of op k, and just
+before its end, :math:`W_k` bytes and what is allocated are at most :math:`C_0` (2). Whoever is gone is whole
+somewhere: in X alone, or in a tier with capacity (3). What is in X alone at c, or was before, came there
+behind its birth, or started there (5); what is in X alone at c or later has to leave it before its next use
+(6), all of it each time, and at any instant the channels carry no more than R. Nothing is said about single
+copies: copies that share a channel, and several trips in an absence, are covered.
+
+Source: this suite; `windows` has the same rows for one window at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from math import gcd
+from typing import Any
+
+from ..linear_program import SECOND
+from ..model import ModelSize, Tick
+from .absences import Absence, absences, carried, excess, instants
+from .states import StateData
+
+ENGINE = "cpsat"
+BYTES_PER_TERM = 600
+
+EXACT_UNITS = 1000
+"""Units of a ns up to which rates are exact in (5) and (6); beyond them `PARTS` units, rounded down."""
+PARTS = 16
+
+
+@dataclass
+class WindowModel:
+    """The CP-SAT model and what its variables mean."""
+
+    model: Any
+    data: StateData
+    start: list[Any]
+    length: Sequence[int]
+    """Of ops; all times in units of `tick` ns."""
+    tick: int = 1
+    gone: dict[tuple[int, int], Any] = field(default_factory=dict)
+    """a, by absence and instant."""
+    inside: dict[tuple[int, int, int], Any] = field(default_factory=dict)
+    """u, by absence, instant and tier."""
+
+    @cached_property
+    def absences(self) -> list[Absence]:
+        """The absences, life by life."""
+        return absences(self.data)
+
+    @cached_property
+    def instants(self) -> list[int]:
+        """All instants."""
+        return instants(self.data)
+
+    @cached_property
+    def within(self) -> list[list[int]]:
+        """By absence, its instants."""
+        return [[c for c in self.instants if c // 2 in g.ops(self.data)] for g in self.absences]
+
+    def end(self, k: int) -> Any:
+        """Return when op k ends (-1: time 0)."""
+        return self.start[k] + self.length[k] if k >= 0 else 0
+
+    def time(self, c: int) -> Any:
+        """Return when an instant is (-1: time 0)."""
+        return 0 if c < 0 else self.end(c // 2) if c % 2 else self.start[c // 2]
+
+
+def size(data: StateData) -> ModelSize:
+    """Return about the counts of the model without building it."""
+    some, n = [0] * data.n, data.n
+    for absence in absences(data):
+        for k in absence.ops(data):
+            some[k] += 1
+    tight = [some[c // 2] for c in instants(data)]
+    return ModelSize(
+        variables=n + 3 * sum(tight),
+        constraints=6 * sum(tight) + 2 * sum(min(n, m) for m in tight),
+        terms=15 * sum(tight) + sum(min(n, m) * (m + len(data.lives)) for m in tight),
+    )
+
+
+def build(data: StateData, horizon: int, *, row: Tick = lambda: None) -> WindowModel:
+    """Return the model; its objective is the makespan in ns.
+
+    Parameters
+    ----------
+    data
+        Of a single run.
+    horizon
+        No plan of interest takes longer, in ns.
+    row
+        Called for each row of (5) and (6).
+    """
+    from ortools.sat.python import cp_model
+
+    model = cp_model.CpModel()
+    start = [model.new_int_var(0, horizon, f"start {k}") for k in range(data.n)]
+    built = WindowModel(model, data, start, data.duration)
+    for k in range(data.n - 1):
+        model.add(built.end(k) <= start[k + 1])  # (1)
+    model.add(built.end(data.n - 1) <= horizon)
+    add_windows(built, row)
+    model.minimize(built.end(data.n - 1))
+    return built
+
+
+def add_windows(built: WindowModel, row: Tick) -> None:
+    """(2 to 6) For each set of outer tiers, what is in it alone and has to pass its channels."""
+    data, model = built.data, built.model
+    for g, some in enumerate(built.within):
+        for c in some:
+            built.gone[g, c] = model.new_bool_var(f"gone {g} {c}")
+    outer = range(1, len(data.capacity))
+    free = [x for x in outer if data.capacity[x] is None]
+    limited = [x for x in outer if data.capacity[x] is not None]
+    _tiers(built, list(outer), built.gone, row)
+    if not limited:
+        return
+    alone: dict[tuple[int, int], Any] = {}
+    room: dict[tuple[int, int], list[Any]] = {}
+    for (g, c), gone in built.gone.items():
+        for x in limited:
+            built.inside[g, c, x] = there = model.new_bool_var(f"in {x} {g} {c}")
+            room.setdefault((x, c), []).append(data.lives[built.absences[g].life].nbytes * there)
+        somewhere = [built.inside[g, c, x] for x in limited]
+        if free:
+            alone[g, c] = model.new_bool_var(f"alone {g} {c}")
+            somewhere.append(alone[g, c])
+        model.add_at_least_one(~gone, *somewhere)  # (3)
+    for (x, _), terms in room.items():
+        model.add(sum(terms) <= data.capacity[x])  # (3)
+    if free:
+        _tiers(built, free, alone, row)
+
+
+def _tiers(built: WindowModel, tiers: list[int], alone: Mapping[tuple[int, int], Any], row: Tick) -> None:
+    """(2, 4, 5, 6) Lives that are in some outer tiers alone."""
+    data, model = built.data, built.model
+    inward = carried(data, lambda way: way.src not in tiers and way.dst in tiers)
+    outward = carried(data, lambda way: way.src in tiers and way.dst not in tiers)
+    came: dict[int, dict[int, Any]] = {c: {} for c in built.instants}
+    leaves: dict[tuple[int, int], Any] = {}
+    before: dict[int, Any] = {}
+    for g, absence in enumerate(built.absences):
+        for c in built.within[g]:
+            came[c][absence.life] = h = model.new_bool_var(f"came {g} {c}")
+            leaves[g, c] = f = model.new_bool_var(f"leaves {g} {c}")
+            model.add_implication(alone[g, c], h)  # (4)
+            model.add_implication(alone[g, c], f)  # (4)
+            if absence.life in before:
+                model.add_implication(before[absence.life], h)  # (4)
+            before[absence.life] = h
+        for c, later in pairwise(built.within[g]):
+            model.add_implication(leaves[g, later], leaves[g, c])  # (4)
+    _memory(built, tiers, alone, came, leaves)
+    there = [life.born < 0 and any(life.starts[x] for x in tiers) for life in data.lives]
+    passed: dict[int, Any] = {}
+    for c in built.instants:
+        passed |= {number: h for number, h in came[c].items() if not there[number]}
+        for i in sorted({data.lives[number].born for number in passed}):
+            row()
+            some = [(data.lives[x].nbytes, h) for x, h in passed.items() if data.lives[x].born >= i]
+            _carry(built, inward, some, built.time(c) - built.end(i))  # (5)
+    for c in [-1, *built.instants]:
+        rest = []
+        for g, absence in enumerate(built.absences):
+            part = _leaving(built, leaves, tiers, g, c) if absence.behind < data.n else None
+            if part is not None:
+                rest.append((absence.behind, data.lives[absence.life].nbytes, part))
+        for j in sorted({behind for behind, _, _ in rest}):
+            row()
+            some = [(z, f) for behind, z, f in rest if behind <= j]
+            _carry(built, outward, some, built.start[j] - built.time(c))  # (6)
+
+
+def _leaving(
+    built: WindowModel, leaves: Mapping[tuple[int, int], Any], tiers: Sequence[int], g: int, c: int
+) -> Any:
+    """Return f of an absence at an instant, or at its first one behind that; None if there is none."""
+    absence = built.absences[g]
+    starts = built.data.lives[absence.life].starts
+    if c < 0 and absence.before < 0 and not any(s for x, s in enumerate(starts) if x not in tiers):
+        return 1
+    if (g, c) in leaves:
+        return leaves[g, c]
+    if absence.before >= c // 2 and built.within[g]:
+        return leaves[g, built.within[g][0]]
+    return None
+
+
+def _memory(
+    built: WindowModel,
+    tiers: Sequence[int],
+    alone: Mapping[tuple[int, int], Any],
+    came: Mapping[int, Mapping[int, Any]],
+    leaves: Mapping[tuple[int, int], Any],
+) -> None:
+    """Constraint 2: enough is in some outer tiers alone at each instant."""
+    data, model, loads = built.data, built.model, excess(built.data)
+    others = [c for x, c in enumerate(data.capacity) if x and x not in tiers and c is not None]
+    at: dict[int, list[int]] = {c: [] for c in built.instants}
+    for g, c in alone:
+        at[c].append(g)
+    for c, some in at.items():
+        short = loads[c // 2] - sum(others)
+        size = {g: data.lives[built.absences[g].life].nbytes for g in some}
+        if short > 0:
+            model.add(sum(size[g] * alone[g, c] for g in some) >= short)  # (2)
+            model.add(sum(size[g] * came[c][built.absences[g].life] for g in some) >= short)  # (2)
+            model.add(sum(size[g] * leaves[g, c] for g in some) >= short)  # (2)
+
+
+def _carry(built: WindowModel, rate: int, some: Sequence[tuple[int, Any]], time: Any) -> None:
+    """Let bytes pass in a time."""
+    if not rate:
+        built.model.add(sum(part for _, part in some) <= 0)
+        return
+    unit = rate // gcd(rate, SECOND)  # of a ns: bytes take whole numbers of them
+    if unit > EXACT_UNITS:
+        unit = PARTS
+    terms = [z * SECOND * unit // rate * part for z, part in some]
+    built.model.add(sum(terms) <= unit * built.tick * time)
