@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...models.problems.streams import Streams
 from ..method import BOUND, OPTIMUM, Method, Option
-from ..room import Room
+from ..room import Export, Room
 
 _PRIORITY = Option("priority", "bottom", "of ops in a list", choices=("longest", "bottom"))
 _IOS = (
@@ -75,6 +75,13 @@ ROOM = Room(
             options=_IOS,
         ),
         Method(
+            "ios-cpsat",
+            ".streams.models:solve_stages",
+            "stages in CP-SAT, for few ops: an independent judge, with workspaces and few groups exact, too",
+            proves=OPTIMUM,
+            engine="cpsat",
+        ),
+        Method(
             "sequential",
             ".streams.lists:solve_sequential",
             "one stream",
@@ -82,6 +89,7 @@ ROOM = Room(
         ),
     ),
     complete=".streams.memory:with_flow",
+    exports={"ios-cpsat": Export("streams.stages_cpsat", ".streams.models:stated")},
     judging=6.0,
     shared=("parallel", "makespan"),
 )

@@ -38,6 +38,7 @@ from lowtide.formulations.placement.states import state_data
 from lowtide.formulations.recompute import moccasin_cpsat, moments_milp, stages_milp
 from lowtide.formulations.recompute.data import in_ns, recompute_data
 from lowtide.formulations.recompute.stages_paging import CONSTRAINTS as PAGING
+from lowtide.formulations.streams import stages_cpsat
 from lowtide.models.buffers import Buffer, Buffers
 from lowtide.models.derived.memory import sequential_memory
 from lowtide.solvers.context import Context
@@ -56,6 +57,7 @@ from tests.oracles.brute_parallel import least_critical_path, most_memory
 from tests.oracles.brute_placement import fastest as fastest_placement
 from tests.oracles.brute_recompute import fastest_recomputation
 from tests.oracles.brute_stages import fastest_in_stages
+from tests.oracles.brute_streams import fastest_stages
 from tests.placement_cases import machine, random_graph, tiny_placement, working_set
 from tests.solvers.minio.test_solve import small_problems
 from tests.solvers.placement.test_autotm import case as autotm_case
@@ -64,6 +66,7 @@ from tests.solvers.placement.test_slots_milp import case as slots_case
 from tests.solvers.placement.test_slots_milp import ragged
 from tests.solvers.placement.test_tmof import scaled, spill
 from tests.solvers.placement.test_tmof_gpus import parallel
+from tests.solvers.streams.test_stages import question as stages_question
 from tests.strategies import random_graph as any_graph
 from tests.strategies import readers_graph
 
@@ -527,6 +530,34 @@ def retentions(formulation: ModuleType, problem: lt.Recompute) -> Verdict:
     return context.incumbent, verdict_of(context)[3]
 
 
+# streams: stages of groups
+
+
+def groups(formulation: ModuleType, problem: lt.Streams) -> Verdict:
+    built = formulation.build(problem)
+    read = lambda value: formulation.decode(built, value)  # noqa: E731
+    return verdict_of(solved(formulation, problem, built, read, lambda ns: ns))
+
+
+def groups_battery() -> list[tuple[Any, Verdict | None]]:
+    return [
+        (
+            p,
+            proved(
+                fastest_stages(
+                    p.graph,
+                    p.contention,
+                    p.device.parts,
+                    sync_ns=p.sync_ns,
+                    memory=p.memory,
+                    streams=p.streams,
+                )
+            ),
+        )
+        for p in map(stages_question, (*range(20), 56, 84))
+    ]
+
+
 FREE = ("runs_once", "runs_after")
 """Rows that only free stages have."""
 
@@ -559,6 +590,7 @@ CASES = [
     Case("recompute free stages", stages_milp, free_battery, free_stages, (), FREE),
     Case("recompute paging", stages_milp, paged_battery, paged, (), PAGING),
     Case("recompute moments", moments_milp, relaxation_battery, relaxation, (), moments_milp.CONSTRAINTS),
+    Case("streams stages", stages_cpsat, groups_battery, groups, implied=(9,)),
     Case("recompute retentions", moccasin_cpsat, stages_battery, retentions, implied=(2,)),
 ]  # fmt: skip
 

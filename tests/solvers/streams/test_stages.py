@@ -130,9 +130,9 @@ def test_frontier_of_time_and_memory(name: str, number: int, points: list[tuple[
     assert program(last, blocks[number], Pruning(), executed=before).cost is None
 
 
-def question(seed: int) -> lt.Streams:
+def question(seed: int, ops: int = 5) -> lt.Streams:
     rng = Random(seed)
-    graph = random_graph(rng, max_ops=5, max_duration=9)
+    graph = random_graph(rng, max_ops=ops, max_duration=9)
     return lt.Streams(
         with_shares(graph, rng),
         contention=rng.choice(("fluid", "half-serial")),
@@ -164,6 +164,7 @@ def test_what_is_proved_is_the_least_of_all_stages(seed: int) -> None:
         ("ios", {"endings": "all", "r": "0", "s": "0"}),
         ("ios", {}),
         ("ios", {"endings": "code", "r": "0", "s": "2"}),
+        ("ios-cpsat", {}),
     ):
         result = lt.solve(problem, method, options=options, threads=1)
         assert result.status != "failed", result.detail
@@ -176,8 +177,36 @@ def test_what_is_proved_is_the_least_of_all_stages(seed: int) -> None:
             assert result.bound <= known
         if result.status == "optimal":
             assert result.objective == known
+        if method == "ios-cpsat":
+            assert result.status == ("infeasible" if known is None else "optimal")
         if problem.streams is None and method == "auto":
             assert result.status in ("optimal", "infeasible") or problem.memory is not None
+
+
+@pytest.mark.parametrize("seed", seeds(12))
+def test_two_judges_of_larger_graphs_agree(seed: int) -> None:
+    problem = question(seed, ops=8)
+    by_program = lt.solve(problem, "ios", options={"endings": "all", "r": "0", "s": "0"}, threads=1)
+    by_model = lt.solve(problem, "ios-cpsat", threads=1)
+    assert by_model.status in ("optimal", "infeasible")
+    if by_program.status in ("optimal", "infeasible"):
+        assert by_model.status == by_program.status
+        assert by_model.objective == by_program.objective
+    elif by_program.objective is not None:
+        assert by_model.objective is not None
+        assert by_model.objective <= by_program.objective
+
+
+def test_the_model_of_stages_is_handed_out() -> None:
+    graph = lt.load("catalogue:diamond")
+    built = lt.build(lt.Streams(graph, contention="fluid"), "ios-cpsat")
+    assert built.decode({"x[0][0][0]": 1, "x[1][1][1]": 1, "x[1][2][2]": 1, "x[2][3][3]": 1}).stages == (
+        ((0,),),
+        ((1,), (2,)),
+        ((3,),),
+    )
+    with pytest.raises(lt.UsageError, match="expected fluid or half-serial"):
+        lt.build(lt.Streams(graph), "ios-cpsat")
 
 
 def test_blocks_end_with_ops_on_every_path() -> None:

@@ -1,0 +1,30 @@
+"""The model of stages through CP-SAT: an independent judge of the dynamic program, for few ops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...formulations.streams import stages_cpsat
+from ...models.problems.streams import Streams
+from ..context import Context, Outcome
+from ..engines.model import solve_model
+from .bounds import raise_first_bound
+
+
+def stated(problem: Streams) -> dict[str, Any]:
+    """Return what the model is built of."""
+    return {"problem": problem}
+
+
+def solve_stages(problem: Streams, context: Context) -> Outcome:
+    """Solve the model of stages, from nothing that other methods find."""
+    raise_first_bound(problem, context)
+    return solve_model(
+        context,
+        stages_cpsat,
+        lambda: stages_cpsat.build(problem, expired=lambda: context.expired),
+        what="the CP-SAT model of stages",
+        size=stages_cpsat.size(problem),
+        to_objective=int,
+        decode=stages_cpsat.decode,
+    )
