@@ -482,7 +482,7 @@ def granule(data: AutotmData, capacity: int) -> int:
 
     AutoTM rounds sizes up to pages of 4096 bytes. Here they stay exact, in units of their greatest common
     divisor, unless the tier has more than :math:`2^{18}` of these; then the unit is the least power of
-    two of which it has no more, and sizes are rounded up, so that solutions always fit.
+    two of which it has no more, and sizes are rounded.
     """
     sizes = [item.nbytes for item in data.items] + [m.workspace for modes in data.modes for m in modes]
     unit = max(1, math.gcd(*sizes))

@@ -113,7 +113,11 @@ def all_steps(data: AutotmData) -> Steps:
 
 
 def build(
-    data: AutotmData, steps: Steps | None = None, expired: Callable[[], bool] = lambda: False
+    data: AutotmData,
+    steps: Steps | None = None,
+    expired: Callable[[], bool] = lambda: False,
+    *,
+    fits: bool = True,
 ) -> AutotmModel:
     """Return the model.
 
@@ -125,6 +129,9 @@ def build(
         Those among which to choose, default all; a walk without any is fixed, or not taken.
     expired
         Whether the time is up.
+    fits
+        Where sizes are not exact (`granule`): whether they are rounded up, so that all solutions fit, or
+        down, and rooms up, so that the optimum is a bound.
 
     Raises
     ------
@@ -157,7 +164,7 @@ def build(
     tick()
     _paths(built, tick)
     _modes(built, used, tick)
-    _memory(built, tick)
+    _memory(built, tick, fits)
     cost = _slots(built, used)
     _moves(built, cost)
     model.objective = pyo.Objective(expr=cost.expression())
@@ -258,8 +265,8 @@ def _modes(
                     model.rows.add(row <= 0 if -1 in wanted else row == 0)
 
 
-def _memory(built: AutotmModel, tick: Callable[[], None]) -> None:
-    """(4) What is in a tier fits, in units of `granule` bytes, sizes rounded up.
+def _memory(built: AutotmModel, tick: Callable[[], None], fits: bool) -> None:
+    """(4) What is in a tier fits, in units of `granule` bytes.
 
     The bytes held during an op are those during the op before, more or less what has changed: rows as long as
     the changes, not as the lives.
@@ -283,7 +290,7 @@ def _memory(built: AutotmModel, tick: Callable[[], None]) -> None:
             if not some:
                 continue
             tick()
-            size = -(-data.items[walk.item].nbytes // unit)
+            size = _units(data.items[walk.item].nbytes, unit, fits)
             for i, point in enumerate(walk.points):
                 if 0 <= point.op < data.n:
                     at = [s for s, step in enumerate(some[i]) if step.rooms[row.moment] >> row.tier & 1]
@@ -293,8 +300,9 @@ def _memory(built: AutotmModel, tick: Callable[[], None]) -> None:
                 hold(begin, end, [model.step[w, i, s] for s in at], size)
         built.held.append((changes[:-1], r))
         for k, modes in enumerate(data.modes):
-            room = data.room(row, k) // unit
-            work = [-(-mode.workspace // unit) if row.tier == 0 and row.moment == 1 else 0 for mode in modes]
+            room = _units(data.room(row, k), unit, not fits)
+            runs = row.tier == 0 and row.moment == 1
+            work = [_units(mode.workspace, unit, fits) if runs else 0 for mode in modes]
             held = Sum().add([model.held[r, k]])
             if len(modes) > 1:
                 for mode, space in zip(modes, work, strict=True):
@@ -306,6 +314,11 @@ def _memory(built: AutotmModel, tick: Callable[[], None]) -> None:
             for x, signed in changes[k].values():
                 balance.add([x] if signed else [], -signed)
             model.rows.add(balance.expression() == 0)
+
+
+def _units(nbytes: int, unit: int, up: bool) -> int:
+    """Return bytes in units, rounded up or down."""
+    return -(-nbytes // unit) if up else nbytes // unit
 
 
 def _slots(built: AutotmModel, used: dict[tuple[int, int], dict[int, list[Any]]]) -> Sum:

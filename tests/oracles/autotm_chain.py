@@ -9,8 +9,8 @@ from itertools import product
 import lowtide as lt
 from lowtide.models.graph import Accounting
 
-PINNED = "pinned"
-Way = tuple[int, int, frozenset[int], frozenset[int], frozenset[int], frozenset[int] | str, int]
+PINNED = frozenset({-1})
+Way = tuple[int, int, frozenset[int], frozenset[int], frozenset[int], frozenset[int], int]
 """ns alone and beside; tiers with room before, during and behind the op; where it is then; tier of use."""
 
 
@@ -83,12 +83,12 @@ def fastest(problem: lt.Placement, form: str, window: int = 15) -> int | None:
                     found += [(time + copy(t, (i, j)), room | after, kept, True) for kept in without(after)]
         return found
 
-    def ways(t: int, k: int, where: frozenset[int] | str | None) -> list[Way]:
+    def ways(t: int, k: int, where: frozenset[int] | None) -> list[Way]:
         """What an item can do at op k; None: it is made there."""
         op, none = ops[k], frozenset[int]()
         used, made = t in (*op.reads, *op.writes), where is None
         pinned = where == PINNED
-        at = frozenset({0}) if pinned else none if where is None else frozenset(where)  # type: ignore[arg-type]
+        at = frozenset({0}) if pinned else none if where is None else where
         found: list[Way] = []
         if not used:
             found.append((0, 0, at, at, at, PINNED if pinned else at, -1))
@@ -125,9 +125,7 @@ def fastest(problem: lt.Placement, form: str, window: int = 15) -> int | None:
                         )
         return found
 
-    def slots(
-        k: int, where: dict[int, frozenset[int] | str]
-    ) -> list[tuple[int, dict[int, frozenset[int] | str]]]:
+    def slots(k: int, where: dict[int, frozenset[int]]) -> list[tuple[int, dict[int, frozenset[int]]]]:
         op = ops[k]
         items = sorted({*where, *op.writes, *op.reads})
         overwritten = set(op.writes) - set(op.reads)
@@ -135,8 +133,11 @@ def fastest(problem: lt.Placement, form: str, window: int = 15) -> int | None:
         for chosen in product(*(ways(t, k, None if t in overwritten else where[t]) for t in items)):
             some = dict(zip(items, chosen, strict=True))
             held = [
-                [sum(size[t] for t, way in some.items() if i in way[moment]) for i in range(len(tiers))]
-                for moment in (2, 3, 4)
+                [
+                    sum(size[t] for t, there in zip(items, at, strict=True) if i in there)
+                    for i in range(len(tiers))
+                ]
+                for at in ([way[2] for way in chosen], [way[3] for way in chosen], [way[4] for way in chosen])
             ]
             rooms = [tier.capacity for tier in machine.tiers]
             # In the first tier what is there before an op counts for itself only where the op's start is one.
@@ -176,7 +177,7 @@ def fastest(problem: lt.Placement, form: str, window: int = 15) -> int | None:
         else:
             states = {tuple(sorted(begin.items(), key=lambda pair: pair[0])): 0}
             for k in range(n):
-                following: dict[tuple[tuple[int, frozenset[int] | str], ...], int] = {}
+                following: dict[tuple[tuple[int, frozenset[int]], ...], int] = {}
                 for state, spent in states.items():
                     for time, after in slots(k, dict(state)):
                         key = tuple(sorted(after.items(), key=lambda pair: pair[0]))
@@ -185,7 +186,7 @@ def fastest(problem: lt.Placement, form: str, window: int = 15) -> int | None:
             for state, spent in states.items():
                 ends = dict(state)
                 back = not problem.periodic or all(
-                    ends[t] == PINNED if at == PINNED else at <= ends[t]  # type: ignore[operator]
+                    ends[t] == PINNED if at == PINNED else at <= ends[t]
                     for t, at in begin.items()
                     if graph.tensors[t].final and t in ends
                 )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from ....formulations.placement import autotm_milp
-from ....formulations.placement.autotm_data import AutotmData, Form, autotm_data, granule
+from ....formulations.placement.autotm_data import Form, autotm_data, granule
 from ....models.errors import UsageError
 from ....models.problems.placement import Placement
 from ....models.units import parse_bytes
@@ -60,7 +61,7 @@ def solve_form(problem: Placement, context: Context, form: Form) -> Outcome:
     dual, bound = Dual(data), [data.ideal]
     _by_prices(problem, context, dual, bound)
     if context.closed or context.expired:
-        return _outcome(context, Outcome(reason=None if context.closed else "time"), bound[0], data)
+        return _outcome(context, Outcome(reason=None if context.closed else "time"), bound[0])
     return _by_milp(problem, context, dual, bound)
 
 
@@ -74,18 +75,17 @@ def _by_prices(problem: Placement, context: Context, dual: Dual, bound: list[int
             context.offer(emit(problem, dual.arrays.data, *solution))
 
     length, shorter, gap = 1.0, 0.7, float("inf")
-    rounds = context.options["rounds"]
-    if rounds and not context.expired:
-        offer()
-    for number in range(rounds):
-        dual.ascend(context.options["steps"], length, shorter, lambda: context.expired or context.closed)
+    for number in range(context.options["rounds"]):
+        # The first plan is needed soon: it is the aim of the steps that follow.
+        steps = context.options["steps"] // (1 if number else 3)
+        dual.ascend(steps, length, shorter, lambda: context.expired or context.closed)
         bound[0] = max(bound[0], dual.bound)
         if context.expired or context.closed:
             return
         offer()
         context.progress(f"round {number + 1}: no plan of this form takes less than {bound[0]} ns")
         left = dual.cheapest / bound[0] - 1
-        if left <= 0 or left > gap * 0.98:
+        if left <= 0 or (number > 1 and left > gap * 0.98):
             return
         gap = left
         dual.adopt()
@@ -99,20 +99,25 @@ def _by_milp(problem: Placement, context: Context, dual: Dual, bound: list[int])
     steps = autotm_milp.all_steps(data) if context.incumbent is None else dual.steps(context.incumbent)
     count = sum(len(some) for walk in steps for some in walk)
     if count > MOST_STEPS:
-        return _outcome(context, Outcome(detail=f"a MILP of {count} steps is not built"), bound[0], data)
+        return _outcome(context, Outcome(detail=f"a MILP of {count} steps is not built"), bound[0])
+
+    rough = any(item.nbytes % granule(data, row.capacity) for row in data.rows for item in data.items)
+    fits = context.incumbent is None
 
     def build() -> autotm_milp.AutotmModel:
-        built = autotm_milp.build(data, steps, lambda: context.expired)
+        built = autotm_milp.build(data, steps, lambda: context.expired, fits=fits)
         if known is not None:
             autotm_milp.suggest(built, *known)
         return built
 
     def plan(built: autotm_milp.AutotmModel, value: Callable[[Any], float]) -> Any:
-        return emit(problem, data, *autotm_milp.decode(built, value))
+        found = emit(problem, data, *autotm_milp.decode(built, value))
+        return None if rough and not fits and problem.judge(found).violations else found
 
     def note(units: int) -> int:
         # Plans with other steps take longer than the best one that is known.
-        bound[0] = max(bound[0], units if context.incumbent is None else min(units, context.incumbent))
+        if not (rough and fits):
+            bound[0] = max(bound[0], units if context.incumbent is None else min(units, context.incumbent))
         return data.ideal
 
     outcome = solve_model(
@@ -124,25 +129,19 @@ def _by_milp(problem: Placement, context: Context, dual: Dual, bound: list[int])
         to_objective=note,
         decode=plan,
     )
-    return _outcome(context, outcome, bound[0], data)
+    if outcome.infeasible and rough:
+        outcome = replace(outcome, infeasible=False, detail=f"{outcome.detail}, sizes rounded")
+    return _outcome(context, outcome, bound[0])
 
 
-def _outcome(context: Context, outcome: Outcome, bound: int, data: AutotmData) -> Outcome:
+def _outcome(context: Context, outcome: Outcome, bound: int) -> Outcome:
     """Say in an outcome what is known of the form."""
     infeasible = outcome.infeasible and context.incumbent is None
     said = (
         "there is no plan of this form" if infeasible else f"no plan of this form takes less than {bound} ns"
     )
-    detail = ", ".join(text for text in (outcome.detail, f"{said}{_rounding(data)}") if text)
-    facts = {} if infeasible else {"form_bound": bound}
-    return Outcome(reason=outcome.reason, detail=detail, facts=facts)
-
-
-def _rounding(data: AutotmData) -> str:
-    """Say that sizes are rounded up, if they are: what the bound of the MILP holds for."""
-    units = {granule(data, row.capacity) for row in data.rows}
-    rough = [unit for unit in units if any(item.nbytes % unit for item in data.items)]
-    return f", sizes rounded up to {max(rough)} bytes" if rough else ""
+    detail = ", ".join(text for text in (outcome.detail, said) if text)
+    return Outcome(reason=outcome.reason, detail=detail, facts={} if infeasible else {"form_bound": bound})
 
 
 def _rate(context: Context, name: str) -> int | None:

@@ -52,6 +52,9 @@ BITS = 62
 WEIGHT = 256
 """Of rents when they are the prices, see the kernel."""
 
+AIM = 1.25
+"""How far above the best bound steps aim at most, while no plan or a poor one is known."""
+
 PATIENCE = 20
 """Steps without a rise after which they become shorter."""
 
@@ -168,7 +171,8 @@ class Dual:
             weights = Point(per_byte, per_ns, per_ns)
             ways = [np.where((x <= 0) & (g < 0), 0, g) for x, g in zip(point, slope, strict=True)]
             norm = sum(float((g * g * w).sum()) for g, w in zip(ways, weights, strict=True))
-            missing = float(min(Fraction(self.cheapest), 2 * abs(value) + 1) - value)
+            target = min(Fraction(self.cheapest), Fraction(AIM) * (self.value or value))
+            missing = float(target - value)
             if norm <= 0 or missing <= 0:
                 return
             rent, beside, near = (
