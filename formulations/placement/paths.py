@@ -6,8 +6,10 @@ from tier 0. A *move* takes bytes from one state to another: over a channel, or 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from .pieces import Cut
 from .states import Life, StateData
@@ -45,14 +47,20 @@ class Path:
     state: State
     events: tuple[Event, ...]
 
+    @cached_property
+    def _pieces(self) -> list[int]:
+        return [event.piece for event in self.events]
+
     def at(self, piece: int) -> State:
         """Return the state before a piece."""
-        state = self.state
-        for event in self.events:
-            if event.piece >= piece:
-                break
-            state = event.after
-        return state
+        number = bisect_left(self._pieces, piece)
+        return self.events[number - 1].after if number else self.state
+
+    def event(self, piece: int) -> Event | None:
+        """Return what happens in a piece."""
+        number = bisect_left(self._pieces, piece)
+        found = self.events[number] if number < len(self.events) else None
+        return found if found is not None and found.piece == piece else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -227,21 +227,12 @@ def _changes(parts: Sequence[Part], p: int) -> list[_Change]:
         ways = [(way.src, way.dst) for way in part.cut.data.ways]
         for number, e in part.cut.inside[p]:
             walk = part.walks[number]
+            kept = _kept(part.cut, number, e)
             for path in walk.paths:
-                for event in path.events:
-                    if event.piece == e:
-                        found.append(
-                            _Change(
-                                g,
-                                walk.life,
-                                path.low,
-                                path.high,
-                                path.at(e),
-                                tuple(ways[w] for w in event.ways),
-                                event.after,
-                                _kept(part.cut, number, e),
-                            )
-                        )
+                if (event := path.event(e)) is not None:
+                    taken = tuple(ways[w] for w in event.ways)
+                    ends = path.low, path.high, path.at(e)
+                    found.append(_Change(g, walk.life, *ends, taken, event.after, kept))
     return found
 
 
@@ -331,8 +322,13 @@ def _moves(some: Sequence[_Change], rounds: int, number: int) -> dict[Channel, l
             if 0 <= j < rounds:
                 length = change.high - change.low
                 low, high = (change.low + length * x // rounds for x in (j, j + 1))
-                if low < high:
-                    found.setdefault((change.g, src, dst), []).append((change.life, low, high))
+                if low == high:
+                    continue
+                ranges = found.setdefault((change.g, src, dst), [])
+                if ranges and ranges[-1][0] is change.life and ranges[-1][2] == low:
+                    ranges[-1] = change.life, ranges[-1][1], high
+                else:
+                    ranges.append((change.life, low, high))
     return found
 
 
