@@ -80,7 +80,8 @@ class Result:
         none, or if the method does not say.
     facts
         Numbers that the method says about its plan or itself, by name: ``emergencies`` and ``evictions`` of
-        policies for `placement`, ``simulations`` of its local search, ``form_bound`` in ns of AutoTM.
+        policies for `placement`, ``gives_up`` where one fails by its own count, ``simulations`` of its local
+        search, ``form_bound`` in ns of AutoTM.
     evidence
         What a certificate of the bound can be made from, if the method kept it; it is no part of the record.
     seconds

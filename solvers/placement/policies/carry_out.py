@@ -79,6 +79,7 @@ def follow(
     context.raise_bound(int(case.duration.sum()), kind="sum of durations")
     variants: list[tuple[str, Decisions]] = []
     closest: list[tuple[str, Decisions]] = []
+    gives_up: dict[str, int] = {}
     try:
         for variant in decide(case):
             if variants and context.expired:
@@ -90,10 +91,10 @@ def follow(
                 variants = [variant]
                 break
     except BuildTimeout:
-        if not variants[:-1]:
+        if len(variants) <= (case.ops > LATE_OPS):
             return Outcome(reason="time", detail=NOT_DECIDED)
     except DoesNotFit as failure:
-        closest = [(failure.reason, failure.closest)]
+        closest, gives_up = [(failure.reason, failure.closest)], {"gives_up": 1}
     for rescued in (False, True):
         if rescued and context.options["strict"]:
             break
@@ -108,10 +109,10 @@ def follow(
             context.offer(restored(run.plan()))
             if context.refused:
                 continue
-            facts = {"emergencies": run.emergencies, "evictions": run.evictions}
+            facts = {"emergencies": run.emergencies, "evictions": run.evictions, **gives_up}
             return Outcome(detail=_remark(name, run), facts=facts)
     faults = [f"{name}: {run.fault}" if name else run.fault for name, run in tried if run.fault]
-    return Outcome(detail="; ".join(faults) or "".join(reason for reason, _ in closest))
+    return Outcome(detail="; ".join(faults) or "".join(reason for reason, _ in closest), facts=gives_up)
 
 
 def _remark(name: str, run: Simulation) -> str:

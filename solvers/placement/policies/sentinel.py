@@ -58,13 +58,11 @@ def decide(case: Case) -> Candidates:
         raise DoesNotFit(reason, nothing_moves(case))
     count = int(numbers[-1]) + 1
     lengths = sorted({-(-count // parts) for parts in range(1, count + 1)}, reverse=True)
-    plans = [
-        Intervals(case, numbers // length, case.memory - reserve, case.live - short) for length in lengths
-    ]
-    good = [plan.in_time() for plan in plans[1:]]
-    for length, plan, fits in zip(lengths, plans, [True, *good], strict=True):
-        if fits or not any(good):
-            yield f"{length} layers per interval", plan.decisions()
+    room, load = case.memory - reserve, case.live - short
+    yield f"{count} layers per interval", Intervals(case, numbers // count, room, load).decisions()
+    plans = [(length, Intervals(case, numbers // length, room, load)) for length in lengths[1:]]
+    for length, plan in [pair for pair in plans if pair[1].in_time()] or plans:
+        yield f"{length} layers per interval", plan.decisions()
 
 
 def short_lived(case: Case, numbers: Integers) -> Integers:

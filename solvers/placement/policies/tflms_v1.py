@@ -35,6 +35,9 @@ from ..simulator.simulator_case import NEVER, Case
 from .carry_out import Candidates, follow
 from .loads import nothing_moves, swap, turn_of
 
+REACH = 10_000
+"""Ops that the search for what an op depends on goes back."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
@@ -91,7 +94,7 @@ class Flow:
     """The ops that use what an op made last, and the ops that an op depends on."""
 
     def __init__(self, case: Case) -> None:
-        self.turn = turn_of(case)
+        self.turn, self.tick = turn_of(case), case.tick
         self.users: list[list[int]] = [[] for _ in case.graph.ops]
         self.made_by: list[list[int]] = [[] for _ in case.graph.ops]
         writer: dict[int, int] = {}
@@ -103,18 +106,22 @@ class Flow:
 
     @cached_property
     def above(self) -> list[int]:
-        """Return per op the bits of all ops that it depends on."""
+        """Return per op, as bits, on which of the `REACH` ops before it it depends."""
         found: list[int] = []
-        for made_by in self.made_by:
-            bits = 0
+        for k, made_by in enumerate(self.made_by):
+            self.tick()
+            bits, base = 0, max(k - REACH, 0)
             for made in made_by:
-                bits |= found[made] | 1 << made
+                if made >= base:
+                    bits |= (found[made] >> (base - max(made - REACH, 0))) | (1 << (made - base))
             found.append(bits)
         return found
 
     def last_above(self, op: int, limit: int) -> int:
-        """Return the last op up to `limit` that an op depends on, -1 if there is none."""
-        return (self.above[op] & ((1 << max(limit + 1, 0)) - 1)).bit_length() - 1
+        """Return the last op up to `limit` that an op depends on, -1 if there is none in reach."""
+        base = max(op - REACH, 0)
+        bits = self.above[op] & ((1 << max(limit + 1 - base, 0)) - 1)
+        return base + bits.bit_length() - 1 if bits else -1
 
     def control(self, maker: int, op: int, settings: Settings) -> int | None:
         """Return the control op of the swap-in of what `maker` made for a backward op (step 3)."""

@@ -121,6 +121,12 @@ def test_a_single_run_fits_while_every_op_does(name: str) -> None:
             assert result.facts["emergencies"] == 0, (seed, name)
 
 
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_limit_ends_them(name: str) -> None:
+    result = lt.solve(training_problem(1), name, time_limit=1e-6, threads=1)
+    assert result.objective is not None or "before the policy had decided" in result.detail
+
+
 def test_systems_serve_no_other_machines() -> None:
     problem = replace(training_problem(1), machine=lt.Machine.single(capacity=999), start=None)
     for name in SYSTEMS:

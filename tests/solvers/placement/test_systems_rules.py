@@ -186,7 +186,11 @@ def test_vdnn_gives_up_where_all_offloaded_does_not_fit() -> None:
     graph = replace(problem.graph, tensors=(*problem.graph.tensors, kept), ops=(more, *problem.graph.ops[1:]))
     strict = lt.solve(on(graph, 29), "vdnn", options={"strict": "1"})
     assert (strict.plan, strict.detail) == (None, vdnn.GIVEN_UP)
-    assert lt.solve(on(graph, 29), "vdnn").detail.startswith(vdnn.GIVEN_UP)
+    assert strict.facts == {"gives_up": 1}
+    forced = lt.solve(on(graph, 29), "vdnn")
+    assert forced.detail.startswith(vdnn.GIVEN_UP)
+    assert forced.facts["gives_up"] == 1
+    assert forced.facts["emergencies"] > 0
 
 
 def test_vdnn_without_barriers_is_no_slower_on_a_chain() -> None:
@@ -209,6 +213,24 @@ def test_control_ops_of_tflms() -> None:
     assert flow.control(3, 6, Settings(low=1)) == 5  # likewise: the loss
     free = Flow(make_case(on(network("CCCCC"), 99)))  # b0 depends on f0 alone
     assert free.control(0, 9, Settings(rule="direct")) == 0
+
+
+@pytest.mark.parametrize("reach", [10_000, 4])
+def test_what_an_op_depends_on(reach: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tflms_v1, "REACH", reach)
+    for seed in range(20):
+        case = make_case(training_problem(seed))
+        flow = Flow(case)
+        for op in range(case.ops):
+            above, open_ops = set[int](), [op]
+            while open_ops:
+                new = {made for k in open_ops for made in range(k) if k in flow.users[made]} - above
+                above |= new
+                open_ops = sorted(new)
+            for limit in range(-1, op):
+                assert flow.last_above(op, limit) == max(
+                    (k for k in above if op - reach <= k <= limit), default=-1
+                )
 
 
 def test_tflms_v1_swaps_the_tensors_that_it_is_told_to() -> None:
