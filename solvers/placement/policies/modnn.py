@@ -25,6 +25,11 @@ prefetched tensor that is in the way is not prefetched after all. Inferred: the 
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 
 from ....models.problems.placement import Placement
@@ -76,27 +81,33 @@ class Pool:
             self.blocks.append((low, low + end - start, owner))
             low += end - start
 
-    def cheapest(self, nbytes: int, uses: dict[int, int]) -> list[int] | None:
+    def cheapest(self, nbytes: int, pinned: set[int], use: Callable[[int], int]) -> list[int] | None:
         """Return whose release frees so many bytes in a row: the fewest bytes, then the furthest next use.
 
         Parameters
         ----------
         nbytes
             Wanted.
-        uses
-            By owner of a block that may go, its next use.
+        pinned
+            Owners of blocks that may not go.
+        use
+            Returns the next use of a block's owner.
         """
         best: tuple[int, int, list[int]] | None = None
-        low, window = 0, list[tuple[int, int, int]]()
+        low, window, released = 0, deque[tuple[int, int, int]](), 0
         for start, end, owner in [*self.blocks, (self.nbytes, self.nbytes, WORKSPACE)]:
             while window and start - low >= nbytes:
-                released = sum(b - a for a, b, _ in window)
-                found = (released, -min(uses[i] for _, _, i in window), [i for _, _, i in window])
-                best = min(best, found) if best else found
-                low = window.pop(0)[1]
+                if best is None or released <= best[0]:
+                    owners = [i for _, _, i in window]
+                    found = (released, -min(map(use, owners)), owners)
+                    best = found if best is None else min(best, found)
+                first, low, _ = window.popleft()
+                released -= low - first
             window.append((start, end, owner))
-            if owner not in uses:
-                low, window = end, []
+            released += end - start
+            if owner in pinned:
+                low, released = end, 0
+                window.clear()
         return best[2] if best else None
 
 
@@ -109,6 +120,7 @@ class Run:
         self.away: dict[int, int] = {}
         self.absent: dict[int, int] = {}
         self.stream = 0
+        self.uses = [[k for k, _ in some] for some in case.accesses]
         self.of: dict[int, list[int]] = {}
         for g, i in enumerate(case.absence_tensor.tolist()):
             self.of.setdefault(i, []).append(g)
@@ -147,13 +159,15 @@ class Run:
 
     def prefetch(self, k: int) -> None:
         """Let what is used next return beside op k, while the stream is free (step 4)."""
-        case = self.case
+        case, most = self.case, self.case.memory * FILLED // 100
+        if self.stream >= case.clock[k + 1] or self.load[k] >= most:
+            return
         waiting = [(self.use(g, k), i) for i, g in self.absent.items() if not self.returns(i)]
         for use, i in sorted(waiting):
             size = int(case.size[i])
             if self.stream >= case.clock[k + 1] or use >= case.ops or use <= k:
                 return
-            if self.load[k:use].max() + size > case.memory * FILLED // 100 or not self.pool.place(i, size):
+            if self.load[k:use].max() + size > most or not self.pool.place(i, size):
                 return
             self.load[k:use] += size
             self.enter(i, k)
@@ -167,9 +181,9 @@ class Run:
         """Place a block for op k, which uses some tensors, whatever has to leave (steps 1 to 3)."""
         if not nbytes or self.pool.place(owner, nbytes):
             return
-        uses = {i: self.next_use(i, k) for _, _, i in self.pool.blocks if i not in used}
-        chosen = self.pool.cheapest(nbytes, uses)
-        for i in uses if chosen is None else chosen:
+        chosen = self.pool.cheapest(nbytes, used, partial(self.next_use, k=k))
+        rest = [i for _, _, i in self.pool.blocks if i not in used]
+        for i in rest if chosen is None else chosen:
             self.leave(i, k)
         if chosen is None:
             self.pool.restart()
@@ -179,8 +193,9 @@ class Run:
 
     def next_use(self, i: int, k: int) -> int:
         """Return the op of a tensor's next access behind op k, counted on over iterations."""
-        uses = [op for op, _ in self.case.accesses[i]]
-        return next((op for op in uses if op > k), uses[0] + self.case.ops)
+        uses = self.uses[i]
+        at = bisect_right(uses, k)
+        return uses[at] if at < len(uses) else uses[0] + self.case.ops
 
     def carry_out(self) -> list[int]:
         """Carry out all ops; return who is there at the end."""

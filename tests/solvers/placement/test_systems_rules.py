@@ -331,7 +331,7 @@ def test_the_pool_offloads_the_fewest_bytes(seed: int) -> None:
         assert block[0] in ends
         assert holes[ends.index(block[0])] == min(hole for hole in holes if hole >= wanted)
         return
-    chosen = pool.cheapest(wanted, uses)
+    chosen = pool.cheapest(wanted, {*sizes} - {*uses} | {modnn.WORKSPACE}, uses.__getitem__)
     assert (chosen is None) == (not keys)
     if chosen is not None:
         assert fits(tuple(chosen))
