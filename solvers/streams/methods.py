@@ -82,6 +82,17 @@ ROOM = Room(
             engine="cpsat",
         ),
         Method(
+            "tenants",
+            ".streams.tenants:solve_tenants",
+            "chains beside each other, cut at pointers: by the exact program over positions, or by search",
+            proves=OPTIMUM,
+            source="Yu, Bray, Wang, Shangguan, Tang, Liu and Chen, ICCAD 2021",
+            options=(
+                Option("by", "program", "of the pointers", choices=("program", "search")),
+                Option("moves", 20_000, "of the search", least=0),
+            ),
+        ),
+        Method(
             "sequential",
             ".streams.lists:solve_sequential",
             "one stream",

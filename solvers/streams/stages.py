@@ -83,10 +83,7 @@ class TooMany(Exception):
 
 def solve_ios(problem: Streams, context: Context) -> Outcome:
     """Offer the best stages that the program finds."""
-    if not problem.device.staged:
-        raise UsageError(
-            f"contention: found {problem.contention!r}, expected fluid or half-serial, which price stages"
-        )
+    refuse_orders(problem)
     raise_first_bound(problem, context)
     options = context.options
     groups = [x for x in (options["s"] or None, problem.streams) if x is not None]
@@ -123,6 +120,14 @@ def solve_ios(problem: Streams, context: Context) -> Outcome:
         detail=f"{states:,} sets of ops, {transitions:,} endings",
         facts={"states": states, "transitions": transitions},
     )
+
+
+def refuse_orders(problem: Streams) -> None:
+    """Raise a `UsageError` unless the contention prices stages."""
+    if not problem.device.staged:
+        raise UsageError(
+            f"contention: found {problem.contention!r}, expected fluid or half-serial, which price stages"
+        )
 
 
 def is_plain(problem: Streams) -> bool:
@@ -162,7 +167,7 @@ def blocks_of(graph: Graph) -> list[list[int]]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Block:
+class Block:
     """The ops of a block by their numbers in the graph; all sets are of these."""
 
     graph: Graph
@@ -173,6 +178,7 @@ class _Block:
 
     @cached_property
     def mask(self) -> int:
+        """The ops as bits."""
         return sum(1 << i for i in self.ops)
 
     @cached_property
@@ -183,16 +189,19 @@ class _Block:
 
     @cached_property
     def neighbours(self) -> dict[int, int]:
+        """Direct predecessors and successors of each op within the block."""
         order = precedence(self.graph)
         some = {i: (*order.predecessors[i], *order.successors[i]) for i in self.ops}
         return {i: sum(1 << j for j in near) & self.mask for i, near in some.items()}
 
     @cached_property
     def time(self) -> dict[int, int]:
+        """Nanoseconds of each op alone."""
         return {i: self.graph.ops[i].all_modes[0].duration_ns for i in self.ops}
 
     @cached_property
     def work(self) -> dict[int, int]:
+        """Parts times ns of each op."""
         return {i: ns * share_of(self.graph, i, self.device.parts) for i, ns in self.time.items()}
 
     @cached_property
@@ -258,7 +267,7 @@ def program(
     TooMany
         If the time is up.
     """
-    block = _Block(
+    block = Block(
         graph=problem.graph, device=problem.device, memory=problem.memory, ops=ops, earlier=executed
     )
     enumerate_endings = _code_endings if pruning.endings == "code" else _all_endings
@@ -295,7 +304,7 @@ def program(
     return found
 
 
-def _code_endings(block: _Block, state: int, pruning: Pruning) -> Iterator[tuple[Groups, int]]:
+def _code_endings(block: Block, state: int, pruning: Pruning) -> Iterator[tuple[Groups, int]]:
     """Yield every union of disjoint sets of an op and its successors, with its price."""
     most = pruning.most_groups or len(block.ops)
     choices = []
@@ -318,7 +327,7 @@ def _code_endings(block: _Block, state: int, pruning: Pruning) -> Iterator[tuple
                     stack.append((k + 1, used | group, more, top, total, work))
 
 
-def _all_endings(block: _Block, state: int, pruning: Pruning) -> Iterator[tuple[Groups, int]]:
+def _all_endings(block: Block, state: int, pruning: Pruning) -> Iterator[tuple[Groups, int]]:
     """Yield every ending, with its price."""
     ops = bits(state)[::-1]  # the reference order is topological: successors come first
     stack = [(0, 0)]
@@ -342,7 +351,7 @@ def _all_endings(block: _Block, state: int, pruning: Pruning) -> Iterator[tuple[
         yield groups, block.price(max(lengths), sum(lengths), area, len(groups))
 
 
-def _parts(block: _Block, ending: int) -> Groups:
+def _parts(block: Block, ending: int) -> Groups:
     """Return the weakly connected parts of a set."""
     parts = []
     while ending:
