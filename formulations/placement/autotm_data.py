@@ -36,7 +36,6 @@ from ...models.errors import UsageError
 from ...models.graph import Accounting, Mode, Op
 from ...models.problems.placement import Placement
 from .autotm_steps import Hop, Role, Step, Ways
-from .data import Link
 
 SECOND = 10**9
 
@@ -49,6 +48,14 @@ class Form(StrEnum):
     STATIC = "static"
     SYNC = "sync"
     ASYNC = "async"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Link:
+    """A channel: bytes per second (0: there is none), latency in ns."""
+
+    rate: int
+    latency: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
