@@ -95,7 +95,7 @@ def _common() -> Parser:
         "--hint",
         metavar="PLAN",
         help="start from this plan (verified first); memory-edges also from a graph with edges, a "
-        "certificate or a run record",
+        "certificate or a run record, streams from a schedule of IOS",
     )
     parser.add_argument(
         "--plan", metavar="FILE", help="write the plan or the allocation, .json(.gz); allocations also .csv"
@@ -117,7 +117,7 @@ def _common() -> Parser:
 
 def run(args: argparse.Namespace) -> int:
     """Solve and print the result."""
-    from ..instances import Allocation, load_problem, read_answer, write_answer
+    from ..instances import load_problem, read_hint, write_answer
     from ..instances.answers import check_ending
     from ..models.errors import UsageError
     from ..solvers.context import available_cores
@@ -157,8 +157,7 @@ def run(args: argparse.Namespace) -> int:
     if args.hint is not None and problem.answers == "edges":
         hint = parallel.read_edges(args.hint)
     elif args.hint is not None:
-        known = read_answer(args.hint)
-        hint = known.offsets if isinstance(known, Allocation) else known
+        hint = read_hint(args.hint, problem)
     check_outputs(outputs)
     loaded = time.perf_counter() - started
     with Progress(quiet=args.quiet, always=args.progress, unit=problem.unit) as progress:

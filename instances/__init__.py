@@ -1,7 +1,7 @@
 """Instances: the loader for every format, the generators, the catalogue of bundled graphs."""
 
 from ..models.files import check_writable, write_whole
-from .answers import read_answer, write_answer
+from .answers import read_answer, read_hint, write_answer
 from .formats.minimalloc_csv import buffers_from_csv, csv_text, read_csv, write_csv
 from .formats.native import graph_from_dict, read_graph, write_graph
 from .formats.native_allocation import Allocation, allocation_from_dict, read_allocation, write_allocation
@@ -49,6 +49,7 @@ __all__ = [
     "read_certificate",
     "read_csv",
     "read_graph",
+    "read_hint",
     "read_plan",
     "save",
     "to_networkx",

@@ -8,8 +8,11 @@ from dataclasses import replace
 from ..models.errors import InstanceError, UsageError
 from ..models.plan import Claim, Plan
 from ..models.problems import PROBLEMS
+from ..models.problems.problem import Problem
+from ..models.problems.streams import Streams
 from ..models.result import Result
 from .formats import format_of
+from .formats.ios_schedule import is_schedule, stages_of
 from .formats.minimalloc_csv import read_csv, write_csv
 from .formats.native_allocation import Allocation, allocation_from_dict, write_allocation
 from .formats.native_plan import plan_from_dict, write_plan
@@ -39,7 +42,27 @@ def read_answer(path: str | os.PathLike[str]) -> Plan | Allocation:
                 f"{where}: found no offset of buffer {lacking!r}, expected one of each buffer"
             )
         return Allocation(offsets=offsets)
-    data, folder = parse_json(read_bytes(path), where), os.path.dirname(where)
+    return _answer(parse_json(read_bytes(path), where), where)
+
+
+def read_hint(path: str | os.PathLike[str], problem: Problem) -> object:
+    """Return what a file has to say as a hint: a plan, offsets, or the stages of a schedule of IOS.
+
+    Raises
+    ------
+    InstanceError
+        As `read_answer`; if a schedule is of another network.
+    """
+    where = os.fspath(path)
+    data = None if is_csv(path) else parse_json(read_bytes(path), where)
+    if is_schedule(data) and isinstance(problem, Streams):
+        return stages_of(data, problem.graph, where)
+    known = read_answer(path) if data is None else _answer(data, where)
+    return known.offsets if isinstance(known, Allocation) else known
+
+
+def _answer(data: object, where: str) -> Plan | Allocation:
+    folder = os.path.dirname(where)
     kind = data.get("format") if isinstance(data, dict) else None
     if kind == "lowtide/allocation":
         return allocation_from_dict(data, where, folder=folder)
