@@ -112,7 +112,8 @@ def _cost(m: Tables, prices: Prices, p: int, s: int, t: int, weight: int) -> int
                 rent += prices.rent[r, k]
             if m.behind[s] >> r & 1:
                 rent += prices.paid[r, m.until[p]] - prices.paid[r, k + 1]
-        cost += m.size[t] * rent // prices.fine * weight // 256
+        rent = m.size[t] * rent // prices.fine
+        cost += rent if weight == 256 else rent // 256 * weight
     return int(cost)
 
 

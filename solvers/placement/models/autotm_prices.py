@@ -105,8 +105,10 @@ class Dual:
         """Return prices as integers; None if costs would leave 64 bits."""
         m, n = self.arrays.tables, len(self.moving)
         rent = np.rint(np.minimum(point.rent * (self.unit * self.fine), 2.0**60)).astype(np.int64)
-        all_of_it = max(1.0, rent.astype(float).sum(axis=1).max(initial=0.0))
-        if all_of_it * max(m.size.max(initial=1), m.workspace.max(initial=1)) > 2.0**61:
+        # No product of a rent, and no sum of all items' costs, may leave 64 bits.
+        paid_by_byte = sum(rent.ravel().tolist())
+        most, nbytes = int(max(m.size.max(initial=1), m.workspace.max(initial=1))), sum(m.size.tolist())
+        if paid_by_byte * most > 2**61 or paid_by_byte * (nbytes + most) // self.fine > 2**59:
             return None
         paid = np.zeros((len(rent), n + 2), np.int64)
         paid[:, 1 : n + 1] = np.cumsum(rent, axis=1)

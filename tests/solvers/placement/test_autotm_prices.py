@@ -1,5 +1,6 @@
 """AutoTM's form by prices: the bound, at any prices, is at most the optimum, and plans are real."""
 
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -65,6 +66,42 @@ def test_bound_is_at_most_the_optimum_and_plans_at_least(seed: int) -> None:
             problem, f"autotm-{form}", threads=1, options={**options, "rounds": "1", "steps": "40"}
         )
         assert result.objective == best
+
+
+@pytest.mark.parametrize("seed", range(0, 40, 3))
+def test_bound_holds_for_large_sizes_and_times(seed: int) -> None:
+    # bytes and ns times 2**32: products of prices and sizes come near 64 bits, and must not leave them
+    small, factor = case(seed, in_place=True), 2**32
+    best = fastest(small, "async")
+    graph, machine = small.graph, small.machine
+    tensors = tuple(replace(x, nbytes=x.nbytes * factor) for x in graph.tensors)
+    ops = tuple(
+        replace(
+            op,
+            duration_ns=op.duration_ns * factor,
+            workspace=op.workspace * factor,
+            modes=tuple(
+                replace(mode, duration_ns=mode.duration_ns * factor, workspace=mode.workspace * factor)
+                for mode in op.modes
+            ),
+        )
+        for op in graph.ops
+    )
+    tiers = tuple(replace(x, capacity=x.capacity and x.capacity * factor) for x in machine.tiers)
+    links = tuple(replace(c, latency_ns=c.latency_ns * factor) for c in machine.channels)
+    large = replace(
+        small,
+        graph=replace(graph, tensors=tensors, ops=ops),
+        machine=replace(machine, tiers=tiers, channels=links),
+    )
+    dual = Dual(autotm_data(large, Form.ASYNC))
+    for _ in range(3):
+        dual.ascend(40, 1.0, 0.7, lambda: False)
+        dual.plan(lambda: False)
+        dual.adopt()
+    if best is not None:
+        assert dual.bound <= best * factor
+        assert dual.bound > 0
 
 
 def test_bounds_and_plans_meet_on_most_small_cases() -> None:
