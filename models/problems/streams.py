@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import index
 from typing import Any, ClassVar
 
 from ..checks import check_integer, check_type, set_bytes
@@ -54,6 +55,25 @@ class Stages:
 
 
 StreamAnswer = StreamOrder | Stages
+
+
+def _plain(answer: StreamAnswer) -> StreamAnswer:
+    """Return an answer as tuples of integers without empty streams, groups and stages.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is made of something else.
+    """
+    if isinstance(answer, Stages):
+        stages = (tuple(tuple(map(index, group)) for group in some if group) for some in answer.stages)
+        return Stages(stages=tuple(some for some in stages if some))
+    check_type(answer.flow, FlowProof, "streams, flow")
+    return StreamOrder(
+        streams=tuple(tuple(map(index, some)) for some in answer.streams if some),
+        waits=tuple((index(i), index(j)) for i, j in answer.waits),
+        flow=answer.flow,
+    )
 
 
 @dataclass(frozen=True)
@@ -173,10 +193,13 @@ class Streams(Problem):
             If it is none of them, or not one for this contention and number of streams; an op is missing or
             there twice; or the orders close a cycle with the precedence.
         """
-        if isinstance(item, Plan):
-            item = self._of_plan(item)
-        if not isinstance(item, StreamOrder | Stages):
-            item = self._of_sequences(item)
+        found = type(item).__name__
+        try:
+            item = self._of_plan(item) if isinstance(item, Plan) else item
+            item = _plain(item if isinstance(item, StreamOrder | Stages) else self._of_sequences(item))
+        except (AttributeError, LookupError, TypeError, ValueError):
+            expected = "stages of groups of ops" if self.device.staged else "streams of ops"
+            raise InstanceError(f"found {found}, expected a Plan, or sequences: {expected}") from None
         if isinstance(item, Stages) != self.device.staged:
             kinds = ("Stages", "StreamOrder") if self.device.staged else ("StreamOrder", "Stages")
             raise InstanceError(f"found {kinds[1]} under contention {self.contention!r}, expected {kinds[0]}")
@@ -196,17 +219,11 @@ class Streams(Problem):
         return item
 
     def _of_sequences(self, item: object) -> StreamAnswer:
-        try:
-            if not isinstance(item, Sequence):
-                raise TypeError
-            if self.device.staged:
-                return Stages(stages=tuple(tuple(tuple(map(int, g)) for g in some) for some in item))
-            return StreamOrder(streams=tuple(tuple(map(int, some)) for some in item))
-        except (TypeError, ValueError):
-            expected = "stages of groups of ops" if self.device.staged else "streams of ops"
-            raise InstanceError(
-                f"found {type(item).__name__}, expected a Plan, or sequences: {expected}"
-            ) from None
+        if not isinstance(item, Sequence):
+            raise TypeError
+        if self.device.staged:
+            return Stages(stages=tuple(item))
+        return StreamOrder(streams=tuple(item))
 
     def _of_plan(self, plan: Plan) -> StreamAnswer:
         if plan.graph_sha256 not in (None, self.graph.sha256):
@@ -220,8 +237,9 @@ class Streams(Problem):
         for run in runs:
             k = max((k for k, begin in enumerate(begins) if begin <= run.start), default=0)
             stages[k][names[run.processor]].append(run.op)
-        kept = tuple(tuple(tuple(group) for group in some if group) for some in stages)
-        return Stages(stages=kept) if self.device.staged else StreamOrder(streams=kept[0])
+        if not self.device.staged:
+            return StreamOrder(streams=tuple(map(tuple, stages[0])))
+        return Stages(stages=tuple(tuple(map(tuple, some)) for some in stages))
 
     def _check_stages(self, answer: Stages) -> None:
         """Raise unless stages obey the precedence, and groups of a stage are independent."""
@@ -296,6 +314,6 @@ class Streams(Problem):
             widest = max(map(len, answer.stages), default=0)
             rows = [("stages", str(len(answer.stages))), ("groups", f"at most {widest}")]
         else:
-            waits = len(synchronisations(self.graph, answer.streams, answer.waits))
+            waits = len(synchronisations(self.graph, answer.streams, judgement.edges or ()))
             rows = [("streams", str(len(answer.streams))), ("synchronisations", str(waits))]
         return [*rows, *(("peak", row) for _, row in peak_rows(judgement.verification))]

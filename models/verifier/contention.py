@@ -15,20 +15,22 @@ price.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
+from operator import attrgetter
 
 from ..machine import Contention
 from ..plan import Plan
-from .actions import LATEST, RunItem, shown
+from .actions import LATEST, Actions, RunItem, shown
 from .case import Case
 from .order import orders
 from .transport import unplaced
 
 
-def judge_contention(case: Case, plan: Plan, runs: list[RunItem]) -> None:
+def judge_contention(case: Case, plan: Plan, actions: Actions) -> None:
     """Report ``sync``, ``contention`` and ``stage``, and ``shape`` of what has no meaning there."""
-    contention = case.machine.contention
+    contention, runs = case.machine.contention, actions.runs
     if contention is None:
         if plan.stages is not None:
             case.report("shape", "plan, stages: found some on a machine without contention, expected none")
@@ -47,7 +49,7 @@ def judge_contention(case: Case, plan: Plan, runs: list[RunItem]) -> None:
         for run in runs
     }
     if contention.staged:
-        _judge_stages(case, plan, runs, share, contention)
+        _judge_stages(case, plan, actions, share, contention)
         return
     if plan.stages is not None:
         case.report("shape", "plan, stages: found some, expected none unless contention prices stages")
@@ -106,9 +108,10 @@ def _judge_flow(case: Case, runs: list[RunItem], share: dict[int, int], parts: i
 
 
 def _judge_stages(
-    case: Case, plan: Plan, runs: list[RunItem], share: dict[int, int], contention: Contention
+    case: Case, plan: Plan, actions: Actions, share: dict[int, int], contention: Contention
 ) -> None:
     """Rule ``stage``."""
+    runs = actions.runs
     begins: object = plan.stages
     sound = isinstance(begins, tuple) and all(type(t) is int and 0 <= t <= LATEST for t in begins)
     if not sound or not isinstance(begins, tuple) or list(begins) != sorted(set(begins)):
@@ -117,7 +120,7 @@ def _judge_stages(
         )
         return
     finish = max((run.end for run in runs), default=0)
-    ends = (*begins[1:], finish)
+    ends = (*begins[1:], finish)[: len(begins)]
     in_stage: list[list[RunItem]] = [[] for _ in begins]
     for run in runs:
         k = next((k for k, end in enumerate(ends) if begins[k] <= run.start and run.end <= end), None)
@@ -157,28 +160,37 @@ def _judge_stages(
                 f"the stage from {begin} to {end} ns takes {end - begin} ns, expected at least {price} ns",
                 time=begin,
             )
-    _judge_room(case, begins, in_stage)
+    _judge_room(case, begins, in_stage, actions)
 
 
-def _judge_room(case: Case, begins: tuple[int, ...], in_stage: list[list[RunItem]]) -> None:
-    """Rule ``stage``: however groups overlap, what a stage needs and keeps is within the home's capacity."""
+def _judge_room(case: Case, begins: tuple[int, ...], in_stage: list[list[RunItem]], actions: Actions) -> None:
+    """Rule ``stage``: however groups overlap, what a stage needs and keeps is within the home's capacity.
+
+    A tensor is kept from the stage that first accesses it, or from the start, to the one that does so last,
+    or in which the plan releases the last of it.
+    """
     capacity = case.capacity[case.processors[0].home]
     if capacity is None:
         return
-    first: dict[int, int] = {t: -1 for t, tensor in enumerate(case.graph.tensors) if tensor.initial}
-    last: dict[int, int] = {}
+    first = dict.fromkeys((item.tensor for item in actions.start), -1)
+    last = dict.fromkeys(first, 0)
     for k, some in enumerate(in_stage):
         for run in some:
             op = case.graph.ops[run.op]
             for t in (*op.reads, *op.writes):
                 first.setdefault(t, k)
                 last[t] = k
-    last |= {t: len(begins) for t, tensor in enumerate(case.graph.tensors) if tensor.final}
+    released = {item.tensor: item.time for item in sorted(actions.frees, key=attrgetter("time"))}
+    for t, k in last.items():
+        if case.graph.tensors[t].final or t not in released:
+            last[t] = len(begins)
+        else:
+            last[t] = max(k, bisect_left(begins, released[t]) - 1)
     for k, some in enumerate(in_stage):
         workspace: dict[int, int] = {}
         for run in some:
             workspace[run.processor] = max(workspace.get(run.processor, 0), run.workspace)
-        held = sum(case.nbytes[t] for t, end in last.items() if first.get(t, len(begins)) <= k <= end)
+        held = sum(case.nbytes[t] for t, end in last.items() if first[t] <= k <= end)
         if (needed := held + sum(workspace.values())) > capacity:
             case.report(
                 "stage",

@@ -123,7 +123,7 @@ def verify(
         rerun = len({run.op for run in actions.runs}) < len(actions.runs)
     judge_order(case, actions.runs, rerun)
     judge_rates(case, actions.copies)
-    judge_contention(case, plan, actions.runs)
+    judge_contention(case, plan, actions)
     simulation = _simulate(case, actions)
     heights = _judge_allocation(case, plan, actions)
     return replace(_verdict(case, simulation.result(), actions), heights=heights)

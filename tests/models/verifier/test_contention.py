@@ -142,6 +142,7 @@ LONG = replace(DIAMOND, ops=tuple(replace(op, duration_ns=10, share=1) for op in
         (lambda plan: replace(plan, stages=(5, 0)), "shape"),
         (lambda plan: replace(plan, stages=[0]), "shape"),
         (lambda plan: replace(plan, stages=("a",)), "shape"),
+        (lambda plan: replace(plan, stages=()), "stage"),
         (lambda plan: replace(plan, period=100), "shape"),
         (earlier_start, "stage"),
     ],
@@ -189,6 +190,26 @@ def test_a_stage_needs_room_for_all_that_it_may_hold_at_once(seed: int) -> None:
     assert judged.verification.valid, judged.violations
     if most:
         assert not replace(problem, memory=most - 1).judge(answer).verification.valid
+
+
+def test_a_stage_needs_room_for_what_the_plan_keeps_longer() -> None:
+    ops = (lt.Op(name="make", writes=(0,)), lt.Op(name="a", workspace=4), lt.Op(name="b", workspace=4))
+    graph = lt.Graph(name="kept", tensors=(lt.Tensor(name="x", nbytes=2),), ops=ops)
+    plan = plan_of(lt.Streams(graph, contention="fluid", memory=8), [[[0]], [[1], [2]]])
+    assert lt.verify(graph, plan).valid
+    late = replace(plan, frees=tuple(replace(free, time=2) for free in plan.frees))
+    found = {v.message for v in lt.verify(graph, late).violations if v.kind == "stage"}
+    assert found == {"the stage at 1 ns needs 10 bytes, expected at most the capacity 8"}
+    assert "stage" in kinds(graph, replace(plan, frees=()))
+
+
+def test_a_graph_without_ops_has_no_stages() -> None:
+    graph = lt.Graph(name="empty", tensors=(), ops=())
+    for method in ("auto", "ios"):
+        result = lt.solve(lt.Streams(graph, contention="fluid"), method, threads=1)
+        assert (str(result.status), result.objective) == ("optimal", 0)
+        assert result.plan is not None
+        assert kinds(graph, replace(result.plan, stages=(0, 3))) == {"stage"}
 
 
 def test_files_keep_contention_and_stages(tmp_path: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -146,6 +147,61 @@ def test_what_is_no_answer(item: object, words: str) -> None:
     problem = lt.Streams(lt.load("catalogue:diamond"), streams=3)
     with pytest.raises(lt.InstanceError, match=words):
         problem.read(item)
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        [[0.7, 1, 2, 3]],
+        ["0123"],
+        lt.StreamOrder(streams=5),  # type: ignore[arg-type]
+        lt.StreamOrder(streams=((0.0, 1, 2, 3),)),  # type: ignore[arg-type]
+        lt.StreamOrder(streams=((0, 1, 2, 3),), waits=5),  # type: ignore[arg-type]
+        lt.StreamOrder(streams=((0, 1, 2, 3),), waits=((0, 1, 2),)),  # type: ignore[arg-type]
+        lt.StreamOrder(streams=((0, 1, 2, 3),), waits=(("a", 1),)),  # type: ignore[arg-type]
+        lt.StreamOrder(streams=((0, 1, 2, 3),), flow=None),  # type: ignore[arg-type]
+    ],
+)
+def test_answers_of_other_things_than_integers(item: object) -> None:
+    with pytest.raises(lt.InstanceError, match="expected a"):
+        lt.Streams(lt.load("catalogue:diamond")).read(item)
+
+
+@pytest.mark.parametrize("contention", ["proportional", "fluid"])
+@pytest.mark.parametrize(
+    "change", [{"op": "x"}, {"op": 9}, {"start": None}, {"processor": "s9"}, {"processor": []}]
+)
+def test_plans_that_are_none_are_not_read(contention: str, change: dict[str, Any]) -> None:
+    problem = lt.Streams(lt.load("catalogue:diamond"), contention=contention)
+    plan = lt.solve(problem, threads=1).plan
+    assert plan is not None
+    changed = replace(plan, runs=(replace(plan.runs[0], **change), *plan.runs[1:]))
+    with pytest.raises(lt.InstanceError, match="expected"):
+        problem.read(changed)
+    if contention == "fluid":
+        for stages in ((), 5, ("a",)):
+            with pytest.raises(lt.InstanceError, match="expected"):
+                problem.read(replace(plan, stages=stages))  # type: ignore[arg-type]
+
+
+def test_empty_streams_and_stages_do_not_count() -> None:
+    problem = lt.Streams(lt.load("catalogue:diamond"), streams=1)
+    assert problem.read([[], [0, 1, 2, 3], []]) == lt.StreamOrder(streams=((0, 1, 2, 3),))
+    staged = replace(problem, contention="fluid")
+    assert staged.read([[[0, 1], []], [], [[2, 3]]]) == lt.Stages(stages=(((0, 1),), ((2, 3),)))
+    assert staged.judge(staged.read([[[0, 1], []], [], [[2, 3]]])).objective == 4
+
+
+def test_waits_that_hold_the_memory_are_counted() -> None:
+    ops = (lt.Op(name="a", workspace=3), lt.Op(name="b", workspace=3))
+    problem = lt.Streams(lt.Graph(name="two", tensors=(), ops=ops), memory=3)
+    answer = lt.solve(replace(problem, memory=None), "matching", threads=1).plan
+    assert answer is not None
+    from lowtide.solvers.streams.memory import with_flow
+
+    judged = problem.judge(with_flow(problem, problem.read(answer)))
+    assert judged.objective == 2
+    assert ("synchronisations", "1") in problem.facts(judged)
 
 
 def test_stages_that_break_the_precedence() -> None:
