@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from ..graph import Graph
@@ -18,10 +18,13 @@ def stream_edges(streams: Streams) -> tuple[Edge, ...]:
     return tuple(pair for stream in streams for pair in pairwise(stream))
 
 
-def cover_edges(graph: Graph, edges: Sequence[Edge] = ()) -> list[Edge]:
+def cover_edges(
+    graph: Graph, edges: Sequence[Edge] = (), tick: Callable[[], object] = lambda: None
+) -> list[Edge]:
     """Return the transitive reduction of the precedence with further edges, sorted.
 
     Of an acyclic relation it is unique (Aho, Garey and Ullman 1972): the pairs with nothing between them.
+    `tick` is called for each op, and may raise.
 
     Raises
     ------
@@ -34,12 +37,13 @@ def cover_edges(graph: Graph, edges: Sequence[Edge] = ()) -> list[Edge]:
     >>> cover_edges(lt.load("catalogue:diamond"))
     [(0, 1), (0, 2), (1, 3), (2, 3)]
     """
-    after = descendants(graph, edges)
+    after = descendants(graph, edges, tick)
     direct: list[set[int]] = [set(some) for some in precedence(graph).successors]
     for i, j in edges:
         direct[i].add(j)
     found = []
     for i, some in enumerate(direct):
+        tick()
         beyond = 0
         for j in some:
             beyond |= after[j]
@@ -47,8 +51,10 @@ def cover_edges(graph: Graph, edges: Sequence[Edge] = ()) -> list[Edge]:
     return found
 
 
-def descendants(graph: Graph, edges: Sequence[Edge] = ()) -> list[int]:
-    """Return per op the set of ops that must come later, as the bits of an integer.
+def descendants(
+    graph: Graph, edges: Sequence[Edge] = (), tick: Callable[[], object] = lambda: None
+) -> list[int]:
+    """Return per op the set of ops that must come later, as the bits of an integer; `tick` as above.
 
     Raises
     ------
@@ -61,6 +67,7 @@ def descendants(graph: Graph, edges: Sequence[Edge] = ()) -> list[int]:
         direct[i].add(j)
     after = [0] * len(direct)
     for i in reversed(order):
+        tick()
         for j in direct[i]:
             after[i] |= after[j] | 1 << j
     return after

@@ -9,10 +9,12 @@ flow in integers, which lacks none or at least one: so the plan is possible.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from ..derived.precedence import precedence
+from ..derived.streams import stream_edges
 from ..machine import Access, Contention, Machine, Processor, Tier
 from ..plan import Run
 from .builder import PlanBuilder
@@ -33,11 +35,12 @@ _LEFT = 1 << 64
 def stream_machine(streams: int, contention: Contention, memory: int | None) -> Machine:
     """Return the machine of a device with streams `s0`, `s1`, … and one memory."""
     access = (Access(tier=_TIER),)
+    plain = contention.model == "none" and not contention.sync_ns
     return Machine(
         name="streams",
         tiers=(Tier(name=_TIER, capacity=memory),),
         processors=tuple(Processor(name=f"s{k}", tiers=access) for k in range(max(streams, 1))),
-        contention=contention,
+        contention=None if plain else contention,
     )
 
 
@@ -78,48 +81,45 @@ def stream_runs(
     contention: Contention,
     waits: Sequence[tuple[int, int]] = (),
 ) -> list[Run]:
-    """Return the runs of `lower_streams`."""
-    before: list[Sequence[int]] = list(precedence(graph).predecessors)
-    for i, j in waits:
-        before[j] = (*before[j], i)
+    """Return the runs of `lower_streams`.
+
+    All that runs advances at one rate, so the time that an op would have had alone by now is that of all: an
+    op ends when this *virtual time* has grown by its own time since it began.
+    """
+    n = len(graph.ops)
     stream = {i: k for k, some in enumerate(streams) for i in some}
-    begun, ended = [0] * len(graph.ops), [-1] * len(graph.ops)
-    left: dict[int, int] = {}
-    place = [0] * len(streams)
-    waiting: dict[int, int] = {}
-    now = 0
-    while True:
-        for k, some in enumerate(streams):
-            if place[k] == len(some) or some[place[k]] in left:
-                continue
-            i = some[place[k]]
-            if i not in waiting and all(ended[j] >= 0 for j in before[i]):
-                lags = (ended[j] + (contention.sync_ns if stream[j] != k else 0) for j in before[i])
-                waiting[i] = max(lags, default=0)
-            if waiting.get(i, now + 1) <= now:
-                del waiting[i]
-                left[i], begun[i] = graph.ops[i].all_modes[0].duration_ns * _FULL, now
-        if not left and not waiting:
-            break
-        rate = _rate(graph, left, contention)
-        steps = [max(1, -(-(work - _LEFT) // rate)) for work in left.values()] + [
-            time - now for time in waiting.values()
-        ]
-        now += (step := min(steps))
-        for i in list(left):
-            left[i] -= rate * step
-            if left[i] <= _LEFT:
-                del left[i]
-                ended[i] = now
-                place[stream[i]] += 1
-    return [Run(i, 0, begun[i], ended[i], f"s{stream[i]}") for i in sorted(stream)]
-
-
-def _rate(graph: Graph, running: Mapping[int, int], contention: Contention) -> int:
-    if contention.model == "none":
-        return _FULL
-    asked = sum(share_of(graph, i, contention.parts) for i in running)
-    return _FULL if asked <= contention.parts else contention.parts * _FULL // asked
+    after: list[list[int]] = [list(some) for some in precedence(graph).successors]
+    for i, j in (*stream_edges(streams), *waits):
+        after[i].append(j)
+    missing = [0] * n
+    for some in after:
+        for j in some:
+            missing[j] += 1
+    begun, ended, ready = [0] * n, [0] * n, [0] * n
+    waiting = [(0, i) for i in range(n) if not missing[i]]
+    running: list[tuple[int, int]] = []
+    now = virtual = asked = 0
+    while waiting or running:
+        while waiting and waiting[0][0] <= now:
+            _, i = heappop(waiting)
+            begun[i] = now
+            asked += share_of(graph, i, contention.parts)
+            heappush(running, (virtual + graph.ops[i].all_modes[0].duration_ns * _FULL, i))
+        shared = contention.model != "none" and asked > contention.parts
+        rate = contention.parts * _FULL // asked if shared else _FULL
+        steps = [max(1, -(-(running[0][0] - virtual - _LEFT) // rate))] if running else []
+        steps += [waiting[0][0] - now] if waiting else []
+        now, virtual = now + min(steps), virtual + rate * min(steps)
+        while running and running[0][0] - virtual <= _LEFT:
+            _, i = heappop(running)
+            ended[i] = now
+            asked -= share_of(graph, i, contention.parts)
+            for j in after[i]:
+                ready[j] = max(ready[j], now + (contention.sync_ns if stream[i] != stream[j] else 0))
+                missing[j] -= 1
+                if not missing[j]:
+                    heappush(waiting, (ready[j], j))
+    return [Run(i, 0, begun[i], ended[i], f"s{stream[i]}") for i in range(n)]
 
 
 def stage_price(graph: Graph, groups: Sequence[Sequence[int]], contention: Contention) -> int:

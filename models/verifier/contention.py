@@ -8,6 +8,11 @@ to the elementary intervals :math:`I` (between neighbouring starts and ends) ins
 rates constant in each interval no op is ahead of what it can fill, and the device never gives more than it
 has (Horn 1974). All numbers are integers, so that the flow is exact.
 
+Most plans need no search for it. Let everything advance at the rate :math:`\min(1, S / \sum_i u_i)` in each
+interval: that is a flow, but for the part of an op that is then done beyond its work, and the part m_i of its
+time that is missing. If :math:`\sum_i u_i m_i < 1`, the maximum flow is above all works less one; it is an
+integer, so it is all works.
+
 ``fluid`` and ``half-serial`` contention price stages (`lowtide.models.machine.Contention`), which the plan
 names: runs lie within them, what runs on one processor in a stage is a group, and a stage takes at least its
 price.
@@ -26,6 +31,9 @@ from .actions import LATEST, Actions, RunItem, shown
 from .case import Case
 from .order import orders
 from .transport import unplaced
+
+PART = 1 << 96
+"""What a nanosecond at full rate counts, so that rates can be rounded down."""
 
 
 def judge_contention(case: Case, plan: Plan, actions: Actions) -> None:
@@ -84,6 +92,8 @@ def _judge_flow(case: Case, runs: list[RunItem], share: dict[int, int], parts: i
     times = sorted({t for run in runs for t in (run.start, run.end)})
     number = {t: k for k, t in enumerate(times)}
     lengths = [end - start for start, end in pairwise(times)]
+    if _is_shared_out(runs, share, parts, number, lengths):
+        return
     missing, near = unplaced(
         [share[run.position] * run.duration for run in runs],
         [parts * length for length in lengths],
@@ -105,6 +115,25 @@ def _judge_flow(case: Case, runs: list[RunItem], share: dict[int, int], parts: i
         op=tight[0].op,
         run=tight[0].position,
     )
+
+
+def _is_shared_out(
+    runs: list[RunItem], share: dict[int, int], parts: int, number: dict[int, int], lengths: list[int]
+) -> bool:
+    """Return whether equal rates in each interval, rounded down, leave less than one part times ns undone."""
+    change = [0] * (len(lengths) + 1)
+    for run in runs:
+        change[number[run.start]] += share[run.position]
+        change[number[run.end]] -= share[run.position]
+    done, asked = [0], 0
+    for step, length in zip(change, lengths, strict=False):
+        asked += step
+        done.append(done[-1] + length * (PART if asked <= parts else parts * PART // asked))
+    missing = (
+        share[run.position] * max(0, run.duration * PART - done[number[run.end]] + done[number[run.start]])
+        for run in runs
+    )
+    return sum(missing) < PART
 
 
 def _judge_stages(

@@ -12,17 +12,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ...formulations.model import ticker
 from ...models.derived.precedence import order_with
 from ...models.derived.streams import synchronisations
 from ...models.graph import Graph
 from ...models.problems.makespan import Makespan
 from ...models.problems.memory_edges import MemoryEdges, apply_edges
-from ...models.problems.streams import StreamOrder, Streams
+from ...models.problems.streams import COUNTED, Stages, StreamOrder, Streams
 from ..context import Context, Outcome
 from ..parallel.adding import edges_by_rule
 from ..parallel.edges import order_within
 from .bounds import raise_first_bound
-from .lists import lios, width
+from .events import in_time
+from .greedy import greedy_stages
+from .lists import lios, opara, width
 from .matching import MOST_OPS, best_chains
 from .memory import held_back, offer_one_stream
 from .stages import solve_ios
@@ -31,9 +34,15 @@ WIDEST = 16
 """Streams up to which lists are tried: more seldom make the device faster, and each list is simulated."""
 
 
+@in_time
 def solve_auto(problem: Streams, context: Context) -> Outcome:
     """Offer the best of the methods, and what they prove."""
     raise_first_bound(problem, context)
+    order = range(len(problem.graph.ops))
+    if problem.memory is None:
+        context.offer([[[i]] for i in order] if problem.device.staged else [order])
+    if context.closed:
+        return Outcome()
     if problem.device.staged:
         return _stages(problem, context)
     outcome = _streams(problem, context)
@@ -43,9 +52,14 @@ def solve_auto(problem: Streams, context: Context) -> Outcome:
 
 
 def _stages(problem: Streams, context: Context) -> Outcome:
+    stages = greedy_stages(problem, lambda: context.expired)
+    if stages is not None:
+        context.offer(Stages(stages=stages))
+    stated = [("stated", "code", 3, 8)] if problem.graph.provenance.get("blocks") else []
     outcome = Outcome()
-    for given in ({"endings": "code", "r": 3, "s": 8}, {"endings": "all", "r": 0, "s": 0}):
-        inner = replace(context, options={"blocks": "bottlenecks", **given})
+    for blocks, endings, r, s in (*stated, ("bottlenecks", "code", 3, 8), ("bottlenecks", "all", 0, 0)):
+        options = {"blocks": blocks, "endings": endings, "r": r, "s": s}
+        inner = replace(context, options=options, answer=None, incumbent=None, trace=[])
         outcome = solve_ios(problem, inner)
         if inner.answer is not None:
             context.offer(inner.answer)
@@ -60,12 +74,12 @@ def _streams(problem: Streams, context: Context) -> Outcome:
     """Offer chains, lists and one stream; with equal times the fewest synchronisations."""
     graph = problem.graph
     if problem.memory is None:
-        ranked = sorted(
-            (problem.evaluate(StreamOrder(streams=some)), len(synchronisations(graph, some)), some)
-            for some in _orders(graph, problem.streams, context)
-        )
-        for _, _, some in ranked[:1]:
-            context.offer(StreamOrder(streams=some))
+        orders = _orders(graph, problem, context)
+        times = {some: problem.evaluate(StreamOrder(streams=some)) for some in orders}
+        best = [some for some, time in times.items() if time == min(times.values())]
+        if len(best) > 1 and len(graph.ops) <= COUNTED:
+            best.sort(key=lambda some: len(synchronisations(graph, some)))
+        context.offer(StreamOrder(streams=best[0]))
     else:
         for rule in ("min-levels", "respect-order", "max-size", "max-min-size"):
             if context.expired or context.closed:
@@ -76,14 +90,17 @@ def _streams(problem: Streams, context: Context) -> Outcome:
     return Outcome(reason="time" if context.expired else None)
 
 
-def _orders(graph: Graph, streams: int | None, context: Context) -> list[tuple[tuple[int, ...], ...]]:
+def _orders(graph: Graph, problem: Streams, context: Context) -> list[tuple[tuple[int, ...], ...]]:
     """Return chains, and lists on several numbers of streams."""
     made: list[tuple[tuple[int, ...], ...]] = []
-    if len(graph.ops) <= MOST_OPS and (chains := best_chains(graph, streams)) is not None:
+    streams, tick = problem.streams, ticker(lambda: context.expired)
+    if streams is None:
+        made.append(opara(graph, tick))
+    if len(graph.ops) <= MOST_OPS and (chains := best_chains(graph, streams, tick=tick)) is not None:
         made.append(chains)
-    most = min(streams or WIDEST, WIDEST, width(graph) if len(graph.ops) <= MOST_OPS else WIDEST)
+    most = min(streams or WIDEST, WIDEST, width(graph, tick))
     for count in range(most, 0, -1):
-        if context.expired:
+        if made and context.expired:
             break
         made += [lios(graph, count, priority) for priority in ("bottom", "longest")]
     return list(dict.fromkeys(made))
@@ -105,7 +122,7 @@ def offer_held(problem: Streams, context: Context, rule: str) -> None:
     if edges is None:
         return
     number = order_with(graph, edges.edges)
-    for some in _orders(apply_edges(graph, edges.edges), problem.streams, context):
+    for some in _orders(apply_edges(graph, edges.edges), problem, context):
         streams = tuple(tuple(number[k] for k in stream) for stream in some)
         context.offer(StreamOrder(streams=streams, waits=edges.edges, flow=edges.flow))
 

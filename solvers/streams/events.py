@@ -1,9 +1,14 @@
-"""What methods that make streams have in common."""
+"""What methods that make streams, or stages, have in common."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
+
+from ...formulations.model import BuildTimeout
 from ...models.errors import UsageError
 from ...models.problems.streams import Streams
+from ..context import Context, Outcome
 
 
 def refuse_stages(problem: Streams) -> None:
@@ -12,3 +17,24 @@ def refuse_stages(problem: Streams) -> None:
         raise UsageError(
             f"contention: found {problem.contention!r}, which prices stages, expected none or proportional"
         )
+
+
+def refuse_orders(problem: Streams) -> None:
+    """Raise a `UsageError` unless the contention prices stages."""
+    if not problem.device.staged:
+        raise UsageError(
+            f"contention: found {problem.contention!r}, expected fluid or half-serial, which price stages"
+        )
+
+
+def in_time(solve: Callable[[Streams, Context], Outcome]) -> Callable[[Streams, Context], Outcome]:
+    """Return a method that ends when what it builds sees that the time is up."""
+
+    @wraps(solve)
+    def timed(problem: Streams, context: Context) -> Outcome:
+        try:
+            return solve(problem, context)
+        except BuildTimeout:
+            return Outcome(reason="time", detail="the time was up before the streams were made")
+
+    return timed

@@ -17,37 +17,43 @@ r"""Streams by lists of ops.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 
+from ...formulations.model import Tick, ticker
 from ...models.derived.precedence import precedence
 from ...models.derived.streams import descendants
 from ...models.graph import Graph
 from ...models.problems.streams import StreamOrder, Streams
 from ..context import Context, Outcome
 from .bounds import raise_first_bound
-from .events import refuse_stages
-from .matching import best_chains
+from .events import in_time, refuse_stages
+from .matching import MOST_OPS, best_chains
 from .memory import offer_one_stream, offer_within
 
 
+@in_time
 def solve_lios(problem: Streams, context: Context) -> Outcome:
     """Offer a list schedule."""
     refuse_stages(problem)
     raise_first_bound(problem, context)
-    streams = problem.streams or width(problem.graph)
-    order = StreamOrder(streams=lios(problem.graph, streams, context.options["priority"]))
+    tick = ticker(lambda: context.expired)
+    streams = problem.streams or width(problem.graph, tick)
+    order = StreamOrder(streams=lios(problem.graph, streams, context.options["priority"], tick))
     return offer_within(problem, context, order)
 
 
+@in_time
 def solve_opara(problem: Streams, context: Context) -> Outcome:
     """Offer Opara's streams."""
-    return _offer_rule(problem, context, opara(problem.graph))
+    return _offer_rule(problem, context, opara(problem.graph, ticker(lambda: context.expired)))
 
 
+@in_time
 def solve_asap(problem: Streams, context: Context) -> Outcome:
     """Offer the streams of the schedule as soon as possible."""
-    return _offer_rule(problem, context, asap(problem.graph))
+    return _offer_rule(problem, context, asap(problem.graph, ticker(lambda: context.expired)))
 
 
 def solve_sequential(problem: Streams, context: Context) -> Outcome:
@@ -65,13 +71,21 @@ def _offer_rule(problem: Streams, context: Context, streams: tuple[tuple[int, ..
     return offer_within(problem, context, StreamOrder(streams=streams))
 
 
-def width(graph: Graph) -> int:
-    """Return the most ops that may run at one time: the fewest chains that cover all (Dilworth)."""
-    chains = best_chains(graph)
-    return max(1, len(chains or ()))
+def width(graph: Graph, tick: Tick = lambda: None) -> int:
+    """Return the most ops that may run at one time, the fewest chains that cover all (Dilworth).
+
+    Of more than `MOST_OPS` ops it is the number of ops on the level with most of them: so many streams are
+    enough to begin each level at once, though not always for every set of independent ops.
+    """
+    if len(graph.ops) <= MOST_OPS:
+        return max(1, len(best_chains(graph, tick=tick) or ()))
+    level = [0] * len(graph.ops)
+    for i, before in enumerate(precedence(graph).predecessors):
+        level[i] = max((level[j] + 1 for j in before), default=0)
+    return max(Counter(level).values())
 
 
-def lios(graph: Graph, streams: int, priority: str) -> tuple[tuple[int, ...], ...]:
+def lios(graph: Graph, streams: int, priority: str, tick: Tick = lambda: None) -> tuple[tuple[int, ...], ...]:
     """Return the streams of a list schedule; `priority` is "longest" or "bottom".
 
     Examples
@@ -91,6 +105,7 @@ def lios(graph: Graph, streams: int, priority: str) -> tuple[tuple[int, ...], ..
     made: list[list[int]] = [[] for _ in range(streams)]
     free, ends = [0] * streams, [0] * len(ns)
     while ready:
+        tick()
         _, i = heappop(ready)
         earliest = max((ends[j] for j in order.predecessors[i]), default=0)
         k = min(range(streams), key=lambda k: (max(free[k], earliest), k))
@@ -103,27 +118,30 @@ def lios(graph: Graph, streams: int, priority: str) -> tuple[tuple[int, ...], ..
     return tuple(tuple(some) for some in made if some)
 
 
-def opara(graph: Graph) -> tuple[tuple[int, ...], ...]:
+def opara(graph: Graph, tick: Tick = lambda: None) -> tuple[tuple[int, ...], ...]:
     """Return Opara's streams."""
-    return _following(graph, range(len(graph.ops)))
+    return _following(graph, range(len(graph.ops)), (), tick)
 
 
-def asap(graph: Graph) -> tuple[tuple[int, ...], ...]:
+def asap(graph: Graph, tick: Tick = lambda: None) -> tuple[tuple[int, ...], ...]:
     """Return the streams of RAF's pass."""
     order = precedence(graph)
     levels = [1] * len(graph.ops)
     for i in reversed(range(len(levels))):
         levels[i] += max((levels[j] for j in order.successors[i]), default=0)
     ops = sorted(range(len(levels)), key=lambda i: (-levels[i], i))
-    return _following(graph, ops, descendants(graph))
+    return _following(graph, ops, descendants(graph, (), tick), tick)
 
 
-def _following(graph: Graph, ops: Sequence[int], after: Sequence[int] = ()) -> tuple[tuple[int, ...], ...]:
+def _following(
+    graph: Graph, ops: Sequence[int], after: Sequence[int], tick: Tick
+) -> tuple[tuple[int, ...], ...]:
     """Put each op behind a predecessor that none is behind yet; with `after` streams are used again."""
     before = precedence(graph).predecessors
     made: list[list[int]] = []
     stream: dict[int, int] = {}
     for i in ops:
+        tick()
         tails = (j for j in before[i] if made[stream[j]][-1] == j)
         k = next((stream[j] for j in tails), None)
         if k is None and after:

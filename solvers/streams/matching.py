@@ -24,42 +24,45 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+from ...formulations.model import Tick, ticker
 from ...models.derived.streams import cover_edges, descendants
 from ...models.graph import Graph
 from ...models.problems.streams import StreamOrder, Streams
 from ..context import Context, Outcome
 from .bounds import raise_first_bound
-from .events import refuse_stages
+from .events import in_time, refuse_stages
 from .memory import offer_within
 
 MOST_OPS = 3000
 """Ops up to which the closure is matched: it has up to half their square of pairs."""
 
 
+@in_time
 def solve_nimble(problem: Streams, context: Context) -> Outcome:
     """Offer Nimble's streams."""
     refuse_stages(problem)
     raise_first_bound(problem, context)
-    streams = nimble(problem.graph)
+    streams = nimble(problem.graph, ticker(lambda: context.expired))
     if problem.streams is not None and len(streams) > problem.streams:
         return Outcome(detail=f"it makes {len(streams)} streams, more than there may be")
     return offer_within(problem, context, StreamOrder(streams=streams))
 
 
+@in_time
 def solve_matching(problem: Streams, context: Context) -> Outcome:
     """Offer the streams of fewest synchronisations, and among them of fewest streams."""
     refuse_stages(problem)
     raise_first_bound(problem, context)
     if len(problem.graph.ops) > MOST_OPS:
         return Outcome(detail=f"found {len(problem.graph.ops)} ops, expected at most {MOST_OPS}")
-    streams = best_chains(problem.graph, problem.streams)
+    streams = best_chains(problem.graph, problem.streams, tick=ticker(lambda: context.expired))
     if streams is None:
         return Outcome(detail=f"no {problem.streams} chains of the precedence cover all ops")
     return offer_within(problem, context, StreamOrder(streams=streams))
 
 
-def nimble(graph: Graph) -> tuple[tuple[int, ...], ...]:
-    """Return the streams that Nimble's two matchings make.
+def nimble(graph: Graph, tick: Tick = lambda: None) -> tuple[tuple[int, ...], ...]:
+    """Return the streams that Nimble's two matchings make; `tick` may end it.
 
     Examples
     --------
@@ -69,19 +72,19 @@ def nimble(graph: Graph) -> tuple[tuple[int, ...], ...]:
     """
     n = len(graph.ops)
     later: list[list[int]] = [[] for _ in range(n)]
-    for i, j in cover_edges(graph):
+    for i, j in cover_edges(graph, (), tick):
         later[i].append(j)
-    paths = _chains(largest_matching(later))
-    after = descendants(graph)
+    paths = _chains(largest_matching(later, tick))
+    after = descendants(graph, (), tick)
     follows = [
         [b for b, path in enumerate(paths) if a != b and after[paths[a][-1]] >> path[0] & 1]
         for a in range(len(paths))
     ]
-    joined = _chains(largest_matching(follows))
+    joined = _chains(largest_matching(follows, tick))
     return tuple(sorted(tuple(i for a in some for i in paths[a]) for some in joined))
 
 
-def largest_matching(later: Sequence[Sequence[int]]) -> list[int | None]:
+def largest_matching(later: Sequence[Sequence[int]], tick: Tick = lambda: None) -> list[int | None]:
     """Return the successor that each element is matched with, in a largest matching (Kuhn 1955)."""
     before: dict[int, int] = {}
 
@@ -106,6 +109,7 @@ def largest_matching(later: Sequence[Sequence[int]]) -> list[int | None]:
             branches.append(iter(later[before[j]]))
 
     for i in range(len(later)):
+        tick()
         augment(i)
     found: list[int | None] = [None] * len(later)
     for j, i in before.items():
@@ -128,7 +132,7 @@ def _chains(follower: Sequence[int | None]) -> list[tuple[int, ...]]:
 
 
 def best_chains(
-    graph: Graph, most: int | None = None, *, exactly: bool = False
+    graph: Graph, most: int | None = None, *, exactly: bool = False, tick: Tick = lambda: None
 ) -> tuple[tuple[int, ...], ...] | None:
     """Return chains that cover the ops with the fewest synchronisations, then the fewest chains.
 
@@ -138,6 +142,8 @@ def best_chains(
         Chains at most; None: any number.
     exactly
         Whether there shall be so many.
+    tick
+        Called for each op while the network is built; may end it.
 
     Returns
     -------
@@ -149,14 +155,17 @@ def best_chains(
     n = len(graph.ops)
     if not n:
         return ()
-    covers = set(cover_edges(graph))
-    after = descendants(graph)
+    covers = set(cover_edges(graph, (), tick))
+    after = descendants(graph, (), tick)
     flow = min_cost_flow.SimpleMinCostFlow()
     source, sink = 2 * n, 2 * n + 1
     for i in range(n):
         flow.add_arc_with_capacity_and_unit_cost(source, i, 1, 0)
         flow.add_arc_with_capacity_and_unit_cost(n + i, sink, 1, 0)
-    pairs = [(i, j) for i in range(n) for j in range(i + 1, n) if after[i] >> j & 1]
+    pairs = []
+    for i in range(n):
+        tick()
+        pairs += [(i, j) for j in range(i + 1, n) if after[i] >> j & 1]
     arcs = [
         flow.add_arc_with_capacity_and_unit_cost(i, n + j, 1, -(n + 1) if (i, j) in covers else -1)
         for i, j in pairs

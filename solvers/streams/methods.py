@@ -67,6 +67,13 @@ ROOM = Room(
             source="RAF, multi-stream pass",
         ),
         Method(
+            "greedy",
+            ".streams.greedy:solve_greedy",
+            "stages of all that is ready, within streams and memory",
+            proves=BOUND,
+            source="the baseline of Ding and others, MLSys 2021",
+        ),
+        Method(
             "ios",
             ".streams.stages:solve_ios",
             "stages by the dynamic program over executed sets; exact with endings=all and r, s left out",

@@ -30,15 +30,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from ...formulations.model import BuildTimeout, ticker
 from ...models.derived.precedence import precedence
 from ...models.derived.streams import descendants
-from ...models.errors import UsageError
 from ...models.graph import Graph
 from ...models.lowering.streams import share_of
 from ...models.machine import Contention
 from ...models.problems.streams import Stages, Streams
 from ..context import Context, Outcome
 from .bounds import raise_first_bound
+from .events import refuse_orders
+
+MOST_OPS = 3000
+"""Ops up to which the program is begun: blocks, and sets of successors, take time quadratic in them."""
 
 Groups = tuple[int, ...]
 """The groups of an ending as sets of ops: bits of integers."""
@@ -77,10 +81,6 @@ class Program:
     schedules: int = 0
 
 
-class TooMany(Exception):
-    """The time is up before the program is through."""
-
-
 def solve_ios(problem: Streams, context: Context) -> Outcome:
     """Offer the best stages that the program finds."""
     refuse_orders(problem)
@@ -91,6 +91,8 @@ def solve_ios(problem: Streams, context: Context) -> Outcome:
         endings=options["endings"], most_ops=options["r"] or None, most_groups=min(groups, default=None)
     )
     graph = problem.graph
+    if len(graph.ops) > MOST_OPS:
+        return Outcome(detail=f"found {len(graph.ops)} ops, expected at most {MOST_OPS}")
     stated = graph.provenance.get("blocks") if options["blocks"] == "stated" else None
     blocks = [list(map(int, block)) for block in stated] if stated else blocks_of(graph)
     stages: list[tuple[tuple[int, ...], ...]] = []
@@ -100,7 +102,7 @@ def solve_ios(problem: Streams, context: Context) -> Outcome:
         context.progress(f"ios: block {k + 1} of {len(blocks)}, {transitions:,} transitions")
         try:
             found = program(problem, block, pruning, executed=executed, expired=lambda: context.expired)
-        except TooMany:
+        except BuildTimeout:
             return Outcome(
                 reason="time",
                 detail=f"the time was up in block {k + 1} of {len(blocks)}; r and s leave endings out",
@@ -120,14 +122,6 @@ def solve_ios(problem: Streams, context: Context) -> Outcome:
         detail=f"{states:,} sets of ops, {transitions:,} endings",
         facts={"states": states, "transitions": transitions},
     )
-
-
-def refuse_orders(problem: Streams) -> None:
-    """Raise a `UsageError` unless the contention prices stages."""
-    if not problem.device.staged:
-        raise UsageError(
-            f"contention: found {problem.contention!r}, expected fluid or half-serial, which price stages"
-        )
 
 
 def is_plain(problem: Streams) -> bool:
@@ -264,14 +258,14 @@ def program(
 
     Raises
     ------
-    TooMany
+    BuildTimeout
         If the time is up.
     """
     block = Block(
         graph=problem.graph, device=problem.device, memory=problem.memory, ops=ops, earlier=executed
     )
     enumerate_endings = _code_endings if pruning.endings == "code" else _all_endings
-    found = Program(cost=None)
+    found, tick = Program(cost=None), ticker(expired)
     best: dict[int, int] = {block.mask: 0}
     ways: dict[int, int] = {block.mask: 1}
     came: dict[int, tuple[int, Groups]] = {}
@@ -280,8 +274,7 @@ def program(
     for level in reversed(levels[1:]):
         for state in level:
             found.states += 1
-            if expired():
-                raise TooMany
+            tick()
             cost, count = best[state], ways[state]
             for groups, price in enumerate_endings(block, state, pruning):
                 rest = state & ~sum(groups)

@@ -25,13 +25,15 @@ from itertools import accumulate, pairwise, product
 from math import exp
 from random import Random
 
+from ...formulations.model import BuildTimeout, ticker
 from ...models.derived.streams import cover_edges
 from ...models.errors import UsageError
 from ...models.graph import Graph
 from ...models.problems.streams import Stages, Streams
 from ..context import Context, Outcome
 from .bounds import raise_first_bound
-from .stages import Block, TooMany, is_plain, refuse_orders
+from .events import refuse_orders
+from .stages import Block, is_plain
 
 Pointers = tuple[int, ...]
 """The position in each chain: how many of its ops have run."""
@@ -50,7 +52,7 @@ def solve_tenants(problem: Streams, context: Context) -> Outcome:
         return Outcome(reason="time" if context.expired else None, detail=detail)
     try:
         found, transitions = program_of_chains(problem, chains, lambda: context.expired)
-    except TooMany:
+    except BuildTimeout:
         return Outcome(reason="time", detail="the time was up; by=search takes less")
     if found is None:
         return Outcome(infeasible=is_plain(problem), detail="no stages of these chains are within the memory")
@@ -132,10 +134,10 @@ def program_of_chains(
 
     Raises
     ------
-    TooMany
+    BuildTimeout
         If the time is up.
     """
-    price = pricing(problem, chains)
+    price, tick = pricing(problem, chains), ticker(expired)
     lengths = [len(chain) for chain in chains]
     first, last = tuple(0 for _ in chains), tuple(lengths)
     best: dict[Pointers, int] = {first: 0}
@@ -144,8 +146,7 @@ def program_of_chains(
     for p in product(*(range(n + 1) for n in lengths)):  # what precedes a vector comes before it
         if p not in best:
             continue
-        if expired():
-            raise TooMany
+        tick()
         for q in product(*(range(a, n + 1) for a, n in zip(p, lengths, strict=True))):
             if q == p or (cost := price(p, q)) is None:
                 continue

@@ -50,6 +50,13 @@ QUESTIONS = (
     ("recompute", "gen:backprop-chain?l=5&slots=3", "backprop-chain in 6 bytes", "365b7ba5e07cf863"),
     ("minio", "catalogue:harpoon?memory=14", "harpoon in 14 bytes", "16d002852ed68575"),
     ("minio", "catalogue:harpoon?memory=14&whole=1", "harpoon in 14 bytes", "aebac601eccb4efc"),
+    ("streams", "catalogue:diamond", "diamond (none)", "d9564210cd2a1e8a"),
+    (
+        "streams",
+        "catalogue:diamond?contention=fluid&streams=2&memory=1KiB&sync_ns=3",
+        "diamond (fluid, 2 streams, 1024 bytes)",
+        "44a21dca1063af7e",
+    ),
 )
 
 

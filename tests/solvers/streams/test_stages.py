@@ -84,6 +84,14 @@ def test_optima_of_published_networks(name: str, contention: str, known: float) 
     assert known - len(problem.graph.ops) / 2 <= result.objective <= known + 1.5 * len(problem.graph.ops)
 
 
+@pytest.mark.parametrize(("name", "known"), [("squeezenet", 496_670), ("inception_v3", 3_412_821)])
+def test_greedy_stages_of_published_networks(name: str, known: int) -> None:
+    problem = lt.Streams(lt.load(f"catalogue:ios/{name}"), contention="half-serial")
+    result = lt.solve(problem, "greedy", threads=1)
+    assert result.objective is not None
+    assert known <= result.objective <= known + len(problem.graph.ops)
+
+
 @pytest.mark.parametrize(
     ("name", "number", "points"),
     [
@@ -163,6 +171,7 @@ def test_what_is_proved_is_the_least_of_all_stages(seed: int) -> None:
         ("auto", {}),
         ("ios", {"endings": "all", "r": "0", "s": "0"}),
         ("ios", {}),
+        ("greedy", {}),
         ("ios", {"endings": "code", "r": "0", "s": "2"}),
         ("ios-cpsat", {}),
     ):
