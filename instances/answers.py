@@ -9,7 +9,6 @@ from ..models.errors import InstanceError, UsageError
 from ..models.plan import Claim, Plan
 from ..models.problems import PROBLEMS
 from ..models.problems.problem import Problem
-from ..models.problems.streams import Streams
 from ..models.result import Result
 from .formats import format_of
 from .formats.ios_schedule import is_schedule, stages_of
@@ -55,8 +54,8 @@ def read_hint(path: str | os.PathLike[str], problem: Problem) -> object:
     """
     where = os.fspath(path)
     data = None if is_csv(path) else parse_json(read_bytes(path), where)
-    if is_schedule(data) and isinstance(problem, Streams):
-        return stages_of(data, problem.graph, where)
+    if is_schedule(data) and problem.plan_graph is not None:
+        return stages_of(data, problem.plan_graph, where)
     known = read_answer(path) if data is None else _answer(data, where)
     return known.offsets if isinstance(known, Allocation) else known
 

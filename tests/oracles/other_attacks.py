@@ -9,6 +9,7 @@ from lowtide.models.graph import Graph
 from lowtide.models.machine import Access, Channel, Machine, Processor, Tier
 from lowtide.models.plan import Copy, Free, Plan, Resident, Run
 from tests.oracles.attack_kit import F, S, op, plan, run, tensor, with_machine
+from tests.oracles.attacks_on_contention import attacks_on_contention
 from tests.random_plans import Case
 
 HUGE = 2**60 + 1
@@ -123,4 +124,5 @@ def other_attacks() -> dict[str, tuple[Case, set[str]]]:
             case(one, [], plan(Resident(0, F), Free(0, S, 0), allocation={})),
             {"free"},
         ),
+        **attacks_on_contention(),
     }
