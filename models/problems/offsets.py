@@ -11,6 +11,7 @@ from ..checks import check_flag, check_type
 from ..errors import InstanceError, UsageError
 from ..graph import Graph
 from ..lowering.buffers import buffers_from_plan
+from ..lowering.shared_addresses import buffers_of_order
 from ..parameter import Parameter
 from ..plan import Plan
 from ..verifier.allocation import verify_allocation
@@ -115,6 +116,27 @@ class Offsets(Problem):
         if not verdict.valid:
             raise InstanceError(f"found an invalid plan, {verdict.violations[0].message}")
         return cls(buffers_from_plan(graph, bare), satisfy, Origin(graph=graph, plan=bare))
+
+    @classmethod
+    def from_order(
+        cls, graph: Graph, edges: Sequence[tuple[int, int]] = (), *, capacity: int | None = None
+    ) -> Offsets:
+        """Return the problem of addresses that hold in every execution of a graph with further edges.
+
+        Parameters
+        ----------
+        graph, edges
+            Pairs (i, j): op i must end before op j starts; those of streams are in `Result.edges`.
+        capacity
+            Of the memory in bytes; None if unlimited.
+
+        Raises
+        ------
+        InstanceError
+            If an edge dangles, or they close a cycle.
+        """
+        check_type(graph, Graph, "offsets, graph")
+        return cls(buffers_of_order(graph, edges, capacity=capacity))
 
     def called(self) -> tuple[str, str | None]:
         """Return name and source of the buffers."""
