@@ -199,6 +199,12 @@ class Block:
         return {i: ns * share_of(self.graph, i, self.device.parts) for i, ns in self.time.items()}
 
     @cached_property
+    def workspace(self) -> dict[int, int]:
+        """Bytes of workspace of each op that needs some."""
+        found = {i: self.graph.ops[i].all_modes[0].workspace for i in self.ops}
+        return {i: nbytes for i, nbytes in found.items() if nbytes}
+
+    @cached_property
     def lives(self) -> list[tuple[int, int, int, bool, bool]]:
         """Per tensor that is used: bytes, writers, all that access it, whether initial, whether final."""
         writers, users = [0] * len(self.graph.tensors), [0] * len(self.graph.tensors)
@@ -219,20 +225,34 @@ class Block:
         full = serial * self.device.parts if self.device.model == "half-serial" else least
         return -(-(full + least) // (2 * self.device.parts)) + self.device.sync_ns * (groups > 1)
 
-    def fits(self, executed: int, groups: Groups) -> bool:
-        """Return whether a stage after a set of ops is within the memory."""
+    def held(self, state: int) -> tuple[int, list[tuple[int, int]]]:
+        """Return what every stage that ends with a set holds, and bytes and users of what some hold.
+
+        A tensor that is final or has a user beyond the set is held; of the others those with a user in the
+        stage, which are no others than those that something outside the set before the stage uses.
+        """
+        if self.memory is None:
+            return 0, []
+        now = state | self.earlier
+        always, some = 0, []
+        for nbytes, writers, users, initial, final in self.lives:
+            if initial or writers & now:
+                if final or users & ~now:
+                    always += nbytes
+                elif users & state:
+                    some.append((nbytes, users))
+        return always, some
+
+    def fits(self, held: tuple[int, list[tuple[int, int]]], groups: Groups) -> bool:
+        """Return whether a stage is within the memory, given `held` of the set that it ends."""
         if self.memory is None:
             return True
-        past = executed | self.earlier
-        now = past | sum(groups)
-        held = sum(
-            nbytes
-            for nbytes, writers, users, initial, final in self.lives
-            if (initial or writers & now) and (final or users & ~past)
-        )
-        ops = self.graph.ops
-        held += sum(max(ops[i].all_modes[0].workspace for i in bits(group)) for group in groups)
-        return held <= self.memory
+        always, some = held
+        ending = sum(groups)
+        used = always + sum(nbytes for nbytes, users in some if users & ending)
+        if self.workspace:
+            used += sum(max(self.workspace.get(i, 0) for i in bits(group)) for group in groups)
+        return used <= self.memory
 
 
 def program(
@@ -275,10 +295,10 @@ def program(
         for state in level:
             found.states += 1
             tick()
-            cost, count = best[state], ways[state]
+            cost, count, held = best[state], ways[state], block.held(state)
             for groups, price in enumerate_endings(block, state, pruning):
                 rest = state & ~sum(groups)
-                if not block.fits(rest, groups):
+                if not block.fits(held, groups):
                     continue
                 found.transitions += 1
                 if rest not in best:

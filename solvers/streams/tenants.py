@@ -117,8 +117,8 @@ def pricing(problem: Streams, chains: Sequence[Sequence[int]]) -> Callable[[Poin
         if problem.streams is not None and len(moved) > problem.streams:
             return None
         if block.memory is not None:
-            executed = sum(sets[k][a] for k, a in enumerate(p))
-            if not block.fits(executed, tuple(sets[k][b] ^ sets[k][a] for k, a, b in moved)):
+            held = block.held(sum(sets[k][b] for k, b in enumerate(q)))
+            if not block.fits(held, tuple(sets[k][b] ^ sets[k][a] for k, a, b in moved)):
                 return None
         lengths = [times[k][b] - times[k][a] for k, a, b in moved]
         area = sum(works[k][b] - works[k][a] for k, a, b in moved)

@@ -69,5 +69,7 @@ def test_a_schedule_of_another_network_is_refused(tmp_path: Path) -> None:
     path.write_text('{"blocks": [{"stages": 3}]}')
     with pytest.raises(lt.InstanceError, match="found KeyError 'inner_nodes'"):
         read_hint(path, asked)
-    with pytest.raises(lt.InstanceError, match=r"schedule\.json"):
-        read_hint(path, lt.Peak(asked.graph))
+    inception = problem().graph
+    stages = read_hint(FOLDER / "v100.json.gz", lt.Peak(inception))
+    with pytest.raises(lt.InstanceError, match="found Stages"):
+        lt.solve(lt.Peak(inception), hint=stages)
