@@ -46,7 +46,7 @@ def solve_auto(problem: Streams, context: Context) -> Outcome:
     if problem.device.staged:
         return _stages(problem, context)
     outcome = _streams(problem, context)
-    if context.closed or context.expired or problem.contention != "none":
+    if outcome.infeasible or context.closed or context.expired or problem.contention != "none":
         return outcome
     return _by_makespan(problem, context) or outcome
 
@@ -65,7 +65,7 @@ def _stages(problem: Streams, context: Context) -> Outcome:
             context.offer(inner.answer)
         if inner.bound is not None:
             context.raise_bound(inner.bound, "exact", kind=inner.bound_kind)
-        if outcome.reason is not None or context.closed:
+        if outcome.infeasible or outcome.reason is not None or context.closed:
             break
     return outcome
 

@@ -16,6 +16,7 @@ from ...models.problems.streams import Stages, Streams
 from ..context import Context, Outcome
 from .bounds import raise_first_bound
 from .events import in_time, refuse_orders
+from .memory import is_too_little
 
 
 @in_time
@@ -40,6 +41,8 @@ def greedy_stages(
     BuildTimeout
         If the time is up.
     """
+    if is_too_little(problem):
+        return None
     graph, tick = problem.graph, ticker(expired)
     order = precedence(graph)
     longest = list(problem.durations)

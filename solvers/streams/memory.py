@@ -65,3 +65,9 @@ def with_flow(problem: Streams, answer: StreamAnswer) -> StreamAnswer:
         return answer
     found = held_back(problem, Context(problem=problem), answer)
     return answer if found is None else found
+
+
+def is_too_little(problem: Streams) -> bool:
+    """Return whether the memory has no room for the tensors that are there from first to last."""
+    kept = sum(tensor.nbytes for tensor in problem.graph.tensors if tensor.initial and tensor.final)
+    return problem.memory is not None and kept > problem.memory

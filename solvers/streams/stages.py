@@ -22,6 +22,9 @@ between such ops are solved one by one. ``blocks=stated`` takes the blocks that 
 **What is proved.** With all endings, no r and no s, and blocks of the first kind, D is the optimum: groups
 that are not connected merge connected ones, which makes none of the stage's terms smaller. (Fewer groups can
 help where their number is limited, or with the workspace: then nothing is proved.)
+
+If nothing is within the memory, that is proved with any endings, r and s: one op after another, each a stage,
+is among what is looked at, and holds no more than stages do in which these ops stand in the same order.
 """
 
 from __future__ import annotations
@@ -40,6 +43,7 @@ from ...models.problems.streams import Stages, Streams
 from ..context import Context, Outcome
 from .bounds import raise_first_bound
 from .events import refuse_orders
+from .memory import is_too_little
 
 MOST_OPS = 3000
 """Ops up to which the program is begun: blocks, and sets of successors, take time quadratic in them."""
@@ -85,6 +89,8 @@ def solve_ios(problem: Streams, context: Context) -> Outcome:
     """Offer the best stages that the program finds."""
     refuse_orders(problem)
     raise_first_bound(problem, context)
+    if is_too_little(problem):
+        return Outcome(infeasible=True, detail="what is there from first to last is above the memory")
     options = context.options
     groups = [x for x in (options["s"] or None, problem.streams) if x is not None]
     pruning = Pruning(
@@ -109,9 +115,8 @@ def solve_ios(problem: Streams, context: Context) -> Outcome:
             )
         states, transitions = states + found.states, transitions + found.transitions
         if found.cost is None:
-            exact = pruning.is_exact and not stated and is_plain(problem)
             said = f"no stages of block {k + 1} are within the memory"
-            return Outcome(infeasible=exact, detail=said if exact else f"{said}, of those looked at")
+            return Outcome(infeasible=not stated, detail=f"{said}, of those looked at" if stated else said)
         total += found.cost
         stages += [tuple(tuple(bits(group)) for group in some) for some in found.stages]
         executed |= sum(1 << i for i in block)

@@ -16,7 +16,7 @@ from lowtide.solvers.streams.bounds import critical_path
 from lowtide.solvers.streams.lists import lios
 from tests.effort import seeds
 from tests.oracles.brute_makespan import fastest_schedule
-from tests.oracles.brute_parallel import most_memory
+from tests.oracles.brute_parallel import least_critical_path, most_memory
 from tests.solvers.streams.test_stages import with_shares
 from tests.strategies import random_graph
 
@@ -202,6 +202,35 @@ def test_waits_that_hold_the_memory_are_counted() -> None:
     judged = problem.judge(with_flow(problem, problem.read(answer)))
     assert judged.objective == 2
     assert ("synchronisations", "1") in problem.facts(judged)
+
+
+@pytest.mark.parametrize("contention", ["none", "proportional", "fluid", "half-serial"])
+def test_less_memory_than_an_op_needs_is_infeasible(contention: str) -> None:
+    graph = lt.Graph(name="two", tensors=(), ops=(lt.Op(name="a", workspace=3), lt.Op(name="b", workspace=2)))
+    result = lt.solve(lt.Streams(graph, contention=contention, memory=2), threads=1)
+    assert result.status == "infeasible"
+    kept = lt.Graph(name="kept", tensors=(lt.Tensor(name="x", nbytes=3, initial=True, final=True),), ops=())
+    result = lt.solve(lt.Streams(kept, contention=contention, memory=2), threads=1)
+    assert result.status == "infeasible"
+
+
+@pytest.mark.parametrize("seed", seeds(40))
+def test_within_a_memory_auto_proves_nothing_beyond_enumeration(seed: int) -> None:
+    rng = Random(seed)
+    graph = random_graph(rng, max_ops=4, max_duration=9)
+    graph = replace(graph, ops=tuple(replace(op, modes=()) for op in graph.ops))
+    problem = lt.Streams(graph, memory=rng.randint(0, max(1, most_memory(graph))))
+    assert problem.memory is not None
+    known = least_critical_path(graph, problem.memory)
+    result = lt.solve(problem, threads=1)
+    if known is None:
+        assert result.objective is None
+        return
+    assert result.status != "infeasible"
+    assert result.bound is not None
+    assert result.bound <= known
+    if result.status == "optimal":
+        assert result.objective == known
 
 
 def test_stages_that_break_the_precedence() -> None:
