@@ -35,7 +35,11 @@ def attacks_on_contention() -> dict[str, tuple[Case, set[str]]]:
     beside = [run(k, 0, f"s{k}", ns=6) for k in range(3)]
     hasty = [run(0, 0, "s0", ns=6), run(1, 0, "s1", ns=5), run(2, 0, "s2", ns=5)]
     bytes_of = (tensor(4, "f"), tensor(4, "f"))
-    writers = [op((), (0,), workspace=5), op((), (1,)), op(after=(1,), workspace=5)]
+    writers = [
+        op((), (0,), workspace=5, share=1),
+        op((), (1,), share=1),
+        op(after=(1,), workspace=5, share=1),
+    ]
     roomy = [run(0, 0, "s0"), run(1, 0, "s1"), run(2, 4, "s1")]
     return {
         "two in a row": (case(ROW, plan(run(0, 0, "s0"), run(1, 4, "s1"), machine=free)), set()),
