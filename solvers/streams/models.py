@@ -9,6 +9,7 @@ from ...models.problems.streams import Streams
 from ..context import Context, Outcome
 from ..engines.model import solve_model
 from .bounds import raise_first_bound
+from .memory import is_too_little
 
 
 def stated(problem: Streams) -> dict[str, Any]:
@@ -19,6 +20,8 @@ def stated(problem: Streams) -> dict[str, Any]:
 def solve_stages(problem: Streams, context: Context) -> Outcome:
     """Solve the model of stages, from nothing that other methods find."""
     raise_first_bound(problem, context)
+    if is_too_little(problem):
+        return Outcome(infeasible=True, detail="what is there from first to last is above the memory")
     return solve_model(
         context,
         stages_cpsat,

@@ -33,6 +33,7 @@ from ...models.problems.streams import Stages, Streams
 from ..context import Context, Outcome
 from .bounds import raise_first_bound
 from .events import refuse_orders
+from .memory import is_too_little
 from .stages import Block, is_plain
 
 Pointers = tuple[int, ...]
@@ -44,6 +45,8 @@ def solve_tenants(problem: Streams, context: Context) -> Outcome:
     refuse_orders(problem)
     chains = chains_of(problem.graph)
     raise_first_bound(problem, context)
+    if is_too_little(problem):
+        return Outcome(infeasible=True, detail="what is there from first to last is above the memory")
     if context.options["by"] == "search":
         found = search(problem, chains, context.seed, context.options["moves"], lambda: context.expired)
         if found is not None:
