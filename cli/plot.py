@@ -72,7 +72,7 @@ def add_parser(subparsers: Subparsers) -> None:
         choices=(*PLAN_KINDS, *RUN_KINDS, CURVE_KIND),
         metavar="KIND",
         help=f"of plans: {', '.join(PLAN_KINDS)} (default {PLAN_KINDS[0]}; timeline of "
-        f"several tiers, allocation where there are addresses); "
+        f"several tiers, allocation where there are addresses, gantt of streams); "
         f"of experiments: {', '.join(RUN_KINDS)} (default {RUN_KINDS[0]}); of curves: {CURVE_KIND}",
     )
     parser.add_argument("--title", metavar="TEXT", help="title (default: the name of the graph)")
@@ -167,7 +167,7 @@ def _draw_curve(args: argparse.Namespace, curve: TradeOff) -> tuple[Axes, dict[s
 
 
 def _kind_of_plan(args: argparse.Namespace) -> str | None:
-    """Return what is drawn of a plan, unless a tier or a bound is named: a timeline, or addresses it has."""
+    """Return what is drawn of a plan, unless a tier or a bound is named: a timeline, addresses, streams."""
     from ..instances import read_answer
     from ..models.plan import Plan
     from .sources import read_record
@@ -178,7 +178,9 @@ def _kind_of_plan(args: argparse.Namespace) -> str | None:
     plan = read_answer(args.items[0] if record is None else record.plan_path)
     if not isinstance(plan, Plan):
         return None
-    return "timeline" if len(plan.machine.tiers) > 1 else "allocation" if plan.allocation else None
+    if len(plan.machine.tiers) > 1:
+        return "timeline"
+    return "allocation" if plan.allocation else "gantt" if plan.machine.contention else None
 
 
 def _tell(args: argparse.Namespace, ax: Axes, told: dict[str, Any]) -> int:

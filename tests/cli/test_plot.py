@@ -63,6 +63,14 @@ def test_pictures_of_plans_and_records(folder: Path, tmp_path: Path, item: str, 
     assert within("plot", item, "--kind", kind, "-o", str(out), cwd=folder).stdout.startswith("graph")
 
 
+def test_streams_are_drawn_as_lanes(tmp_path: Path) -> None:
+    words = ("streams", "catalogue:ios/squeezenet", "--method", "nimble")
+    answer("solve", *words, "--contention", "proportional", "--plan", "s.json", cwd=tmp_path)
+    found = answer("plot", "s.json", "-o", "s.svg", cwd=tmp_path)
+    assert found["runs"] == 50
+    assert all(f"<!-- {lane} -->" in (tmp_path / "s.svg").read_text() for lane in ("s0", "s1", "s2"))
+
+
 def test_record_of_an_experiment_finds_its_plan(folder: Path, tmp_path: Path) -> None:
     record = json.loads((folder / "record.json").read_text())
     place = tmp_path / "out" / "records" / "ab" / "abcd.json"

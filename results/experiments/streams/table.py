@@ -16,6 +16,7 @@ import lowtide as lt
 from ....models.derived.streams import synchronisations
 from ....models.problems.memory_edges import apply_edges
 from ....models.problems.streams import Stages
+from ....models.verifier.verdict import Verification
 from ...tables.spec import RIGHT, Column, Fields, Row, TableSpec
 from ..running import Case
 
@@ -70,7 +71,7 @@ def _row(spec: str, graph: lt.Graph, contention: str, method: str, memory: int |
         "bound": result.bound,
         **dict.fromkeys(("streams", "synchronisations", "stages", "worst")),
     }
-    if result.plan is None or result.verification is None:
+    if result.plan is None or not isinstance(result.verification, Verification):
         return row
     answer = problem.read(result.plan)
     if isinstance(answer, Stages):
