@@ -7,6 +7,7 @@ from ..method import BOUND, OPTIMUM, Method, Option
 from ..room import Export, Room
 
 _PLANNER = (".placement.planner.planner_kernel",)
+_AUTOTM = (".placement.models.autotm_kernel",)
 _SIMULATOR = (".placement.simulator.simulator_kernel",)
 
 _DEGREE = Option("degree", 8, "ops that the prefetch is ahead")
@@ -69,7 +70,7 @@ def _autotm(form: str, summary: str, *options: Option) -> Method:
             Option("steps", 300, "steps of the prices in each"),
         ),
         engine="highs",
-        kernels=(".placement.models.autotm_kernel",),
+        kernels=_AUTOTM,
     )
 
 
@@ -81,7 +82,7 @@ ROOM = Room(
             ".placement.auto:solve_auto",
             "bounds, and the planner until its plan meets them",
             proves=OPTIMUM,
-            kernels=(*_PLANNER, *_SIMULATOR),
+            kernels=(*_PLANNER, *_SIMULATOR, *_AUTOTM),
         ),
         Method(
             "planner",
@@ -250,6 +251,7 @@ ROOM = Room(
                 ),
             ),
             engine="cpsat",
+            kernels=(*_PLANNER, *_SIMULATOR),
         ),
         Method(
             "tmof",

@@ -20,6 +20,7 @@ _IOS = (
         choices=("bottlenecks", "stated"),
     ),
 )
+_GROWING = (".parallel.growing_kernel",)
 
 ROOM = Room(
     problem=Streams,
@@ -30,12 +31,14 @@ ROOM = Room(
             "ios for stages; else matching and lists, and the schedule of makespan",
             proves=OPTIMUM,
             engine="cpsat",
+            kernels=_GROWING,
         ),
         Method(
             "matching",
             ".streams.matching:solve_matching",
             "most concurrency: fewest synchronisations, then fewest streams, by one weighted matching",
             proves=BOUND,
+            kernels=_GROWING,
         ),
         Method(
             "nimble",
@@ -43,6 +46,7 @@ ROOM = Room(
             "most concurrency by two matchings, as Nimble's published code has them",
             proves=BOUND,
             source="Kwon, Yu, Jeong and Chun, NeurIPS 2020",
+            kernels=_GROWING,
         ),
         Method(
             "lios",
@@ -51,6 +55,7 @@ ROOM = Room(
             proves=BOUND,
             source="Fang and others, LIOS, 2020",
             options=(_PRIORITY,),
+            kernels=_GROWING,
         ),
         Method(
             "opara",
@@ -58,6 +63,7 @@ ROOM = Room(
             "an op follows its first predecessor that none follows yet, as Opara's published code has it",
             proves=BOUND,
             source="Chen and others, Opara, 2023",
+            kernels=_GROWING,
         ),
         Method(
             "asap",
@@ -65,6 +71,7 @@ ROOM = Room(
             "as opara by levels, streams used again, as RAF's multi-stream pass has it",
             proves=BOUND,
             source="RAF, multi-stream pass",
+            kernels=_GROWING,
         ),
         Method(
             "greedy",
@@ -72,6 +79,7 @@ ROOM = Room(
             "stages of all that is ready, within streams and memory",
             proves=BOUND,
             source="the baseline of Ding and others, MLSys 2021",
+            kernels=_GROWING,
         ),
         Method(
             "ios",
@@ -80,6 +88,7 @@ ROOM = Room(
             proves=OPTIMUM,
             source="Ding, Zhu, Jia, Pekhimenko and Han, MLSys 2021",
             options=_IOS,
+            kernels=_GROWING,
         ),
         Method(
             "ios-cpsat",
@@ -87,6 +96,7 @@ ROOM = Room(
             "stages in CP-SAT, for few ops: an independent judge, with workspaces and few groups exact, too",
             proves=OPTIMUM,
             engine="cpsat",
+            kernels=_GROWING,
         ),
         Method(
             "tenants",
@@ -97,13 +107,15 @@ ROOM = Room(
             options=(
                 Option("by", "program", "of the pointers", choices=("program", "search")),
                 Option("moves", 20_000, "of the search", least=0),
-            ),
+                kernels=_GROWING,
+        ),
         ),
         Method(
             "sequential",
             ".streams.lists:solve_sequential",
             "one stream",
             proves=BOUND,
+            kernels=_GROWING,
         ),
     ),
     complete=".streams.memory:with_flow",

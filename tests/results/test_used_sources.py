@@ -20,6 +20,7 @@ ASKED = {
     "peak": "gen:randwire?n=20&seed=1",
     "offsets": "gen:randwire?n=12&seed=1",
     "placement": "gen:chain?n=6&seed=1&machine=v100-16g-pcie3&start=gpu&device=60B",
+    "streams": "gen:layered?layers=3&width=3&seed=1",
     "makespan": "gen:tasks?n=12&cores=2&processors=2&memory=120",
     "parallel-memory": "gen:layered?layers=3&width=3&seed=1",
     "memory-edges": "gen:layered?layers=3&width=3&seed=1&bound=60",

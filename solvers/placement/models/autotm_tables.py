@@ -143,4 +143,6 @@ def _integers(values: Any) -> Any:
 
 
 def _matrix(values: Any, columns: int) -> Any:
+    if not columns:
+        return np.zeros((len(values), 0), np.int64)
     return np.array(values, np.int64).reshape(-1, columns)

@@ -224,7 +224,9 @@ def test_what_verified_outlives_plans_that_do_not_and_parts_that_fail(
     monkeypatch.setattr(placement_auto, "solve_slots", fail)
     result = lt.solve(problem, "auto", time_limit=20, threads=1)
     assert result.plan is not None
-    assert (result.status, result.plan.runs, result.plan.copies) == ("feasible", valid.runs, valid.copies)
+    assert result.status == "feasible"
+    assert result.objective is not None
+    assert result.objective <= problem.evaluate(valid)
     assert "slot model: ZeroDivisionError: of a part" in result.detail
 
 
