@@ -107,8 +107,8 @@ ROOM = Room(
             options=(
                 Option("by", "program", "of the pointers", choices=("program", "search")),
                 Option("moves", 20_000, "of the search", least=0),
-                kernels=_GROWING,
-        ),
+            ),
+            kernels=_GROWING,
         ),
         Method(
             "sequential",
