@@ -127,6 +127,7 @@ def test_window_limits_how_far_from_its_users_a_tensor_moves() -> None:
         assert result.objective == best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(12))
 def test_static_is_never_faster_than_synchronous_nor_that_than_asynchronous(seed: int) -> None:
     problem = case(seed, in_place=seed % 2 == 0, ops=12)

@@ -64,6 +64,7 @@ def test_without_such_channels_nothing_changes() -> None:
     assert merged(problem) is problem
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("periodic", [True, False])
 def test_the_bound_is_above_the_durations_and_below_every_plan(periodic: bool) -> None:
     raised = 0

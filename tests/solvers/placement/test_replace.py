@@ -114,6 +114,7 @@ def test_serial_is_never_faster_than_exhaustive_search(seed: int) -> None:
         assert result.bound <= best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(160, least=60))
 def test_bounds_and_plans_meet_exhaustive_search(seed: int) -> None:
     """No bound is above the fastest plan, no plan of whole tensors below; local search is mostly there."""
