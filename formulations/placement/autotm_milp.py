@@ -145,7 +145,7 @@ def build(
     >>> problem = load_problem("placement", "gen:chain?n=3&seed=1&machine=v100-16g-pcie3")
     >>> built = build(autotm_data(problem, Form.SYNC))
     >>> [len(steps) for steps in built.steps[0]]
-    [1, 1]
+    [2, 3]
     """
     import pyomo.environ as pyo
 
