@@ -175,15 +175,9 @@ def minio() -> str:
 
 def streams() -> str:
     """Ops side by side on one device, an op that waits for another stream, the device full."""
-    bars = (
-        (14, 12, 44, BLUE),
-        (62, 12, 58, BLUE),
-        (124, 12, 54, BLUE),
-        (62, 40, 34, ORANGE),
-        (100, 40, 70, ORANGE),
-    )
+    one, other = ((14, 44), (62, 58), (124, 54)), ((62, 34), (100, 70))
     return (
-        "".join(box(x, y, w, 18, c) for x, y, w, c in bars)
+        "".join(box(x, y, w, 18, c) for y, c, bars in ((12, BLUE, one), (40, ORANGE, other)) for x, w in bars)
         + line(((58, 30), (64, 39)), arrow=True) + line(((168, 40), (176, 31)), arrow=True)
         + line(_steps((2, 6, 6, 6, 5, 2), 14, 112, 27, 6), GREEN)
         + line(((12, 74), (188, 74)), RED, dash=True) + text(188, 70, "device", "end", 9.5, RED)

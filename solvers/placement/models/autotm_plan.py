@@ -11,7 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ....formulations.placement.autotm_data import AutotmData, ModeData, Walk, copy_time
+from ....formulations.placement.autotm_data import AutotmData, ModeData, copy_time
+from ....formulations.placement.autotm_items import Walk
 from ....formulations.placement.autotm_milp import Path
 from ....formulations.placement.autotm_steps import Hop, Role, Step
 from ....models.lowering.builder import PlanBuilder

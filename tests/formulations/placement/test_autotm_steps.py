@@ -6,7 +6,8 @@ import pytest
 
 import lowtide as lt
 from lowtide.formulations.placement import autotm_milp
-from lowtide.formulations.placement.autotm_data import AutotmData, Walk
+from lowtide.formulations.placement.autotm_data import AutotmData
+from lowtide.formulations.placement.autotm_items import Walk
 from lowtide.formulations.placement.autotm_steps import Role, Step
 from tests.oracles.autotm_rules import fastest
 from tests.solvers.placement.test_autotm import case
