@@ -10,7 +10,6 @@ import lowtide as lt
 from lowtide.formulations.placement import windows_cpsat
 from lowtide.formulations.placement.sequence import longest_stall
 from lowtide.formulations.placement.states import state_data
-from lowtide.instances import load_problem
 from lowtide.models.problems.placement import Placement
 from tests.effort import seeds
 from tests.oracles.brute_placement import COPY, DEVICE, fastest
@@ -120,15 +119,6 @@ def test_every_plan_is_a_point_of_the_windows(seed: int, method: str, accounting
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     assert solver.solve(built.model) in (cp_model.OPTIMAL, cp_model.FEASIBLE)
-
-
-@pytest.mark.slow
-def test_a_network_within_a_millionth() -> None:
-    spec = "onnx:squeezenet?train=1,batch=64,blocks=20,machine=v100-16g-pcie3,device=900MiB,start=gpu,whole=1"
-    result = lt.solve(load_problem("placement", spec), "cpsat", threads=2, time_limit=None)
-    assert result.bound == 91_363_638
-    assert result.objective is not None
-    assert result.objective <= 91_363_638 * (1 + 1e-6)
 
 
 def test_what_the_model_does_not_cover_is_refused() -> None:
