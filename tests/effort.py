@@ -9,6 +9,9 @@ from hypothesis import settings
 
 LEAST = 8
 
+LONG_AGO = -1e9
+"""A start on the clock of contexts (`time.perf_counter`) of which every time limit has passed."""
+
 
 def share(count: int, least: int = LEAST) -> int:
     """Return how many of so many cases are tried now; not fewer than `least`, if there are so many.

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 
@@ -15,6 +14,7 @@ import lowtide as lt
 from lowtide.solvers.context import Context
 from lowtide.solvers.engines import supervise
 from lowtide.solvers.engines.supervise import Supervisor
+from tests.effort import LONG_AGO
 
 PROBLEM = lt.Peak(lt.load("gen:chain?n=3"))
 
@@ -25,11 +25,6 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("GRACE_SECONDS", "LATE_SECONDS"):
         monkeypatch.setattr(supervise, name, 600)
     monkeypatch.setattr(supervise, "POLL_SECONDS", 0.01)
-
-
-def long_ago() -> float:
-    """Return a start whose time was up a day ago."""
-    return time.perf_counter() - 86_400
 
 
 class Solver:
@@ -68,7 +63,7 @@ def test_ctrl_c_stops_the_solver() -> None:
 
 
 def test_overrun_time_stops_the_solver() -> None:
-    supervisor = supervised(Solver(), time_limit=1.0, started=long_ago())
+    supervisor = supervised(Solver(), time_limit=1.0, started=LONG_AGO)
     assert (supervisor.reason, supervisor.abandoned) == ("time", False)
 
 
@@ -87,7 +82,7 @@ def test_solver_that_does_not_stop_is_abandoned_and_heard_no_more(
         for name in ("GRACE_SECONDS", "LATE_SECONDS"):
             monkeypatch.setattr(supervise, name, 0.05)
     solver = Solver(obeys=False, interrupts=interrupts)
-    supervisor = supervised(solver, time_limit=None if interrupts else 1e-9, started=long_ago())
+    supervisor = supervised(solver, time_limit=None if interrupts else 1e-9, started=LONG_AGO)
     assert (supervisor.reason, supervisor.abandoned) == (reason, True)
     heard: list[int] = []
     supervisor.callback(heard.append)(1)
@@ -142,15 +137,14 @@ def test_what_runs_in_another_thread_can_be_stopped() -> None:
 
 
 LEAVING = """
-import atexit, sys, threading, time
+import atexit, sys, threading
 import lowtide as lt
 from lowtide.solvers.context import Context
 from lowtide.solvers.engines import supervise
 atexit.register(print, "behind the end")
 obeys, stop = {obeys}, threading.Event()
 supervise.GRACE_SECONDS = supervise.LATE_SECONDS = 600 if obeys else 0.01
-problem, long_ago = lt.Peak(lt.load("gen:chain?n=3")), time.perf_counter() - 86_400
-context = Context(problem=problem, time_limit=1, started=long_ago)
+context = Context(problem=lt.Peak(lt.load("gen:chain?n=3")), time_limit=1, started={long_ago})
 supervise.Supervisor(context).run(stop.wait, stop.set if obeys else lambda: None)
 print("answer")
 sys.exit(supervise.leave(3))
@@ -160,6 +154,6 @@ sys.exit(supervise.leave(3))
 @pytest.mark.parametrize(("obeys", "printed"), [(True, "answer\nbehind the end\n"), (False, "answer\n")])
 def test_a_process_ends_with_its_status_whether_its_solver_stops_or_not(obeys: bool, printed: str) -> None:
     """HiGHS would abort a process that ends in the usual way under it."""
-    code = LEAVING.format(obeys=obeys)
+    code = LEAVING.format(obeys=obeys, long_ago=LONG_AGO)
     ended = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (3, printed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -24,6 +23,7 @@ from lowtide.solvers.makespan.lists.layout import shop_of
 from lowtide.solvers.makespan.lists.list_kernel import schedule, schedule_until
 from lowtide.solvers.makespan.lists.method import Started, TimeIsUp, begin, offer_lists
 from lowtide.solvers.makespan.lists.series import ordered_with_all
+from tests.effort import LONG_AGO
 from tests.strategies import random_graph
 
 SPECS = (
@@ -100,7 +100,7 @@ def test_a_local_search_that_has_no_time_makes_one_schedule(monkeypatch: pytest.
         return whole(self, rank)
 
     monkeypatch.setattr(Started, "list_schedule", list_schedule)
-    late = Context(problem=problem, time_limit=1.0, started=time.perf_counter() - 86_400)
+    late = Context(problem=problem, time_limit=1.0, started=LONG_AGO)
     search(problem, late, started, part=1.0, moves=None)
     assert len(made) == 1
     assert late.incumbent is not None
@@ -114,7 +114,7 @@ def test_no_list_schedule_of_a_large_graph_when_the_time_is_up(
     started = begin(problem, Context(problem=problem))
     assert isinstance(started, Started)
     monkeypatch.setattr(makespan_list, "SLOW", slow)
-    late = Context(problem=problem, time_limit=1.0, started=time.perf_counter() - 86_400)
+    late = Context(problem=problem, time_limit=1.0, started=LONG_AGO)
     offer_lists(problem, late, started, ("critical", "fallback"))
     assert len(late.trace) == count
 

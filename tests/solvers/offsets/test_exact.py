@@ -97,10 +97,10 @@ def test_hint_is_the_first_incumbent() -> None:
 
 
 @each_method
-def test_time_limit_ends_with_an_allocation_or_nothing(method: str) -> None:
-    result = lt.solve(lt.Offsets(stairs(60)), method, threads=1, time_limit=0.01)
-    assert result.status in (lt.Status.FEASIBLE, lt.Status.UNKNOWN, lt.Status.OPTIMAL)
-    assert result.status is lt.Status.OPTIMAL or result.reason == "time"
+def test_time_that_is_up_at_once_ends_with_an_allocation_or_nothing(method: str) -> None:
+    result = lt.solve(lt.Offsets(stairs(60)), method, threads=1, time_limit=1e-9)
+    assert result.status in (lt.Status.FEASIBLE, lt.Status.UNKNOWN)
+    assert result.reason == "time"
 
 
 @each_method
