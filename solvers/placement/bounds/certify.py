@@ -137,7 +137,9 @@ def certify_time(problem: Placement, result: Result, context: Context) -> Certif
 def prices_proof(problem: Placement, prices: Prices) -> PricesProof:
     """Return prices in the words of the machine; those of a single run's last sample count as 0.
 
-    A group of channels of both directions is one to the proof: it has the higher price of both.
+    A group of channels of both directions is one to the proof: it has the higher price of both. A fast memory
+    without limit has none to the proof: its program has room for all data at once, so that every placement
+    pays ``price * (bytes - room) <= 0`` there, and without the price the bound is no less.
     """
     from .linked import merged
     from .prices import least_bytes, sample_data
@@ -161,7 +163,7 @@ def prices_proof(problem: Placement, prices: Prices) -> PricesProof:
         denominator=1 << prices.scale,
         least=least_bytes(problem),
         samples=prices.samples,
-        memory=prices.memory,
+        memory=prices.memory if machine.tiers[0].capacity is not None else (0,) * count,
         capacities=tuple(
             (tier.name, row)
             for tier, row in zip(machine.tiers[1:], prices.room, strict=True)
