@@ -44,9 +44,6 @@ from .strict_json import (
     is_int_list,
     is_list,
     is_object,
-    is_pair_list,
-    is_positive,
-    is_size,
     is_text,
     is_text_list,
     nearest,
@@ -62,9 +59,20 @@ NONE: Fields = {}
 Reader = Callable[[Any, str], Any]
 """What it is given, and where that stands."""
 
+MOST = 2**1000
+"""Beyond all numbers of proofs: of larger ones, sums and products might be too long to be written."""
+
 
 def _is_int(value: object) -> bool:
-    return type(value) is int
+    return type(value) is int and -MOST < value < MOST
+
+
+def _is_ints(value: Any) -> bool:
+    return is_int_list(value) and (not value or -MOST < min(value) <= max(value) < MOST)
+
+
+def _is_rows(length: int) -> Callable[[Any], bool]:
+    return lambda value: is_list(value) and all(_is_ints(x) and len(x) == length for x in value)
 
 
 def _is_mask(value: object) -> bool:
@@ -73,10 +81,6 @@ def _is_mask(value: object) -> bool:
 
 def _is_sparse(value: object) -> bool:
     return isinstance(value, list) and {*map(type, value)} <= {int, type(None)}
-
-
-def _is_triples(value: object) -> bool:
-    return isinstance(value, list) and all(is_int_list(x) and len(x) == 3 for x in value)
 
 
 def _as_it_is(value: Any, where: str) -> Any:
@@ -91,12 +95,12 @@ def _as_tuples(value: Any, where: str) -> Any:
     return tuple(map(tuple, value))
 
 
-_INT = required(Field(_is_int, "an integer"))
-_INTS = required(Field(is_int_list, "a list of integers"))
+_INT = required(Field(_is_int, "an integer below 2**1000"))
+_INTS = required(Field(_is_ints, "a list of integers below 2**1000"))
 _LIST = required(Field(is_list, "a list"))
 _OBJECT = required(Field(is_object, "an object"))
-_PAIRS = required(Field(is_pair_list, "a list of pairs of integers"))
-_TRIPLES = required(Field(_is_triples, "a list of [index, index, bytes]"))
+_PAIRS = required(Field(_is_rows(2), "a list of pairs of integers"))
+_TRIPLES = required(Field(_is_rows(3), "a list of [index, index, bytes]"))
 _CERTIFICATE = {
     "format": required(TEXT),
     "version": _INT,
@@ -107,7 +111,7 @@ _CERTIFICATE = {
         )
     ),
     "graph": _OBJECT,
-    "bound": required(Field(is_size, "an integer >= 0")),
+    "bound": required(Field(lambda x: _is_int(x) and x >= 0, "an integer >= 0, below 2**1000")),
     "proof": _OBJECT,
 }
 _WITH_SETTING = {**_CERTIFICATE, "setting": _OBJECT}
@@ -225,7 +229,9 @@ def _setting(data: Mapping[str, Any], where: str) -> Setting:
 
 
 def _parallel(data: Mapping[str, Any], where: str) -> ParallelSetting:
-    own = {"processors": required(Field(optional(is_positive), "an integer >= 1 or null"))}
+    own = {
+        "processors": required(Field(optional(lambda x: _is_int(x) and x >= 1), "an integer >= 1 or null"))
+    }
     values = _values(ParallelSetting, data, where, own)
     return ParallelSetting(**values, processors=data["processors"])
 
