@@ -81,7 +81,8 @@ class Result:
     facts
         Numbers that the method says about its plan or itself, by name: ``emergencies`` and ``evictions`` of
         policies for `placement`, ``gives_up`` where one fails by its own count, ``simulations`` of its local
-        search, ``form_bound`` in ns of AutoTM.
+        search, ``form_bound`` in ns of AutoTM; ``variables`` and ``constraints`` of the largest model that an
+        engine was given, if any was.
     evidence
         What a certificate of the bound can be made from, if the method kept it; it is no part of the record.
     seconds

@@ -75,6 +75,8 @@ class Context:
     careful
         Whether the verifier judges each better answer before it is taken. For methods that combine others,
         or that know no general proof that their answers are valid ones: what is taken then stays.
+    models
+        Variables and constraints of each model that an engine was given, those of parts of the work too.
     judgement, refused
         Of the incumbent, and why the answer that was offered last was not taken, if the context is careful.
     """
@@ -99,6 +101,7 @@ class Context:
     evidence: Any = None
     build_seconds: float | None = None
     bound_seconds: float | None = None
+    models: list[tuple[int, int]] = field(default_factory=list)
     careful: bool = False
     judgement: Judgement | None = None
     refused: str = ""
@@ -119,6 +122,7 @@ class Context:
             options=self.options,
             engine_options=self.engine_options,
             log=self.log,
+            models=self.models,
             progress=lambda line: self.progress(f"{prefix}{line}"),
         )
 

@@ -243,7 +243,7 @@ def _judge(problem: Problem, method: Method, context: Context, outcome: Outcome)
         allocation=None if judgement is None else judgement.allocation,
         edges=None if judgement is None else judgement.edges,
         detail=detail,
-        facts=dict(outcome.facts),
+        facts={**outcome.facts, **_size(context)},
         seconds=_seconds(context, solved),
         trace=tuple(context.trace),
         versions=_versions(method),
@@ -251,6 +251,11 @@ def _judge(problem: Problem, method: Method, context: Context, outcome: Outcome)
         graph=getattr(problem, "graph", None),
         buffers=getattr(problem, "buffers", None),
     )
+
+
+def _size(context: Context) -> dict[str, int]:
+    """Return the variables and constraints of the largest model that an engine was given, if any was."""
+    return dict(zip(("variables", "constraints"), max(context.models, key=sum, default=()), strict=False))
 
 
 def _is_beyond(bound: int | None, objective: int | None, maximize: bool) -> bool:

@@ -67,6 +67,7 @@ def solve_cpsat(
         raise RuntimeError(f"invalid CP-SAT model: {problem}")
     if context.expired:
         return Outcome(reason="time", detail="CP-SAT was not started: no time was left")
+    context.models.append((len(model.proto.variables), len(model.proto.constraints)))
     supervisor = Supervisor(context)
 
     def on_solution(value: Value) -> None:

@@ -78,6 +78,7 @@ def solve_highs(
         return Outcome(reason="time", detail="HiGHS was not started: no time was left")
     variables, scales = passed
     column = {id(variable): k for k, variable in enumerate(variables)}
+    context.models.append((highs.getNumCol(), highs.getNumRow()))
     supervisor = Supervisor(context)
     given = {*context.engine_options, *(settings or {})}
 

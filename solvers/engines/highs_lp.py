@@ -121,6 +121,7 @@ def _solved(scaled: _Scaled, context: Context, seconds: float, *, crossover: str
     highs.setOptionValue("solver", "ipm")
     highs.setOptionValue("run_crossover", crossover)
     highs.setOptionValue("threads", 1)
+    context.models.append((highs.getNumCol(), highs.getNumRow()))
     end = time.perf_counter() + min(seconds, context.remaining())
     ran = False
 

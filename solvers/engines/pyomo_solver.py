@@ -90,6 +90,7 @@ def solve_pyomo(
     limit = context.remaining()
     if limit <= 0:
         return Outcome(reason="time", detail=f"{name} was not started: no time was left")
+    context.models.append((model.nvariables(), model.nconstraints()))
     # Some solvers take whole seconds only.
     keywords = {} if math.isinf(limit) else {"timelimit": max(1, math.ceil(limit))}
     try:

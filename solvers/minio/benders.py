@@ -115,6 +115,7 @@ def _solve_program(rounds: Rounds, effort: float) -> tuple[Mapping[int, int] | N
         memory_limit=context.memory_limit,
         engine_options=context.engine_options,
         log=context.log,
+        models=context.models,
     )
     outcome = logged(
         inner,

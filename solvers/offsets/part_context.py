@@ -67,6 +67,7 @@ def part_context(parts: Parts, part: Part, *, seconds: float, floor: int, seed: 
         options=whole.options,
         engine_options=whole.engine_options,
         log=whole.log,
+        models=whole.models,
         incumbent=part.height,
         parts=parts,
         part=part,

@@ -100,6 +100,7 @@ def _choose(built: ConflictModel, context: Context) -> tuple[Sequence[Arc] | Non
         memory_limit=context.memory_limit,
         engine_options=context.engine_options,
         log=context.log,
+        models=context.models,
     )
     outcome = logged(
         inner,

@@ -278,4 +278,5 @@ class _Search:
             memory_limit=context.memory_limit,
             engine_options=context.engine_options,
             log=context.log,
+            models=context.models,
         )

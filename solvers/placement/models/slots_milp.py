@@ -194,6 +194,7 @@ class _Search:
             memory_limit=context.memory_limit,
             engine_options={"mip_rel_gap": "1e-5", **context.engine_options},
             log=context.log,
+            models=context.models,
         )
 
         def decode(value: Value) -> Any:

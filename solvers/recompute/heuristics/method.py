@@ -175,6 +175,7 @@ def part_of(context: Context, seconds: float = math.inf) -> Context:
         memory_limit=context.memory_limit,
         engine_options=context.engine_options,
         log=context.log,
+        models=context.models,
         answer=context.answer,
         incumbent=context.incumbent,
     )
