@@ -2,9 +2,10 @@ r"""Lowering: from the orders of streams, or from stages, to the plan of a devic
 
 Events under ``proportional`` contention are those of a processor-sharing queue: between two events all that
 runs advances at the rate :math:`\min(1, S / \sum_i u_i)`. Each event is put off to the next whole nanosecond.
-Rates are rounded down to multiples of :math:`2^{-96}`, and an op is done when less than :math:`2^{-32}` ns
-of it is left. What is then missing of all ops is below one part times ns, and whether works fit is a maximum
-flow in integers, which lacks none or at least one: so the plan is possible.
+With :math:`U \ge 2^{32}` a power of 2 above the sum of all shares, rates are rounded down to multiples of
+:math:`2^{-64} / U`, and an op is done when at most 1 / U ns of it is left. What is then missing of all ops is
+below one part times ns, and whether works fit is a maximum flow in integers, which lacks none or at least
+one: so the plan is possible.
 """
 
 from __future__ import annotations
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from ..plan import Plan
 
 _TIER = "memory"
-_FULL = 1 << 96
-"""The rate of an op that has the device as if alone, in units of work for each nanosecond."""
-
 _LEFT = 1 << 64
 """Units of work that may be left of an op that is taken as done."""
 
@@ -87,6 +85,8 @@ def stream_runs(
     op ends when this *virtual time* has grown by its own time since it began.
     """
     n = len(graph.ops)
+    shares = [share_of(graph, i, contention.parts) for i in range(n)]
+    full = _LEFT << max(32, sum(shares).bit_length())  # units of work in a nanosecond alone
     stream = {i: k for k, some in enumerate(streams) for i in some}
     after: list[list[int]] = [list(some) for some in precedence(graph).successors]
     for i, j in (*stream_edges(streams), *waits):
@@ -103,17 +103,17 @@ def stream_runs(
         while waiting and waiting[0][0] <= now:
             _, i = heappop(waiting)
             begun[i] = now
-            asked += share_of(graph, i, contention.parts)
-            heappush(running, (virtual + graph.ops[i].all_modes[0].duration_ns * _FULL, i))
+            asked += shares[i]
+            heappush(running, (virtual + graph.ops[i].all_modes[0].duration_ns * full, i))
         shared = contention.model != "none" and asked > contention.parts
-        rate = contention.parts * _FULL // asked if shared else _FULL
+        rate = contention.parts * full // asked if shared else full
         steps = [max(1, -(-(running[0][0] - virtual - _LEFT) // rate))] if running else []
         steps += [waiting[0][0] - now] if waiting else []
         now, virtual = now + min(steps), virtual + rate * min(steps)
         while running and running[0][0] - virtual <= _LEFT:
             _, i = heappop(running)
             ended[i] = now
-            asked -= share_of(graph, i, contention.parts)
+            asked -= shares[i]
             for j in after[i]:
                 ready[j] = max(ready[j], now + (contention.sync_ns if stream[i] != stream[j] else 0))
                 missing[j] -= 1
