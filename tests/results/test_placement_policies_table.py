@@ -4,7 +4,7 @@ import pytest
 
 from lowtide.models.errors import UsageError
 from lowtide.results.experiments.placement_g10.table import PUBLISHED
-from lowtide.results.experiments.placement_policies.table import cell, rows, short
+from lowtide.results.experiments.placement_policies.table import PAIRS, cell, rows, short
 from lowtide.results.experiments.running import read_rows as read_table
 from lowtide.results.tables.spec import Row
 
@@ -25,6 +25,7 @@ def test_records_become_cells() -> None:
     table = rows(records)
     assert [row["ideal"] for row in table] == [ideal] * 3
     assert cell("vdnn", table) == ".500 (7)"
+    assert cell("vdnn", [{**row, "gives_up": 1} for row in table]) == ".500 (fails)"
     assert cell("g10", table) == "1.000"
     assert next(row["evictions"] for row in table if row["method"] == "g10") == 12
     assert cell("belady", table) == "does not fit"
@@ -46,6 +47,15 @@ def test_policies_stay_below_the_bound_and_the_planner(name: str) -> None:
         planner = mine.get("planner", known)
         assert all(row["ratio"] <= planner["ratio"] for row in mine.values())
         assert mine["g10"]["emergencies"] == mine["flashneuron"]["emergencies"] == 0
+
+
+def test_flashneuron_fails_where_the_published_one_fails() -> None:
+    system = next(i for i, (name, _) in enumerate(PAIRS) if name == "FlashNeuron")
+    for row in read_table("placement_policies"):
+        if row["method"] == "flashneuron":
+            assert bool(row["gives_up"]) == (PUBLISHED[row["workload"]][system] == "fails")
+        else:
+            assert not row["gives_up"]
 
 
 def test_latency_costs_time() -> None:

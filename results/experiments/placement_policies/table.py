@@ -38,6 +38,7 @@ def rows(records: list[dict[str, Any]]) -> list[Row]:
                     "ratio": None if period is None else ideal / period,
                     "emergencies": record["facts"].get("emergencies", 0),
                     "evictions": record["facts"].get("evictions", 0),
+                    "gives_up": record["facts"].get("gives_up", 0),
                     "seconds": round(seconds_of(record, "solve"), 1),
                 }
             )
@@ -45,10 +46,12 @@ def rows(records: list[dict[str, Any]]) -> list[Row]:
 
 
 def cell(method: str, group: list[Row]) -> str:
-    """Return the ratio of a method on a workload, and in brackets how many emergencies it took."""
+    """Return the ratio of a method on a workload; in brackets how many emergencies it took, or "fails"."""
     (row,) = (row for row in group if row["method"] == method)
     if row["ratio"] is None:
         return "does not fit"
+    if row.get("gives_up"):
+        return f"{short(row['ratio'])} (fails)"
     return short(row["ratio"]) + (f" ({row['emergencies']})" if row["emergencies"] else "")
 
 

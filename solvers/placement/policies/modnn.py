@@ -26,8 +26,6 @@ prefetched tensor that is in the way is not prefetched after all. Inferred: the 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import deque
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -39,9 +37,8 @@ from ..simulator.simulator import Decisions
 from ..simulator.simulator_case import Case
 from .carry_out import Candidates, DoesNotFit, follow
 from .loads import forced_away, swap
+from .pool import WORKSPACE, Pool
 
-WORKSPACE = -1
-"""The pool's owner of the running op's workspace."""
 FILLED = 85
 """Percent of the memory that prefetches fill."""
 
@@ -49,66 +46,6 @@ FILLED = 85
 def solve_modnn(problem: Placement, context: Context) -> Outcome:
     """Run the policy."""
     return follow(problem, context, decide)
-
-
-class Pool:
-    """Blocks of bytes by address, each with its owner; holes are between them."""
-
-    def __init__(self, nbytes: int) -> None:
-        self.nbytes = nbytes
-        self.blocks: list[tuple[int, int, int]] = []
-
-    def place(self, owner: int, nbytes: int) -> bool:
-        """Put a block into the tightest hole, the lowest of several; return whether there is one."""
-        best, where, low = self.nbytes + 1, -1, 0
-        for at, (start, end, _) in enumerate([*self.blocks, (self.nbytes, 0, 0)]):
-            if nbytes <= start - low < best:
-                best, where, address = start - low, at, low
-            low = end
-        if where < 0:
-            return False
-        self.blocks.insert(where, (address, address + nbytes, owner))
-        return True
-
-    def drop(self, owner: int) -> None:
-        """Release a block."""
-        self.blocks = [block for block in self.blocks if block[2] != owner]
-
-    def restart(self) -> None:
-        """Put all blocks one behind the other."""
-        old, self.blocks, low = self.blocks, [], 0
-        for start, end, owner in old:
-            self.blocks.append((low, low + end - start, owner))
-            low += end - start
-
-    def cheapest(self, nbytes: int, pinned: set[int], use: Callable[[int], int]) -> list[int] | None:
-        """Return whose release frees so many bytes in a row: the fewest bytes, then the furthest next use.
-
-        Parameters
-        ----------
-        nbytes
-            Wanted.
-        pinned
-            Owners of blocks that may not go.
-        use
-            Returns the next use of a block's owner.
-        """
-        best: tuple[int, int, list[int]] | None = None
-        low, window, released = 0, deque[tuple[int, int, int]](), 0
-        for start, end, owner in [*self.blocks, (self.nbytes, self.nbytes, WORKSPACE)]:
-            while window and start - low >= nbytes:
-                if best is None or released <= best[0]:
-                    owners = [i for _, _, i in window]
-                    found = (released, -min(map(use, owners)), owners)
-                    best = found if best is None else min(best, found)
-                first, low, _ = window.popleft()
-                released -= low - first
-            window.append((start, end, owner))
-            released += end - start
-            if owner in pinned:
-                low, released = end, 0
-                window.clear()
-        return best[2] if best else None
 
 
 class Run:

@@ -27,7 +27,7 @@ from lowtide.solvers.placement.policies import (
 from lowtide.solvers.placement.policies.carry_out import Candidates, DoesNotFit
 from lowtide.solvers.placement.policies.layers import heavy_ops, layers
 from lowtide.solvers.placement.policies.loads import crossing_absences, turn_of
-from lowtide.solvers.placement.policies.modnn import Pool
+from lowtide.solvers.placement.policies.pool import WORKSPACE, Pool
 from lowtide.solvers.placement.policies.tflms_v1 import Flow, Settings
 from lowtide.solvers.placement.policies.tflms_v2 import FAILS, Parameters, Rewriting, largest, tuned
 from lowtide.solvers.placement.simulator.simulator import Decisions
@@ -331,11 +331,33 @@ def test_the_pool_offloads_the_fewest_bytes(seed: int) -> None:
         assert block[0] in ends
         assert holes[ends.index(block[0])] == min(hole for hole in holes if hole >= wanted)
         return
-    chosen = pool.cheapest(wanted, {*sizes} - {*uses} | {modnn.WORKSPACE}, uses.__getitem__)
+    chosen = pool.cheapest(wanted, {*sizes} - {*uses} | {WORKSPACE}, uses.__getitem__)
     assert (chosen is None) == (not keys)
     if chosen is not None:
         assert fits(tuple(chosen))
         assert (sum(sizes[i] for i in chosen), -min(uses[i] for i in chosen)) == min(keys)
+
+
+@pytest.mark.parametrize("seed", seeds(100, least=30))
+def test_the_pool_fills_from_both_ends(seed: int) -> None:
+    """Against a map of bytes."""
+    rng = Random(seed)
+    pool, owners = Pool(40), [0] * 40
+    for owner in range(1, 40):
+        size, high = rng.randint(1, 9), rng.random() < 0.5
+        starts = [a for a in range(41 - size) if not any(owners[a : a + size])]
+        found = pool.place_at_end(owner, size, high=high)
+        assert found == bool(starts)
+        if found:
+            first = max(starts) if high else min(starts)
+            owners[first : first + size] = [owner] * size
+        if rng.random() < 0.6:
+            gone = rng.randint(1, owner)
+            pool.drop(gone)
+            owners = [0 if x == gone else x for x in owners]
+        assert pool.blocks == sorted(pool.blocks)
+        assert [x for a, b, i in pool.blocks for x in (i,) * (b - a)] == [x for x in owners if x]
+        assert all({*owners[a:b]} == {i} for a, b, i in pool.blocks)
 
 
 def test_modnn_fails_exactly_if_an_op_does_not_fit() -> None:
