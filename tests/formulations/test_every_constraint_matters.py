@@ -344,7 +344,7 @@ def edge_problems() -> list[tuple[lt.MemoryEdges, int | None]]:
 def edges_by_conflicts(formulation: ModuleType, problem: lt.MemoryEdges) -> Verdict:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(conflicts, "formulation", formulation)
-        context = Context(problem=problem, threads=1, time_limit=5)
+        context = Context(problem=problem, threads=1, time_limit=None)
         outcome = conflicts.solve_cpsat(problem, context)
     context.refused = "infeasible" if outcome.infeasible else ""
     return context.incumbent, context.bound if context.incumbent is not None else None, context.refused
