@@ -39,10 +39,10 @@ shared tensors are ours.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ...models.derived.precedence import precedence
+from ...models.derived.precedence import descendants_with, precedence, successors_with
 from ...models.flow_proof import SINK, SOURCE
 from ...models.graph import Accounting, Graph
 from ...models.problems.parallel_memory import Moment, most_workspace
@@ -114,24 +114,6 @@ class CutNetwork:
         return Moment(finished=tuple(finished), running=tuple(running))
 
 
-def descendants_with(
-    graph: Graph, edges: Iterable[Arc] = (), tick: Callable[[], None] = lambda: None
-) -> list[int]:
-    """Return bit masks of the ops that must follow each op, with further edges; these close no cycle.
-
-    `tick` is called for every op: they take n^2 / 8 bytes.
-    """
-    after = precedence(graph).successors
-    masks = [0] * len(after)
-    for i in reversed(range(len(after))):
-        tick()
-        for j in after[i]:
-            masks[i] |= masks[j] | 1 << j
-    for u, v in edges:
-        add_edge(masks, u, v)
-    return masks
-
-
 def add_edge(descendants: list[int], u: int, v: int) -> None:
     """Put u before v in the bit masks of followers, and whatever that implies."""
     new = descendants[v] | 1 << v
@@ -166,9 +148,7 @@ def build(
     """
     n, tick = len(graph.ops), ticker(expired)
     known = descendants
-    follows = [set(some) for some in precedence(graph).successors]
-    for i, j in edges:
-        follows[i].add(j)
+    follows = successors_with(graph, edges)
 
     def after() -> Sequence[int]:
         """Return the sets of all followers, made when something asks what direct ones do not tell."""

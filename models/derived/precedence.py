@@ -8,7 +8,7 @@ topological order of the result, so every edge points to a larger index.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import heapify, heappop, heappush
@@ -75,6 +75,23 @@ def precedence(graph: Graph) -> Precedence:
     return found
 
 
+def successors_with(graph: Graph, edges: Sequence[tuple[int, int]]) -> list[set[int]]:
+    """Return the immediate successors of each op under the precedence and further edges.
+
+    Raises
+    ------
+    InstanceError
+        If an edge dangles.
+    """
+    n = len(graph.ops)
+    later = [set(some) for some in precedence(graph).successors]
+    for i, j in edges:
+        if not (0 <= i < n and 0 <= j < n):
+            raise InstanceError(f"edge [{i}, {j}]: found an unknown op, expected ops in [0, {n})")
+        later[i].add(j)
+    return later
+
+
 def order_with(graph: Graph, edges: Sequence[tuple[int, int]]) -> list[int]:
     """Return an order of the ops that obeys the precedence and further edges, lowest index first.
 
@@ -83,12 +100,8 @@ def order_with(graph: Graph, edges: Sequence[tuple[int, int]]) -> list[int]:
     InstanceError
         If an edge dangles, or they close a cycle.
     """
-    n = len(graph.ops)
-    later: list[set[int]] = [set(some) for some in precedence(graph).successors]
-    for i, j in edges:
-        if not (0 <= i < n and 0 <= j < n):
-            raise InstanceError(f"edge [{i}, {j}]: found an unknown op, expected ops in [0, {n})")
-        later[i].add(j)
+    later = successors_with(graph, edges)
+    n = len(later)
     waits = [0] * n
     for some in later:
         for j in some:
@@ -106,6 +119,27 @@ def order_with(graph: Graph, edges: Sequence[tuple[int, int]]) -> list[int]:
     if len(order) < n:
         raise InstanceError(f"edges: found a cycle through op {waits.index(max(waits))}, expected none")
     return order
+
+
+def descendants_with(
+    graph: Graph, edges: Sequence[tuple[int, int]] = (), tick: Callable[[], object] = lambda: None
+) -> list[int]:
+    """Return per op the set of ops that must come later, as the bits of an integer, n^2 / 8 bytes in all.
+
+    `tick` is called for each op, and may raise.
+
+    Raises
+    ------
+    InstanceError
+        If an edge dangles, or they close a cycle.
+    """
+    direct = successors_with(graph, edges)
+    after = [0] * len(direct)
+    for i in reversed(order_with(graph, edges)):
+        tick()
+        for j in direct[i]:
+            after[i] |= after[j] | 1 << j
+    return after
 
 
 def check_order(graph: Graph, order: Sequence[int]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from ..graph import Graph
-from .precedence import order_with, precedence
+from .precedence import descendants_with, successors_with
 
 Edge = tuple[int, int]
 Streams = Sequence[Sequence[int]]
@@ -37,40 +37,15 @@ def cover_edges(
     >>> cover_edges(lt.load("catalogue:diamond"))
     [(0, 1), (0, 2), (1, 3), (2, 3)]
     """
-    after = descendants(graph, edges, tick)
-    direct: list[set[int]] = [set(some) for some in precedence(graph).successors]
-    for i, j in edges:
-        direct[i].add(j)
+    after = descendants_with(graph, edges, tick)
     found = []
-    for i, some in enumerate(direct):
+    for i, some in enumerate(successors_with(graph, edges)):
         tick()
         beyond = 0
         for j in some:
             beyond |= after[j]
         found += [(i, j) for j in sorted(some) if not beyond >> j & 1]
     return found
-
-
-def descendants(
-    graph: Graph, edges: Sequence[Edge] = (), tick: Callable[[], object] = lambda: None
-) -> list[int]:
-    """Return per op the set of ops that must come later, as the bits of an integer; `tick` as above.
-
-    Raises
-    ------
-    InstanceError
-        If an edge dangles, or they close a cycle.
-    """
-    direct: list[set[int]] = [set(some) for some in precedence(graph).successors]
-    order = order_with(graph, edges)
-    for i, j in edges:
-        direct[i].add(j)
-    after = [0] * len(direct)
-    for i in reversed(order):
-        tick()
-        for j in direct[i]:
-            after[i] |= after[j] | 1 << j
-    return after
 
 
 def synchronisations(graph: Graph, streams: Streams, waits: Sequence[Edge] = ()) -> list[Edge]:

@@ -29,8 +29,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ..buffers import Buffer, Buffers, Gap
-from ..derived.precedence import order_with
-from ..derived.streams import Edge, descendants
+from ..derived.precedence import descendants_with, order_with
+from ..derived.streams import Edge
 from ..graph import Accounting, Graph
 
 
@@ -84,7 +84,7 @@ def buffers_of_order(graph: Graph, edges: Sequence[Edge] = (), *, capacity: int 
     pieces = list(_pieces(graph))
     place = {i: k for k, i in enumerate(order_with(graph, edges))}
     pieces.sort(key=lambda p: -1 if p.born is None else place[p.born])
-    after = descendants(graph, edges)
+    after = descendants_with(graph, edges)
     before = [0] * len(after)
     for i, some in enumerate(after):
         for j in _bits(some):

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from ..checks import check_integer, check_type, set_bytes
 from ..derived.edges_of import edges_of
-from ..derived.precedence import order_with, precedence
+from ..derived.precedence import order_with, successors_with
 from ..flow_proof import FlowProof, ParallelSetting
 from ..graph import A_GRAPH, Graph
 from ..lowering.starts import lower_starts
@@ -171,10 +171,7 @@ def shortest_mode(graph: Graph, i: int) -> tuple[int, int]:
 def earliest_starts(graph: Graph, edges: Sequence[Edge]) -> list[int]:
     """Return when each op starts at the earliest on any number of processors, in ns."""
     starts = [0] * len(graph.ops)
-    later: list[list[int]] = [list(some) for some in precedence(graph).successors]
-    for i, j in edges:
-        if 0 <= i < len(later):
-            later[i].append(j)
+    later = successors_with(graph, edges)
     for i in order_with(graph, edges):
         end = starts[i] + shortest_mode(graph, i)[0]
         for j in later[i]:
@@ -188,9 +185,7 @@ def list_starts(graph: Graph, edges: Sequence[Edge], processors: int) -> list[in
 
     order = order_with(graph, edges)
     rank = {i: k for k, i in enumerate(order)}
-    later: list[set[int]] = [set(some) for some in precedence(graph).successors]
-    for i, j in edges:
-        later[i].add(j)
+    later = successors_with(graph, edges)
     waits = [0] * len(order)
     for some in later:
         for j in some:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from random import Random
 
-from ...models.derived.precedence import order_with, precedence
+from ...models.derived.precedence import order_with, successors_with
 from ...models.errors import UsageError
 from ...models.graph import Accounting, Graph
 from ...models.problems.memory_edges import Edge, shortest_mode
@@ -98,9 +98,7 @@ def simulate(
 
 def _script(graph: Graph, edges: Sequence[Edge]) -> _Script:
     n, coexist = len(graph.ops), graph.accounting is Accounting.COEXIST
-    later = [set(some) for some in precedence(graph).successors]
-    for i, j in edges:
-        later[i].add(j)
+    later = successors_with(graph, edges)
     waits = [0] * n
     for some in later:
         for j in some:

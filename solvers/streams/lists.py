@@ -22,8 +22,7 @@ from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 
 from ...formulations.model import Tick, ticker
-from ...models.derived.precedence import precedence
-from ...models.derived.streams import descendants
+from ...models.derived.precedence import descendants_with, precedence
 from ...models.graph import Graph
 from ...models.problems.streams import StreamOrder, Streams
 from ..context import Context, Outcome
@@ -130,7 +129,7 @@ def asap(graph: Graph, tick: Tick = lambda: None) -> tuple[tuple[int, ...], ...]
     for i in reversed(range(len(levels))):
         levels[i] += max((levels[j] for j in order.successors[i]), default=0)
     ops = sorted(range(len(levels)), key=lambda i: (-levels[i], i))
-    return _following(graph, ops, descendants(graph, (), tick), tick)
+    return _following(graph, ops, descendants_with(graph, (), tick), tick)
 
 
 def _following(

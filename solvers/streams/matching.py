@@ -25,7 +25,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from ...formulations.model import Tick, ticker
-from ...models.derived.streams import cover_edges, descendants
+from ...models.derived.precedence import descendants_with
+from ...models.derived.streams import cover_edges
 from ...models.graph import Graph
 from ...models.problems.streams import StreamOrder, Streams
 from ..context import Context, Outcome
@@ -75,7 +76,7 @@ def nimble(graph: Graph, tick: Tick = lambda: None) -> tuple[tuple[int, ...], ..
     for i, j in cover_edges(graph, (), tick):
         later[i].append(j)
     paths = _chains(largest_matching(later, tick))
-    after = descendants(graph, (), tick)
+    after = descendants_with(graph, (), tick)
     follows = [
         [b for b, path in enumerate(paths) if a != b and after[paths[a][-1]] >> path[0] & 1]
         for a in range(len(paths))
@@ -156,7 +157,7 @@ def best_chains(
     if not n:
         return ()
     covers = set(cover_edges(graph, (), tick))
-    after = descendants(graph, (), tick)
+    after = descendants_with(graph, (), tick)
     flow = min_cost_flow.SimpleMinCostFlow()
     source, sink = 2 * n, 2 * n + 1
     for i in range(n):

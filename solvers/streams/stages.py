@@ -35,7 +35,6 @@ from functools import cached_property
 
 from ...formulations.model import BuildTimeout, ticker
 from ...models.derived.precedence import precedence
-from ...models.derived.streams import descendants
 from ...models.graph import Graph
 from ...models.lowering.streams import share_of
 from ...models.machine import Contention
@@ -150,11 +149,7 @@ def blocks_of(graph: Graph) -> list[list[int]]:
     [[0], [1, 2, 3]]
     """
     n = len(graph.ops)
-    after = descendants(graph)
-    before = [0] * n
-    for i, some in enumerate(after):
-        for j in bits(some):
-            before[j] |= 1 << i
+    before, after = precedence(graph).ancestors, precedence(graph).descendants
     cuts = [i for i in range(n) if (after[i] | before[i] | 1 << i) == (1 << n) - 1]
     blocks, done = [], 0
     ends = [before[i] | 1 << i for i in sorted(cuts, key=lambda i: before[i].bit_count())]
@@ -183,7 +178,7 @@ class Block:
     @cached_property
     def after(self) -> dict[int, int]:
         """All successors of each op within the block."""
-        found = descendants(self.graph)
+        found = precedence(self.graph).descendants
         return {i: found[i] & self.mask for i in self.ops}
 
     @cached_property

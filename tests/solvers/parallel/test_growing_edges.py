@@ -9,6 +9,7 @@ import pytest
 
 import lowtide as lt
 from lowtide.formulations.parallel import network as parallel_cut
+from lowtide.models.derived.precedence import descendants_with
 from lowtide.models.problems.memory_edges import earliest_starts
 from lowtide.models.problems.parallel_memory import Moment, moment_bytes
 from lowtide.solvers.context import Context, Outcome
@@ -38,7 +39,7 @@ def check(graph: lt.Graph, rng: Random, plain: bool, edges: int) -> int:
         assert (found.happened == same.happened).all()
         moment = growing.network.moment(found.happened.tolist())
         assert growing.ends(found.happened).nbytes == moment_bytes(graph, moment)
-        assert growing.after == parallel_cut.descendants_with(graph, growing.edges)
+        assert growing.after == descendants_with(graph, growing.edges)
         assert all(
             growing.before[j] >> i & 1 == growing.after[i] >> j & 1 for i in range(n) for j in range(n)
         )

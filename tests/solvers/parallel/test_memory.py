@@ -10,7 +10,7 @@ import pytest
 
 import lowtide as lt
 from lowtide.formulations.parallel import network as parallel_cut
-from lowtide.models.derived.precedence import precedence
+from lowtide.models.derived.precedence import descendants_with, precedence
 from lowtide.models.flow_proof import FlowCase, FlowProof
 from lowtide.models.problems.parallel_memory import moment_plan
 from lowtide.models.verifier import followers
@@ -241,7 +241,7 @@ def test_what_follows_is_told_directly_and_by_sweeps(
     for extra in ([], [(n - 2, 1)] if not order.descendants[1] >> n - 2 & 1 else []):
         after = Followers(n, np.array(sorted({i * n + j for i, j in [*direct, *extra]})))
         assert after.acyclic
-        expected = parallel_cut.descendants_with(graph, extra)
+        expected = descendants_with(graph, extra)
         pairs = np.arange(n * n)
         assert after.has(pairs // n, pairs % n).tolist() == [
             bool(expected[i] >> j & 1) for i in range(n) for j in range(n)

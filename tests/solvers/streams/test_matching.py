@@ -7,7 +7,8 @@ from random import Random
 import pytest
 
 import lowtide as lt
-from lowtide.models.derived.streams import cover_edges, descendants, synchronisations
+from lowtide.models.derived.precedence import descendants_with
+from lowtide.models.derived.streams import cover_edges, synchronisations
 from lowtide.solvers.streams.lists import opara
 from lowtide.solvers.streams.matching import best_chains, frontier, nimble
 from tests.effort import seeds
@@ -61,7 +62,7 @@ def test_published_networks(name: str, edges: int, streams: int, syncs: int, opa
 def test_synchronisations_are_fewest_on_every_number_of_streams(seed: int) -> None:
     graph = random_graph(Random(seed), max_ops=6)
     assert set(cover_edges(graph)) == covers(graph)
-    after = descendants(graph)
+    after = descendants_with(graph)
     assert {(i, j) for i, some in enumerate(after) for j in range(20) if some >> j & 1} == closure(graph)
     known = fewest_synchronisations(graph)
     assert dict(frontier(graph)) == known
