@@ -12,8 +12,13 @@ from lowtide.solvers.placement.simulator.simulator_case import NEVER, Case
 from tests.placement_cases import machine, random_graph, working_set
 
 
-def random_problem(seed: int, ops: int = 14, accounting: Accounting = Accounting.COEXIST) -> lt.Placement:
-    """Every combination of single run and period, tiers, latency, joint caps, small host, whole tensors."""
+def random_problem(
+    seed: int, ops: int = 14, accounting: Accounting = Accounting.COEXIST, weights: bool = False
+) -> lt.Placement:
+    """Every combination of single run and period, tiers, latency, joint caps, small host, whole tensors.
+
+    With `weights`, periods in which these may start in some tiers only.
+    """
     rng = np.random.default_rng(seed)
     graph = replace(random_graph(seed, ops), accounting=accounting)
     ssd = seed % 7 > 0
@@ -25,12 +30,16 @@ def random_problem(seed: int, ops: int = 14, accounting: Accounting = Accounting
         ssd=ssd,
     )
     tiers = tuple(t.name for t in bench.tiers)
+    start = {"input": tiers} if seed % 4 else {}
+    if weights:
+        some = [x for k, x in enumerate(tiers) if (1 + seed // 4 % 6) >> k & 1]
+        start |= {"weight": tuple(some) or ("gpu",)}
     return lt.Placement(
         graph,
         bench,
-        periodic=bool(seed // 2 % 2),
+        periodic=weights or bool(seed // 2 % 2),
         whole=seed % 11 == 0,
-        start={"input": tiers} if seed % 4 else None,
+        start=start or None,
     )
 
 

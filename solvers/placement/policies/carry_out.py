@@ -73,7 +73,7 @@ def follow(
     """
     if "chunk" in context.options:
         chunk = context.options["chunk"] * MIB
-    context.careful = True  # the simulator knows no start tiers at a period's end
+    context.careful = True
     simplified, restored = as_inputs(problem)
     case = make_case(simplified, chunk, lambda: context.expired)
     context.raise_bound(int(case.duration.sum()), kind="sum of durations")

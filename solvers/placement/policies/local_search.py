@@ -80,7 +80,7 @@ def solve_local_search(problem: Placement, context: Context) -> Outcome:
 
     ideal = int(case.duration.sum())
     context.raise_bound(ideal, kind="sum of durations")
-    context.careful = True  # the simulator knows no start tiers at a period's end
+    context.careful = True
     try:
         best, run = _start(case, context, offer)
     except BuildTimeout:

@@ -6,7 +6,7 @@ from ....models.arrays import Integers
 from ...engines.kernels import inner
 from .chunk_kernel import bury, release, write_log
 from .queue_kernel import enqueue
-from .room_kernel import evict, forget, room_for
+from .room_kernel import evict, forget, is_home, may_rest, room_for
 from .tables import (
     ABSENT_CHUNKS,
     ALIVE,
@@ -17,6 +17,7 @@ from .tables import (
     COPIES_OUT,
     COPY,
     COPY_2,
+    CROSSING,
     DEAD,
     DEVICE,
     EAGER,
@@ -29,6 +30,7 @@ from .tables import (
     GROUP_COUNT,
     GROUPS,
     HEAD,
+    HOME,
     HOST_OUT,
     LAST_USE,
     LATENCY,
@@ -120,7 +122,10 @@ def serve_out(d: Integers, knobs: Integers, s: Integers, log: Integers, channel:
             place = s[HEAD, queue] % s.shape[1]
             i, use = s[QUEUE + queue, place], s[QUEUE_USE + queue, place]
             chunk = -1
-            if s[ALIVE, i] and x[OP] < use:
+            due = x[OP] >= use
+            if x[CROSSING] and d[HOME, i]:
+                due = not may_rest(d, i, 1 + channel) or (due and may_rest(d, i, 0))
+            if s[ALIVE, i] and not due:
                 if s[WRITTEN, i]:
                     break
                 for c in range(d[CHUNK_FIRST, i], d[CHUNK_FIRST, i + 1]):
@@ -133,7 +138,8 @@ def serve_out(d: Integers, knobs: Integers, s: Integers, log: Integers, channel:
                 continue
             lack = x[USED_1 + channel] + d[BYTES, chunk] - d[LIMITS, 1 + channel]
             if lack > 0 and not forget(d, knobs, s, log, 1 + channel, lack):
-                if queue == HOST_OUT + 4 and d[RATE, SLOW_OUT] and d[RATE, SLOW_IN]:
+                further = d[RATE, SLOW_OUT] and d[RATE, SLOW_IN] and (not x[CROSSING] or may_rest(d, i, 2))
+                if queue == HOST_OUT + 4 and further:
                     s[HEAD, queue] += 1
                     s[LEAVING_TO, i] = 2
                     changed |= enqueue(s, SLOW_OUT + 4, i, use)
@@ -165,7 +171,10 @@ def serve_in(d: Integers, knobs: Integers, s: Integers, log: Integers, channel: 
             if s[ALIVE, i] and s[NEXT_USE, i] == use:
                 if s[LEAVING, i] >= 0 and x[OP] < use:
                     break  # it has yet to leave
+                leaves = x[CROSSING] and not may_rest(d, i, 0)
                 for c in range(d[CHUNK_FIRST, i], d[CHUNK_FIRST, i + 1]):
+                    if leaves and is_home(d, s, i, c):
+                        continue
                     nearest = tier == 1 or s[COPY, c] != VALID
                     if s[DEVICE, c] == GONE and s[COPY + tier - 1, c] == VALID and nearest:
                         chunk = c

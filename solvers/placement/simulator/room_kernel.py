@@ -31,6 +31,7 @@ from .tables import (
     FURTHEST,
     GONE,
     HEAD,
+    HOME,
     HOST_IN,
     HOST_OUT,
     INITIAL,
@@ -164,6 +165,33 @@ def nearest_room(d: Integers, s: Integers, i: int) -> int:
 
 
 @inner
+def may_rest(d: Integers, i: int, tier: int) -> bool:
+    """Return whether a tensor may be in a tier as a period ends."""
+    return bool(d[HOME, i] == 0 or d[HOME, i] >> tier & 1)
+
+
+@inner
+def is_home(d: Integers, s: Integers, i: int, c: int) -> bool:
+    """Return whether a chunk of a tensor is at rest in a tier where it may be as a period ends."""
+    found = s[DEVICE, c] == PRESENT and may_rest(d, i, 0)
+    for tier in (1, 2):
+        found |= s[COPY + tier - 1, c] == VALID and may_rest(d, i, tier)
+    return bool(found)
+
+
+@inner
+def far_from_home(d: Integers, knobs: Integers, s: Integers) -> int:
+    """Return the bytes that must return to the device before a period may end."""
+    total = np.int64(0)
+    for i in range(knobs[TENSORS]):
+        if d[HOME, i]:
+            for c in range(d[CHUNK_FIRST, i], d[CHUNK_FIRST, i + 1]):
+                if s[DEVICE, c] == GONE and not is_home(d, s, i, c):
+                    total += d[BYTES, c]
+    return int(total)
+
+
+@inner
 def inputs(d: Integers, knobs: Integers, s: Integers) -> int:
     """Return the bytes that appear on the device at the beginning of each iteration but the first."""
     total = np.int64(0)
@@ -204,6 +232,8 @@ def evict(
                 continue
             if s[NEXT_USE, i] <= x[OP] + spared:
                 continue
+            if x[CROSSING] and not may_rest(d, i, nearest_room(d, s, i)):
+                continue
             here = False
             for c in range(d[CHUNK_FIRST, i], d[CHUNK_FIRST, i + 1]):
                 here |= s[DEVICE, c] == PRESENT
@@ -240,7 +270,7 @@ def rescue(d: Integers, knobs: Integers, s: Integers, log: Integers) -> bool:
     x = s[SCALARS]
     changed = False
     if x[CROSSING]:
-        lack = x[USED] + inputs(d, knobs, s) - d[LIMITS, 0]
+        lack = x[USED] + inputs(d, knobs, s) + far_from_home(d, knobs, s) - d[LIMITS, 0]
     else:
         k = x[OP] - x[BASE]
         for a in range(d[OP_FIRST, k], d[OP_FIRST, k + 1]):
@@ -252,9 +282,11 @@ def rescue(d: Integers, knobs: Integers, s: Integers, log: Integers) -> bool:
     head = s[HEAD, HOST_OUT]
     if head < s[TAIL, HOST_OUT] and d[RATE, SLOW_OUT] and d[RATE, SLOW_IN]:
         place = head % s.shape[1]
-        s[HEAD, HOST_OUT] += 1
-        s[LEAVING_TO, s[QUEUE + HOST_OUT, place]] = 2
-        changed |= enqueue(s, SLOW_OUT + 4, s[QUEUE + HOST_OUT, place], s[QUEUE_USE + HOST_OUT, place])
+        i = s[QUEUE + HOST_OUT, place]
+        if not x[CROSSING] or may_rest(d, i, 2):
+            s[HEAD, HOST_OUT] += 1
+            s[LEAVING_TO, i] = 2
+            changed |= enqueue(s, SLOW_OUT + 4, i, s[QUEUE_USE + HOST_OUT, place])
     if lack > x[PENDING]:
         changed |= evict(d, knobs, s, log, lack - x[PENDING], NONE_SPARED, NOBODY)
     if not changed and lack > 0 and not x[CROSSING]:

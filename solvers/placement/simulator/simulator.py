@@ -26,7 +26,8 @@ to the next iteration. The rest is determined:
    only reads, and each is counted. Without a rule the op is the witness that the decisions do not fit.
 6. A *period* is the last of several iterations, when the state at its end (chunks in every tier, copies
    under way) is that at its beginning. The next iteration begins when the inputs fit that start on the
-   device, and no copy of a tensor that ends with the iteration is under way.
+   device, no copy of a tensor that ends with the iteration is under way, and what outlives it is where it
+   may start: it comes back before the end, and if it is to be away until the next iteration, leaves again.
 
 Times are integer ns, copies rounded up. One run of 200 ops takes well below a millisecond.
 """
@@ -198,11 +199,16 @@ def _events(case: Case, decisions: Decisions) -> Integers:
     asked = np.flatnonzero((decisions.back >= 0) & (case.absence_next < NEVER))
     out = decisions.out[away]
     leave = np.maximum(out, case.opening[away])
-    anchor = np.concatenate((out, leave, decisions.back[asked]))
-    kinds = (tables.WRITE_OUT, tables.LEAVE, tables.RETURN)
-    kind = np.repeat(np.array(kinds, dtype=np.int64), (len(away), len(away), len(asked)))
-    absence = np.concatenate((away, away, asked))
-    tier = np.concatenate((decisions.tier[away], decisions.tier[away], np.zeros(len(asked), np.int64)))
+    home = case.table[tables.HOME, case.absence_tensor[away]]
+    around = (case.absence_next[away] >= n) & (case.absence_next[away] < NEVER)
+    broken = away[around & (home > 0) & (home >> decisions.tier[away] & 1 == 0)]
+    again = broken[(decisions.back[broken] < 0) | (decisions.back[broken] > 2 * n)]
+    end, begin = np.full_like(broken, 2 * n - 1), np.full_like(again, 2 * n)
+    anchor = np.concatenate((out, leave, begin, decisions.back[asked], end))
+    rows = (len(away), len(away) + len(again), len(asked) + len(broken))
+    kind = np.repeat(np.array((tables.WRITE_OUT, tables.LEAVE, tables.RETURN), dtype=np.int64), rows)
+    absence = np.concatenate((away, away, again, asked, broken))
+    tier = np.where(kind == tables.RETURN, 0, decisions.tier[absence])
     turn = (anchor >= 2 * n).astype(np.int64)
     place = anchor - 2 * n * turn
     order = np.lexsort((kind, decisions.rank[absence], place))

@@ -248,6 +248,9 @@ def make_case(
         x.final and (not problem.periodic or not x.initial) for x in tensors
     ]
     table[tables.INITIAL, : len(kept)] = [x.initial for x in tensors]
+    anywhere = (1 << len(problem.machine.tiers)) - 1
+    restricted = persistent & (starts != anywhere) & problem.periodic
+    table[tables.HOME, : len(kept)] = np.where(restricted, starts, 0)
     table[tables.CHUNK_FIRST, : len(kept) + 1] = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
     owner = np.repeat(np.arange(len(kept)), counts)
     number = np.arange(len(owner)) - table[tables.CHUNK_FIRST][owner]

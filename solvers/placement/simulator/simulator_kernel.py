@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ....models.arrays import Integers
 from ...engines.arrays import Rows
 from ...engines.kernels import inner, kernel_in_place
 from .channel_kernel import arrive, serve_in, serve_out
 from .chunk_kernel import bury, free_copies, leave, stop_leaving, write_log
+from .period_kernel import begin, end_iteration, may_cross, remember
 from .queue_kernel import ask_back, enqueue, is_asked
-from .room_kernel import evict, inputs, needed_by, release_spare, rescue, spare_bytes
+from .room_kernel import evict, needed_by, release_spare, rescue, spare_bytes
 from .tables import (
     ABSENT_CHUNKS,
     ALIVE,
     BASE,
-    BEFORE,
-    BEFORE_FLIGHT,
     BEGUN,
     BIRTHS,
-    BYTES,
     CHUNK_FIRST,
     CHUNKS,
     COPIES_OUT,
-    COPY,
     CROSSING,
     DEAD,
     DEVICE,
@@ -32,7 +27,6 @@ from .tables import (
     DURATION,
     EAGER,
     EARLY,
-    EMERGENCIES,
     ENDLESS,
     EVENT,
     EVENT_AT,
@@ -40,21 +34,17 @@ from .tables import (
     EVENT_KIND,
     EVENT_TIER,
     EVENT_TURN,
-    EVICTIONS,
     FAR,
     FLIGHT,
     FLIGHT_END,
     FLIGHT_ROW,
-    FLIGHT_START,
     FORCED,
     FULL_LOG,
     GAP_NEXT,
     GAP_TENSOR,
-    GONE,
     HEAD,
     HOST_IN,
     HOST_OUT,
-    INITIAL,
     ITERATIONS,
     LAST_USE,
     LASTING,
@@ -69,7 +59,6 @@ from .tables import (
     NEXT_USE,
     NO_VICTIM,
     NOBODY,
-    NONE,
     OP,
     OP_FIRST,
     OP_READ,
@@ -87,7 +76,6 @@ from .tables import (
     SLOW_OUT,
     SPARED,
     STAMP,
-    START,
     STUCK,
     TAIL,
     TENSORS,
@@ -97,9 +85,6 @@ from .tables import (
     USE,
     USE_FIRST,
     USED,
-    USED_1,
-    USED_2,
-    VALID,
     VICTIM,
     WORKSPACE,
     WRITE_OUT,
@@ -171,96 +156,6 @@ def simulate(
                             log[s[FLIGHT_ROW, c], 0] = LOG_VOID
                     return DONE, time
                 x[CROSSING] = 1
-
-
-@inner
-def remember(s: Integers, chunks: int) -> bool:
-    """Note the physical state; return whether it is that at the last boundary."""
-    same, time = True, s[SCALARS, TIME]
-    for row in range(3):
-        for c in range(chunks):
-            same &= s[BEFORE + row, c] == s[DEVICE + row, c]
-            s[BEFORE + row, c] = s[DEVICE + row, c]
-    for c in range(4):
-        spent, left = np.int64(0), np.int64(0)
-        if s[FLIGHT, c] >= 0:
-            spent, left = time - s[FLIGHT_START, c], s[FLIGHT_END, c] - time
-        same &= s[BEFORE_FLIGHT, c] == s[FLIGHT, c]
-        same &= s[BEFORE_FLIGHT + 1, c] == spent and s[BEFORE_FLIGHT + 2, c] == left
-        s[BEFORE_FLIGHT, c], s[BEFORE_FLIGHT + 1, c], s[BEFORE_FLIGHT + 2, c] = s[FLIGHT, c], spent, left
-    return same
-
-
-@inner
-def begin(d: Integers, knobs: Integers, s: Integers) -> bool:
-    """Begin an iteration: inputs appear where they start; return whether they fit."""
-    x = s[SCALARS]
-    x[BASE] = x[OP]
-    x[BEGUN] = x[TIME]
-    x[EVENT] = 0
-    x[CROSSING] = 0
-    x[EMERGENCIES] = 0
-    x[EVICTIONS] = 0
-    for i in range(knobs[TENSORS]):
-        if not d[INITIAL, i] or (x[OP] > 0 and d[PERSISTENT, i]):
-            continue
-        s[ALIVE, i] = 1
-        s[DEAD, i] = 0
-        s[NEXT, i] = 0
-        s[NEXT_USE, i] = x[BASE] + d[USE, d[USE_FIRST, i]]
-        s[LEAVING, i] = -1
-        tier = s[START, i]
-        for c in range(d[CHUNK_FIRST, i], d[CHUNK_FIRST, i + 1]):
-            if tier == 0:
-                s[DEVICE, c] = PRESENT
-                x[USED] += d[BYTES, c]
-            elif s[COPY + tier - 1, c] != VALID:
-                s[COPY + tier - 1, c] = VALID
-                x[USED + tier] += d[BYTES, c]
-        s[ABSENT_CHUNKS, i] = 0 if tier == 0 else d[CHUNK_FIRST, i + 1] - d[CHUNK_FIRST, i]
-    return bool(x[USED] <= d[LIMITS, 0] and x[USED_1] <= d[LIMITS, 1] and (x[USED_2] <= d[LIMITS, 2]))
-
-
-@inner
-def end_iteration(d: Integers, knobs: Integers, s: Integers) -> None:
-    """Let the final tensors that are not initial leave."""
-    x = s[SCALARS]
-    for i in range(knobs[TENSORS]):
-        if not d[LASTING, i]:
-            continue
-        s[ALIVE, i] = 0
-        stop_leaving(d, s, i)
-        for c in range(d[CHUNK_FIRST, i], d[CHUNK_FIRST, i + 1]):
-            if s[DEVICE, c] == PRESENT:
-                x[USED] -= d[BYTES, c]
-            s[DEVICE, c] = GONE
-            for tier in (1, 2):
-                if s[COPY + tier - 1, c] == VALID:
-                    x[USED + tier] -= d[BYTES, c]
-                s[COPY + tier - 1, c] = NONE
-
-
-@inner
-def may_cross(d: Integers, knobs: Integers, s: Integers, log: Integers) -> bool:
-    """Return whether the next iteration may begin: no copy begins now or of what ends, and inputs fit."""
-    x = s[SCALARS]
-    leaves = np.int64(0)
-    for c in range(4):
-        if s[FLIGHT, c] >= 0 and s[FLIGHT_START, c] == x[TIME]:
-            return False
-    for i in range(knobs[TENSORS]):
-        if s[COPIES_OUT, i] and not d[PERSISTENT, i]:
-            return False
-        if d[LASTING, i] and s[ALIVE, i]:
-            for c in range(d[CHUNK_FIRST, i], d[CHUNK_FIRST, i + 1]):
-                if s[DEVICE, c] == PRESENT:
-                    leaves += d[BYTES, c]
-    needed = x[USED] - leaves + inputs(d, knobs, s) - d[LIMITS, 0]
-    if needed <= 0:
-        return True
-    if knobs[EAGER]:
-        evict(d, knobs, s, log, needed - x[PENDING], knobs[SPARED], NOBODY)
-    return False
 
 
 @inner

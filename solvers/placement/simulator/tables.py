@@ -52,6 +52,7 @@ URGENT_QUEUES: Any = np.int64(4)
     PERSISTENT,  # by tensor: whether it is initial and final
     LASTING,  # by tensor: whether it is final, and leaves with the iteration
     INITIAL,  # by tensor: whether it is there at first
+    HOME,  # by tensor: bits of the tiers where it may be as a period ends; 0: of all
     CHUNK_FIRST,  # by tensor, and one more: its first chunk
     USE_FIRST,  # by tensor, and one more: its first access
     BYTES,  # by chunk
@@ -64,7 +65,7 @@ URGENT_QUEUES: Any = np.int64(4)
     LATENCY,  # by channel, in ns
     GROUPS,  # by group, five columns: cap in kB/s, whether each channel is in it
     TABLE_ROWS,
-) = range(26)
+) = range(27)
 
 # Rows of the state.
 (

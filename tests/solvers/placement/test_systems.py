@@ -68,6 +68,19 @@ def test_enough_memory_needs_no_time(name: str, accounting: Accounting) -> None:
         assert lt.solve(replace(problem, machine=machine(enough + idle, None)), name).status == "optimal"
 
 
+@pytest.mark.parametrize("accounting", list(Accounting))
+@pytest.mark.parametrize("tiers", [("gpu",), ("host",), ("ssd",), ("gpu", "ssd")])
+def test_periods_begin_where_weights_may_start(tiers: tuple[str, ...], accounting: Accounting) -> None:
+    for seed in seeds(24):
+        problem = training_problem(seed, accounting)
+        if not {*tiers} <= {tier.name for tier in problem.machine.tiers}:
+            continue
+        problem = replace(problem, periodic=True, start={"weight": tiers})
+        for name in SYSTEMS:
+            result = lt.solve(problem, name, threads=1, time_limit=None)
+            assert result.plan is not None, (seed, name, result.detail)
+
+
 def pool_height(problem: lt.Placement) -> int:
     """Return the least device on which moDNN's pool never fails: above the peak where it is fragmented."""
     case = make_case(problem)
