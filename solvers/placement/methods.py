@@ -120,6 +120,13 @@ ROOM = Room(
             "prefetch the tensors of the op eight ahead, evict the least recently used; pages",
             "Jung et al., DeepUM, ASPLOS 2023; as emulated in G10's artifact",
             _DEGREE,
+            Option(
+                "iterations",
+                int,
+                "before the one that counts, which fill the tables of correlations (default: what ops use is "
+                "known)",
+                least=0,
+            ),
         ),
         _policy(
             "belady",

@@ -7,15 +7,17 @@ import numpy as np
 import pytest
 
 import lowtide as lt
-from lowtide.solvers.placement.policies import autoswap, belady, flashneuron, g10
+from lowtide.solvers.placement.policies import autoswap, belady, deepum, flashneuron, g10
 from lowtide.solvers.placement.policies.autoswap import SCORES, scores, too_small, weighted
 from lowtide.solvers.placement.policies.belady import evictions
-from lowtide.solvers.placement.policies.carry_out import DoesNotFit
+from lowtide.solvers.placement.policies.carry_out import MIB, DoesNotFit
 from lowtide.solvers.placement.policies.g10 import Ledger
 from lowtide.solvers.placement.policies.loads import turn_of
 from lowtide.solvers.placement.policies.two_ends import TwoEnds
-from lowtide.solvers.placement.simulator.simulator_case import make_case
+from lowtide.solvers.placement.simulator.simulator import simulate
+from lowtide.solvers.placement.simulator.simulator_case import NEVER, make_case
 from tests.placement_cases import machine, random_graph, random_training, training_problem, working_set
+from tests.random_decisions import random_problem
 
 
 def chain(layers: int = 3, conv: bool = True) -> lt.Graph:
@@ -123,6 +125,44 @@ def test_autoswap_weighs_scores_and_leaves_out_what_is_small() -> None:
         closed = too_small(case, limits.get("smallest", 0), limits.get("shortest", 0))
         ((_, decisions),) = autoswap.decide(case, ("doa",), closed)
         assert case.absence_tensor[decisions.tier > 0].tolist() == away
+
+
+def test_deepum_learns_what_faults() -> None:
+    """Empty tables are pure demand; in the end nothing faults that they do not hold; less is asked for."""
+    ahead = fewer = 0
+    for seed in range(24):
+        for make in (training_problem, random_problem):
+            problem = make(seed)
+            results = [
+                lt.solve(problem, "demand-lru"),
+                *(lt.solve(problem, "deepum", options={"iterations": str(k)}) for k in (0, 1, 20)),
+            ]
+            assert results[0].plan == results[1].plan
+            case = make_case(problem, MIB)
+            known = deepum.learned(case, 8, 20)
+            demand = deepum.returned(simulate(case, deepum.prefetching(case, 8, known & False)))
+            assert (deepum.learned(case, 8, 1) == demand).all()
+            assert (known | ~demand).all()
+            final = simulate(case, deepum.prefetching(case, 8, known))
+            assert (known | ~deepum.returned(final)).all()
+            ahead += len({r.objective for r in results[1:]}) > 1
+            fewer += known.sum() < (case.absence_next < NEVER).sum()
+    assert ahead > 5
+    assert fewer > 5
+
+
+def test_deepum_asks_for_what_has_faulted_alone() -> None:
+    # On demand f3 evicts x0, b2 finds x2 and x1 there, and b0 faults.
+    case = make_case(lt.Placement(chain(), machine(30, None, ssd=False)))
+    ((_, decisions),) = deepum.decide(case, 2, 1)
+    (asked,) = np.flatnonzero(decisions.back >= 0).tolist()
+    assert (int(case.tensor[case.absence_tensor[asked]]), int(case.absence_next[asked])) == (0, 7)
+    assert decisions.back[asked] == 2 * (7 - 2) + 1
+    run = simulate(case, decisions)
+    on_demand = simulate(case, deepum.prefetching(case, 2, decisions.back < -1))
+    assert run.time is not None
+    assert on_demand.time is not None
+    assert run.time < on_demand.time
 
 
 def test_flashneuron_waits_at_the_turn_and_fetches_from_there() -> None:
