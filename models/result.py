@@ -160,7 +160,7 @@ class Result:
         return self.plan.order
 
     def record(self, plan: str | None = None) -> dict[str, Any]:
-        """Return the run record (design section 6): JSON values, `plan` is the path it was saved to."""
+        """Return the run record: JSON values, `plan` is the path it was saved to."""
         starts = None if self.plan is None else self.plan.start_tiers
         verdict: Any = None if self.plan is None else self.verification  # of the plan, not of an allocation
         return {

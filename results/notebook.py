@@ -249,7 +249,15 @@ def _table(columns: Iterable[str], rows: Iterable[tuple[str, ...]], right: tuple
 
 
 def to_frame(result: Result) -> pd.DataFrame:
-    """Return the answer as a pandas frame; see `lowtide.results.frames.result_frame`."""
+    """Return the answer as a pandas frame; see `lowtide.results.frames.result_frame`.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> frame = lt.solve(lt.Peak(lt.load("catalogue:diamond")), "greedy").to_frame()
+    >>> len(frame[frame.action == "run"])
+    4
+    """
     from .frames import result_frame
 
     return result_frame(result)

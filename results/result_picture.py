@@ -48,6 +48,13 @@ def plot_result(result: Result, kind: str | None = None, **options: Any) -> Any:
         If there is no such picture, or no answer to draw.
     BackendUnavailable
         If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> result = lt.solve(lt.Peak(lt.load("catalogue:diamond")), "greedy")
+    >>> result.plot(ax=lt.plot.new_axes()).get_title(loc="left")
+    'diamond'
     """
     from . import plot
 

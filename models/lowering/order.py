@@ -39,6 +39,12 @@ def lower_order(graph: Graph, order: Sequence[int], machine: Machine | None = No
     ------
     InstanceError
         If the order is invalid, the machine has several tiers, or no processor can run an op.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> lt.Plan.from_order(lt.load("catalogue:diamond"), (0, 2, 1, 3)).order
+    (0, 2, 1, 3)
     """
     check_type(graph, Graph, "plan, graph")
     check_type(order, Iterable, "plan, order", "a sequence of op indices")

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 from ..buffers import Buffers
 from ..checks import check_flag, check_type
+from ..derived.edges_of import edges_of
 from ..errors import InstanceError, UsageError
 from ..graph import Graph
 from ..lowering.buffers import buffers_from_plan
@@ -125,7 +126,7 @@ class Offsets(Problem):
 
         Parameters
         ----------
-        graph, edges
+        edges
             Pairs (i, j): op i must end before op j starts; those of streams are in `Result.edges`.
         capacity
             Of the memory in bytes; None if unlimited.
@@ -133,10 +134,18 @@ class Offsets(Problem):
         Raises
         ------
         InstanceError
-            If an edge dangles, or they close a cycle.
+            If an edge is no pair of ops or dangles, or they close a cycle.
+
+        Examples
+        --------
+        >>> import lowtide as lt
+        >>> ops = (lt.Op(name="a", workspace=3), lt.Op(name="b", workspace=4))
+        >>> two = lt.Graph(name="two", tensors=(), ops=ops)
+        >>> [lt.solve(lt.Offsets.from_order(two, edges)).objective for edges in ((), [(0, 1)])]
+        [7, 4]
         """
         check_type(graph, Graph, "offsets, graph")
-        return cls(buffers_of_order(graph, edges, capacity=capacity))
+        return cls(buffers_of_order(graph, edges_of(graph, edges), capacity=capacity))
 
     def called(self) -> tuple[str, str | None]:
         """Return name and source of the buffers."""

@@ -52,7 +52,7 @@ def certify_parallel(
     Raises
     ------
     InstanceError
-        If an edge dangles, or they close a cycle.
+        If an edge is no pair of ops or dangles, or they close a cycle.
 
     Examples
     --------
@@ -64,6 +64,7 @@ def certify_parallel(
     (True, True)
     """
     from ...formulations.parallel import network as parallel_cut
+    from ...models.derived.edges_of import edges_of
     from ...models.derived.precedence import order_with
     from .cases import search
 
@@ -71,6 +72,7 @@ def certify_parallel(
     target: int = as_bytes(bound, 0, "certify_parallel, bound")
     check_integer(processors, 1, "certify_parallel, processors", optional=True)
     check_seconds(time_limit, "certify_parallel, time limit", zero=True)
+    edges = edges_of(graph, edges)
     order_with(graph, edges)
     end = None if time_limit is None else time.perf_counter() + time_limit
     with asked_to_stop() as asked:

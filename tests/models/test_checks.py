@@ -91,6 +91,14 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     "certify_parallel": (lambda: lt.certify_parallel(WRONG, 3), "certify_parallel, graph: found 'spec'"),
     "certify_placement": (lambda: lt.certify_placement(WRONG, 3), "problem: found 'spec', expected a Place"),
     "sweep_memory": (lambda: lt.sweep_memory(WRONG), "found 'spec', expected a Makespan or a Recompute"),
+    "certify_parallel edges": (
+        lambda: lt.certify_parallel(GRAPH, 99, edges=((0,),)),  # type: ignore[arg-type]
+        "edges: found (0,), expected a pair of op indices",
+    ),
+    "Offsets.from_order edges": (
+        lambda: lt.Offsets.from_order(GRAPH, [(0, 1.5)]),  # type: ignore[list-item]
+        "edges: found (0, 1.5), expected a pair of op indices",
+    ),
     "Plan.from_order": (lambda: lt.Plan.from_order(WRONG, (0,)), "plan, graph: found 'spec'"),
     "Plan.from_order order": (lambda: lt.Plan.from_order(GRAPH, 3), "plan, order: found 3"),  # type: ignore[arg-type]
 }
