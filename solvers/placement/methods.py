@@ -207,6 +207,12 @@ ROOM = Room(
             *_SCORES,
         ),
         _policy(
+            "deeptm",
+            "where room lacks, the coldest by four features leave, swap in as early as is safe",
+            "DeepTM, IEEE TPDS 2024, from notes; its greedy target, nothing is learned",
+            Option("trials", 8, "random weights of the features that are tried", least=0),
+        ),
+        _policy(
             "tmof-online",
             "the largest reuse distances leave until all fits; GPUs on a shared link take turns",
             "Lin et al., TMOF, HPCA 2023, as inferred",

@@ -19,6 +19,7 @@ the absence, to the slow tier.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -26,15 +27,35 @@ import numpy as np
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..simulator import tables
-from ..simulator.simulator import stay
+from ..simulator.simulator import Decisions, stay
 from ..simulator.simulator_case import NEVER, Case
 from .carry_out import Candidates, follow
 from .loads import Outside, early_returns, forced_away, start_tier
 
+Choice = Callable[[int, int, int], tuple[float, int]]
+"""Of a tensor, an op that makes room, and the tensor's next use: the victim has the greatest."""
+
+
+def furthest(i: int, _: int, use: int) -> tuple[float, int]:
+    """Choose what is used furthest ahead."""
+    return use, -i
+
 
 def decide(case: Case) -> Candidates:
     """Return the policy's decisions."""
-    victims = evictions(case)
+    yield "", leave_early(case, evictions(case))
+
+
+def leave_early(case: Case, victims: Mapping[int, int]) -> Decisions:
+    """Return the decisions by which tensors are away in some absences, each from its begin on (step 3).
+
+    Parameters
+    ----------
+    case
+        Of the policy.
+    victims
+        By absence, the op for which its tensor makes room: no return begins before.
+    """
     forced = forced_away(case)
     away = np.array(sorted({*victims, *forced.tolist()}), dtype=np.int64)
     base = stay(case)
@@ -52,18 +73,18 @@ def decide(case: Case) -> Candidates:
         least[g] = max(int(least[g]), op + 1)
     returns = early_returns(case, away, least)
     back = np.where((tier > 0) & (case.absence_next < NEVER), 2 * returns, -1)
-    yield "", replace(base, tier=tier, back=back, rank=case.absence_next % case.ops)
+    return replace(base, tier=tier, back=back, rank=case.absence_next % case.ops)
 
 
-def evictions(case: Case) -> dict[int, int]:
+def evictions(case: Case, choice: Choice = furthest) -> dict[int, int]:
     """Return the absences at which a tensor is evicted, and for which op it makes room (step 1 and 2)."""
     there = _start(case)
     if not case.problem.periodic:
-        found, _ = _pass(case, there)
+        found, _ = _pass(case, there, choice)
         return found
-    _, there = _pass(case, there)
+    _, there = _pass(case, there, choice)
     kept = {i for i in there if case.persistent[i]}
-    found, _ = _pass(case, kept)
+    found, _ = _pass(case, kept, choice)
     n = case.ops
     for g in np.flatnonzero((case.absence_next >= n) & (case.absence_next < NEVER)).tolist():
         if int(case.absence_tensor[g]) not in kept:
@@ -83,7 +104,7 @@ def _start(case: Case) -> set[int]:
     return there
 
 
-def _pass(case: Case, there: set[int]) -> tuple[dict[int, int], set[int]]:
+def _pass(case: Case, there: set[int], choice: Choice) -> tuple[dict[int, int], set[int]]:
     """Run through the ops without times; return evictions by absence, and who is there at the end."""
     n, periodic = case.ops, case.problem.periodic
     there = set(there)
@@ -120,13 +141,13 @@ def _pass(case: Case, there: set[int]) -> tuple[dict[int, int], set[int]]:
         used += sum(int(case.size[i]) for i in needed if i not in there)
         there.update(needed)
         while used + int(case.table[tables.WORKSPACE, k]) > case.memory:
-            choice = [(next_use(i, k), -i) for i in there if i not in needed and case.size[i]]
-            if not choice:
+            others = [i for i in there if i not in needed and case.size[i]]
+            if not others:
                 break
-            _, minus = max(choice)
-            there.discard(-minus)
-            used -= int(case.size[-minus])
-            absence = _absence_at(case, by_tensor.get(-minus, []), k)
+            victim = max(others, key=lambda i: choice(i, k, next_use(i, k)))
+            there.discard(victim)
+            used -= int(case.size[victim])
+            absence = _absence_at(case, by_tensor.get(victim, []), k)
             if absence is not None:
                 found[absence[0]] = max(absence[1], found.get(absence[0], 0))
         for i in needed:

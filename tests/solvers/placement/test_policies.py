@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import lowtide as lt
-from lowtide.solvers.placement.policies import autoswap, belady, deepum, flashneuron, g10
+from lowtide.solvers.placement.policies import autoswap, belady, deeptm, deepum, flashneuron, g10
 from lowtide.solvers.placement.policies.autoswap import SCORES, scores, too_small, weighted
 from lowtide.solvers.placement.policies.belady import evictions
 from lowtide.solvers.placement.policies.carry_out import MIB, DoesNotFit
@@ -36,6 +36,10 @@ def chain(layers: int = 3, conv: bool = True) -> lt.Graph:
     ops.append(lt.Op(name="loss", reads=(layers,), duration_ns=1000))
     ops += [lt.Op(name=f"b{k}", reads=(k,), duration_ns=1000) for k in reversed(range(layers))]
     return lt.Graph(name="chain", tensors=tuple(tensors), ops=tuple(ops))
+
+
+def on_host(graph: lt.Graph, device: int) -> lt.Placement:
+    return lt.Placement(graph, machine(device, None, ssd=False))
 
 
 def test_vdnn_waits_for_the_slower_of_op_and_copy() -> None:
@@ -125,6 +129,36 @@ def test_autoswap_weighs_scores_and_leaves_out_what_is_small() -> None:
         closed = too_small(case, limits.get("smallest", 0), limits.get("shortest", 0))
         ((_, decisions),) = autoswap.decide(case, ("doa",), closed)
         assert case.absence_tensor[decisions.tier > 0].tolist() == away
+
+
+def test_deeptm_by_reuse_distance_alone_is_belady() -> None:
+    moved = 0
+    for seed in range(40):
+        for make in (training_problem, random_problem):
+            case = make_case(make(seed))
+            found = belady.evictions(case)
+            assert belady.evictions(case, deeptm.coldest(case, (0, 1, 0, 0))) == found, seed
+            moved += bool(found)
+    assert moved > 30
+
+
+def test_deeptm_migrates_the_coldest_by_each_feature() -> None:
+    # At op 3, which makes d, one of a, b, c must leave. a is used most often, b is used next, c is smallest.
+    sizes = {"a": 8, "b": 9, "c": 6, "d": 8}
+    tensors = tuple(lt.Tensor(name=name, nbytes=size) for name, size in sizes.items())
+    accesses = [((), 0), ((0,), 1), ((0,), 2), ((), 3), ((), None), ((1,), None), ((0,), None), ((2,), None)]
+    ops = tuple(
+        lt.Op(name=f"op{k}", reads=reads, writes=() if made is None else (made,), duration_ns=1000)
+        for k, (reads, made) in enumerate(accesses)
+    )
+    case = make_case(on_host(lt.Graph(name="heat", tensors=tensors, ops=ops), 25))
+    often, near, small, left = (
+        {int(case.absence_tensor[g]) for g in belady.evictions(case, deeptm.coldest(case, weights))}
+        for weights in np.eye(4).tolist()
+    )
+    # Accesses 4, 2, 2: b before c, of equal heat the first. Next uses 6, 5, 7. Sizes: the largest. What is
+    # left: 1 of 4, 1 of 2, 1 of 2.
+    assert (often, near, small, left) == ({1}, {2}, {1}, {0})
 
 
 def test_deepum_learns_what_faults() -> None:

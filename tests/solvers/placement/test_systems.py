@@ -20,6 +20,8 @@ from tests.random_decisions import random_problem
 SYSTEMS = tuple(m.name for m in ROOM.methods if any(option.name == "strict" for option in m.options))
 BUDGETS = ("flashneuron", "g10")
 """Those that plan for less than the device."""
+PASSES = ("belady", "deeptm")
+"""Those whose pass has all operands of an op there at once."""
 BLOCK = 20
 """Instances of a block; there are 2,000 in all, the first few in `make test`."""
 
@@ -61,8 +63,8 @@ def test_enough_memory_needs_no_time(name: str, accounting: Accounting) -> None:
         assert result.status == "optimal", result.detail
         assert result.objective == sum(op.duration_ns for op in graph.ops)
         case = make_case(problem)
-        if name in BUDGETS or (name == "belady" and accounting is Accounting.REPLACE):
-            continue  # belady's pass has all operands of an op there at once
+        if name in BUDGETS or (name in PASSES and accounting is Accounting.REPLACE):
+            continue
         enough = pool_height(problem) if name == "modnn" else int(case.live.max())
         idle = sum(graph.tensors[t].nbytes for t, _ in case.idle)
         assert lt.solve(replace(problem, machine=machine(enough + idle, None)), name).status == "optimal"
@@ -119,7 +121,7 @@ def test_the_same_plan_twice(name: str) -> None:
         assert first.detail == second.detail
 
 
-@pytest.mark.parametrize("name", ["demand-lru", "dragon", "oc-dnn", "modnn", "sentinel", "belady"])
+@pytest.mark.parametrize("name", ["demand-lru", "dragon", "oc-dnn", "modnn", "sentinel", *PASSES])
 def test_a_single_run_fits_while_every_op_does(name: str) -> None:
     """Those that fail only where an op's operands do not fit; nothing is done by force."""
     for seed in range(30):
