@@ -69,6 +69,8 @@ def read_ios(
         for length in shape:
             nbytes *= int(length)
         number = {name_of_input: 0} | {str(node["name"]): k + 1 for k, node in enumerate(nodes)}
+        if len(number) <= len(nodes):
+            raise ValueError("a name twice")
         read = {number[str(x)] for node in nodes for term in node["inputs"] for x in term}
         tensors = [Tensor(name="input", nbytes=nbytes, kind="input", initial=True)]
         ops = []
@@ -96,7 +98,7 @@ def read_ios(
                 )
             )
         blocks = [[number[x] - 1 for x in part] for part in _parts(data)]
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InstanceError(
             f"{os.fspath(path)}: found {type(error).__name__} {error}, expected a network in blocks"
         ) from None

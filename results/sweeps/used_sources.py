@@ -72,6 +72,8 @@ def users_sources(file: Path) -> tuple[Path, ...]:
         if path in found:
             continue
         found.add(path)
+        if path.suffix != ".py":  # an extension module
+            continue
         for node in _statements(ast.parse(path.read_bytes())):
             names = (
                 [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
