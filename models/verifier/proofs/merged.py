@@ -53,7 +53,8 @@ def merged_setting(setting: Setting) -> Setting:
             if whole[g.name]
         ),
     )
-    start = {kind: tuple(dict.fromkeys(called[x] for x in some)) for kind, some in setting.starts.items()}
+    starts = setting.starts.items()
+    start = {kind: tuple(dict.fromkeys(called.get(x, x) for x in some)) for kind, some in starts}
     return replace(setting, machine=smaller, start=start)
 
 

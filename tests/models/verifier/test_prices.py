@@ -25,6 +25,7 @@ from tests.effort import seeds
 from tests.oracles.brute_placement import COPY, DEVICE, fastest
 from tests.oracles.price_certificates import GRAPH, LEAST, PROOF, SETTING, bad_prices, signed
 from tests.placement_cases import machine, random_graph, tiny_placement, working_set
+from tests.solvers.placement.test_linked import behind
 from tests.solvers.placement.test_prices import any_prices, overwritten
 
 
@@ -204,6 +205,12 @@ def test_every_wrong_certificate_is_refused() -> None:
         assert not verify_certificate(graph, bad).valid
 
 
+def test_a_start_in_no_tier_of_the_machine_is_read() -> None:
+    bench = behind(16, 5)
+    lost = Setting(machine=bench, periodic=False, start={"input": ("moon",)})
+    assert verify_certificate(GRAPH, signed(replace(PROOF, channels=()), bound=100, setting=lost)).valid
+
+
 def test_prices_of_a_result_need_no_second_proof() -> None:
     problem = random_placement(1, periodic=True)
     result = lt.solve(problem, "lp-bound", time_limit=None)
@@ -217,8 +224,10 @@ def test_prices_of_a_result_need_no_second_proof() -> None:
 
 def test_where_prices_do_not_apply_there_is_no_certificate() -> None:
     problem = random_placement(2, periodic=True)
-    replaced = replace(problem, graph=replace(problem.graph, accounting=lt.Accounting.REPLACE))
-    assert certify_placement(replaced, 10**12) is None
+    second = lt.Processor(name="gpu1", tiers=(lt.Access(tier="gpu"),))
+    two = replace(problem.machine, processors=(*problem.machine.processors, second))
+    assert certify_placement(problem, 10**12) is not None
+    assert certify_placement(replace(problem, machine=two), 10**12) is None
     trivial = certify_placement(problem, 5)
     assert trivial is not None
     assert (trivial.bound, trivial.proof.to_dict()["samples"]) == (5, [])
