@@ -4,6 +4,7 @@
 ``{methods} peak``          a table of a problem's methods, with what they prove and source
 ``{options} peak``          the options of its methods
 ``{formulations} peak``     the pages of mathematics of `lowtide.formulations.peak`
+``{policies} placement``    what its policies do, step by step
 ``{committed} NAME``        the text of a committed experiment
 ``{flags} solve peak``      what ``lowtide solve peak --help`` says
 ``{questions} all``         what each problem asks beside its instance
@@ -19,6 +20,7 @@ import re
 import subprocess
 import sys
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -93,25 +95,47 @@ class Options(_Markdown):
         return "\n".join(["| option | meaning | methods |", "|---|---|---|", *rows])
 
 
-class Formulations(SphinxDirective):
-    """The docstrings of a problem's formulations, each under the name of its module."""
+class _Docstrings(SphinxDirective, ABC):
+    """The docstrings of some modules, each under a title."""
 
     required_arguments = 1
 
+    @abstractmethod
+    def modules(self) -> Iterator[tuple[str, str]]:
+        """Yield titles and modules of the package."""
+
     def run(self) -> list[nodes.Node]:
         """Return a section for each module."""
-        problem = self.arguments[0]
         found: list[nodes.Node] = []
-        for path in sorted((ROOT / "formulations" / problem).glob("*.py")):
-            if path.stem == "__init__":
-                continue
-            name = f"lowtide.formulations.{problem}.{path.stem}"
-            section = nodes.section(ids=[nodes.make_id(f"{problem}-{path.stem}")], names=[path.stem])
-            section += nodes.title("", "", nodes.literal(text=path.stem))
-            text = f"```{{eval-rst}}\n.. automodule:: {name}\n   :no-members:\n   :no-index:\n```"
-            self.state.nested_parse(StringList(text.splitlines(), str(path)), 0, section)
+        for title, name in self.modules():
+            section = nodes.section(ids=[nodes.make_id(f"{self.arguments[0]}-{title}")], names=[title])
+            section += nodes.title("", "", nodes.literal(text=title))
+            text = f"```{{eval-rst}}\n.. automodule:: lowtide.{name}\n   :no-members:\n   :no-index:\n```"
+            self.state.nested_parse(StringList(text.splitlines(), name), 0, section)
             found.append(section)
         return found
+
+
+class Formulations(_Docstrings):
+    """The pages of mathematics of a problem."""
+
+    def modules(self) -> Iterator[tuple[str, str]]:
+        """Yield the modules of its folder."""
+        problem = self.arguments[0]
+        for path in sorted((ROOT / "formulations" / problem).glob("*.py")):
+            if path.stem != "__init__":
+                yield path.stem, f"formulations.{problem}.{path.stem}"
+
+
+class Policies(_Docstrings):
+    """What the policies of a problem do, step by step."""
+
+    def modules(self) -> Iterator[tuple[str, str]]:
+        """Yield the modules of the methods that are policies."""
+        for method in ROOMS[self.arguments[0]].methods:
+            module = method.run.split(":")[0]
+            if ".policies." in module:
+                yield method.name, f"solvers{module}"
 
 
 class Committed(_Markdown):
@@ -185,6 +209,6 @@ class Picture(SphinxDirective):
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Make the directives known."""
-    for directive in (Methods, Options, Formulations, Committed, Flags, Questions, Machines, Picture):
+    for directive in (Methods, Options, Formulations, Policies, Committed, Flags, Questions, Machines, Picture):
         app.add_directive(directive.__name__.lower(), directive)
     return {"parallel_read_safe": True}
