@@ -209,6 +209,7 @@ class Picture(SphinxDirective):
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Make the directives known."""
-    for directive in (Methods, Options, Formulations, Policies, Committed, Flags, Questions, Machines, Picture):
+    tables = (Methods, Options, Committed, Flags, Questions, Machines)
+    for directive in (*tables, Formulations, Policies, Picture):
         app.add_directive(directive.__name__.lower(), directive)
     return {"parallel_read_safe": True}
