@@ -19,7 +19,6 @@ from ..derived.streams import stream_edges
 from ..machine import Access, Contention, Machine, Processor, Tier
 from ..plan import Run
 from .builder import PlanBuilder
-from .order import lower_runs
 
 if TYPE_CHECKING:
     from ..graph import Graph
@@ -48,15 +47,13 @@ def share_of(graph: Graph, i: int, parts: int) -> int:
     return parts if share is None else min(share, parts)
 
 
-def lower_streams(
+def stream_runs(
     graph: Graph,
     streams: Sequence[Sequence[int]],
     contention: Contention,
-    *,
     waits: Sequence[tuple[int, int]] = (),
-    memory: int | None = None,
-) -> Plan:
-    """Return the plan in which each stream starts its next op as soon as what precedes it has ended.
+) -> list[Run]:
+    """Return the runs, each stream starting its next op as soon as what precedes it has ended.
 
     Parameters
     ----------
@@ -66,25 +63,14 @@ def lower_streams(
         Of the device.
     waits
         Pairs of ops, the first of which is to end before the second starts, besides the precedence.
-    memory
-        Capacity in bytes; None if unlimited.
-    """
-    machine = stream_machine(len(streams), contention, memory)
-    return lower_runs(graph, stream_runs(graph, streams, contention, waits), machine)
 
-
-def stream_runs(
-    graph: Graph,
-    streams: Sequence[Sequence[int]],
-    contention: Contention,
-    waits: Sequence[tuple[int, int]] = (),
-) -> list[Run]:
-    """Return the runs of `lower_streams`.
-
+    Notes
+    -----
     All that runs advances at one rate, so the time that an op would have had alone by now is that of all: an
     op ends when this *virtual time* has grown by its own time since it began.
     """
     n = len(graph.ops)
+    alone = [op.all_modes[0].duration_ns for op in graph.ops]
     shares = [share_of(graph, i, contention.parts) for i in range(n)]
     full = _LEFT << max(32, sum(shares).bit_length())  # units of work in a nanosecond alone
     stream = {i: k for k, some in enumerate(streams) for i in some}
@@ -104,7 +90,7 @@ def stream_runs(
             _, i = heappop(waiting)
             begun[i] = now
             asked += shares[i]
-            heappush(running, (virtual + graph.ops[i].all_modes[0].duration_ns * full, i))
+            heappush(running, (virtual + alone[i] * full, i))
         shared = contention.model != "none" and asked > contention.parts
         rate = contention.parts * full // asked if shared else full
         steps = [max(1, -(-(running[0][0] - virtual - _LEFT) // rate))] if running else []

@@ -14,12 +14,14 @@ from ..derived.streams import Edge, stream_edges, synchronisations
 from ..errors import InstanceError
 from ..flow_proof import FlowProof, ParallelSetting
 from ..graph import A_GRAPH, Graph
-from ..lowering.streams import lower_stages, lower_streams, share_of, stage_price, stream_runs
+from ..lowering.order import lower_runs
+from ..lowering.streams import lower_stages, share_of, stage_price, stream_machine, stream_runs
 from ..machine import CONTENTIONS, Contention
 from ..parameter import Parameter
-from ..plan import Plan
+from ..plan import Plan, Run
 from ..verifier.verdict import Violation, sorted_violations
 from ..verifier.verify import verify
+from .memory_edges import MemoryEdges
 from .problem import Judgement, Problem, peak_rows
 
 
@@ -261,14 +263,27 @@ class Streams(Problem):
                         f"{m}, group {h}"
                     )
 
+    def impossible(self) -> str | None:
+        """Return that what is there before any op runs exceeds the memory of orders, if it does."""
+        if self.memory is None or self.device.staged:
+            return None
+        return MemoryEdges(self.graph, self.memory).impossible()
+
     def evaluate(self, answer: StreamAnswer) -> int:
         """Return the end of the last op, in ns."""
         if isinstance(answer, Stages):
             return sum(stage_price(self.graph, groups, self.device) for groups in answer.stages)
         if len(answer.streams) == 1:
             return sum(self.durations)
-        runs = stream_runs(self.graph, answer.streams, self.device, answer.waits)
-        return max((run.end for run in runs), default=0)
+        return max((run.end for run in self._runs(answer)), default=0)
+
+    def _runs(self, answer: StreamOrder) -> list[Run]:
+        """Return the runs of an answer; those of the last one are kept, as it is judged after evaluation."""
+        last: tuple[StreamOrder, list[Run]] | None = self.__dict__.get("_last")
+        if last is None or last[0] is not answer:
+            last = answer, stream_runs(self.graph, answer.streams, self.device, answer.waits)
+            self.__dict__["_last"] = last
+        return last[1]
 
     def judge(self, answer: StreamAnswer) -> Judgement:
         """Lower the answer to a plan and verify it; of orders the flow, too, if the memory is bounded."""
@@ -276,15 +291,13 @@ class Streams(Problem):
             plan = lower_stages(self.graph, answer.stages, self.device, self.memory)
             verdict, edges = verify(self.graph, plan, rerun=False), None
         else:
-            plan, edges = self._lower(answer), answer.edges
+            machine = stream_machine(len(answer.streams), self.device, self.memory)
+            plan, edges = lower_runs(self.graph, self._runs(answer), machine), answer.edges
             verdict = verify(self.graph, plan, rerun=False)
             if wrong := [*self._wait_faults(answer, plan), *self._flow_faults(answer)]:
                 verdict = replace(verdict, violations=sorted_violations([*verdict.violations, *wrong]))
         objective = verdict.makespan if verdict.valid else None
         return Judgement(objective=objective, verification=verdict, plan=plan, edges=edges)
-
-    def _lower(self, answer: StreamOrder) -> Plan:
-        return lower_streams(self.graph, answer.streams, self.device, waits=answer.waits, memory=self.memory)
 
     def _wait_faults(self, answer: StreamOrder, plan: Plan) -> list[Violation]:
         """Return each wait that the plan does not keep; the verifier of plans knows the precedence only."""

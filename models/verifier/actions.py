@@ -94,11 +94,7 @@ def well_formed(case: Case, plan: Plan, start_tiers: Mapping[str, Sequence[str]]
         else:
             if _may_start(case, resident, start_tiers):
                 actions.start.append(resident)
-    for i, run in enumerate(plan.runs):
-        try:
-            actions.runs.append(_run(case, i, run))
-        except _Malformed as fault:
-            case.report("shape", f"run {i}: {fault}", run=i)
+    actions.runs = well_formed_runs(case, plan)
     channels = {
         (case.tier_number[c.src], case.tier_number[c.dst]): c.latency_ns for c in case.machine.channels
     }
@@ -116,9 +112,19 @@ def well_formed(case: Case, plan: Plan, start_tiers: Mapping[str, Sequence[str]]
         except _Malformed as fault:
             case.report("shape", f"free {i}: {fault}", free=i)
     _judge_start_overlaps(case, actions.start)
-    actions.runs.sort(key=attrgetter("start"))
     actions.copies.sort(key=attrgetter("start"))
     return actions
+
+
+def well_formed_runs(case: Case, plan: Plan) -> list[RunItem]:
+    """Return the well-formed runs by their starts; report the others."""
+    runs = []
+    for i, run in enumerate(plan.runs):
+        try:
+            runs.append(_run(case, i, run))
+        except _Malformed as fault:
+            case.report("shape", f"run {i}: {fault}", run=i)
+    return sorted(runs, key=attrgetter("start"))
 
 
 LATEST = 2**63 - 1

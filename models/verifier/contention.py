@@ -20,7 +20,7 @@ price.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
 from operator import attrgetter
@@ -48,6 +48,10 @@ def judge_contention(case: Case, plan: Plan, actions: Actions) -> None:
     if slow := next((p for p in case.processors if p.rates), None):
         case.report(
             "shape", f"processor {slow.name!r}: found a tier with a rate under contention, expected none"
+        )
+    if other := next((p for p in case.processors if p.home != case.processors[0].home), None):
+        case.report(
+            "shape", f"processor {other.name!r}: found another home than that of the first, expected one"
         )
     share = {
         run.position: min(
@@ -152,8 +156,8 @@ def _judge_stages(
     ends = (*begins[1:], finish)[: len(begins)]
     in_stage: list[list[RunItem]] = [[] for _ in begins]
     for run in runs:
-        k = next((k for k, end in enumerate(ends) if begins[k] <= run.start and run.end <= end), None)
-        if k is None:
+        k = bisect_right(begins, run.start) - 1
+        if k < 0 or run.end > ends[k]:
             case.report(
                 "stage",
                 f"{case.op(run.op)} runs from {run.start} to {run.end} ns, expected it within one stage",
@@ -193,7 +197,7 @@ def _judge_stages(
 
 
 def _judge_room(case: Case, begins: tuple[int, ...], in_stage: list[list[RunItem]], actions: Actions) -> None:
-    """Rule ``stage``: however groups overlap, what a stage needs and keeps is within the home's capacity.
+    """Rule ``stage``: however groups overlap, what a stage needs and keeps is within the device's capacity.
 
     A tensor is kept from the stage that first accesses it, or from the start, to the one that does so last,
     or in which the plan releases the last of it.

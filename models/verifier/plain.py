@@ -14,8 +14,8 @@ b_i)` on processor :math:`p_i`, holds the tensors :math:`X` from time 0, and rel
 
 What is compared.
 
-1. Each op runs once, for the nanoseconds of its mode, on a processor of its mode's kinds, and runs of one
-   processor do not overlap.
+1. Each op runs once, for the nanoseconds of its mode (under contention that stretches runs, no less), on a
+   processor of its mode's kinds, and runs of one processor do not overlap.
 2. :math:`b_i \le a_j` for each :math:`i` in ``after`` of :math:`j`.
 3. For :math:`j \in R_t \cup W_t`: if :math:`i` is the last of :math:`W_t` before :math:`j`,
    :math:`b_i \le a_j`; if there is none and :math:`j \in R_t`, then :math:`t \in X`; if :math:`k` is the
@@ -33,7 +33,8 @@ or writes. By 5 nothing is released while it is accessed or before (a read count
 ``replace``, before that instant's releases), nor twice, so a tensor is held from time 0 or its first writer's
 start to :math:`f_t` or for good, and every read finds its version, which 3 says was there: of :math:`X`, or
 of its writer. Without copies and periods no other rule has anything to say. The profile is the sum of these
-intervals and of the workspaces :math:`[a_i, b_i)`; what happens at one instant counts together.
+intervals and of the workspaces :math:`[a_i, b_i)`; what happens at one instant counts together. The rules on
+contention between streams are looked at apart (`contention`).
 """
 
 from __future__ import annotations
@@ -73,6 +74,7 @@ def judge_plain(graph: Graph, plan: Plan, starts: Starts) -> Verification | None
         or rate is not None
         or plan.copies
         or plan.period is not None
+        or (plan.stages is not None and machine.contention is None)
         or plan.allocation is not None
         or plan.accounting != graph.accounting
         or (plan.graph_sha256 is not None and plan.graph_sha256 != graph.sha256)
@@ -174,11 +176,14 @@ def _runs(graph: Graph, plan: Plan, machine: Machine) -> tuple[Integers, Integer
         if taken.operands or (taken.processors and machine.processors[on[i]].kind not in taken.processors):
             return None
         duration[i], workspace[i], chosen[i] = taken.duration_ns, taken.workspace, 0
+    contention = machine.contention
+    stretches = contention is not None and contention.model != "none"
     in_turn = np.lexsort((begin, on))
     same = on[in_turn[1:]] == on[in_turn[:-1]]
     if (
         chosen.any()
-        or (end - begin != duration).any()
+        or (end - begin < duration).any()
+        or (not stretches and (end - begin > duration).any())
         or (same & (begin[in_turn[1:]] < end[in_turn[:-1]])).any()
     ):
         return None

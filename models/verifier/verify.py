@@ -50,7 +50,7 @@ from ..checks import check_type
 from ..graph import Accounting, Graph
 from ..machine import Machine
 from ..plan import Plan
-from .actions import LATEST, Actions, CopyItem, RunItem, shown, well_formed
+from .actions import LATEST, Actions, CopyItem, RunItem, shown, well_formed, well_formed_runs
 from .allocation import verify_allocation
 from .buffers_of_plan import buffers_of_plan
 from .case import Case
@@ -112,12 +112,17 @@ def verify(
         case.report("shape", f"plan, period: found {shown(period)}, expected an integer in [1, {LATEST}]")
     _judge_graph(case, plan)
     starts = start_rule(case, plan, start_tiers)
-    if len(plan.runs) >= FEWEST and not case.violations and machine.contention is None:
+    contention = machine.contention
+    if len(plan.runs) >= FEWEST and not case.violations:
         from .plain import judge_plain  # numpy, which `import lowtide` does without
 
         verdict = judge_plain(graph, plan, starts)
         if verdict is not None:
-            return verdict
+            if contention is not None and contention.staged:
+                judge_contention(case, plan, well_formed(case, plan, starts))
+            elif contention is not None:
+                judge_contention(case, plan, Actions(runs=well_formed_runs(case, plan)))
+            return replace(verdict, violations=sorted_violations(case.violations))
     actions = well_formed(case, plan, starts)
     if rerun is None:
         rerun = len({run.op for run in actions.runs}) < len(actions.runs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from lowtide.models.graph import Graph
@@ -40,6 +41,11 @@ def attacks_on_contention() -> dict[str, tuple[Case, set[str]]]:
         op((), (1,), share=1),
         op(after=(1,), workspace=5, share=1),
     ]
+    parted = replace(
+        device("fluid"),
+        tiers=(Tier(name="memory"), Tier(name="other")),
+        processors=(*staged.processors[:2], replace(staged.processors[2], tiers=(Access(tier="other"),))),
+    )
     roomy = [run(0, 0, "s0"), run(1, 0, "s1"), run(2, 4, "s1")]
     return {
         "two in a row": (case(ROW, plan(run(0, 0, "s0"), run(1, 4, "s1"), machine=free)), set()),
@@ -57,6 +63,10 @@ def attacks_on_contention() -> dict[str, tuple[Case, set[str]]]:
         ),
         "a slow tier under contention": (
             case(ROW, plan(run(0, 0, "s0"), run(1, 4, "s0"), machine=device("none", rate=1))),
+            {"shape"},
+        ),
+        "a device with two memories": (
+            case(ROW, plan(run(0, 0, "s0"), run(1, 4, "s0"), machine=parted, stages=(0,))),
             {"shape"},
         ),
         "a wait that is long enough": (

@@ -12,6 +12,7 @@ import pytest
 import lowtide as lt
 from lowtide.instances.formats.native_plan import read_plan
 from lowtide.models.plan import Plan
+from lowtide.models.verifier import verify as verifying
 from lowtide.models.verifier.transport import unplaced
 from tests.effort import seeds
 from tests.solvers.streams.test_events import question as streams_question
@@ -222,6 +223,52 @@ def test_a_graph_without_ops_has_no_stages() -> None:
         assert (str(result.status), result.objective) == ("optimal", 0)
         assert result.plan is not None
         assert kinds(graph, replace(result.plan, stages=(0, 3))) == {"stage"}
+
+
+def changed(plan: Plan, rng: Random) -> Plan:
+    """Return a plan with a few times moved by a nanosecond, or a release or stage left out."""
+    runs = list(plan.runs)
+    for _ in range(rng.randint(0, 2)):
+        k = rng.randrange(len(runs))
+        start = max(0, runs[k].start + rng.choice((-1, 0, 1)))
+        runs[k] = replace(runs[k], start=start, end=max(start + 1, runs[k].end + rng.choice((-1, 0, 1))))
+    frees = [free for free in plan.frees if rng.random() < 0.9]
+    frees = [replace(free, time=max(0, free.time + rng.choice((-1, 0, 0, 1)))) for free in frees]
+    stages = plan.stages and tuple(t for t in plan.stages if rng.random() < 0.95)
+    return replace(plan, runs=tuple(runs), frees=tuple(frees), stages=stages)
+
+
+@pytest.mark.parametrize("seed", seeds(300))
+def test_the_quick_look_says_what_the_simulation_says(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = Random(seed)
+    made = rng.choice((streams_question, stages_question))(seed)
+    order: Any = [[[i]] for i in range(len(made.graph.ops))]
+    if not made.device.staged:
+        order = [[i for i in range(len(made.graph.ops)) if i % 2 == k] for k in (0, 1)]
+    problem = replace(made, streams=None, memory=None)
+    judged = problem.judge(problem.read(order))
+    assert judged.plan is not None
+    for plan in (judged.plan, *(changed(judged.plan, rng) for _ in range(4))):
+        monkeypatch.setattr(verifying, "FEWEST", 10**9)
+        slowly = lt.verify(made.graph, plan)
+        monkeypatch.setattr(verifying, "FEWEST", 0)
+        assert lt.verify(made.graph, plan) == slowly
+
+
+def test_stages_are_found_amiss_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verifying, "FEWEST", 0)
+    plan = replace(lt.Plan.from_order(LONG, (0, 1, 2, 3)), stages=(0,))
+    assert kinds(LONG, plan) == {"shape"}
+
+
+@pytest.mark.parametrize("parts", [2**20, 2**40, 2**61])
+def test_one_part_of_many_more_than_there_are(parts: int) -> None:
+    ops = tuple(lt.Op(name=f"o{u}", duration_ns=10, share=u) for u in (parts, 1))
+    graph = lt.Graph(name="wide", tensors=(), ops=ops)
+    plan = plan_of(lt.Streams(graph, contention="proportional", parts=parts), [[0], [1]])
+    assert max(run.end for run in plan.runs) == 11
+    soon = replace(plan, runs=tuple(replace(run, end=10) for run in plan.runs))
+    assert kinds(graph, soon) == {"contention"}
 
 
 def test_files_keep_contention_and_stages(tmp_path: Any) -> None:
