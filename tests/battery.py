@@ -75,6 +75,15 @@ LOADED = {
         "catalogue:randwire-20-0?bound=200",
         "catalogue:unet-4-train?bound=100MiB",
     ),
+    "streams": (
+        "catalogue:ios/squeezenet",
+        "catalogue:ios/squeezenet?contention=proportional&streams=2&sync_ns=500",
+        "catalogue:ios/squeezenet?contention=proportional&memory=10MB",
+        "catalogue:ios/squeezenet?contention=fluid&sync_ns=500",
+        "catalogue:ios/squeezenet?contention=half-serial&memory=10MB",
+        "catalogue:ios/inception_v3?contention=proportional",
+        "catalogue:layered-6x4?memory=120&streams=3",
+    ),
     "recompute": (
         "catalogue:pyramid?memory=4",
         "catalogue:unet-4-train?memory=40MiB",

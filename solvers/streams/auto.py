@@ -9,10 +9,11 @@ that `memory-edges` adds come first, and the streams are those of the graph with
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
-from ...formulations.model import ticker
+from ...formulations.model import BuildTimeout, ticker
 from ...models.derived.precedence import order_with
 from ...models.derived.streams import synchronisations
 from ...models.graph import Graph
@@ -25,7 +26,7 @@ from ..parallel.edges import order_within
 from .bounds import raise_first_bound
 from .events import in_time
 from .greedy import greedy_stages
-from .lists import lios, opara, width
+from .lists import levels, lios, opara
 from .matching import MOST_OPS, best_chains
 from .memory import held_back, offer_one_stream
 from .stages import solve_ios
@@ -74,12 +75,17 @@ def _streams(problem: Streams, context: Context) -> Outcome:
     """Offer chains, lists and one stream; with equal times the fewest synchronisations."""
     graph = problem.graph
     if problem.memory is None:
-        orders = _orders(graph, problem, context)
-        times = {some: problem.evaluate(StreamOrder(streams=some)) for some in orders}
-        best = [some for some, time in times.items() if time == min(times.values())]
+        best: list[tuple[tuple[int, ...], ...]] = []
+        least: int | None = None
+        for some in _orders(graph, problem, context):
+            time = problem.evaluate(StreamOrder(streams=some))
+            if least is None or time < least:
+                best, least = [], time
+            best += [some] if time == least else []
         if len(best) > 1 and len(graph.ops) <= COUNTED:
             best.sort(key=lambda some: len(synchronisations(graph, some)))
-        context.offer(StreamOrder(streams=best[0]))
+        if best:
+            context.offer(StreamOrder(streams=best[0]))
     else:
         for rule in ("min-levels", "respect-order", "max-size", "max-min-size"):
             if context.expired or context.closed:
@@ -90,20 +96,31 @@ def _streams(problem: Streams, context: Context) -> Outcome:
     return Outcome(reason="time" if context.expired else None)
 
 
-def _orders(graph: Graph, problem: Streams, context: Context) -> list[tuple[tuple[int, ...], ...]]:
-    """Return chains, and lists on several numbers of streams."""
-    made: list[tuple[tuple[int, ...], ...]] = []
-    streams, tick = problem.streams, ticker(lambda: context.expired)
+def _orders(graph: Graph, problem: Streams, context: Context) -> Iterator[tuple[tuple[int, ...], ...]]:
+    """Yield chains, and lists on several numbers of streams, each once, until the time is up."""
+    made = set()
+    with suppress(BuildTimeout):
+        for some in _in_turn(graph, problem.streams, context):
+            if some not in made:
+                made.add(some)
+                yield some
+            if context.expired:
+                break
+
+
+def _in_turn(graph: Graph, streams: int | None, context: Context) -> Iterator[tuple[tuple[int, ...], ...]]:
+    tick, chains = ticker(lambda: context.expired), None
     if streams is None:
-        made.append(opara(graph, tick))
-    if len(graph.ops) <= MOST_OPS and (chains := best_chains(graph, streams, tick=tick)) is not None:
-        made.append(chains)
-    most = min(streams or WIDEST, WIDEST, width(graph, tick))
-    for count in range(most, 0, -1):
-        if made and context.expired:
-            break
-        made += [lios(graph, count, priority) for priority in ("bottom", "longest")]
-    return list(dict.fromkeys(made))
+        yield opara(graph, tick)
+    if len(graph.ops) <= MOST_OPS:
+        with suppress(BuildTimeout):
+            chains = best_chains(graph, streams, tick=tick, seconds=context.remaining())
+    if chains is not None:
+        yield chains
+    most = levels(graph) if chains is None else len(chains)
+    for count in range(min(most, streams or WIDEST, WIDEST), 0, -1):
+        for priority in ("bottom", "longest"):
+            yield lios(graph, count, priority, tick)
 
 
 def offer_held(problem: Streams, context: Context, rule: str) -> None:

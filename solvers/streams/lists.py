@@ -1,12 +1,14 @@
 r"""Streams by lists of ops.
 
 ``lios``
-    List scheduling, as in LIOS (Fang and others, 2020): of the ops whose predecessors have all been
+    List scheduling, as the abstract of LIOS has it (Ping, Jiang, Liu, Zhao, Zhou and Chen, IEEE Transactions
+    on Services Computing, 2023; we did not read the paper): of the ops whose predecessors have all been
     scheduled, the one of highest priority goes to the stream on which it ends first, times being those of
     each op alone. Priority is the op's own time (``longest``) or the longest path from it (``bottom``).
 ``opara``
-    As in the published code of Opara (Chen and others, 2023): in the reference order an op follows the first
-    of its predecessors that no other op follows yet, in that one's stream; else it opens a stream.
+    As in the published code of Opara (Chen and others, arXiv 2312.10351, 2023): in the reference order an op
+    follows the first of its predecessors that no other op follows yet, in that one's stream; else it opens a
+    stream.
 ``asap``
     As in the schedule of RAF's multi-stream pass: by falling number of ops on the longest path to a sink, an
     op follows its first predecessor that no other op follows yet; else it takes a stream whose last op must
@@ -19,9 +21,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from heapq import heapify, heappop, heappush
 
-from ...formulations.model import Tick, ticker
+from ...formulations.model import BuildTimeout, Tick, ticker
 from ...models.derived.precedence import descendants_with, precedence
 from ...models.graph import Graph
 from ...models.problems.streams import StreamOrder, Streams
@@ -38,7 +41,7 @@ def solve_lios(problem: Streams, context: Context) -> Outcome:
     refuse_stages(problem)
     raise_first_bound(problem, context)
     tick = ticker(lambda: context.expired)
-    streams = problem.streams or width(problem.graph, tick)
+    streams = problem.streams or width(problem.graph, tick, context.remaining())
     order = StreamOrder(streams=lios(problem.graph, streams, context.options["priority"], tick))
     return offer_within(problem, context, order)
 
@@ -70,18 +73,23 @@ def _offer_rule(problem: Streams, context: Context, streams: tuple[tuple[int, ..
     return offer_within(problem, context, StreamOrder(streams=streams))
 
 
-def width(graph: Graph, tick: Tick = lambda: None) -> int:
-    """Return the most ops that may run at one time, the fewest chains that cover all (Dilworth).
+def width(graph: Graph, tick: Tick, seconds: float) -> int:
+    """Return how many chains `best_chains` covers all ops with, for so many streams begin each op in time.
 
-    Of more than `MOST_OPS` ops it is the number of ops on the level with most of them: so many streams are
-    enough to begin each level at once, though not always for every set of independent ops.
+    Of more than `MOST_OPS` ops, or if the seconds are too few for that, it is what `levels` says.
     """
     if len(graph.ops) <= MOST_OPS:
-        return max(1, len(best_chains(graph, tick=tick) or ()))
+        with suppress(BuildTimeout):
+            return max(1, len(best_chains(graph, tick=tick, seconds=seconds) or ()))
+    return levels(graph)
+
+
+def levels(graph: Graph) -> int:
+    """Return the number of ops on the level with most of them: so many streams begin each level at once."""
     level = [0] * len(graph.ops)
     for i, before in enumerate(precedence(graph).predecessors):
         level[i] = max((level[j] + 1 for j in before), default=0)
-    return max(Counter(level).values())
+    return max(Counter(level).values(), default=1)
 
 
 def lios(graph: Graph, streams: int, priority: str, tick: Tick = lambda: None) -> tuple[tuple[int, ...], ...]:

@@ -23,8 +23,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from math import inf
 
-from ...formulations.model import Tick, ticker
+from ...formulations.model import BuildTimeout, Tick, ticker
 from ...models.derived.precedence import descendants_with
 from ...models.derived.streams import cover_edges
 from ...models.graph import Graph
@@ -36,6 +37,9 @@ from .memory import offer_within
 
 MOST_OPS = 3000
 """Ops up to which the closure is matched: it has up to half their square of pairs."""
+
+PAIR_SECONDS = 1e-6
+"""That a pair of the closure takes at most; on 3.6 million of them it was 0.6e-6."""
 
 
 @in_time
@@ -56,7 +60,8 @@ def solve_matching(problem: Streams, context: Context) -> Outcome:
     raise_first_bound(problem, context)
     if len(problem.graph.ops) > MOST_OPS:
         return Outcome(detail=f"found {len(problem.graph.ops)} ops, expected at most {MOST_OPS}")
-    streams = best_chains(problem.graph, problem.streams, tick=ticker(lambda: context.expired))
+    tick = ticker(lambda: context.expired)
+    streams = best_chains(problem.graph, problem.streams, tick=tick, seconds=context.remaining())
     if streams is None:
         return Outcome(detail=f"no {problem.streams} chains of the precedence cover all ops")
     return offer_within(problem, context, StreamOrder(streams=streams))
@@ -133,7 +138,12 @@ def _chains(follower: Sequence[int | None]) -> list[tuple[int, ...]]:
 
 
 def best_chains(
-    graph: Graph, most: int | None = None, *, exactly: bool = False, tick: Tick = lambda: None
+    graph: Graph,
+    most: int | None = None,
+    *,
+    exactly: bool = False,
+    tick: Tick = lambda: None,
+    seconds: float = inf,
 ) -> tuple[tuple[int, ...], ...] | None:
     """Return chains that cover the ops with the fewest synchronisations, then the fewest chains.
 
@@ -145,32 +155,40 @@ def best_chains(
         Whether there shall be so many.
     tick
         Called for each op while the network is built; may end it.
+    seconds
+        That are left: what takes longer is not begun, for the matching itself cannot be ended.
 
     Returns
     -------
     tuple of tuple of int or None
         None if there are no so few chains.
+
+    Raises
+    ------
+    BuildTimeout
+        If the seconds are too few.
     """
+    import numpy as np
     from ortools.graph.python import min_cost_flow
 
     n = len(graph.ops)
     if not n:
         return ()
-    covers = set(cover_edges(graph, (), tick))
+    covers = np.array(cover_edges(graph, (), tick), np.int64).reshape(-1, 2)
     after = descendants_with(graph, (), tick)
+    if PAIR_SECONDS * sum(some.bit_count() for some in after) > seconds:
+        raise BuildTimeout("the time left is too short for the matching")
+    width = -(-n // 8)
+    masks = np.frombuffer(b"".join(some.to_bytes(width, "little") for some in after), np.uint8)
+    firsts, lasts = np.nonzero(np.unpackbits(masks.reshape(n, width), axis=1, count=n, bitorder="little"))
+    costs = np.full(len(firsts), -1)
+    costs[np.searchsorted(firsts * n + lasts, covers @ (n, 1))] = -(n + 1)
+    ops, source, sink = np.arange(n), 2 * n, 2 * n + 1
     flow = min_cost_flow.SimpleMinCostFlow()
-    source, sink = 2 * n, 2 * n + 1
-    for i in range(n):
-        flow.add_arc_with_capacity_and_unit_cost(source, i, 1, 0)
-        flow.add_arc_with_capacity_and_unit_cost(n + i, sink, 1, 0)
-    pairs = []
-    for i in range(n):
-        tick()
-        pairs += [(i, j) for j in range(i + 1, n) if after[i] >> j & 1]
-    arcs = [
-        flow.add_arc_with_capacity_and_unit_cost(i, n + j, 1, -(n + 1) if (i, j) in covers else -1)
-        for i, j in pairs
-    ]
+    tails, heads = np.stack((np.full(n, source), n + ops), 1), np.stack((ops, np.full(n, sink)), 1)
+    once = np.ones(2 * n, np.int64)
+    flow.add_arcs_with_capacity_and_unit_cost(tails.ravel(), heads.ravel(), once, 0 * once)
+    arcs = flow.add_arcs_with_capacity_and_unit_cost(firsts, n + lasts, np.ones_like(costs), costs)
     streams = n if most is None else min(most, n)
     if not exactly:
         flow.add_arc_with_capacity_and_unit_cost(source, sink, streams, 0)
@@ -178,10 +196,10 @@ def best_chains(
     flow.set_node_supply(sink, streams - n if exactly else -n)
     if flow.solve() != flow.OPTIMAL:
         return None
+    matched = flow.flows(arcs) > 0
     follower: list[int | None] = [None] * n
-    for arc, (i, j) in zip(arcs, pairs, strict=True):
-        if flow.flow(arc):
-            follower[i] = j
+    for i, j in zip(firsts[matched].tolist(), lasts[matched].tolist(), strict=True):
+        follower[i] = j
     return tuple(_chains(follower))
 
 

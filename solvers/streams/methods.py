@@ -53,7 +53,7 @@ ROOM = Room(
             ".streams.lists:solve_lios",
             "list schedule: each op to the stream on which it ends first",
             proves=BOUND,
-            source="Fang and others, LIOS, 2020",
+            source="Ping and others, LIOS, IEEE Transactions on Services Computing 2023, by its abstract",
             options=(_PRIORITY,),
             kernels=_GROWING,
         ),
@@ -62,7 +62,7 @@ ROOM = Room(
             ".streams.lists:solve_opara",
             "an op follows its first predecessor that none follows yet, as Opara's published code has it",
             proves=BOUND,
-            source="Chen and others, Opara, 2023",
+            source="Chen and others, Opara, arXiv 2312.10351, 2023",
             kernels=_GROWING,
         ),
         Method(
@@ -70,7 +70,7 @@ ROOM = Room(
             ".streams.lists:solve_asap",
             "as opara by levels, streams used again, as RAF's multi-stream pass has it",
             proves=BOUND,
-            source="RAF, multi-stream pass",
+            source="the multi-stream pass in the public code of RAF",
             kernels=_GROWING,
         ),
         Method(

@@ -50,6 +50,9 @@ MOST_OPS = 3000
 Groups = tuple[int, ...]
 """The groups of an ending as sets of ops: bits of integers."""
 
+Life = tuple[int, int, int, bool, bool]
+"""Of a tensor: bytes, writers, all that access it, whether initial, whether final."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Pruning:
@@ -102,11 +105,13 @@ def solve_ios(problem: Streams, context: Context) -> Outcome:
     blocks = [list(map(int, block)) for block in stated] if stated else blocks_of(graph)
     stages: list[tuple[tuple[int, ...], ...]] = []
     total, states, transitions = 0, 0, 0
-    executed = 0
+    executed, lives = 0, lives_of(graph)
     for k, block in enumerate(blocks):
         context.progress(f"ios: block {k + 1} of {len(blocks)}, {transitions:,} transitions")
         try:
-            found = program(problem, block, pruning, executed=executed, expired=lambda: context.expired)
+            found = program(
+                problem, block, pruning, executed=executed, lives=lives, expired=lambda: context.expired
+            )
         except BuildTimeout:
             return Outcome(
                 reason="time",
@@ -136,7 +141,12 @@ def is_plain(problem: Streams) -> bool:
 
 def bits(group: int) -> list[int]:
     """Return the ops of a set, in the reference order."""
-    return [i for i in range(group.bit_length()) if group >> i & 1]
+    found = []
+    while group:
+        low = group & -group
+        found.append(low.bit_length() - 1)
+        group ^= low
+    return found
 
 
 def blocks_of(graph: Graph) -> list[list[int]]:
@@ -150,7 +160,7 @@ def blocks_of(graph: Graph) -> list[list[int]]:
     """
     n = len(graph.ops)
     before, after = precedence(graph).ancestors, precedence(graph).descendants
-    cuts = [i for i in range(n) if (after[i] | before[i] | 1 << i) == (1 << n) - 1]
+    cuts = [i for i in range(n) if before[i].bit_count() + after[i].bit_count() == n - 1]
     blocks, done = [], 0
     ends = [before[i] | 1 << i for i in sorted(cuts, key=lambda i: before[i].bit_count())]
     for end in (*ends, (1 << n) - 1):
@@ -158,6 +168,21 @@ def blocks_of(graph: Graph) -> list[list[int]]:
             blocks.append(bits(block))
             done |= block
     return blocks
+
+
+def lives_of(graph: Graph) -> list[Life]:
+    """Return how each tensor that is used is."""
+    writers, users = [0] * len(graph.tensors), [0] * len(graph.tensors)
+    for i, op in enumerate(graph.ops):
+        for t in op.writes:
+            writers[t] |= 1 << i
+        for t in (*op.reads, *op.writes):
+            users[t] |= 1 << i
+    return [
+        (x.nbytes, writers[t], users[t], x.initial, x.final)
+        for t, x in enumerate(graph.tensors)
+        if x.nbytes and (users[t] or x.final)
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,6 +194,7 @@ class Block:
     memory: int | None
     ops: Sequence[int]
     earlier: int
+    lives: Sequence[Life]
 
     @cached_property
     def mask(self) -> int:
@@ -203,21 +229,6 @@ class Block:
         """Bytes of workspace of each op that needs some."""
         found = {i: self.graph.ops[i].all_modes[0].workspace for i in self.ops}
         return {i: nbytes for i, nbytes in found.items() if nbytes}
-
-    @cached_property
-    def lives(self) -> list[tuple[int, int, int, bool, bool]]:
-        """Per tensor that is used: bytes, writers, all that access it, whether initial, whether final."""
-        writers, users = [0] * len(self.graph.tensors), [0] * len(self.graph.tensors)
-        for i, op in enumerate(self.graph.ops):
-            for t in op.writes:
-                writers[t] |= 1 << i
-            for t in (*op.reads, *op.writes):
-                users[t] |= 1 << i
-        return [
-            (x.nbytes, writers[t], users[t], x.initial, x.final)
-            for t, x in enumerate(self.graph.tensors)
-            if x.nbytes and (users[t] or x.final)
-        ]
 
     def price(self, longest: int, serial: int, area: int, groups: int) -> int:
         """Return the nanoseconds of a stage."""
@@ -261,6 +272,7 @@ def program(
     pruning: Pruning,
     *,
     executed: int = 0,
+    lives: Sequence[Life] | None = None,
     expired: Callable[[], bool] = lambda: False,
 ) -> Program:
     """Solve the dynamic program over the sets of a block, from the whole block down.
@@ -275,6 +287,8 @@ def program(
         Which endings there are.
     executed
         The ops before the block, as bits: what they wrote may still be held.
+    lives
+        `lives_of` the graph, if it is there already.
 
     Raises
     ------
@@ -282,7 +296,12 @@ def program(
         If the time is up.
     """
     block = Block(
-        graph=problem.graph, device=problem.device, memory=problem.memory, ops=ops, earlier=executed
+        graph=problem.graph,
+        device=problem.device,
+        memory=problem.memory,
+        ops=ops,
+        earlier=executed,
+        lives=lives_of(problem.graph) if lives is None else lives,
     )
     enumerate_endings = _code_endings if pruning.endings == "code" else _all_endings
     found, tick = Program(cost=None), ticker(expired)

@@ -34,7 +34,7 @@ from ..context import Context, Outcome
 from .bounds import raise_first_bound
 from .events import refuse_orders
 from .memory import is_too_little
-from .stages import Block, is_plain
+from .stages import MOST_OPS, Block, is_plain, lives_of
 
 Pointers = tuple[int, ...]
 """The position in each chain: how many of its ops have run."""
@@ -43,6 +43,8 @@ Pointers = tuple[int, ...]
 def solve_tenants(problem: Streams, context: Context) -> Outcome:
     """Offer the best stages of chains that the program or the search finds."""
     refuse_orders(problem)
+    if (count := len(problem.graph.ops)) > MOST_OPS:
+        return Outcome(detail=f"found {count} ops, expected at most {MOST_OPS}")
     chains = chains_of(problem.graph)
     raise_first_bound(problem, context)
     if is_too_little(problem):
@@ -110,6 +112,7 @@ def pricing(problem: Streams, chains: Sequence[Sequence[int]]) -> Callable[[Poin
         memory=problem.memory,
         ops=range(len(problem.graph.ops)),
         earlier=0,
+        lives=lives_of(problem.graph),
     )
     times = [[0, *accumulate(block.time[i] for i in chain)] for chain in chains]
     works = [[0, *accumulate(block.work[i] for i in chain)] for chain in chains]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
+from itertools import combinations, pairwise, permutations
 from random import Random
 from typing import Any
 
@@ -15,6 +15,7 @@ from lowtide.solvers.streams.auto import offer_held
 from lowtide.solvers.streams.bounds import critical_path
 from lowtide.solvers.streams.lists import lios
 from tests.effort import seeds
+from tests.oracles.brute_force import must_precede
 from tests.oracles.brute_makespan import fastest_schedule
 from tests.oracles.brute_parallel import least_critical_path, most_memory
 from tests.solvers.streams.test_stages import with_shares
@@ -214,6 +215,21 @@ def test_less_memory_than_an_op_needs_is_infeasible(contention: str) -> None:
     for method in ("auto", *staged):
         result = lt.solve(lt.Streams(kept, contention=contention, memory=2), method, threads=1)
         assert result.status == "infeasible"
+
+
+@pytest.mark.parametrize("seed", seeds(60))
+def test_less_than_every_order_needs_is_infeasible_and_nothing_else_is(seed: int) -> None:
+    rng = Random(seed)
+    graph = with_shares(random_graph(rng, max_ops=4, max_duration=9), rng)
+    before = must_precede(graph)
+    orders = [p for p in permutations(range(len(graph.ops))) if not {*combinations(p[::-1], 2)} & before]
+    least = min(most_memory(graph, {*combinations(order, 2)}) for order in orders)
+    for memory in {least, max(0, least - 1)}:
+        problem = lt.Streams(graph, memory=memory, contention=rng.choice(("none", "proportional")))
+        for method in ("sequential", "auto"):
+            result = lt.solve(problem, method, threads=1)
+            assert (result.status == "infeasible") == (memory < least)
+            assert (result.objective is None) == (memory < least)
 
 
 @pytest.mark.parametrize("seed", seeds(40))
