@@ -32,6 +32,16 @@ def test_graphs_buffers_plans_and_answers_come_back(tmp_path: Path) -> None:
     assert {b.id: b.offset for b in placed.buffers} == found.allocation
 
 
+@pytest.mark.parametrize("name", ["g.json", "g.json.gz", "g.dot", "g.graphml"])
+@pytest.mark.parametrize("share", [None, 3])
+def test_shares_of_ops_and_modes_come_back(name: str, share: int | None, tmp_path: Path) -> None:
+    modes = [(), (lt.Mode(share=2),), (lt.Mode(share=share),), (lt.Mode(), lt.Mode(duration_ns=2, share=3))]
+    ops = tuple(lt.Op(name=f"op{k}", share=share, modes=some) for k, some in enumerate(modes))
+    graph = lt.Graph(name="shares", tensors=(), ops=ops)
+    lt.save(graph, tmp_path / name)
+    assert lt.load(tmp_path / name) == graph
+
+
 def test_what_cannot_be_saved_is_said(tmp_path: Path) -> None:
     result = lt.solve(lt.Peak(lt.load("catalogue:diamond")), "greedy")
     none = replace(result, plan=None, objective=None, status=lt.Status.UNKNOWN)
