@@ -175,6 +175,15 @@ class Machine(Written):
         return found
 
 
+def check_no_contention(machine: Machine, where: str) -> None:
+    """Raise `InstanceError` if the machine's processors are streams of one device."""
+    if machine.contention is not None:
+        raise InstanceError(
+            f"{where}, machine {machine.name!r}: found contention {machine.contention.model!r}, expected "
+            "none (a question of streams)"
+        )
+
+
 def _unique(names: list[Any], what: str) -> None:
     if len(set(names)) != len(names):
         twice = next(x for x in names if names.count(x) > 1)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 from ..checks import check_flag, check_type
 from ..errors import InstanceError
 from ..graph import A_GRAPH, KINDS, Graph
-from ..machine import Machine
+from ..machine import Machine, check_no_contention
 from ..parameter import Parameter
 from ..plan import Plan
 from ..setting import Setting
@@ -56,8 +56,8 @@ class Placement(Problem):
     Raises
     ------
     InstanceError
-        If there are no ops, `start` names an unknown kind or tier, a tier cannot be reached, or a number of
-        the machine is above `LARGEST`.
+        If there are no ops, `start` names an unknown kind or tier, a tier cannot be reached, the machine has
+        contention, or a number of it is above `LARGEST`.
 
     Examples
     --------
@@ -117,6 +117,7 @@ class Placement(Problem):
                     raise InstanceError(
                         f"placement, start of kind {kind!r}: found tier {tier!r}, expected one of {tiers}"
                     )
+        check_no_contention(self.machine, "placement")
         _check_reach(self.machine)
         _check_sizes(self.machine)
 

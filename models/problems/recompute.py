@@ -17,7 +17,7 @@ from ..errors import InstanceError
 from ..graph import A_GRAPH, KINDS, Accounting, Graph, Mode, Op
 from ..lowering.actions import Action, Compute, Discard, Transfer, actions_of, lower_actions, transfer_ns
 from ..lowering.discards import with_discards
-from ..machine import Access, Machine, Tier
+from ..machine import Access, Machine, Tier, check_no_contention
 from ..parameter import Parameter
 from ..plan import Plan
 from ..units import exact_bytes, format_duration
@@ -68,8 +68,8 @@ class Recompute(Problem):
     Raises
     ------
     InstanceError
-        If there are no ops, the memory is negative, or the machine has several processors or one that is
-        slowed down by a tier.
+        If there are no ops, the memory is negative, or the machine has contention, several processors or one
+        that is slowed down by a tier.
 
     Examples
     --------
@@ -99,6 +99,7 @@ class Recompute(Problem):
         if not self.graph.ops:
             raise InstanceError(f"recompute, graph {self.graph.name!r}: found no ops, expected at least one")
         set_bytes(self, "memory", 0, "recompute, memory", optional=True)
+        check_no_contention(self.machine, "recompute")
         _check_processor(self.machine)
         object.__setattr__(self, "machine", _with_named_tiers(self.machine, self.graph))
         if self.memory is None:

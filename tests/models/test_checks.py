@@ -14,6 +14,7 @@ from lowtide.models.checks import check_integer, shown
 
 GRAPH = lt.load("catalogue:diamond")
 MACHINE = lt.Machine.single()
+STREAMS = replace(lt.Machine.single(), contention=lt.Contention(model="fluid"))
 PLAN = lt.Plan.from_order(GRAPH, range(len(GRAPH.ops)))
 BUFFERS = lt.Offsets.from_plan(GRAPH, PLAN).buffers
 WRONG: Any = "spec"
@@ -40,6 +41,14 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     "Recompute": (lambda: lt.Recompute(WRONG), "recompute, graph: found 'spec'"),
     "Recompute memory": (lambda: lt.Recompute(GRAPH, True), "memory: found True, expected an integer >= 0"),
     "Recompute machine": (lambda: lt.Recompute(GRAPH, 9, WRONG), "recompute, machine: found 'spec'"),
+    "Placement contention": (
+        lambda: lt.Placement(GRAPH, STREAMS),
+        "placement, machine 'single': found contention 'fluid', expected none",
+    ),
+    "Recompute contention": (
+        lambda: lt.Recompute(GRAPH, machine=STREAMS),
+        "recompute, machine 'single': found contention 'fluid', expected none",
+    ),
     "MinIO": (lambda: lt.MinIO(WRONG, 3), "minio, graph: found 'spec'"),
     "MinIO memory": (lambda: lt.MinIO(GRAPH, -1), "memory: found -1, expected an integer >= 0"),
     "MinIO whole": (lambda: lt.MinIO(GRAPH, 99, WRONG), "minio, whole: found 'spec'"),
