@@ -134,6 +134,13 @@ ROOM = Room(
             "Huang et al., SwapAdvisor, ASPLOS 2020, section 4.2, one pool",
         ),
         _policy(
+            "swapadvisor",
+            "pools of slots by a genetic search, evict what is used furthest ahead in its pool",
+            "Huang et al., SwapAdvisor, ASPLOS 2020; in the graph's order",
+            Option("population", 12, "memory plans that live on"),
+            Option("generations", 10, "of the search", least=0),
+        ),
+        _policy(
             "vdnn",
             "offload activations layer by layer, both streams wait for each other",
             "Rhu et al., vDNN, MICRO 2016",

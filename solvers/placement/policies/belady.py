@@ -46,7 +46,9 @@ def decide(case: Case) -> Candidates:
     yield "", leave_early(case, evictions(case))
 
 
-def leave_early(case: Case, victims: Mapping[int, int]) -> Decisions:
+def leave_early(
+    case: Case, victims: Mapping[int, int], returns: Mapping[int, int] | None = None
+) -> Decisions:
     """Return the decisions by which tensors are away in some absences, each from its begin on (step 3).
 
     Parameters
@@ -55,6 +57,9 @@ def leave_early(case: Case, victims: Mapping[int, int]) -> Decisions:
         Of the policy.
     victims
         By absence, the op for which its tensor makes room: no return begins before.
+    returns
+        By absence, the op from which on its tensor returns, others when they are due; None: all as early as
+        the load permits.
     """
     forced = forced_away(case)
     away = np.array(sorted({*victims, *forced.tolist()}), dtype=np.int64)
@@ -69,10 +74,15 @@ def leave_early(case: Case, victims: Mapping[int, int]) -> Decisions:
         else:
             tier[g] = outside.nearest(g)
     least = case.absence_first + 1
-    for g, op in victims.items():
-        least[g] = max(int(least[g]), op + 1)
-    returns = early_returns(case, away, least)
-    back = np.where((tier > 0) & (case.absence_next < NEVER), 2 * returns, -1)
+    if returns is None:
+        for g, op in victims.items():
+            least[g] = max(int(least[g]), op + 1)
+        first = early_returns(case, away, least)
+    else:
+        first = case.absence_next.copy()
+        for g, op in returns.items():
+            first[g] = op
+    back = np.where((tier > 0) & (case.absence_next < NEVER), 2 * first, -1)
     return replace(base, tier=tier, back=back, rank=case.absence_next % case.ops)
 
 
@@ -147,7 +157,7 @@ def _pass(case: Case, there: set[int], choice: Choice) -> tuple[dict[int, int], 
             victim = max(others, key=lambda i: choice(i, k, next_use(i, k)))
             there.discard(victim)
             used -= int(case.size[victim])
-            absence = _absence_at(case, by_tensor.get(victim, []), k)
+            absence = absence_at(case, by_tensor.get(victim, []), k)
             if absence is not None:
                 found[absence[0]] = max(absence[1], found.get(absence[0], 0))
         for i in needed:
@@ -158,7 +168,7 @@ def _pass(case: Case, there: set[int], choice: Choice) -> tuple[dict[int, int], 
     return found, there
 
 
-def _absence_at(case: Case, absences: list[int], k: int) -> tuple[int, int] | None:
+def absence_at(case: Case, absences: list[int], k: int) -> tuple[int, int] | None:
     """Return the absence that contains op k, and k counted from the iteration in which the absence begins."""
     n = case.ops
     for g in absences:

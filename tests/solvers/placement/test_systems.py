@@ -18,8 +18,8 @@ from tests.placement_cases import machine, random_graph, tiny_placement, trainin
 from tests.random_decisions import random_problem
 
 SYSTEMS = tuple(m.name for m in ROOM.methods if any(option.name == "strict" for option in m.options))
-BUDGETS = ("flashneuron", "g10")
-"""Those that plan for less than the device."""
+BUDGETS = ("flashneuron", "g10", "swapadvisor")
+"""Those that plan for less than the device, or in pools."""
 PASSES = ("belady", "deeptm")
 """Those whose pass has all operands of an op there at once."""
 BLOCK = 20
