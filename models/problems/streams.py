@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -240,8 +241,7 @@ class Streams(Problem):
             raise InstanceError("found a plan without stages")
         stages: list[list[list[int]]] = [[[] for _ in names] for _ in begins]
         for run in runs:
-            k = max((k for k, begin in enumerate(begins) if begin <= run.start), default=0)
-            stages[k][names[run.processor]].append(run.op)
+            stages[max(bisect_right(begins, run.start) - 1, 0)][names[run.processor]].append(run.op)
         if not self.device.staged:
             return StreamOrder(streams=tuple(map(tuple, stages[0])))
         return Stages(stages=tuple(tuple(map(tuple, some)) for some in stages))

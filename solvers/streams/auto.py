@@ -9,7 +9,7 @@ that `memory-edges` adds come first, and the streams are those of the graph with
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -56,6 +56,8 @@ def _stages(problem: Streams, context: Context) -> Outcome:
     stages = greedy_stages(problem, lambda: context.expired)
     if stages is not None:
         context.offer(Stages(stages=stages))
+    if context.closed:
+        return Outcome()
     stated = [("stated", "code", 3, 8)] if problem.graph.provenance.get("blocks") else []
     outcome = Outcome()
     for blocks, endings, r, s in (*stated, ("bottlenecks", "code", 3, 8), ("bottlenecks", "all", 0, 0)):
@@ -73,19 +75,9 @@ def _stages(problem: Streams, context: Context) -> Outcome:
 
 def _streams(problem: Streams, context: Context) -> Outcome:
     """Offer chains, lists and one stream; with equal times the fewest synchronisations."""
-    graph = problem.graph
     if problem.memory is None:
-        best: list[tuple[tuple[int, ...], ...]] = []
-        least: int | None = None
-        for some in _orders(graph, problem, context):
-            time = problem.evaluate(StreamOrder(streams=some))
-            if least is None or time < least:
-                best, least = [], time
-            best += [some] if time == least else []
-        if len(best) > 1 and len(graph.ops) <= COUNTED:
-            best.sort(key=lambda some: len(synchronisations(graph, some)))
-        if best:
-            context.offer(StreamOrder(streams=best[0]))
+        orders = _orders(problem.graph, problem, context)
+        _offer_best(problem, context, (StreamOrder(streams=some) for some in orders))
     else:
         for rule in ("min-levels", "respect-order", "max-size", "max-min-size"):
             if context.expired or context.closed:
@@ -94,6 +86,21 @@ def _streams(problem: Streams, context: Context) -> Outcome:
     if context.answer is None:
         return offer_one_stream(problem, context)
     return Outcome(reason="time" if context.expired else None)
+
+
+def _offer_best(problem: Streams, context: Context, answers: Iterable[StreamOrder]) -> None:
+    """Offer the fastest, of equally fast ones that with the fewest synchronisations."""
+    best: list[StreamOrder] = []
+    least: int | None = None
+    for answer in answers:
+        time = problem.evaluate(answer)
+        if least is None or time < least:
+            best, least = [], time
+        best += [answer] if time == least else []
+    if len(best) > 1 and len(problem.graph.ops) <= COUNTED:
+        best.sort(key=lambda some: len(synchronisations(problem.graph, some.streams, some.waits)))
+    if best:
+        context.offer(best[0])
 
 
 def _orders(graph: Graph, problem: Streams, context: Context) -> Iterator[tuple[tuple[int, ...], ...]]:
@@ -139,9 +146,10 @@ def offer_held(problem: Streams, context: Context, rule: str) -> None:
     if edges is None:
         return
     number = order_with(graph, edges.edges)
-    for some in _orders(apply_edges(graph, edges.edges), problem, context):
-        streams = tuple(tuple(number[k] for k in stream) for stream in some)
-        context.offer(StreamOrder(streams=streams, waits=edges.edges, flow=edges.flow))
+    orders = _orders(apply_edges(graph, edges.edges), problem, context)
+    within = StreamOrder(streams=(), waits=edges.edges, flow=edges.flow)
+    answers = (tuple(tuple(number[k] for k in stream) for stream in some) for some in orders)
+    _offer_best(problem, context, (replace(within, streams=some) for some in answers))
 
 
 def _by_makespan(problem: Streams, context: Context) -> Outcome | None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import combinations, pairwise
 from random import Random
+from typing import Any
 
 import pytest
 
 import lowtide as lt
 from lowtide.models.buffers import Buffers
 from lowtide.models.lowering.shared_addresses import buffers_of_order
+from lowtide.models.problems.memory_edges import apply_edges
+from lowtide.models.verifier.verdict import Verification
 from tests.effort import seeds
 from tests.oracles.brute_force import must_precede
 from tests.oracles.brute_parallel import memory_at, most_memory, states
@@ -108,17 +111,38 @@ def test_the_verifier_accepts_the_addresses_for_a_plan(seed: int) -> None:
     lt.verify(graph, replace(made.plan, allocation=found)).raise_if_invalid()
 
 
-@pytest.mark.parametrize("name", ["squeezenet", "inception_v3"])
-def test_published_networks_need_no_more_than_some_execution(name: str) -> None:
+PUBLISHED = [
+    ("squeezenet", None, 3, (9_292_800, 10_841_600, 10_841_600, 10_841_600)),
+    ("inception_v3", None, 6, (8_297_856, 8_297_856, 8_297_856, 8_297_856)),
+    ("randwire_large", None, 8, (25_113_088, 26_078_976, 28_976_640, 30_908_416)),
+    ("randwire_large", 4, 4, (25_113_088, 25_113_088, 25_113_088, 30_908_416)),
+    ("nasnet_large", None, 15, (30_227_904, 30_227_904, 41_489_280, 61_470_792)),
+    ("nasnet_large", 4, 4, (26_078_976, 29_042_496, 29_635_200, 50_972_544)),
+]
+"""The table of the page of streams."""
+
+
+@pytest.mark.parametrize(("name", "most", "streams", "known"), PUBLISHED)
+def test_addresses_of_published_networks(
+    name: str, most: int | None, streams: int, known: tuple[int, ...]
+) -> None:
     graph = lt.load(f"catalogue:ios/{name}")
-    problem = lt.Streams(graph)
-    result = lt.solve(problem, "matching", threads=1)
+    problem = lt.Streams(graph, streams=most, contention="none" if most is None else "proportional")
+    result = lt.solve(problem, "matching" if most is None else "lios", threads=1)
     order = problem.read(result.plan)
     assert isinstance(order, lt.StreamOrder)
-    placed = lt.solve(lt.Offsets.from_order(graph, order.edges), threads=1)
-    known = {"squeezenet": 10_841_600, "inception_v3": 8_297_856}[name]
-    assert (str(placed.status), placed.objective) == ("optimal", known)
-    assert lt.solve(lt.ParallelMemory(graph), threads=1).objective == known
+    assert isinstance(result.verification, Verification)
+    buffers = buffers_of_order(graph, order.edges)
+    spans = replace(buffers, buffers=tuple(replace(b, gaps=()) for b in buffers.buffers))
+    questions: tuple[Any, ...] = (
+        lt.ParallelMemory(apply_edges(graph, order.edges)),
+        lt.Offsets.from_order(graph, order.edges),
+        lt.Offsets(spans),
+    )
+    proved = [lt.solve(question, time_limit=None, threads=1) for question in questions]
+    assert all(result.status == "optimal" for result in proved)
+    found = (result.verification.peaks["memory"], *(result.objective for result in proved))
+    assert (len(order.streams), found) == (streams, known)
 
 
 def test_waits_let_buffers_share_addresses() -> None:

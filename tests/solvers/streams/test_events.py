@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import lowtide as lt
+from lowtide.models.derived.streams import synchronisations
 from lowtide.solvers.context import Context
 from lowtide.solvers.streams.auto import offer_held
 from lowtide.solvers.streams.bounds import critical_path
@@ -121,6 +122,17 @@ def test_nasnet_within_22_megabytes() -> None:
     assert judged.objective == 3_080_092
     assert isinstance(context.answer, lt.StreamOrder)
     assert context.answer.flow.value() <= 22_000_000
+
+
+def test_of_equally_fast_streams_those_with_the_fewest_synchronisations_are_taken() -> None:
+    graph = lt.load("catalogue:ios/squeezenet")
+    for memory in (None, 10_067_200):
+        problem = lt.Streams(graph, memory=memory)
+        result = lt.solve(problem, threads=1)
+        answer = problem.read(result.plan)
+        assert isinstance(answer, lt.StreamOrder)
+        waits = len(synchronisations(graph, answer.streams, result.edges or ()))
+        assert (result.objective, len(answer.streams), waits) == (436_650, 2, 20)
 
 
 def test_a_plan_is_read_as_the_streams_that_it_runs() -> None:
