@@ -13,7 +13,6 @@ both can move together; in memory it counts from the working folder.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +22,7 @@ from ...models.errors import InstanceError
 from ...models.files import write_packed
 from ..spec import relative_spec, resolved_spec
 from .strict_json import (
+    REFERENCE,
     SIZE,
     TEXT,
     Field,
@@ -31,8 +31,6 @@ from .strict_json import (
     dump_json,
     is_object,
     is_size,
-    is_text,
-    optional,
     parse_json,
     read_bytes,
     required,
@@ -44,14 +42,6 @@ _ALLOCATION = {
     "version": required(SIZE),
     "buffers": required(Field(is_object, "an object")),
     "offsets": required(Field(is_object, "an object from buffer ids to offsets")),
-}
-_BUFFERS = {
-    "name": TEXT,
-    "source": Field(optional(is_text), "a string or null"),
-    "sha256": Field(
-        optional(lambda value: is_text(value) and re.fullmatch("[0-9a-f]{64}", value) is not None),
-        "64 hexadecimal digits or null",
-    ),
 }
 
 
@@ -141,7 +131,7 @@ def allocation_from_dict(data: Any, where: str = "allocation", *, folder: str = 
     check_header(data, "allocation", where)
     check_object(data, _ALLOCATION, where)
     buffers = data["buffers"]
-    check_object(buffers, _BUFFERS, f"{where}, buffers")
+    check_object(buffers, REFERENCE, f"{where}, buffers")
     for name, offset in data["offsets"].items():
         if not is_size(offset):
             raise InstanceError(f"{where}, offsets, {name!r}: found {show(offset)}, expected an integer >= 0")

@@ -17,7 +17,6 @@ together; in memory it counts from the working folder, as ``load`` reads it.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,6 +30,7 @@ from ..spec import relative_spec, resolved_spec
 from .native_machine import machine_from_dict
 from .strict_json import (
     FLAG,
+    REFERENCE,
     SIZE,
     TEXT,
     Field,
@@ -90,14 +90,6 @@ _CLAIM = {
     "objective": _NUMBER,
     "bound": _NUMBER,
 }
-_GRAPH = {
-    "name": TEXT,
-    "source": Field(optional(is_text), "a string or null"),
-    "sha256": Field(
-        optional(lambda value: is_text(value) and re.fullmatch("[0-9a-f]{64}", value) is not None),
-        "64 hexadecimal digits or null",
-    ),
-}
 _START = {"tensor": _INDEX, "tier": required(TEXT), "bytes": _RANGE, "valid": FLAG}
 _RUN = {
     "op": _INDEX,
@@ -146,7 +138,7 @@ def plan_from_dict(data: Any, where: str = "plan", *, folder: str = "") -> Plan:
     check_header(data, "plan", where)
     check_object(data, _PLAN, where)
     graph = data["graph"]
-    check_object(graph, _GRAPH, f"{where}, graph")
+    check_object(graph, REFERENCE, f"{where}, graph")
     start, copies, frees = (data.get(key, []) for key in ("start", "copies", "frees"))
     check_rows(start, _START, where, "start")
     check_rows(data["runs"], _RUN, where, "run")

@@ -101,6 +101,17 @@ def required(field: Field) -> Field:
     return field._replace(required=True)
 
 
+REFERENCE: Fields = {
+    "name": TEXT,
+    "source": Field(optional(is_text), "a string or null"),
+    "sha256": Field(
+        optional(lambda value: is_text(value) and re.fullmatch("[0-9a-f]{64}", value) is not None),
+        "64 hexadecimal digits or null",
+    ),
+}
+"""What an answer says of the graph or the buffers that it is for."""
+
+
 @contextmanager
 def located(where: str) -> Iterator[None]:
     """Put the place in front of what is said to be wrong within."""

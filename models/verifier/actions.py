@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
+from ..checks import shown
 from ..plan import Copy, Free, Plan, Resident, Run
 from .case import Case
 
@@ -129,15 +130,6 @@ def well_formed_runs(case: Case, plan: Plan) -> list[RunItem]:
 
 LATEST = 2**63 - 1
 """The last nanosecond of a plan: 292 years."""
-
-
-def shown(value: object) -> str:
-    """Return a short text for any object, also one whose repr fails."""
-    try:
-        text = repr(value)
-    except Exception:
-        text = f"a {type(value).__name__}"
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _index(value: object, limit: int, what: str) -> int:

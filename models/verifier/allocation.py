@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..buffers import Buffer, Buffers
-from .actions import shown
+from ..checks import shown
 from .verdict import Violation, raise_violations, sorted_violations, verdict_words
 
 LISTED = 10_000

@@ -25,9 +25,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from operator import attrgetter
 
+from ..checks import shown
 from ..machine import Contention
 from ..plan import Plan
-from .actions import LATEST, Actions, RunItem, shown
+from .actions import LATEST, Actions, RunItem
 from .case import Case
 from .order import orders
 from .transport import unplaced

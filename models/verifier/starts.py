@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ..checks import shown
 from ..graph import KINDS
 from ..plan import Plan
-from .actions import shown
 from .case import Case
 
 Starts = Mapping[str, Sequence[str]]

@@ -46,11 +46,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..checks import check_type
+from ..checks import check_type, shown
 from ..graph import Accounting, Graph
 from ..machine import Machine
 from ..plan import Plan
-from .actions import LATEST, Actions, CopyItem, RunItem, shown, well_formed, well_formed_runs
+from .actions import LATEST, Actions, CopyItem, RunItem, well_formed, well_formed_runs
 from .allocation import verify_allocation
 from .buffers_of_plan import buffers_of_plan
 from .case import Case
