@@ -28,7 +28,9 @@ Objective. Minimize :math:`\sum_p \sigma_p` subject to
 3. in tier 0, with :math:`R_p` and :math:`R'_p` the bytes needed and not absent at the two ends of piece p,
    :math:`I_p` those copied in, and N rounds: :math:`R_p + I_p/N \le C_0` and :math:`R_p/N + (1 - 1/N) R'_p +
    I_p/N \le C_0`; not in moments;
-4. the same for each outer tier of finite capacity, with what it holds and what is copied to it;
+4. the same for each outer tier of finite capacity, with what it holds and what is copied to it; at time 0 of
+   a period, in each tier, what there is and what goes on from the iteration before though nobody accesses it
+   any more, which is released only then;
 5. for each channel: bytes in a piece at most its rate times the length of the piece, and for each joint cap
    the sum over its channels. (In rounds a run is shorter by N latencies, and where channels join outer tiers
    what passes takes (N + D) / N of the time, with D the tiers beyond the second.)
@@ -167,6 +169,7 @@ def build(
     _presence(columns)
     _memory(columns, rounds, reserve)
     _capacities(columns, rounds, reserve)
+    _start(columns, reserve)
     _channels(columns, rounds, margin)
     return SlotProgram(
         program=columns.builder.done(),
@@ -380,6 +383,25 @@ def _capacities(columns: _Columns, rounds: int | None, reserve: int) -> None:
             for terms, weight in _ends_of_rounds(ends[0], ends[1], arriving, rounds, -1):
                 if terms:
                     builder.row(terms, -weight * room, weight * builder.bytes_unit)
+
+
+def _start(columns: _Columns, reserve: int) -> None:
+    """(4) At time 0 of a period all fits, also what is released then."""
+    data, builder = columns.data, columns.builder
+    lives = [*columns.cut.inside[0], *((number, columns.span) for number in data.unread)]
+    for x, capacity in enumerate(data.capacity if data.unread else ()):
+        if capacity is None:
+            continue
+        if x:
+            keys = [(number, e, q) for number, e in lives for q in columns.sets if q >> x & 1]
+            row = [(columns.held[key], -1) for key in keys if key in columns.held]
+            low = -max(0, capacity - reserve)
+        else:
+            away = _absent(columns, lives, 0)
+            row, low = [(column, 1) for _, column in away], -capacity
+            low += sum(data.lives[number].nbytes for number, _ in lives)
+            low += min(reserve, max(0, sum(data.lives[number].nbytes for number in dict(away)) - low))
+        builder.row(row, low, builder.bytes_unit)
 
 
 def _ends_of_rounds(

@@ -21,14 +21,15 @@ Objective. Minimize :math:`\sum_p t_p` subject to
 1. :math:`\sum_x s^x_{le} \ge 1`, :math:`s^x_{le} \le v^x_{le}`;
 2. :math:`v^x_{le} \le a^x_{le}` (*lower*), or :math:`v^x_{l,p+1} \le a^x_{lp}` (*upper*);
 3. :math:`v^x_{l,p+1} \le v^x_{lp} + \sum_{w \to x} c^w_{lp}`;
-4. for w from x: :math:`c^w_{lp} \le v^x_{lp} + \sum_{u \to x} c^u_{lp}` (*lower*), or :math:`c^w_{lp} \le
-   v^x_{lp}` and :math:`c^w_{lp} \le a^x_{lp}` (*upper*);
+4. for w from x to y: :math:`c^w_{lp} \le v^x_{lp} + \sum_{u \to x} c^u_{lp}` over channels u that are not
+   from y (*lower*), or :math:`c^w_{lp} \le v^x_{lp}` and :math:`c^w_{lp} \le a^x_{lp}` (*upper*);
 5. at the birth of a life :math:`v^0 = 1` and :math:`v^x = 0`, x > 0; at time 0 :math:`v^x = 0` where it may
    not start in x;
 6. with :math:`V` the bytes by which what is needed or alive in piece p exceeds :math:`C_0`, the sum of
    :math:`\min(z_l, V)(1 - a^0_{lp})` over the lives in the piece that are not among what its op needs is at
    least V; *lower*: also with a at instant p + 1; likewise for each other tier with a capacity, over all
-   lives; not in moments;
+   lives; not in moments; likewise at time 0 of a period over the lives then and those that go on at its end
+   though nobody accesses them then;
 7. :math:`\sum_l z_l c^w_{lp} \le B_w t_p`, and the same for joint caps (for pieces of runs, their lengths);
 8. :math:`t_{p+1} \le U y_p` and :math:`t_p \ge \delta_p y_p` for a piece p of a stall and the next one of the
    same stall, with :math:`U \ge` the whole stall of any plan of interest.
@@ -36,12 +37,14 @@ Objective. Minimize :math:`\sum_p t_p` subject to
 *Lower is a bound.* Take any plan of the problem whose stall is at most U, and cut it: a stall fills its
 pieces one after the other (8). Read off at the instants: a = 1 if the life is allocated in x, or what comes
 there began before; v is the part of it that has come, all of it where it was made or started; s = 1 where it
-is whole; c is what passed in the piece at the constant rates of the copies, at most 1. Somewhere it is whole
-(1), because a copy's source stays to its end. What is there has room (2) and was there or came (3); what left
-a tier in a piece was there at its beginning or came in it (4). At both ends of a piece the memory holds what
-is needed and what is allocated (6: where the sum is at most C, so is that with V for larger sizes, because a
-is 0 or 1). Channels carry no more than 7. Latencies and everything between instants are dropped. If the stall
-is more than U, it is at least U: the least of the two is reported.
+is whole; c is the part of it that was not in y at the beginning of the piece and comes there in it on w for
+the first time, at the constant rates of the copies. Somewhere it is whole (1), because a copy's source stays
+to its end. What is there has room (2) and was there or came (3); what comes from x was there at the beginning
+of the piece or came there in it, but not from y, where it was not before (4). At both ends of a piece the
+memory holds what is needed and what is allocated, at time 0 also what is released then (6: where the sum is
+at most C, so is that with V for larger sizes, because a is 0 or 1). Channels carry no more than 7. Latencies
+and everything between instants are dropped. If the stall is more than U, it is at least U: the least of the
+two is reported.
 
 *Upper gives orders.* What arrives in a piece has its room from its beginning on, and its source stays, so
 copies in parts make it a plan; whole copies in the order of its solution are timed by `sequence`.
@@ -220,8 +223,8 @@ def _moves(built: SlotMilp) -> None:
             _add(built, flow <= built.part(number, p, x))  # (4)
             _add(built, flow <= built.room(number, p, x))  # (4)
         else:
-            come = sum(built.flow(number, p, into[x]))
-            _add(built, flow <= built.part(number, p, x) + come)  # (4)
+            come = [u for u in into[x] if ways[u].src != ways[w].dst]
+            _add(built, flow <= built.part(number, p, x) + sum(built.flow(number, p, come)))  # (4)
 
 
 def _starts(built: SlotMilp) -> None:
@@ -247,22 +250,31 @@ def _memory(built: SlotMilp) -> None:
             if piece.moment:
                 continue
             some = [(number, e) for number, e in lives if x or not cut.used(number, e)]
-            size = [cut.data.lives[number].nbytes for number, _ in some]
             needed = cut.data.need[piece.op] if piece.run and not x else 0
-            short = needed + sum(size) - capacity
-            if short <= 0:
-                continue
             for later in (0,) if built.upper else (0, 1):
-                gaps = [
-                    min(z, short) / short * (1 - room)
-                    for z, (number, e) in zip(size, some, strict=True)
-                    if not isinstance(room := built.room(number, e + later, x), int)
-                ]
-                if not gaps:
+                at = [(number, e + later) for number, e in some]
+                if not _enough_away(built, x, needed, at):
                     raise UsageError(
                         f"slot-milp: found op {piece.op} that does not fit, expected room for it"
                     )
-                built.model.rows.add(sum(gaps) >= 1)  # (6)
+        unread = [(number, len(cut.pieces)) for number in cut.data.unread]
+        if unread:
+            _enough_away(built, x, 0, [*cut.inside[0], *unread])
+
+
+def _enough_away(built: SlotMilp, x: int, needed: int, some: list[tuple[int, int]]) -> bool:
+    """(6) Enough of some lives, at an instant of each, is not in tier x; return whether it can be."""
+    size, capacity = [built.cut.data.lives[number].nbytes for number, _ in some], built.cut.data.capacity[x]
+    if capacity is None or (short := needed + sum(size) - capacity) <= 0:
+        return True
+    gaps = [
+        min(z, short) / short * (1 - room)
+        for z, (number, e) in zip(size, some, strict=True)
+        if not isinstance(room := built.room(number, e, x), int)
+    ]
+    if gaps:
+        built.model.rows.add(sum(gaps) >= 1)  # (6)
+    return bool(gaps)
 
 
 def _channels(built: SlotMilp, caps: bool) -> None:

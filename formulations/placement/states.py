@@ -16,6 +16,7 @@ Any channels join the tiers, with joint caps over any of them, and any tier may 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 from ...models.errors import UsageError
@@ -104,6 +105,15 @@ class StateData:
     def ideal(self) -> int:
         """Sum of the durations, in ns: the time without any stall."""
         return sum(self.duration)
+
+    @cached_property
+    def unread(self) -> tuple[int, ...]:
+        """Numbers of the lives that go on in the next iteration, where nobody accesses them."""
+        return tuple(
+            number
+            for number, life in enumerate(self.lives)
+            if life.lasting and not life.ring and life.accesses[-1:] < (self.n,)
+        )
 
 
 def state_data(problem: Placement) -> StateData:

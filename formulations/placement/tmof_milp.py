@@ -32,9 +32,10 @@ Objective. Minimize :math:`\sum_k \sigma_k` subject to
 3. :math:`\sum_x \sum_{k' \le k} N^x_{gjk'} \le z_l p_{gjk}`, and :math:`\sum_{k'} N^x_{gjk'} = z_l y_{gjx}`
    unless j ends at the end;
 4. :math:`W_{gk} + \sum_{j: k \in K_j} z_l (1 - f_{gjk} + p_{gjk}) \le C_{g0}`; under ``replace`` with what
-   op k reads, does not write, and somebody needs later, and at time 0 with what op 0 reads in place of
-   :math:`W_{g0}`; in an outer tier of finite capacity :math:`\sum_{gl} z_l e_{glx} + \sum_{k' \le k}
-   O^x_{glk'} \le C_x` over the lives that have an interval at k or later;
+   op k reads, does not write, and somebody needs later; in an outer tier of finite capacity :math:`\sum_{gl}
+   z_l e_{glx} + \sum_{k' \le k} O^x_{glk'} \le C_x` over the lives that have an interval at k or later; at
+   time 0 what op 0 reads replaces :math:`W_{g0}`, and what nobody accesses behind a period's end is still
+   where it was;
 5. :math:`\sum_l O^x_{glk} \le B_w \sigma_k`, :math:`\sum_j N^x_{gjk} \le B_w \sigma_k` on the links w, and
    the sum over the channels of each joint cap at most its rate times :math:`\sigma_k`;
 6. *disjoint swapping* with limit D (the same graph on every GPU): :math:`\sum_g f_{gj,\max K_j} \le D`;
@@ -253,11 +254,15 @@ def _memory(built: TmofModel, g: int) -> None:
         for k in life.accesses[: None if life.kept and life.accesses[-1:] < (data.n,) else -1]:
             if life.tensor not in data.keeps[k % data.n]:
                 held[k % data.n + slots.before] += life.nbytes
-    rows = [(k, held[k], inside, 0) for k, inside in enumerate(spanning)]
-    if data.replace and not slots.before:
-        start = [x for x in data.lives if x.born < 0 or x.lasting]
-        rows.append((0, sum(x.nbytes for x in start if {0, data.n} & {*x.accesses}), spanning[0], 1))
-    for _, base, inside, earlier in rows:
+    rows = [(held[k], inside, 0) for k, inside in enumerate(spanning)]
+    if data.unread or (data.replace and not slots.before):
+        start = [x for x in data.lives if (x.born < 0 or x.lasting) and not slots.before]
+        base = sum(x.nbytes for x in start if {0, data.n} & {*x.accesses})
+        last = {some.life: j for j, some in enumerate(slots.intervals) if not some.returns}
+        base += sum(data.lives[number].nbytes for number in data.unread if number not in last)
+        gone = [(last[number], slots.count - 1) for number in data.unread if number in last]
+        rows.append((base, [*spanning[0], *gone], 1))
+    for base, inside, earlier in rows:
         lives = [slots.intervals[j].life for j, _ in inside]
         short = (base + sum(data.lives[number].nbytes for number in lives) - capacity) / built.unit
         if short > 0:
@@ -281,7 +286,8 @@ def _capacities(built: TmofModel) -> None:
                 for number, life in enumerate(some.data.lives):
                     copied = built.copied(g, number, x)
                     begin = some.of(life.born) + 1
-                    at = [i for i in (k, k + some.count) if begin <= i <= last.get(number, -1)]
+                    end = last.get(number, -2) + (number in some.data.unread)
+                    at = [i for i in (k, k + some.count) if begin <= i <= end]
                     if life.ring:
                         at = at[:1] or ([k] if number in last else [])
                     for i in at:

@@ -74,8 +74,10 @@ class _Own:
 
     def amounts(self, e: int) -> Mapping[State, float]:
         """Return the bytes in each state at an instant."""
-        k, behind = self.at[e]
         built, value, slots = self.built, self.value, self.built.slots[self.g]
+        k, behind = self.at[e]
+        if self.number in slots.data.unread and k == slots.count:
+            k, behind = k - 1, True
         nbytes = slots.data.lives[self.number].nbytes
         held = dict[int, int]()
         for x in slots.outer:

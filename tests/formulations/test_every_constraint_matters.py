@@ -61,7 +61,7 @@ from tests.oracles.brute_streams import fastest_stages
 from tests.placement_cases import machine, random_graph, tiny_placement, working_set
 from tests.solvers.minio.test_solve import small_problems
 from tests.solvers.placement.test_autotm import case as autotm_case
-from tests.solvers.placement.test_intervals import start_of
+from tests.solvers.placement.test_slots import start_of
 from tests.solvers.placement.test_slots_milp import case as slots_case
 from tests.solvers.placement.test_slots_milp import ragged
 from tests.solvers.placement.test_tmof import scaled, spill

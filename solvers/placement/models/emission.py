@@ -28,7 +28,7 @@ from ....formulations.placement.pieces import Cut
 from ....formulations.placement.states import Life, StateData, weightless
 from ....models.arrays import Integers
 from ....models.lowering.builder import PlanBuilder
-from ....models.plan import Plan
+from ....models.plan import Free, Plan, Resident
 from ....models.problems.placement import Placement
 
 MOST_ROUNDS = 2**12
@@ -117,7 +117,7 @@ class _Emission:
 
 
 def emit(parts: Sequence[Part], problem: Placement) -> Plan | None:
-    """Return the plan of walks; None if a piece does not fit in any number of rounds.
+    """Return the plan of walks; None if its start or a piece, in any number of rounds, does not fit.
 
     Parameters
     ----------
@@ -129,6 +129,8 @@ def emit(parts: Sequence[Part], problem: Placement) -> Plan | None:
     out = _Emission(PlanBuilder(problem.graph, problem.machine), parts)
     for g, part in enumerate(parts):
         _start(out, g, part)
+    if not _begins(out.plan):
+        return None
     for p, piece in enumerate(parts[0].cut.pieces):
         k, starting = piece.op, parts[0].cut.start[piece.op] == p
         ends = [out.clock]
@@ -394,17 +396,21 @@ def _around(out: _Emission) -> None:
     late = [i for i, x in enumerate(plan.frees) if x.time == out.clock and x.tensor in lasting]
     allowed = out.parts[0].lane.problem.may_start
     barred = any(x.tier not in allowed(tensors[x.tensor].kind) for x in (plan.frees[i] for i in late))
-    there = [(x.tensor, x.tier, x.bytes) for x in plan.residents]
-    there += [(x.tensor, x.tier, x.bytes) for x in (plan.frees[i] for i in late)]
-    room = {tier.name: tier.capacity for tier in plan.machine.tiers if tier.capacity is not None}
-    for t, name, part in there:
-        if name in room:
-            low, high = part or (0, tensors[t].nbytes)
-            room[name] -= high - low
-    if barred or min(room.values(), default=0) < 0:
+    if barred or not _begins(plan, [plan.frees[i] for i in late]):
         out.clock += 1
         return
     for i in late:
         free = plan.frees[i]
         plan.frees[i] = replace(free, time=0)
         plan.start(free.tensor, free.tier, free.bytes)
+
+
+def _begins(plan: PlanBuilder, more: Sequence[Free] = ()) -> bool:
+    """Whether what is there at time 0 fits, with what these release."""
+    room = {tier.name: tier.capacity for tier in plan.machine.tiers if tier.capacity is not None}
+    there: list[Resident | Free] = [*plan.residents, *more]
+    for x in there:
+        if x.tier in room:
+            low, high = x.bytes or (0, plan.graph.tensors[x.tensor].nbytes)
+            room[x.tier] -= high - low
+    return min(room.values(), default=0) >= 0

@@ -66,11 +66,15 @@ def set_values(built: SlotMilp, plan: Plan) -> None:
                         held = part > 0 or any(s.begin < now < s.gone for s in here)
                         model.room[number, e, x].set_value(int(held))
         for p in some[:-1]:
-            for stay in (stay for here in stays for stay in here if stay.way is not None):
-                part = stay.come(clock[p + 1]) - stay.come(clock[p])
-                if part > 0 and (number, p, stay.way) in model.flow:
-                    flow = model.flow[number, p, stay.way]
-                    flow.set_value(min(1.0, flow.value + part))
+            for x, here in enumerate(stays):
+                before = built.part(number, p, x)
+                left = 1.0 - (before if isinstance(before, int) else before.value)
+                for stay in sorted(here, key=lambda stay: stay.start):
+                    part = min(left, stay.come(clock[p + 1]) - stay.come(clock[p]))
+                    if part > 0 and (number, p, stay.way) in model.flow:
+                        left -= part
+                        flow = model.flow[number, p, stay.way]
+                        flow.set_value(flow.value + part)
 
 
 def _stays(built: SlotMilp, plan: Plan, life: Life, birth: int) -> Iterator[tuple[int, _Stay]]:

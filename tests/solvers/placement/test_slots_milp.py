@@ -183,6 +183,16 @@ def test_pieces_of_a_stall_come_one_after_the_other() -> None:
     assert lt.solve(problem, "slot-milp", threads=1).objective == 3200
 
 
+def test_what_is_in_neither_of_two_tiers_does_not_come_by_going_round_between_them() -> None:
+    graph = lt.Graph(
+        name="one",
+        tensors=(lt.Tensor(name="in", nbytes=10, kind="input", initial=True),),
+        ops=(lt.Op(name="read", reads=(0,), duration_ns=100),),
+    )
+    problem = Placement(graph, machine(10, None, shared=False), whole=True, start={"input": ("ssd",)})
+    assert lower_bound(problem, coarse(state_data(problem))) == 100 + 5000  # 10 bytes at 2 MB/s
+
+
 @pytest.mark.parametrize(
     "part", ["_somewhere", "_places", "_moves", "_starts", "_memory", "_channels", "_stalls"]
 )

@@ -82,6 +82,24 @@ def test_what_may_start_on_the_host_need_not_start_on_the_device() -> None:
     assert result.objective == 400_000
 
 
+def test_what_nobody_reads_in_the_next_iteration_stays_on_the_host() -> None:
+    graph = lt.Graph(
+        name="overwritten",
+        tensors=(
+            lt.Tensor(name="w", nbytes=4, kind="weight", initial=True, final=True),
+            lt.Tensor(name="b", nbytes=6),
+        ),
+        ops=(
+            lt.Op(name="write", writes=(0,), duration_ns=1000),
+            lt.Op(name="rest", duration_ns=1000),
+            lt.Op(name="fill", writes=(1,), duration_ns=1000),
+        ),
+    )
+    result = lt.solve(lt.Placement(graph, machine(8, None, ssd=False), periodic=True), "tmof", threads=1)
+    assert result.status is lt.Status.OPTIMAL, result.detail
+    assert result.objective == 3000  # 4 bytes leave in 800 ns and need not come back
+
+
 def test_enough_memory_takes_the_sum_of_durations() -> None:
     result = lt.solve(lt.Placement(spill(), machine(40_000, None, ssd=False)), "tmof", threads=1)
     assert result.status is lt.Status.OPTIMAL
