@@ -23,6 +23,7 @@ from lowtide.results.sweeps.slurm_options import check_time, chunks, minutes, pa
 from lowtide.results.sweeps.slurm_queue import TaskState, most_tasks, read_states
 from lowtide.results.sweeps.supervise import supervise
 from tests.commands import refused, within
+from tests.effort import many
 from tests.run_records import random_records
 from tests.sweep_methods import alive, planned, records_of, told, wait_for
 
@@ -87,6 +88,7 @@ def test_wrong_minutes(text: str) -> None:
         minutes(text)
 
 
+@many(100)
 @given(st.integers(0, 3000), st.integers(1, 60), st.integers(1, 1000))
 def test_chunks_hold_everything_once(count: int, size: int, most: int) -> None:
     found = chunks(range(count), size, most)
