@@ -108,18 +108,20 @@ def stream_runs(
     return [Run(i, 0, begun[i], ended[i], f"s{stream[i]}") for i in range(n)]
 
 
-def stage_price(graph: Graph, groups: Sequence[Sequence[int]], contention: Contention) -> int:
-    """Return the nanoseconds of a stage, rounded up; formulas at `Contention`."""
-    alone = [[graph.ops[i].all_modes[0].duration_ns for i in group] for group in groups]
-    area = sum(
-        ns * share_of(graph, i, contention.parts)
-        for group, some in zip(groups, alone, strict=True)
-        for i, ns in zip(group, some, strict=True)
-    )
-    fluid = max(contention.parts * max(map(sum, alone), default=0), area)
-    serial = contention.parts * sum(map(sum, alone)) if contention.model == "half-serial" else fluid
-    price = -(-(serial + fluid) // (2 * contention.parts))
-    return price + contention.sync_ns * (len(groups) > 1)
+def stage_prices(
+    graph: Graph, stages: Sequence[Sequence[Sequence[int]]], contention: Contention
+) -> list[int]:
+    """Return the nanoseconds of each stage, rounded up; formulas at `Contention`."""
+    parts, half = contention.parts, contention.model == "half-serial"
+    alone = [op.all_modes[0].duration_ns for op in graph.ops]
+    work = [ns * share_of(graph, i, parts) for i, ns in enumerate(alone)]
+    prices = []
+    for groups in stages:
+        lengths = [sum([alone[i] for i in group]) for group in groups]
+        fluid = max(parts * max(lengths, default=0), sum([work[i] for group in groups for i in group]))
+        price = -(-(parts * sum(lengths) + fluid) // (2 * parts)) if half else -(-fluid // parts)
+        prices.append(price + contention.sync_ns * (len(groups) > 1))
+    return prices
 
 
 def lower_stages(
@@ -137,9 +139,9 @@ def lower_stages(
     out = PlanBuilder(graph, machine)
     begins, now = [], 0
     released: dict[int, int] = {}
-    for groups in stages:
+    for groups, price in zip(stages, stage_prices(graph, stages, contention), strict=True):
         begins.append(now)
-        end = now + stage_price(graph, groups, contention)
+        end = now + price
         for k, group in enumerate(groups):
             total = sum(graph.ops[i].all_modes[0].duration_ns for i in group)
             done = 0

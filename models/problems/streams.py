@@ -16,7 +16,7 @@ from ..errors import InstanceError
 from ..flow_proof import FlowProof, ParallelSetting
 from ..graph import A_GRAPH, Graph
 from ..lowering.order import lower_runs
-from ..lowering.streams import lower_stages, share_of, stage_price, stream_machine, stream_runs
+from ..lowering.streams import lower_stages, share_of, stage_prices, stream_machine, stream_runs
 from ..machine import CONTENTIONS, Contention
 from ..parameter import Parameter
 from ..plan import Plan, Run
@@ -272,7 +272,7 @@ class Streams(Problem):
     def evaluate(self, answer: StreamAnswer) -> int:
         """Return the end of the last op, in ns."""
         if isinstance(answer, Stages):
-            return sum(stage_price(self.graph, groups, self.device) for groups in answer.stages)
+            return sum(stage_prices(self.graph, answer.stages, self.device))
         if len(answer.streams) == 1:
             return sum(self.durations)
         return max((run.end for run in self._runs(answer)), default=0)
