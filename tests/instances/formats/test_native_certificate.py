@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,15 @@ import pytest
 from lowtide.instances import decode_certificate, encode_certificate, read_certificate
 from lowtide.models.certificate import Certificate, Proof
 from lowtide.models.errors import InstanceError
+from lowtide.models.flow_proof import FlowCase, FlowProof, ParallelSetting
+from lowtide.models.setting import Setting
 from lowtide.models.verifier.proofs.claims import Block, Branch, Component, DescentsProof, Way
 from lowtide.models.verifier.proofs.cut import CutProof, Multipliers
+from lowtide.models.verifier.proofs.prices import PricesProof
+from lowtide.models.verifier.proofs.release import ReleaseProof
 from lowtide.models.verifier.proofs.states import Level, StatesProof
 from lowtide.models.verifier.proofs.working_set import WorkingSetProof
+from tests.oracles.price_certificates import SETTING
 
 MULTIPLIERS = Multipliers(edges=((0, 1, 5),), shares=((2, 3, 4), (2, 4, 1)))
 PROOFS: dict[str, Proof] = {
@@ -52,12 +58,34 @@ PROOFS: dict[str, Proof] = {
             Way(ops=2**70, outside=0, height=2, head=(4,), tail=(), backward=True, claims=(0, 1)),
         ),
     ),
+    "prices": PricesProof(
+        denominator=6,
+        least=3,
+        samples=(-1, 0),
+        memory=(0, 5),
+        capacities=(("ssd", (1, 0)),),
+        channels=((("host", "gpu"), (1000, 0)),),
+        groups=(("in", (0, 1)),),
+    ),
+    "release": ReleaseProof(op=1, tiers=("ssd",), groups=("in",)),
+    "flow": FlowProof(
+        cases=(FlowCase(decisions=((0, True),), price=1, scale=2, arcs=((-1, 0, 4),)), FlowCase(arcs=()))
+    ),
 }
+
+
+PARALLEL = ParallelSetting(processors=2, edges=((0, 1),))
+SETTINGS: dict[str, Setting | ParallelSetting] = {"prices": SETTING, "release": SETTING, "flow": PARALLEL}
 
 
 def certificate(proof: Proof) -> Certificate:
     return Certificate(
-        bound=12, proof=proof, graph_name="g", graph_source="gen:chain?n=2", graph_sha256="0" * 64
+        bound=12,
+        proof=proof,
+        graph_name="g",
+        graph_source="gen:chain?n=2",
+        graph_sha256="0" * 64,
+        setting=SETTINGS.get(proof.kind),
     )
 
 
@@ -174,6 +202,65 @@ def test_bad_certificate_is_one_line(case: str) -> None:
     assert text.startswith("x.json")
     assert expected in text
     assert "\n" not in text
+
+
+def places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield what is within a JSON value, as holder and key."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in [*items]:
+        yield value, key
+        yield from places(item)
+
+
+def refused(data: dict[str, Any]) -> bool:
+    """Return whether a certificate is refused, in a line; if not, it is taken exactly as it is."""
+    words, again = "x.json, proof", {**data}
+    try:
+        found = decode_certificate(json.dumps(data).encode(), "x.json")
+        again = json.loads(encode_certificate(found, "x.json"))
+    except InstanceError as error:
+        words, again = str(error), {}
+    assert words.startswith("x.json, proof")
+    assert "\n" not in words
+    assert not again or json.dumps(again, sort_keys=True) == json.dumps(data, sort_keys=True)
+    return not again
+
+
+JUNK: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    2**1000,
+    1.5,
+    "x",
+    "0x1",
+    [],
+    [[]],
+    [None],
+    [2**1000],
+    {},
+    {"kind": "way"},
+)
+
+
+@pytest.mark.parametrize("name", PROOFS)
+def test_whatever_stands_in_a_proof_is_refused_or_kept(name: str) -> None:
+    data = json.loads(encode_certificate(certificate(PROOFS[name]), "x.json"))
+    for holder, key in places(data["proof"]):
+        was = holder[key]
+        for value in JUNK:
+            holder[key] = value
+            alike = type(value) is type(was) or None in (value, was)
+            assert refused(data) or alike, (key, value)
+        del holder[key]
+        if isinstance(holder, list):
+            refused(data)
+            holder.insert(key, was)
+            continue
+        assert refused(data), key
+        holder[key] = holder[f"{key}x"] = was
+        assert refused(data), key
+        del holder[f"{key}x"]
 
 
 @pytest.mark.parametrize("key", ["problem", "graph", "bound", "proof"])
