@@ -25,10 +25,6 @@ WIDE = lt.Graph(
 )
 
 
-MANY_PARTS = ((1, 2**40), (1, 2**40), (10, 1))
-"""Nanoseconds alone and share of ops."""
-
-
 def plan_of(problem: lt.Streams, item: object) -> Plan:
     judged = problem.judge(problem.read(item))
     assert judged.verification.valid, judged.violations
@@ -78,14 +74,6 @@ def test_simulations_are_possible_and_nothing_is_below_the_bounds(seed: int) -> 
         return
     squeezed = replace(plan, runs=tuple(replace(run, start=0, end=least - 1) for run in plan.runs), frees=())
     assert kinds(graph, squeezed) & {"contention", "precedence", "duration", "processor-overlap"}
-
-
-def test_a_device_of_very_many_parts() -> None:
-    # o0 and o1 need more than 2 ns beside o2: all of the device for 2 ns, and o2 runs as well
-    ops = tuple(lt.Op(name=f"o{i}", duration_ns=ns, share=u) for i, (ns, u) in enumerate(MANY_PARTS))
-    graph = lt.Graph(name="many parts", tensors=(), ops=ops)
-    plan = plan_of(lt.Streams(graph, contention="proportional"), [[0], [1], [2]])
-    assert max(run.end for run in plan.runs) == 12
 
 
 def test_one_maximum_flow_is_exact() -> None:
