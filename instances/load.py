@@ -51,6 +51,7 @@ def load(spec: str | os.PathLike[str] | nx.Graph[Any], **options: object) -> Gra
     ``…?copies=gpu0+gpu1``           any of these, once for each of these processor kinds (`data_parallel`)
     ``…?copies=…&barriers=3``        behind each, no copy goes on before all are through
     ``…?node=optane``                any of these, on a socket with DRAM and persistent memory (`optane`)
+    ``…?node=zero``                  training, updated by Adam on the host's processor (`zero`)
     ``…?draw=1``                     any of these, with random sizes (`with_drawn_sizes`)
     ===============================  ==================================================================
 
@@ -104,10 +105,13 @@ def load(spec: str | os.PathLike[str] | nx.Graph[Any], **options: object) -> Gra
         raise InstanceError(f"instance '{parsed}': found barriers, expected copies or replicas with them")
     if node is not None:
         from .transforms.optane import on_optane
+        from .transforms.zero import on_zero
 
-        if node != "optane":
-            raise InstanceError(f"instance '{parsed}', option node: found {show(node)}, expected optane")
-        graph = on_optane(graph)
+        if node not in ("optane", "zero"):
+            raise InstanceError(
+                f"instance '{parsed}', option node: found {show(node)}, expected optane or zero"
+            )
+        graph = on_optane(graph) if node == "optane" else on_zero(graph)
         text["node"] = str(node)
     return replace(graph, source=None if source is not None else str(Spec(parsed.scheme, parsed.name, text)))
 

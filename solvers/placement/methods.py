@@ -232,6 +232,14 @@ ROOM = Room(
             Option("ahead", 1, "times of a copy that a tensor is asked back before its access"),
         ),
         Method(
+            "zero-offload",
+            ".placement.policies.zero_offload:solve_zero_offload",
+            "policy: parameters on the GPU, gradients leave in buckets, the host's processor updates",
+            proves=BOUND,
+            source="Ren et al., ZeRO-Offload, ATC 2021",
+            options=(Option("bucket", 1000, "MB (10^6 bytes) of gradients on the GPU at once"),),
+        ),
+        Method(
             "first-touch",
             ".placement.policies.first_touch:solve_first_touch",
             "policy: tensors stay where they first found room, fast or slow memory",

@@ -1,0 +1,154 @@
+"""ZeRO-Offload: by hand, its rule to the byte, verified plans at and above their bound."""
+
+from dataclasses import replace
+
+import pytest
+
+import lowtide as lt
+from lowtide.instances.transforms.zero import on_zero
+from lowtide.models.graph import Accounting
+from lowtide.solvers.placement.policies.zero_offload import Offload
+from tests.effort import seeds
+from tests.placement_cases import random_training
+
+
+def bench(
+    device: int | None, host: int | None = None, *, latency: int = 0, cap: int | None = None
+) -> lt.Machine:
+    """A GPU and a host's processor; 1 byte per us out, 2 back."""
+    ways = ((("gpu", "host"), 1_000_000), (("host", "gpu"), 2_000_000))
+    both = tuple(pair for pair, _ in ways)
+    return lt.Machine(
+        tiers=(lt.Tier(name="gpu", capacity=device), lt.Tier(name="host", capacity=host)),
+        processors=(
+            lt.Processor(name="cpu0", kind="cpu", tiers=(lt.Access(tier="host"),)),
+            lt.Processor(name="gpu0", kind="gpu", tiers=(lt.Access(tier="gpu"),)),
+        ),
+        channels=tuple(
+            lt.Channel(src=a, dst=b, bytes_per_s=rate, latency_ns=latency) for (a, b), rate in ways
+        ),
+        groups=() if cap is None else (lt.ChannelGroup(name="link", channels=both, bytes_per_s=cap),),
+    )
+
+
+def carried_out(problem: lt.Placement, bucket: int) -> lt.Plan | str:
+    cpu, gpu = problem.machine.processors
+    return Offload(problem, gpu, cpu, bucket).carry_out()
+
+
+def step(problem: lt.Placement, bucket: int) -> int:
+    plan = carried_out(problem, bucket)
+    assert isinstance(plan, lt.Plan), plan
+    judgement = problem.judge(plan)
+    assert judgement.objective is not None, judgement.verification
+    return int(judgement.objective)
+
+
+def two_layers() -> lt.Graph:
+    """Weights of 4 bytes, backward ops of 1000 ns that make their gradients, updates of 3000 ns."""
+    kinds = ("weight", "gradient", "state")
+    tensors = tuple(
+        lt.Tensor(
+            name=f"{kind}{k}", nbytes=4, kind=kind, initial=kind != "gradient", final=kind != "gradient"
+        )
+        for kind in kinds
+        for k in range(2)
+    )
+    gpu, cpu = (lt.Mode(duration_ns=ns, processors=(kind,)) for ns, kind in ((1000, "gpu"), (3000, "cpu")))
+    ops = (
+        lt.Op(name="f", reads=(0, 1), modes=(gpu,)),
+        lt.Op(name="b1", reads=(1,), writes=(3,), modes=(gpu,)),
+        lt.Op(name="u1", reads=(3, 5), writes=(1, 5), modes=(cpu,)),
+        lt.Op(name="b0", reads=(0,), writes=(2,), modes=(gpu,)),
+        lt.Op(name="u0", reads=(2, 4), writes=(0, 4), modes=(cpu,)),
+    )
+    return lt.Graph(name="two layers", tensors=tensors, ops=ops)
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+def test_buckets_by_hand(periodic: bool) -> None:
+    """A gradient takes 4000 ns to the host; updates take 3000 each; weights return in 2000 each."""
+    problem = lt.Placement(two_layers(), bench(None), periodic=periodic)
+    # Half a bucket of 8 is one gradient: g1 leaves at 2000, g0 behind it, at 6000; both are there at 10 000.
+    # Adam until 13 000 and 16 000, w0 back at 18 000.
+    assert step(problem, 8) == 18_000
+    # A bucket of 16 leaves as a whole behind b0, at 3000.
+    assert step(problem, 16) == 3000 + 8000 + 6000 + 2000
+    # One of 4 has no room for g0 before g1 has left: b0 starts at 6000, g0 is there at 11 000.
+    assert step(problem, 4) == 7000 + 4000 + 6000 + 2000
+    assert "gradients of 4 bytes exceed the bucket" in str(carried_out(problem, 3))
+    # Half of a link for 1.5 bytes per us is 0.75 each way: 5434 ns, so that w0 waits for w1 on the way back.
+    shared = replace(problem, machine=bench(None, latency=100, cap=1_500_000))
+    assert step(shared, 8) == 2000 + 2 * 5434 + 3000 + 2 * 5434
+
+
+def trained(seed: int) -> lt.Graph:
+    """Return a random training graph with updates on the host's processor."""
+    graphs = (random_training(1000 * seed + k, 3 + seed % 5) for k in range(1000))
+    return on_zero(next(graph for graph in graphs if any(op.kind == "Update" for op in graph.ops)))
+
+
+def rule(graph: lt.Graph, bucket: int) -> int:
+    """Return parameters, activations and bucket in bytes, op by op of the GPU."""
+    on_gpu = [k for k, op in enumerate(graph.ops) if "gpu" in op.modes[0].processors]
+    out = {t for op in graph.ops if "cpu" in op.modes[0].processors for t in op.reads}
+    uses = {
+        t: [k for k in on_gpu if t in (*graph.ops[k].reads, *graph.ops[k].writes)]
+        for t in range(len(graph.tensors))
+    }
+    most = 0
+    for k in on_gpu:
+        load = graph.ops[k].modes[0].workspace
+        for t, some in uses.items():
+            if some and t not in out:
+                tensor = graph.tensors[t]
+                load += tensor.nbytes * ((tensor.initial or some[0] <= k) and (tensor.final or k <= some[-1]))
+        most = max(most, load)
+    return most + bucket
+
+
+@pytest.mark.parametrize("accounting", list(Accounting))
+@pytest.mark.parametrize("seed", seeds(100, least=25))
+def test_it_refuses_exactly_what_does_not_fit(seed: int, accounting: Accounting) -> None:
+    graph = replace(trained(seed), accounting=accounting)
+    start = {"input": ("gpu",)} if seed % 3 else None
+    gradients = sum(t.nbytes for t in graph.tensors if t.kind == "gradient")
+    for bucket in (gradients + 1, gradients // 2 + 1, 12):
+        needed = rule(graph, bucket)
+        problem = lt.Placement(graph, bench(needed), periodic=bool(seed % 2), start=start)
+        plan = carried_out(problem, bucket)
+        if isinstance(plan, str):
+            assert "gradients of" in plan
+            assert bucket < gradients
+            continue
+        judgement = problem.judge(plan)
+        assert judgement.objective is not None, judgement.verification
+        durations = {
+            kind: sum(op.modes[0].duration_ns for op in graph.ops if kind in op.modes[0].processors)
+            for kind in ("gpu", "cpu")
+        }
+        assert judgement.objective >= max(durations.values())
+        if bucket > gradients and start:  # nothing holds the GPU up
+            assert max(run.end for run in plan.runs if run.processor == "gpu0") == durations["gpu"]
+        refused = carried_out(replace(problem, machine=bench(needed - 1)), bucket)
+        assert f"exceed {needed - 1} bytes" in str(refused)
+
+
+def test_results_and_refusals() -> None:
+    """The method: its bound, a host that is too small, machines and graphs that it does not serve."""
+    graph = trained(1)
+    result = lt.solve(lt.Placement(graph, bench(10**10)), "zero-offload")
+    assert result.plan is not None
+    assert result.bound is not None
+    assert result.objective is not None
+    assert result.bound <= result.objective
+    states = sum(t.nbytes for t in graph.tensors if t.kind == "state")
+    small = lt.solve(lt.Placement(graph, bench(10**10, states - 1)), "zero-offload")
+    assert (small.plan, small.status) in ((None, "unknown"), (None, "infeasible"))
+    assert "exceed 99 bytes" in lt.solve(lt.Placement(graph, bench(99)), "zero-offload").detail
+    one = lt.Machine.single(capacity=10**10)
+    with pytest.raises(lt.UsageError, match="found 1 processors, expected two with a tier each"):
+        lt.solve(lt.Placement(lt.load("gen:chain?n=3"), one), "zero-offload")
+    early = replace(two_layers(), ops=(*two_layers().ops[:3], *two_layers().ops[3:], two_layers().ops[0]))
+    fault = carried_out(lt.Placement(early, bench(None)), 8)
+    assert "op 5 'f' of the GPU depends on what runs on the host's processor before it" in str(fault)
