@@ -57,7 +57,7 @@ class Processor(Written):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Channel(Written):
-    """Moves bytes from tier `src` to tier `dst`; at most one channel per ordered pair."""
+    """Moves `bytes_per_s` from tier `src` to tier `dst`, each copy after `latency_ns`; one a pair."""
 
     src: str
     dst: str
@@ -67,7 +67,7 @@ class Channel(Written):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelGroup(Written):
-    """Channels, as ``(src, dst)`` pairs, whose rates together stay within a joint cap."""
+    """Channels, as ``(src, dst)`` pairs, whose rates together stay within `bytes_per_s`."""
 
     name: str
     channels: tuple[tuple[str, str], ...]

@@ -42,7 +42,7 @@ class LowerOrder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Resident:
-    """Bytes of an initial tensor that are in a tier at time 0; `valid` False: allocated but stale."""
+    """Bytes ``[low, high)`` of an initial tensor (None: all) in a tier at time 0; not `valid`: stale."""
 
     tensor: int
     tier: str
@@ -52,7 +52,7 @@ class Resident:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Op `op` runs in mode number `mode` on `processor` over ``[start, end)``."""
+    """Op `op` runs in mode number `mode` on `processor` over ``[start, end)``, in ns."""
 
     op: int
     mode: int
@@ -63,7 +63,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """Bytes of `tensor` are copied from tier `src` to tier `dst` over ``[start, end)``."""
+    """Bytes ``[low, high)`` of `tensor` (None: all) go from tier to tier over ``[start, end)``, in ns."""
 
     tensor: int
     src: str
@@ -75,7 +75,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """Bytes of `tensor` are released from `tier` at `time`."""
+    """Bytes ``[low, high)`` of `tensor` (None: all) are released from `tier` at `time`, in ns."""
 
     tensor: int
     tier: str
