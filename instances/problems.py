@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar, overload
@@ -88,7 +89,8 @@ def load_problem(name: str | type[Problem], spec: str | os.PathLike[str], **opti
     shares = {key: given.pop(key) for key, parameter in own.items() if is_share(given[key], parameter)}
     values = {key: _value(key, given.pop(key), own[key], where) for key in own if key not in shares}
     if "replicas" in values:
-        given["copies"] = "+".join(_kinds(values["machine"], values.pop("replicas"), where))
+        values["machine"] = _first(values["machine"], values.pop("replicas"), where)
+        given["copies"] = "+".join(p.kind for p in values["machine"].processors)
     bare = Path(parsed.name) if parsed.scheme == "path" else str(Spec(parsed.scheme, parsed.name))
     graph = load(bare, **given)
     for key, text in shares.items():
@@ -137,14 +139,26 @@ def _value(key: str, given: object, parameter: Parameter, where: str) -> Any:
         raise InstanceError(f"instance {where!r}, {error}") from None
 
 
-def _kinds(machine: Machine, many: int, where: str) -> list[str]:
-    """Return the kinds of the first processors of a machine, one for each copy of the graph."""
+def _first(machine: Machine, many: int, where: str) -> Machine:
+    """Return the machine of the first processors, one for each copy of the graph, without others' tiers."""
     if not 1 <= many <= len(machine.processors):
         raise InstanceError(
             f"instance {where!r}, replicas: found {many}, expected 1 to {len(machine.processors)}, the "
             f"processors of machine {machine.name!r}"
         )
-    return [p.kind for p in machine.processors[:many]]
+    left = {access.tier for p in machine.processors[:many] for access in p.tiers}
+    gone = {access.tier for p in machine.processors[many:] for access in p.tiers} - left
+    channels = tuple(c for c in machine.channels if not gone & {c.src, c.dst})
+    groups = (
+        replace(g, channels=tuple(pair for pair in g.channels if not gone & {*pair})) for g in machine.groups
+    )
+    return replace(
+        machine,
+        tiers=tuple(t for t in machine.tiers if t.name not in gone),
+        processors=machine.processors[:many],
+        channels=channels,
+        groups=tuple(g for g in groups if g.channels),
+    )
 
 
 def _text(value: object) -> str:

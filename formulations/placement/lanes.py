@@ -6,10 +6,16 @@ the joint caps of channels, such as that of one link to the host, and *barriers*
 is ``after`` ops of other lanes with smaller numbers. The parts are without barriers: what a plan does in a
 lane is a plan of the part, and plans of parts that are alike obey all barriers if op k starts everywhere at
 once.
+
+What a plan does in a lane is a plan of the part, if what it keeps in tiers of other processors may be in an
+outer tier of unlimited capacity instead. Two things are in the way. A channel may join two processors' tiers
+(`is_closed`). And tensors may start in another processor's tier that may not start in an outer one: they are
+*scattered* (`is_scattered`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ...models.errors import UsageError
@@ -105,6 +111,24 @@ def lanes(problem: Placement) -> tuple[Lane, ...]:
             owner[t], turn = busy[turn % len(busy)], turn + 1
         tensors[owner[t]].append(t)
     return tuple(_lane(problem, machine.processors[g], ops[g], tensors[g], used) for g in busy)
+
+
+def is_scattered(problem: Placement, parts: Sequence[Lane]) -> bool:
+    """Return whether a tensor may start in a tier of another processor, and in no outer tier instead."""
+    homes = {access.tier for p in problem.machine.processors for access in p.tiers}
+    return len(problem.machine.processors) > 1 and any(
+        tensor.initial and (some := {*problem.may_start(tensor.kind)}) <= homes and some != {lane.device}
+        for lane in parts
+        for tensor in lane.problem.graph.tensors
+    )
+
+
+def is_closed(problem: Placement, parts: Sequence[Lane]) -> bool:
+    """Return whether no channel joins two processors' tiers, and what is scattered starts in lanes' own."""
+    homes = {access.tier for p in problem.machine.processors for access in p.tiers}
+    if len(problem.machine.processors) > 1 and any({c.src, c.dst} <= homes for c in problem.machine.channels):
+        return False
+    return len(parts) == len(problem.machine.processors) or not is_scattered(problem, parts)
 
 
 def _refusal(problem: Placement, found: str) -> UsageError:

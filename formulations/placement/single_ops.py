@@ -17,6 +17,7 @@ def window_bound(
     many: int = 1,
     joint_out: int | None = None,
     joint_in: int | None = None,
+    scattered: bool = False,
     expired: Callable[[], bool] = lambda: False,
 ) -> int:
     r"""Return a lower bound on the makespan of a single run in ns from single ops, in the time of one pass.
@@ -30,6 +31,8 @@ def window_bound(
     joint_out, joint_in
         What the channels of all lanes out of their fast memories and into them carry together, bytes/s; None
         for no limit but their own.
+    scattered
+        Whether tensors may start in the fast memory of another of these lanes (`lanes.is_scattered`).
     expired
         Asked at each op whether to stop; each op gives a bound of its own.
 
@@ -50,6 +53,14 @@ def window_bound(
     :math:`(m - j + 1) V'/R'`, and the reader of the last ones follows. So for each j the makespan is at least
     the start, :math:`d_k` and what follows. (It would be wrong that each lane has an m-th of the link: lanes
     that are not in step can have it in turn, one while the others compute.)
+
+    Scattered. Let :math:`E_i` bytes of lane i that span op k have started in fast memories of other lanes
+    only, and :math:`F_i` such bytes of other lanes in that of lane i, of which :math:`f_i` are still there
+    when k starts in lane i. Then :math:`V + f_i` of its own bytes are absent, so it has copied out
+    :math:`V + f_i - E_i` of them and :math:`F_i - f_i` foreign ones, which are needed elsewhere. For j = m
+    the sum over all lanes is mV, because :math:`\sum_i F_i = \sum_i E_i`, and in some lane
+    :math:`F_i \ge E_i`; where :math:`E_i > 0`, the first birth is time 0. For j < m initial tensors count as
+    if they had started in an outer tier. The bytes that return are at least V' as before.
     """
     out = sum(way.rate for way in data.ways if not way.src)
     into = sum(way.rate for way in data.ways if not way.dst)
@@ -69,14 +80,15 @@ def window_bound(
         excess = data.need[k] + sum(life.nbytes for life in spanning) - (memory or 0)
         if excess <= 0:
             continue
-        dirty = [life for life in spanning if life.born >= 0 or not any(life.starts[1:])]
-        leaving = excess - sum(life.nbytes for life in spanning if life.born < 0 and any(life.starts[1:]))
         readers = [min(j for j in life.accesses if j > k) for life in spanning if life.accesses[-1:] > (k,)]
         returning = excess - sum(life.nbytes for life in spanning if not life.accesses[-1:] > (k,))
         for j in range(1, many + 1):
+            loose = scattered and j < many
+            clean = [life for life in spanning if life.born < 0 and (loose or any(life.starts[1:]))]
+            leaving = excess - sum(life.nbytes for life in clean)
             before, behind = clock[k], clock[-1] - clock[k + 1]
             if leaving > 0 and out:
-                born = min(clock[life.born + 1] for life in dirty)
+                born = min(clock[life.born + 1] for life in spanning if life not in clean)
                 before = max(before, born + _transfer(leaving, out, j, joint_out))
             if returning > 0 and into:
                 reader = min(data.duration[i] for i in readers)

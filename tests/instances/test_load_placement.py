@@ -115,8 +115,10 @@ def test_replicas_are_copies_for_the_first_processors() -> None:
     problem = load_problem(lt.Placement, spec)
     single = lt.load("gen:skipchain?n=6")
     assert len(problem.graph.ops) == 2 * len(single.ops)
-    assert [t.capacity for t in problem.machine.tiers] == [2 * 10**9] * 4 + [None]
-    assert set((problem.start or {}).values()) == {("gpu0", "gpu1", "gpu2", "gpu3")}
+    assert [t.capacity for t in problem.machine.tiers] == [2 * 10**9] * 2 + [None]
+    assert set((problem.start or {}).values()) == {("gpu0", "gpu1")}
+    assert {x for c in problem.machine.channels for x in (c.src, c.dst)} == {"gpu0", "gpu1", "host"}
+    assert [len(group.channels) for group in problem.machine.groups] == [2, 2]
     for g, kind in enumerate(("gpu0", "gpu1")):
         own = [op for op in problem.graph.ops if op.all_modes[0].processors == (kind,)]
         assert [[t // 2 for t in op.reads] for op in own] == [list(op.reads) for op in single.ops]

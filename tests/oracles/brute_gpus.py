@@ -2,18 +2,20 @@
 
 Whole tensors; the link carries one copy at a time each way, of any GPU, at its full rate, uninterrupted; the
 host is unlimited. Things start at the beginning or when something ends, and releases wait until something
-needs the room. It reads the raw fields only.
+needs the room. With two GPUs, tensors may start on the other one; they leave it when they have been copied
+out. It reads the raw fields only.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, product
 
 import lowtide as lt
+from tests.oracles.feasible_placement import is_needed
 
-DEVICE, HOST = 1, 2
+DEVICE, HOST, OTHER = 1, 2, 4
 OUT, IN = 0, 1
 Gpu = tuple[int, int, tuple[int, ...]]
 """The next op, ns to the end of the one that runs (-1: none does), where each tensor is as bits."""
@@ -35,25 +37,22 @@ class Search:
         self.n = len(graph.ops)
         self.rest = [sum(op.duration_ns for op in graph.ops[k:]) for k in range(self.n + 1)]
 
-    def needed(self, t: int, k: int) -> bool:
-        """Whether the content before op k is read at it or behind it, or must be kept."""
-        for op in self.graph.ops[k:]:
-            if t in op.reads:
-                return True
-            if t in op.writes:
-                return False
-        return self.graph.tensors[t].final
-
     def used(self, state: State, g: int) -> int:
         """Return the bytes allocated on a GPU."""
         k, run, where = state[0][g]
         held = {t for t, bits in enumerate(where) if bits & DEVICE}
         held |= {t for way, other, t, _ in state[1] if way == IN and other == g}
+        foreign = [
+            t
+            for other, gpu in enumerate(state[0])
+            for t, bits in enumerate(gpu[2])
+            if other != g and bits & OTHER
+        ]
         workspace = 0
         if run >= 0:
             held |= {*self.graph.ops[k].reads, *self.graph.ops[k].writes}
             workspace = self.graph.ops[k].workspace
-        return workspace + sum(self.size[t] for t in held)
+        return workspace + sum(self.size[t] for t in (*held, *foreign))
 
     def room(self, state: State, g: int) -> Iterator[State]:
         """Yield the state with room on a GPU: as it is, or with as little released as suffices."""
@@ -93,11 +92,16 @@ class Search:
                     )
                     yield from self.room(self.put(state, g, (k, op.duration_ns, during)), g)
             writing = {*self.graph.ops[k].writes} if run >= 0 else set()
-            for way, src, dst in ((OUT, DEVICE, HOST), (IN, HOST, DEVICE)):
+            for way, src, dst in ((OUT, DEVICE | OTHER, HOST), (IN, HOST, DEVICE)):
                 if any(other == way for other, *_ in flights):
                     continue
                 for t, bits in enumerate(where):
-                    if bits & src and not bits & dst and t not in writing | moving and self.needed(t, k):
+                    if (
+                        bits & src
+                        and not bits & dst
+                        and t not in writing | moving
+                        and is_needed(self.graph, t, k)
+                    ):
                         time = -(-self.size[t] * 10**9 // self.rates[way])
                         more = (gpus, tuple(sorted([*flights, (way, g, t, time)])))
                         yield from self.room(more, g)
@@ -120,10 +124,12 @@ class Search:
                 run -= step
             for way, other, t, left in flights:
                 if other == g and left == step:
-                    bits[t] |= HOST if way == OUT else DEVICE
+                    bits[t] = bits[t] & ~OTHER | (HOST if way == OUT else DEVICE)
             moving = {t for _, other, t, left in flights if other == g and left > step}
             busy = {*self.graph.ops[k].reads, *self.graph.ops[k].writes} if run >= 0 else set()
-            kept = tuple(b if t in moving | busy or self.needed(t, k) else 0 for t, b in enumerate(bits))
+            kept = tuple(
+                b if t in moving | busy or is_needed(self.graph, t, k) else 0 for t, b in enumerate(bits)
+            )
             now.append((k, run, kept))
         rest = tuple((way, g, t, left - step) for way, g, t, left in flights if left > step)
         return step, (tuple(now), rest)
@@ -152,7 +158,7 @@ def fastest(
     memory, rates, many
         Bytes of each GPU, bytes/s of the link out and in, how many GPUs.
     start
-        Per tensor, bits of where it is at time 0.
+        Per tensor, bits of where it is at time 0; `OTHER` beside `DEVICE`: it is on either GPU.
     most
         States that are looked at.
 
@@ -162,12 +168,16 @@ def fastest(
         If there are more.
     """
     search = Search(graph, memory, rates, many, most)
-    where = tuple(bits if search.needed(t, 0) else 0 for t, bits in enumerate(start))
-    first: State = (((0, -1, where),) * many, ())
-    if search.used(first, 0) > memory:
-        return None
-    queue = [(search.least(first), 0, first)]
-    best = {first: 0}
+    some = [
+        [x for x in (DEVICE, HOST, OTHER) if x & bits] if bits & OTHER else [bits]
+        for bits in (x * is_needed(graph, t, 0) for t, x in enumerate(start))
+    ]
+    starts = product(product(*some), repeat=many)
+    states: list[State] = [(tuple((0, -1, where) for where in wheres), ()) for wheres in starts]
+    firsts = [x for x in states if all(search.used(x, g) <= memory for g in range(many))]
+    queue = [(search.least(first), 0, first) for first in firsts]
+    heapq.heapify(queue)
+    best = dict.fromkeys(firsts, 0)
     while queue:
         _, now, state = heapq.heappop(queue)
         if best[state] < now:

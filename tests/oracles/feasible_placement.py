@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
+import lowtide as lt
 from lowtide.models.graph import Accounting
 from lowtide.models.problems.placement import Placement
 
@@ -53,20 +54,20 @@ def _starts(problem: Placement) -> Iterator[tuple[int, ...]]:
         allowed = sum(1 << names.index(x) for x in problem.may_start(str(tensor.kind)))
         some = [x for x in range(1, allowed + 1) if x & ~allowed == 0]
         lasting = problem.periodic and tensor.final  # its state at time 0 is that at the end
-        choices.append(some if lasting or _needed(problem, t, 0) else [0])
+        choices.append(some if lasting or is_needed(graph, t, 0) else [0])
     for start in product(*choices):
         if _fits(problem, start):
             yield start
 
 
-def _needed(problem: Placement, t: int, k: int) -> bool:
+def is_needed(graph: lt.Graph, t: int, k: int) -> bool:
     """Return whether the content before op k is read at it or later, or must be kept."""
-    for op in problem.graph.ops[k:]:
+    for op in graph.ops[k:]:
         if t in op.reads:
             return True
         if t in op.writes:
             return False
-    return problem.graph.tensors[t].final
+    return graph.tensors[t].final
 
 
 def _fits(problem: Placement, state: tuple[int, ...], beside: int = 0) -> bool:
@@ -89,7 +90,7 @@ def _search(
     n, many = len(graph.ops), len(graph.tensors)
     names = [tier.name for tier in problem.machine.tiers]
     ways = [(names.index(c.src), names.index(c.dst)) for c in problem.machine.channels]
-    need = [[_needed(problem, t, k) for t in range(many)] for k in range(n + 1)]
+    need = [[is_needed(graph, t, k) for t in range(many)] for k in range(n + 1)]
 
     def done(where: tuple[int, ...]) -> bool:
         if goal is None:

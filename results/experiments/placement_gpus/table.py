@@ -55,6 +55,7 @@ def measured(name: str, size: int, many: int, question: str) -> list[Row]:
     found = replicas(problem)
     assert found is not None
     assert found.even
+    assert found.closed
     graph = found.alone.graph
     small = len(graph.ops) <= MOST_OPS
     online = {share: solved(problem, "tmof-online", share=share) for share in SHARES}

@@ -23,7 +23,7 @@ from functools import partial
 from typing import Any
 
 from ....formulations.placement import tmof_milp
-from ....formulations.placement.lanes import Lane, lanes
+from ....formulations.placement.lanes import Lane, is_closed, is_scattered, lanes
 from ....formulations.placement.single_ops import window_bound
 from ....formulations.placement.slots_lp import size
 from ....formulations.placement.states import StateData, state_data
@@ -62,16 +62,23 @@ def solve_tmof(problem: Placement, context: Context) -> Outcome:
     slots_of(data)
     if share in ("disjoint", "both", "oblivious") and not alike(data):
         raise UsageError(f"TMOF, share {share}: found different GPUs or graphs, expected copies of one")
+    closed, scattered = is_closed(problem, parts), is_scattered(problem, parts)
     for some in data:
         context.raise_bound(some.ideal, kind="sum of durations")
-        context.raise_bound(window_bound(some, expired=lambda: context.expired), kind="single ops")
-    if len(parts) > 1 and alike(data):
+        if closed and not scattered:
+            context.raise_bound(window_bound(some, expired=lambda: context.expired), kind="single ops")
+    if closed and len(parts) > 1 and alike(data):
         out, into = (joint_rate(parts, data, problem.machine.groups, outward) for outward in (True, False))
         bound = window_bound(
-            data[0], many=len(parts), joint_out=out, joint_in=into, expired=lambda: context.expired
+            data[0],
+            many=len(parts),
+            joint_out=out,
+            joint_in=into,
+            scattered=scattered,
+            expired=lambda: context.expired,
         )
         context.raise_bound(bound, kind="single ops on a shared link")
-    form = form_bound(parts, data, problem.machine.groups, context)
+    form = form_bound(parts, data, problem.machine.groups, context) if closed else None
     facts = {} if form is None else {"form_bound": form}
     known = "" if form is None else f", no plan of GPUs in step takes less than {form} ns"
     if share == "oblivious":

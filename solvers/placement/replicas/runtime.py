@@ -70,7 +70,7 @@ def carry_out(found: Replicas, plans: Sequence[Plan], rule: str = "fifo", *, str
     together = found.spread(plans)
     graph = found.problem.graph
     plain = all(len(op.all_modes) == 1 and not op.all_modes[0].operands for op in graph.ops)
-    if not strict and found.bounds_all and plain and graph.accounting is Accounting.COEXIST:
+    if not strict and found.roomy and plain and graph.accounting is Accounting.COEXIST:
         done = _Runtime(found, together, rule, strict=False).run()
         if done is not None:
             return done

@@ -12,18 +12,25 @@ one lane only. Two problems of one GPU stand for them:
     The same with caps and channels undivided. Plans of it, one a lane, take turns at the link (`runtime`).
 
 **Bounds of** ``alone`` **bound every plan of all**, if no outer tier has a capacity (of which the other lanes
-could leave it more than a G-th): what a plan does in one lane is a plan of ``alone``.
+could leave it more than a G-th), and nothing is in the way (`lowtide.formulations.placement.lanes`): what a
+plan does in one lane is a plan of ``alone``. Where tensors are scattered, linear bounds on single runs still
+do. *Proof.* As many bytes start away from their own GPU as foreign bytes start on GPUs, so on some GPU there
+are no fewer foreign ones, F, than its own ones that start elsewhere, E. In a plan of ``alone`` these E start
+there in the place of as many of the F. Where the foreign bytes are copied out, their substitutes are, unless
+they have been copied back to this GPU before; then they just stay. From then on they are where they are in
+the plan. No more is on the GPU or on its channels than in the plan. QED (Substitutes are not whole tensors:
+bounds that know of these do not hold.)
 
 **Linear bounds of** ``shared`` **bound every plan in step**, in which op k starts in all lanes at the same
-time, if nothing was rounded. *Proof.* Read the quantities of a linear relaxation (bytes absent, held, copied
-in each piece of time, lengths of pieces) off the plan, lane by lane. The lengths are the same in all lanes.
-Each lane satisfies the rows of its own memory and channels; what the lanes have in common satisfies, for the
-sum over the lanes, the undivided row. All rows are linear and those of the lanes are the same, so the average
-over the lanes satisfies them, and of what is in common an undivided row for G times the average: a G-th for
-the average. So the average is a solution of the relaxation of ``shared``, of the same time. QED. As a plan of
-``shared`` is one of all lanes in step, the optimum in bytes of all in step *is* that of one GPU on its share.
-It says nothing of plans out of step, which may have the link in turn and be faster; nor of whole tensors,
-which an average cuts.
+time, if nothing was rounded or is in the way. *Proof.* Read the quantities of a linear relaxation (bytes
+absent, held, copied in each piece of time, lengths of pieces) off the plan, lane by lane; a scattered byte is
+present while it is on any GPU. The lengths are the same in all lanes. Each row of a lane's own channels, and
+for the sum over the lanes those of memories and of what they have in common, undivided, are satisfied. All
+rows are linear and those of the lanes are the same, so the average over the lanes satisfies them, and of what
+is in common an undivided row for G times the average: a G-th for the average. So the average is a solution of
+the relaxation of ``shared``, of the same time. QED. As a plan of ``shared`` is one of all lanes in step, the
+optimum in bytes of all in step *is* that of one GPU on its share. It says nothing of plans out of step, which
+may have the link in turn and be faster; nor of whole tensors, which an average cuts.
 """
 
 from __future__ import annotations
@@ -31,7 +38,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ....formulations.placement.lanes import Lane, lanes
+from ....formulations.placement.lanes import Lane, is_closed, is_scattered, lanes
 from ....models.errors import UsageError
 from ....models.graph import Graph
 from ....models.machine import Machine
@@ -51,6 +58,8 @@ class Replicas:
         Of one GPU, in the words of the first lane.
     even
         Whether nothing in `shared` was rounded.
+    closed, scattered
+        What may be in the way of bounds (`is_closed`, `is_scattered`).
     """
 
     problem: Placement
@@ -58,10 +67,12 @@ class Replicas:
     shared: Placement
     alone: Placement
     even: bool
+    closed: bool
+    scattered: bool
 
     @property
-    def bounds_all(self) -> bool:
-        """Whether bounds of `alone` bound all plans."""
+    def roomy(self) -> bool:
+        """Whether no outer tier has a capacity."""
         return all(tier.capacity is None for tier in self.alone.machine.tiers[1:])
 
     def joint_rate(self, *, outward: bool) -> int | None:
@@ -158,7 +169,15 @@ def replicas(problem: Placement) -> Replicas | None:
         return None
     alone = replace(first.problem, machine=replace(machine, tiers=tiers))
     shared = replace(first.problem, machine=replace(machine, tiers=tiers, channels=channels, groups=groups))
-    return Replicas(problem=problem, lanes=parts, shared=shared, alone=alone, even=even)
+    return Replicas(
+        problem=problem,
+        lanes=parts,
+        shared=shared,
+        alone=alone,
+        even=even,
+        closed=is_closed(problem, parts),
+        scattered=is_scattered(problem, parts),
+    )
 
 
 def _words(lane: Lane, first: Lane) -> tuple[object, ...]:

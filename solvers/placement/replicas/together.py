@@ -40,6 +40,9 @@ class _OneContext(Context):
     whole: Context
     of_all: Callable[[Plan], Iterable[Plan]]
     bounds_all: bool
+    """Whether linear bounds are bounds of all plans (`share`)."""
+    linear_only: bool
+    """Whether others are not."""
     linear: int | None = None
     """The best bound of a kind of `LINEAR`."""
     best: int | None = None
@@ -63,7 +66,7 @@ class _OneContext(Context):
         super().raise_bound(value, proof, kind=kind)
         if proof == "exact" and kind in LINEAR:
             self.linear = max(value, self.linear or 0)
-        if self.bounds_all:
+        if self.bounds_all and (kind in LINEAR or not self.linear_only):
             self.whole.raise_bound(value, proof, kind=kind and f"{kind}, one GPU")
 
 
@@ -101,7 +104,7 @@ def solve_replicas(
         outcome = solve(one, inner)
         if inner.best is not None:
             facts[name.replace(" ", "_")] = inner.best
-        if not turn and found.even and inner.linear is not None:
+        if not turn and found.even and found.closed and inner.linear is not None:
             facts["in_step_bound"] = inner.linear
         words = [name, "no plan" if inner.best is None else f"{inner.best} ns", outcome.detail]
         said.append(" ".join(word for word in words if word))
@@ -121,18 +124,24 @@ def one_context(found: Replicas, context: Context, one: Placement, seconds: floa
 
     inner = context.inner(one, seconds, f"{'in turn' if alone else 'in step'}: ")
     given = {field.name: getattr(inner, field.name) for field in fields(inner)}
-    return _OneContext(**given, whole=context, of_all=of_all, bounds_all=alone and found.bounds_all)
+    bounds_all = alone and found.roomy and found.closed and not (found.scattered and one.periodic)
+    return _OneContext(
+        **given, whole=context, of_all=of_all, bounds_all=bounds_all, linear_only=found.scattered
+    )
 
 
 def raise_joint_bounds(found: Replicas, context: Context) -> None:
     """Raise the bound to the sum of the durations, and to that of single ops on a shared link."""
     context.raise_bound(ideal_time(found.problem), kind="sum of durations")
+    if not found.closed:
+        return
     with suppress(UsageError):  # a period, or what the slot model does not know
         bound = window_bound(
             state_data(found.lanes[0].problem),
             many=len(found.lanes),
             joint_out=found.joint_rate(outward=True),
             joint_in=found.joint_rate(outward=False),
+            scattered=found.scattered,
             expired=lambda: context.expired,
         )
         context.raise_bound(bound, kind="single ops on a shared link")

@@ -287,6 +287,8 @@ def make_case(
 
 def _check(problem: Placement) -> None:
     machine = problem.machine
+    ways = {(c.src, c.dst) for c in machine.channels}
+    rates = [c.bytes_per_s for c in machine.channels] + [g.bytes_per_s for g in machine.groups]
     fault = None
     if len(machine.processors) != 1 or [a.tier for a in machine.processors[0].tiers] != [
         machine.tiers[0].name
@@ -296,8 +298,10 @@ def _check(problem: Placement) -> None:
         fault = f"{len(machine.tiers)} tiers, expected two or three"
     elif any(len(op.all_modes) > 1 or op.all_modes[0].operands for op in problem.graph.ops):
         fault = "ops with several modes or with named tiers, expected one plain mode each"
-    elif min((c.bytes_per_s for c in machine.channels), default=tables.SCALE) < 1000:
+    elif min(rates, default=tables.SCALE) < 1000:
         fault = "a channel below 1 kB/s, expected faster ones"
+    elif not any({(a, b), (b, a)} <= ways for a, b in ways if a == machine.tiers[0].name):
+        fault = "no outer tier with channels from and to the first tier, expected one"
     if fault:
         raise UsageError(f"placement by decisions, machine {machine.name!r}: found {fault}")
 

@@ -22,7 +22,7 @@ QUESTIONS = (
         "chain?n=3&seed=1 on a100-40g-pcie3",
         "ea82384d9283f540",
     ),
-    ("placement", FOUR, "2 x chain?n=3 on v100x4-16g-shared-pcie3", "ab0fcd0f6f693211"),
+    ("placement", FOUR, "2 x chain?n=3 on v100x4-16g-shared-pcie3", "9a650bd73634975a"),
     ("makespan", "catalogue:diamond", "diamond on 1 processor, unlimited memory", "c7999c06c3568aec"),
     (
         "makespan",

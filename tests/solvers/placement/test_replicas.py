@@ -13,6 +13,7 @@ from lowtide.formulations.placement.states import state_data
 from lowtide.instances import load_problem
 from lowtide.instances.transforms.data_parallel import data_parallel
 from lowtide.models.graph import Accounting
+from lowtide.models.lowering.builder import PlanBuilder
 from lowtide.models.problems.placement import Placement
 from lowtide.solvers.context import Context
 from lowtide.solvers.engines.highs_lp import primal_values
@@ -22,7 +23,7 @@ from lowtide.solvers.placement.replicas.commands import Command, commands
 from lowtide.solvers.placement.replicas.runtime import RULES, carry_out
 from lowtide.solvers.placement.replicas.share import Replicas, replicas
 from tests.effort import seeds
-from tests.oracles.brute_gpus import DEVICE, TooLarge, fastest
+from tests.oracles.brute_gpus import DEVICE, OTHER, TooLarge, fastest
 from tests.placement_cases import tiny_graph, working_set
 from tests.solvers.placement.test_tmof import scaled
 from tests.solvers.placement.test_tmof_gpus import CASES, RATE_IN, RATE_OUT, parallel
@@ -48,16 +49,21 @@ def tiny(seed: int) -> tuple[lt.Graph, int]:
     return graph, working_set(graph) + seed % 3 * 10_000
 
 
-@pytest.mark.parametrize("seed", seeds(60, 10))
-def test_bounds_stay_below_exhaustive_search_and_plans_verify(seed: int) -> None:
+def searched(seed: int, where: int) -> tuple[Placement, int | None]:
+    """Return a problem of two GPUs, and its optimum if tensors start where the bits say."""
     graph, device = tiny(seed)
-    start = tuple(DEVICE * t.initial for t in graph.tensors)
+    start = tuple(where * t.initial for t in graph.tensors)
     try:
         best = fastest(graph, device, (RATE_OUT, RATE_IN), 2, start, MOST)
     except TooLarge:
-        return
-    problem = parallel(graph, 2, device)
-    for method in ("auto", "belady"):
+        pytest.skip("too many states")
+    return parallel(graph, 2, device), best
+
+
+@pytest.mark.parametrize("seed", seeds(60, 10))
+def test_bounds_stay_below_exhaustive_search_and_plans_verify(seed: int) -> None:
+    problem, best = searched(seed, DEVICE | OTHER)
+    for method in ("slot-lp", "planner", ("auto", "belady", "tmof")[seed % 3]):
         result = lt.solve(problem, method, threads=1, time_limit=None)
         assert result.status is not lt.Status.FAILED, result.detail
         if best is None:
@@ -72,13 +78,8 @@ def test_bounds_stay_below_exhaustive_search_and_plans_verify(seed: int) -> None
 
 @pytest.mark.parametrize("seed", seeds(60, 10))
 def test_whole_tensors_are_not_faster_than_exhaustive_search(seed: int) -> None:
-    graph, device = tiny(seed)
-    start = tuple(DEVICE * t.initial for t in graph.tensors)
-    try:
-        best = fastest(graph, device, (RATE_OUT, RATE_IN), 2, start, MOST)
-    except TooLarge:
-        return
-    found = found_in(replace(parallel(graph, 2, device), whole=True))
+    problem, best = searched(seed, DEVICE)
+    found = found_in(replace(problem, whole=True))
     one = lt.solve(found.alone, "belady", threads=1, time_limit=None).plan
     if one is None:
         return
@@ -88,6 +89,110 @@ def test_whole_tensors_are_not_faster_than_exhaustive_search(seed: int) -> None:
         assert judged.violations == ()
         assert judged.objective is not None
         assert judged.objective >= best
+
+
+WEIGHT = lt.Graph(
+    name="weight",
+    tensors=(lt.Tensor(name="w", nbytes=4, kind="weight", initial=True),),
+    ops=(
+        lt.Op(name="a", workspace=4, duration_ns=1000),
+        lt.Op(name="b", reads=(0,), duration_ns=1000),
+    ),
+)
+"""The weight is away while the first op runs."""
+SPILL = lt.Graph(
+    name="spill",
+    tensors=(lt.Tensor(name="x", nbytes=4),),
+    ops=(
+        lt.Op(name="a", writes=(0,), duration_ns=1000),
+        lt.Op(name="b", workspace=4, duration_ns=1000),
+        lt.Op(name="c", reads=(0,), duration_ns=1000),
+    ),
+)
+
+
+def linked(many: int, memory: int, rate_out: int, rate_in: int, between: int | None = None) -> lt.Machine:
+    """GPUs on one link to the host, in bytes/s each way; perhaps with channels between the first two."""
+    homes = [f"gpu{g}" for g in range(many)]
+    outs, ins = ([(x, "host") for x in homes], [("host", x) for x in homes])
+    channels = [lt.Channel(src=a, dst=b, bytes_per_s=rate_out) for a, b in outs]
+    channels += [lt.Channel(src=a, dst=b, bytes_per_s=rate_in) for a, b in ins]
+    if between is not None:
+        pairs = (homes[:2], homes[1::-1])
+        channels += [lt.Channel(src=a, dst=b, bytes_per_s=between) for a, b in pairs]
+    return lt.Machine(
+        tiers=(*(lt.Tier(name=x, capacity=memory) for x in homes), lt.Tier(name="host")),
+        processors=tuple(lt.Processor(name=x, kind=x, tiers=(lt.Access(tier=x),)) for x in homes),
+        channels=tuple(channels),
+        groups=(
+            lt.ChannelGroup(name="out", channels=tuple(outs), bytes_per_s=rate_out),
+            lt.ChannelGroup(name="in", channels=tuple(ins), bytes_per_s=rate_in),
+        ),
+    )
+
+
+def check_bounds(problem: Placement, best: int) -> None:
+    """Hold the bounds of all methods for replicas against a plan that verifies."""
+    for method in ("auto", "slot-lp", "planner", "belady", "lp-bound", "tmof", "tmof-online", "serial"):
+        result = lt.solve(problem, method, threads=1, time_limit=None)
+        assert result.status is not lt.Status.FAILED, result.detail
+        assert result.bound is not None
+        assert result.bound <= best, (method, result.bound_kind)
+        assert result.facts.get("in_step_bound", 0) <= result.facts.get("in_step", best), method
+        assert "in_step_bound" not in result.facts or found_in(problem).closed
+
+
+@pytest.mark.parametrize(
+    ("memory", "many", "rate_in", "best"), [(4, 4, 10**6, 13_000), (8, 2, 500_000, 21_000)]
+)
+def test_bounds_hold_where_weights_start_elsewhere(memory: int, many: int, rate_in: int, best: int) -> None:
+    """Both weights on idle GPUs, where nothing has to leave; or one of them on the other GPU."""
+    bench = linked(many, memory, 10**6, rate_in)
+    homes = tuple(f"gpu{g}" for g in range(many))
+    graph = replace(data_parallel(WEIGHT, homes[:2]), ops=data_parallel(big(WEIGHT, memory), homes[:2]).ops)
+    problem = Placement(graph, bench, start={"weight": homes})
+    back = 4 * 10**9 // rate_in
+    out = PlanBuilder(graph, bench)
+    starts = ("gpu2", "gpu3") if many == 4 else ("gpu1", "gpu1")
+    begin = 4000
+    for g, home in enumerate(starts):
+        out.start(g, home)
+        away = 4000 * g
+        out.copy(g, home, "host", away, away + 4000)
+        out.free(g, home, away + 4000)
+        first = 8000 if g and many == 2 else 0
+        out.run(g, 0, first, first + 1000, homes[g])
+        out.copy(g, "host", homes[g], begin, begin + back)
+        out.free(g, "host", begin + back)
+        begin += back
+        out.run(2 + g, 0, begin, begin + 1000, homes[g])
+    assert problem.evaluate(out.plan()) == best
+    check_bounds(problem, best)
+
+
+def big(graph: lt.Graph, memory: int) -> lt.Graph:
+    """Return the graph whose first op needs a whole GPU."""
+    return replace(graph, ops=(replace(graph.ops[0], workspace=memory), *graph.ops[1:]))
+
+
+def test_bounds_hold_where_gpus_have_channels_between_them() -> None:
+    """One GPU after the other spills to its neighbour; the host is far away."""
+    bench = linked(2, 4, 10_000, 10_000, between=10**9)
+    graph = data_parallel(SPILL, ["gpu0", "gpu1"])
+    problem = Placement(graph, bench)
+    out = PlanBuilder(graph, bench)
+    for g, (home, other) in enumerate((("gpu0", "gpu1"), ("gpu1", "gpu0"))):
+        t = 3008 * g
+        out.run(g, 0, t, t + 1000, home)
+        out.copy(g, home, other, t + 1000, t + 1004)
+        out.free(g, home, t + 1004)
+        out.run(2 + g, 0, t + 1004, t + 2004, home)
+        out.copy(g, other, home, t + 2004, t + 2008)
+        out.free(g, other, t + 2008)
+        out.run(4 + g, 0, t + 2008, t + 3008, home)
+        out.free(g, home, t + 3008)
+    assert problem.evaluate(out.plan()) == 6016
+    check_bounds(problem, 6016)
 
 
 @pytest.mark.parametrize(("graph", "device"), CASES)
@@ -302,7 +407,7 @@ def test_what_is_shared_is_divided() -> None:
     assert [g.bytes_per_s for g in found.shared.machine.groups] == [RATE_OUT // 2, RATE_IN // 2]
     assert [c.bytes_per_s for c in found.alone.machine.channels] == [RATE_OUT, RATE_IN, 1001, 2000]
     assert not found.even
-    assert not found.bounds_all
+    assert not found.roomy
     assert len(lanes(found.problem)) == 2
 
 
