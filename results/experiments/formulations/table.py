@@ -49,8 +49,8 @@ QUESTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "placement": (
         (
-            "gen:skipchain?n=6,machine=v100-16g-pcie3,device=400MB,start=gpu,whole=1",
-            "gen:skipchain?n=10,machine=v100-16g-pcie3,device=270MB,start=gpu,whole=1",
+            "gen:skipchain?n=10,machine=v100-16g-pcie3,device=350MB,start=gpu,whole=1",
+            "onnx:squeezenet?train=1,batch=64,blocks=12,machine=v100-16g-pcie3,device=1000MiB,start=device,whole=1",
         ),
         ("cpsat", "slot-milp"),
     ),
