@@ -101,8 +101,6 @@ class AutotmData:
         What steps depend on.
     rows
         What must fit.
-    limits
-        By op, the bytes of the first tier that may be in use while it runs; empty: its capacity.
     rates
         By tier that ops access: bytes per second at which they do; None: at no cost.
     links, links_beside
@@ -116,7 +114,6 @@ class AutotmData:
     at: Mapping[tuple[int, int], int]
     ways: Ways
     rows: tuple[Row, ...]
-    limits: tuple[int, ...]
     rates: Mapping[int, int | None]
     links: Mapping[Hop, Link]
     links_beside: Mapping[Hop, Link]
@@ -141,10 +138,6 @@ class AutotmData:
         sizes = [self.items[self.at[k, t]].nbytes for t in self.operands[k]]
         slow = sum(max(self.slow_time(nbytes, tier) for tier in self.rates) for nbytes in sizes)
         return max((mode.duration for mode in self.modes[k]), default=0) + math.ceil(slow)
-
-    def room(self, row: Row, k: int) -> int:
-        """Return the bytes that fit by a row at op k."""
-        return self.limits[k] if self.limits and row.tier == 0 else row.capacity
 
     def uses(self, k: int, tensor: int) -> list[int]:
         """Return the tiers from which op k can take a tensor, in one of its modes."""
@@ -271,7 +264,6 @@ def autotm_data(
         },
         ways=ways,
         rows=tuple(rows),
-        limits=(),
         rates=rates,
         links=links,
         links_beside={hop: _beside(hop, link, beside) for hop, link in links.items()},

@@ -299,8 +299,8 @@ def _memory(built: AutotmModel, tick: Callable[[], None], fits: bool) -> None:
                 at = [s for s, step in enumerate(some[i]) if step.dst >> row.tier & 1]
                 hold(begin, end, [model.step[w, i, s] for s in at], size)
         built.held.append((changes[:-1], r))
+        room = _units(row.capacity, unit, not fits)
         for k, modes in enumerate(data.modes):
-            room = _units(data.room(row, k), unit, not fits)
             runs = row.tier == 0 and row.moment == 1
             work = [_units(mode.workspace, unit, fits) if runs else 0 for mode in modes]
             held = Sum().add([model.held[r, k]])

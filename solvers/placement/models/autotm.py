@@ -8,6 +8,7 @@ from typing import Any
 
 from ....formulations.placement import autotm_milp
 from ....formulations.placement.autotm_data import Form, autotm_data, granule
+from ....formulations.placement.autotm_milp import Steps
 from ....models.errors import UsageError
 from ....models.problems.placement import Placement
 from ....models.units import parse_bytes
@@ -18,6 +19,9 @@ from .autotm_prices import Dual
 
 MOST_STEPS = 300_000
 """Of a MILP that is built: each takes 2 KB and 30 us."""
+
+FEW_STEPS = 40_000
+"""Of a MILP that is worth more than further rounds of prices."""
 
 
 def solve_static(problem: Placement, context: Context) -> Outcome:
@@ -66,7 +70,7 @@ def solve_form(problem: Placement, context: Context, form: Form) -> Outcome:
 
 
 def _by_prices(problem: Placement, context: Context, dual: Dual, bound: list[int]) -> None:
-    """Raise the bound of the form and offer plans, until neither gains much."""
+    """Raise the bound of the form and offer plans, until neither gains much and few steps are left."""
 
     def offer() -> None:
         if dual.plan(lambda: context.expired):
@@ -74,35 +78,59 @@ def _by_prices(problem: Placement, context: Context, dual: Dual, bound: list[int
             assert solution is not None
             context.offer(emit(problem, dual.arrays.data, *solution))
 
-    length, shorter, gap = 1.0, 0.7, float("inf")
+    length, gap = 1.0, float("inf")
     for number in range(context.options["rounds"]):
         # The first plan is needed soon: it is the aim of the steps that follow.
-        steps = context.options["steps"] // (1 if number else 3)
-        dual.ascend(steps, length, shorter, lambda: context.expired or context.closed)
+        steps, shorter = (context.options["steps"], 0.8) if number else (context.options["steps"] // 3, 0.7)
+        length = dual.ascend(steps, length, shorter, lambda: context.expired or context.closed)
         bound[0] = max(bound[0], dual.bound)
         if context.expired or context.closed:
             return
         offer()
         context.progress(f"round {number + 1}: no plan of this form takes less than {bound[0]} ns")
         left = dual.cheapest / bound[0] - 1
-        if left <= 0 or (number > 1 and left > gap * 0.98):
+        if left <= 0 or (
+            number > 1 and left > gap * 0.98 and dual.kept(context.incumbent).sum() <= FEW_STEPS
+        ):
             return
         gap = left
         dual.adopt()
-        length, shorter = 0.3, 0.8
+        length = min(0.3, 3 * length)
 
 
 def _by_milp(problem: Placement, context: Context, dual: Dual, bound: list[int]) -> Outcome:
-    """Solve the MILP of the steps that are left."""
+    """Solve the MILP of the steps that are left.
+
+    Where sizes are rounded, first down, which gives a bound, then up, if the best plan is still longer: what
+    is found then is a plan. Without a plan only up.
+    """
     data = dual.arrays.data
-    known = dual.solution()
-    steps = autotm_milp.all_steps(data) if context.incumbent is None else dual.steps(context.incumbent)
+    steps = dual.steps(context.incumbent)
     count = sum(len(some) for walk in steps for some in walk)
     if count > MOST_STEPS:
         return _outcome(context, Outcome(detail=f"a MILP of {count} steps is not built"), bound[0])
-
     rough = any(item.nbytes % granule(data, row.capacity) for row in data.rows for item in data.items)
-    fits = context.incumbent is None
+    outcome = Outcome()
+    for fits in (True,) if context.incumbent is None else (False, True) if rough else (False,):
+        if not (context.expired or context.closed or bound[0] == context.incumbent):
+            outcome = _milp(problem, context, dual, bound, steps, fits, exact=not rough)
+    if outcome.infeasible and rough:
+        outcome = replace(outcome, infeasible=False, detail=f"{outcome.detail}, sizes rounded")
+    return _outcome(context, outcome, bound[0])
+
+
+def _milp(
+    problem: Placement,
+    context: Context,
+    dual: Dual,
+    bound: list[int],
+    steps: Steps,
+    fits: bool,
+    *,
+    exact: bool,
+) -> Outcome:
+    """Solve the MILP of some steps, with sizes rounded up (`fits`) or down unless they are exact."""
+    data, known = dual.arrays.data, dual.solution()
 
     def build() -> autotm_milp.AutotmModel:
         built = autotm_milp.build(data, steps, lambda: context.expired, fits=fits)
@@ -112,15 +140,15 @@ def _by_milp(problem: Placement, context: Context, dual: Dual, bound: list[int])
 
     def plan(built: autotm_milp.AutotmModel, value: Callable[[Any], float]) -> Any:
         found = emit(problem, data, *autotm_milp.decode(built, value))
-        return None if rough and not fits and problem.judge(found).violations else found
+        return None if not (exact or fits) and problem.judge(found).violations else found
 
     def note(units: int) -> int:
         # Plans with other steps take longer than the best one that is known.
-        if not (rough and fits):
+        if exact or not fits:
             bound[0] = max(bound[0], units if context.incumbent is None else min(units, context.incumbent))
         return data.ideal
 
-    outcome = solve_model(
+    return solve_model(
         context,
         autotm_milp,
         build,
@@ -129,9 +157,6 @@ def _by_milp(problem: Placement, context: Context, dual: Dual, bound: list[int])
         to_objective=note,
         decode=plan,
     )
-    if outcome.infeasible and rough:
-        outcome = replace(outcome, infeasible=False, detail=f"{outcome.detail}, sizes rounded")
-    return _outcome(context, outcome, bound[0])
 
 
 def _outcome(context: Context, outcome: Outcome, bound: int) -> Outcome:

@@ -1,4 +1,20 @@
-"""AutoTM's model as arrays, and the best walk of an item: at prices, or beside all others as they are."""
+r"""AutoTM's model as arrays, and the best walk of an item: at prices, or beside all others as they are.
+
+No number here leaves 64 bits. Let :math:`T < 2^{59}` be the sum of times of `autotm_tables.most_time`: of
+each item all copies at each of its points, of each op with J operands :math:`1 + 2 J` times its greatest
+length. ``unit`` times T is below :math:`2^{59}`. At prices,
+
+- copies cost at most ``unit`` times their ns, since the weights of a, b and c have sum ``unit``;
+- what is taken from a tier, ``take``, is at most ``unit`` times the greatest length of its op (the slow bytes
+  of one operand, and the duration of a mode), and a mode costs or brings at most :math:`1 + J` times that;
+- a rent times the bytes of an item is at most :math:`2^{61}`, over all rows and ops; after the division by
+  ``fine`` those of all items and workspaces together are at most :math:`2^{59}`. `Dual.prices` checks that.
+
+So the cost of any steps of any walks, with that of any modes, is at most :math:`2^{60}`, below `NEVER`.
+Beside all others, rents have up to four times their price, below :math:`2^{61}` together, and slots are as
+long as the ops and copies that T counts: such a walk costs less than :math:`2^{62}`, and is not taken if
+that is `NEVER` or more. Bytes: those of a graph are below :math:`2^{62}`, ``held`` counts them twice at most.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +23,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...engines.kernels import inner, kernel
+from ...engines.kernels import inner, kernel_in_place
 
 Integers = NDArray[np.int64]
 Matrix = Annotated[NDArray[np.int64], 2]
@@ -90,30 +106,41 @@ class World(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room for a walk under construction: cost and last step by point and state, its steps, full moments."""
+    """Room for a walk under construction: cost and last step by point and state, its steps, full moments.
+
+    ``rent``: by row, what room at the op of a point costs, and from there on.
+    """
 
     value: Matrix
     by: Matrix
     path: Integers
     full: Matrix
+    rent: Matrix
 
 
 @inner
-def _cost(m: Tables, prices: Prices, p: int, s: int, t: int, weight: int) -> int:
-    """Return the cost of a step's copies before and behind its op, and sixteenths of that of its room."""
-    cost, k = 0, m.op[p]
+def _rents(m: Tables, prices: Prices, scratch: Scratch, p: int, t: int, weight: int) -> None:
+    """Write sixteenths of what an item's room costs by row: at the op of a point, and from there on."""
+    k, size = m.op[p], m.size[t]
+    for r in range(prices.paid.shape[0]):
+        here = size * (prices.paid[r, k + 1] - prices.paid[r, k]) // prices.fine
+        later = size * (prices.paid[r, m.until[p]] - prices.paid[r, k + 1]) // prices.fine
+        scratch.rent[r, 0] = here if weight == 256 else here // 256 * weight
+        scratch.rent[r, 1] = later if weight == 256 else later // 256 * weight
+
+
+@inner
+def _cost(m: Tables, prices: Prices, scratch: Scratch, s: int, t: int) -> int:
+    """Return the cost of a step's copies before and behind its op, and of its room."""
+    cost = 0
     for h in range(m.alone_hops.shape[1]):
         cost += m.alone_hops[s, h] * m.alone_time[t, h]
     cost *= prices.unit
-    if weight:
-        rent = 0
-        for r in range(prices.rent.shape[0]):
-            if m.at[s] >> r & 1:
-                rent += prices.rent[r, k]
-            if m.behind[s] >> r & 1:
-                rent += prices.paid[r, m.until[p]] - prices.paid[r, k + 1]
-        rent = m.size[t] * rent // prices.fine
-        cost += rent if weight == 256 else rent // 256 * weight
+    for r in range(prices.paid.shape[0]):
+        if m.at[s] >> r & 1:
+            cost += scratch.rent[r, 0]
+        if m.behind[s] >> r & 1:
+            cost += scratch.rent[r, 1]
     return int(cost)
 
 
@@ -126,11 +153,11 @@ def _copies(m: Tables, prices: Prices, k: int, time: int) -> int:
 
 
 @inner
-def _price(m: Tables, prices: Prices, p: int, s: int, t: int) -> int:
+def _price(m: Tables, prices: Prices, scratch: Scratch, p: int, s: int, t: int) -> int:
     """Return the cost of a step at prices."""
-    cost, k = _cost(m, prices, p, s, t, 256), m.op[p]
+    cost = _cost(m, prices, scratch, s, t)
     if m.beside_hop[s] >= 0:
-        cost += _copies(m, prices, k, m.beside_time[t, m.beside_hop[s]])
+        cost += _copies(m, prices, m.op[p], m.beside_time[t, m.beside_hop[s]])
     if m.operand[p] >= 0:
         cost += prices.take[m.operand[p], m.use[s]]
     return int(cost)
@@ -204,6 +231,7 @@ def _walk(
             i, k = p - first, m.op[p]
             for q in range(m.states):
                 scratch.value[i + 1, q] = NEVER
+            _rents(m, prices, scratch, p, t, weight)
             for s in range(m.step_first[m.kind[p]], m.step_first[m.kind[p] + 1]):
                 if scratch.value[i, m.src[s]] >= NEVER:
                     continue
@@ -216,9 +244,9 @@ def _walk(
                         continue
                 cost = scratch.value[i, m.src[s]]
                 if not exact:
-                    cost += _price(m, prices, p, s, t)
+                    cost += _price(m, prices, scratch, p, s, t)
                 else:
-                    cost += _cost(m, prices, p, s, t, weight)
+                    cost += _cost(m, prices, scratch, s, t)
                     if k >= 0 and k < n:
                         more = _beside(m, world, prices.unit, p, s, t)
                         if more >= NEVER:
@@ -265,7 +293,7 @@ def _run(m: Tables, world: World, k: int) -> bool:
     return bool(mode >= 0)
 
 
-@kernel
+@kernel_in_place
 def respond(
     m: Tables,
     prices: Prices,
@@ -340,7 +368,7 @@ def respond(
     return total
 
 
-@kernel
+@kernel_in_place
 def settle(m: Tables, world: World) -> bool:
     """Put all items into an empty world; return whether all fits and every op has a mode."""
     n = world.free.shape[1]
@@ -356,7 +384,7 @@ def settle(m: Tables, world: World) -> bool:
     return True
 
 
-@kernel
+@kernel_in_place
 def improve(m: Tables, prices: Prices, world: World, scratch: Scratch, order: Integers, weight: int) -> int:
     """Give items, one after the other, their best walks beside all others; return how many have changed."""
     changed = 0
@@ -380,7 +408,7 @@ def improve(m: Tables, prices: Prices, world: World, scratch: Scratch, order: In
     return changed
 
 
-@kernel
+@kernel_in_place
 def duration(m: Tables, world: World) -> int:
     """Return the ns of all slots, and of the copies before and behind ops."""
     total = 0
@@ -394,7 +422,7 @@ def duration(m: Tables, world: World) -> int:
     return total
 
 
-@kernel
+@kernel_in_place
 def spread(m: Tables, prices: Prices, scratch: Scratch, first: Integers, excess: Integers) -> None:
     """Return how much more an item's best walk with each step costs, at prices, than its best walk.
 
@@ -412,8 +440,9 @@ def spread(m: Tables, prices: Prices, scratch: Scratch, first: Integers, excess:
             backward[end - begin, 0] = 0
             for p in range(begin, end):
                 i, at = p - begin, m.step_first[m.kind[p]]
+                _rents(m, prices, scratch, p, t, 256)
                 for s in range(at, m.step_first[m.kind[p] + 1]):
-                    cost = _price(m, prices, p, s, t)
+                    cost = _price(m, prices, scratch, p, s, t)
                     excess[first[p] + s - at] = cost
                     if forward[i, m.src[s]] < NEVER:
                         through = forward[i, m.src[s]] + cost

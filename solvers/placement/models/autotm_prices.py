@@ -35,6 +35,7 @@ with rents at first higher and then ever lower than the prices, so that those en
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -43,19 +44,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....formulations.placement.autotm_data import AutotmData, ModeData
-from ....formulations.placement.autotm_milp import Path, Steps, all_steps
+from ....formulations.placement.autotm_milp import Path, Steps
 from ....formulations.placement.autotm_steps import Step
 from .autotm_kernel import NEVER, Prices, Tables, World, duration, improve, respond, settle, spread
 from .autotm_tables import arrays_of
 
-BITS = 62
+BITS = 59
+"""Of the sum of all times, and of that of all rents, in fractions of a ns: see the kernel."""
+
 WEIGHT = 256
 """Of rents when they are the prices, see the kernel."""
 
 AIM = 1.25
 """How far above the best bound steps aim at most, while no plan or a poor one is known."""
 
-PATIENCE = 20
+PATIENCE = 30
 """Steps without a rise after which they become shorter."""
 
 
@@ -84,17 +87,12 @@ class Dual:
         self.held = np.zeros((len(data.rows), n + 1), np.int64)
         self.moved = np.zeros((3, n), np.int64)
         self.taken = np.zeros(m.slow.shape, np.int64)
-        self.scale(4 * data.ideal)
-        zero = np.zeros(n)
-        self.best = Point(np.zeros(self.rooms.shape), zero, np.where(self.moving, 0.5, 0.0))
+        self.unit = 1 << min(16, BITS - self.arrays.most.bit_length())
+        self.fine = 1 << max(0, BITS + 1 - self.unit.bit_length() - data.ideal.bit_length())
+        self.best = Point(np.zeros(self.rooms.shape), np.zeros(n), np.where(self.moving, 0.5, 0.0))
         self.value: Fraction | None = None
         self.proved = Fraction(data.ideal)
-
-    def scale(self, most: int) -> None:
-        """Choose the fractions of prices for costs up to so many ns."""
-        bits = most.bit_length()
-        self.unit = 1 << max(0, min(16, BITS - 6 - bits))
-        self.fine = 1 << max(0, BITS - self.unit.bit_length() - bits)
+        self.begin()
 
     @property
     def bound(self) -> int:
@@ -103,22 +101,19 @@ class Dual:
 
     def prices(self, point: Point) -> Prices | None:
         """Return prices as integers; None if costs would leave 64 bits."""
-        m, n = self.arrays.tables, len(self.moving)
+        m = self.arrays.tables
         rent = np.rint(np.minimum(point.rent * (self.unit * self.fine), 2.0**60)).astype(np.int64)
-        # No product of a rent, and no sum of all items' costs, may leave 64 bits.
         paid_by_byte = sum(rent.ravel().tolist())
         most, nbytes = int(max(m.size.max(initial=1), m.workspace.max(initial=1))), sum(m.size.tolist())
-        if paid_by_byte * most > 2**61 or paid_by_byte * (nbytes + most) // self.fine > 2**59:
+        if paid_by_byte * most > 2**61 or paid_by_byte * (nbytes + most) // self.fine > 2**BITS:
             return None
-        paid = np.zeros((len(rent), n + 2), np.int64)
-        paid[:, 1 : n + 1] = np.cumsum(rent, axis=1)
         near = np.floor(point.near * self.unit).astype(np.int64)
         share = self.unit - near - np.floor(point.beside * self.unit).astype(np.int64)
         all_of, own = share[self.op_of, None], near[self.op_of, None]
         take = all_of * (m.slow + self.longer) + own * (
             m.kept[:, None] * m.slow + self.own[:, None] * self.longer
         )
-        return Prices(rent, paid, share, near, np.ascontiguousarray(take), self.unit, self.fine)
+        return Prices(rent, _sums(rent), share, near, np.ascontiguousarray(take), self.unit, self.fine)
 
     def evaluate(self, point: Point) -> Fraction | None:
         """Return the value of the dual in ns, with the response of items and ops; None beyond 64 bits."""
@@ -135,6 +130,19 @@ class Dual:
         paid = sum(price * room for price, room in zip(rent, rooms, strict=True) if price)
         return Fraction(total, self.unit) - Fraction(paid, self.unit * self.fine)
 
+    def begin(self) -> None:
+        """Take the best of prices in proportion to the durations of ops."""
+        full = np.maximum(self.arrays.tables.level, 1) / np.maximum(self.rooms, 1.0)
+        for power in range(-12, 4):
+            self.keep(self.best._replace(rent=full * 2.0**power))
+
+    def keep(self, point: Point) -> Fraction | None:
+        """Return the value at a point, which is the best one from now on if that is higher."""
+        value = self.evaluate(point)
+        if value is not None and (self.value is None or value > self.value):
+            self.best, self.value, self.proved = point, value, max(value, self.proved)
+        return value
+
     def slope(self) -> Point:
         """Return the subgradient at the prices of the last response."""
         m, n, mode = self.arrays.tables, len(self.moving), self.response.mode
@@ -147,22 +155,22 @@ class Dual:
             self.held[:, :n] - self.rooms, beside, np.where(self.moving, near + self.moved[1] - rest, 0.0)
         )
 
-    def ascend(self, steps: int, length: float, shorter: float, expired: Callable[[], bool]) -> None:
-        """Take subgradient steps from the best prices."""
-        m = self.arrays.tables
+    def ascend(self, steps: int, length: float, shorter: float, expired: Callable[[], bool]) -> float:
+        """Take subgradient steps from the best prices; return the length of the last ones."""
+        m, ideal = self.arrays.tables, self.arrays.data.ideal
         typical = max(1.0, float(m.duration.mean()))
         per_byte = typical / np.maximum(self.rooms, 1.0) ** 2
         point, momentum, waited = self.best, None, 0
         for _ in range(steps):
             if expired():
-                return
-            value = self.evaluate(point)
-            rises = value is not None and (self.value is None or value > self.value)
-            if value is not None and rises:
-                waited = 0 if self.value is None or value - self.value > abs(self.value) / 10**6 else waited
-                self.best, self.value, self.proved = point, value, max(value, self.proved)
-            waited += 1
-            if value is None or waited > PATIENCE:
+                return length
+            before, value = self.value, self.keep(point)
+            if self.value is None:
+                return length
+            rises = before is None or self.value - before > abs(before) / 10**6
+            waited = 0 if rises else waited + 1
+            target = min(Fraction(self.cheapest), Fraction(AIM) * max(self.value, Fraction(ideal)))
+            if value is None or waited > PATIENCE or self.value - value > 2 * (target - self.value):
                 point, momentum, waited, length = self.best, None, 0, length * shorter
                 continue
             slope = self.slope()
@@ -173,14 +181,14 @@ class Dual:
             weights = Point(per_byte, per_ns, per_ns)
             ways = [np.where((x <= 0) & (g < 0), 0, g) for x, g in zip(point, slope, strict=True)]
             norm = sum(float((g * g * w).sum()) for g, w in zip(ways, weights, strict=True))
-            target = min(Fraction(self.cheapest), Fraction(AIM) * (self.value or value))
             missing = float(target - value)
             if norm <= 0 or missing <= 0:
-                return
+                return length
             rent, beside, near = (
                 x + length * missing / norm * g * w for x, g, w in zip(point, ways, weights, strict=True)
             )
             point = Point(np.maximum(rent, 0), *_simplex(beside, near))
+        return length
 
     def plan(self, expired: Callable[[], bool]) -> bool:
         """Look for a plan at the best prices; return whether it is better than the best so far."""
@@ -204,10 +212,9 @@ class Dual:
         """Return the world in which as little as possible is in limited tiers; None if it is not valid."""
         arrays, n = self.arrays, len(self.moving)
         rent = np.full((len(self.rooms), n), 1, np.int64)
-        paid = np.zeros((len(rent), n + 2), np.int64)
-        paid[:, 1 : n + 1] = np.cumsum(rent, axis=1)
+        fine = 1 << max(0, (sum(arrays.tables.size.tolist()) * rent.size).bit_length() - BITS)
         free, zero = np.zeros_like(self.taken), np.zeros(n, np.int64)
-        prices = Prices(rent, paid, zero, zero, free, 0, 1)
+        prices = Prices(rent, _sums(rent), zero, zero, free, 0, fine)
         world = arrays.empty()
         total = respond(arrays.tables, prices, world, arrays.scratch, self.held, self.moved, self.taken)
         world.tier[:] = 0
@@ -229,29 +236,34 @@ class Dual:
         self.best = self.best._replace(near=near)
         self.value = None
 
-    def steps(self, most: int) -> Steps:
-        """Return the steps of plans of at most so many ns: the others cost too much.
+    def kept(self, most: int | None) -> Any:
+        """Return by step of all points whether plans of at most so many ns may take it: others cost too much.
 
         A plan with a step costs at least the bound and how much more the item's best walk with it costs than
         its best walk, at the same prices.
         """
-        arrays, m, data = self.arrays, self.arrays.tables, self.arrays.data
-        value, prices = self.evaluate(self.best), self.prices(self.best)
-        if value is None or prices is None:
-            return all_steps(data)
-        count = np.diff(m.step_first)[m.kind]
-        first = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+        arrays, m = self.arrays, self.arrays.tables
+        first = np.concatenate([[0], np.cumsum(np.diff(m.step_first)[m.kind])]).astype(np.int64)
         excess = np.zeros(first[-1], np.int64)
+        value, prices = self.evaluate(self.best), self.prices(self.best)
+        if most is None or value is None or prices is None:
+            return excess == 0
         spread(m, prices, arrays.scratch, first, excess)
-        left = (most - value) * self.unit
-        kept, at = (excess <= math.floor(left)).tolist(), first.tolist()
-        found, p = list[list[list[Step]]](), 0
+        return excess <= math.floor((most - value) * self.unit)
+
+    def steps(self, most: int | None) -> Steps:
+        """Return the steps that plans of at most so many ns may take, by walk and point."""
+        m, data = self.arrays.tables, self.arrays.data
+        kept, at, found = self.kept(most).tolist(), 0, list[list[list[Step]]]()
+        kinds = iter(m.kind.tolist())
         for walk in data.walks:
             some = []
-            for _ in walk.points:
-                steps = arrays.steps[m.step_first[m.kind[p]] : m.step_first[m.kind[p] + 1]]
-                some.append([step for step, keep in zip(steps, kept[at[p] : at[p + 1]], strict=True) if keep])
-                p += 1
+            for kind in itertools.islice(kinds, len(walk.points)):
+                steps = self.arrays.steps[m.step_first[kind] : m.step_first[kind + 1]]
+                some.append(
+                    [step for step, keep in zip(steps, kept[at : at + len(steps)], strict=True) if keep]
+                )
+                at += len(steps)
             found.append(some if all(some) and not walk.fixed else [])
         return found
 
@@ -261,6 +273,13 @@ class Dual:
 
 
 WEIGHTS = tuple(round(WEIGHT * 4 * 0.9**i) for i in range(28))
+
+
+def _sums(rent: Any) -> Any:
+    """Return by row the sum of the rents in front of each op; 0 behind the last one and its end."""
+    paid = np.zeros((len(rent), rent.shape[1] + 2), np.int64)
+    paid[:, 1:-1] = np.cumsum(rent, axis=1)
+    return paid
 
 
 def _simplex(beside: Any, near: Any) -> tuple[Any, Any]:
@@ -275,9 +294,8 @@ def _simplex(beside: Any, near: Any) -> tuple[Any, Any]:
 def _ops_with_copies(m: Tables) -> Any:
     """Return by op whether there may be copies beside it."""
     found = np.zeros(len(m.level), bool)
-    if len(m.op):
-        copies = np.maximum.reduceat(m.beside_hop, m.step_first[:-1]) >= 0
-        found[m.op[copies[m.kind]]] = True
+    copies = np.cumsum(np.append(0, m.beside_hop >= 0))[m.step_first]
+    found[m.op[np.diff(copies)[m.kind] > 0]] = True
     return found
 
 

@@ -10,14 +10,16 @@ import numpy as np
 from ....formulations.placement.autotm_data import AutotmData, ModeData, copy_time
 from ....formulations.placement.autotm_milp import Path
 from ....formulations.placement.autotm_steps import Step
+from ....models.errors import UsageError
 from .autotm_kernel import Scratch, Tables, World
 
 
 @dataclass(frozen=True, eq=False)
 class Arrays:
-    """The tables, the steps that their numbers mean, and room for the kernels."""
+    """The tables, their `most_time`, the steps that their numbers mean, and room for the kernels."""
 
     data: AutotmData
+    most: int
     tables: Tables
     steps: list[Step]
     scratch: Scratch
@@ -25,9 +27,9 @@ class Arrays:
     def empty(self) -> World:
         """Return a world in which no item is anywhere."""
         data, m = self.data, self.tables
-        free = [[data.room(row, k) for k in range(data.n)] for row in data.rows]
+        rooms = np.array([row.capacity for row in data.rows], np.int64)
         return World(
-            free=_matrix(free, data.n),
+            free=np.repeat(rooms[:, None], data.n, axis=1),
             tier=np.zeros(len(m.slow), np.int64),
             beside=np.zeros(data.n, np.int64),
             length=np.zeros(data.n, np.int64),
@@ -47,8 +49,51 @@ class Arrays:
         return paths, [self.data.modes[k][j - first[k]] for k, j in enumerate(world.mode.tolist())]
 
 
+MOST_NS = 2**59
+MOST_BYTE_OPS = 2**61
+"""Of the largest tensor or workspace, times rows and ops."""
+
+
+def most_time(data: AutotmData) -> int:
+    """Return a sum of times that no plan exceeds, nor any sum of the kernels' times (see there).
+
+    That is, of each item all copies at each of its points, and of each op its greatest length once, and twice
+    for each of its operands.
+    """
+    lengths = ((1 + 2 * len(some)) * data.longest(k) for k, some in enumerate(data.operands))
+    points = [0] * len(data.items)
+    for walk in data.walks:
+        points[walk.item] = max(points[walk.item], len(walk.points))
+    copies = (
+        number
+        * sum(
+            copy_time(item.nbytes, link)
+            for links in (data.links, data.links_beside)
+            for link in links.values()
+        )
+        for number, item in zip(points, data.items, strict=True)
+    )
+    return sum(lengths) + sum(copies)
+
+
 def arrays_of(data: AutotmData) -> Arrays:
-    """Return the arrays of a model."""
+    """Return the arrays of a model.
+
+    Raises
+    ------
+    UsageError
+        If sums of times, or prices of bytes over all ops, could leave 64 bits.
+    """
+    total, largest = most_time(data), max((item.nbytes for item in data.items), default=0)
+    if total >= MOST_NS:
+        raise UsageError(
+            f"AutoTM: found copies and ops of up to {total} ns together, expected less than 2**59"
+        )
+    if largest * len(data.rows) * data.n >= MOST_BYTE_OPS:
+        raise UsageError(
+            f"AutoTM: found a tensor of {largest} bytes, {data.n} ops and {len(data.rows)} limits of memory, "
+            "expected a product of less than 2**61"
+        )
     hops = sorted(data.links)
     kinds: dict[tuple[Step, ...], int] = {}
     steps, step_first = list[Step](), [0]
@@ -129,8 +174,9 @@ def arrays_of(data: AutotmData) -> Arrays:
         by=np.zeros((longest + 1, tables.states), np.int64),
         path=np.zeros(longest, np.int64),
         full=np.zeros((len(data.rows), data.n + 1), np.int64),
+        rent=np.zeros((len(data.rows), 2), np.int64),
     )
-    return Arrays(data, tables, steps, scratch)
+    return Arrays(data, total, tables, steps, scratch)
 
 
 def _bits(data: AutotmData, rooms: tuple[int, int, int]) -> int:

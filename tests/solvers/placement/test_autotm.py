@@ -187,6 +187,19 @@ def test_ops_read_slow_memory_in_place_where_that_is_shorter() -> None:
     assert result.detail == "HiGHS: Infeasible, there is no plan of this form"
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_a_point_without_steps(form: str) -> None:
+    # the only mode of the only op reads in slow memory what starts in fast memory
+    graph = lt.Graph(
+        name="contradiction",
+        tensors=(lt.Tensor(name="a", nbytes=3, initial=True, kind="weight"),),
+        ops=(lt.Op(name="x", reads=(0,), modes=(lt.Mode(duration_ns=5, operands=((0, PMM),)),)),),
+    )
+    result = lt.solve(lt.Placement(graph, node(10), start={"weight": (DRAM,)}), f"autotm-{form}", threads=1)
+    assert result.status is lt.Status.UNKNOWN
+    assert result.detail.endswith("there is no plan of this form")
+
+
 def test_enough_memory_takes_the_sum_of_durations() -> None:
     for form in FORMS:
         result = lt.solve(spill(40, in_place=False), f"autotm-{form}", threads=1)
@@ -234,4 +247,7 @@ def test_no_time_ends_before_the_model_is_complete(form: str) -> None:
     result = lt.solve(problem, f"autotm-{form}", threads=1, time_limit=1e-6)
     assert result.status is lt.Status.UNKNOWN
     assert result.reason == "time"
-    assert result.facts.get("form_bound") == result.bound
+    bound = result.facts.get("form_bound")
+    assert bound is not None
+    assert result.bound is not None
+    assert bound >= result.bound

@@ -2,17 +2,20 @@
 
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
 
 import lowtide as lt
 from lowtide.formulations.placement.autotm_data import Form, autotm_data
+from lowtide.solvers.placement.models import autotm_kernel
+from lowtide.solvers.placement.models.autotm_kernel import World, duration, improve, respond
 from lowtide.solvers.placement.models.autotm_plan import emit
 from lowtide.solvers.placement.models.autotm_prices import Dual, Point
 from tests.effort import seeds
 from tests.oracles.autotm_rules import fastest
-from tests.solvers.placement.test_autotm import case
+from tests.solvers.placement.test_autotm import DRAM, case, node
 
 BESIDE = 10**8
 
@@ -68,45 +71,116 @@ def test_bound_is_at_most_the_optimum_and_plans_at_least(seed: int) -> None:
         assert result.objective == best
 
 
-@pytest.mark.parametrize("seed", range(0, 40, 3))
-def test_bound_holds_for_large_sizes_and_times(seed: int) -> None:
-    # bytes and ns times 2**32: products of prices and sizes come near 64 bits, and must not leave them
-    small, factor = case(seed, in_place=True), 2**32
-    best = fastest(small, "async")
-    graph, machine = small.graph, small.machine
-    tensors = tuple(replace(x, nbytes=x.nbytes * factor) for x in graph.tensors)
+def enlarged(small: lt.Placement, nbytes: int, times: int) -> lt.Placement:
+    """Return a problem with all bytes and all ns of ops times a factor each."""
     ops = tuple(
         replace(
             op,
-            duration_ns=op.duration_ns * factor,
-            workspace=op.workspace * factor,
+            duration_ns=op.duration_ns * times,
+            workspace=op.workspace * nbytes,
             modes=tuple(
-                replace(mode, duration_ns=mode.duration_ns * factor, workspace=mode.workspace * factor)
+                replace(mode, duration_ns=mode.duration_ns * times, workspace=mode.workspace * nbytes)
                 for mode in op.modes
             ),
         )
-        for op in graph.ops
+        for op in small.graph.ops
     )
-    tiers = tuple(replace(x, capacity=x.capacity and x.capacity * factor) for x in machine.tiers)
-    links = tuple(replace(c, latency_ns=c.latency_ns * factor) for c in machine.channels)
-    large = replace(
+    tensors = tuple(replace(x, nbytes=x.nbytes * nbytes) for x in small.graph.tensors)
+    tiers = tuple(replace(x, capacity=x.capacity and x.capacity * nbytes) for x in small.machine.tiers)
+    links = tuple(replace(c, latency_ns=c.latency_ns * times) for c in small.machine.channels)
+    return replace(
         small,
-        graph=replace(graph, tensors=tensors, ops=ops),
-        machine=replace(machine, tiers=tiers, channels=links),
+        graph=replace(small.graph, tensors=tensors, ops=ops),
+        machine=replace(small.machine, tiers=tiers, channels=links),
     )
-    dual = Dual(autotm_data(large, Form.ASYNC))
-    for _ in range(3):
-        dual.ascend(40, 1.0, 0.7, lambda: False)
-        dual.plan(lambda: False)
-        dual.adopt()
-    if best is not None:
-        assert 0 < dual.bound <= best * factor
-        rng = np.random.default_rng(seed)
-        for power in range(-20, 40):
-            point = any_point(dual, rng)
-            value = dual.evaluate(point._replace(rent=point.rent * 2.0**power))
-            paid = float((point.rent * 2.0**power * dual.rooms).sum())
-            assert value is None or -1.01 * paid - 100 * best * factor <= value <= best * factor
+
+
+def as_objects(fields: Any) -> Any:
+    """Return arrays as arrays of Python's integers, which have any number of bits."""
+    return type(fields)(*(x.astype(object) if isinstance(x, np.ndarray) else int(x) for x in fields))
+
+
+@pytest.mark.parametrize("seed", range(0, 40, 3))
+def test_no_number_leaves_64_bits(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    # at sizes, times and prices up to where they are refused the kernels say what exact integers say
+    small, rng = case(seed, in_place=True), np.random.default_rng(seed)
+    best = fastest(small, "async")
+    monkeypatch.setattr(autotm_kernel, "NEVER", 2**200)
+    near, refused = 0, 0
+    for bits in (24, 30, 32, 36, 44):
+        dual = Dual(autotm_data(enlarged(small, 2**bits, 2**bits), Form.ASYNC))
+        for _ in range(3):
+            dual.ascend(20, 1.0, 0.7, lambda: False)
+            dual.plan(lambda: False)
+            dual.adopt()
+        assert best is None or 0 < dual.bound <= best << bits
+        m, point = dual.arrays.tables, any_point(dual, rng)
+        exact = as_objects(m)
+        for power in range(-8, 44, 2):
+            prices = dual.prices(point._replace(rent=point.rent * 2.0**power))
+            if prices is None:
+                refused += 1
+                break
+            near += int(m.size.max()) * sum(prices.rent.ravel().tolist()) > 2**58
+            outcomes = [
+                respond_to(dual, m, prices, respond),
+                respond_to(dual, exact, as_objects(prices), respond.py_func),
+            ]
+            assert outcomes[0] == outcomes[1]
+            if dual.world is not None:
+                order = np.arange(len(m.size))
+                worlds = [as_objects(dual.world), World(*(x.copy() for x in dual.world))]
+                scratch = [as_objects(dual.arrays.scratch), dual.arrays.scratch]
+                improve.py_func(exact, as_objects(prices), worlds[0], scratch[0], order, 1024)
+                improve(m, prices, worlds[1], scratch[1], order, 1024)
+                assert duration.py_func(exact, worlds[0]) == duration(m, worlds[1])
+                assert all((x == y).all() for x, y in zip(*worlds, strict=True))
+    assert near > 3
+    assert refused
+
+
+def respond_to(dual: Dual, m: Any, prices: Any, kernel: Any) -> tuple[int, list[int], list[int]]:
+    """Return what all of it costs at prices, the bytes held and the steps."""
+    objects = m.size.dtype == object
+    arrays = (dual.arrays.empty(), dual.arrays.scratch)
+    world, scratch = (as_objects(x) for x in arrays) if objects else arrays
+    held, moved, taken = (x.astype(m.size.dtype) for x in (dual.held, dual.moved, dual.taken))
+    total = kernel(m, prices, world, scratch, held, moved, taken)
+    return int(total), held.ravel().tolist(), world.step.tolist()
+
+
+def test_rents_of_many_items_do_not_add_up_beyond_64_bits() -> None:
+    # 300 tensors that must all be there during a long op at the beginning, each the operand of a short one
+    tensors = tuple(lt.Tensor(name=f"t{i}", nbytes=2**20, kind="weight", initial=True) for i in range(300))
+    ops = (
+        lt.Op(name="long", reads=(0,), duration_ns=2**42 - 2**30),
+        *(lt.Op(name=f"use{i}", reads=(i,), duration_ns=1) for i in range(300)),
+    )
+    graph = lt.Graph(name="many", tensors=tensors, ops=ops)
+    problem = lt.Placement(graph, node(2**30, in_place=False), start={"weight": (DRAM,)})
+    dual = Dual(autotm_data(problem, Form.STATIC))
+    assert dual.fine == 4
+    exact, largest = as_objects(dual.arrays.tables), 0
+    for power in range(40):
+        rent = np.zeros(dual.rooms.shape)
+        rent[:, 0] = 2.0**power
+        prices = dual.prices(dual.best._replace(rent=rent))
+        if prices is None:
+            break
+        found = respond_to(dual, dual.arrays.tables, prices, respond)
+        assert found == respond_to(dual, exact, as_objects(prices), respond.py_func)
+        largest = found[0]
+    assert largest > 2**58
+
+
+def test_times_beyond_64_bits_are_refused() -> None:
+    problem = case(1, in_place=True)
+    slow = tuple(replace(c, bytes_per_s=1) for c in problem.machine.channels)
+    problem = enlarged(replace(problem, machine=replace(problem.machine, channels=slow)), 2**40, 1)
+    with pytest.raises(
+        lt.UsageError, match=r"copies and ops of up to \d+ ns together, expected less than 2\*\*59"
+    ):
+        lt.solve(problem, "autotm-sync")
 
 
 def test_bounds_and_plans_meet_on_most_small_cases() -> None:
