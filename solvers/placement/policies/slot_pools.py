@@ -6,7 +6,8 @@ tensor that an op misses takes a free slot of its pool; if there is none, that o
 op's, whose next access is furthest, cyclically. In a period it does so twice: from an empty device, and from
 the weights that are there at the end. A victim leaves right behind its last access; what takes its slot may
 come from then on, since nobody uses the slot in between. The dead leave slots free. Zero bytes need no slot;
-workspace has a region of its own, of the most that an op needs.
+workspace has a region of its own, of the most that an op needs. Of very many distinct sizes (`MOST_SIZES`)
+some stand for others, which are rounded up to them.
 """
 
 from __future__ import annotations
@@ -25,9 +26,19 @@ from .belady import absence_at
 Genome = tuple[tuple[int, ...], tuple[int, ...]]
 """By size, its class, and by class, its slots; both number the distinct sizes, ascending."""
 
+MOST_SIZES, MOST_COUNTS = 256, 2 * 10**7
+"""Distinct sizes that are told apart at most; and so many that they, op by op, are no more counts."""
+
 
 class Sizes:
     """The distinct sizes of a case, and how many tensors of each there are, op by op.
+
+    Parameters
+    ----------
+    case
+        Of the policy.
+    most
+        Sizes that are told apart.
 
     Attributes
     ----------
@@ -41,9 +52,11 @@ class Sizes:
         Per size and op: tensors that the op accesses; tensors that exist.
     """
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, most: int = MOST_SIZES) -> None:
         n = case.ops
-        self.sizes: Integers = np.unique(case.size[case.size > 0])
+        distinct = np.unique(case.size[case.size > 0])
+        step = -(-len(distinct) // max(1, min(most, MOST_COUNTS // n))) or 1
+        self.sizes: Integers = distinct[::-1][::step][::-1]
         self.of = np.where(case.size > 0, np.searchsorted(self.sizes, case.size), -1)
         self.room = case.memory - int(case.table[tables.WORKSPACE, :n].max(initial=0))
         self.needed, self.live = np.zeros((2, len(self.sizes), n), dtype=np.int64)

@@ -72,7 +72,8 @@ def test_slots_never_run_out(seed: int) -> None:
     room = rng.randint(working_set(problem.graph), max(total, working_set(problem.graph)))
     problem = replace(problem, periodic=False, machine=machine(room, None), start={"input": ("gpu",)})
     case = make_case(problem)
-    sizes = Sizes(case)
+    sizes = Sizes(case, rng.choice((1, 3, 99)))
+    assert (case.size <= np.append(sizes.sizes, 0)[sizes.of]).all()
     plans = swapadvisor.first_plans(sizes, lambda: None)
     for _ in range(6 * bool(plans)):
         child = sizes.repaired(*swapadvisor.bred(rng, rng.choice(plans), rng.choice(plans)))
@@ -91,6 +92,16 @@ def test_slots_never_run_out(seed: int) -> None:
             assert begin <= back <= case.absence_next[g]
             taken[planner.pool_of[int(case.absence_tensor[g])], begin:back] -= 1
         assert (taken <= np.array(slots)[:, None]).all()
+
+
+def test_no_stall_where_all_pools_fit() -> None:
+    for seed in range(30):
+        problem = training_problem(seed)
+        problem = replace(problem, start={"input": ("gpu",)}, machine=machine(10**6, None))
+        sizes = Sizes(make_case(problem))
+        enough = int(sizes.live.max(axis=1) @ sizes.sizes) + max(op.workspace for op in problem.graph.ops)
+        result = lt.solve(replace(problem, machine=machine(enough, None)), "swapadvisor")
+        assert result.status == "optimal", seed
 
 
 def test_what_the_search_adds_is_faster_than_where_it_begins() -> None:
