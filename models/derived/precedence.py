@@ -142,6 +142,22 @@ def descendants_with(
     return after
 
 
+def bits(mask: int) -> list[int]:
+    """Return the places of the bits that are set, ascending.
+
+    Examples
+    --------
+    >>> bits(0b1101)
+    [0, 2, 3]
+    """
+    text, found = bin(mask)[:1:-1], []
+    k = text.find("1")
+    while k >= 0:
+        found.append(k)
+        k = text.find("1", k + 1)
+    return found
+
+
 def check_order(graph: Graph, order: Sequence[int]) -> None:
     """Raise `InstanceError` unless `order` is a permutation of the ops that obeys the precedence."""
     n = len(graph.ops)

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ..buffers import Buffer, Buffers, Gap
-from ..derived.precedence import descendants_with, order_with
+from ..derived.precedence import bits, descendants_with, order_with
 from ..derived.streams import Edge
 from ..graph import Accounting, Graph
 
@@ -87,12 +87,12 @@ def buffers_of_order(graph: Graph, edges: Sequence[Edge] = (), *, capacity: int 
     after = descendants_with(graph, edges)
     before = [0] * len(after)
     for i, some in enumerate(after):
-        for j in _bits(some):
+        for j in bits(some):
             before[j] |= 1 << i
     meet = _meetings(pieces, before)
     moments: list[list[int]] = [[] for _ in pieces]
     for k, clique in enumerate(_covering_cliques(meet)):
-        for n in _bits(clique):
+        for n in bits(clique):
             moments[n].append(k)
     named = {piece.name: piece for piece in pieces}
     pairs = []
@@ -163,24 +163,17 @@ def _covering_cliques(meet: Sequence[int]) -> Iterator[int]:
     for a in range(len(meet)):
         while left[a] or alone >> a & 1:
             clique, open_to = 1 << a, meet[a]
-            gain = {b: left[a] >> b & 1 for b in _bits(open_to)}
+            gain = {b: left[a] >> b & 1 for b in bits(open_to)}
             while open_to:
-                b = max(_bits(open_to), key=lambda b: (gain[b], -b))
+                b = max(bits(open_to), key=lambda b: (gain[b], -b))
                 clique |= 1 << b
                 open_to &= meet[b]
-                for c in _bits(open_to & left[b]):
+                for c in bits(open_to & left[b]):
                     gain[c] += 1
             alone &= ~clique
-            for b in _bits(clique):
+            for b in bits(clique):
                 left[b] &= ~clique
             yield clique
-
-
-def _bits(some: int) -> Iterator[int]:
-    while some:
-        lowest = some & -some
-        yield lowest.bit_length() - 1
-        some ^= lowest
 
 
 def _buffer(piece: _Piece, moments: Sequence[int]) -> Buffer:

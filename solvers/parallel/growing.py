@@ -7,7 +7,7 @@ where that access lets go of it. So what `growing_flow` knows from before stays 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 
@@ -16,7 +16,7 @@ import numpy as np
 from ...formulations.parallel import network as parallel_cut
 from ...formulations.parallel.network import Arc, Shared
 from ...models.arrays import Booleans, Integers
-from ...models.derived.precedence import precedence
+from ...models.derived.precedence import bits, precedence
 from ...models.graph import Accounting, Graph
 from ...models.problems.memory_edges import shortest_mode
 from ...models.problems.parallel_memory import most_workspace
@@ -113,9 +113,9 @@ class Growing:
         self.earlier[v].append(u)
         if not self.after[u] >> v & 1:
             behind, ahead = self.after[v] | 1 << v, self.before[u] | 1 << u
-            for i in _bits(ahead):
+            for i in bits(ahead):
                 self.after[i] |= behind
-            for j in _bits(behind):
+            for j in bits(behind):
                 self.before[j] |= ahead
             self._update_shared()
         spent = self.duration
@@ -234,12 +234,3 @@ def _moment_arrays(graph: Graph) -> _MomentArrays:
         final=np.array([t.final for t in graph.tensors], dtype=np.bool_),
         workspace=np.array([most_workspace(graph, i)[0] for i in range(len(graph.ops))], dtype=np.int64),
     )
-
-
-def _bits(mask: int) -> Iterator[int]:
-    """Yield the places of the bits that are set, ascending."""
-    text = bin(mask)[:1:-1]
-    k = text.find("1")
-    while k >= 0:
-        yield k
-        k = text.find("1", k + 1)

@@ -26,7 +26,7 @@ from itertools import pairwise
 from math import inf
 
 from ...formulations.model import BuildTimeout, Tick, ticker
-from ...models.derived.precedence import descendants_with
+from ...models.derived.precedence import bits, descendants_with
 from ...models.derived.streams import cover_edges
 from ...models.graph import Graph
 from ...models.problems.streams import StreamOrder, Streams
@@ -38,6 +38,9 @@ from .memory import offer_within
 MOST_OPS = 3000
 """Ops up to which the closure is matched: it has up to half their square of pairs."""
 
+MOST_PATHS = 30_000
+"""Ops up to which paths are joined: half as many paths may each have all others for followers, a gigabyte."""
+
 PAIR_SECONDS = 1e-6
 """That a pair of the closure takes at most; on 3.6 million of them it was 0.6e-6."""
 
@@ -47,6 +50,8 @@ def solve_nimble(problem: Streams, context: Context) -> Outcome:
     """Offer Nimble's streams."""
     refuse_stages(problem)
     raise_first_bound(problem, context)
+    if (count := len(problem.graph.ops)) > MOST_PATHS:
+        return Outcome(detail=f"found {count} ops, expected at most {MOST_PATHS}")
     streams = nimble(problem.graph, ticker(lambda: context.expired))
     if problem.streams is not None and len(streams) > problem.streams:
         return Outcome(detail=f"it makes {len(streams)} streams, more than there may be")
@@ -82,10 +87,11 @@ def nimble(graph: Graph, tick: Tick = lambda: None) -> tuple[tuple[int, ...], ..
         later[i].append(j)
     paths = _chains(largest_matching(later, tick))
     after = descendants_with(graph, (), tick)
-    follows = [
-        [b for b, path in enumerate(paths) if a != b and after[paths[a][-1]] >> path[0] & 1]
-        for a in range(len(paths))
-    ]
+    number = {path[0]: a for a, path in enumerate(paths)}
+    heads, follows = sum(1 << i for i in number), []
+    for path in paths:
+        tick()
+        follows.append([number[i] for i in bits(after[path[-1]] & heads)])
     joined = _chains(largest_matching(follows, tick))
     return tuple(sorted(tuple(i for a in some for i in paths[a]) for some in joined))
 

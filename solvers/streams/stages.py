@@ -34,7 +34,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ...formulations.model import BuildTimeout, ticker
-from ...models.derived.precedence import precedence
+from ...models.derived.precedence import bits, precedence
 from ...models.graph import Graph
 from ...models.lowering.streams import share_of
 from ...models.machine import Contention
@@ -137,16 +137,6 @@ def is_plain(problem: Streams) -> bool:
     """Return whether merging groups cannot help: see the module."""
     workspace = problem.memory is not None and any(op.all_modes[0].workspace for op in problem.graph.ops)
     return problem.streams is None and not workspace
-
-
-def bits(group: int) -> list[int]:
-    """Return the ops of a set, in the reference order."""
-    found = []
-    while group:
-        low = group & -group
-        found.append(low.bit_length() - 1)
-        group ^= low
-    return found
 
 
 def blocks_of(graph: Graph) -> list[list[int]]:
