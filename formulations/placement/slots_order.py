@@ -107,27 +107,6 @@ class _Trace:
         flow = self.built.flow(self.number, p, [w])
         return self.value(flow[0]) if flow else 0.0
 
-    def _stay(self, x: int, e: int) -> Stay | None:
-        """Return the stay in a tier at an instant, with all that it comes from."""
-        begin = e
-        while begin > self.first and self._part(begin - 1, x) > WHOLE:
-            begin -= 1
-        if begin == e and self._part(e, x) <= WHOLE:
-            return None
-        root = begin == self.first
-        key = (x, 0) if root else (x, begin % self.span if self.life.ring else begin)
-        if key in self.stays:
-            return self.stays[key]
-        stay = Stay(life=self.number, tier=x, begin=None, since=float(begin))
-        self.stays[key] = stay
-        if root:
-            if self.life.born >= 0:
-                stay.begin = self.life.born, 0
-        elif not self._copied(stay, begin):
-            return None
-        self.found.stays.append(stay)
-        return stay
-
     def _copied(self, stay: Stay, e: int) -> bool:
         """Let a stay that is whole at an instant begin with a copy; return whether there is one."""
         ways, n = self.built.cut.data.ways, self.built.cut.data.n
