@@ -3,13 +3,14 @@
 1. The sum of the durations as a bound, and release times where inputs may not start on the device, and the
    first plan of the planner; often they meet.
 2. Bounds by windows and by linear programs in a thread of their own (with two threads or more), while
-   the planner tries its other settings; with one thread the settings first, for half of the time.
+   the planner tries its other settings; with one thread the settings first, for half of the time. Where
+   there are few ops `slot-lp`, whose programs grow with the square of the ops, goes on from there.
 
-Whole tensors: then the local search over decisions.
+Single runs: bounds by windows, settings of the planner for a quarter of the time, then `slot-lp`, or where
+there are too many ops for that or it does not serve, bounds by prices.
 
-Single runs: bounds by windows, settings of the planner for a quarter of the time, then `slot-lp`, whose
-programs grow with the square of the ops, or where there are too many for that or it does not serve, bounds by
-prices.
+Whole tensors: then the local search over decisions, and in single runs of few ops, where there is a time
+limit, `cpsat` until it is up.
 
 Where there is no plan yet, policies and local search make one, then `first-touch` and `serial`, which takes
 any machine. Behind these, `autotm-sync` improves it where operands may be read in place, and `tmof` where
@@ -33,6 +34,7 @@ from ..context import Context, Outcome
 from ..engines.supervise import stop_running
 from .bounds.prices import raise_by_prices, raise_first_bounds
 from .models.autotm import solve_sync
+from .models.intervals import solve_intervals
 from .models.slots import solve_slots
 from .models.tmof import solve_tmof
 from .planner.planner import check_machine, first_plan, try_settings
@@ -45,6 +47,12 @@ from .serial.search import solve_serial
 MOST_OPS = 400
 """Single runs of more ops than this get the bound by prices instead of the slot model, whose programs grow
 with the number of ops times that of tensors."""
+
+MOST_OF_PERIOD = 100
+"""Ops up to which periods get the slot model, too: half a minute there, minutes at twice as many."""
+
+MOST_INTERVALS = 100
+"""Ops up to which `cpsat`, whose programs grow in the same way, finds plans within seconds."""
 
 EXHAUSTED = (
     "every setting of the planner and every round of the bounds was tried; "
@@ -144,6 +152,7 @@ def _periodic(parts: _Parts) -> None:
         half = context.elapsed() + context.remaining() / 2
         _try_settings(parts, lambda: context.expired or context.elapsed() > half)
         parts.run("bounds", lambda: raise_by_prices(problem, context))
+        _slots_of_period(parts)
         _search_whole(parts)
         return
     stopped: list[BaseException] = []
@@ -157,6 +166,7 @@ def _periodic(parts: _Parts) -> None:
     thread = threading.Thread(target=work, name="lowtide bounds", daemon=True)
     thread.start()
     _try_settings(parts, lambda: context.expired)
+    _slots_of_period(parts)
     _search_whole(parts)
     while thread.is_alive() and not context.closed and not context.expired:
         thread.join(0.1)  # in slices: Ctrl-C comes through
@@ -184,6 +194,12 @@ def _single_run(parts: _Parts) -> None:
         _search_whole(parts)
 
 
+def _slots_of_period(parts: _Parts) -> None:
+    """Improve plan and bound of a period by the slot model, where it serves and is of moderate size."""
+    if len(parts.problem.graph.ops) <= MOST_OF_PERIOD:
+        parts.run("slot model", lambda: solve_slots(parts.problem, parts.context))
+
+
 def _slots(problem: Placement, context: Context) -> Outcome:
     """Improve plan and bound by the slot model; where it does not serve, the bound by prices."""
     try:
@@ -202,8 +218,13 @@ def _try_settings(parts: _Parts, expired: Callable[[], bool]) -> None:
 
 def _search_whole(parts: _Parts) -> None:
     """Search decisions on whole tensors: the planner is made for chunks, the slot model for bytes."""
-    if parts.problem.whole:
-        parts.run("local search", lambda: solve_local_search(parts.problem, parts.context))
+    problem, context = parts.problem, parts.context
+    if not problem.whole:
+        return
+    parts.run("local search", lambda: solve_local_search(problem, context))
+    few = len(problem.graph.ops) <= MOST_INTERVALS
+    if few and not problem.periodic and context.time_limit is not None:
+        parts.run("intervals", lambda: solve_intervals(problem, context))
 
 
 def _without_planner(parts: _Parts) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import lowtide as lt
+from lowtide.instances import load_problem
 from lowtide.models.graph import Accounting
 from lowtide.models.problems.placement import Placement
 from lowtide.solvers.context import Outcome
@@ -182,6 +183,16 @@ def test_auto_closes_the_gap_of_a_single_run() -> None:
     assert result.status in ("optimal", "feasible")
     assert result.gap is not None
     assert result.gap < 0.1
+
+
+def test_auto_closes_the_gap_of_a_period_by_the_slot_model() -> None:
+    spec = "onnx:squeezenet?train=1&batch=64&blocks=12&machine=v100-16g-pcie3&device=1000MiB&periodic=1"
+    problem = load_problem(Placement, spec)
+    planner, both = (lt.solve(problem, name, threads=1) for name in ("planner", "auto"))
+    assert planner.objective is not None
+    assert both.objective is not None
+    assert both.bound is not None
+    assert both.objective - both.bound < 100 < planner.objective - both.objective  # ns, of 72 million
 
 
 def test_auto_tries_all_that_the_planner_tries(monkeypatch: pytest.MonkeyPatch) -> None:
