@@ -64,6 +64,7 @@ bench-placement: $(READY)
 	$(BIN)/python -m lowtide.results.experiments placement_noise
 	$(BIN)/python -m lowtide.results.experiments placement_timeline
 	$(BIN)/python -m lowtide.results.experiments placement_autotm
+	$(BIN)/python -m lowtide.results.experiments swap_systems
 	$(BIN)/python -m lowtide.results.experiments placement_gpus
 
 # TREES: data/trees of a clone of github.com/kulagins/tree-scheduler-refactored; without it its rows are left out.

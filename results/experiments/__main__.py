@@ -92,7 +92,7 @@ def _main(arguments: Sequence[str]) -> int:
     else:
         rows = _carried_out(name, module, args, options)
         if not args.only:
-            write_rows(name, rows)
+            write_rows(name, getattr(module, "together", list)(rows))
             if hasattr(module, "draw"):
                 module.draw()
             _write_text(name, None)

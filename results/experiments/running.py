@@ -8,6 +8,7 @@ An experiment is a folder here with a module ``table.py``. Its docstring says wh
 * ``rows(records)``, where ``experiment.toml`` says what ``lowtide bench`` runs (``experiment(folder)``: makes
   another file; `JOBS`: runs at a time), or ``cases(...)``, which yields one `Case` after the other; its
   arguments are options of the command;
+* ``together(rows)``, which returns the rows of all cases, where cells of some come from others;
 * ``row(*words)``, where rows are measured in a process of their own (`apart`);
 * ``draw()``, where pictures belong to it.
 

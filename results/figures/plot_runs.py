@@ -139,7 +139,10 @@ def performance_profile(
     name_axes(ax, f"{thing} within {within} of the best", "share of cases [%]")
     ends, texts = {}, {}
     never = [name for name in look if not np.isfinite(ratios[name]).any()]
-    for name in (n for n in look if n not in never):
+    area = np.log(
+        ratios.clip(upper=end)
+    ).sum()  # above each line; where lines end together the least is on top
+    for name in sorted((n for n in look if n not in never), key=lambda name: -area[name]):
         at, share = profile_steps(ratios[name])
         at, share = at[drawing.thin(at.size)], share[drawing.thin(at.size)]
         before = [] if at[0] == 1 else [0.0]

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...models.errors import UsageError
 from ...models.units import binary_unit, time_unit
+from ..tables.cells import natural
 from ..tables.measured import primal_integrals, traces
 from ..tables.metrics import primal_gap
 from . import runs_drawing as drawing
@@ -126,7 +127,8 @@ def incumbents(
     drawing.plain_numbers(ax.xaxis)
     first_run = runs.iloc[0]
     write_head(ax, title or first_run["instance"], f"{first_run['problem']}: incumbents, and bounds dotted")
-    heights = {name: drawing.height_of(ax, value) for name, value in ends.items()}
+    ordered = sorted(ends, key=lambda name: natural((name,)))
+    heights = {name: drawing.height_of(ax, ends[name]) for name in ordered}
     drawing.label_ends(ax, heights, {name: f"{name}: {value:.6g}" for name, value in ends.items()}, look)
     return ax
 

@@ -177,13 +177,13 @@ def label_ends(
     Parameters
     ----------
     ends
-        Where each line ends, as a share of the height of the axes.
+        Where each line ends, as a share of the height of the axes; of equal ones the last is on top.
     """
     figure = ax.get_figure(root=True)
     assert figure is not None
     figure.draw_without_rendering()  # the layout engine gives the axes their height now
     height = ax.get_window_extent().height / ax.figure.dpi * 72
-    names = sorted(ends, key=lambda name: (ends[name], *natural((name,))))
+    names = sorted(ends, key=ends.__getitem__)
     wanted = [ends[name] * height for name in names]
     gap = TEXT * 1.35
     places = spread(wanted, gap)
