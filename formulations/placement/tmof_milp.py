@@ -57,6 +57,7 @@ from typing import Any
 
 from ...models.machine import ChannelGroup
 from ..linear_program import SECOND
+from ..model import ModelSize, Tick
 from .lanes import Lane
 from .states import StateData
 from .tmof_slots import Slots, pairs_of, slots_of
@@ -72,6 +73,7 @@ class TmofModel:
     model: Any
     slots: tuple[Slots, ...]
     unit: int
+    row: Tick
 
     def size(self, g: int, number: int) -> float:
         """Return the units of a life."""
@@ -98,6 +100,13 @@ class TmofModel:
         return self.model.to[g, j, x] if len(some.outer) > 1 else self.model.left[g, j, last]
 
 
+def size(data: Sequence[StateData]) -> ModelSize:
+    """Return about the counts of the model, at least, without building it."""
+    slots = slots_of(data)
+    inside = sum(len(some.slots) * (2 + len(x.outer)) for x in slots for some in x.intervals)
+    return ModelSize(variables=inside, constraints=inside, terms=4 * inside)
+
+
 def build(
     data: Sequence[StateData],
     lanes: Sequence[Lane] = (),
@@ -105,6 +114,7 @@ def build(
     *,
     disjoint: int | None = None,
     token: bool = False,
+    row: Tick = lambda: None,
 ) -> TmofModel:
     """Return the model; its objective is the makespan or the period in ns.
 
@@ -118,6 +128,8 @@ def build(
         D, the most GPUs that swap the same interval; None for no limit.
     token
         Whether swaps out take a token.
+    row
+        Called for each slot in an interval.
 
     Examples
     --------
@@ -134,7 +146,7 @@ def build(
     model = pyo.ConcreteModel(name="tmof")
     inside = [(g, j, k) for g in gpus for j, some in enumerate(slots[g].intervals) for k in some.slots]
     unit = max(1, min((c for c in [data[0].capacity[0]] if c is not None), default=_total(data[0])))
-    built = TmofModel(model, slots, unit)
+    built = TmofModel(model, slots, unit, row)
     model.left = pyo.Var(inside, domain=pyo.Binary)
     model.back = pyo.Var(inside, domain=pyo.Binary)
     model.to = pyo.Var(
@@ -220,6 +232,7 @@ def _swaps(built: TmofModel, g: int) -> None:
                 add(model.left[g, j, k] >= model.left[g, j, k - 1])  # (1)
                 add(model.back[g, j, k] >= model.back[g, j, k - 1])  # (1)
             add(model.back[g, j, k] <= model.left[g, j, k])  # (1)
+            built.row()
             for x in slots.outer:
                 copied = built.copied(g, some.life, x)
                 if not isinstance(copied, int) or not copied:

@@ -22,6 +22,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from ....formulations.model import ticker
 from ....formulations.placement import tmof_milp
 from ....formulations.placement.lanes import Lane, is_closed, is_scattered, lanes
 from ....formulations.placement.single_ops import window_bound
@@ -82,7 +83,7 @@ def solve_tmof(problem: Placement, context: Context) -> Outcome:
     facts = {} if form is None else {"form_bound": form}
     known = "" if form is None else f", no plan of GPUs in step takes less than {form} ns"
     if share == "oblivious":
-        outcome = _solve(problem, context, parts, data, lambda: tmof_milp.build(data[:1]))
+        outcome = _solve(problem, context, parts, data[:1], partial(tmof_milp.build, data[:1]))
         return replace(outcome, detail=f"{outcome.detail}, each GPU for itself{known}", facts=facts)
     token = share in ("bidirectional", "both")
     limits: Sequence[int | None] = (None,)
@@ -132,7 +133,7 @@ def _solve(
     context: Context,
     parts: Sequence[Lane],
     data: Sequence[StateData],
-    build: Callable[[], tmof_milp.TmofModel],
+    build: Callable[..., tmof_milp.TmofModel],
 ) -> Outcome:
     """Solve a program of all GPUs, or of one whose plan all follow."""
     known = context.bound or 0
@@ -149,9 +150,9 @@ def _solve(
     outcome = solve_model(
         context,
         tmof_milp,
-        build,
+        lambda: build(row=ticker(lambda: context.expired)),
         what="TMOF's model",
-        size=None,
+        size=tmof_milp.size(data),
         decode=plan,
         to_objective=lambda units: min(math.floor(units), known),
     )

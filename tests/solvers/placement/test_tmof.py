@@ -5,7 +5,9 @@ from dataclasses import replace
 import pytest
 
 import lowtide as lt
+from lowtide.formulations.model import BuildTimeout
 from lowtide.formulations.placement.states import state_data
+from lowtide.formulations.placement.tmof_milp import build
 from lowtide.solvers.context import Context
 from lowtide.solvers.placement.models.slots import plan_in_rounds, raise_by_slots
 from tests.effort import seeds
@@ -98,6 +100,19 @@ def test_what_nobody_reads_in_the_next_iteration_stays_on_the_host() -> None:
     result = lt.solve(lt.Placement(graph, machine(8, None, ssd=False), periodic=True), "tmof", threads=1)
     assert result.status is lt.Status.OPTIMAL, result.detail
     assert result.objective == 3000  # 4 bytes leave in 800 ns and need not come back
+
+
+def test_a_model_that_is_too_large_or_takes_too_long_is_not_built() -> None:
+    problem = lt.Placement(spill(), machine(20_000, None, ssd=False))
+    result = lt.solve(problem, "tmof", threads=1, memory_limit=1000)
+    assert result.reason == "memory"
+    assert "TMOF's model was not built" in result.detail
+
+    def over() -> None:
+        raise BuildTimeout
+
+    with pytest.raises(BuildTimeout):
+        build([state_data(problem)], row=over)
 
 
 def test_enough_memory_takes_the_sum_of_durations() -> None:
