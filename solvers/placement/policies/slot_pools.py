@@ -97,7 +97,7 @@ class Sizes:
         fit go where they are most bytes; room that is left goes to where slots lack most bytes.
         """
         into = np.zeros((len(self.sizes), len(self.sizes)), dtype=np.int64)
-        into[np.asarray(classes), np.arange(len(self.sizes))] = 1
+        into[np.asarray(classes, dtype=np.int64), np.arange(len(self.sizes))] = 1
         least, most = (into @ self.needed).max(axis=1), (into @ self.live).max(axis=1)
         most = np.maximum(least, most)
         count = np.clip(np.asarray(slots), least, most)

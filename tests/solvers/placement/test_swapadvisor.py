@@ -121,3 +121,11 @@ def test_what_the_search_adds_is_faster_than_where_it_begins() -> None:
         better += len(found)
     assert failed > 3
     assert better > 3
+
+
+def test_a_graph_without_bytes_has_no_pools() -> None:
+    graph = lt.Graph(
+        name="none", tensors=(lt.Tensor(name="a", nbytes=0),), ops=(lt.Op(name="op", writes=(0,)),)
+    )
+    result = lt.solve(lt.Placement(graph, lt.load_machine("v100-16g-pcie3")), "swapadvisor", threads=1)
+    assert result.status is not lt.Status.FAILED, result.detail
