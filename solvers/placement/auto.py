@@ -25,6 +25,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from ...models.errors import LowtideError, UsageError
@@ -38,6 +39,7 @@ from .models.intervals import solve_intervals
 from .models.slots import solve_slots
 from .models.tmof import solve_tmof
 from .planner.planner import check_machine, first_plan, try_settings
+from .policies.belady import solve_belady
 from .policies.first_touch import solve_first_touch
 from .policies.local_search import solve_local_search
 from .replicas.share import replicas
@@ -120,6 +122,8 @@ def solve_auto(problem: Placement, context: Context) -> Outcome:
         parts.run("planner", lambda: _first_plan(problem, context))
         if context.answer is None:
             _without_planner(parts)
+        else:
+            parts.run("belady", lambda: _furthest_first(problem, context))
         _periodic(parts)
     else:
         _single_run(parts)
@@ -141,6 +145,16 @@ def _first_plan(problem: Placement, context: Context) -> str:
         return found
     context.offer(found)
     return "" if context.answer is not None else context.refused
+
+
+def _furthest_first(problem: Placement, context: Context) -> None:
+    """Offer the plan of `belady`, which is better where what lacks room at one op is far more than elsewhere."""
+    own = context.inner(problem, context.remaining(), "")
+    own.options = {**own.options, "strict": False}
+    with suppress(UsageError):  # it does not serve the machine
+        solve_belady(problem, own)
+    if own.answer is not None:
+        context.offer(own.answer)
 
 
 def _periodic(parts: _Parts) -> None:
