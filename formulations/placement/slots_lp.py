@@ -69,14 +69,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ..linear_program import SECOND, LinearProgram, ProgramBuilder
-from ..model import ModelSize, Tick, ticker
+from ..linear_program import SECOND, LinearProgram
+from ..model import ModelSize, ticker
 from .paths import Move, State, moves
 from .pieces import Cut, coarse
-from .states import Life, StateData
-
-Columns = dict[tuple[int, int, int], int]
-"""Column of a variable by life, instant and set of tiers."""
+from .slots_columns import Columns, SlotColumns
+from .states import StateData
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +160,7 @@ def build(
     >>> len(build(state_data(problem), stall=1).stalls)
     4
     """
-    columns = _Columns(coarse(data), stall, ticker(expired))
+    columns = SlotColumns(coarse(data), stall, ticker(expired))
     columns.contents()
     columns.flows()
     _balances(columns)
@@ -181,91 +179,7 @@ def build(
     )
 
 
-def memory_of(data: StateData) -> int:
-    """Return the bytes of tier 0; of an unlimited one, those of all lives."""
-    capacity = data.capacity[0]
-    return sum(life.nbytes for life in data.lives) if capacity is None else capacity
-
-
-class _Columns:
-    """The variables."""
-
-    def __init__(self, cut: Cut, stall: int, tick: Tick) -> None:
-        self.cut, self.data = cut, cut.data
-        self.span = len(cut.pieces)
-        self.builder = ProgramBuilder(
-            bytes_unit=max(1, memory_of(self.data) // 32),
-            time_unit=max(1, min(max(stall, self.data.ideal), 1000 * self.data.ideal) // 64),
-            tick=tick,
-        )
-        self.stalls = {
-            p: self.builder.variable(stall, self.builder.time_unit, cost=1)
-            for p, piece in enumerate(cut.pieces)
-            if not piece.run
-        }
-        self.sets = range(2, 2 ** len(self.data.capacity), 2)
-        self.absent: Columns = {}
-        self.held: Columns = {}
-        self.moved: dict[tuple[int, int], dict[Move, int]] = {}
-
-    def instants(self, life: Life) -> Iterator[tuple[int, int]]:
-        """Yield the instants of a life, and as they count in the tables: a ring's last one is its first."""
-        for e in self.cut.instants(life):
-            yield e, e % self.span if life.ring else e
-
-    def read(self, life: Life) -> set[int]:
-        """Return the instants at which ops that access a life start."""
-        return {self.cut.at(k) for k in life.accesses}
-
-    def contents(self) -> None:
-        """Variables h and a."""
-        for number, life in enumerate(self.data.lives):
-            some, starts = self.cut.instants(life), self.read(life)
-            may = sum(1 << x for x, there in enumerate(life.starts) if there)
-            for e in some[: -1 if life.ring else None]:
-                first = e == some[0] and not life.ring
-                border = (life.lasting and e % self.span == 0) or (life.born < 0 and first)
-                before = e - 1 if not first and self.cut.pieces[(e - 1) % self.span].moment else None
-                for q in self.sets:
-                    if (first and life.born >= 0) or (border and q & ~may):
-                        continue
-                    key = number, e, q
-                    if before is None:
-                        self.held[key] = self._bytes(life.nbytes)
-                    elif (number, before, q) in self.held:
-                        self.held[key] = self.held[number, before, q]
-                    else:
-                        continue
-                    if (number, before, q) in self.absent:
-                        self.absent[key] = self.absent[number, before or 0, q]
-                    elif e not in starts:
-                        self.absent[key] = self._bytes(life.nbytes)
-
-    def flows(self) -> None:
-        """Variables r, c, b, g, f, first those into tier 0."""
-        ways = self.data.ways
-        some = []
-        for life in self.data.lives:
-            outside = [life.lasting and not there for there in life.starts]
-            limited = [c is not None or x for c, x in zip(self.data.capacity, outside, strict=True)]
-            every = moves(self.data, tuple(limited))
-            reads = [m for m in every if m.way is not None and not ways[m.way].dst]
-            some.append((reads, [m for m in every if m not in reads]))
-        for returning in (True, False):
-            for number, life in enumerate(self.data.lives):
-                for _, p in list(self.instants(life))[:-1]:
-                    if self.cut.pieces[p % self.span].moment:
-                        continue
-                    for move in some[number][not returning]:
-                        q, away = move.before
-                        if (number, p, q) in self.absent if away else (not q or (number, p, q) in self.held):
-                            self.moved.setdefault((number, p), {})[move] = self._bytes(life.nbytes)
-
-    def _bytes(self, most: int) -> int:
-        return self.builder.variable(most, self.builder.bytes_unit)
-
-
-def _balances(columns: _Columns) -> None:
+def _balances(columns: SlotColumns) -> None:
     """(2) From one instant to the next bytes go from state to state by the moves."""
     builder, unit = columns.builder, columns.builder.bytes_unit
     for away in (True, False):
@@ -295,7 +209,7 @@ def _balances(columns: _Columns) -> None:
                         builder.row(row, 0, unit)
 
 
-def _presence(columns: _Columns) -> None:
+def _presence(columns: SlotColumns) -> None:
     """(1) What is absent is held; nothing is in two states; where lives may start."""
     data, builder = columns.data, columns.builder
     unit = builder.bytes_unit
@@ -313,7 +227,7 @@ def _presence(columns: _Columns) -> None:
                 builder.row([(a, 1) for a in some if a is not None], life.nbytes, unit)
 
 
-def _memory(columns: _Columns, rounds: int | None, reserve: int) -> None:
+def _memory(columns: SlotColumns, rounds: int | None, reserve: int) -> None:
     """(3) What is needed and not absent fits in tier 0, with what is on its way."""
     data, builder = columns.data, columns.builder
     capacity = data.capacity[0]
@@ -340,7 +254,7 @@ def _memory(columns: _Columns, rounds: int | None, reserve: int) -> None:
                 builder.row(terms, weight * short, weight * builder.bytes_unit)
 
 
-def _absent(columns: _Columns, lives: Sequence[tuple[int, int]], later: int) -> list[tuple[int, int]]:
+def _absent(columns: SlotColumns, lives: Sequence[tuple[int, int]], later: int) -> list[tuple[int, int]]:
     """Return lives and columns of what is absent at an end of a piece."""
     found = []
     for number, e in lives:
@@ -350,7 +264,7 @@ def _absent(columns: _Columns, lives: Sequence[tuple[int, int]], later: int) -> 
     return found
 
 
-def _arriving(columns: _Columns, lives: Sequence[tuple[int, int]], x: int) -> list[int]:
+def _arriving(columns: SlotColumns, lives: Sequence[tuple[int, int]], x: int) -> list[int]:
     """Return the columns of what is copied to a tier in a piece."""
     ways = columns.data.ways
     return [
@@ -361,7 +275,7 @@ def _arriving(columns: _Columns, lives: Sequence[tuple[int, int]], x: int) -> li
     ]
 
 
-def _capacities(columns: _Columns, rounds: int | None, reserve: int) -> None:
+def _capacities(columns: SlotColumns, rounds: int | None, reserve: int) -> None:
     """(4) An outer tier holds what it holds, with what is on its way."""
     data, builder = columns.data, columns.builder
     for x, capacity in enumerate(data.capacity):
@@ -385,7 +299,7 @@ def _capacities(columns: _Columns, rounds: int | None, reserve: int) -> None:
                     builder.row(terms, -weight * room, weight * builder.bytes_unit)
 
 
-def _start(columns: _Columns, reserve: int) -> None:
+def _start(columns: SlotColumns, reserve: int) -> None:
     """(4) At time 0 of a period all fits, also what is released then."""
     data, builder = columns.data, columns.builder
     lives = [*columns.cut.inside[0], *((number, columns.span) for number in data.unread)]
@@ -429,7 +343,7 @@ def _ends_of_rounds(
         yield [*weights.items(), *flow], rounds
 
 
-def _channels(columns: _Columns, rounds: int | None, margin: int) -> None:
+def _channels(columns: SlotColumns, rounds: int | None, margin: int) -> None:
     """(5) Channels and joint caps carry at most their rate times the length of the piece."""
     data, builder = columns.data, columns.builder
     shared: list[tuple[tuple[int, ...], int, int]]

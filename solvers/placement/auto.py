@@ -148,7 +148,7 @@ def _first_plan(problem: Placement, context: Context) -> str:
 
 
 def _furthest_first(problem: Placement, context: Context) -> None:
-    """Offer the plan of `belady`, which is better where what lacks room at one op is far more than elsewhere."""
+    """Offer the plan of `belady`, which is better where some op lacks far more room than those around it."""
     own = context.inner(problem, context.remaining(), "")
     own.options = {**own.options, "strict": False}
     with suppress(UsageError):  # it does not serve the machine

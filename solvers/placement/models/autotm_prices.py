@@ -46,7 +46,8 @@ import numpy as np
 from ....formulations.placement.autotm_data import AutotmData, ModeData
 from ....formulations.placement.autotm_milp import Path, Steps
 from ....formulations.placement.autotm_steps import Step
-from .autotm_kernel import NEVER, Prices, Tables, World, duration, improve, respond, settle, spread
+from .autotm_arrays import Prices, Tables, World
+from .autotm_kernel import NEVER, duration, improve, respond, settle, spread
 from .autotm_tables import arrays_of
 
 BITS = 59

@@ -11,7 +11,7 @@ from ....formulations.placement.autotm_data import AutotmData, ModeData, copy_ti
 from ....formulations.placement.autotm_milp import Path
 from ....formulations.placement.autotm_steps import Step
 from ....models.errors import UsageError
-from .autotm_kernel import Scratch, Tables, World
+from .autotm_arrays import Scratch, Tables, World
 
 
 @dataclass(frozen=True, eq=False)

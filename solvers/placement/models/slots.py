@@ -17,7 +17,8 @@ from __future__ import annotations
 from ....formulations.linear_program import dual_bound
 from ....formulations.model import BuildTimeout
 from ....formulations.placement.single_ops import window_bound
-from ....formulations.placement.slots_lp import build, memory_of, size
+from ....formulations.placement.slots_columns import memory_of
+from ....formulations.placement.slots_lp import build, size
 from ....formulations.placement.states import StateData, state_data
 from ....models.plan import Plan
 from ....models.problems.placement import Placement

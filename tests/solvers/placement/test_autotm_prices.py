@@ -10,7 +10,8 @@ import pytest
 import lowtide as lt
 from lowtide.formulations.placement.autotm_data import Form, autotm_data
 from lowtide.solvers.placement.models import autotm_kernel
-from lowtide.solvers.placement.models.autotm_kernel import World, duration, improve, respond
+from lowtide.solvers.placement.models.autotm_arrays import World
+from lowtide.solvers.placement.models.autotm_kernel import duration, improve, respond
 from lowtide.solvers.placement.models.autotm_plan import emit
 from lowtide.solvers.placement.models.autotm_prices import Dual, Point
 from tests.effort import seeds
