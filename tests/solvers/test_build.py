@@ -296,7 +296,9 @@ def test_a_wrong_name_of_a_variable_is_answered_with_near_ones(method: str) -> N
         built.variables[name[:-1] + "?"]
 
 
-@pytest.mark.parametrize(("name", "method"), [("peak", "milp"), ("makespan", "cpsat"), ("recompute", "milp")])
+@pytest.mark.parametrize(
+    ("name", "method"), [("peak", "milp"), ("makespan", "cpsat"), ("recompute", "checkmate")]
+)
 def test_a_result_says_how_large_its_model_was(name: str, method: str) -> None:
     problem = problem_of(name, method)
     facts = lt.solve(problem, method, threads=1, constrain=lambda built: None).facts
