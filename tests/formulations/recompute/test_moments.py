@@ -120,6 +120,7 @@ def test_a_fastest_schedule_satisfies_the_model_with_slower_tiers() -> None:
     assert written >= 5
 
 
+@pytest.mark.slow
 def test_bounds_with_slower_tiers_are_below_the_optimum_and_often_meet_it() -> None:
     met = looked = 0
     for problem in with_disks():

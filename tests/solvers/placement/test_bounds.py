@@ -82,7 +82,8 @@ def solved(problem: Placement, method: str, hint: lt.Plan | None = None) -> lt.R
     return result
 
 
-@pytest.mark.parametrize("block", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 3))])
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(3))
 def test_no_plan_is_below_a_bound(block: int) -> None:
     plans = 0
     for seed in (6 * block + k for k in seeds(6, least=2)):

@@ -17,6 +17,7 @@ def stated(device: str, **values: object) -> Placement:
     return problem
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["belady", "vdnn", "planner"])
 def test_policies_are_held_against_the_bound_by_windows(method: str) -> None:
     problem = stated("90MiB", periodic=True)

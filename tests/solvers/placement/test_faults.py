@@ -188,6 +188,7 @@ def bypass(*, latency: int = 0) -> lt.Machine:
     return replace(bench, channels=(*bench.channels, *ways))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("periodic", [False, True])
 def test_channels_between_outer_tiers_end_nothing(periodic: bool, threads: int) -> None:

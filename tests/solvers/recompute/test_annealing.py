@@ -76,6 +76,7 @@ def test_a_search_keeps_every_op_and_its_best_fits_compiled_and_plain() -> None:
     assert repeated >= 5
 
 
+@pytest.mark.slow
 def test_it_meets_nearly_all_optima_of_small_graphs_and_none_is_beaten() -> None:
     met = all_of_them = 0
     for seed in range(250):
