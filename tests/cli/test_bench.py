@@ -65,6 +65,7 @@ def test_bench_runs_everything_once(experiment: Path) -> None:
     assert contents(experiment / "out" / "records") == before
 
 
+@pytest.mark.slow
 def test_more_runs_later(experiment: Path) -> None:
     within("bench", "exp.toml", "--out", "out", "--quiet", cwd=experiment)
     (experiment / "exp.toml").write_text(TEXT.replace('"beam"', '"reference"'))
@@ -264,6 +265,7 @@ def test_clock() -> None:
     assert [clock(s) for s in (0, 59.6, 3661)] == ["0:00:00", "0:01:00", "1:01:01"]
 
 
+@pytest.mark.slow
 def test_resuming_says_which_finished_runs_are_of_other_code(experiment: Path, tmp_path: Path) -> None:
     env = users_methods(tmp_path / "site")
     (experiment / "exp.toml").write_text(TEXT.replace('"beam"', '"user-backwards"'))

@@ -112,6 +112,7 @@ instances = ["catalogue:diamond", "catalogue:harpoon"]
 """
 
 
+@pytest.mark.slow
 def test_a_part_of_an_experiment_is_carried_out_and_gone_on_with(tmp_path: Path) -> None:
     plan = tmp_path / "experiment.toml"
     plan.write_text(PLAN)

@@ -148,6 +148,7 @@ def test_damaged_records_are_made_again(tmp_path: Path) -> None:
     assert {name for name in after if after[name] == before[name]} == {runs[-1].name}
 
 
+@pytest.mark.slow
 def test_second_process_refuses_or_shares(defects: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HELD", "1")
     runs = [planned(seed=seed) for seed in range(4)]
@@ -206,6 +207,7 @@ def small_disk(folder: Path, size: str) -> Iterator[None]:
         libc.umount2(os.fsencode(folder), 2)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="mounts a file system of Linux")
 @pytest.mark.parametrize("pages", [1, 3])
 def test_full_disk_stops_the_sweep(tmp_path: Path, pages: int) -> None:

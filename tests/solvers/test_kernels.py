@@ -351,6 +351,7 @@ def printed(process: subprocess.Popen[str]) -> Any:
     return json.loads(text)
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("ending", ["nbi", "nbc"])
 def test_what_is_damaged_is_compiled_anew(tmp_path: Path, ending: str) -> None:
@@ -362,6 +363,7 @@ def test_what_is_damaged_is_compiled_anew(tmp_path: Path, ending: str) -> None:
     assert printed(python(PREPARE, tmp_path)) == [[], []]
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_of_two_processes_one_compiles(tmp_path: Path) -> None:
     processes = [python(PREPARE, tmp_path) for _ in range(2)]

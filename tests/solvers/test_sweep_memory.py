@@ -58,6 +58,7 @@ def test_curves_enclose_the_fastest_schedules(method: str, seeds: range, kinds: 
             assert all(point.optimal for point in curve.points)
 
 
+@pytest.mark.slow
 def test_every_memory_is_settled_if_there_are_enough_points() -> None:
     problem = lt.Makespan(lt.load("gen:sp?n=8&seed=1&largest=9"), processors=2)
     curve = lt.sweep_memory(problem, 40, threads=1)

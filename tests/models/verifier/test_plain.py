@@ -65,6 +65,7 @@ def test_it_accepts_what_is_plain_and_valid(flavour: str) -> None:
     assert sum(accepted(case) for case in cases) >= 0.8 * len(cases)
 
 
+@pytest.mark.slow
 @many(300)
 @given(st.randoms(use_true_random=False), st.sampled_from(FLAVOURS), st.integers(0, 2))
 def test_it_accepts_only_what_the_simulation_accepts(rng: Random, flavour: str, count: int) -> None:

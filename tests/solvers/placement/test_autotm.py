@@ -66,6 +66,7 @@ def case(seed: int, *, in_place: bool, ops: int | None = None) -> lt.Placement:
     return lt.Placement(graph, bench, periodic=rng.random() < 0.3, start=start)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("in_place", [True, False])
 def test_optimum_is_that_of_exhaustive_search(form: str, in_place: bool) -> None:
