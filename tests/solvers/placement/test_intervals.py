@@ -8,16 +8,14 @@ import pytest
 
 import lowtide as lt
 from lowtide.formulations.placement import windows_cpsat
-from lowtide.formulations.placement.sequence import longest_stall
 from lowtide.formulations.placement.states import state_data
 from lowtide.models.problems.placement import Placement
 from tests.effort import seeds
 from tests.oracles.brute_placement import COPY, DEVICE, fastest
-from tests.oracles.brute_tiers import TooLarge, faster
 from tests.oracles.random_placement import random_placement
 from tests.placement_cases import tiny_placement
 from tests.solvers.placement.test_slots import start_of
-from tests.solvers.placement.test_slots_tiers import plan_by, refused
+from tests.solvers.placement.test_slots_tiers import held_against_search, plan_by, refused
 
 BOTH = pytest.mark.parametrize("accounting", list(lt.Accounting))
 SHORT = {"max_deterministic_time": "0.2"}
@@ -62,23 +60,7 @@ def question(seed: int, accounting: lt.Accounting) -> Placement:
 @BOTH
 @pytest.mark.parametrize("seed", seeds(120))
 def test_nothing_is_faster_than_what_is_proved(seed: int, accounting: lt.Accounting) -> None:
-    problem = question(seed, accounting)
-    if refused(problem):
-        with pytest.raises(lt.UsageError, match="tensor of no bytes"):
-            lt.solve(problem, "cpsat", threads=1)
-        return
-    result = lt.solve(problem, "cpsat", threads=1, time_limit=None, options=SHORT)
-    assert result.status is not lt.Status.FAILED, result.detail
-    assert result.objective is None or (result.verification is not None and result.verification.valid)
-    most = sum(op.duration_ns for op in problem.graph.ops) + longest_stall(state_data(problem)) + 1
-    try:
-        found = faster(problem, most if result.objective is None else result.objective, MOST)
-    except TooLarge:
-        return
-    if found is not None:
-        assert result.status in (lt.Status.FEASIBLE, lt.Status.UNKNOWN), result.status
-        assert result.bound is not None
-        assert result.bound <= found
+    held_against_search(question(seed, accounting), "cpsat", SHORT, MOST)
 
 
 @pytest.mark.slow
