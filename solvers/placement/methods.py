@@ -80,7 +80,7 @@ ROOM = Room(
         Method(
             "auto",
             ".placement.auto:solve_auto",
-            "bounds, and the planner until its plan meets them",
+            "bounds, the planner, then slot models and searches, until a plan meets a bound",
             proves=OPTIMUM,
             kernels=(*_PLANNER, *_SIMULATOR, *_AUTOTM),
         ),
