@@ -6,7 +6,9 @@ READY  := $(VENV)/.ready
 JOBS   ?= 2
 # Kernels first, all cores at work: else every process would wait for those that its tests reach.
 TESTS  := $(BIN)/lowtide compile --quiet >/dev/null && $(BIN)/pytest -q --numprocesses $(JOBS)
-# All random cases, not a quarter of them; the tests of Slurm share one, in one process.
+# Of random cases: `full` are all of them, `fast` a quarter (tests/effort.py).
+PROFILE ?= fast
+# The tests of Slurm share one, in one process.
 FULL   := --hypothesis-profile=full --dist loadgroup
 
 .DELETE_ON_ERROR:
@@ -17,7 +19,7 @@ demo: $(READY)
 	$(BIN)/lowtide demo
 
 test: $(READY)
-	$(TESTS) -m "not slow" --dist worksteal
+	$(TESTS) -m "not slow" --hypothesis-profile=$(PROFILE) --dist worksteal
 
 test-slow: $(READY)
 	$(TESTS) -m slow $(FULL)
