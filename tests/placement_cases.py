@@ -111,20 +111,41 @@ def tiny_graph(seed: int) -> lt.Graph:
     return lt.Graph(name=f"tiny {seed}", tensors=tuple(tensors), ops=tuple(ops))
 
 
+def odd_placement(seed: int) -> lt.Placement:
+    """Whole tensors of up to 2 GB and ops of up to 2 s, with numbers that nothing divides, on two tiers."""
+    rng = np.random.default_rng(seed)
+    graph = random_graph(seed, 7) if seed % 2 else tiny_graph(seed)
+
+    def drawn() -> int:
+        return int(rng.integers(1, 2 * 10**9))
+
+    tensors = tuple(replace(t, nbytes=drawn() if t.nbytes else 0) for t in graph.tensors)
+    ops = tuple(
+        replace(op, duration_ns=drawn(), workspace=drawn() if op.workspace else 0) for op in graph.ops
+    )
+    graph = replace(graph, tensors=tensors, ops=ops)
+    bench = two_tiers(working_set(graph) + drawn() // 2, 1_300_000_007, 2_100_000_011)
+    return lt.Placement(graph, bench, whole=True, start={"input": ("gpu",), "weight": ("gpu",)})
+
+
+def two_tiers(device: int, rate_out: int, rate_in: int) -> lt.Machine:
+    """One processor, its memory, and a host without limit."""
+    return lt.Machine(
+        tiers=(lt.Tier(name="gpu", capacity=device), lt.Tier(name="host")),
+        processors=(lt.Processor(name="gpu0", tiers=(lt.Access(tier="gpu"),)),),
+        channels=(
+            lt.Channel(src="gpu", dst="host", bytes_per_s=rate_out),
+            lt.Channel(src="host", dst="gpu", bytes_per_s=rate_in),
+        ),
+    )
+
+
 def tiny_placement(seed: int, accounting: Accounting = Accounting.COEXIST) -> lt.Placement:
     """Whole tensors on a device with little room and an unlimited host; inputs may start on the host."""
     graph = replace(tiny_graph(seed), accounting=accounting)
     room = working_set(graph) + int(np.random.default_rng(seed).integers(0, 6))
     start = {"input": ("host",) if seed % 2 else ("gpu",), "weight": ("gpu",)}
-    bench = lt.Machine(
-        tiers=(lt.Tier(name="gpu", capacity=room), lt.Tier(name="host")),
-        processors=(lt.Processor(name="gpu0", tiers=(lt.Access(tier="gpu"),)),),
-        channels=(
-            lt.Channel(src="gpu", dst="host", bytes_per_s=5_000_000),
-            lt.Channel(src="host", dst="gpu", bytes_per_s=10_000_000),
-        ),
-    )
-    return lt.Placement(graph, bench, whole=True, start=start)
+    return lt.Placement(graph, two_tiers(room, 5_000_000, 10_000_000), whole=True, start=start)
 
 
 def random_training(seed: int, layers: int = 6) -> lt.Graph:

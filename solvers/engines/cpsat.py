@@ -25,6 +25,10 @@ Value = Callable[[Any], int]
 
 _LARGEST_SEED = 2**31 - 1
 
+NARROW = {"presolve_inclusion_work_limit": "0"}
+"""Parameters where sums of a row leave 32 bits. The presolve of CP-SAT 9.15 adds up the factors of literals
+of which at most one holds in 32 bits, and then loses optima; this leaves that part of it out."""
+
 
 def solve_cpsat(
     model: CpModel,
@@ -62,7 +66,7 @@ def solve_cpsat(
     from ortools.sat.python import cp_model
 
     solver = cp_model.CpSolver()
-    set_parameters(solver.parameters, context, defaults or {})
+    set_parameters(solver.parameters, context, {**(NARROW if _is_wide(model) else {}), **(defaults or {})})
     if problem := model.validate():
         raise RuntimeError(f"invalid CP-SAT model: {problem}")
     if context.expired:
@@ -160,6 +164,32 @@ def set_parameters(parameters: Any, context: Context, defaults: Mapping[str, str
     for name, text in {**defaults, **context.engine_options}.items():
         if not parameters.merge_text_format(_assignment(name, text)):
             raise UsageError(f"solver option {name}: found {text!r}, expected one that CP-SAT takes")
+
+
+def _is_wide(model: CpModel) -> bool:
+    """Return whether a row with literals has terms that differ by 2^31 or more in sum over their domains.
+
+    Of a cumulative or a reservoir, which presolve may turn into such rows: all that is demanded or changed.
+    """
+    proto = model.proto
+    ends = [(some[0], some[-1]) for some in (list(x.domain) for x in proto.variables)]
+    spans = [high - low for low, high in ends]
+    for row in proto.constraints:
+        total = 0
+        if row.has_linear():
+            some = [spans[max(x, -x - 1)] for x in row.linear.vars]
+            if 1 in some:
+                total = sum(abs(c) * span for c, span in zip(row.linear.coeffs, some, strict=True))
+        elif row.has_cumulative() or row.has_reservoir():
+            terms = row.cumulative.demands if row.has_cumulative() else row.reservoir.level_changes
+            for term in terms:
+                total += abs(term.offset)
+                total += sum(
+                    abs(c) * max(map(abs, ends[x])) for x, c in zip(term.vars, term.coeffs, strict=True)
+                )
+        if total >= 2**31:
+            return True
+    return False
 
 
 def check_options(options: Mapping[str, str], own: Sequence[str] = ()) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -10,7 +12,8 @@ from ortools.sat.python.cp_model import CpModel
 
 import lowtide as lt
 from lowtide.solvers.context import Context, Outcome
-from lowtide.solvers.engines.cpsat import check_options, set_parameters, solve_cpsat
+from lowtide.solvers.engines.cpsat import _is_wide, check_options, set_parameters, solve_cpsat
+from lowtide.solvers.engines.master import Master
 from lowtide.solvers.peak.models import search_defaults
 from tests.peak_solving import FORMULATIONS
 
@@ -44,6 +47,72 @@ def test_optimum_gives_the_bound_scaled_back(context: Context) -> None:
     assert (outcome.reason, outcome.infeasible) == (None, False)
     assert (context.bound, context.proof) == (42, "exact")
     assert context.answer == tuple(range(len(PROBLEM.graph.ops)))
+
+
+LARGE = 3 * 10**9
+"""Sums of two such numbers need more than 32 bits."""
+
+
+class Units(Master):
+    """Stands for any problem whose answers are numbers."""
+
+    name = "units"
+    unit = "units"
+
+    def evaluate(self, answer: int) -> int:
+        """Return the answer."""
+        return answer
+
+
+def covering(seed: int) -> tuple[CpModel, int | None]:
+    """Return a random model: large rows to be covered by literals of which pairs exclude each other."""
+    rng, model = Random(seed), CpModel()
+    chosen = [model.new_bool_var(f"x{i}") for i in range(7)]
+    rows = []
+    for _ in range(3):
+        factor = {i: rng.randint(LARGE // 2, LARGE) for i in rng.sample(range(7), rng.randint(3, 5))}
+        rows.append((factor, rng.randint(LARGE // 2, sum(factor.values()) // 2)))
+    apart = [rng.sample(range(7), rng.randint(2, 3)) for _ in range(3)]
+    cost = [rng.randint(1, 20) for _ in range(7)]
+    for factor, least in rows:
+        model.add(sum(c * chosen[i] for i, c in factor.items()) >= least)
+    for some in apart:
+        model.add_at_most_one(chosen[i] for i in some)
+    model.minimize(sum(c * x for c, x in zip(cost, chosen, strict=True)))
+    values = [
+        sum(c * x for c, x in zip(cost, point, strict=True))
+        for point in product((0, 1), repeat=7)
+        if all(sum(c * point[i] for i, c in factor.items()) >= least for factor, least in rows)
+        and all(sum(point[i] for i in some) <= 1 for some in apart)
+    ]
+    return model, min(values, default=None)
+
+
+@pytest.mark.parametrize("seed", [88, 269, *range(4)])
+def test_optima_of_rows_with_large_numbers_are_optima(seed: int) -> None:
+    """Presolve of CP-SAT 9.15, left to itself, loses those of the first two."""
+    model, best = covering(seed)
+    context = Context(problem=Units(PROBLEM.graph), threads=1)
+    outcome = run(model, context, decode=lambda value: 10**6)
+    assert outcome.infeasible == (best is None)
+    assert context.bound == best
+
+
+def test_rows_are_wide_by_what_their_terms_span() -> None:
+    def wide(part: int, *, literal: bool = True) -> bool:
+        model = CpModel()
+        x, y = model.new_int_var(-2, 2, "x"), model.new_int_var(0, 1 if literal else 2, "y")
+        model.add(2**28 * x + part * y <= 7)
+        return _is_wide(model)
+
+    def stacked(demand: int) -> bool:
+        model = CpModel()
+        some = [model.new_fixed_size_interval_var(model.new_int_var(0, 9, ""), 2, "") for _ in range(2)]
+        model.add_cumulative(some, [2**30, demand], 2**31)
+        return _is_wide(model)
+
+    assert [wide(2**30), wide(2**30 - 1), wide(2**30, literal=False)] == [True, False, False]
+    assert [stacked(2**30), stacked(2**30 - 1)] == [True, False]
 
 
 def test_infeasible_is_infeasible_and_reads_no_value(context: Context) -> None:

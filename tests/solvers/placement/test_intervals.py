@@ -13,7 +13,7 @@ from lowtide.models.problems.placement import Placement
 from tests.effort import seeds
 from tests.oracles.brute_placement import COPY, DEVICE, fastest
 from tests.oracles.random_placement import random_placement
-from tests.placement_cases import tiny_placement
+from tests.placement_cases import odd_placement, tiny_placement
 from tests.solvers.placement.test_slots import start_of
 from tests.solvers.placement.test_slots_tiers import held_against_search, plan_by, refused
 
@@ -80,6 +80,17 @@ def test_every_plan_is_a_point_of_the_windows(seed: int, method: str, accounting
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     assert solver.solve(built.model) in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+
+
+@pytest.mark.parametrize("seed", [5, 9, 35, 107])
+def test_bounds_hold_and_nothing_aborts_where_numbers_are_large(seed: int) -> None:
+    """CP-SAT 9.15 loses optima of windows, and aborts on linear relaxations of intervals, if it is let."""
+    problem = odd_placement(seed)
+    result = lt.solve(problem, "cpsat", threads=1, time_limit=None, options=SHORT)
+    assert result.status is not lt.Status.FAILED, result.detail
+    assert result.bound is not None
+    assert result.objective is not None
+    assert result.bound <= result.objective
 
 
 def test_what_the_model_does_not_cover_is_refused() -> None:
