@@ -11,7 +11,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +70,8 @@ class Context:
     bound, proof, bound_kind, evidence
         The best proved bound; "exact" or "floating"; what proved it, as `Result.bound_kind` says; what a
         certificate of it can be made from, or None.
+    exact
+        The best bound whose proof is exact, its kind and evidence; None while there is none.
     build_seconds, bound_seconds
         Of building solver models, written by the method; of the room's cheap bound. None if there are none.
     careful
@@ -99,6 +101,7 @@ class Context:
     proof: str | None = None
     bound_kind: str | None = None
     evidence: Any = None
+    exact: tuple[int, str | None, Any] | None = None
     build_seconds: float | None = None
     bound_seconds: float | None = None
     models: list[tuple[int, int]] = field(default_factory=list)
@@ -189,9 +192,22 @@ class Context:
         evidence
             What a certificate can be made from without proving it once more, or None.
         """
+        if proof == "exact" and (self.exact is None or self._is_above(value, self.exact[0])):
+            self.exact = value, kind, evidence
         if self.bound is None or self._is_above(value, self.bound):
             self.bound, self.proof, self.bound_kind, self.evidence = value, proof, kind, evidence
             self._note()
+
+    def drop_floating(self, objective: int) -> None:
+        """Fall back on the best exact bound: a verified answer of this objective is better than the other."""
+        self.bound, self.bound_kind, self.evidence = self.exact or (None, None, None)
+        self.proof = None if self.exact is None else "exact"
+        self.trace = [
+            replace(point, bound=None, bound_kind=None)
+            if point.bound is not None and self._is_above(point.bound, objective)
+            else point
+            for point in self.trace
+        ]
 
     def _is_above(self, a: int, b: int) -> bool:
         """Return whether a is worse than b as an objective, and so better as a bound."""

@@ -208,12 +208,20 @@ def _judge(problem: Problem, method: Method, context: Context, outcome: Outcome)
         objective = judgement.objective
     if judgement is None and context.refused:
         detail = "; ".join(word for word in (detail, context.refused) if word)
+    side = "below" if problem.maximize else "above"
+    if (
+        context.proof == "floating"
+        and objective is not None
+        and _is_beyond(context.bound, objective, problem.maximize)
+    ):
+        words = f"a solver's floating bound {context.bound} is {side} the verified objective: not taken"
+        detail = "; ".join(word for word in (detail, words) if word)
+        context.drop_floating(objective)
     if judgement is not None and judgement.violations:
         status, detail = Status.FAILED, f"the plan does not verify: {judgement.violations[0].message}"
     elif outcome.reason == "crash":
         status = Status.FAILED
     elif _is_beyond(context.bound, objective, problem.maximize):
-        side = "below" if problem.maximize else "above"
         status = Status.FAILED
         detail = f"the method claims the bound {context.bound} {side} the verified objective {objective}"
     elif outcome.infeasible:

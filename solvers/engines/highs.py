@@ -27,6 +27,10 @@ Value = Callable[[Any], float]
 
 _LARGEST_SEED = 2**31 - 1
 
+FLOATING = 10**5
+"""Where lengths in ns are variables, bounds count less one part in so many: reduced costs may be off by 10^-7
+times what such a variable spans, and a bound was seen 4 parts in a million above a verified plan."""
+
 
 def margin(bound: float) -> float:
     """Return what is taken off a floating bound before it is rounded up."""

@@ -9,7 +9,7 @@ import pytest
 
 import lowtide as lt
 from lowtide.solvers import solve as solving
-from lowtide.solvers.context import Context
+from lowtide.solvers.context import Context, Outcome
 from lowtide.solvers.engines.garbage import ALLOCATIONS, collected_rarely
 from lowtide.solvers.judging import PART, judging_seconds
 from lowtide.solvers.registry import ROOMS
@@ -50,6 +50,42 @@ def test_solve_keeps_back_what_judging_takes(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("lowtide.solvers.method.Method.load", lambda self: spy)
     assert lt.solve(PEAK, "reference").objective == PEAK.evaluate(range(10))
     assert seen == [0.5]
+
+
+@pytest.mark.parametrize("exact", [None, 7])
+def test_a_floating_bound_above_a_verified_answer_is_not_taken(
+    monkeypatch: pytest.MonkeyPatch, exact: int | None
+) -> None:
+    best = PEAK.evaluate(range(10))
+
+    def claims(problem: lt.Problem, context: Context) -> Outcome:
+        if exact is not None:
+            context.raise_bound(exact, kind="known")
+        context.raise_bound(best - 1, "floating", kind="HiGHS")
+        context.raise_bound(best + 1, "floating", kind="HiGHS")
+        context.offer(range(10))
+        return Outcome(detail="HiGHS: Optimal")
+
+    monkeypatch.setattr("lowtide.solvers.method.Method.load", lambda self: claims)
+    result = lt.solve(PEAK, "reference")
+    assert (result.status, result.objective, result.bound) == (lt.Status.FEASIBLE, best, exact)
+    assert (result.proof, result.bound_kind) == ((None, None) if exact is None else ("exact", "known"))
+    assert f"bound {best + 1} is above the verified objective: not taken" in result.detail
+    assert all(point.bound is None or point.bound <= best for point in result.trace)
+
+
+def test_an_exact_bound_above_a_verified_answer_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    best = PEAK.evaluate(range(10))
+
+    def claims(problem: lt.Problem, context: Context) -> Outcome:
+        context.raise_bound(best + 1)
+        context.offer(range(10))
+        return Outcome()
+
+    monkeypatch.setattr("lowtide.solvers.method.Method.load", lambda self: claims)
+    result = lt.solve(PEAK, "reference")
+    assert result.status is lt.Status.FAILED
+    assert "claims the bound" in result.detail
 
 
 @pytest.fixture(autouse=True)

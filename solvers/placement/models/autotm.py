@@ -13,15 +13,13 @@ from ....models.errors import UsageError
 from ....models.problems.placement import Placement
 from ....models.units import parse_bytes
 from ...context import Context, Outcome
+from ...engines.highs import FLOATING
 from ...engines.model import solve_model
 from .autotm_plan import emit
 from .autotm_prices import Dual
 
 MOST_STEPS = 300_000
 """Of a MILP that is built: each takes 2 KB and 30 us."""
-
-FLOATING = 10**5
-"""HiGHS's bound counts less one part in so many: it was seen 4 parts in a million above a verified plan."""
 
 FEW_STEPS = 40_000
 """Of a MILP that is worth more than further rounds of prices."""
