@@ -32,6 +32,7 @@ from .models.graph import Accounting, Graph, Mode, Op, Tensor
 from .models.graph_builder import GraphBuilder
 from .models.machine import Access, Channel, ChannelGroup, Contention, Machine, Processor, Tier
 from .models.plan import Copy, Free, Plan, Resident, Run
+from .models.problems.distributed import Distributed, DistributedSchedule, Send
 from .models.problems.makespan import Makespan
 from .models.problems.memory_edges import Edges, MemoryEdges
 from .models.problems.minio import Eviction, MinIO, Traversal
@@ -72,6 +73,8 @@ __all__ = [
     "Contention",
     "Copy",
     "Discard",
+    "Distributed",
+    "DistributedSchedule",
     "Edges",
     "Eviction",
     "Free",
@@ -97,6 +100,7 @@ __all__ = [
     "Resident",
     "Result",
     "Run",
+    "Send",
     "Stages",
     "Status",
     "StreamOrder",

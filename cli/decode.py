@@ -50,6 +50,7 @@ def run(args: argparse.Namespace) -> int:
     from ..solvers.build import build
 
     check_outputs({"--plan": args.plan}, (args.spec, args.solution))
+    args.problem = problem_flags.asked_problem(args)
     problem: Any = load_problem(args.problem, args.spec, **problem_flags.given(args))
     result = build(problem, args.method, part=args.part).read(args.solution)
     valid = result.status is Status.FEASIBLE

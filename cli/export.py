@@ -55,6 +55,7 @@ def run(args: argparse.Namespace) -> int:
     from ..solvers.registry import find_method
 
     check_outputs({"--out": args.out}, (args.spec,))
+    args.problem = problem_flags.asked_problem(args)
     find_method(args.problem, args.method)
     problem: Any = load_problem(args.problem, args.spec, **problem_flags.given(args))
     check_outputs({"--out": args.out})

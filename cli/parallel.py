@@ -27,12 +27,6 @@ def add_flags(parser: argparse._ActionsContainer) -> None:
     )
 
 
-def asked_problem(args: argparse.Namespace) -> str:
-    """Return the problem that is meant: with a bound, or edges to write, parallel-memory is memory-edges."""
-    edges = args.problem in PARALLEL and (args.bound, args.apply) != (None, None)
-    return PARALLEL[1] if edges else str(args.problem)
-
-
 def write_with_edges(result: Result, path: str) -> None:
     """Write the graph with the edges that were added."""
     from ..instances import write_graph

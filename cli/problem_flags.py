@@ -6,12 +6,14 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .parallel import PARALLEL
 from .parser import Parser, key_value, shown_examples, size, unique, whole_number
 from .start import METAVAR
 
 if TYPE_CHECKING:
     from ..models.parameter import Parameter
+
+MEANT = {"parallel-memory": ("memory-edges", ("bound", "apply")), "makespan": ("distributed", ("machine",))}
+"""Problems that with one of these flags are another one."""
 
 SHARE = "; 50%% is half the peak of the graph's reference order"
 
@@ -45,9 +47,8 @@ def add_problems(
             allow_abbrev=False,
         )
         group = own.add_argument_group(f"options of {name}")
-        if name in PARALLEL:  # with a bound the one is the other
-            problem = PROBLEMS[PARALLEL[1]]
-        for key, parameter in problem.parameters.items():
+        other = PROBLEMS[MEANT[name][0]].parameters if name in MEANT else {}
+        for key, parameter in {**other, **problem.parameters}.items():
             if parameter.flag:
                 _add_flag(group, key, parameter, problem.about == "graph")
         yield name, own, group
@@ -73,6 +74,12 @@ def _add_flag(group: argparse._ActionsContainer, key: str, parameter: Parameter,
     else:
         metavar, convert = kinds.get(parameter.kind) or ("N", whole_number(int(parameter.least)))
         group.add_argument(flag, type=convert, metavar=metavar, help=text)
+
+
+def asked_problem(args: argparse.Namespace) -> str:
+    """Return the problem that is meant: with a bound, or edges to write, parallel-memory is memory-edges."""
+    other, flags = MEANT.get(args.problem, ("", ()))
+    return other if any(getattr(args, flag, None) is not None for flag in flags) else str(args.problem)
 
 
 def given(args: argparse.Namespace) -> dict[str, object]:

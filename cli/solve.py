@@ -124,7 +124,7 @@ def run(args: argparse.Namespace) -> int:
     from ..solvers.registry import find_method
     from ..solvers.solve import solve
 
-    args.problem = parallel.asked_problem(args)
+    args.problem = problem_flags.asked_problem(args)
     sweeps = args.sweep_memory is not None
     outputs = {
         "--plan": None if sweeps else args.plan,

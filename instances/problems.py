@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar, overload
@@ -13,7 +12,7 @@ from typing import Any, TypeVar, overload
 from ..models.derived.memory import sequential_memory
 from ..models.errors import InstanceError, UsageError
 from ..models.graph import Graph
-from ..models.machine import Machine
+from ..models.machine import Machine, part_of
 from ..models.parameter import Parameter
 from ..models.problems import PROBLEMS
 from ..models.problems.problem import Problem
@@ -146,19 +145,7 @@ def _first(machine: Machine, many: int, where: str) -> Machine:
             f"instance {where!r}, replicas: found {many}, expected 1 to {len(machine.processors)}, the "
             f"processors of machine {machine.name!r}"
         )
-    left = {access.tier for p in machine.processors[:many] for access in p.tiers}
-    gone = {access.tier for p in machine.processors[many:] for access in p.tiers} - left
-    channels = tuple(c for c in machine.channels if not gone & {c.src, c.dst})
-    groups = (
-        replace(g, channels=tuple(pair for pair in g.channels if not gone & {*pair})) for g in machine.groups
-    )
-    return replace(
-        machine,
-        tiers=tuple(t for t in machine.tiers if t.name not in gone),
-        processors=machine.processors[:many],
-        channels=channels,
-        groups=tuple(g for g in groups if g.channels),
-    )
+    return part_of(machine, [p.name for p in machine.processors[:many]])
 
 
 def _text(value: object) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from .checks import check_integer, check_type, set_bytes
@@ -173,6 +173,22 @@ class Machine(Written):
         if self.contention is None:
             del found["contention"]
         return found
+
+
+def part_of(machine: Machine, processors: Collection[str]) -> Machine:
+    """Return the machine of some of its processors, without the tiers that only others use."""
+    left = {a.tier for p in machine.processors if p.name in processors for a in p.tiers}
+    gone = {a.tier for p in machine.processors for a in p.tiers} - left
+    groups = (
+        replace(g, channels=tuple(pair for pair in g.channels if not gone & {*pair})) for g in machine.groups
+    )
+    return replace(
+        machine,
+        tiers=tuple(t for t in machine.tiers if t.name not in gone),
+        processors=tuple(p for p in machine.processors if p.name in processors),
+        channels=tuple(c for c in machine.channels if not gone & {c.src, c.dst}),
+        groups=tuple(g for g in groups if g.channels),
+    )
 
 
 def check_no_contention(machine: Machine, where: str) -> None:

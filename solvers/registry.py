@@ -23,6 +23,7 @@ from ..models.checks import shown
 from ..models.errors import UsageError
 from ..models.graph import Graph
 from ..models.problems import PROBLEMS
+from .distributed.methods import ROOM as DISTRIBUTED
 from .makespan.methods import ROOM as MAKESPAN
 from .method import Method
 from .minio.methods import ROOM as MINIO
@@ -40,7 +41,18 @@ if TYPE_CHECKING:
 
 ROOMS: Mapping[str, Room] = {
     room.problem.name: room
-    for room in (PEAK, OFFSETS, PLACEMENT, MAKESPAN, PARALLEL, EDGES, RECOMPUTE, MINIO, STREAMS)
+    for room in (
+        PEAK,
+        OFFSETS,
+        PLACEMENT,
+        MAKESPAN,
+        DISTRIBUTED,
+        PARALLEL,
+        EDGES,
+        RECOMPUTE,
+        MINIO,
+        STREAMS,
+    )
 }
 """What each problem brings, by its name."""
 

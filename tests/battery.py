@@ -75,6 +75,10 @@ LOADED = {
         "catalogue:randwire-20-0?bound=200",
         "catalogue:unet-4-train?bound=100MiB",
     ),
+    "distributed": (
+        "gen:skipchain?n=8&train=1&machine=v100x4-16g-nvlink&processors=2&memory=590MB",
+        "catalogue:ios/squeezenet?machine=v100x4-16g-nvlink&processors=2",
+    ),
     "streams": (
         "catalogue:ios/squeezenet",
         "catalogue:ios/squeezenet?contention=proportional&streams=2&sync_ns=500",

@@ -1,5 +1,6 @@
 """The problems, one file each, and the table of them."""
 
+from .distributed import Distributed
 from .makespan import Makespan
 from .memory_edges import MemoryEdges
 from .minio import MinIO
@@ -18,6 +19,7 @@ PROBLEMS: dict[str, type[Problem]] = {
         Offsets,
         Placement,
         Makespan,
+        Distributed,
         ParallelMemory,
         MemoryEdges,
         Recompute,

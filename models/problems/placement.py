@@ -119,7 +119,7 @@ class Placement(Problem):
                     )
         check_no_contention(self.machine, "placement")
         _check_reach(self.machine)
-        _check_sizes(self.machine)
+        check_sizes(self.machine)
 
     @classmethod
     def of(cls, subject: Graph, *, source: str | None = None, **values: Any) -> Self:
@@ -288,7 +288,7 @@ def _check_reach(machine: Machine) -> None:
                 )
 
 
-def _check_sizes(machine: Machine) -> None:
+def check_sizes(machine: Machine) -> None:
     """Raise if a number is so large that sums and products of a few of them leave 64 bits."""
     numbers = [(f"tier {t.name!r}, capacity", t.capacity) for t in machine.tiers]
     for c in machine.channels:

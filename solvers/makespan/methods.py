@@ -9,19 +9,19 @@ from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Method, Option
 from ..peak.methods import PEAK_KERNELS
 from ..room import Export, Room
 
-_LISTS = (
+LISTS = (
     ".makespan.bounds.chain_kernel",
     ".makespan.lists.list_kernel",
     *PEAK_KERNELS,  # of the fallback order
 )
 _LABELS = (
-    *_LISTS,
+    *LISTS,
     ".makespan.labels.dominance_kernel",
     ".makespan.labels.ideals_kernel",
     ".makespan.labels.label_kernel",
 )
 _BOOKING = (".makespan.trees.booking_kernel",)
-_WINDOWS = (*_LISTS, ".makespan.lists.window_kernel")
+_WINDOWS = (*LISTS, ".makespan.lists.window_kernel")
 _ALL = (*_LABELS, *_BOOKING, ".makespan.lists.window_kernel", ".makespan.lists.filling_kernel")
 
 _START = Option(
@@ -58,7 +58,7 @@ def _tree(name: str, function: str, summary: str, source: str, *options: Option)
         proves=BOUND,
         source=source,
         options=options,
-        kernels=_LISTS,
+        kernels=LISTS,
     )
 
 
@@ -67,7 +67,7 @@ _EYRAUD = "Eyraud-Dubois, Marchal, Sinnen, Vivien 2015"
 _DATA = ".makespan.stated:stated"
 _ROWS = ".makespan.stated:unhurried"
 
-_model = partial(Method, proves=OPTIMUM, kernels=_LISTS)
+_model = partial(Method, proves=OPTIMUM, kernels=LISTS)
 
 ROOM = Room(
     problem=Makespan,
@@ -122,7 +122,7 @@ ROOM = Room(
             "bounds, and list schedules that never get stuck, by several priorities",
             proves=BOUND,
             options=(_PRIORITY,),
-            kernels=_LISTS,
+            kernels=LISTS,
         ),
         Method(
             "local-search",

@@ -108,7 +108,10 @@ def test_command(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None
         ((*SOLVE, "gen:chian"), "did you mean chain"),
         ((*SOLVE, "gen:chain?m=3"), "unknown option 'm'"),
         (("solve", "peek", "gen:chain"), "did you mean peak?"),
-        (("solve", "best", "gen:chain"), "expected one of makespan, memory-edges, minio, offsets"),
+        (
+            ("solve", "best", "gen:chain"),
+            "expected one of distributed, makespan, memory-edges, minio",
+        ),
         ((*SOLVE, "gen:chain", "--time-limit", "-3"), "time-limit"),
         ((*SOLVE, "gen:chain", "--time-limit", "inf"), "found 'inf'"),
         ((*SOLVE, "gen:chain", "--threads", "0"), "expected an integer >= 1"),

@@ -25,7 +25,8 @@ OWN = {
         "--certificate",
         "--certificate-limit",
     },
-    "makespan": {"--processors", "--memory", "--sweep-memory", "--plot"},
+    "makespan": {"--machine", "--processors", "--memory", "--sweep-memory", "--plot"},
+    "distributed": {"--machine", "--processors", "--memory"},
     "parallel-memory": {
         "--processors",
         "--bound",

@@ -37,6 +37,7 @@ def test_list_has_problems_methods_and_instances(tmp_path: Path) -> None:
         "offsets",
         "placement",
         "makespan",
+        "distributed",
         "parallel-memory",
         "memory-edges",
         "recompute",

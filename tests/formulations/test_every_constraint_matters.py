@@ -18,6 +18,8 @@ from typing import Any
 import pytest
 
 import lowtide as lt
+from lowtide.formulations.distributed import intervals_cpsat as distributed_cpsat
+from lowtide.formulations.distributed.data import distributed_data
 from lowtide.formulations.makespan import intervals_cpsat, ticks_milp
 from lowtide.formulations.makespan.data import makespan_data
 from lowtide.formulations.minio import cuts_cpsat, joint_cpsat, order_milp
@@ -49,6 +51,8 @@ from lowtide.solvers.parallel import edges_cpsat as conflicts
 from lowtide.solvers.recompute.models.moments import relaxed_data
 from lowtide.solvers.recompute.models.paging import paging
 from tests import offsets_solving, peak_solving, recompute_problems
+from tests.distributed_problems import optimum as fastest
+from tests.distributed_problems import problem_of
 from tests.leaving_out import numbers, numbers_of_page, without
 from tests.makespan_problems import optimum, problem_of_identical, problem_with_kinds
 from tests.oracles.autotm_rules import fastest as fastest_by_rules
@@ -182,6 +186,22 @@ def makespan_battery() -> list[tuple[Any, Verdict | None]]:
         for problem in problems
         if problem.memory is None or sequential_memory(problem.graph).initial_bytes <= problem.memory
     ]
+
+
+# distributed: a schedule, transfers
+
+
+def distributed(formulation: ModuleType, problem: lt.Distributed) -> Verdict:
+    data = distributed_data(problem)
+    built = formulation.build(data, horizon=data.horizon)
+    read = lambda value: formulation.decode(built, value)  # noqa: E731
+    return verdict_of(solved(formulation, problem, built, read, lambda ticks: ticks * data.tick))
+
+
+@cache
+def distributed_battery() -> list[tuple[Any, Verdict | None]]:
+    problems = [problem_of(seed) for seed in range(40)]
+    return [(p, proved(fastest(p))) for p in problems if p.impossible() is None]
 
 
 # minio: what is written
@@ -572,6 +592,7 @@ CASES = [
     Case("makespan cumulative", intervals_cpsat, makespan_battery, makespan),
     Case("makespan reservoir", intervals_cpsat, makespan_battery, reservoir),
     Case("makespan ticks", ticks_milp, makespan_battery, makespan),
+    Case("distributed intervals", distributed_cpsat, distributed_battery, distributed),
     Case("minio order", order_milp, minio_orders, minio_order),
     Case("minio joint", joint_cpsat, minio_problems, minio_joint, (1, 4), (1, 3, 4)),
     Case("minio joint, parent first", joint_cpsat, minio_reversed, minio_parent_first, (), (2,)),

@@ -49,6 +49,12 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: lt.Recompute(GRAPH, machine=STREAMS),
         "recompute, machine 'single': found contention 'fluid', expected none",
     ),
+    "Distributed": (lambda: lt.Distributed(WRONG, STREAMS), "distributed, graph: found 'spec'"),
+    "Distributed machine": (lambda: lt.Distributed(GRAPH, WRONG), "distributed, machine: found 'spec'"),
+    "Distributed contention": (
+        lambda: lt.Distributed(GRAPH, STREAMS),
+        "distributed, machine 'single': found contention 'fluid', expected none",
+    ),
     "MinIO": (lambda: lt.MinIO(WRONG, 3), "minio, graph: found 'spec'"),
     "MinIO memory": (lambda: lt.MinIO(GRAPH, -1), "memory: found -1, expected an integer >= 0"),
     "MinIO whole": (lambda: lt.MinIO(GRAPH, 99, WRONG), "minio, whole: found 'spec'"),
@@ -77,7 +83,7 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         "solve, problem: found Graph('diamond', 4 ops, 4 tensors), expected",
     ),
     "solve graph, example": (lambda: lt.solve(ANY), "Streams, such as Peak(graph)"),
-    "solve": (lambda: lt.solve(WRONG), "solve, problem: found 'spec', expected one of MakeSpan"),
+    "solve": (lambda: lt.solve(WRONG), "solve, problem: found 'spec', expected one of Distributed"),
     "solve method": (lambda: lt.solve(lt.Peak(GRAPH), 3), "method: found 3, expected the name of a method"),  # type: ignore[arg-type]
     "solve limit": (lambda: lt.solve(lt.Peak(GRAPH), time_limit=WRONG), "time limit: found 'spec'"),
     "solve nan": (lambda: lt.solve(lt.Peak(GRAPH), time_limit=float("nan")), "time limit: found nan"),

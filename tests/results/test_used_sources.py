@@ -22,6 +22,7 @@ ASKED = {
     "placement": "gen:chain?n=6&seed=1&machine=v100-16g-pcie3&start=gpu&device=60B",
     "streams": "gen:layered?layers=3&width=3&seed=1",
     "makespan": "gen:tasks?n=12&cores=2&processors=2&memory=120",
+    "distributed": "gen:tasks?n=12&cores=2&machine=v100x4-16g-nvlink&processors=2",
     "parallel-memory": "gen:layered?layers=3&width=3&seed=1",
     "memory-edges": "gen:layered?layers=3&width=3&seed=1&bound=60",
     "recompute": "gen:backprop-chain?l=4&forward=1&backward=1&accounting=replace&memory=4",

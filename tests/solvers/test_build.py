@@ -24,6 +24,7 @@ SPECS = {
     "peak": "catalogue:harpoon",
     "offsets": "catalogue:minimalloc/example",
     "makespan": "catalogue:diamond?processors=2",
+    "distributed": "catalogue:diamond?machine=v100x4-16g-nvlink&processors=2",
     "recompute": "gen:backprop-chain?l=3&memory=4",
     "minio": "catalogue:harpoon?memory=14",
     "parallel-memory": "catalogue:diamond?processors=2",

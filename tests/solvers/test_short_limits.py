@@ -27,6 +27,8 @@ def problem_of(name: str, graph: lt.Graph) -> Problem:
         return lt.Placement(graph, lt.load_machine("a100-40g-pcie3"))
     if name == "makespan":
         return lt.Makespan(graph, 4, peak)
+    if name == "distributed":
+        return lt.Distributed(graph, lt.load_machine("v100x4-16g-nvlink"))
     if name == "memory-edges":
         return lt.MemoryEdges(graph, peak)
     if name == "recompute":

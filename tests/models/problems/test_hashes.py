@@ -31,6 +31,12 @@ QUESTIONS = (
         "1ca2f90faf87fdb3",
     ),
     ("makespan", TASKS, "tasks?n=12 on 2 cpu and 1 gpu processors, 40 bytes", "4538fcc5a5f3ee40"),
+    (
+        "distributed",
+        "catalogue:diamond?machine=v100x4-16g-nvlink&processors=2&memory=1KiB",
+        "diamond on v100x4-16g-nvlink",
+        "202ffdfde8d8036b",
+    ),
     ("parallel-memory", "catalogue:diamond", "diamond", "3d486780f123b60d"),
     ("parallel-memory", "catalogue:diamond?processors=2", "diamond on 2 processors", "4b2b471eb675e043"),
     ("memory-edges", "catalogue:diamond?bound=8", "diamond, 8 bytes", "238d62b0a3609ed7"),

@@ -1,0 +1,1 @@
+"""Formulations of the problem `distributed`: processors with memories of their own."""

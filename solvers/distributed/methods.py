@@ -1,0 +1,43 @@
+"""The room of problem `distributed`."""
+
+from __future__ import annotations
+
+from ...models.problems.distributed import Distributed
+from ..makespan.methods import LISTS
+from ..method import BOUND, OPTIMUM, Method
+from ..room import Export, Room
+
+ROOM = Room(
+    problem=Distributed,
+    methods=(
+        Method(
+            "auto",
+            ".distributed.auto:solve_auto",
+            "list schedules, on one memory too, bounds of all memories together, then CP-SAT",
+            proves=OPTIMUM,
+            engine="cpsat",
+            kernels=LISTS,
+        ),
+        Method(
+            "cpsat",
+            ".distributed.auto:solve_cpsat",
+            "CP-SAT, intervals: processors, links and memories, from heft's schedule and the bounds",
+            proves=OPTIMUM,
+            engine="cpsat",
+            kernels=LISTS,
+        ),
+        Method(
+            "heft",
+            ".distributed.auto:solve_heft",
+            "list schedule by upward rank, each op where it ends first, what comes to a memory fits for good",
+            proves=BOUND,
+            source="Topcuoglu, Hariri and Wu 2002; with memories Herrmann, Marchal and Robert 2014",
+            kernels=LISTS,
+        ),
+    ),
+    exports={
+        "cpsat": Export("distributed.intervals_cpsat", ".distributed.models:stated", unit="tick"),
+    },
+    judging=6.0,
+    shared=("makespan", "peak"),
+)
