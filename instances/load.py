@@ -39,7 +39,8 @@ def load(spec: str | os.PathLike[str] | nx.Graph[Any], **options: object) -> Gra
     ``graph.dot``, ``.gv``           DOT through networkx; also ``dot:PATH``
     ``graph.graphml(.gz)``           GraphML through networkx; also ``graphml:PATH``
     ``onnx:NAME?batch=32&train=1``   a network that ships inside the onnx package; ``weights=1`` keeps
-                                     the weights; any other option gives a symbolic dimension its size
+                                     the weights, ``conv=modes`` gives convolutions a mode for each
+                                     algorithm; any other option gives a symbolic dimension its size
     ``g10:FOLDER?clock_mhz=1200``    statistics that the public artifact of G10 (MICRO 2023) writes
     ``wfcommons:PATH?memory=0``      workflow trace of WfCommons; without the memory of its tasks
     ``tasks.stg?seed=1``             file of the Standard Task Graph Set, sizes drawn; also ``stg:PATH``

@@ -1,7 +1,8 @@
 """Small machines and random training iterations."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 
@@ -202,3 +203,27 @@ def training_problem(seed: int, accounting: Accounting = Accounting.COEXIST) -> 
     return lt.Placement(
         graph, bench, periodic=bool(seed % 2), start={"input": ("gpu",)} if seed % 3 else None
     )
+
+
+def with_modes(problem: lt.Placement, seed: int, ops: int = 2) -> lt.Placement:
+    """Some ops get two or three modes beside their own, of other workspaces and times, perhaps no better."""
+    rng = np.random.default_rng(seed)
+    rows = list(problem.graph.ops)
+    for k in rng.permutation(len(rows))[:ops].tolist():
+        op = rows[k]
+        modes = [lt.Mode(duration_ns=op.duration_ns, workspace=op.workspace)]
+        for _ in range(int(rng.integers(1, 3))):
+            workspace, part = int(rng.integers(0, 8)), int(rng.integers(20, 110))
+            modes.append(lt.Mode(duration_ns=max(1, op.duration_ns * part // 100), workspace=workspace))
+        rows[k] = replace(op, modes=tuple(modes[i] for i in rng.permutation(len(modes)).tolist()))
+    return replace(problem, graph=replace(problem.graph, ops=tuple(rows)))
+
+
+def every_choice(problem: lt.Placement) -> Iterator[lt.Placement]:
+    """Yield the problem with one mode of each op, in all combinations."""
+    for chosen in product(*(op.all_modes for op in problem.graph.ops)):
+        ops = tuple(
+            replace(op, duration_ns=mode.duration_ns, workspace=mode.workspace, modes=())
+            for op, mode in zip(problem.graph.ops, chosen, strict=True)
+        )
+        yield replace(problem, graph=replace(problem.graph, ops=ops))

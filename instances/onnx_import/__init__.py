@@ -9,7 +9,8 @@ What the graph holds:
   (the tensors stay, with no bytes, so that updates keep their order; provenance says how much);
 * views (Reshape, Flatten, Squeeze, Unsqueeze, Identity, Dropout in inference, …) share the storage of their
   operand and vanish, as do arguments (target shapes, axes, limits), scalar constants and dead nodes;
-* durations from the roofline model of `lowtide.instances.transforms.roofline`.
+* durations from the roofline model of `lowtide.instances.transforms.roofline`; with ``conv="modes"``
+  convolutions and their gradients have modes, by algorithm (`lowtide.instances.transforms.convolution`).
 
 In training (``train=True``) Dropout writes its output and a mask, BatchNormalization uses the statistics of
 the batch, saves them, and updates its running statistics in place; `derivatives` holds the table of what
@@ -41,6 +42,7 @@ def load_onnx(
     dims: Mapping[str, int] | None = None,
     train: bool = False,
     weights: bool = False,
+    conv: str = "",
 ) -> Graph:
     """Return the computation graph of an ONNX model.
 
@@ -56,6 +58,8 @@ def load_onnx(
         Derive forward, backward and weight updates.
     weights
         Keep the bytes of the weights.
+    conv
+        ``"modes"``: a mode for each algorithm of a convolution.
 
     Raises
     ------
@@ -78,17 +82,20 @@ def load_onnx(
     sized = size_model(model, where, batch, dims or {})
     network = build_network(sized, train=train)
     wanted = differentiable_storages(network, where) if train else set()
-    draft = Draft()
+    draft = Draft(algorithms=conv == "modes")
     forward = ForwardPass(network, draft, train=train)
     if train:
         BackwardPass(forward, wanted)
     options = {"batch": batch, **(dims or {})}
-    label = "-".join([name, *["train"] * train, *(f"{k}{v}" for k, v in options.items() if v)])
+    words = [name, *["train"] * train, *(f"{k}{v}" for k, v in options.items() if v), *["modes"] * bool(conv)]
     graph = Graph(
-        name=label,
+        name="-".join(words),
         tensors=tuple(draft.tensors),
         ops=tuple(draft.ops),
-        provenance=_provenance(where, sized, network, dims or {}, train=train),
+        provenance={
+            **_provenance(where, sized, network, dims or {}, train=train),
+            **({"conv": conv} if conv else {}),
+        },
     )
     return graph if weights else graph.drop({"weight"})
 

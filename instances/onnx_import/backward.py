@@ -12,12 +12,13 @@ needed. Graph inputs and constants that are not trained get no gradient.
 from __future__ import annotations
 
 from ...models.errors import InstanceError
+from ..transforms.convolution import DATA, WEIGHTS
 from .derivatives import DERIVATIVES, Step
 from .element_types import TRAINABLE
 from .forward import ELEMENTWISE, Draft, ForwardPass
 from .network import Network, Node
 from .views import VIEWS
-from .work import multiply_adds
+from .work import convolution, multiply_adds
 
 
 def differentiable_storages(network: Network, where: str) -> set[str]:
@@ -139,7 +140,9 @@ class BackwardPass:
         kind = "SumBroadcast" if step.passes else f"{node.op_type}Gradient"
         overwrites = arriving if node.op_type in ELEMENTWISE else []
         name = f"{node.name}/gradient:{','.join(str(i) for i in group)}"
-        self.draft.op(name, kind, reads, writes, multiply_adds(node, values), overwrites)
+        work, conv = multiply_adds(node, values), convolution(node, values)
+        part = DATA if group == (0,) else WEIGHTS
+        self.draft.op(name, kind, reads, writes, work, overwrites, conv, part)
 
     def _read(self, position: int, node: Node, word: str) -> list[int]:
         """Return the tensors behind one word of the table."""

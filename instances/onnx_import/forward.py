@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ...models.graph import Op, Tensor
+from ..transforms.convolution import RESULT, Convolution, modes
 from ..transforms.roofline import duration_ns
 from .derivatives import DERIVATIVES
 from .network import Network, Node
-from .work import multiply_adds
+from .work import convolution, multiply_adds
 
 ELEMENTWISE = frozenset(
     {
@@ -26,9 +27,10 @@ IN_PLACE = ELEMENTWISE | {"BatchNormalization"}
 
 
 class Draft:
-    """The tensors and ops of a graph in the making."""
+    """The tensors and ops of a graph in the making; with `algorithms`, convolutions have a mode for each."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, algorithms: bool = False) -> None:
+        self.algorithms = algorithms
         self.tensors: list[Tensor] = []
         self.ops: list[Op] = []
 
@@ -45,6 +47,8 @@ class Draft:
         writes: Iterable[int],
         work: int,
         overwrites: Sequence[int] = (),
+        conv: Convolution | None = None,
+        part: str = RESULT,
     ) -> int:
         """Add an op; return its index.
 
@@ -56,6 +60,8 @@ class Draft:
             Multiply-adds, for the duration.
         overwrites
             Reads whose place the first write may take if it has the same size.
+        conv, part
+            The sizes of a convolution, and which of its arrays the op makes.
         """
         read, written = tuple(dict.fromkeys(reads)), tuple(dict.fromkeys(writes))
         moved = sum(self.tensors[t].nbytes for t in (*read, *written))
@@ -65,14 +71,18 @@ class Draft:
             for r in dict.fromkeys(overwrites)
             if r != w and self.tensors[r].nbytes == self.tensors[w].nbytes
         ]
+        ways = modes(conv, part, moved) if conv is not None and self.algorithms else ()
+        only = ways[0] if len(ways) == 1 else None
         self.ops.append(
             Op(
                 name=name,
                 kind=kind,
-                duration_ns=duration_ns(moved, work),
+                duration_ns=only.duration_ns if only else duration_ns(moved, work),
+                workspace=only.workspace if only else 0,
                 reads=read,
                 writes=written,
                 inplace=tuple(pairs),
+                modes=() if only else ways,
             )
         )
         return len(self.ops) - 1
@@ -151,6 +161,7 @@ class ForwardPass:
             writes,
             multiply_adds(node, values),
             [self.index[owner] for owner in self._replaceable(node)],
+            convolution(node, values),
         )
 
     def _replaceable(self, node: Node) -> list[str]:

@@ -16,6 +16,7 @@ _OPTIONS = {
     "batch": Parameter(1, "size of the batch", least=1),
     "train": Parameter(False, "forward and backward"),
     "weights": Parameter(False, "keep the bytes of the weights"),
+    "conv": Parameter("", "a mode for each algorithm of a convolution", choices=("modes",)),
 }
 _DIMENSION = Parameter(1, "size of a symbolic dimension", least=1)
 
@@ -30,7 +31,7 @@ def load_named(name: str, *, dims: object = None, **options: object) -> Graph:
     dims
         Sizes of symbolic dimensions by name.
     **options
-        ``batch``, ``train`` and ``weights`` of `load_onnx`; any other is a symbolic dimension.
+        ``batch``, ``train``, ``weights`` and ``conv`` of `load_onnx`; any other is a symbolic dimension.
 
     Raises
     ------
@@ -55,4 +56,5 @@ def load_named(name: str, *, dims: object = None, **options: object) -> Graph:
         dims={key: int(value) for key, value in typed.items()} or None,
         train=bool(values["train"]),
         weights=bool(values["weights"]),
+        conv=str(values["conv"]),
     )

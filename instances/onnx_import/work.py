@@ -1,10 +1,11 @@
-"""Arithmetic of a node, for the roofline model of durations: its multiply-adds."""
+"""Arithmetic of a node, for the roofline model of durations: multiply-adds, and sizes of a convolution."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import prod
 
+from ..transforms.convolution import Convolution
 from .network import Node
 from .shapes import Value
 
@@ -17,6 +18,24 @@ def multiply_adds(node: Node, values: Mapping[str, Value]) -> int:
         return sum(value.elements for value in outputs)
     count = _COUNTS.get(node.op_type, _elementwise)
     return count(node, inputs, outputs)
+
+
+def convolution(node: Node, values: Mapping[str, Value]) -> Convolution | None:
+    """Return the sizes of a convolution; None of any other node."""
+    if node.op_type != "Conv":
+        return None
+    data, weights, result = (values[name] for name in (node.inputs[0], node.inputs[1], node.outputs[0]))
+    steps = [*node.attributes.get("strides", ()), *node.attributes.get("dilations", ())]
+    return Convolution(
+        samples=data.shape[0],
+        inputs=data.shape[1],
+        outputs=weights.shape[0],
+        groups=int(node.attributes.get("group", 1)),
+        image=data.shape[2:],
+        result=result.shape[2:],
+        kernel=weights.shape[2:],
+        plain=all(step == 1 for step in steps),
+    )
 
 
 _Count = Callable[[Node, list[Value], list[Value]], int]

@@ -14,6 +14,12 @@ _DEGREE = Option("degree", 8, "ops that the prefetch is ahead")
 _OFFLOAD = Option(
     "offload", "dynamic", "all, conv, or dynamic: the first that fits", choices=("all", "conv", "dynamic")
 )
+_ALGORITHMS = Option(
+    "algorithms",
+    "fastest",
+    "of ops with several modes, where offload is all or conv",
+    choices=("fastest", "least"),
+)
 _BARRIER = Option("barrier", True, "0: no layer waits for copies, as in vDNN++")
 _CONTROL = (
     Option("rule", "chain", "how control ops are found", choices=("chain", "direct")),
@@ -145,6 +151,7 @@ ROOM = Room(
             "offload activations layer by layer, both streams wait for each other",
             "Rhu et al., vDNN, MICRO 2016",
             _OFFLOAD,
+            _ALGORITHMS,
             _BARRIER,
         ),
         _policy(

@@ -8,7 +8,9 @@ sample, cyclically in periodic plans: :math:`D_e` of ops and :math:`\sigma_e \ge
 start to the end of one op. Under ``replace`` op k stands for two of these: 2 k reads, in no time, and 2 k + 1
 writes, for :math:`d_k`, with the workspace. Its instants are the moments just before and just behind what is
 released and allocated when it starts, and its end: what it reads is there before, what it writes behind, and
-no time passes in between. Outer tiers that channels join are one tier (`merged`).
+no time passes in between. Outer tiers that channels join are one tier (`merged`). An op with several modes
+has the least of their durations and the least of their workspaces: in any plan it may end so much sooner, and
+all else stay as it is.
 
 **A byte** of a tensor that is accessed at all (in periodic plans: and is not an input that reappears in
 every period) is, at a sample, *used* (the op of the sample accesses it), or else *needed* (the next op that
@@ -134,7 +136,7 @@ def proven_time(graph: Graph, setting: Setting, proof: PricesProof) -> tuple[int
     machine = setting.machine
     if len(machine.tiers) > 1 + TIERS:
         raise Refused(f"prices, machine {machine.name!r}: found {len(machine.tiers)} tiers apart, expected 4")
-    ideal = sum(op.all_modes[0].duration_ns for op in graph.ops)
+    ideal = sum(min(mode.duration_ns for mode in op.all_modes) for op in graph.ops)
     if not proof.samples:
         return ideal, 0
     steps = _steps(graph)
@@ -165,8 +167,8 @@ def _check_setting(graph: Graph, machine: Machine) -> None:
         fault = "another use of tiers, expected one processor that uses the first tier only"
     elif machine.processors[0].tiers[0].bytes_per_s is not None:
         fault = "a processor slowed down by its tier, expected none"
-    elif any(len(op.all_modes) > 1 or op.all_modes[0].operands for op in graph.ops):
-        fault = "ops with several modes or fixed tiers, expected one free mode each"
+    elif any(mode.operands for op in graph.ops for mode in op.all_modes):
+        fault = "ops with fixed tiers, expected free modes"
     if fault:
         raise Refused(f"prices, machine {machine.name!r}: found {fault}")
 
@@ -184,11 +186,12 @@ class _Step:
 def _steps(graph: Graph) -> list[_Step]:
     found = []
     for op in graph.ops:
-        reads, writes, mode = frozenset(op.reads), frozenset(op.writes), op.all_modes[0]
+        reads, writes, modes = frozenset(op.reads), frozenset(op.writes), op.all_modes
         if graph.accounting is Accounting.REPLACE:
             found.append(_Step(reads, frozenset(), 0, 0))
             reads = frozenset()
-        found.append(_Step(reads, writes, mode.duration_ns, mode.workspace))
+        least = min(mode.duration_ns for mode in modes), min(mode.workspace for mode in modes)
+        found.append(_Step(reads, writes, *least))
     return found
 
 

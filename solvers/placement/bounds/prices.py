@@ -15,6 +15,11 @@ these releases. Take for the first instant of 2 k + 1 the bytes just behind: wha
 nowhere else valid, and so it is until the end of k, with the workspace; of what k only reads nothing is asked
 any more. What a byte passes, and how long channels have between two instants, is as before. There is no stall
 between the two ops, but the bound may count as if there could be. QED.
+
+An op with several modes counts with the least of their durations and the least of their workspaces. *Proof.*
+Take any plan, and let each op end so much sooner as its mode lasts longer than that. Nothing else changes:
+what it writes is there from its start on, copies of that start at the old end or later, which is behind the
+new one, and what it reads may stay. The plan is one of ops of these durations, in the same time. QED.
 """
 
 from __future__ import annotations
@@ -159,8 +164,8 @@ def sample_data(problem: Placement) -> SampleData:
     Raises
     ------
     UsageError
-        If ops have several modes, or the machine has one tier, several processors, or reads in place outside
-        its first tier or slowly in it: an op might last longer than the bound thinks.
+        If a mode names tiers, or the machine has one tier, several processors, or reads in place outside its
+        first tier or slowly in it: an op might last longer than the bound thinks.
     """
     graph, machine = problem.graph, problem.machine
     device = machine.tiers[0]
@@ -171,8 +176,8 @@ def sample_data(problem: Placement) -> SampleData:
         fault = "another use of tiers, expected one processor that uses the first tier only"
     elif machine.processors[0].tiers[0].bytes_per_s is not None:
         fault = "a processor slowed down by its tier, expected none"
-    elif any(len(op.all_modes) > 1 or op.all_modes[0].operands for op in graph.ops):
-        fault = "ops with several modes or fixed tiers, expected one free mode each"
+    elif any(mode.operands for op in graph.ops for mode in op.all_modes):
+        fault = "ops with fixed tiers, expected free modes"
     if fault:
         raise UsageError(f"bound by samples, machine {machine.name!r}: found {fault}")
     problem = merged(problem)
@@ -197,14 +202,13 @@ def sample_data(problem: Placement) -> SampleData:
         for group in machine.groups:  # a cap over more channels bounds these as well
             if {pair for pair in pairs if pair in rates} <= set(group.channels):
                 joint[side] = min(joint.get(side, group.bytes_per_s), group.bytes_per_s)
-    total = sum(t.nbytes for t in graph.tensors) + max(
-        (op.all_modes[0].workspace for op in graph.ops), default=0
-    )
+    durations = [min(mode.duration_ns for mode in op.all_modes) for op in graph.ops]
+    workspaces = [op.least_workspace for op in graph.ops]
+    total = sum(t.nbytes for t in graph.tensors) + max(workspaces)
     twice = graph.accounting is Accounting.REPLACE
-    modes = [op.all_modes[0] for op in graph.ops]
     return SampleData(
-        duration=tuple(x for m in modes for x in [0] * twice + [m.duration_ns]),
-        workspace=tuple(x for m in modes for x in [0] * twice + [m.workspace]),
+        duration=tuple(x for ns in durations for x in [0] * twice + [ns]),
+        workspace=tuple(x for nbytes in workspaces for x in [0] * twice + [nbytes]),
         size=tuple(life.nbytes for life in lives),
         accesses=tuple(life.accesses for life in lives),
         writes=tuple(life.writes for life in lives),

@@ -44,7 +44,6 @@ def emitted_plan(
     }
     processor = machine.processors[0].name
     last = {t for t, x in enumerate(graph.tensors) if x.final and not x.initial}
-    numbers = [_least_mode(graph, k) for k in range(len(graph.ops))]
     each = (len(world.op) - 1) // len(graph.ops)
     out = PlanBuilder(graph, machine)
     if period is None:
@@ -57,7 +56,7 @@ def emitted_plan(
     index, lows = work.index[world.chunk["owner"]].tolist(), work.low.tolist()
     for kind, what, where, low, high, begin, end in world.log[: world.state[0].logged].tolist():
         if kind == names.LOG_RUN:
-            out.run(what // each, numbers[what // each], begin, end, processor)
+            out.run(what // each, 0, begin, end, processor)
             continue
         t, base = index[what], lows[what]
         part = out.part(t, base + low, base + high)
@@ -70,11 +69,6 @@ def emitted_plan(
         elif period is None or t not in last or begin < period:
             out.free(t, tiers[min(where, len(tiers) - 1)], begin, part)
     return out.plan(period=period)
-
-
-def _least_mode(graph: Graph, k: int) -> int:
-    modes = graph.ops[k].all_modes
-    return min(range(len(modes)), key=lambda m: (modes[m].workspace, modes[m].duration_ns))
 
 
 def _start(out: PlanBuilder, work: Workload, world: World, tiers: Sequence[str]) -> None:

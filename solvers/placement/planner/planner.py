@@ -57,6 +57,7 @@ from ....models.machine import Machine
 from ....models.plan import Plan
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
+from ..modes import in_modes, reference_modes
 from ..replicas.together import for_replicas
 from .setting import Setting
 
@@ -185,8 +186,13 @@ def check_machine(problem: Placement) -> None:
         fault = f"{len(machine.tiers)} tiers, expected two or three"
     elif apart := _without_channels(machine):
         fault = f"no channels of tier {apart!r} from and to the first tier, expected both"
-    elif any(len(op.all_modes) > 1 for op in problem.graph.ops):
-        fault = "ops with several modes, expected one each"
+    elif any(
+        tier != machine.tiers[0].name
+        for op in problem.graph.ops
+        for m in op.all_modes
+        for _, tier in m.operands
+    ):
+        fault = "ops with modes that name other tiers, expected the first one"
     elif problem.periodic and (bound := _bound_kinds(simplified)):
         fault = f"start tiers of kind {bound[0]!r}, expected none for what outlives a period"
     if fault:
@@ -205,7 +211,13 @@ def _bound_kinds(problem: Placement) -> list[str]:
     return sorted({*problem.starts} & {str(t.kind) for t in problem.graph.tensors if t.initial and t.final})
 
 
-def planned(problem: Placement, setting: Setting, *, believed: Sequence[int] | None = None) -> Plan | str:
+def planned(
+    problem: Placement,
+    setting: Setting,
+    *,
+    believed: Sequence[int] | None = None,
+    modes: Sequence[int] | None = None,
+) -> Plan | str:
     """Return the plan of a setting, or why there is none.
 
     Parameters
@@ -216,6 +228,8 @@ def planned(problem: Placement, setting: Setting, *, believed: Sequence[int] | N
         Per op, the duration in ns by which the policy forecasts; default: the true one, that of the graph.
         With others it shows what the policy does on line, when ops last longer or shorter than it knows:
         its decisions follow the events as they happen. The plan is one of the graph, with true durations.
+    modes
+        Per op, the number of its mode; default: the reference modes (`lowtide.solvers.placement.modes`).
 
     Raises
     ------
@@ -240,6 +254,7 @@ def planned(problem: Placement, setting: Setting, *, believed: Sequence[int] | N
             f"placement by the planner, believed durations: found {len(believed)} of at least "
             f"{min(believed, default=0)} ns, expected {ops} of at least 0 ns"
         )
-    simplified, restored = as_inputs(problem)
+    chosen, moded = in_modes(problem, reference_modes(problem) if modes is None else modes)
+    simplified, restored = as_inputs(chosen)
     plan = simulated_plan(simplified, setting, believed)
-    return restored(plan) if isinstance(plan, Plan) else plan
+    return moded(restored(plan)) if isinstance(plan, Plan) else plan

@@ -57,7 +57,7 @@ def workload(
     Parameters
     ----------
     graph
-        Its reference order is the order of execution.
+        Its reference order is the order of execution; ops have one mode.
     chunk
         Largest chunk in bytes.
     least
@@ -156,7 +156,7 @@ def _ops(
 ) -> Records:
     """Return durations, workspace, the ideal clock and the accesses of the ops."""
     n, each = len(by_op), len(by_op) // len(graph.ops)
-    modes = [min(op.all_modes, key=lambda m: (m.workspace, m.duration_ns)) for op in graph.ops]
+    modes = [op.all_modes[0] for op in graph.ops]
     table = np.zeros(n + 1, OP)
     table["duration"][each - 1 : n : each] = [m.duration_ns for m in modes]
     table["workspace"][each - 1 : n : each] = [m.workspace for m in modes]

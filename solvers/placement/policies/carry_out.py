@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from ....formulations.model import BuildTimeout
+from ....formulations.placement.releases import ideal_time
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..recurring import as_inputs
@@ -76,7 +77,7 @@ def follow(
     context.careful = True
     simplified, restored = as_inputs(problem)
     case = make_case(simplified, chunk, lambda: context.expired)
-    context.raise_bound(int(case.duration.sum()), kind="sum of durations")
+    context.raise_bound(ideal_time(problem), kind="sum of durations")
     variants: list[tuple[str, Decisions]] = []
     closest: list[tuple[str, Decisions]] = []
     gives_up: dict[str, int] = {}

@@ -38,6 +38,7 @@ from random import Random
 import numpy as np
 
 from ....formulations.model import BuildTimeout
+from ....formulations.placement.releases import ideal_time
 from ....models.arrays import Integers
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
@@ -78,8 +79,7 @@ def solve_local_search(problem: Placement, context: Context) -> Outcome:
     def offer(run: Simulation) -> None:
         context.offer(restored(run.plan()))
 
-    ideal = int(case.duration.sum())
-    context.raise_bound(ideal, kind="sum of durations")
+    context.raise_bound(ideal_time(problem), kind="sum of durations")
     context.careful = True
     try:
         best, run = _start(case, context, offer)

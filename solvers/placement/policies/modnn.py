@@ -6,7 +6,8 @@ repository calls moDNN's allocator (utils/allocator.jl).
 Steps. One iteration is carried out without stalls, on a pool of addresses.
 
 1. An op's missing operands, what it creates and its workspace are allocated by best fit: the tightest hole
-   that is large enough; holes that touch are one.
+   that is large enough; holes that touch are one. An op with several modes, a convolution with its
+   algorithms, runs in the fastest one whose workspace finds a hole; if none does, in that of least workspace.
 2. Where an allocation fails, the tensors that the op does not use are candidates. Those leave whose release
    makes it succeed with the fewest bytes: neighbours by address, with the holes between; of equal bytes
    those whose earliest next use is furthest. Each is copied out right behind its last use, beside other ops.
@@ -18,20 +19,22 @@ Steps. One iteration is carried out without stalls, on a pool of addresses.
 In a period the pool begins with what it holds at the end. It fails exactly if one op's operands and workspace
 do not fit (under ``replace`` with what it creates in the place of what dies).
 
-Abstracted: sub-batches (a graph has its batch) and the choice of convolution algorithms by the hole that is
-there (it has one mode per op); plans have no addresses, so the pool decides who leaves, not where it lies. A
-prefetched tensor that is in the way is not prefetched after all. Inferred: the ties of step 2.
+Abstracted: sub-batches (a graph has its batch); plans have no addresses, so the pool decides who leaves, not
+where it lies. A prefetched tensor that is in the way is not prefetched after all. Prefetches reckon with the
+least workspace of the ops ahead. Inferred: the ties of step 2.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
+from ..modes import runnable, smallest_modes
 from ..simulator import tables
 from ..simulator.simulator import Decisions
 from ..simulator.simulator_case import Case
@@ -53,7 +56,8 @@ class Run:
 
     def __init__(self, case: Case, there: list[int]) -> None:
         self.case, self.pool = case, Pool(case.memory)
-        self.load = case.live.copy()
+        self.modes = np.array(smallest_modes(case.problem), dtype=np.int64)
+        self.load = case.in_modes(self.modes).live.copy()
         self.away: dict[int, int] = {}
         self.absent: dict[int, int] = {}
         self.stream = 0
@@ -128,6 +132,14 @@ class Run:
             name = self.case.graph.ops[k].name
             raise DoesNotFit(f"op {k} {name!r} does not fit on an empty pool", self.decisions())
 
+    def choose_mode(self, k: int, used: set[int]) -> None:
+        """Place the workspace of the fastest mode of op k that finds a hole, else the least (step 1)."""
+        for m, mode in sorted(runnable(self.case.problem, k), key=lambda way: way[1].duration_ns):
+            if not mode.workspace or self.pool.place(WORKSPACE, mode.workspace):
+                self.modes[k] = m
+                return
+        self.allocate(WORKSPACE, self.case.graph.ops[k].all_modes[self.modes[k]].workspace, k, used)
+
     def next_use(self, i: int, k: int) -> int:
         """Return the op of a tensor's next access behind op k, counted on over iterations."""
         uses = self.uses[i]
@@ -157,7 +169,7 @@ class Run:
             for i, _ in operands:
                 if i not in known:
                     self.allocate(i, int(case.size[i]), k, used)
-            self.allocate(WORKSPACE, int(table[tables.WORKSPACE, k]), k, used)
+            self.choose_mode(k, used)
             self.pool.drop(WORKSPACE)
             for i, _ in operands:
                 if case.accesses[i][-1][0] == k and not case.graph.tensors[int(case.tensor[i])].final:
@@ -170,7 +182,7 @@ class Run:
         back = 2 * case.absence_next
         for g, op in self.away.items():
             back[g] = 2 * op
-        return swap(case, np.array(list(self.away), dtype=np.int64), back)
+        return replace(swap(case, np.array(list(self.away), dtype=np.int64), back), modes=self.modes)
 
 
 def decide(case: Case) -> Candidates:

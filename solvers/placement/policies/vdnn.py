@@ -1,6 +1,6 @@
 """`vdnn`: offload activations while the layer runs that uses them last, fetch one layer ahead, wait for both.
 
-Source: Rhu et al., vDNN, MICRO 2016, sections 3.2 and 3.3; the search for the layer to prefetch and the order
+Source: Rhu et al., vDNN, MICRO 2016, sections 3.2 to 3.4; the search for the layer to prefetch and the order
 of trials after the code of vDNN++ (shriramsb/vdnn-plus-plus).
 
 Steps.
@@ -12,15 +12,19 @@ Steps.
    with members that are not asked for yet; at a convolution that does not qualify the search ends without.
 4. Every layer waits until all copies asked for before are through: the two streams meet behind every layer
    (``barrier=0``, vDNN++: they do not).
-5. *dynamic*: first, all must fit, else the network is given up; then the first that fits is taken of nothing
-   offloaded, conv, all.
+5. An op with several modes, a convolution with its algorithms, runs in the one that ``algorithms`` names: the
+   *fastest* of all, or the memory-optimal one, of the *least* workspace.
+6. *dynamic*: first, all must fit with least workspace, else the network is given up. Then the first that
+   fits is taken of: nothing offloaded, conv, all, with the fastest algorithms; conv, all, *greedily*; conv,
+   all, with least workspace. Greedily: from the fastest algorithms on, layer by layer, the op that overflows
+   memory (before which nothing goes on) takes its next one of less workspace, until it has the least.
 
-It fails if with all offloaded a layer's operands and what is prefetched beside it do not fit.
+It fails if with all offloaded and least workspace a layer's operands and what is prefetched beside it do not
+fit.
 
-Abstracted: layers are those of `layers`; algorithms of convolutions with their workspaces are the graph's (a
-graph has one mode per op), so that trials by algorithm are left out; cuDNN and the pool are left out. Weights
-stay on the device; what may not start there is fetched one op ahead. Where the host is full, the slow tier
-takes its place.
+Abstracted: layers are those of `layers`; the algorithms are the graph's modes, whose times are known without
+profiling; cuDNN and the pool are left out. Weights stay on the device; what may not start there is fetched
+one op ahead. Where the host is full, the slow tier takes its place.
 """
 
 from __future__ import annotations
@@ -32,6 +36,7 @@ import numpy as np
 from ....models.arrays import Integers
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
+from ..modes import fastest_modes, next_smaller, smallest_modes
 from ..simulator.simulator import Decisions, simulate
 from ..simulator.simulator_case import Case
 from .carry_out import Candidates, DoesNotFit, follow
@@ -43,23 +48,46 @@ GIVEN_UP = "cannot train: with all offloaded it does not fit"
 
 def solve_vdnn(problem: Placement, context: Context) -> Outcome:
     """Run the policy."""
-    offload, barrier = context.options["offload"], context.options["barrier"]
-    return follow(problem, context, lambda case: decide(case, offload, barrier), first=True)
+    offload, algorithms, barrier = (context.options[key] for key in ("offload", "algorithms", "barrier"))
+    return follow(problem, context, lambda case: decide(case, offload, algorithms, barrier), first=True)
 
 
-def decide(case: Case, offload: str = "dynamic", barrier: bool = True) -> Candidates:
+def decide(
+    case: Case, offload: str = "dynamic", algorithms: str = "fastest", barrier: bool = True
+) -> Candidates:
     """Return the policy's decisions."""
     crossing = crossing_absences(case, turn_of(case))
-    everything = _layers(case, crossing, barrier)
-    if offload == "dynamic":
-        if simulate(case, everything).time is None:
-            raise DoesNotFit(GIVEN_UP, everything)
-        yield "nothing offloaded", _layers(case, NOTHING, barrier)
-    if offload in ("conv", "dynamic"):
-        by_conv = of_kind(case, "conv")[case.absence_first[crossing]]
-        yield "conv", _layers(case, crossing[by_conv], barrier)
-    if offload in ("all", "dynamic"):
-        yield "all", everything
+    by_conv = crossing[of_kind(case, "conv")[case.absence_first[crossing]]]
+    sets = {"conv": _layers(case, by_conv, barrier), "all": _layers(case, crossing, barrier)}
+    choices = {"fastest": fastest_modes(case.problem), "least": smallest_modes(case.problem)}
+    modes = {name: np.array(chosen, dtype=np.int64) for name, chosen in choices.items()}
+    if offload != "dynamic":
+        yield offload, replace(sets[offload], modes=modes[algorithms])
+        return
+    least = {name: replace(some, modes=modes["least"]) for name, some in sets.items()}
+    if simulate(case, least["all"]).time is None:
+        raise DoesNotFit(GIVEN_UP, least["all"])
+    several = (modes["fastest"] != modes["least"]).any()
+    yield "nothing offloaded", replace(_layers(case, NOTHING, barrier), modes=modes["fastest"])
+    for name, some in sets.items():
+        yield name, replace(some, modes=modes["fastest"])
+    for name, some in sets.items() if several else ():
+        yield f"{name}, greedy", _downgraded(case, replace(some, modes=modes["fastest"]))
+    for name, some in least.items() if several else ():
+        yield f"{name}, least workspace", some
+
+
+def _downgraded(case: Case, decisions: Decisions) -> Decisions:
+    """Return the decisions with smaller modes of the ops before which nothing goes on (step 6)."""
+    assert decisions.modes is not None
+    modes = decisions.modes.copy()
+    while (op := simulate(case, replace(decisions, modes=modes)).stuck) is not None:
+        case.tick()
+        smaller = next_smaller(case.problem, op, int(modes[op]))
+        if smaller is None:
+            break
+        modes[op] = smaller
+    return replace(decisions, modes=modes)
 
 
 def _layers(case: Case, chosen: Integers, barrier: bool) -> Decisions:

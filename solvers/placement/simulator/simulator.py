@@ -77,6 +77,8 @@ class Decisions:
         Evict as soon as room lacks; else in emergencies only.
     spared
         How many ops behind the next one keep their tensors.
+    modes
+        Per op, the number of its mode; None: those of the case.
     """
 
     tier: Integers
@@ -87,6 +89,7 @@ class Decisions:
     victim: int = tables.NO_VICTIM
     eager: bool = False
     spared: int = 0
+    modes: Integers | None = None
 
     def with_emergencies(self) -> Decisions:
         """Return the same decisions with emergency evictions of what is used furthest ahead."""
@@ -156,6 +159,8 @@ def simulate(case: Case, decisions: Decisions) -> Simulation:
     >>> run.time == sum(op.duration_ns for op in problem.graph.ops)
     True
     """
+    if decisions.modes is not None:
+        case = case.in_modes(decisions.modes)
     n, tensors, chunks, _, groups = case.sizes
     knobs = np.zeros(9, dtype=np.int64)
     knobs[tables.N], knobs[tables.TENSORS], knobs[tables.CHUNKS] = n, tensors, chunks
@@ -249,12 +254,12 @@ def _plan(simulation: Simulation) -> Plan:
     ends = tables.pairs(names)
     processor = case.machine.processors[0].name
     owner = case.table[tables.OWNER, : case.sizes[2]].tolist()
-    parts = _parts(case)
+    parts, modes = _parts(case), case.modes.tolist()
     out = PlanBuilder(case.graph, case.machine)
     _start(out, simulation, parts, names)
     for kind, what, where, begin, end in simulation.log.tolist():
         if kind == tables.LOG_RUN:
-            out.run(what, 0, begin, end, processor)
+            out.run(what, modes[what], begin, end, processor)
         elif kind == tables.LOG_COPY:
             src, dst = ends[where]
             out.copy(int(case.tensor[owner[what]]), src, dst, begin, end, parts[what])

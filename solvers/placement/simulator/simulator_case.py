@@ -11,7 +11,7 @@ that goes round instead: ``next`` is then the first access of the next iteration
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -25,6 +25,7 @@ from ....models.graph import Accounting, Graph
 from ....models.machine import Machine
 from ....models.problems.placement import Placement
 from ..chunks import coarse_enough
+from ..modes import reference_modes
 from . import tables
 
 NEVER = 2**40
@@ -59,8 +60,10 @@ class Case:
         Per tensor: bits of the tiers where it may be at time 0; 0 if it is not initial.
     absence_tensor, absence_first, absence_next
         Of each absence, by tensor, then by time.
+    modes
+        Number of each op's mode, whose workspace is in the table.
     duration
-        ns per op.
+        ns per op, of these modes.
     idle
         Graph index and tier of tensors that outlive the run without any access: they stay in the outermost
         tier where they may start, and its capacity in the table is without them.
@@ -79,6 +82,7 @@ class Case:
     absence_tensor: Integers
     absence_first: Integers
     absence_next: Integers
+    modes: Integers
     duration: Integers
     idle: tuple[tuple[int, int], ...]
     tick: Tick
@@ -155,6 +159,11 @@ class Case:
         ]
         return 2 * (self.absence_first + 1) - np.array(reads, dtype=np.int64)
 
+    def in_modes(self, chosen: Integers) -> Case:
+        """Return the case of ops in other modes."""
+        table = self.table.copy()
+        return replace(self, table=table, modes=chosen, duration=_set_modes(table, self.graph, chosen))
+
     def away_ops(self, absence: int, back: int) -> list[tuple[int, int]]:
         """Return the ranges of ops at which an absence's tensor is away if it is back for op `back`."""
         n = self.ops
@@ -189,7 +198,7 @@ def make_case(
     ------
     UsageError
         If the machine has several processors, reads in place outside its first tier or has more than two
-        outer tiers; if an op has several modes; if a copy is too large.
+        outer tiers; if a mode names tiers; if a copy is too large.
     """
     _check(problem)
     graph, n = problem.graph, len(problem.graph.ops)
@@ -215,9 +224,8 @@ def make_case(
         + 64
     )
     table = np.zeros((tables.TABLE_ROWS, width), dtype=np.int64)
-    duration = np.array([op.all_modes[0].duration_ns for op in graph.ops], dtype=np.int64)
-    table[tables.DURATION, :n] = duration
-    table[tables.WORKSPACE, :n] = [op.all_modes[0].workspace for op in graph.ops]
+    modes = np.array(reference_modes(problem), dtype=np.int64)
+    duration = _set_modes(table, graph, modes)
     by_op: list[list[tuple[int, int, int]]] = [[] for _ in range(n)]
     early = graph.accounting is Accounting.REPLACE
     first_use = 0
@@ -279,6 +287,7 @@ def make_case(
         absence_tensor=rows[:, 0].copy(),
         absence_first=rows[:, 1].copy(),
         absence_next=rows[:, 2].copy(),
+        modes=modes,
         duration=duration,
         idle=tuple(idle),
         tick=ticker(expired),
@@ -296,14 +305,23 @@ def _check(problem: Placement) -> None:
         fault = "another use of tiers, expected one processor that reads and writes the first tier only"
     elif not 2 <= len(machine.tiers) <= 3:
         fault = f"{len(machine.tiers)} tiers, expected two or three"
-    elif any(len(op.all_modes) > 1 or op.all_modes[0].operands for op in problem.graph.ops):
-        fault = "ops with several modes or with named tiers, expected one plain mode each"
+    elif any(mode.operands for op in problem.graph.ops for mode in op.all_modes):
+        fault = "ops with modes that name tiers, expected plain modes"
     elif min(rates, default=tables.SCALE) < 1000:
         fault = "a channel below 1 kB/s, expected faster ones"
     elif not any({(a, b), (b, a)} <= ways for a, b in ways if a == machine.tiers[0].name):
         fault = "no outer tier with channels from and to the first tier, expected one"
     if fault:
         raise UsageError(f"placement by decisions, machine {machine.name!r}: found {fault}")
+
+
+def _set_modes(table: Integers, graph: Graph, chosen: Integers) -> Integers:
+    """Write durations and workspaces of modes into a table; return the durations."""
+    modes = [op.all_modes[m] for op, m in zip(graph.ops, chosen.tolist(), strict=True)]
+    duration = np.array([mode.duration_ns for mode in modes], dtype=np.int64)
+    table[tables.DURATION, : len(modes)] = duration
+    table[tables.WORKSPACE, : len(modes)] = [mode.workspace for mode in modes]
+    return duration
 
 
 def _start_bits(problem: Placement, t: int) -> int:

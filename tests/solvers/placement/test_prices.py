@@ -209,9 +209,9 @@ def test_rounds_raise_the_bound_of_a_single_run() -> None:
 
 def test_what_the_bound_does_not_cover_is_refused() -> None:
     problem = Placement(chain(12, 1000), machine(15, None), periodic=True)
-    longer = replace(problem.graph.ops[0], modes=(lt.Mode(duration_ns=1), lt.Mode(duration_ns=9)))
-    graph = replace(problem.graph, ops=(longer, problem.graph.ops[1]))
-    with pytest.raises(lt.UsageError, match="several modes"):
+    bound = replace(problem.graph.ops[0], modes=(lt.Mode(duration_ns=1, operands=((0, "host"),)),))
+    graph = replace(problem.graph, ops=(bound, problem.graph.ops[1]))
+    with pytest.raises(lt.UsageError, match="fixed tiers"):
         sample_data(replace(problem, graph=graph))
     slow = lt.Processor(name="gpu0", tiers=(lt.Access(tier="gpu", bytes_per_s=1000),))
     with pytest.raises(lt.UsageError, match="slowed down"):
