@@ -72,8 +72,7 @@ def _autotm(form: str, summary: str, *options: Option) -> Method:
         source="Hildebrand et al., AutoTM, ASPLOS 2020, and its artifact",
         options=(
             *options,
-            Option("rounds", 200, "searches for prices and plans, at most, before the MILP", least=0),
-            Option("steps", 300, "steps of the prices in each"),
+            Option("rounds", 20, "searches for prices and plans, at most, before the MILP", least=0),
         ),
         engine="highs",
         kernels=_AUTOTM,

@@ -21,9 +21,6 @@ from .autotm_prices import Dual
 MOST_STEPS = 300_000
 """Of a MILP that is built: each takes 2 KB and 30 us."""
 
-FEW_STEPS = 40_000
-"""Of a MILP that is worth more than further rounds of prices."""
-
 
 def solve_static(problem: Placement, context: Context) -> Outcome:
     """Find the fastest plan in which every tensor stays where it is made.
@@ -71,32 +68,24 @@ def solve_form(problem: Placement, context: Context, form: Form) -> Outcome:
 
 
 def _by_prices(problem: Placement, context: Context, dual: Dual, bound: list[int]) -> None:
-    """Raise the bound of the form and offer plans, until neither gains much and few steps are left."""
-
-    def offer() -> None:
-        if dual.plan(lambda: context.expired):
+    """Raise the bound of the form and offer plans, until neither gains much."""
+    gap = float("inf")
+    for number in range(context.options["rounds"]):
+        before = dual.cheapest
+        dual.converge(context)
+        if not context.expired:
+            dual.plan(context)
+        bound[0] = max(bound[0], dual.bound)
+        if dual.cheapest < before:
             solution = dual.solution()
             assert solution is not None
             context.offer(emit(problem, dual.arrays.data, *solution))
-
-    length, gap = 1.0, float("inf")
-    for number in range(context.options["rounds"]):
-        # The first plan is needed soon: it is the aim of the steps that follow.
-        steps, shorter = (context.options["steps"], 0.8) if number else (context.options["steps"] // 3, 0.7)
-        length = dual.ascend(steps, length, shorter, lambda: context.expired or context.closed)
-        bound[0] = max(bound[0], dual.bound)
-        if context.expired or context.closed:
-            return
-        offer()
         context.progress(f"round {number + 1}: no plan of this form takes less than {bound[0]} ns")
         left = dual.cheapest / bound[0] - 1
-        if left <= 0 or (
-            number > 1 and left > gap * 0.98 and dual.kept(context.incumbent).sum() <= FEW_STEPS
-        ):
+        if context.expired or context.closed or left <= 0 or (number and left > gap * 0.98):
             return
         gap = left
         dual.adopt()
-        length = min(0.3, 3 * length)
 
 
 def _by_milp(problem: Placement, context: Context, dual: Dual, bound: list[int]) -> Outcome:

@@ -5,8 +5,8 @@ each item all copies at each of its points, of each op with J operands :math:`1 
 length. ``unit`` times T is below :math:`2^{59}`. At prices,
 
 - copies cost at most ``unit`` times their ns, since the weights of a, b and c have sum ``unit``;
-- what is taken from a tier, ``take``, is at most ``unit`` times the greatest length of its op (the slow bytes
-  of one operand, and the duration of a mode), and a mode costs or brings at most :math:`1 + J` times that;
+- what is taken from a tier, ``take``, costs or brings at most ``unit`` times the greatest length of its op,
+  and a mode at most :math:`1 + J` times that: its own length, and what its operands bring or cost;
 - a rent times the bytes of an item is at most :math:`2^{61}`, over all rows and ops; after the division by
   ``fine`` those of all items and workspaces together are at most :math:`2^{59}`. `Dual.prices` checks that.
 

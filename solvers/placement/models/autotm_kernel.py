@@ -263,6 +263,36 @@ def respond(
 
 
 @kernel_in_place
+def column(m: Tables, world: World, t: int, rows: Integers, values: Integers) -> tuple[int, int]:
+    """Write the column of an item's walk (`autotm_master`); return how long it is, and its cost in ns."""
+    w, n, number, cost = world.chosen[t], world.free.shape[1], 0, 0
+    slots = world.free.shape[0] * n
+    for p in range(m.point_first[w], m.point_first[w + 1]):
+        s, k, j = world.step[p], m.op[p], m.operand[p]
+        for h in range(m.alone_hops.shape[1]):
+            cost += m.alone_hops[s, h] * m.alone_time[t, h]
+        for r in range(world.free.shape[0]):
+            first = k if m.at[s] >> r & 1 else k + 1
+            last = m.until[p] if m.behind[s] >> r & 1 else k + 1
+            for held in range(max(0, first), min(last, n)):
+                rows[number], values[number] = r * n + held, m.size[t]
+                number += 1
+        if m.beside_hop[s] < 0 and j < 0:
+            continue
+        time = m.beside_time[t, m.beside_hop[s]] if m.beside_hop[s] >= 0 else 0
+        slow = m.slow[j, m.use[s]] if j >= 0 else 0
+        near = max(0, time - m.level[k]) + (m.kept[j] * slow if j >= 0 else 0)
+        for kind, some in ((0, time), (1, max(0, time - m.longest[k]) + slow), (2, near)):
+            if some > 0:
+                rows[number], values[number] = slots + kind * n + k, -some
+                number += 1
+        if j >= 0:
+            rows[number], values[number] = slots + 3 * n + j * m.slow.shape[1] + m.use[s], 1
+            number += 1
+    return number, cost
+
+
+@kernel_in_place
 def settle(m: Tables, world: World) -> bool:
     """Put all items into an empty world; return whether all fits and every op has a mode."""
     n = world.free.shape[1]

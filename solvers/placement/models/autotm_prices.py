@@ -15,39 +15,41 @@ c. :math:`\sigma_k \ge \min(d_{km}, c_k) + \sum_{t \in K_k} l_{ts} + \sum (b - E
 Any :math:`\beta, \gamma, \delta \ge 0` with sum 1, for each op, add these up to one bound of its slot. Prices
 :math:`\lambda_{rk} \ge 0` of a byte of row r at op k add :math:`\lambda_{rk}` times (bytes in use
 :math:`- M_r`), at most 0. Prices :math:`\nu_{kti}` of operand t in tier i add :math:`\nu_{kti}` times (steps
-that use it there :math:`-` modes that want it there): 0 if each mode of k wants t in some tier; if not, there
-is no such price. What is left is a sum of independent minima, each found exactly: of the walks of each item,
-by dynamic programming over its points, and of the modes of each op. That sum, less
-:math:`\sum \lambda_{rk} M_r`, is a bound :math:`L` of all plans of the form, whatever the
-prices: the Lagrangian dual.
+that use it there :math:`-` modes that want it there): 0 if each mode of k wants t in some tier; if not, that
+difference is at least 0, and :math:`\nu_{kti} \le 0`. What is left is a sum of independent minima, each found
+exactly: of the walks of each item, by dynamic programming over its points, and of the modes of each op. That
+sum, less :math:`\sum \lambda_{rk} M_r`, is a bound :math:`L` of all plans of the form, whatever the prices:
+the Lagrangian dual.
 
 All of this is done in integers. Prices are multiples of 1 / ``unit`` ns, rents of a byte of
 1 / (``unit`` ``fine``) ns; a rent, a workspace's rent and :math:`l_{ts}` are rounded down. Plans take whole
 ns, so :math:`\lceil L \rceil` is the bound.
 
-:math:`L` rises by subgradient steps (Polyak's, towards the best plan, with momentum; each coordinate in
-its own unit; each time that it has not risen for a while, shorter ones from the best prices). Sets
-:math:`K_k` and :math:`c_k` are those of the best plan so far: there c is an equation, so that these prices
-cost nothing where the plan is right. Plans: from the one that leaves as little as possible in limited tiers,
-items get, one after the other, their best walk beside all others, with the true slots, modes and rooms, and
-with rents at first higher and then ever lower than the prices, so that those enter first that gain most.
+Prices come from the walks that they have asked for so far (`autotm_master`): dual values of a linear program,
+and points between these and the best prices (Wentges 1997), which ask for the next walks, until there are no
+new ones. Sets :math:`K_k` and :math:`c_k` are those of the best plan so far: there c is an equation, so that
+these prices cost nothing where the plan is right. Plans: a choice among the known walks; and from the plan
+that leaves as little as possible in limited tiers, items get, one after the other, their best walk beside all
+others, with the true slots, modes and rooms, and with rents at first higher and then ever lower than the
+prices, so that those enter first that gain most.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ....formulations.placement.autotm_data import AutotmData, ModeData
 from ....formulations.placement.autotm_milp import Path, Steps
 from ....formulations.placement.autotm_steps import Step
+from ...context import Context
 from .autotm_arrays import Prices, Tables, World
 from .autotm_kernel import NEVER, duration, improve, respond, settle, spread
+from .autotm_master import Master, Point
 from .autotm_tables import arrays_of
 
 BITS = 59
@@ -56,19 +58,11 @@ BITS = 59
 WEIGHT = 256
 """Of rents when they are the prices, see the kernel."""
 
-AIM = 1.25
-"""How far above the best bound steps aim at most, while no plan or a poor one is known."""
+PARTS = (0.9, 0.6, 0.3, 0.0)
+"""Of the best prices in those that are tried between them and dual values."""
 
-PATIENCE = 30
-"""Steps without a rise after which they become shorter."""
-
-
-class Point(NamedTuple):
-    """Prices: of a byte by row and op, and by op the shares of a and c in the bound of its slot."""
-
-    rent: Any
-    beside: Any
-    near: Any
+CLOSE = Fraction(1, 10**6)
+"""Of the value of the linear program: how much may be missing."""
 
 
 class Dual:
@@ -80,8 +74,7 @@ class Dual:
         self.op_of = np.repeat(np.arange(n), np.diff(m.operand_first))
         self.rooms = self.arrays.empty().free
         self.moving = _ops_with_copies(m)
-        self.longer = _longer_modes(m, self.op_of)
-        self.own = np.zeros(len(self.op_of), np.int64)
+        self.anywhere = _anywhere(m, self.op_of)
         self.world: World | None = None
         self.cheapest = NEVER
         self.response = self.arrays.empty()
@@ -90,7 +83,9 @@ class Dual:
         self.taken = np.zeros(m.slow.shape, np.int64)
         self.unit = 1 << min(16, BITS - self.arrays.most.bit_length())
         self.fine = 1 << max(0, BITS + 1 - self.unit.bit_length() - data.ideal.bit_length())
-        self.best = Point(np.zeros(self.rooms.shape), np.zeros(n), np.where(self.moving, 0.5, 0.0))
+        self.best = Point(
+            np.zeros(self.rooms.shape), np.zeros(n), np.where(self.moving, 0.5, 0.0), np.zeros(m.slow.shape)
+        )
         self.value: Fraction | None = None
         self.proved = Fraction(data.ideal)
         self.begin()
@@ -110,11 +105,16 @@ class Dual:
             return None
         near = np.floor(point.near * self.unit).astype(np.int64)
         share = self.unit - near - np.floor(point.beside * self.unit).astype(np.int64)
-        all_of, own = share[self.op_of, None], near[self.op_of, None]
-        take = all_of * (m.slow + self.longer) + own * (
-            m.kept[:, None] * m.slow + self.own[:, None] * self.longer
-        )
-        return Prices(rent, _sums(rent), share, near, np.ascontiguousarray(take), self.unit, self.fine)
+        longest = m.longest[self.op_of, None]
+        beyond = np.floor(np.clip(point.take, -longest, longest) * self.unit).astype(np.int64)
+        beyond = np.where(self.anywhere[:, None], np.minimum(beyond, 0), beyond)
+        slot = (share[self.op_of, None] + near[self.op_of, None] * m.kept[:, None]) * m.slow
+        take = slot + beyond
+        # Where every mode wants an operand somewhere, one price more for all tiers changes nothing.
+        middle = (take.min(axis=1) + take.max(axis=1))[:, None] // 2
+        take = np.where(self.anywhere[:, None], take, take - middle)
+        take = np.ascontiguousarray(np.clip(take, -self.unit * longest, self.unit * longest))
+        return Prices(rent, _sums(rent), share, near, take, self.unit, self.fine)
 
     def evaluate(self, point: Point) -> Fraction | None:
         """Return the value of the dual in ns, with the response of items and ops; None beyond 64 bits."""
@@ -144,70 +144,41 @@ class Dual:
             self.best, self.value, self.proved = point, value, max(value, self.proved)
         return value
 
-    def slope(self) -> Point:
-        """Return the subgradient at the prices of the last response."""
-        m, n, mode = self.arrays.tables, len(self.moving), self.response.mode
-        slow = m.slow[np.arange(len(self.op_of)), self.response.tier]
-        lengths = m.duration[mode] + np.bincount(self.op_of, weights=slow, minlength=n)
-        near = np.minimum(m.duration[mode], m.core) + np.bincount(self.op_of, m.kept * slow, n)
-        rest = lengths + self.moved[2]
-        beside = np.where(self.moving, self.moved[0] - rest, 0.0)
-        return Point(
-            self.held[:, :n] - self.rooms, beside, np.where(self.moving, near + self.moved[1] - rest, 0.0)
-        )
+    def converge(self, context: Context) -> None:
+        """Raise the bound as far as prices go with the present sets of c, and look for a plan on the way."""
+        master = Master(self.arrays, self.op_of, self.anywhere, self.rooms, context)
+        for world in (self.start(), self.world, None if self.keep(self.best) is None else self.response):
+            if world is not None:
+                master.add(world)
+        while not context.expired and (found := master.solve()) is not None:
+            value, dual = found
+            fresh = 0
+            for part in PARTS:
+                mixed = (part * x + (1 - part) * y for x, y in zip(self.best, dual, strict=True))
+                if self.keep(Point(*mixed)) is not None:
+                    fresh += master.add(self.response)
+            if not fresh or (self.value is not None and value - self.value <= abs(value) * CLOSE):
+                world = None if context.expired else master.choose()
+                if world is not None and settle(self.arrays.tables, world):
+                    self._improve(world, (0, 0), context)
+                return
 
-    def ascend(self, steps: int, length: float, shorter: float, expired: Callable[[], bool]) -> float:
-        """Take subgradient steps from the best prices; return the length of the last ones."""
-        m, ideal = self.arrays.tables, self.arrays.data.ideal
-        typical = max(1.0, float(m.duration.mean()))
-        per_byte = typical / np.maximum(self.rooms, 1.0) ** 2
-        point, momentum, waited = self.best, None, 0
-        for _ in range(steps):
-            if expired():
-                return length
-            before, value = self.value, self.keep(point)
-            if self.value is None:
-                return length
-            rises = before is None or self.value - before > abs(before) / 10**6
-            waited = 0 if rises else waited + 1
-            target = min(Fraction(self.cheapest), Fraction(AIM) * max(self.value, Fraction(ideal)))
-            if value is None or waited > PATIENCE or self.value - value > 2 * (target - self.value):
-                point, momentum, waited, length = self.best, None, 0, length * shorter
-                continue
-            slope = self.slope()
-            if momentum is not None:
-                slope = Point(*(0.7 * old + 0.3 * new for old, new in zip(momentum, slope, strict=True)))
-            momentum = slope
-            per_ns = 1 / np.maximum(np.maximum(slope.beside, m.level), 0.1 * typical)
-            weights = Point(per_byte, per_ns, per_ns)
-            ways = [np.where((x <= 0) & (g < 0), 0, g) for x, g in zip(point, slope, strict=True)]
-            norm = sum(float((g * g * w).sum()) for g, w in zip(ways, weights, strict=True))
-            missing = float(target - value)
-            if norm <= 0 or missing <= 0:
-                return length
-            rent, beside, near = (
-                x + length * missing / norm * g * w for x, g, w in zip(point, ways, weights, strict=True)
-            )
-            point = Point(np.maximum(rent, 0), *_simplex(beside, near))
-        return length
+    def plan(self, context: Context) -> None:
+        """Look for a plan at the best prices."""
+        if (world := self.start()) is not None:
+            self._improve(world, (*WEIGHTS, 0, 0), context)
 
-    def plan(self, expired: Callable[[], bool]) -> bool:
-        """Look for a plan at the best prices; return whether it is better than the best so far."""
-        arrays, m = self.arrays, self.arrays.tables
-        prices = self.prices(self.best)
-        world = self.start()
-        if world is None or prices is None:
-            return False
+    def _improve(self, world: World, weights: tuple[int, ...], context: Context) -> None:
+        """Give items better walks beside all others, with rents at these weights; keep what is better."""
+        m, prices = self.arrays.tables, self.prices(self.best)
         order = np.argsort(-m.size, kind="stable")
-        for weight in (*WEIGHTS, 0, 0):
-            if expired():
+        for weight in weights:
+            if context.expired or prices is None:
                 break
-            improve(m, prices, world, arrays.scratch, order, weight)
+            improve(m, prices, world, self.arrays.scratch, order, weight)
         cost = duration(m, world)
-        better = bool(cost < self.cheapest)
-        if better:
+        if cost < self.cheapest:
             self.world, self.cheapest = world, cost
-        return better
 
     def start(self) -> World | None:
         """Return the world in which as little as possible is in limited tiers; None if it is not valid."""
@@ -231,10 +202,6 @@ class Dual:
         m.core[:] = m.duration[world.mode]
         longest = (m.kept * m.slow.max(axis=1)).astype(float)
         m.level[:] = m.core + np.bincount(self.op_of, longest, len(m.core)).astype(np.int64)
-        self.own[:] = m.wanted[world.mode[self.op_of], operands - m.operand_first[self.op_of]] > 0
-        free = self.moving & (self.best.beside == 0)
-        near = np.where(free, np.maximum(self.best.near, 0.5), self.best.near)
-        self.best = self.best._replace(near=near)
         self.value = None
 
     def kept(self, most: int | None) -> Any:
@@ -283,15 +250,6 @@ def _sums(rent: Any) -> Any:
     return paid
 
 
-def _simplex(beside: Any, near: Any) -> tuple[Any, Any]:
-    """Return the nearest pairs without negative parts and of sum 1 at most."""
-    beside, near = np.maximum(beside, 0), np.maximum(near, 0)
-    over = np.maximum(0, beside + near - 1) / 2
-    beside, near = beside - over, near - over
-    beside, near = np.where(near < 0, beside + near, beside), np.where(beside < 0, near + beside, near)
-    return np.clip(beside, 0, 1), np.clip(near, 0, 1)
-
-
 def _ops_with_copies(m: Tables) -> Any:
     """Return by op whether there may be copies beside it."""
     found = np.zeros(len(m.level), bool)
@@ -300,18 +258,10 @@ def _ops_with_copies(m: Tables) -> Any:
     return found
 
 
-def _longer_modes(m: Tables, op_of: Any) -> Any:
-    """Return by operand and tier how much longer the mode is that differs from the shortest only there."""
-    longer = np.zeros_like(m.slow)
+def _anywhere(m: Tables, op_of: Any) -> Any:
+    """Return by operand whether some mode takes it from anywhere."""
+    found = np.zeros(len(op_of), bool)
     for j, k in enumerate(op_of.tolist()):
-        first, last = m.mode_first[k], m.mode_first[k + 1]
-        i = j - m.operand_first[k]
-        wanted = m.wanted[first:last]
-        if last - first < 2 or (wanted[:, i] < 0).any():
-            continue
-        shortest = int(np.argmin(m.duration[first:last]))
-        others = np.delete(wanted, i, axis=1)
-        alike = np.flatnonzero((others == others[shortest]).all(axis=1))
-        for mode in alike.tolist():
-            longer[j, wanted[mode, i]] = m.duration[first + mode] - m.duration[first + shortest]
-    return longer
+        wanted = m.wanted[m.mode_first[k] : m.mode_first[k + 1], j - m.operand_first[k]]
+        found[j] = bool((wanted < 0).any())
+    return found

@@ -9,16 +9,26 @@ import pytest
 
 import lowtide as lt
 from lowtide.formulations.placement.autotm_data import Form, autotm_data
+from lowtide.solvers.context import Context
 from lowtide.solvers.placement.models import autotm_kernel
 from lowtide.solvers.placement.models.autotm_arrays import World
 from lowtide.solvers.placement.models.autotm_kernel import duration, improve, respond
+from lowtide.solvers.placement.models.autotm_master import Point
 from lowtide.solvers.placement.models.autotm_plan import emit
-from lowtide.solvers.placement.models.autotm_prices import Dual, Point
+from lowtide.solvers.placement.models.autotm_prices import Dual
 from tests.effort import seeds
 from tests.oracles.autotm_rules import fastest
 from tests.solvers.placement.test_autotm import DRAM, case, node
 
 BESIDE = 10**8
+
+
+def meet(dual: Dual, problem: lt.Placement, rounds: int = 1) -> None:
+    """Look for prices and plans."""
+    for _ in range(rounds):
+        dual.converge(Context(problem=problem))
+        dual.plan(Context(problem=problem))
+        dual.adopt()
 
 
 def dual_of(problem: lt.Placement, form: str) -> Dual:
@@ -32,9 +42,9 @@ def any_point(dual: Dual, rng: np.random.Generator) -> Point:
     m.kept[:] = rng.integers(0, 2, len(m.kept))
     m.core[:] = rng.integers(0, m.duration.max() + 1, len(m.core))
     m.level[:] = m.core + np.bincount(dual.op_of, m.kept * m.slow.max(axis=1), len(m.core)).astype(np.int64)
-    dual.own[:] = rng.integers(0, 2, len(dual.own))
+    take = rng.normal(0, m.longest.mean(), m.slow.shape)
     rent = rng.exponential(4, size=dual.rooms.shape) * (rng.random(dual.rooms.shape) < 0.6)
-    return Point(rent, np.where(dual.moving, beside, 0.0), np.where(dual.moving, near, 0.0))
+    return Point(rent, np.where(dual.moving, beside, 0.0), np.where(dual.moving, near, 0.0), take)
 
 
 @pytest.mark.parametrize("seed", seeds(300))
@@ -45,14 +55,11 @@ def test_bound_is_at_most_the_optimum_and_plans_at_least(seed: int) -> None:
     dual = dual_of(problem, form)
     rng = np.random.default_rng(seed)
     for number in range(4):
-        dual.plan(lambda: False)
-        dual.ascend(15, 1.0, 0.7, lambda: False)
+        meet(dual, problem)
         value = dual.evaluate(any_point(dual, rng)) if number == 3 else None
         if best is not None:
             assert dual.bound <= best
             assert value is None or value <= best
-        dual.adopt()
-    dual.plan(lambda: False)
     solution = dual.solution()
     if best is None:
         assert solution is None
@@ -66,9 +73,7 @@ def test_bound_is_at_most_the_optimum_and_plans_at_least(seed: int) -> None:
         assert all(step in kept[w][i] for w, path in solution[0] if kept[w] for i, step in enumerate(path))
         # Without the steps that cost too much the optimum is still there.
         options = {"read-beside": str(BESIDE), "write-beside": str(BESIDE)} if form == "async" else {}
-        result = lt.solve(
-            problem, f"autotm-{form}", threads=1, options={**options, "rounds": "1", "steps": "40"}
-        )
+        result = lt.solve(problem, f"autotm-{form}", threads=1, options={**options, "rounds": "1"})
         assert result.objective == best
 
 
@@ -110,10 +115,7 @@ def test_no_number_leaves_64_bits(seed: int, monkeypatch: pytest.MonkeyPatch) ->
     near, refused = 0, 0
     for bits in (24, 30, 32, 36, 44):
         dual = Dual(autotm_data(enlarged(small, 2**bits, 2**bits), Form.ASYNC))
-        for _ in range(3):
-            dual.ascend(20, 1.0, 0.7, lambda: False)
-            dual.plan(lambda: False)
-            dual.adopt()
+        meet(dual, small, rounds=3)
         assert best is None or 0 < dual.bound <= best << bits
         m, point = dual.arrays.tables, any_point(dual, rng)
         exact = as_objects(m)
@@ -191,11 +193,7 @@ def test_bounds_and_plans_meet_on_most_small_cases() -> None:
         if fastest(problem, "async", beside=BESIDE) is None:
             continue
         dual = dual_of(problem, "async")
-        dual.plan(lambda: False)
-        for _ in range(3):
-            dual.ascend(60, 1.0, 0.7, lambda: False)
-            dual.plan(lambda: False)
-            dual.adopt()
+        meet(dual, problem, rounds=3)
         found += 1
         met += dual.world is not None and dual.bound >= 0.9 * dual.cheapest
     assert found >= 20

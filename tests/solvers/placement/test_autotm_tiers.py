@@ -14,6 +14,7 @@ from tests.effort import seeds
 from tests.oracles import autotm_rules
 from tests.oracles.autotm_chain import fastest
 from tests.placement_cases import tiny_graph, working_set
+from tests.solvers.placement.test_autotm_prices import meet
 
 LINKS = {
     "direct": ((0, 1), (1, 0), (0, 2), (2, 0)),
@@ -64,10 +65,7 @@ def test_optimum_on_three_tiers_is_that_of_exhaustive_search(seed: int) -> None:
     problem, form = case(seed), ("sync", "async", "static", "async")[seed % 4]
     best = fastest(problem, form)
     dual = Dual(autotm_data(problem, Form(form)))
-    for _ in range(3):
-        dual.plan(lambda: False)
-        dual.ascend(15, 1.0, 0.7, lambda: False)
-        dual.adopt()
+    meet(dual, problem, rounds=3)
     if best is not None:
         assert dual.bound <= best
     if (solution := dual.solution()) is not None:
