@@ -98,10 +98,13 @@ class Dual:
     def prices(self, point: Point) -> Prices | None:
         """Return prices as integers; None if costs would leave 64 bits."""
         m = self.arrays.tables
-        rent = np.rint(np.minimum(point.rent * (self.unit * self.fine), 2.0**60)).astype(np.int64)
-        paid_by_byte = sum(rent.ravel().tolist())
         most, nbytes = int(max(m.size.max(initial=1), m.workspace.max(initial=1))), sum(m.size.tolist())
-        if paid_by_byte * most > 2**61 or paid_by_byte * (nbytes + most) // self.fine > 2**BITS:
+        for fine in (self.fine >> bits for bits in range(self.fine.bit_length())):
+            rent = np.rint(np.minimum(point.rent * (self.unit * fine), 2.0**60)).astype(np.int64)
+            paid_by_byte = sum(rent.ravel().tolist())
+            if paid_by_byte * most <= 2**61 and paid_by_byte * (nbytes + most) // fine <= 2**BITS:
+                break
+        else:
             return None
         near = np.floor(point.near * self.unit).astype(np.int64)
         share = self.unit - near - np.floor(point.beside * self.unit).astype(np.int64)
@@ -114,7 +117,7 @@ class Dual:
         middle = (take.min(axis=1) + take.max(axis=1))[:, None] // 2
         take = np.where(self.anywhere[:, None], take, take - middle)
         take = np.ascontiguousarray(np.clip(take, -self.unit * longest, self.unit * longest))
-        return Prices(rent, _sums(rent), share, near, take, self.unit, self.fine)
+        return Prices(rent, _sums(rent), share, near, take, self.unit, fine)
 
     def evaluate(self, point: Point) -> Fraction | None:
         """Return the value of the dual in ns, with the response of items and ops; None beyond 64 bits."""
@@ -129,7 +132,7 @@ class Dual:
             return None
         rent, rooms = prices.rent.ravel().tolist(), self.rooms.ravel().tolist()
         paid = sum(price * room for price, room in zip(rent, rooms, strict=True) if price)
-        return Fraction(total, self.unit) - Fraction(paid, self.unit * self.fine)
+        return Fraction(total, self.unit) - Fraction(paid, self.unit * prices.fine)
 
     def begin(self) -> None:
         """Take the best of prices in proportion to the durations of ops."""

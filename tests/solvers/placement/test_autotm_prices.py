@@ -13,7 +13,7 @@ from lowtide.solvers.context import Context
 from lowtide.solvers.placement.models import autotm_kernel
 from lowtide.solvers.placement.models.autotm_arrays import World
 from lowtide.solvers.placement.models.autotm_kernel import duration, improve, respond
-from lowtide.solvers.placement.models.autotm_master import Point
+from lowtide.solvers.placement.models.autotm_master import Master, Point
 from lowtide.solvers.placement.models.autotm_plan import emit
 from lowtide.solvers.placement.models.autotm_prices import Dual
 from tests.effort import seeds
@@ -198,3 +198,51 @@ def test_bounds_and_plans_meet_on_most_small_cases() -> None:
         met += dual.world is not None and dual.bound >= 0.9 * dual.cheapest
     assert found >= 20
     assert met >= found // 4
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_columns_say_what_the_response_holds_and_moves(seed: int) -> None:
+    problem = case(seed, in_place=True)
+    dual = dual_of(problem, "async")
+    if dual.evaluate(any_point(dual, np.random.default_rng(seed))) is None:
+        pytest.skip("an op has no mode")
+    m, world, (rows, n) = dual.arrays.tables, dual.response, dual.rooms.shape
+    total, taken = np.zeros((rows + 3, n), np.int64), np.zeros(m.slow.shape, np.int64)
+    places, values = np.zeros((2, 10**4), np.int64)
+    for t in range(len(m.size)):
+        count, _ = autotm_kernel.column(m, world, t, places, values)
+        for place, value in zip(places[:count].tolist(), values[:count].tolist(), strict=True):
+            if place < total.size:
+                total.ravel()[place] += value
+            else:
+                taken.ravel()[place - total.size] += value
+    held = dual.held[:, :n].copy()
+    if m.run_row >= 0:
+        held[m.run_row] -= m.workspace[world.mode]
+    assert total[:rows].tolist() == held.tolist()
+    assert (-total[rows]).tolist() == dual.moved[0].tolist()
+    slow = m.slow[np.arange(len(dual.op_of)), world.tier]
+    for row, share, moved in ((1, 1, dual.moved[2]), (2, m.kept, dual.moved[1])):
+        lengths = np.bincount(dual.op_of, share * slow, n).astype(np.int64)
+        assert (-total[rows + row]).tolist() == (moved + lengths).tolist()
+    assert taken.sum(axis=1).tolist() == [1] * len(dual.op_of)
+    assert taken[np.arange(len(dual.op_of)), world.tier].all()
+
+
+@pytest.mark.parametrize("seed", seeds(60))
+def test_prices_reach_the_value_of_their_linear_program(seed: int) -> None:
+    problem = case(seed, in_place=True)
+    dual = dual_of(problem, "async")
+    master = Master(dual.arrays, dual.op_of, dual.anywhere, dual.rooms, Context(problem=problem))
+    dual.converge(Context(problem=problem))
+    if (first := dual.start()) is None or dual.value is None:
+        pytest.skip("no walks to begin with")
+    for world in (first, dual.response):
+        master.add(world)
+    while (found := master.solve()) is not None:
+        dual.keep(found[1])
+        if not master.add(dual.response):
+            break
+    assert found is not None
+    assert float(dual.value) >= found[0] * (1 - 1e-4) - 1
+    assert float(dual.value) <= found[0] * (1 + 1e-6) + 1
