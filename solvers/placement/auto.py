@@ -6,6 +6,9 @@
    the planner tries its other settings; with one thread the settings first, for half of the time. Where
    there are few ops `slot-lp`, whose programs grow with the square of the ops, goes on from there.
 
+Policies plan periods, too: `belady` before the settings, others behind them. Where channels have latencies
+planner and policies plan without; their plans then get the times that the latencies leave (`timing`).
+
 Single runs: bounds by windows, settings of the planner for a quarter of the time, then `slot-lp`, or where
 there are too many ops for that or it does not serve, bounds by prices.
 
@@ -27,6 +30,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from ...models.errors import LowtideError, UsageError
 from ...models.plan import Plan
@@ -39,12 +43,18 @@ from .models.intervals import solve_intervals
 from .models.slots import solve_slots
 from .models.tmof import solve_tmof
 from .planner.planner import check_machine, first_plan, try_settings
-from .policies.belady import solve_belady
+from .policies import autoswap, belady, deeptm
+from .policies.carry_out import Candidates, follow
 from .policies.first_touch import solve_first_touch
 from .policies.local_search import solve_local_search
 from .replicas.share import replicas
 from .replicas.together import solve_replicas
 from .serial.search import solve_serial
+from .simulator.simulator_case import Case
+from .timing import without_latencies
+
+POLICIES = (partial(deeptm.decide, trials=8), autoswap.decide)
+"""What offers plans of periods behind the settings of the planner; `belady` does so before them."""
 
 MOST_OPS = 400
 """Single runs of more ops than this get the bound by prices instead of the slot model, whose programs grow
@@ -123,7 +133,7 @@ def solve_auto(problem: Placement, context: Context) -> Outcome:
         if context.answer is None:
             _without_planner(parts)
         else:
-            parts.run("belady", lambda: _furthest_first(problem, context))
+            parts.run("belady", lambda: _follow(problem, context, belady.decide, 1))
         _periodic(parts)
     else:
         _single_run(parts)
@@ -147,14 +157,26 @@ def _first_plan(problem: Placement, context: Context) -> str:
     return "" if context.answer is not None else context.refused
 
 
-def _furthest_first(problem: Placement, context: Context) -> None:
-    """Offer the plan of `belady`, which is better where some op lacks far more room than those around it."""
-    own = context.inner(problem, context.remaining(), "")
-    own.options = {**own.options, "strict": False}
+def _follow(problem: Placement, context: Context, decide: Callable[[Case], Candidates], part: float) -> None:
+    """Offer the plan of a policy, made without latencies, at the times that they leave.
+
+    Parameters
+    ----------
+    problem, context
+        Of the solve.
+    decide
+        The policy.
+    part
+        Of the time that is left.
+    """
+    prompt, timed = without_latencies(problem)
+    own = context.inner(prompt, context.remaining() * part, "")
+    own.options = {"strict": False}
     with suppress(UsageError):  # it does not serve the machine
-        solve_belady(problem, own)
-    if own.answer is not None:
-        context.offer(own.answer)
+        follow(prompt, own, decide)
+    plan = None if own.answer is None else timed(own.answer)
+    if plan is not None:
+        context.offer(plan)
 
 
 def _periodic(parts: _Parts) -> None:
@@ -165,6 +187,7 @@ def _periodic(parts: _Parts) -> None:
     if context.threads < 2:
         half = context.elapsed() + context.remaining() / 2
         _try_settings(parts, lambda: context.expired or context.elapsed() > half)
+        _try_policies(parts)
         parts.run("bounds", lambda: raise_by_prices(problem, context))
         _slots_of_period(parts)
         _search_whole(parts)
@@ -180,6 +203,7 @@ def _periodic(parts: _Parts) -> None:
     thread = threading.Thread(target=work, name="lowtide bounds", daemon=True)
     thread.start()
     _try_settings(parts, lambda: context.expired)
+    _try_policies(parts)
     _slots_of_period(parts)
     _search_whole(parts)
     while thread.is_alive() and not context.closed and not context.expired:
@@ -228,6 +252,12 @@ def _try_settings(parts: _Parts, expired: Callable[[], bool]) -> None:
         return try_settings(parts.problem, parts.context, expired)
 
     parts.run("planner", settings)
+
+
+def _try_policies(parts: _Parts) -> None:
+    """Let policies plan a period, each in at most a third of the time that is left."""
+    for decide in POLICIES:
+        parts.run("policy", partial(_follow, parts.problem, parts.context, decide, 1 / 3))
 
 
 def _search_whole(parts: _Parts) -> None:

@@ -6,7 +6,7 @@ from ...models.problems.placement import Placement
 from ..method import BOUND, OPTIMUM, Method, Option
 from ..room import Export, Room
 
-_PLANNER = (".placement.planner.planner_kernel",)
+_PLANNER = (".placement.planner.planner_kernel", ".placement.timing_kernel")
 _AUTOTM = (".placement.models.autotm_kernel",)
 _SIMULATOR = (".placement.simulator.simulator_kernel",)
 

@@ -123,7 +123,12 @@ def try_settings(problem: Placement, context: Context, expired: Callable[[], boo
 
     def attempt(setting: Setting) -> int | None:
         nonlocal detail
-        plan = planned(problem, setting)
+        plan, finished = _planned(problem, setting)
+        if isinstance(plan, Plan):
+            value = problem.evaluate(plan)
+            if context.incumbent is not None and value >= context.incumbent:
+                return value
+            plan = finished(plan)
         if isinstance(plan, Plan):
             return context.offer(plan)
         detail = plan
@@ -220,6 +225,8 @@ def planned(
 ) -> Plan | str:
     """Return the plan of a setting, or why there is none.
 
+    Where channels have latencies it is made without, and has the times that these leave (`timing`).
+
     Parameters
     ----------
     problem, setting
@@ -227,7 +234,8 @@ def planned(
     believed
         Per op, the duration in ns by which the policy forecasts; default: the true one, that of the graph.
         With others it shows what the policy does on line, when ops last longer or shorter than it knows:
-        its decisions follow the events as they happen. The plan is one of the graph, with true durations.
+        its decisions follow the events as they happen, latencies too. The plan is one of the graph, with
+        true durations.
     modes
         Per op, the number of its mode; default: the reference modes (`lowtide.solvers.placement.modes`).
 
@@ -245,16 +253,33 @@ def planned(
     >>> problem.judge(plan).violations
     ()
     """
-    from ..recurring import as_inputs
-    from .planner_run import simulated_plan
-
     ops = len(problem.graph.ops)
     if believed is not None and (len(believed) != ops or min(believed, default=0) < 0):
         raise UsageError(
             f"placement by the planner, believed durations: found {len(believed)} of at least "
             f"{min(believed, default=0)} ns, expected {ops} of at least 0 ns"
         )
+    plan, finished = _planned(problem, setting, believed, modes)
+    return finished(plan) if isinstance(plan, Plan) else plan
+
+
+def _planned(
+    problem: Placement,
+    setting: Setting,
+    believed: Sequence[int] | None = None,
+    modes: Sequence[int] | None = None,
+) -> tuple[Plan | str, Callable[[Plan], Plan | str]]:
+    """Return a plan or why there is none, and what makes it one for the problem, hardly a faster one."""
+    from ..recurring import as_inputs
+    from ..timing import without_latencies
+    from .planner_run import simulated_plan
+
     chosen, moded = in_modes(problem, reference_modes(problem) if modes is None else modes)
     simplified, restored = as_inputs(chosen)
-    plan = simulated_plan(simplified, setting, believed)
-    return moded(restored(plan)) if isinstance(plan, Plan) else plan
+    prompt, timed = without_latencies(simplified) if believed is None else (simplified, lambda plan: plan)
+
+    def finished(plan: Plan) -> Plan | str:
+        found = timed(plan) or simulated_plan(simplified, setting)
+        return moded(restored(found)) if isinstance(found, Plan) else found
+
+    return simulated_plan(prompt, setting, believed), finished
