@@ -7,6 +7,13 @@ Let :math:`w_i` be the time of op i alone, :math:`u_i` its share of the device, 
   run at a time: at least W / k.
 - ``proportional``: at a time the rates of what runs, each at most 1, sum with their shares to at most 1; so
   the device does at most 1 of A in a ns: at least A.
+- Without stages, work before ops: let :math:`h_i` be a time before which op i does not start. What precedes
+  op v and starts at x or later is done between x and the start of v. So this start is not before x and the
+  sum of :math:`u_i w_i`, nor before x and the sum of :math:`w_i` over k, both over the ops i that precede v
+  with :math:`h_i \ge x`; nor is it before :math:`h_i + w_i` of an op i that precedes it. The latest of these,
+  rounded up as starts are whole ns, is :math:`h_v`, one op after another; :math:`t_v` is the same from the
+  end backwards. So all takes at least :math:`h_v + w_v + t_v`, and h of an op that would follow all others.
+  Runs may be stretched: nothing is said of how fast they go on at a time.
 - Stages: the ops of a path that stand in one stage stand in one group, so the longest groups sum to at least
   C, and of at most k groups the longest has at least a k-th of the stage. ``fluid`` stages take at least the
   longest group, and the stage's part of A: at least max(C, A, W / k). ``half-serial`` ones take half the sum
@@ -15,9 +22,20 @@ Let :math:`w_i` be the time of op i alone, :math:`u_i` its share of the device, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from ...models.derived.precedence import precedence
+from ...models.lowering.streams import share_of
 from ...models.problems.streams import Streams
 from ..context import Context
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+MOST_OPS = 3000
+"""Ops up to which the work before each is looked at: it takes time and memory quadratic in them."""
 
 
 def critical_path(problem: Streams) -> int:
@@ -26,6 +44,68 @@ def critical_path(problem: Streams) -> int:
     for i, before in enumerate(precedence(problem.graph).predecessors):
         ends[i] = problem.durations[i] + max((ends[j] for j in before), default=0)
     return max(ends, default=0)
+
+
+def work_before(problem: Streams) -> int:
+    """Return the bound by the work before ops, in ns; 0 for stages, and where no work is bounded.
+
+    Examples
+    --------
+    Two ops in the middle that fill the device, one after another, between two that do not:
+
+    >>> import lowtide as lt
+    >>> after = ((), (0,), (0,), (1, 2))
+    >>> ops = [lt.Op(name=str(i), after=a, duration_ns=4, share=1 + i % 3) for i, a in enumerate(after)]
+    >>> work_before(lt.Streams(lt.Graph(name="g", tensors=(), ops=ops), contention="proportional", parts=3))
+    15
+    """
+    import numpy as np
+
+    times, parts, n = problem.durations, problem.device.parts, len(problem.durations)
+    rates: list[tuple[list[int], int]] = []
+    if problem.contention == "proportional":
+        rates.append(([ns * share_of(problem.graph, i, parts) for i, ns in enumerate(times)], parts))
+    if problem.streams is not None:
+        rates.append((list(times), problem.streams))
+    if problem.device.staged or n > MOST_OPS or any(sum(some) >= 2**62 for some, _ in rates) or not rates:
+        return 0
+    order, own = precedence(problem.graph), np.array(times, dtype=np.int64)
+    efforts = [(np.array(some, dtype=np.int64), most) for some, most in rates]
+    head = _earliest(range(n), order.predecessors, order.ancestors, own, efforts)
+    tail = _earliest(range(n)[::-1], order.successors, order.descendants, own, efforts)
+    return max(int((head[:n] + own + tail[:n]).max()), int(head[n]))
+
+
+def _earliest(
+    ops: Sequence[int],
+    direct: Sequence[Sequence[int]],
+    all_before: Sequence[int],
+    times: NDArray[np.int64],
+    efforts: Sequence[tuple[NDArray[np.int64], int]],
+) -> NDArray[np.int64]:
+    """Return h of each op, and last that of what would follow all of them.
+
+    Parameters
+    ----------
+    ops
+        In an order that obeys the precedence `direct`, whose closure is `all_before` as bits.
+    efforts
+        What ops do of something, and how much of it can be done in a ns.
+    """
+    import numpy as np
+
+    n = len(ops)
+    found = np.zeros(n + 1, dtype=np.int64)
+    for v in (*ops, n):
+        mask = (1 << n) - 1 if v == n else all_before[v]
+        bytes_of = np.frombuffer(mask.to_bytes((n + 7) // 8, "little"), dtype=np.uint8)
+        before = np.flatnonzero(np.unpackbits(bytes_of, count=n, bitorder="little"))
+        before = before[np.argsort(-found[before], kind="stable")]
+        latest = max((int(found[i] + times[i]) for i in (ops if v == n else direct[v])), default=0)
+        for effort, most in efforts if len(before) else ():
+            latest = max(latest, int((found[before] - (-np.cumsum(effort[before]) // most)).max()))
+        found[v] = latest
+    return found
 
 
 def raise_first_bound(problem: Streams, context: Context) -> None:
@@ -39,3 +119,5 @@ def raise_first_bound(problem: Streams, context: Context) -> None:
         least = -(-(work + least) // 2)
     kind = "critical path" if least == path else "work"
     context.raise_bound(least, "exact", kind=kind)
+    if not context.expired:
+        context.raise_bound(work_before(problem), "exact", kind="work before ops")

@@ -103,11 +103,13 @@ def test_proportional_contention_on_published_networks(
     # Events are put off to whole nanoseconds here: at most one for each start and end.
     problem = lt.Streams(lt.load(f"catalogue:ios/{name}"), contention="proportional")
     slack = len(problem.graph.ops)
+    assert max(critical_path(problem), -(-problem.area // problem.device.parts)) in (least, least + 1)
     for method, known in (("sequential", sequential), ("nimble", nimble)):
         result = lt.solve(problem, method, threads=1)
         assert result.objective is not None
         assert known <= result.objective <= known + slack
-        assert result.bound in (least, least + 1)
+        assert result.bound is not None
+        assert result.bound >= least
     result = lt.solve(replace(problem, streams=4), "lios", threads=1)
     assert result.objective is not None
     assert four <= result.objective <= four + slack
