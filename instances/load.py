@@ -53,6 +53,7 @@ def load(spec: str | os.PathLike[str] | nx.Graph[Any], **options: object) -> Gra
     ``…?copies=…&barriers=3``        behind each, no copy goes on before all are through
     ``…?node=optane``                any of these, on a socket with DRAM and persistent memory (`optane`)
     ``…?node=zero``                  training, updated by Adam on the host's processor (`zero`)
+    ``…?node=zero-delayed``          the same, one iteration later, beside the forward and backward pass
     ``…?draw=1``                     any of these, with random sizes (`with_drawn_sizes`)
     ===============================  ==================================================================
 
@@ -108,11 +109,11 @@ def load(spec: str | os.PathLike[str] | nx.Graph[Any], **options: object) -> Gra
         from .transforms.optane import on_optane
         from .transforms.zero import on_zero
 
-        if node not in ("optane", "zero"):
+        if node not in ("optane", "zero", "zero-delayed"):
             raise InstanceError(
-                f"instance '{parsed}', option node: found {show(node)}, expected optane or zero"
+                f"instance '{parsed}', option node: found {show(node)}, expected optane, zero or zero-delayed"
             )
-        graph = on_optane(graph) if node == "optane" else on_zero(graph)
+        graph = on_optane(graph) if node == "optane" else on_zero(graph, delayed=node == "zero-delayed")
         text["node"] = str(node)
     return replace(graph, source=None if source is not None else str(Spec(parsed.scheme, parsed.name, text)))
 

@@ -24,7 +24,7 @@ from ..models.result import Result, Status
 from ..models.texts import nearest
 from .context import Context, Outcome
 from .method import load
-from .registry import room_of
+from .registry import check_freedoms, find_method, room_of
 from .room import Export
 
 
@@ -209,7 +209,7 @@ def export_of(problem: Problem, method: str, part: int | None = None) -> Export:
     Raises
     ------
     UsageError
-        If the problem or the method has no model, or the problem no parts.
+        If the problem or the method has no model, the problem no parts, or freedoms that the model lacks.
     """
     room = room_of(problem)
     if method not in room.exports:
@@ -217,6 +217,7 @@ def export_of(problem: Problem, method: str, part: int | None = None) -> Export:
         raise UsageError(f"found method {method!r}, expected one that builds a model: {known}")
     if part is not None and not room.parts:
         raise UsageError(f"export: found part {part} of problem {problem.name}, expected none")
+    check_freedoms(problem, find_method(problem.name, method))
     return room.exports[method]
 
 

@@ -129,6 +129,8 @@ class Method:
         before the clock starts.
     engine
         "cpsat" or "highs" if further options pass through to that solver.
+    freedoms
+        Those of `Problem.freedoms` with which what it proves still holds; with others it is refused.
     package
         Name and version of the distribution that brings it, which `methods` fills in; empty: the suite.
     exact
@@ -144,6 +146,7 @@ class Method:
     options: tuple[Option, ...] = ()
     kernels: tuple[str, ...] = ()
     engine: str | None = None
+    freedoms: tuple[str, ...] = ()
     package: tuple[str, str] | tuple[()] = ()
     exact: InitVar[bool] = False
 

@@ -23,6 +23,7 @@ from ..models.checks import shown
 from ..models.errors import UsageError
 from ..models.graph import Graph
 from ..models.problems import PROBLEMS
+from ..models.problems.problem import Problem
 from .distributed.methods import ROOM as DISTRIBUTED
 from .makespan.methods import ROOM as MAKESPAN
 from .method import Method
@@ -129,6 +130,24 @@ def _method_of(entry: EntryPoint) -> Method:
         expected = ", ".join(sorted(PROBLEMS))
         raise UsageError(f"found problem {item.problem!r}, expected one of {expected}")
     return replace(item, package=() if entry.dist is None else (entry.dist.name, entry.dist.version))
+
+
+def check_freedoms(problem: Problem, method: Method) -> None:
+    """Raise unless what a method proves holds with all freedoms of a problem.
+
+    Raises
+    ------
+    UsageError
+        The message has the methods that know them.
+    """
+    if not {*problem.freedoms} <= {*method.freedoms}:
+        able = [
+            m.name for m in methods() if m.problem == problem.name and {*problem.freedoms} <= {*m.freedoms}
+        ]
+        raise UsageError(
+            f"method {method.name}: found {', '.join(problem.freedoms)}, expected a method that knows it: "
+            f"{', '.join(able) or 'there is none'}"
+        )
 
 
 def find_method(problem: str, name: str) -> Method:

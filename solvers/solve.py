@@ -21,7 +21,7 @@ from .context import Context, Outcome, available_cores
 from .engines.garbage import collected_rarely
 from .judging import judging_seconds
 from .method import PYOMO_SOLVER, Method, RunFunction, load
-from .registry import find_method, room_of
+from .registry import check_freedoms, find_method, room_of
 
 EXHAUSTED = "auto tried all that it has for this instance; lowtide list methods {} shows what else there is"
 """What is said where nothing better is known."""
@@ -109,6 +109,7 @@ def solve(
     check_type(options, (Mapping, type(None)), "options", "a mapping of names to texts, or None")
     check_type(log, (str, os.PathLike, type(None)), "log", "a path or None")
     chosen = find_method(problem.name, method)
+    check_freedoms(problem, chosen)
     own, engine_options = chosen.typed(options or {})
     known = None if hint is None else _check_hint(problem, hint)
     if constrain is None:

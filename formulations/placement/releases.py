@@ -119,7 +119,7 @@ def best_release(problem: Placement, found: Sequence[Window] = ()) -> Release | 
     best: Release | None = None
     for cut in _cuts(problem.machine):
         inside = {t: graph.tensors[t].nbytes for t, starts in late.items() if starts <= cut}
-        carried, groups = _rate(problem.machine, cut)
+        carried, groups = rate_out_of(problem.machine, cut)
         if not any(inside.values()) or not carried:
             continue
         latency = _latency(problem.machine, cut, set().union(*(late[t] for t in inside)))
@@ -162,7 +162,7 @@ def _cuts(machine: Machine) -> list[set[str]]:
     return [set(some) for many in range(1, len(far) + 1) for some in combinations(far, many)]
 
 
-def _rate(machine: Machine, cut: set[str]) -> tuple[int, tuple[str, ...]]:
+def rate_out_of(machine: Machine, cut: set[str]) -> tuple[int, tuple[str, ...]]:
     """Return bytes per second that the channels out of some tiers carry together, and groups that count."""
     rates = {(c.src, c.dst): c.bytes_per_s for c in machine.channels if c.src in cut and c.dst not in cut}
     total = sum(rates.values())

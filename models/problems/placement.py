@@ -1,4 +1,4 @@
-"""The placement problem: a fixed order of ops, several memory tiers, and the fastest way to feed the ops."""
+"""The placement problem: an order of ops, several memory tiers, and the fastest way to feed the ops."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
-from ..checks import check_flag, check_type
+from ..checks import check_flag, check_type, shown
 from ..errors import InstanceError
 from ..graph import A_GRAPH, KINDS, Graph
 from ..machine import Machine, check_no_contention
@@ -23,6 +23,7 @@ from .problem import Judgement, Problem, peak_rows, traffic_rows
 
 Tiers = tuple[str, ...]
 
+ORDERS = ("reference", "free")
 LARGEST = 10**17
 """Of capacities in bytes, rates in bytes per second and latencies in ns."""
 
@@ -31,7 +32,8 @@ LARGEST = 10**17
 class Placement(Problem):
     """Tensor placement: where each tensor lives over time and when it moves, so that the run is fastest.
 
-    The ops of each processor run in the graph's reference order, each once. Tensors may be in any tier
+    The ops of each processor run in the graph's reference order, or in any that keeps the precedence, each
+    once. Tensors may be in any tier
     while no op accesses them; ops find their operands in tiers that their processor reads. The objective is
     the makespan in ns, or the period.
 
@@ -50,6 +52,9 @@ class Placement(Problem):
         By kind of tensor, the tiers where it may be at time 0; kinds that are not named may start anywhere.
         Default: of a single run, inputs in the outermost tier; periodic, everything anywhere, for the inputs
         of an iteration are brought during the one before, into rooms of their own.
+    order
+        "reference": each processor runs its ops in the graph's order. "free": in any in which they read and
+        write the versions that they do in that order (`lowtide.models.derived.precedence`).
     source
         What the problem was loaded from.
 
@@ -73,6 +78,7 @@ class Placement(Problem):
     whole: bool = False
     start: Mapping[str, Tiers] | None = None
     source: str | None = None
+    order: str = "reference"
     name: ClassVar[str] = "placement"
     unit: ClassVar[str] = "ns"
     picture: ClassVar[str] = "timeline"
@@ -83,6 +89,7 @@ class Placement(Problem):
         "capacity.": Parameter("", "capacity of any tier", kind="limit", flag=False),
         "periodic": Parameter(False, "the steady state of an iteration, the end like the start"),
         "whole": Parameter(False, "copies move whole tensors, uninterrupted"),
+        "order": Parameter("reference", "which order the ops run in", choices=ORDERS),
         "start": Parameter("", "tiers where tensors of all kinds may be at time 0", kind="tiers", flag=False),
         "start.": Parameter(
             "",
@@ -99,6 +106,10 @@ class Placement(Problem):
         check_type(self.machine, Machine, "placement, machine")
         check_flag(self.periodic, "placement, periodic")
         check_flag(self.whole, "placement, whole")
+        if self.order not in ORDERS:
+            raise InstanceError(
+                f"placement, order: found {shown(self.order)}, expected {' or '.join(ORDERS)}"
+            )
         check_type(self.source, (str, type(None)), "placement, source", "a str or None")
         check_type(
             self.start, (Mapping, type(None)), "placement, start", "a mapping of kinds to tiers, or None"
@@ -152,7 +163,7 @@ class Placement(Problem):
                 kinds = [name] if name else sorted({str(t.kind) for t in subject.tensors})
                 start.update(dict.fromkeys(kinds, _meant_tiers(value, tiers, devices, where)))
         changed = tuple(replace(t, capacity=sizes.get(t.name, t.capacity)) for t in machine.tiers)
-        flags = {key: value for key, value in values.items() if key in ("periodic", "whole")}
+        flags = {key: value for key, value in values.items() if key in ("periodic", "whole", "order")}
         return cls(subject, replace(machine, tiers=changed), start=start or None, source=source, **flags)
 
     def called(self) -> tuple[str, str | None]:
@@ -168,7 +179,13 @@ class Placement(Problem):
             "periodic": self.periodic,
             "whole": self.whole,
             "start": self.starts,
+            **({"order": self.order} if self.freedoms else {}),
         }
+
+    @property
+    def freedoms(self) -> tuple[str, ...]:
+        """``order=free``, if the order is."""
+        return ("order=free",) if self.order == "free" else ()
 
     def read(self, item: object) -> Plan:
         """Return a plan; the verifier looks at it in `judge`.
@@ -202,7 +219,7 @@ class Placement(Problem):
         return (
             impossible_mode(self.graph, self.machine)
             or impossible_op(self.graph, self.machine)
-            or impossible_moment(self.graph, self.machine)
+            or (None if self.freedoms else impossible_moment(self.graph, self.machine))
             or impossible_start(self.graph, self.machine, self.may_start)
         )
 
@@ -228,6 +245,8 @@ class Placement(Problem):
 
     def judge(self, answer: Plan) -> Judgement:
         """Verify the plan, and that it keeps to the reference order and to whole tensors if it must.
+
+        That a free order keeps the precedence is the verifier's own finding: every op finds its versions.
 
         Where things may start is this problem's rule, which the plan of the judgement then states.
         """
@@ -306,7 +325,9 @@ def _broken_rules(problem: Placement, plan: Plan) -> list[Violation]:
     """Return the violations of the problem's own rules."""
     found = []
     last: dict[str, int] = {}
-    for run in sorted(plan.runs, key=lambda r: (r.start, r.end, r.op)):
+    for run in (
+        sorted(plan.runs, key=lambda r: (r.start, r.end, r.op)) if problem.order == "reference" else ()
+    ):
         before = last.get(run.processor, -1)
         if run.op < before:
             found.append(

@@ -138,6 +138,14 @@ class Problem(ABC):
         """Return what a certificate must prove for a bound to hold, and whether it lies above, not below."""
         return bound, self.maximize
 
+    @property
+    def freedoms(self) -> tuple[str, ...]:
+        """Settings such as ``order=free`` by which more answers are valid: who proves bounds must know them.
+
+        A method that does not (`Method.freedoms`) is refused, and certificates do not speak of them.
+        """
+        return ()
+
     def setting(self, edges: tuple[tuple[int, int], ...] = ()) -> Setting | ParallelSetting | None:
         """Return what a certificate states besides the graph; `edges` are those that an answer added."""
         return None

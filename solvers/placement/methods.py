@@ -29,6 +29,7 @@ _CONTROL = (
     Option("fuse", False, "1: one swap-in for all uses of the backward pass"),
     Option("branch", 0, "forward uses more ops apart than this are swapped between too; 0: none", least=0),
 )
+_BUCKET = Option("bucket", 1000, "MB (10^6 bytes) of gradients on the GPU at once")
 _SCORES = (
     Option(
         "score",
@@ -42,7 +43,7 @@ _SCORES = (
 )
 
 
-def _policy(name: str, summary: str, source: str, *options: Option) -> Method:
+def _policy(name: str, summary: str, source: str, *options: Option, freedoms: tuple[str, ...] = ()) -> Method:
     """Return a policy that the simulator of placements carries out."""
     return Method(
         name,
@@ -60,6 +61,7 @@ def _policy(name: str, summary: str, source: str, *options: Option) -> Method:
             ),
         ),
         kernels=_SIMULATOR,
+        freedoms=freedoms,
     )
 
 
@@ -140,10 +142,12 @@ ROOM = Room(
         ),
         _policy(
             "swapadvisor",
-            "pools of slots by a genetic search, evict what is used furthest ahead in its pool",
-            "Huang et al., SwapAdvisor, ASPLOS 2020; in the graph's order",
+            "pools of slots, and the order if it is free, by a genetic search; evict what is used furthest "
+            "ahead in its pool",
+            "Huang et al., SwapAdvisor, ASPLOS 2020",
             Option("population", 12, "memory plans that live on"),
             Option("generations", 10, "of the search", least=0),
+            freedoms=("order=free",),
         ),
         _policy(
             "vdnn",
@@ -243,7 +247,35 @@ ROOM = Room(
             "policy: parameters on the GPU, gradients leave in buckets, the host's processor updates",
             proves=BOUND,
             source="Ren et al., ZeRO-Offload, ATC 2021",
-            options=(Option("bucket", 1000, "MB (10^6 bytes) of gradients on the GPU at once"),),
+            options=(_BUCKET,),
+        ),
+        Method(
+            "zero-infinity",
+            ".placement.policies.zero_infinity:solve_zero_infinity",
+            "policy: as zero-offload, but parameters and states rest on host or drive and come when used",
+            proves=BOUND,
+            source="Rajbhandari et al., ZeRO-Infinity, SC 2021; rules of DeepSpeed's stage 3",
+            options=(
+                _BUCKET,
+                Option(
+                    "home",
+                    str,
+                    "where they rest: host or drive (default: the drive if there is one)",
+                    choices=("host", "drive"),
+                ),
+                Option(
+                    "prefetch", 100, "MB of parameters that are fetched at once ahead of their ops", least=0
+                ),
+                Option("live", 2000, "MB of parameters on the GPU at once", least=0),
+                Option(
+                    "reuse", 2000, "MB of others after which a parameter that is used again stays", least=0
+                ),
+                Option("buffer", 1000, "MB of parameters that the host has from the drive", least=0),
+                Option("group", 2000, "MB of parameters that are updated together"),
+                Option(
+                    "persistent", 200_000, "bytes of a parameter below which it stays on the GPU", least=0
+                ),
+            ),
         ),
         Method(
             "first-touch",

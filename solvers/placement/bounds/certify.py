@@ -58,6 +58,11 @@ def certify_placement(
     progress
         Called with a line of text now and then.
 
+    Raises
+    ------
+    UsageError
+        If the order is free.
+
     Examples
     --------
     >>> from lowtide.instances import load_problem
@@ -70,6 +75,10 @@ def certify_placement(
     from ....models.verifier.proofs.release import released_time
 
     check_type(problem, Placement, "certify_placement, problem")
+    if problem.freedoms:
+        raise UsageError(
+            f"certify_placement: found {', '.join(problem.freedoms)}, expected the reference order"
+        )
     check_integer(bound, 0, "certify_placement, bound")
     check_seconds(time_limit, "certify_placement, time limit", zero=True)
     check_integer(threads, 1, "certify_placement, threads")

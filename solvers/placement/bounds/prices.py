@@ -29,7 +29,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from ....formulations.model import BuildTimeout, ticker
 from ....formulations.placement.prices import Prices, price_bound, window_prices
+from ....formulations.placement.processor_heads import heads_bound
 from ....formulations.placement.releases import ideal_time, release_bound
 from ....formulations.placement.sample_data import Outer, SampleData
 from ....formulations.placement.samples_lp import build, sampled_prices
@@ -81,12 +83,19 @@ def raise_first_bounds(problem: Placement, context: Context) -> None:
 def raise_cheap_bounds(problem: Placement, context: Context) -> None:
     """Raise the bound to what windows and releases prove, if the method has not; of large graphs in time.
 
-    Of replicas, to what one of them and the link that they share prove.
+    Of replicas, to what one of them and the link that they share prove; with a free order, to the durations.
     """
+    if problem.freedoms:
+        context.raise_bound(ideal_time(problem), kind="sum of durations")
+        return
     if (found := replicas(problem)) is not None:
         raise_joint_bounds(found, context)
         raise_cheap_bounds(found.alone, one_context(found, context, found.alone, context.remaining()))
         return
+    if len(problem.machine.processors) > 1:
+        with suppress(BuildTimeout):
+            bound = heads_bound(problem, ticker(lambda: context.expired))
+            context.raise_bound(bound, kind="heads of several processors")
     if context.bound_kind not in ("windows", "prices") and not _late(problem, context)():
         raise_first_bounds(problem, context)
         raise_by_prices(problem, context, rounds=())

@@ -13,16 +13,17 @@ Steps.
    joins a *bucket* (``bucket``, 1000 MB: 5e8 elements of two bytes) behind its last use there. Whenever half
    of the bucket has been filled, and behind the last gradient, what is in it is copied to the host, first
    in, first out, and released. An op whose gradients do not fit beside those that are there or leaving waits.
-3. Behind the last gradient, whose norm counts, the host's processor runs its ops in their order. What they
-   write and the GPU holds is copied back at once, first in, first out, beside the next of them.
+3. The host's processor runs its ops in their order: from the first on that reads a gradient behind the last
+   gradient, whose norm counts; those before, which the *delayed* update has (`node=zero-delayed`: Adam with
+   the gradients of the iteration before), beside the GPU. What they write and the GPU holds is copied back at
+   once, first in, first out, beside the next of them.
 4. The run, or the period, ends when all is back.
 
 It fails exactly if parameters, the most bytes of activations and workspace at an op, and the bucket exceed
 the GPU; if gradients that are needed at once exceed the bucket; or if what the host holds exceeds it. Ops of
 the GPU that depend on what the host's processor has done before them are not served.
 
-Abstracted: many GPUs; the delayed update, in which Adam runs beside the next iteration, whose weights it does
-not see: that is another graph. ZeRO-Infinity's parameters on a drive.
+Abstracted: many GPUs. `zero-infinity` has parameters that leave the GPU, and a drive.
 """
 
 from __future__ import annotations
@@ -49,20 +50,24 @@ def solve_zero_offload(problem: Placement, context: Context) -> Outcome:
     UsageError
         If the machine has not two processors with a tier of their own each, or an op has several modes.
     """
-    gpu, cpu = _processors(problem)
-    ops = problem.graph.ops
-    for processor in (gpu, cpu):
-        mine = [op for op in ops if processor.kind in op.all_modes[0].processors]
+    gpu, cpu = processors_of(problem, "zero-offload")
+    return carry_out(Offload(problem, gpu, cpu, context.options["bucket"] * MB), context)
+
+
+def carry_out(policy: Offload, context: Context) -> Outcome:
+    """Raise the bound of a policy's problem, and offer its plan."""
+    for processor in (policy.gpu, policy.cpu):
+        mine = [op for op in policy.graph.ops if processor.kind in op.all_modes[0].processors]
         context.raise_bound(sum(op.all_modes[0].duration_ns for op in mine), kind="sum of durations")
     context.careful = True  # the rule does not look at the host's capacity
-    found = Offload(problem, gpu, cpu, context.options["bucket"] * MB).carry_out()
+    found = policy.carry_out()
     if isinstance(found, str):
         return Outcome(detail=found)
     context.offer(found)
     return Outcome(detail=context.refused)
 
 
-def _processors(problem: Placement) -> tuple[Processor, Processor]:
+def processors_of(problem: Placement, name: str) -> tuple[Processor, Processor]:
     """Return the GPU and the host's processor."""
     machine = problem.machine
     tiers = [p.tiers[0].tier for p in machine.processors if len(p.tiers) == 1]
@@ -70,11 +75,11 @@ def _processors(problem: Placement) -> tuple[Processor, Processor]:
     served = len(machine.processors) == 2 and len({*tiers}) == 2 and machine.tiers[0].name in tiers
     if not served or not {(tiers[0], tiers[1]), (tiers[1], tiers[0])} <= ways:
         raise UsageError(
-            f"zero-offload, machine {machine.name!r}: found {len(machine.processors)} processors, expected "
+            f"{name}, machine {machine.name!r}: found {len(machine.processors)} processors, expected "
             "two with a tier each, one of them the first tier, and channels both ways between these"
         )
     if any(len(op.modes) > 1 or op.all_modes[0].operands for op in problem.graph.ops):
-        raise UsageError("zero-offload: found ops with several modes or named tiers, expected one plain mode")
+        raise UsageError(f"{name}: found ops with several modes or named tiers, expected one plain mode")
     first, second = machine.processors
     return (first, second) if tiers[0] == machine.tiers[0].name else (second, first)
 
@@ -96,6 +101,8 @@ class Offload:
         graph = problem.graph
         self.problem, self.graph, self.gpu, self.cpu, self.bucket = problem, graph, gpu, cpu, bucket
         self.device, self.host = gpu.tiers[0].tier, cpu.tiers[0].tier
+        self.home, self.streamed, self.window = self.host, set[int](), 0
+        self.left: int | None = None
         self.size = [t.nbytes for t in graph.tensors]
         self.on_cpu = [k for k, op in enumerate(graph.ops) if self.runs_on_cpu(k)]
         self.on_gpu = [k for k in range(len(graph.ops)) if not self.runs_on_cpu(k)]
@@ -112,6 +119,8 @@ class Offload:
         self.leaving: deque[tuple[int, int]] = deque()
         self.held = 0
         self.ends: dict[int, int] = {}
+        self.done: dict[int, int] = {}
+        self.last = {t: k for k in self.on_cpu for t in (*graph.ops[k].reads, *graph.ops[k].writes)}
         self.arrived = 0
 
     def runs_on_cpu(self, k: int) -> bool:
@@ -134,8 +143,8 @@ class Offload:
         """Return where an initial tensor starts; None if it may start nowhere that the policy serves."""
         tensor = self.graph.tensors[t]
         may = self.problem.may_start(tensor.kind)
-        if t not in self.uses:
-            return self.host if self.host in may else None
+        if t not in self.uses or t in self.streamed:
+            return self.home if self.home in may else None
         if self.device in may:
             return self.device
         return None if tensor.final else next((x for x in may if (x, self.device) in self.channels), None)
@@ -143,7 +152,8 @@ class Offload:
     def fault(self) -> str:
         """Return why it does not fit (the rule of the policy), or nothing."""
         graph = self.graph
-        held = {t for t in self.uses if graph.tensors[t].initial and graph.tensors[t].final}
+        lasting = {t for t in self.uses if graph.tensors[t].initial and graph.tensors[t].final}
+        held = lasting - self.streamed
         for t, tensor in enumerate(graph.tensors):
             if tensor.initial and self.start_tier(t) is None:
                 return f"tensor {t} {tensor.name!r} may start in no tier that the policy serves"
@@ -157,17 +167,19 @@ class Offload:
             elif changed & {*op.reads, *op.writes} or read & {*op.writes} or there & {*op.after}:
                 return f"op {k} {op.name!r} of the GPU depends on what runs on the host's processor before it"
         weights = sum(self.size[t] for t in held)
-        most = self.activations(held)
+        most = self.activations(lasting)
         capacity = self.problem.machine.tiers[0].capacity
-        if capacity is not None and weights + most + self.bucket > capacity:
+        self.left = None if capacity is None else capacity - weights - most - self.bucket
+        if self.left is not None and self.left < self.window:
+            more = f", those of one op of {self.window}" if self.streamed else ""
             return (
-                f"parameters of {weights} bytes, activations of {most} and a bucket of {self.bucket} exceed "
-                f"{capacity} bytes"
+                f"parameters of {weights} bytes{more}, activations of {most} and a bucket of {self.bucket} "
+                f"exceed {capacity} bytes"
             )
         return ""
 
     def activations(self, held: set[int]) -> int:
-        """Return the most bytes at an op of the GPU, without what is held throughout and gradients."""
+        """Return the most bytes at an op of the GPU, without what lasts and gradients."""
         graph, ops = self.graph, self.on_gpu
         place = {k: x for x, k in enumerate(ops)}
         change = [0] * (len(ops) + 1)
@@ -203,13 +215,14 @@ class Offload:
             if not tensor.initial or tier is None or not (tensor.final or t in known):
                 continue
             self.out.start(t, tier)
-            if t in self.uses and tier != self.device:
+            if t in self.uses and t not in self.streamed and tier != self.device:
                 self.outside[t] = tier
                 self.ends[t] = self.copy(t, tier, self.device, 0)[1]
 
     def run_on_gpu(self, k: int, flush: bool) -> str:
         """Run an op of the GPU; return why it cannot, or nothing."""
         op = self.graph.ops[k]
+        self.arrive(k)
         start = max([self.clock, *(self.ends.get(t, 0) for t in op.reads)])
         made = [t for t in op.writes if t in self.gradients and self.uses[t][0] == k]
         needed = sum(self.size[t] for t in made)
@@ -222,6 +235,7 @@ class Offload:
             start, self.held = max(start, end), self.held - self.size[t]
         self.held += needed
         self.clock = start + op.all_modes[0].duration_ns
+        self.done[k] = self.clock
         self.out.run(k, 0, start, self.clock, self.gpu.name)
         early = self.graph.accounting is Accounting.REPLACE
         for t in sorted({*op.reads, *op.writes}):
@@ -231,9 +245,16 @@ class Offload:
                 self.filling.append(t)
             elif not self.graph.tensors[t].final:
                 self.drop(t, start if early and t not in op.writes else self.clock)
+        self.leave(k)
         if flush or 2 * sum(self.size[t] for t in self.filling) >= self.bucket:
             self.send(self.clock)
         return ""
+
+    def arrive(self, k: int) -> None:
+        """Fetch what an op misses; here all parameters are there."""
+
+    def leave(self, k: int) -> None:
+        """Release behind an op what comes back; here nothing does."""
 
     def drop(self, t: int, time: int) -> None:
         """Release a dead tensor on the GPU, and where it came from."""
@@ -251,26 +272,35 @@ class Offload:
 
     def update(self) -> int:
         """Run the ops of the host's processor, copy back what they write; return the end of all."""
-        graph = self.graph
-        runs = {run.op: run.end for run in self.out.runs}
-        now = self.arrived
-        last = {t: k for k in self.on_cpu for t in (*graph.ops[k].reads, *graph.ops[k].writes)}
-        end = max([self.clock, now])
+        now = 0
         for k in self.on_cpu:
-            op = graph.ops[k]
-            before = [*op.after, *(u for t in op.writes for u in self.uses.get(t, ()))]
-            start = max([now, *(runs[u] for u in before if u in runs)])
-            now = start + op.all_modes[0].duration_ns
-            self.out.run(k, 0, start, now, self.cpu.name)
-            self.release(k, (t for t in {*op.reads, *op.writes} if last[t] == k), start, now)
-            for t in op.writes:
-                if t in self.uses and last[t] == k and t not in self.gradients and graph.tensors[t].final:
-                    begin, back = self.copy(t, self.host, self.device, now)
-                    self.out.free(t, self.device, begin)
-                    self.out.free(t, self.host, back)
-                    end = max(end, back)
-            end = max(end, now)
-        return end
+            now = self.run_on_cpu(k, now)
+        return self.end()
+
+    def end(self) -> int:
+        """Return the end of all ops and copies."""
+        return max([0, *(run.end for run in self.out.runs), *(copy.end for copy in self.out.copies)])
+
+    def run_on_cpu(self, k: int, now: int) -> int:
+        """Run an op of the host's processor from a time on, copy back what it writes; return its end."""
+        op = self.graph.ops[k]
+        before = [*op.after, *(u for t in op.writes for u in self.uses.get(t, ()))]
+        awaited = [self.arrived] if self.gradients & {*op.reads} else []
+        start = max([now, *awaited, *(self.done[u] for u in before if u in self.done)])
+        self.done[k] = now = start + op.all_modes[0].duration_ns
+        self.out.run(k, 0, start, now, self.cpu.name)
+        self.release(k, (t for t in {*op.reads, *op.writes} if self.last[t] == k), start, now)
+        for t in op.writes:
+            if self.last[t] == k and t not in self.gradients and self.graph.tensors[t].final:
+                self.put_back(t, now)
+        return now
+
+    def put_back(self, t: int, time: int) -> None:
+        """Copy what the host's processor has written last to where it lasts."""
+        if t in self.uses:
+            begin, end = self.copy(t, self.host, self.device, time)
+            self.out.free(t, self.device, begin)
+            self.out.free(t, self.host, end)
 
     def release(self, k: int, some: Iterable[int], start: int, end: int) -> None:
         """Release on the host what dies with an op there."""

@@ -1,14 +1,18 @@
 """ZeRO-Offload: by hand, its rule to the byte, verified plans at and above their bound."""
 
 from dataclasses import replace
+from random import Random
 
 import pytest
 
 import lowtide as lt
+from lowtide.formulations.placement.processor_heads import heads_bound
 from lowtide.instances.transforms.zero import on_zero
 from lowtide.models.graph import Accounting
+from lowtide.solvers.placement.policies.zero_infinity import Infinity, Limits
 from lowtide.solvers.placement.policies.zero_offload import Offload
 from tests.effort import seeds
+from tests.oracles.brute_processors import fastest
 from tests.placement_cases import random_training
 
 
@@ -82,10 +86,123 @@ def test_buckets_by_hand(periodic: bool) -> None:
     assert step(shared, 8) == 2000 + 2 * 5434 + 3000 + 2 * 5434
 
 
-def trained(seed: int) -> lt.Graph:
+def delayed_layers() -> lt.Graph:
+    """`two_layers` with delayed updates."""
+    plain = replace(
+        two_layers(),
+        ops=tuple(replace(op, kind="Update" if op.writes[1:] else "", modes=()) for op in two_layers().ops),
+    )
+    graph = on_zero(plain, delayed=True)
+    slow = {"f": 1000, "b1": 1000, "b0": 1000, "u1": 3000, "u0": 3000}
+    ops = (
+        replace(
+            op,
+            modes=(replace(op.modes[0], duration_ns=slow.get(op.name, 1)),),
+            duration_ns=slow.get(op.name, 1),
+        )
+        for op in graph.ops
+    )
+    return replace(graph, ops=tuple(ops))
+
+
+def test_delayed_updates_run_beside_the_gpu() -> None:
+    graph = delayed_layers()
+    assert [op.name for op in graph.ops] == ["u1", "u0", "f", "b1", "u1/change", "b0", "u0/change"]
+    problem = lt.Placement(graph, bench(None), periodic=True)
+    # The gradients are there at 10 000, as before; Adam ran from 0 to 6000. Each change takes 1 ns, w1 is
+    # back at 12 001, w0 at 14 001.
+    assert step(problem, 8) == 14_001
+    # Gradients that leave as one are there at 11 000.
+    assert step(problem, 16) == 15_001
+    longer = replace(
+        graph,
+        ops=tuple(
+            replace(op, modes=(replace(op.modes[0], duration_ns=9000),)) if op.name in ("u1", "u0") else op
+            for op in graph.ops
+        ),
+    )
+    assert step(replace(problem, graph=longer), 8) == 18_000 + 1 + 4000
+    assert heads_bound(replace(problem, graph=longer), lambda: None) >= 18_000
+
+
+@pytest.mark.parametrize("seed", seeds(40, least=10))
+def test_delayed_updates_start_at_once(seed: int) -> None:
+    graph = trained(seed, delayed=True)
+    problem = lt.Placement(graph, bench(10**6), periodic=bool(seed % 2), start={"input": ("gpu",)})
+    plan = carried_out(problem, 10**4)
+    assert isinstance(plan, lt.Plan)
+    judgement = problem.judge(plan)
+    assert judgement.objective is not None, judgement.verification
+    runs = {run.op: run for run in plan.runs}
+    updates = [k for k, op in enumerate(graph.ops) if op.kind == "Update"]
+    changes = [k for k, op in enumerate(graph.ops) if op.kind == "Change"]
+    assert len(updates) == len(changes) > 0
+    busy = sum(graph.ops[k].modes[0].duration_ns for k in updates)
+    assert [runs[updates[0]].start, runs[updates[-1]].end] == [0, busy]
+    arrived = max((copy.end for copy in plan.copies if copy.dst == "host"), default=0)
+    readers = [k for k, op in enumerate(graph.ops) if {*op.reads} & {*graph.ops[changes[0]].writes}]
+    last = max((runs[k].end for k in readers if k not in updates), default=0)
+    assert runs[changes[0]].start == max(busy, arrived, last)
+
+
+def tiny(seed: int) -> lt.Graph:
+    """`two_layers` with an activation, sizes, durations and workspace at random."""
+    random, plain = Random(seed), two_layers()
+    tensors = [replace(t, nbytes=random.randint(1, 4)) for t in plain.tensors]
+    tensors.append(lt.Tensor(name="x", nbytes=random.randint(1, 4)))
+    ops = []
+    for op in plain.ops:
+        kind = op.modes[0].processors
+        workspace = random.randint(0, 2) if kind == ("gpu",) else 0
+        mode = lt.Mode(duration_ns=100 * random.randint(1, 60), workspace=workspace, processors=kind)
+        reads = (*op.reads, 6) if op.name in ("b1", "b0") else op.reads
+        writes = (6,) if op.name == "f" else op.writes
+        ops.append(replace(op, reads=reads, writes=writes, modes=(mode,), duration_ns=mode.duration_ns))
+    return replace(plain, tensors=tuple(tensors), ops=tuple(ops))
+
+
+@pytest.mark.parametrize("block", seeds(8, least=2))
+def test_no_plan_is_faster_than_exhaustive_search(block: int) -> None:
+    """Of both systems; nor is a bound above it."""
+    found = 0
+    for seed in range(5 * block, 5 * block + 5):
+        random, graph = Random(seed), tiny(seed)
+        bucket = sum(graph.tensors[t].nbytes for t in (2, 3)) - random.randint(0, 2)
+        problem = lt.Placement(graph, bench(rule(graph, bucket)), whole=True)
+        for name, home in (("zero-offload", 0), ("zero-infinity", 1)):
+            start = {0: home, 1: home, 4: 1, 5: 1}
+            best = fastest(problem, start, 60_000)
+            if best is None:
+                continue
+            limits = Limits(
+                prefetch=random.randint(0, 9),
+                live=9,
+                reuse=random.randint(0, 9),
+                buffer=0,
+                group=1,
+                persistent=0,
+            )
+            cpu, gpu = problem.machine.processors
+            policy = (
+                Offload(problem, gpu, cpu, bucket)
+                if name == "zero-offload"
+                else Infinity(problem, gpu, cpu, bucket, "host", limits)
+            )
+            plan = policy.carry_out()
+            assert heads_bound(problem, lambda: None) <= best, (seed, name)
+            if isinstance(plan, lt.Plan):
+                objective = problem.judge(plan).objective
+                assert objective is not None, (seed, name)
+                assert objective >= best, (seed, name)
+                found += 1
+    assert found > 2
+
+
+def trained(seed: int, *, delayed: bool = False) -> lt.Graph:
     """Return a random training graph with updates on the host's processor."""
     graphs = (random_training(1000 * seed + k, 3 + seed % 5) for k in range(1000))
-    return on_zero(next(graph for graph in graphs if any(op.kind == "Update" for op in graph.ops)))
+    plain = next(graph for graph in graphs if any(op.kind == "Update" for op in graph.ops))
+    return on_zero(plain, delayed=delayed)
 
 
 def rule(graph: lt.Graph, bucket: int) -> int:
