@@ -1,0 +1,54 @@
+"""``lowtide estimate`` as a user types it."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.commands import answer, refused, within
+
+
+def test_states_of_a_model_and_what_deepspeed_says(tmp_path: Path) -> None:
+    words = (
+        "estimate",
+        "--parameters",
+        "2851e6",
+        "--devices",
+        "16",
+        "--nodes",
+        "2",
+        "--largest-layer",
+        "32e6",
+    )
+    found = answer(*words, cwd=tmp_path)
+    assert [row["total"] for row in found["states"][:2]] == [16 * 2851 * 10**6, 19 * 2851 * 10**6 // 4]
+    assert found["states"][3]["gathered"] == 64 * 10**6
+    assert found["deepspeed"][0]["host"] == 2851 * 10**6 * 64 * 3 // 2
+    assert "activations" not in found
+
+
+def test_activations_of_a_transformer(tmp_path: Path) -> None:
+    words = ("--hidden", "12288", "--heads", "96", "--layers", "96", "--sequence", "2048", "--tensor", "8")
+    found = answer("estimate", *words, "--stages", "8", "--chunks", "3", cwd=tmp_path)
+    rows = {row["kind"]: row for row in found["activations"]}
+    assert round(rows["tensor"]["first_stage"] / 2**30, 1) == 66.8
+    assert rows["selective"]["layer"] == 34 * 2048 * 12288 // 8
+    text = within("estimate", *words, cwd=tmp_path).stdout
+    assert "selective   102 MiB" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "found neither, expected --parameters, or --sequence, --hidden, --heads and --layers"),
+        (("--heads", "3"), "found --heads without --sequence, expected --sequence, --hidden"),
+        (("--largest-layer", "3"), "found --largest-layer without --parameters, expected both"),
+        (("--parameters", "1e99"), "found '1e99', expected a whole number such as 7.5e9"),
+        (("--parameters", "1.5"), "found '1.5', expected a whole number such as 7.5e9"),
+        (
+            ("--parameters", "9", "--devices", "3", "--nodes", "2"),
+            "found 3 devices in 2 nodes, expected equal",
+        ),
+    ],
+)
+def test_what_it_cannot_estimate(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    assert message in refused("estimate", *words, cwd=tmp_path)
