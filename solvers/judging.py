@@ -7,7 +7,7 @@ buffer. At most half of the limit is kept back.
 
 The numbers of the rooms are measured on graphs of 30,000 and 100,000 ops, on one core (peak 2.0 to 2.3,
 makespan 1.6, minio 4.0, parallel-memory 2.1 to 3.6, offsets 12 a buffer) and rounded up; those of recompute,
-placement and memory-edges are estimates for plans that the verifier has to simulate.
+placement, distributed and memory-edges are estimates for plans that the verifier has to simulate.
 """
 
 from __future__ import annotations

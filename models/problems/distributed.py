@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import index
 from typing import Any, ClassVar, NamedTuple, Self
 
 from ..checks import check_type
@@ -17,14 +17,13 @@ from ..machine import Machine, check_no_contention, part_of
 from ..parameter import Parameter
 from ..plan import Plan, Run
 from ..units import exact_bytes
-from ..verifier.verdict import Verification
+from ..verifier.verdict import Verification, Violation, sorted_violations
 from ..verifier.verify import verify
 from .makespan import Makespan
+from .memories import Link, Place, check_memories, first_processors, links_of, memories_of, places_of
 from .placement import check_sizes
 from .problem import Judgement, Problem, peak_rows, traffic_rows
-from .processors import Alternative, Processors, alternatives_of, checked_processors
-
-NS = 10**9
+from .processors import Alternative, alternatives_of, as_good, runs_of
 
 
 class Send(NamedTuple):
@@ -53,34 +52,6 @@ class DistributedSchedule:
     starts: tuple[int, ...]
     chosen: tuple[int, ...]
     transfers: tuple[Send, ...] = ()
-
-
-class Place(NamedTuple):
-    """Processors of one kind that use one memory, by its number."""
-
-    memory: int
-    kind: str
-    processors: tuple[str, ...]
-
-
-class Link(NamedTuple):
-    """A way from one memory to another.
-
-    A transfer of b bytes takes `latency` ns and then ``ceil(b * 10**9 / bytes_per_s)`` ns, in which it has
-    all that it shares, `lanes`, to itself.
-    """
-
-    bytes_per_s: int
-    latency: int
-    lanes: tuple[str, ...]
-
-    def busy(self, nbytes: int) -> int:
-        """Return the nanoseconds that a transfer has the link to itself."""
-        return -(-nbytes * NS // self.bytes_per_s)
-
-    def time(self, nbytes: int) -> int:
-        """Return the nanoseconds that a transfer takes."""
-        return self.latency + self.busy(nbytes)
 
 
 @dataclass(frozen=True)
@@ -160,13 +131,7 @@ class Distributed(Problem):
             )
         check_no_contention(self.machine, "distributed")
         check_sizes(self.machine)
-        for p in self.machine.processors:
-            if len(p.tiers) > 1 or p.tiers[0].bytes_per_s is not None:
-                found = " and ".join(a.tier for a in p.tiers)
-                raise InstanceError(
-                    f"distributed, machine {self.machine.name!r}, processor {p.name!r}: found tiers {found}"
-                    f"{' with a rate' if len(p.tiers) == 1 else ''}, expected one memory without a rate"
-                )
+        check_memories(self.machine)
         _ = self.pooled, self.alternatives
 
     @classmethod
@@ -180,18 +145,17 @@ class Distributed(Problem):
         """
         machine: Machine = values["machine"]
         if "processors" in values:
-            machine = part_of(machine, _asked(machine, values["processors"]))
+            machine = part_of(machine, first_processors(machine, values["processors"]))
         if "memory" in values:
-            used = {p.tiers[0].tier for p in machine.processors}
-            tiers = (replace(t, capacity=values["memory"]) if t.name in used else t for t in machine.tiers)
+            used, size = memories_of(machine), values["memory"]
+            tiers = (replace(t, capacity=size) if t.name in used else t for t in machine.tiers)
             machine = replace(machine, tiers=tuple(tiers))
         return cls(subject, machine, source=source)
 
     @cached_property
     def memories(self) -> tuple[str, ...]:
         """The tiers that processors use, in the machine's order."""
-        used = {p.tiers[0].tier for p in self.machine.processors}
-        return tuple(t.name for t in self.machine.tiers if t.name in used)
+        return memories_of(self.machine)
 
     @cached_property
     def capacities(self) -> tuple[int | None, ...]:
@@ -213,10 +177,7 @@ class Distributed(Problem):
     @cached_property
     def places(self) -> tuple[Place, ...]:
         """The processors, those of one kind and memory together, in the machine's order."""
-        found: dict[tuple[int, str], list[str]] = {}
-        for p in self.machine.processors:
-            found.setdefault((self.memories.index(p.tiers[0].tier), p.kind), []).append(p.name)
-        return tuple(Place(*key, tuple(names)) for key, names in found.items())
+        return places_of(self.machine)
 
     @cached_property
     def alternatives(self) -> tuple[tuple[Alternative, ...], ...]:
@@ -231,15 +192,7 @@ class Distributed(Problem):
     @cached_property
     def links(self) -> dict[tuple[int, int], Link]:
         """By memory from and to."""
-        number = {name: k for k, name in enumerate(self.memories)}
-        found = {}
-        for c in self.machine.channels:
-            if c.src in number and c.dst in number:
-                groups = [g for g in self.machine.groups if (c.src, c.dst) in g.channels]
-                rate = min([c.bytes_per_s, *(g.bytes_per_s for g in groups)])
-                lanes = tuple(f"group {g.name}" for g in groups) or (f"{c.src}->{c.dst}",)
-                found[number[c.src], number[c.dst]] = Link(rate, c.latency_ns, lanes)
-        return found
+        return links_of(self.machine)
 
     @cached_property
     def pooled(self) -> Makespan:
@@ -298,6 +251,14 @@ class Distributed(Problem):
             item = self._of_plan(item)
         if not isinstance(item, DistributedSchedule):
             raise InstanceError(f"found {type(item).__name__}, expected a Plan or a DistributedSchedule")
+        try:
+            item = DistributedSchedule(
+                starts=tuple(map(index, item.starts)),
+                chosen=tuple(map(index, item.chosen)),
+                transfers=tuple(Send(*map(index, x)) for x in item.transfers),
+            )
+        except TypeError:
+            raise InstanceError("found a schedule of other things, expected one of integers") from None
         n = len(self.graph.ops)
         if len(item.starts) != n or len(item.chosen) != n:
             raise InstanceError(
@@ -335,21 +296,15 @@ class Distributed(Problem):
         place = {name: k for k, some in enumerate(self.places) for name in some.processors}
         chosen = []
         for i, op in enumerate(self.graph.ops):
-            mode = op.all_modes[runs[i].mode] if 0 <= runs[i].mode < len(op.all_modes) else None
-            able = [
-                k
-                for k, a in enumerate(self.alternatives[i])
-                if mode is not None
-                and a.kind == place.get(runs[i].processor)
-                and a.duration <= mode.duration_ns
-                and a.workspace <= mode.workspace
-            ]
-            if not able:
+            number, on = runs[i].mode, place.get(runs[i].processor, -1)
+            known = 0 <= number < len(op.all_modes)
+            taken = as_good(self.alternatives[i], on, op.all_modes[number]) if known else None
+            if taken is None:
                 raise InstanceError(
-                    f"op {i} {op.name!r}: found mode {runs[i].mode} on processor {runs[i].processor!r}, "
+                    f"op {i} {op.name!r}: found mode {number} on processor {runs[i].processor!r}, "
                     "expected a mode for it"
                 )
-            chosen.append(able[0])
+            chosen.append(taken)
         return DistributedSchedule(
             starts=tuple(runs[i].start for i in range(n)),
             chosen=tuple(chosen),
@@ -396,11 +351,31 @@ class Distributed(Problem):
         return None
 
     def judge(self, answer: DistributedSchedule) -> Judgement:
-        """Lower the schedule to a plan and verify it."""
+        """Lower the schedule to a plan and verify it, and that transfers take turns.
+
+        The verifier of plans lets several share a link or a group within its rate.
+        """
         plan = self.lower(answer)
         verdict = verify(self.graph, plan, rerun=False, start_tiers={})
+        if together := [*self._together(answer)]:
+            verdict = replace(verdict, violations=sorted_violations([*verdict.violations, *together]))
         objective = verdict.makespan if verdict.valid else None
         return Judgement(objective=objective, verification=verdict, plan=plan)
+
+    def _together(self, answer: DistributedSchedule) -> Iterator[Violation]:
+        """Yield a violation for each transfer that begins to use a lane before the last one has left it."""
+        uses = []
+        for x, end in zip(answer.transfers, self.ends(answer), strict=True):
+            link = self.links[self.memory_of(x.writer, answer.chosen[x.writer]), x.memory]
+            uses += [(x.start + link.latency, end, lane, x.tensor) for lane in link.lanes]
+        free: dict[str, int] = {}
+        for begin, end, lane, tensor in sorted(use for use in uses if use[0] < use[1]):
+            if begin < free.get(lane, 0):
+                said = (
+                    f"tensor {tensor} is sent over {lane} at {begin} ns, expected not before {free[lane]} ns"
+                )
+                yield Violation(kind="channel-rate", message=said, time=begin, tensor=tensor, resource=lane)
+            free[lane] = max(end, free.get(lane, 0))
 
     def facts(self, judgement: Judgement) -> list[tuple[str, str]]:
         """Return the most bytes in each memory, and the bytes over each channel."""
@@ -410,31 +385,10 @@ class Distributed(Problem):
 
     def lower(self, answer: DistributedSchedule) -> Plan:
         """Return the plan of an answer; an op takes the processor of its place that has been idle longest."""
-        idle = [[(0, k, name) for k, name in enumerate(place.processors)] for place in self.places]
-        runs = []
-        for start, i in sorted((s, i) for i, s in enumerate(answer.starts)):
-            a = self.alternatives[i][answer.chosen[i]]
-            _, k, name = heapq.heappop(idle[a.kind])
-            runs.append(Run(i, a.mode, start, start + a.duration, name))
-            heapq.heappush(idle[a.kind], (start + a.duration, k, name))
+        chosen = [some[k] for some, k in zip(self.alternatives, answer.chosen, strict=True)]
+        runs = runs_of(answer.starts, chosen, (place.processors for place in self.places))
         sendings = (
             Sending(x.writer, x.tensor, self.memories[x.memory], x.start, end)
             for x, end in zip(answer.transfers, self.ends(answer), strict=True)
         )
         return lower_transfers(self.graph, runs, sendings, self.machine)
-
-
-def _asked(machine: Machine, processors: Processors) -> list[str]:
-    """Return the names of the first processors of a machine, or of each kind."""
-    asked = checked_processors(processors)
-    found = []
-    for kind, count in ((None, asked),) if isinstance(asked, int) else asked:
-        some = [p.name for p in machine.processors if kind in (None, p.kind)]
-        if len(some) < count:
-            of_kind = "" if kind is None else f" of kind {kind!r}"
-            raise InstanceError(
-                f"distributed, processors: found {count}{of_kind}, expected at most {len(some)}, as machine "
-                f"{machine.name!r} has"
-            )
-        found += some[:count]
-    return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,11 +14,20 @@ from ..graph import A_GRAPH, Accounting, Graph
 from ..lowering.order import lower_runs
 from ..machine import Access, Machine, Processor, Tier
 from ..parameter import Parameter
-from ..plan import Plan, Run
+from ..plan import Plan
 from ..units import exact_bytes
 from ..verifier.verify import verify
 from .problem import Judgement, Problem, peak_rows
-from .processors import Alternative, Kinds, Processors, alternatives_of, checked_processors, kinds_of
+from .processors import (
+    Alternative,
+    Kinds,
+    Processors,
+    alternatives_of,
+    as_good,
+    checked_processors,
+    kinds_of,
+    runs_of,
+)
 
 Starts = tuple[int, ...]
 """The answer: the start of each op in ns, by its index; where ops have a choice, then the number of the
@@ -225,18 +233,14 @@ class Makespan(Problem):
                 raise InstanceError(
                     f"op {i} {op.name!r}: found mode {number}, expected one in [0, {len(op.all_modes)})"
                 )
-            mode = op.all_modes[number]
-            able = [
-                k
-                for k, a in enumerate(self.alternatives[i])
-                if names[a.kind] == kind and a.duration <= mode.duration_ns and a.workspace <= mode.workspace
-            ]
-            if not able:
+            on = names.index(kind) if kind in names else -1
+            taken = as_good(self.alternatives[i], on, op.all_modes[number])
+            if taken is None:
                 raise InstanceError(
                     f"op {i} {op.name!r}: found mode {number} on a processor of kind {kind!r}, expected a "
                     f"mode for {' or '.join(names)} that allows it"
                 )
-            chosen.append(able[0])
+            chosen.append(taken)
         return (*starts, *chosen)
 
     def evaluate(self, answer: Sequence[int]) -> int:
@@ -281,18 +285,7 @@ class Makespan(Problem):
         return [("peak", row) for _, row in peak_rows(judgement.verification)]
 
     def lower(self, answer: Sequence[int]) -> Plan:
-        """Return the plan of an answer; an op takes the processor of its kind that has been idle longest.
-
-        If no more ops run at once than there are processors of a kind, that one is idle: it is the one whose
-        last op ended first.
-        """
-        starts, chosen = self.split(answer)
+        """Return the plan of an answer; an op takes the processor of its kind that has been idle longest."""
         names = iter(p.name for p in self.machine.processors)
-        idle = [[(0, k, next(names)) for k in range(count)] for _, count in self.kinds]
-        runs = []
-        for start, i in sorted((s, i) for i, s in enumerate(starts)):
-            a = chosen[i]
-            _, k, name = heapq.heappop(idle[a.kind])
-            runs.append(Run(i, a.mode, start, start + a.duration, name))
-            heapq.heappush(idle[a.kind], (start + a.duration, k, name))
-        return lower_runs(self.graph, runs, self.machine)
+        of_kind = [[next(names) for _ in range(count)] for _, count in self.kinds]
+        return lower_runs(self.graph, runs_of(*self.split(answer), of_kind), self.machine)

@@ -8,12 +8,14 @@ nothing is lost. Alternatives on different kinds are never compared.
 
 from __future__ import annotations
 
+import heapq
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import InstanceError
-from ..graph import Graph, Op
+from ..graph import Graph, Mode, Op
+from ..plan import Run
 
 Processors = int | Mapping[str, int] | tuple[tuple[str, int], ...]
 """How many identical processors, or how many of each kind."""
@@ -166,6 +168,32 @@ def _of_op(op: Op, i: int, kinds: Kinds) -> tuple[Alternative, ...]:
             f"{' or '.join(named)}"
         )
     return tuple(found)
+
+
+def as_good(some: Iterable[Alternative], kind: int, mode: Mode) -> int | None:
+    """Return the number of the first alternative on a kind that is as good as a mode; None if none is."""
+    for k, a in enumerate(some):
+        if a.kind == kind and a.duration <= mode.duration_ns and a.workspace <= mode.workspace:
+            return k
+    return None
+
+
+def runs_of(
+    starts: Sequence[int], chosen: Sequence[Alternative], names: Iterable[Iterable[str]]
+) -> list[Run]:
+    """Return the runs of ops on named processors of each kind, each on the one that has been idle longest.
+
+    If no more ops run at once than there are processors of a kind, that one is idle: it is the one whose
+    last op ended first.
+    """
+    idle = [[(0, k, name) for k, name in enumerate(some)] for some in names]
+    runs = []
+    for start, i in sorted((s, i) for i, s in enumerate(starts)):
+        a = chosen[i]
+        _, k, name = heapq.heappop(idle[a.kind])
+        runs.append(Run(i, a.mode, start, start + a.duration, name))
+        heapq.heappush(idle[a.kind], (start + a.duration, k, name))
+    return runs
 
 
 def _check_count(value: object, what: str) -> None:

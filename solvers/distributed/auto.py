@@ -20,7 +20,10 @@ from .heft import ListScheduler, upward_ranks
 from .models import solve_intervals
 
 POOLED = 0.2
-"""Part of the time for the relaxation's own methods."""
+"""Part of the time that is left for bounds of the relaxation, and again for its own methods."""
+
+ALONE = 0.1
+"""Part of the time that is left for the schedules on one memory alone."""
 
 
 def solve_auto(problem: Distributed, context: Context) -> Outcome:
@@ -99,7 +102,7 @@ def offer_one_memory(problem: Distributed, m: int, context: Context) -> None:
         alone = Makespan(problem.graph, counts, None if room is None else max(room, 0))
     except InstanceError:  # some op runs on no kind that is here, or some kind can run no op
         return
-    inner = context.inner(alone, context.remaining(), f"on {problem.memories[m]} alone: ")
+    inner = context.inner(alone, ALONE * context.remaining(), f"on {problem.memories[m]} alone: ")
     begin(alone, inner, lists=PRIORITIES)
     if inner.answer is None:
         return
@@ -114,7 +117,7 @@ def offer_one_memory(problem: Distributed, m: int, context: Context) -> None:
 
 def raise_bounds(problem: Distributed, context: Context) -> Outcome:
     """Take over the bounds of the relaxation; say if it is proved to have no schedule."""
-    inner = context.inner(problem.pooled, context.remaining(), "memories together: ")
+    inner = context.inner(problem.pooled, POOLED * context.remaining(), "memories together: ")
     started = begin(problem.pooled, inner)
     if inner.bound is not None:
         context.raise_bound(inner.bound, inner.proof or "exact", kind=inner.bound_kind)

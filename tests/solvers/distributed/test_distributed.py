@@ -166,6 +166,27 @@ def test_groups_of_channels_carry_one_transfer_at_a_time_at_their_rate() -> None
     assert lt.solve(switched, threads=1).objective == 2 + 8 + 8 + 2
 
 
+def test_transfers_that_do_not_take_turns_are_refused_where_their_rates_would_fit() -> None:
+    g = lt.GraphBuilder()
+    modes = [[lt.Mode(duration_ns=2, processors=(kind,))] for kind in ("cpu", "gpu")]
+    g.op("s", writes=[g.tensor("x", 1), g.tensor("y", 1)], modes=modes[0])
+    g.op("u", reads=["x", "y"], modes=modes[1])
+    machine = pair(rate=2 * 10**9)  # a byte takes a nanosecond of half the rate
+    kinds = tuple(replace(p, kind=k) for p, k in zip(machine.processors, ("cpu", "gpu"), strict=True))
+    problem = lt.Distributed(g.build(), replace(machine, processors=kinds))
+    result = lt.solve(problem, threads=1)
+    assert (result.status, result.objective) == ("optimal", 2 + 1 + 1 + 2)
+    answer = lt.DistributedSchedule(
+        starts=(0, 3), chosen=(0, 0), transfers=(lt.Send(0, 0, 1, 2), lt.Send(0, 1, 1, 2))
+    )
+    assert verify(problem.graph, problem.lower(answer), start_tiers={}).valid
+    assert [v.kind for v in problem.judge(answer).violations] == ["channel-rate"]
+    with pytest.raises(
+        lt.InstanceError, match="hint: tensor 1 is sent over a->b at 2 ns, expected not before 3"
+    ):
+        lt.solve(problem, threads=1, hint=answer)
+
+
 def test_heft_ranks_by_mean_times() -> None:
     data = distributed_data(lt.Distributed(fork(), pair()))
     assert upward_ranks(data) == [1 + 4 + 10, 10, 10]  # x is sent in 4 ns
@@ -228,6 +249,8 @@ def test_wrong_answers_are_refused() -> None:
         problem.read(replace(good, chosen=(0, 0, 0), transfers=(lt.Send(0, 0, 0, 0),)))
     with pytest.raises(lt.InstanceError, match="found int, expected a Plan or a DistributedSchedule"):
         problem.read(3)
+    with pytest.raises(lt.InstanceError, match="found a schedule of other things, expected one of integers"):
+        problem.read(replace(good, starts=(0, 1, None)))  # type: ignore[arg-type]
     plan = problem.lower(good)
     with pytest.raises(lt.InstanceError, match="found a plan of 2 runs, expected one of each op"):
         problem.read(replace(plan, runs=plan.runs[:2]))
