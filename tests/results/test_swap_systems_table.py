@@ -8,16 +8,22 @@ from typing import Any
 import pytest
 
 import lowtide as lt
+from lowtide.instances import load_problem
 from lowtide.models.buffers import Buffer, Buffers, Gap
 from lowtide.results.experiments.running import read_rows
 from lowtide.results.experiments.swap_systems.compared import AUTO, CHANNELS, by_question, ranks, reason
 from lowtide.results.experiments.swap_systems.table import (
+    BUCKET,
+    FORMS,
     MACHINES,
+    ZERO,
+    ZERO_MACHINE,
     Question,
     asked,
     peak_of,
     pool_height,
     rows_of,
+    zero_rows,
 )
 from lowtide.solvers.registry import ROOMS
 
@@ -69,6 +75,18 @@ def test_a_best_fit_allocator_knows_nothing_of_what_comes() -> None:
     assert pool_height(every, "host") == 3
 
 
+def test_a_row_of_zero_has_what_its_plan_has() -> None:
+    (row,) = zero_rows("resnet50", "delayed updates")
+    assert (row["method"], row["workload"]) == ("zero-offload", "resnet50, delayed updates")
+    problem = load_problem(lt.Placement, row["instance"])
+    result = lt.solve(problem, "zero-offload", threads=1, options={"bucket": str(BUCKET)})
+    assert (row["period"], row["bound"]) == (result.objective, result.bound)
+    assert row in [
+        {k: v for k, v in known.items() if k in row} | {"seconds": row["seconds"]}
+        for known in read_rows("swap_systems")
+    ]
+
+
 def row_of(period: int | None, busy: float, nbytes: int, **more: Any) -> dict[str, Any]:
     channels = dict.fromkeys(CHANNELS, 0) | {"gpu_host": nbytes}
     known = {"bound": 100, "ideal": 100, "peak": 2, "device": 1, "emergencies": 0, "gives_up": None}
@@ -98,7 +116,10 @@ def test_no_system_is_faster_than_the_bound() -> None:
     known = {method.name for method in ROOMS["placement"].methods}
     assert {row["method"] for row in table} <= known
     assert len({*map(frozenset, groups)}) == 1  # the same systems everywhere
-    assert {row["machine"] for row in table} == {*MACHINES}
+    assert {row["machine"] for row in table} == {*MACHINES, ZERO_MACHINE}
+    others = [row for row in table if row["machine"] == ZERO_MACHINE]
+    assert len(others) == len(ZERO) * len(FORMS)
+    assert all(row["period"] >= row["bound"] >= row["ideal"] for row in others)
     for group in groups:
         for row in group.values():
             assert row["period"] is None or row["period"] >= row["bound"] >= row["ideal"], row

@@ -17,12 +17,12 @@ Group = dict[str, Row]
 
 
 def by_question(table: Iterable[Row]) -> list[Group]:
-    """Return the rows of every question that has a plan."""
+    """Return the rows of every question that has a plan, and one of `auto`."""
     found: dict[str, Group] = {}
     for row in table:
         if row["bound"] is not None:
             found.setdefault(row["instance"], {})[row["method"]] = row
-    return list(found.values())
+    return [group for group in found.values() if AUTO in group]
 
 
 def question_name(row: Row) -> str:
@@ -107,7 +107,8 @@ def reason(row: Row, auto: Row) -> str:
 def text(table: list[Row]) -> dict[str, Any]:
     """Return the fields of ``text.md``."""
     groups = by_question(table)
-    machines = list(dict.fromkeys(row["machine"] for row in table))
+    machines = list(dict.fromkeys(group[AUTO]["machine"] for group in groups))
+    compared = {row["instance"] for group in groups for row in group.values()}
     refused = {(row["machine"], question_name(row)) for row in table if row["status"] == "infeasible"}
     systems = _systems(groups)
     return {
@@ -118,6 +119,7 @@ def text(table: list[Row]) -> dict[str, Any]:
         "refused": ", ".join(dict.fromkeys(name for _, name in sorted(refused))),
         "summary": SUMMARY.of(systems),
         "reasons": REASONS.of(system for system in systems if system["method"] != AUTO),
+        "zero": ZERO.of(row for row in table if row["bound"] is not None and row["instance"] not in compared),
         **{f"machine_{k}": _slowdowns(groups, systems, machine) for k, machine in enumerate(machines)},
     }
 
@@ -207,6 +209,16 @@ SUMMARY = TableSpec(
         *(Column("no stall needed", "free", ".3f"), Column("stall needed", "stalling", ".3f")),
         *(Column("worst", "most", ".2f"), Column("bytes / `auto`", "bytes", ".2f")),
         *(Column("height / load", "height", ".3f"), Column("at most", "highest", ".2f")),
+    )
+)
+ZERO = TableSpec(
+    (
+        *(Column("iteration", lambda row: row["workload"]), METHOD),
+        *(Column("ops", kind="d"), Column("GPU, GiB", lambda row: row["load"] / 2**30, ".2f")),
+        Column("period, ms", lambda row: row["period"] / 1e6, ".1f"),
+        Column("bound, ms", lambda row: row["bound"] / 1e6, ".1f"),
+        Column("period / bound", slowdown, ".3f"),
+        Column("busiest channel", lambda row: f"{row['busiest']} {row['busy']:.0%}"),
     )
 )
 REASONS = TableSpec(

@@ -7,6 +7,9 @@ that is such a part of their peak. A slowdown is the period over the certified b
 `auto` or, where that ends with a gap, `lp-bound` proves. ``busy`` is the share of the period in which the
 busiest channel, or group of channels, moves its bytes at its full rate. ``height`` is what a best-fit
 allocator takes at run time for what the plan holds on the device (`pool_height`).
+
+ZeRO-Offload and ZeRO-Infinity need a second processor, and updates that it runs: questions of their own
+(`ZERO`), each with the bound that is proved there.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from typing import NamedTuple
 import lowtide as lt
 
 from ....formulations.offsets.data import offsets_data
+from ....formulations.placement.releases import ideal_time
 from ....instances import load_problem
 from ....models.buffers import Buffer, Buffers
 from ....models.lowering.buffers import buffers_from_plan
@@ -57,6 +61,26 @@ BOUND_SECONDS = 25
 MOST = 300
 """Of a system; they end by themselves long before."""
 
+ZERO_MACHINE = "v100-32g-cpu-nvme"
+ZERO = {
+    "llama-1b": "catalogue:llama-1b-train?",
+    "moe": "catalogue:moe-train?",
+    "decoder-24": "gen:transformer?layers=24&d_model=1024&heads=16&seq=1024&batch=4&vocab=50257&weights=1"
+    "&train=1&",
+    "vgg19": "onnx:vgg19?batch=64&train=1&weights=1&",
+    "resnet50": "onnx:resnet50?batch=64&train=1&weights=1&",
+}
+"""Training iterations with weights."""
+FORMS = {
+    "updates on the host": ("zero-offload", "zero", {}),
+    "delayed updates": ("zero-offload", "zero-delayed", {}),
+    "parameters on the host": ("zero-infinity", "zero", {"home": "host"}),
+    "parameters on the drive": ("zero-infinity", "zero", {"home": "drive"}),
+}
+"""Method, node, options."""
+BUCKET = 1100
+"""MB of gradients, of which one here has 1051 MB."""
+
 PERIODIC = "periodic=1&start.input=anywhere"
 
 
@@ -81,6 +105,9 @@ def cases() -> Iterator[Case]:
         for method in (AUTO, *SYSTEMS):
             name = " ".join((question.machine, question.workload, f"{question.need}", method))
             yield Case(name, partial(rows_of, question, method))
+    for workload in ZERO:
+        for form in FORMS:
+            yield Case(f"{ZERO_MACHINE} {workload} {form}", partial(zero_rows, workload, form))
 
 
 @lru_cache(1)
@@ -115,43 +142,56 @@ def rows_of(question: Question, method: str) -> list[Row]:
     spec, peak, problem = asked(question)
     began = time.process_time()
     result = lt.solve(problem, method, threads=1, time_limit=SECONDS if method == AUTO else MOST)
-    assert result.status is not lt.Status.FAILED, result.detail
     if result.status is lt.Status.INFEASIBLE and method != AUTO:
         return []
-    bound, kind = result.bound, result.bound_kind
+    row = row_of(question, problem, peak, result)
     if method == AUTO and result.status is lt.Status.FEASIBLE:
         proved = lt.solve(problem, "lp-bound", hint=result.plan, threads=1, time_limit=BOUND_SECONDS)
-        if (proved.bound or 0) > (bound or 0):
-            bound, kind = proved.bound, proved.bound_kind
-    return [
-        {
-            **question._asdict(),
-            "ops": len(problem.graph.ops),
-            "peak": peak,
-            "device": problem.machine.tiers[0].capacity,
-            "ideal": sum(op.duration_ns for op in problem.graph.ops),
-            "method": method,
-            "status": str(result.status),
-            "period": result.objective,
-            "bound": bound,
-            "bound_kind": kind,
-            "emergencies": result.facts.get("emergencies"),
-            "gives_up": result.facts.get("gives_up"),
-            "evictions": result.facts.get("evictions"),
-            "copies": None if result.plan is None else len(result.plan.copies),
-            **costs(problem, result),
-            "seconds": round(time.process_time() - began, 1),
-            "instance": spec,
-        }
-    ]
+        if (proved.bound or 0) > (result.bound or 0):
+            row |= {"bound": proved.bound, "bound_kind": proved.bound_kind}
+    return [row | {"seconds": round(time.process_time() - began, 1), "instance": spec}]
+
+
+def zero_rows(workload: str, form: str) -> list[Row]:
+    """Return the row of one of ZeRO's systems; its plan was verified."""
+    method, node, options = FORMS[form]
+    spec = f"{ZERO[workload]}node={node}&machine={ZERO_MACHINE}&{PERIODIC}"
+    problem, began = load_problem(lt.Placement, spec), time.process_time()
+    result = lt.solve(problem, method, threads=1, time_limit=MOST, options={"bucket": str(BUCKET), **options})
+    peak = lt.Peak(problem.graph).evaluate(tuple(range(len(problem.graph.ops))))
+    row = row_of(Question(ZERO_MACHINE, f"{workload}, {form}", None), problem, peak, result)
+    return [row | {"seconds": round(time.process_time() - began, 1), "instance": spec}]
+
+
+def row_of(question: Question, problem: lt.Placement, peak: int, result: lt.Result) -> Row:
+    """Return what a row says of a question and a result, without seconds and instance."""
+    assert result.status is not lt.Status.FAILED, result.detail
+    return {
+        **question._asdict(),
+        "ops": len(problem.graph.ops),
+        "peak": peak,
+        "device": problem.machine.tiers[0].capacity,
+        "ideal": ideal_time(problem),
+        "method": result.method,
+        "status": str(result.status),
+        "period": result.objective,
+        "bound": result.bound,
+        "bound_kind": result.bound_kind,
+        "emergencies": result.facts.get("emergencies"),
+        "gives_up": result.facts.get("gives_up"),
+        "evictions": result.facts.get("evictions"),
+        "copies": None if result.plan is None else len(result.plan.copies),
+        **costs(problem, result),
+    }
 
 
 def together(rows: list[Row]) -> list[Row]:
-    """Return the rows with the bound of their question, and the gaps to it."""
+    """Return the rows with the bound that `auto` has of their question, if it has one, and the gaps."""
     known = {row["instance"]: row for row in rows if row["method"] == AUTO}
     for row in rows:
-        own, row["bound"] = known[row["instance"]], known[row["instance"]]["bound"]
-        row["bound_kind"], row["gap"] = own["bound_kind"], relative_gap(row["period"], row["bound"])
+        own = known.get(row["instance"], row)
+        row["bound"], row["bound_kind"] = own["bound"], own["bound_kind"]
+        row["gap"] = relative_gap(row["period"], row["bound"])
         if row["gap"] == 0:
             row["status"] = "optimal"
     return rows
@@ -209,7 +249,8 @@ def draw() -> None:
     from ... import plot
     from ...tables.measured import measured
 
-    rows = [row for row in read_rows(FOLDER.name) if row["bound"] is not None]
+    known = [row for row in read_rows(FOLDER.name) if row["machine"] in MACHINES]
+    rows = [row for row in known if row["bound"] is not None]
     runs = pd.DataFrame(rows).rename(columns={"period": "objective"})
     runs = measured(runs.assign(problem="placement", setting=runs["method"], seed=0))
     title = "Published swapping systems and auto"
