@@ -54,6 +54,8 @@ def load(spec: str | os.PathLike[str] | nx.Graph[Any], **options: object) -> Gra
     ``…?node=optane``                any of these, on a socket with DRAM and persistent memory (`optane`)
     ``…?node=zero``                  training, updated by Adam on the host's processor (`zero`)
     ``…?node=zero-delayed``          the same, one iteration later, beside the forward and backward pass
+    ``…?compress.activation=2.5``    training, what the backward pass reads again packed by that factor
+                                     (`compressed`); also other kinds of tensor
     ``…?draw=1``                     any of these, with random sizes (`with_drawn_sizes`)
     ===============================  ==================================================================
 
@@ -87,6 +89,7 @@ def load(spec: str | os.PathLike[str] | nx.Graph[Any], **options: object) -> Gra
     barriers = given.pop("barriers", None)
     node = given.pop("node", None)
     draw = given.pop("draw", None)
+    factors = {key: given.pop(key) for key in sorted(given) if key.startswith("compress.")}
     graph = _load(parsed, given) if source is None else from_networkx(source)
     if source is not None:
         typed_options(given, {}, "digraph")
@@ -96,6 +99,13 @@ def load(spec: str | os.PathLike[str] | nx.Graph[Any], **options: object) -> Gra
     if draw is not None:
         graph = with_drawn_sizes(graph, int(typed_options({"draw": draw}, _DRAW, str(parsed))["draw"]))
         text["draw"] = str(draw)
+    if factors:
+        from .transforms.compress import compressed
+
+        kinds = {key: Parameter(2.0, "bytes over packed bytes", least=1) for key in factors}
+        values = typed_options(factors, kinds, str(parsed))
+        graph = compressed(graph, {key.partition(".")[2]: float(value) for key, value in values.items()})
+        text |= {key: str(value) for key, value in factors.items()}
     if blocks is not None:
         graph = in_blocks(graph, int(typed_options({"blocks": blocks}, _BLOCKS, str(parsed))["blocks"]))
         text["blocks"] = str(blocks)

@@ -19,11 +19,14 @@ It fails where the allocator finds no hole: of G10's workloads on ViT and Incept
 On the others the allocator's own time, with the artifact's link, is .734, .641 and .532 of the ideal (BERT,
 ResNet152, SENet154; published .713, .642 and .533).
 
-Abstracted: compression (its second phase), since tensors here have no ratios; the allocator's pages, here
-bytes; plans have no addresses, so it decides when things are fetched, not where they lie; a period's
-iterations begin with an empty pool. Without an SSD the host takes its place. The artifact takes 2**30 bytes
-for a GB of bandwidth, 7 % more than the machine has. What may not start on the device is fetched as early as
-is safe.
+Compression is the graph's: with ``compress.activation=2.5`` what is offloaded has been packed by a stated
+factor, and channels carry packed bytes (`lowtide.instances.transforms.compress`). The second phase, which
+prefers what compresses well, has nothing to choose then: all of a kind is packed alike, kept or not.
+
+Abstracted: the allocator's pages, here bytes; plans have no addresses, so it decides when things are fetched,
+not where they lie; a period's iterations begin with an empty pool. Without an SSD the host takes its place.
+The artifact takes 2**30 bytes for a GB of bandwidth, 7 % more than the machine has. What may not start on the
+device is fetched as early as is safe.
 """
 
 from __future__ import annotations

@@ -14,9 +14,10 @@ It fails if a layer and its neighbour do not fit together.
 
 Left out: within a layer it computes the gradient of the weights before that of the activations, so that the
 input's gradient takes the place of the output's. The order of the ops is the question's, so a graph has to
-come in that order; with accounting ``replace`` a gradient then takes the place of the one that dies. Left out
-as well is its optional compression. Abstracted: the region of fixed size that successive layers use in turn.
-Inferred: step 1, for a user asks for migration where training fails without.
+come in that order; with accounting ``replace`` a gradient then takes the place of the one that dies. Its
+optional compression is the graph's (``compress.activation=2``, see `flashneuron`). Abstracted: the region of
+fixed size that successive layers use in turn. Inferred: step 1, for a user asks for migration where training
+fails without.
 """
 
 from __future__ import annotations

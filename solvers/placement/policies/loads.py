@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ....models.arrays import Integers
+from ....models.derived.backward import first_backward
 from ..simulator import tables
 from ..simulator.simulator import Decisions, stay
 from ..simulator.simulator_case import NEVER, Case
@@ -15,16 +16,10 @@ from ..simulator.simulator_case import NEVER, Case
 def turn_of(case: Case) -> int:
     """Return the first op of the backward pass.
 
-    It is the one behind the op with "loss" in its name or kind; without such, the first that writes a tensor
-    of kind gradient; without such, the op of most live bytes.
+    That of `first_backward`; without such, the op of most live bytes.
     """
-    for k, op in enumerate(case.graph.ops):
-        if "loss" in op.name.lower() or "loss" in op.kind.lower():
-            return min(k + 1, case.ops - 1)
-    for k, op in enumerate(case.graph.ops):
-        if any(case.graph.tensors[t].kind == "gradient" for t in op.writes):
-            return k
-    return int(np.argmax(case.live))
+    found = first_backward(case.graph)
+    return int(np.argmax(case.live)) if found is None else found
 
 
 def crossing_absences(case: Case, turn: int) -> Integers:
