@@ -23,7 +23,12 @@ from .transforms.data_parallel import data_parallel
 if TYPE_CHECKING:
     import networkx as nx
 
-_BARRIERS = {"barriers": Parameter(0, "barriers between the copies", least=0)}
+_BETWEEN = {
+    "barriers": Parameter(0, "barriers between the copies", least=0),
+    "exchange": Parameter(
+        0, "bytes of gradients that the copies sum up at each barrier and the end", kind="size"
+    ),
+}
 _BLOCKS = {"blocks": Parameter(1, "blocks of consecutive ops", least=1)}
 _DRAW = {"draw": Parameter(0, "number of the draw of random sizes", least=0)}
 
@@ -51,6 +56,7 @@ def load(spec: str | os.PathLike[str] | nx.Graph[Any], **options: object) -> Gra
     ``…?blocks=50``                  any of these, its ops in blocks of like durations (`in_blocks`)
     ``…?copies=gpu0+gpu1``           any of these, once for each of these processor kinds (`data_parallel`)
     ``…?copies=…&barriers=3``        behind each, no copy goes on before all are through
+    ``…?copies=…&exchange=5MB``      at each barrier and at the end, gradients go round all copies
     ``…?node=optane``                any of these, on a socket with DRAM and persistent memory (`optane`)
     ``…?node=zero``                  training, updated by Adam on the host's processor (`zero`)
     ``…?node=zero-delayed``          the same, one iteration later, beside the forward and backward pass
@@ -86,7 +92,7 @@ def load(spec: str | os.PathLike[str] | nx.Graph[Any], **options: object) -> Gra
     given = {**parsed.options, **options}
     blocks = given.pop("blocks", None)
     copies = given.pop("copies", None)
-    barriers = given.pop("barriers", None)
+    between = {key: given.pop(key) for key in _BETWEEN if key in given}
     node = given.pop("node", None)
     draw = given.pop("draw", None)
     factors = {key: given.pop(key) for key in sorted(given) if key.startswith("compress.")}
@@ -110,11 +116,12 @@ def load(spec: str | os.PathLike[str] | nx.Graph[Any], **options: object) -> Gra
         graph = in_blocks(graph, int(typed_options({"blocks": blocks}, _BLOCKS, str(parsed))["blocks"]))
         text["blocks"] = str(blocks)
     if copies is not None:
-        between = int(typed_options({"barriers": barriers or 0}, _BARRIERS, str(parsed))["barriers"])
-        graph = data_parallel(graph, str(copies).split("+"), between)
-        text |= {"copies": str(copies), **({"barriers": str(between)} if between else {})}
-    elif barriers is not None:
-        raise InstanceError(f"instance '{parsed}': found barriers, expected copies or replicas with them")
+        what = {key: int(value) for key, value in typed_options(between, _BETWEEN, str(parsed)).items()}
+        graph = data_parallel(graph, str(copies).split("+"), **what)
+        text |= {"copies": str(copies), **{key: str(value) for key, value in what.items() if value}}
+    elif between:
+        found = " and ".join(between)
+        raise InstanceError(f"instance '{parsed}': found {found}, expected copies or replicas with them")
     if node is not None:
         from .transforms.optane import on_optane
         from .transforms.zero import on_zero

@@ -11,17 +11,27 @@ What a plan does in a lane is a plan of the part, if what it keeps in tiers of o
 outer tier of unlimited capacity instead. Two things are in the way. A channel may join two processors' tiers
 (`is_closed`). And tensors may start in another processor's tier that may not start in an outer one: they are
 *scattered* (`is_scattered`).
+
+At a barrier lanes may *exchange* tensors: what op k - 1 of one writes, op k of another reads, which is
+``after`` op k - 1 of all, and nobody else accesses. Each lane sends and receives one of the same size there.
+In its part, what it receives is what it sends. A plan of the part does no more than a plan in the lane: bytes
+of the one are there until they are released, and bytes of the other from when they are allocated; what has
+left and has not come yet is in the outer tier in between, if there is but one (`is_closed`). (On channels
+between lanes the part has room for a piece more.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from ...models.errors import UsageError
 from ...models.graph import Op
 from ...models.machine import Machine, Processor
 from ...models.problems.placement import Placement
+
+PIECES = 64
+"""Of what is exchanged on channels between processors' tiers; one of them has room besides."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,11 +44,15 @@ class Lane:
         Its ops, its tensors, its tier and the outer ones.
     ops, tensors
         What they are called in the whole graph, by their number in the part.
+    received
+        Of what the lane exchanges, in the order of the barriers: by the tensor that it sends that which it
+        reads, as both are called in the whole graph.
     """
 
     problem: Placement
     ops: tuple[int, ...]
     tensors: tuple[int, ...]
+    received: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def device(self) -> str:
@@ -66,8 +80,8 @@ def lanes(problem: Placement) -> tuple[Lane, ...]:
     ------
     UsageError
         If an op may run on several processors or on none, a processor uses several tiers or one that another
-        uses too, a tensor crosses lanes, or an op is ``after`` one of another lane that is not among the
-        first so many there as ops stand before it in its own.
+        uses too, a tensor crosses lanes that is not exchanged, or an op is ``after`` one of another lane that
+        is not among the first so many there as ops stand before it in its own.
 
     Examples
     --------
@@ -98,19 +112,56 @@ def lanes(problem: Placement) -> tuple[Lane, ...]:
         ops[able[0]].append(k)
     tensors: list[list[int]] = [[] for _ in machine.processors]
     owner: dict[int, int] = {}
+    crossing: dict[int, int] = {}
     for k, op in enumerate(graph.ops):
-        for t in {*op.reads, *op.writes}:
+        for t in sorted({*op.reads, *op.writes}):
             if owner.setdefault(t, lane_of[k]) != lane_of[k]:
-                raise _refusal(
-                    problem, f"tensor {t} {graph.tensors[t].name!r} that several processors access"
-                )
+                crossing[t] = k
     busy = [g for g, some in enumerate(ops) if some]
+    received = _received(problem, crossing, [ops[g] for g in busy], lane_of)
     turn = 0
     for t in range(len(graph.tensors)):
         if t not in owner:
             owner[t], turn = busy[turn % len(busy)], turn + 1
         tensors[owner[t]].append(t)
-    return tuple(_lane(problem, machine.processors[g], ops[g], tensors[g], used) for g in busy)
+    return tuple(
+        _lane(problem, machine.processors[g], ops[g], tensors[g], used, got)
+        for g, got in zip(busy, received, strict=True)
+    )
+
+
+def _received(
+    problem: Placement, crossing: Mapping[int, int], ops: Sequence[Sequence[int]], lane_of: Sequence[int]
+) -> list[dict[int, int]]:
+    """Return by lane what it receives, by what it sends, of tensors and the ops that read them elsewhere."""
+    graph = problem.graph
+    place = {k: i for some in ops for i, k in enumerate(some)}
+    number = {lane_of[some[0]]: g for g, some in enumerate(ops)}
+    sent: list[dict[int, int]] = [{} for _ in ops]
+    got: list[dict[int, int]] = [{} for _ in ops]
+    for t, reader in sorted(crossing.items(), key=lambda pair: (place[pair[1]], pair)):
+        users = [k for k, op in enumerate(graph.ops) if t in op.reads or t in op.writes]
+        barrier = place[reader] - 1
+        all_before = {some[barrier] for some in ops if 0 <= barrier < len(some)}
+        if (
+            len(users) != 2
+            or users[1] != reader
+            or t not in graph.ops[users[0]].writes
+            or t in {*graph.ops[users[0]].reads, *graph.ops[reader].writes}
+            or graph.tensors[t].initial
+            or graph.tensors[t].final
+            or place[users[0]] != barrier
+            or not all_before <= {*graph.ops[reader].after}
+            or place[reader] in sent[number[lane_of[users[0]]]]
+            or place[reader] in got[number[lane_of[reader]]]
+        ):
+            raise _refusal(problem, f"tensor {t} {graph.tensors[t].name!r} that several processors access")
+        sent[number[lane_of[users[0]]]][place[reader]] = t
+        got[number[lane_of[reader]]][place[reader]] = t
+    sizes = [{at: graph.tensors[t].nbytes for at, t in some.items()} for some in (*sent, *got)]
+    if any(some != sizes[0] for some in sizes):
+        raise _refusal(problem, "processors that do not all send and receive the same at barriers")
+    return [{out[at]: into[at] for at in sorted(out)} for out, into in zip(sent, got, strict=True)]
 
 
 def is_scattered(problem: Placement, parts: Sequence[Lane]) -> bool:
@@ -124,7 +175,12 @@ def is_scattered(problem: Placement, parts: Sequence[Lane]) -> bool:
 
 
 def is_closed(problem: Placement, parts: Sequence[Lane]) -> bool:
-    """Return whether no channel joins two processors' tiers, and what is scattered starts in lanes' own."""
+    """Return whether no channel joins two processors' tiers, and what is scattered starts in lanes' own.
+
+    And what is exchanged has one tier to go through.
+    """
+    if parts[0].received and len(parts[0].problem.machine.tiers) > 2:
+        return False
     homes = {access.tier for p in problem.machine.processors for access in p.tiers}
     if len(problem.machine.processors) > 1 and any({c.src, c.dst} <= homes for c in problem.machine.channels):
         return False
@@ -142,10 +198,16 @@ def _runs(op: Op, processor: Processor) -> bool:
 
 
 def _lane(
-    problem: Placement, processor: Processor, ops: list[int], tensors: list[int], used: list[str]
+    problem: Placement,
+    processor: Processor,
+    ops: list[int],
+    tensors: list[int],
+    used: list[str],
+    received: Mapping[int, int],
 ) -> Lane:
     graph, device = problem.graph, processor.tiers[0].tier
     number = {t: i for i, t in enumerate(tensors)}
+    number |= {got: number[sent] for sent, got in received.items()}
     place = {k: i for i, k in enumerate(ops)}
 
     def part(op: Op) -> Op:
@@ -170,10 +232,16 @@ def _lane(
     machine = _part_of_machine(problem.machine, processor, [device, *_outer(problem.machine, used)])
     tiers = {tier.name for tier in machine.tiers}
     start = {kind: tuple(x for x in some if x in tiers) for kind, some in problem.starts.items()}
+    larger = {}
+    if any({c.src, c.dst} <= {*used} for c in problem.machine.channels):
+        for t in received:
+            nbytes = graph.tensors[t].nbytes
+            piece = nbytes if problem.whole else -(-nbytes // PIECES)
+            larger[t] = replace(graph.tensors[t], nbytes=nbytes + piece)
     part_of_graph = replace(
         graph,
         name=f"{graph.name} on {processor.name}",
-        tensors=tuple(graph.tensors[t] for t in tensors),
+        tensors=tuple(larger.get(t, graph.tensors[t]) for t in tensors),
         ops=tuple(part(graph.ops[k]) for k in ops),
         source=None,
     )
@@ -181,6 +249,7 @@ def _lane(
         problem=replace(problem, graph=part_of_graph, machine=machine, start=start, source=None),
         ops=tuple(ops),
         tensors=tuple(tensors),
+        received=received,
     )
 
 

@@ -36,6 +36,8 @@ from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ...engines.memory import refuse_if_too_large
 from ...engines.model import solve_model
+from ..replicas.exchange import joint_bound, step_delay, with_windows
+from ..replicas.share import replicas
 from .emission import Part, emit
 from .slots import BYTES_PER_TERM, longest_stall, slot_bound
 
@@ -79,7 +81,11 @@ def solve_tmof(problem: Placement, context: Context) -> Outcome:
             expired=lambda: context.expired,
         )
         context.raise_bound(bound, kind="single ops on a shared link")
-    form = form_bound(parts, data, problem.machine.groups, context) if closed else None
+    found = replicas(problem) if parts[0].received else None
+    if found is not None:
+        context.raise_bound(joint_bound(problem, parts, *found.joint_rates), kind="exchange")
+    later = 0 if found is None else step_delay(found.shared, parts, even=found.even)
+    form = form_bound(parts, data, problem.machine.groups, context, later) if closed else None
     facts = {} if form is None else {"form_bound": form}
     known = "" if form is None else f", no plan of GPUs in step takes less than {form} ns"
     if share == "oblivious":
@@ -100,11 +106,16 @@ def solve_tmof(problem: Placement, context: Context) -> Outcome:
 
 
 def form_bound(
-    parts: Sequence[Lane], data: Sequence[StateData], groups: Sequence[ChannelGroup], context: Context
+    parts: Sequence[Lane],
+    data: Sequence[StateData],
+    groups: Sequence[ChannelGroup],
+    context: Context,
+    later: int = 0,
 ) -> int | None:
     """Return a bound in ns on all plans of GPUs that go in step, no less than that of all; None without one.
 
-    In step: op k starts on every GPU at the same time. The GPUs are alike (`alike`: graph, memory, links).
+    `later` are the ns that an exchange adds (`lowtide.solvers.placement.replicas.exchange.step_delay`). In
+    step: op k starts on every GPU at the same time. The GPUs are alike (`alike`: graph, memory, links).
 
     Proof. Read the quantities of the slot model (`lowtide.formulations.placement.slots_lp`) off the plan, GPU
     by GPU, and one length for each stall, because all have the same. Each GPU satisfies rows 1 to 5 with its
@@ -125,7 +136,7 @@ def form_bound(
     if too_large is not None:
         return None
     found = slot_bound(one, context, most, context.remaining() / 4)
-    return None if found is None else max(found, context.bound or 0)
+    return None if found is None else max(found + later, context.bound or 0)
 
 
 def _solve(
@@ -145,7 +156,7 @@ def _solve(
         found = emit(items, problem)
         if found is None:
             raise RuntimeError("a solution of TMOF's model does not fit into the memory")
-        return found
+        return with_windows(problem, parts, found)
 
     outcome = solve_model(
         context,

@@ -30,7 +30,9 @@ time x of the plan. Commands that ended by x in the plan are over, for e waited 
 have happened. Everything in S began by x in the plan. So what is allocated now was allocated at x in the
 plan, or has been released since. A run under way now was under way at x: it began by then, and had it ended
 by then it were over. So its workspace was counted too. Of the commands that have not begun, the first one in
-the plan waits for none of the others. QED. An outer tier of finite capacity holds all lanes if the plans are
+the plan waits for none of the others. (Barriers and what is exchanged make lanes wait for others, from one
+barrier to the next, and for one piece after the other: of what has not begun before the first barrier that a
+lane has not passed, something can.) QED. An outer tier of finite capacity holds all lanes if the plans are
 those of a G-th of it (`share`). The last word has the verifier.
 """
 

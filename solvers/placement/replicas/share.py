@@ -44,6 +44,7 @@ from ....models.graph import Graph
 from ....models.machine import Machine
 from ....models.plan import Plan
 from ....models.problems.placement import Placement
+from .exchange import with_windows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,14 +76,22 @@ class Replicas:
         """Whether no outer tier has a capacity."""
         return all(tier.capacity is None for tier in self.alone.machine.tiers[1:])
 
-    def joint_rate(self, *, outward: bool) -> int | None:
-        """Return the least rate of a group that counts a direction of every lane; None if none does."""
+    @property
+    def joint_rates(self) -> tuple[int | None, int | None]:
+        """Of what counts every lane's way out, and in, the least rate of a group; None if none does."""
         machine, homes = self.problem.machine, {lane.device for lane in self.lanes}
-        ways = {(c.src, c.dst) for c in machine.channels if (c.src if outward else c.dst) in homes}
-        return min((g.bytes_per_s for g in machine.groups if ways <= {*g.channels}), default=None)
+
+        def least(ways: set[tuple[str, str]]) -> int | None:
+            return min((g.bytes_per_s for g in machine.groups if ways <= {*g.channels}), default=None)
+
+        pairs = {(c.src, c.dst) for c in machine.channels}
+        return least({x for x in pairs if x[0] in homes}), least({x for x in pairs if x[1] in homes})
 
     def spread(self, plans: Sequence[Plan]) -> Plan:
-        """Return the plan in which each lane does what its plan says, at the same times."""
+        """Return the plan in which each lane does what its plan says, at the same times.
+
+        What is exchanged passes in windows (`exchange`).
+        """
         home = self.lanes[0].device
         parts = []
         for lane, plan in zip(self.lanes, plans, strict=True):
@@ -110,7 +119,7 @@ class Replicas:
                 )
             )
         graph = self.problem.graph
-        return Plan(
+        together = Plan(
             machine=self.problem.machine,
             accounting=graph.accounting,
             start=tuple(x for part in parts for x in part[0]),
@@ -122,6 +131,7 @@ class Replicas:
             graph_source=graph.source,
             graph_sha256=graph.sha256,
         )
+        return with_windows(self.problem, self.lanes, together)
 
 
 def replicas(problem: Placement) -> Replicas | None:

@@ -6,8 +6,8 @@
    runtime carries its plans out on all GPUs (`runtime`), once the first GPU first and once first come, first
    served.
 
-Its bounds on 2 are bounds of all plans; so are those of single ops on a shared link
-(`lowtide.formulations.placement.single_ops.window_bound`).
+Its bounds on 2 are bounds of all plans, those of single runs with the last exchange on top (`exchange`); so
+are those of single ops on a shared link (`lowtide.formulations.placement.single_ops.window_bound`).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from ....models.errors import UsageError
 from ....models.plan import Plan
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
+from .exchange import joint_bound, last_delay, step_delay
 from .runtime import RULES, carry_out
 from .share import Replicas, replicas
 
@@ -43,6 +44,8 @@ class _OneContext(Context):
     """Whether linear bounds are bounds of all plans (`share`)."""
     linear_only: bool
     """Whether others are not."""
+    later: int
+    """Ns by which they are then higher for all plans (`exchange`)."""
     linear: int | None = None
     """The best bound of a kind of `LINEAR`."""
     best: int | None = None
@@ -67,7 +70,7 @@ class _OneContext(Context):
         if proof == "exact" and kind in LINEAR:
             self.linear = max(value, self.linear or 0)
         if self.bounds_all and (kind in LINEAR or not self.linear_only):
-            self.whole.raise_bound(value, proof, kind=kind and f"{kind}, one GPU")
+            self.whole.raise_bound(value + self.later, proof, kind=kind and f"{kind}, one GPU")
 
 
 def for_replicas(
@@ -105,7 +108,7 @@ def solve_replicas(
         if inner.best is not None:
             facts[name.replace(" ", "_")] = inner.best
         if not turn and found.even and found.closed and inner.linear is not None:
-            facts["in_step_bound"] = inner.linear
+            facts["in_step_bound"] = inner.linear + step_delay(one, found.lanes, even=True)
         words = [name, "no plan" if inner.best is None else f"{inner.best} ns", outcome.detail]
         said.append(" ".join(word for word in words if word))
     reason = "time" if context.expired and not context.closed else None
@@ -125,22 +128,29 @@ def one_context(found: Replicas, context: Context, one: Placement, seconds: floa
     inner = context.inner(one, seconds, f"{'in turn' if alone else 'in step'}: ")
     given = {field.name: getattr(inner, field.name) for field in fields(inner)}
     bounds_all = alone and found.roomy and found.closed and not (found.scattered and one.periodic)
+    later = (
+        0 if found.scattered or one.periodic else last_delay(found.problem, found.lanes, *found.joint_rates)
+    )
     return _OneContext(
-        **given, whole=context, of_all=of_all, bounds_all=bounds_all, linear_only=found.scattered
+        **given, whole=context, of_all=of_all, bounds_all=bounds_all, linear_only=found.scattered, later=later
     )
 
 
 def raise_joint_bounds(found: Replicas, context: Context) -> None:
-    """Raise the bound to the sum of the durations, and to that of single ops on a shared link."""
+    """Raise the bound to durations, with what is exchanged, and to single ops on a shared link."""
     context.raise_bound(ideal_time(found.problem), kind="sum of durations")
+    joint_out, joint_in = found.joint_rates
+    if found.lanes[0].received:
+        bound = joint_bound(found.problem, found.lanes, joint_out, joint_in)
+        context.raise_bound(bound, kind="exchange")
     if not found.closed:
         return
     with suppress(UsageError):  # a period, or what the slot model does not know
         bound = window_bound(
             state_data(found.lanes[0].problem),
             many=len(found.lanes),
-            joint_out=found.joint_rate(outward=True),
-            joint_in=found.joint_rate(outward=False),
+            joint_out=joint_out,
+            joint_in=joint_in,
             scattered=found.scattered,
             expired=lambda: context.expired,
         )
