@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from .checks import check_integer, check_type, set_bytes
+from .checks import check_flag, check_integer, check_type, set_bytes
 from .errors import InstanceError
 from .units import format_bytes
 from .written import Written
@@ -57,12 +57,23 @@ class Processor(Written):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Channel(Written):
-    """Moves `bytes_per_s` from tier `src` to tier `dst`, each copy after `latency_ns`; one a pair."""
+    """Moves `bytes_per_s` from tier `src` to tier `dst`, each copy after `latency_ns`; one a pair.
+
+    Copies at the same time share these bytes; if it is not `shared`, each has them for itself.
+    """
 
     src: str
     dst: str
     bytes_per_s: int
     latency_ns: int = 0
+    shared: bool = True
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON object; channels are shared unless it says otherwise."""
+        found = Written.to_dict(self)
+        if self.shared:
+            del found["shared"]
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +87,7 @@ class ChannelGroup(Written):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contention(Written):
-    r"""What happens to ops that run side by side: the processors are streams of one device.
+    r"""What happens to ops that run side by side: processors with the same home are streams of one device.
 
     Of ops i that run together, :math:`w_i` is the time alone, :math:`u_i` the share of the device.
 
@@ -116,7 +127,7 @@ class Contention(Written):
 class Machine(Written):
     """Tiers (innermost first, outermost last), processors, channels and their joint caps.
 
-    With `contention` its processors are streams of one device.
+    With `contention` processors that have the same home are streams of one device.
 
     Raises
     ------
@@ -191,12 +202,14 @@ def part_of(machine: Machine, processors: Collection[str]) -> Machine:
     )
 
 
-def check_no_contention(machine: Machine, where: str) -> None:
-    """Raise `InstanceError` if the machine's processors are streams of one device."""
-    if machine.contention is not None:
+def check_no_contention(machine: Machine, where: str, *, shared: bool = True) -> None:
+    """Raise `InstanceError` if processors are streams of a device, or, with `shared`, a channel is not."""
+    found = f"contention {machine.contention.model!r}" if machine.contention is not None else ""
+    for c in machine.channels if shared else ():
+        found = found or ("" if c.shared else f"channel {c.src!r} to {c.dst!r} that copies do not share")
+    if found:
         raise InstanceError(
-            f"{where}, machine {machine.name!r}: found contention {machine.contention.model!r}, expected "
-            "none (a question of streams)"
+            f"{where}, machine {machine.name!r}: found {found}, expected none (a question of streams)"
         )
 
 
@@ -235,6 +248,7 @@ def _check(machine: Machine) -> None:
             )
         check_integer(c.bytes_per_s, 1, f"machine, channel {c.src!r} to {c.dst!r}, bytes_per_s")
         check_integer(c.latency_ns, 0, f"machine, channel {c.src!r} to {c.dst!r}, latency_ns")
+        check_flag(c.shared, f"machine, channel {c.src!r} to {c.dst!r}, shared")
     for g in machine.groups:
         check_integer(g.bytes_per_s, 1, f"machine, group {g.name!r}, bytes_per_s")
         _unique(list(g.channels), f"group {g.name!r}, channels")

@@ -19,10 +19,11 @@ _MOST_CELLS_OPS = 200
 
 
 def picture_of(result: Result) -> str:
-    """Return the function of `lowtide.plot` for a result: its problem's; of many runs the timeline."""
-    kind = PROBLEMS[result.problem].picture
-    many = result.plan is not None and len(result.plan.runs) > _MOST_CELLS_OPS
-    return "timeline" if kind == "cells" and many else kind
+    """Return the function of `lowtide.plot` for a result: its own; the timeline of many runs, or tiers."""
+    kind, plan = PROBLEMS[result.problem].picture, result.plan
+    many = kind == "cells" and plan is not None and len(plan.runs) > _MOST_CELLS_OPS
+    several = kind == "gantt" and plan is not None and len(plan.machine.tiers) > 1
+    return "timeline" if many or several else kind
 
 
 def plot_result(result: Result, kind: str | None = None, **options: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 from ...models.errors import InstanceError
 from ...models.machine import CONTENTIONS, Access, Channel, ChannelGroup, Contention, Machine, Processor, Tier
 from .strict_json import (
+    FLAG,
     SIZE,
     TEXT,
     Field,
@@ -49,6 +50,7 @@ _CHANNEL = {
     "dst": required(TEXT),
     "bytes_per_s": required(_SPEED),
     "latency_ns": SIZE,
+    "shared": FLAG,
 }
 _GROUP = {
     "name": required(TEXT),

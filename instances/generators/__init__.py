@@ -19,6 +19,7 @@ from .backprop_chain import backprop_chain
 from .backward import training_graph
 from .builder import DATA, SEED, SIZES
 from .cells import cell_network
+from .hios import hios
 from .layered import layered
 from .psplib import psplib
 from .randwire import randwire
@@ -132,6 +133,14 @@ FAMILIES: dict[str, Family] = {
         seed=SEED,
         data=DATA,
         **SIZES,
+    ),
+    "hios": _task_family(
+        hios,
+        "layers of ops whose tensors take 0.8 of their reader's time from device to device at 10 GB/s",
+        n=_N,
+        layers=Parameter(5, "number of layers", least=1, most=_MOST),
+        degree=Parameter(3, "most operands of an op", least=1),
+        seed=SEED,
     ),
     "psplib": _task_family(
         psplib,

@@ -10,8 +10,9 @@ one: so the plan is possible.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ..derived.precedence import precedence
@@ -52,6 +53,9 @@ def stream_runs(
     streams: Sequence[Sequence[int]],
     contention: Contention,
     waits: Sequence[tuple[int, int]] = (),
+    *,
+    devices: Sequence[int] = (),
+    transfers: Mapping[tuple[int, int], int] = MappingProxyType({}),
 ) -> list[Run]:
     """Return the runs, each stream starting its next op as soon as what precedes it has ended.
 
@@ -60,20 +64,25 @@ def stream_runs(
     graph, streams
         The orders must agree with the precedence; nothing else is checked (the verifier does).
     contention
-        Of the device.
+        Of each device.
     waits
         Pairs of ops, the first of which is to end before the second starts, besides the precedence.
+    devices
+        Of each stream; empty: there is one device.
+    transfers
+        Nanoseconds from the end of an op until what it writes is on another device, for an op there.
 
     Notes
     -----
-    All that runs advances at one rate, so the time that an op would have had alone by now is that of all: an
-    op ends when this *virtual time* has grown by its own time since it began.
+    All that runs on a device advances at one rate, so the time that an op would have had alone by now is that
+    of all: an op ends when this *virtual time* has grown by its own time since it began.
     """
     n = len(graph.ops)
     alone = [op.all_modes[0].duration_ns for op in graph.ops]
     shares = [share_of(graph, i, contention.parts) for i in range(n)]
     full = _LEFT << max(32, sum(shares).bit_length())  # units of work in a nanosecond alone
     stream = {i: k for k, some in enumerate(streams) for i in some}
+    on = [devices[stream[i]] if devices else 0 for i in range(n)]
     after: list[list[int]] = [list(some) for some in precedence(graph).successors]
     for i, j in (*stream_edges(streams), *waits):
         after[i].append(j)
@@ -83,29 +92,47 @@ def stream_runs(
             missing[j] += 1
     begun, ended, ready = [0] * n, [0] * n, [0] * n
     waiting = [(0, i) for i in range(n) if not missing[i]]
-    running: list[tuple[int, int]] = []
-    now = virtual = asked = 0
-    while waiting or running:
+    count = max(devices, default=0) + 1
+    running: list[list[tuple[int, int]]] = [[] for _ in range(count)]
+    virtual, asked = [0] * count, [0] * count
+    now = 0
+    while waiting or any(running):
         while waiting and waiting[0][0] <= now:
             _, i = heappop(waiting)
             begun[i] = now
-            asked += shares[i]
-            heappush(running, (virtual + alone[i] * full, i))
-        shared = contention.model != "none" and asked > contention.parts
-        rate = contention.parts * full // asked if shared else full
-        steps = [max(1, -(-(running[0][0] - virtual - _LEFT) // rate))] if running else []
-        steps += [waiting[0][0] - now] if waiting else []
-        now, virtual = now + min(steps), virtual + rate * min(steps)
-        while running and running[0][0] - virtual <= _LEFT:
-            _, i = heappop(running)
-            ended[i] = now
-            asked -= shares[i]
-            for j in after[i]:
-                ready[j] = max(ready[j], now + (contention.sync_ns if stream[i] != stream[j] else 0))
-                missing[j] -= 1
-                if not missing[j]:
-                    heappush(waiting, (ready[j], j))
-    return [Run(i, 0, begun[i], ended[i], f"s{stream[i]}") for i in range(n)]
+            asked[on[i]] += shares[i]
+            heappush(running[on[i]], (virtual[on[i]] + alone[i] * full, i))
+        rates = [full if u <= contention.parts else contention.parts * full // u for u in asked]
+        if contention.model == "none":
+            rates = [full] * count
+        steps = [
+            max(1, -(-(some[0][0] - v - _LEFT) // rate))
+            for some, v, rate in zip(running, virtual, rates, strict=True)
+            if some
+        ]
+        step = min([*steps, *([waiting[0][0] - now] if waiting else [])])
+        now += step
+        for d, busy in enumerate(running):
+            virtual[d] += rates[d] * step
+            while busy and busy[0][0] - virtual[d] <= _LEFT:
+                _, i = heappop(busy)
+                ended[i] = now
+                asked[d] -= shares[i]
+                for j in after[i]:
+                    lag = contention.sync_ns if stream[i] != stream[j] else 0
+                    if on[j] != d:
+                        lag = max(lag, transfers.get((i, j), 0))
+                    ready[j] = max(ready[j], now + lag)
+                    missing[j] -= 1
+                    if not missing[j]:
+                        heappush(waiting, (ready[j], j))
+    names = _names(devices) if devices else [f"s{k}" for k in range(len(streams))]
+    return [Run(i, 0, begun[i], ended[i], names[stream[i]]) for i in range(n)]
+
+
+def _names(devices: Sequence[int]) -> list[str]:
+    """Return the names of streams: of which device, and which of it."""
+    return [f"d{d}s{devices[:k].count(d)}" for k, d in enumerate(devices)]
 
 
 def stage_prices(

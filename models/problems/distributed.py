@@ -61,7 +61,8 @@ class Distributed(Problem):
     Each op runs once, without interruption, in one of its modes, on a processor whose kind the mode allows,
     and reads and writes in the memory of that processor. What it reads of an op on another memory is sent
     there, once, in one piece, by the channel between the two: its latency, then its bytes at the channel's
-    rate. A channel, and a group of channels, carries one transfer at a time; latencies overlap.
+    rate. A channel that is shared, and a group of channels, carries one transfer at a time; latencies
+    overlap.
 
     A tensor is in a memory from the start of the op that writes it there, or of the transfer that brings it,
     to the end of the last op there that accesses it (under ``replace``: the start, if that op only reads it)
@@ -129,7 +130,7 @@ class Distributed(Problem):
             raise InstanceError(
                 f"distributed, graph {self.graph.name!r}: found no ops, expected at least one"
             )
-        check_no_contention(self.machine, "distributed")
+        check_no_contention(self.machine, "distributed", shared=False)
         check_sizes(self.machine)
         check_memories(self.machine)
         _ = self.pooled, self.alternatives

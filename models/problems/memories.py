@@ -63,7 +63,8 @@ def links_of(machine: Machine) -> dict[tuple[int, int], Link]:
         if c.src in number and c.dst in number:
             groups = [g for g in machine.groups if (c.src, c.dst) in g.channels]
             rate = min([c.bytes_per_s, *(g.bytes_per_s for g in groups)])
-            lanes = tuple(f"group {g.name}" for g in groups) or (f"{c.src}->{c.dst}",)
+            own = (f"{c.src}->{c.dst}",) if c.shared else ()
+            lanes = tuple(f"group {g.name}" for g in groups) or own
             found[number[c.src], number[c.dst]] = Link(rate, c.latency_ns, lanes)
     return found
 

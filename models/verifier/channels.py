@@ -1,5 +1,7 @@
 """The verifier's rules on rates: copies share channels and groups within their bytes per second.
 
+Copies of a channel that they do not share are held to its rate one by one.
+
 A copy of ``b`` bytes takes the rate ``b / d`` over its ``d`` nanoseconds after the latency. Sums of such
 rates are kept as integers in units of ``2**-64`` bytes per second, each rounded down; only where the
 rounding could change the verdict is the exact fraction formed.
@@ -43,7 +45,8 @@ def judge_rates(case: Case, copies: list[CopyItem]) -> None:
     for channel in case.machine.channels:
         uses = pairs.get((case.tier_number[channel.src], case.tier_number[channel.dst]), [])
         name = f"{channel.src}->{channel.dst}"
-        _report(case, "channel-rate", f"channel {name}", name, uses, channel.bytes_per_s)
+        for some in [uses] if channel.shared else [[use] for use in uses]:
+            _report(case, "channel-rate", f"channel {name}", name, some, channel.bytes_per_s)
     for group in case.machine.groups:
         members = [(case.tier_number[src], case.tier_number[dst]) for src, dst in group.channels]
         uses = [use for pair in members for use in pairs.get(pair, [])]

@@ -50,7 +50,9 @@ def judge_contention(case: Case, plan: Plan, actions: Actions) -> None:
         case.report(
             "shape", f"processor {slow.name!r}: found a tier with a rate under contention, expected none"
         )
-    if other := next((p for p in case.processors if p.home != case.processors[0].home), None):
+    homes = sorted({p.home for p in case.processors})
+    if contention.staged and len(homes) > 1:
+        other = next(p for p in case.processors if p.home != case.processors[0].home)
         case.report(
             "shape", f"processor {other.name!r}: found another home than that of the first, expected one"
         )
@@ -69,7 +71,9 @@ def judge_contention(case: Case, plan: Plan, actions: Actions) -> None:
     if contention.sync_ns:
         _judge_syncs(case, runs, contention.sync_ns)
     if contention.model == "proportional":
-        _judge_flow(case, runs, share, contention.parts)
+        for home in homes:
+            on_device = [run for run in runs if case.processors[run.processor].home == home]
+            _judge_flow(case, on_device, share, contention.parts)
 
 
 def _judge_syncs(case: Case, runs: list[RunItem], sync: int) -> None:

@@ -5,6 +5,8 @@ ops on fewer streams, and, where ops do not slow each other down, the schedule o
 many processors as there are streams. That one's bound holds here: streams obey the precedence, run one op at
 a time and hold no more memory than there is; synchronisations only take longer. Within a memory the edges
 that `memory-edges` adds come first, and the streams are those of the graph with them.
+
+Several devices: both of HIOS, then `auto` of problem `distributed` from there; with contention its HEFT.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from ...formulations.model import BuildTimeout, ticker
 from ...models.derived.precedence import order_with
 from ...models.derived.streams import synchronisations
 from ...models.graph import Graph
+from ...models.lowering.devices import Devices
 from ...models.problems.makespan import Makespan
 from ...models.problems.memory_edges import MemoryEdges, apply_edges
 from ...models.problems.streams import COUNTED, Stages, StreamOrder, Streams
@@ -24,12 +27,17 @@ from ..context import Context, Outcome
 from ..parallel.adding import edges_by_rule
 from ..parallel.edges import order_within
 from .bounds import raise_first_bound
+from .devices import by_distributed
 from .events import in_time
 from .greedy import greedy_stages
+from .hios import Mapper
 from .lists import levels, lios, opara
 from .matching import MOST_OPS, best_chains
 from .memory import held_back, offer_one_stream
 from .stages import solve_ios
+
+WINDOW = 4
+"""Ops of a group at most that `hios-lp` and `hios-mr` may make."""
 
 WIDEST = 16
 """Streams up to which lists are tried: more seldom make the device faster, and each list is simulated."""
@@ -39,6 +47,8 @@ WIDEST = 16
 def solve_auto(problem: Streams, context: Context) -> Outcome:
     """Offer the best of the methods, and what they prove."""
     raise_first_bound(problem, context)
+    if problem.cluster is not None:
+        return _devices(problem, problem.cluster, context)
     order = range(len(problem.graph.ops))
     if problem.memory is None:
         context.offer([[[i]] for i in order] if problem.device.staged else [order])
@@ -50,6 +60,22 @@ def solve_auto(problem: Streams, context: Context) -> Outcome:
     if outcome.infeasible or context.closed or context.expired or problem.contention != "none":
         return outcome
     return _by_makespan(problem, context) or outcome
+
+
+def _devices(problem: Streams, cluster: Devices, context: Context) -> Outcome:
+    """Offer HIOS's plans, then what `distributed` finds: without contention the optimum, else by HEFT."""
+    context.careful = True
+    if problem.memory is None:
+        context.offer([[range(len(problem.graph.ops))]])
+    mapper = Mapper(problem, cluster, ticker(lambda: context.expired))
+    for mapped in (mapper.by_longest_paths, mapper.by_recorded_mappings):
+        if not context.closed:
+            context.offer(mapper.plan(mapped(), WINDOW))
+    return (
+        Outcome()
+        if context.closed
+        else by_distributed(problem, context, "heft" if problem.contends else "auto")
+    )
 
 
 def _stages(problem: Streams, context: Context) -> Outcome:

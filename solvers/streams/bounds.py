@@ -1,19 +1,19 @@
-r"""What every run of a graph on one device takes at least.
+r"""What every run of a graph on one device, or on D equal ones, takes at least.
 
 Let :math:`w_i` be the time of op i alone, :math:`u_i` its share of the device, C the longest path of times
 (with `sync_ns` nowhere), :math:`W = \sum_i w_i` and :math:`A = \sum_i u_i w_i`.
 
 - Each op takes at least :math:`w_i`, and ops on a path do not overlap: at least C. On k streams at most k ops
-  run at a time: at least W / k.
+  run at a time: at least W / k. Of several devices, k counts the streams of all.
 - ``proportional``: at a time the rates of what runs, each at most 1, sum with their shares to at most 1; so
-  the device does at most 1 of A in a ns: at least A.
+  a device does at most 1 of A in a ns, and D of them D: at least A / D.
 - Without stages, work before ops: let :math:`h_i` be a time before which op i does not start. What precedes
   op v and starts at x or later is done between x and the start of v. So this start is not before x and the
-  sum of :math:`u_i w_i`, nor before x and the sum of :math:`w_i` over k, both over the ops i that precede v
-  with :math:`h_i \ge x`; nor is it before :math:`h_i + w_i` of an op i that precedes it. The latest of these,
-  rounded up as starts are whole ns, is :math:`h_v`, one op after another; :math:`t_v` is the same from the
-  end backwards. So all takes at least :math:`h_v + w_v + t_v`, and h of an op that would follow all others.
-  Runs may be stretched: nothing is said of how fast they go on at a time.
+  sum of :math:`u_i w_i` over D, nor before x and the sum of :math:`w_i` over k, both over the ops i that
+  precede v with :math:`h_i \ge x`; nor is it before :math:`h_i + w_i` of an op i that precedes it. The latest
+  of these, rounded up as starts are whole ns, is :math:`h_v`, one op after another; :math:`t_v` is the same
+  from the end backwards. So all takes at least :math:`h_v + w_v + t_v`, and h of an op that would follow all
+  others. Runs may be stretched: nothing is said of how fast they go on at a time.
 - Stages: the ops of a path that stand in one stage stand in one group, so the longest groups sum to at least
   C, and of at most k groups the longest has at least a k-th of the stage. ``fluid`` stages take at least the
   longest group, and the stage's part of A: at least max(C, A, W / k). ``half-serial`` ones take half the sum
@@ -64,10 +64,13 @@ def work_before(problem: Streams) -> int:
     times, parts, n = problem.durations, problem.device.parts, len(problem.durations)
     rates: list[tuple[list[int], int]] = []
     if problem.contention == "proportional":
-        rates.append(([ns * share_of(problem.graph, i, parts) for i, ns in enumerate(times)], parts))
+        work = [ns * share_of(problem.graph, i, parts) for i, ns in enumerate(times)]
+        rates.append((work, parts * problem.devices))
     if problem.streams is not None:
-        rates.append((list(times), problem.streams))
-    if problem.device.staged or n > MOST_OPS or any(sum(some) >= 2**62 for some, _ in rates) or not rates:
+        rates.append((list(times), problem.streams * problem.devices))
+    if problem.device.staged or n > MOST_OPS or any(sum(some) >= 2**62 for some, _ in rates):
+        return 0
+    if not rates or not n:
         return 0
     order, own = precedence(problem.graph), np.array(times, dtype=np.int64)
     efforts = [(np.array(some, dtype=np.int64), most) for some, most in rates]
@@ -112,9 +115,10 @@ def raise_first_bound(problem: Streams, context: Context) -> None:
     """Raise the bound to what the module's docstring proves."""
     path, work = critical_path(problem), sum(problem.durations)
     parts = problem.device.parts
-    least = path if problem.streams is None else max(path, -(-work // problem.streams))
+    count = problem.devices
+    least = path if problem.streams is None else max(path, -(-work // (problem.streams * count)))
     if problem.contention != "none":
-        least = max(least, -(-problem.area // parts))
+        least = max(least, -(-problem.area // (parts * count)))
     if problem.contention == "half-serial":
         least = -(-(work + least) // 2)
     kind = "critical path" if least == path else "work"

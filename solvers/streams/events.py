@@ -12,7 +12,11 @@ from ..context import Context, Outcome
 
 
 def refuse_stages(problem: Streams) -> None:
-    """Raise a `UsageError` if the contention prices stages."""
+    """Raise a `UsageError` if the contention prices stages, or there are several devices."""
+    if problem.devices > 1:
+        raise UsageError(
+            f"devices: found {problem.devices}, expected 1 (heft, hios-lp, hios-mr and cpsat are for several)"
+        )
     if problem.device.staged:
         raise UsageError(
             f"contention: found {problem.contention!r}, which prices stages, expected none or proportional"

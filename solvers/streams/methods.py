@@ -20,6 +20,8 @@ _IOS = (
         choices=("bottlenecks", "stated"),
     ),
 )
+_HIOS = "Kundu and Shu, HIOS, 2023, by its public code"
+_WINDOW = Option("window", 2, "ops of a group at most", least=1)
 _GROWING = (".parallel.growing_kernel",)
 
 ROOM = Room(
@@ -111,6 +113,36 @@ ROOM = Room(
             kernels=_GROWING,
         ),
         Method(
+            "heft",
+            ".streams.devices:solve_heft",
+            "several devices: heft of distributed; under contention its orders",
+            proves=BOUND,
+            source="Topcuoglu, Hariri and Wu, IEEE TPDS 2002",
+        ),
+        Method(
+            "hios-lp",
+            ".streams.hios:solve_lp",
+            "several devices: longest paths as a whole to devices, then groups of ops side by side",
+            proves=BOUND,
+            source=_HIOS,
+            options=(_WINDOW,),
+        ),
+        Method(
+            "hios-mr",
+            ".streams.hios:solve_mr",
+            "several devices: the best mapping that ends on each device, op by op, then groups",
+            proves=BOUND,
+            source=_HIOS,
+            options=(_WINDOW,),
+        ),
+        Method(
+            "cpsat",
+            ".streams.devices:solve_cpsat",
+            "several devices without contention: cpsat of distributed",
+            proves=OPTIMUM,
+            engine="cpsat",
+        ),
+        Method(
             "sequential",
             ".streams.lists:solve_sequential",
             "one stream",
@@ -121,5 +153,5 @@ ROOM = Room(
     complete=".streams.memory:with_flow",
     exports={"ios-cpsat": Export("streams.stages_cpsat", ".streams.models:stated")},
     judging=6.0,
-    shared=("parallel", "makespan"),
+    shared=("parallel", "makespan", "distributed"),
 )

@@ -57,6 +57,8 @@ HASHES = {
     "tasks?shape=forkjoin&seed=1": "07767e6bf11601c6",
     "tasks?shape=workflow&data=edge&workspace=9": "6aeab9c9bbd5e3ad",
     "tasks?shape=tree&cores=4": "ef56fea174960521",
+    "hios": "10b3cfd45dd1d0e0",
+    "hios?n=14&layers=4&seed=3": "67c429bc18ea95ce",
     "psplib": "1163cfb0ff47077e",
     "psplib?n=60&complexity=2.1&seed=4": "db40689b8d7d1f8e",
     "backprop-chain": "bb1277909c0a8c4f",

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from lowtide.models.graph import Graph
-from lowtide.models.machine import Access, Contention, Machine, Processor, Tier
-from lowtide.models.plan import Plan
+from lowtide.models.machine import Access, Channel, Contention, Machine, Processor, Tier
+from lowtide.models.plan import Copy, Plan
 from tests.oracles.attack_kit import op, plan, run, tensor
 from tests.random_plans import Case
 
@@ -22,6 +22,21 @@ def device(model: str, *, sync: int = 0, capacity: int | None = None, rate: int 
         tiers=(Tier(name="memory", capacity=capacity),),
         processors=tuple(Processor(name=f"s{k}", tiers=access) for k in range(3)),
         contention=Contention(model=model, parts=4, sync_ns=sync),
+    )
+
+
+def pair(*, shared: bool) -> Machine:
+    """Return two devices of four parts with two streams each, and a link of 1 byte per ns."""
+    even, tiers = device("proportional"), (Tier(name="d0"), Tier(name="d1"))
+    return replace(
+        even,
+        tiers=tiers,
+        processors=tuple(
+            Processor(name=f"{tier.name}s{k}", tiers=(Access(tier=tier.name),))
+            for tier in tiers
+            for k in "01"
+        ),
+        channels=(Channel(src="d0", dst="d1", bytes_per_s=10**9, shared=shared),),
     )
 
 
@@ -47,7 +62,24 @@ def attacks_on_contention() -> dict[str, tuple[Case, set[str]]]:
         processors=(*staged.processors[:2], replace(staged.processors[2], tiers=(Access(tier="other"),))),
     )
     roomy = [run(0, 0, "s0"), run(1, 0, "s1"), run(2, 4, "s1")]
+    two, common = pair(shared=False), pair(shared=True)
+    full = [run(k, 0, f"d{k}s0") for k in range(2)]
+    made = [op((), (0, 1), share=2), op((0, 1), share=2)]
+    moves = [run(0, 0, "d0s0"), Copy(0, "d0", "d1", 4, 8), Copy(1, "d0", "d1", 4, 8), run(1, 8, "d1s0")]
+    hurried = [*moves[:2], Copy(1, "d0", "d1", 4, 7), moves[3]]
+    sent = (tensor(4), tensor(4))
     return {
+        "two devices that are full": (case([op(), op()], plan(*full, machine=two)), set()),
+        "one of two devices that is more than full": (
+            case([op(share=4), op(share=2), op(share=4)], plan(*full, run(2, 0, "d1s1"), machine=two)),
+            {"contention"},
+        ),
+        "two copies on a channel that is not shared": (case(made, plan(*moves, machine=two), sent), set()),
+        "two copies on one that is": (case(made, plan(*moves, machine=common), sent), {"channel-rate"}),
+        "a copy that is too fast where none else counts": (
+            case(made, plan(*hurried, machine=two), sent),
+            {"channel-rate"},
+        ),
         "two in a row": (case(ROW, plan(run(0, 0, "s0"), run(1, 4, "s1"), machine=free)), set()),
         "stages without contention": (
             case(ROW, plan(run(0, 0), run(1, 4), stages=(0,))),

@@ -93,7 +93,9 @@ def _fastest(
         groups = [g for g in machine.groups if (x.src, x.dst) in g.channels]
         rate = min([c.bytes_per_s, *(g.bytes_per_s for g in groups)])
         busy = -(-graph.tensors[x.tensor].nbytes * 10**9 // rate)
-        lanes = frozenset(g.name for g in groups) or frozenset({f"{x.src} to {x.dst}"})
+        lanes = frozenset(g.name for g in groups)
+        if c.shared and not groups:
+            lanes = frozenset({f"{x.src} to {x.dst}"})
         tasks.append(Task(c.latency_ns + busy, busy, lanes, frozenset({x.writer})))
     fits = _memory_check(graph, machine, chosen, home, sends)
     layer, now = {(WAITS,) * len(tasks)}, 0

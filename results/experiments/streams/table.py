@@ -15,7 +15,7 @@ import lowtide as lt
 
 from ....models.derived.streams import synchronisations
 from ....models.problems.memory_edges import apply_edges
-from ....models.problems.streams import Stages
+from ....models.problems.streams import Stages, StreamOrder
 from ....models.verifier.verdict import Verification
 from ...tables.spec import RIGHT, Column, Fields, Row, TableSpec
 from ..running import Case
@@ -76,6 +76,7 @@ def _row(spec: str, graph: lt.Graph, contention: str, method: str, memory: int |
     answer = problem.read(result.plan)
     if isinstance(answer, Stages):
         return {**row, "stages": len(answer.stages), "worst": max(result.verification.peaks.values())}
+    assert isinstance(answer, StreamOrder)
     edges = result.edges or ()
     worst = lt.solve(lt.ParallelMemory(apply_edges(graph, edges)), threads=1).objective
     waits = len(synchronisations(graph, answer.streams, edges))

@@ -63,6 +63,12 @@ QUESTIONS = (
         "diamond (fluid, 2 streams, 1024 bytes)",
         "44a21dca1063af7e",
     ),
+    (
+        "streams",
+        "catalogue:diamond?devices=2&streams=1&memory=1KiB&link=4GB&latency_ns=5",
+        "diamond (none, 1 streams, 1024 bytes, 2 devices)",
+        "cd5ca12e0ed5f74b",
+    ),
 )
 
 

@@ -1,0 +1,315 @@
+"""Several devices: against enumeration, and what no plan may do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+import lowtide as lt
+from lowtide.instances.formats.native_plan import read_plan
+from lowtide.models.plan import Copy, Plan
+from lowtide.results.result_picture import picture_of
+from lowtide.solvers.streams.hios import Mapper
+from tests.effort import seeds
+from tests.oracles.brute_distributed import fastest_distributed
+
+FIVE = range(1000, 1012)
+"""Seeds of questions of up to five ops, whose enumeration takes seconds."""
+
+LISTS = ("heft", "hios-lp", "hios-mr")
+
+
+def tiny(rng: Random, most: int) -> lt.Graph:
+    """Return a graph of tensors that are initial or written once, with orders and workspaces."""
+    tensors = [
+        lt.Tensor(
+            name=f"x{k}", nbytes=rng.randint(0, 3), initial=True, final=rng.random() < 0.5, kind="input"
+        )
+        for k in range(rng.randint(0, 2))
+    ]
+    ops: list[lt.Op] = []
+    for i in range(rng.randint(1, most)):
+        reads = tuple(t for t in range(len(tensors)) if rng.random() < 0.5)
+        writes = range(len(tensors), len(tensors) + rng.choice((0, 1, 1, 1, 2)))
+        tensors += [
+            lt.Tensor(name=f"t{t}", nbytes=rng.randint(0, 4), final=rng.random() < 0.3) for t in writes
+        ]
+        after = tuple(j for j in range(i) if rng.random() < 0.15)
+        ops.append(
+            lt.Op(
+                name=f"o{i}",
+                duration_ns=rng.randint(1, 4),
+                reads=reads,
+                writes=tuple(writes),
+                after=after,
+                workspace=rng.choice((0, 0, 1, 2)),
+                share=rng.randint(1, 4),
+            )
+        )
+    return lt.Graph(name="tiny", tensors=tuple(tensors), ops=tuple(ops))
+
+
+def question(seed: int, *, most: int = 4, memory: bool = False) -> lt.Streams:
+    rng = Random(seed)
+    streams = rng.choice((1, 1, 1, 2))
+    return lt.Streams(
+        tiny(rng, most if streams == 1 else min(most, 3)),
+        devices=2,
+        streams=streams,
+        parts=4,
+        link=10**9,
+        latency_ns=rng.choice((0, 0, 1)),
+        memory=rng.randint(1, 12) if memory else None,
+    )
+
+
+def fastest(problem: lt.Streams) -> int | None:
+    assert problem.distributed is not None
+    return fastest_distributed(problem.graph, problem.distributed.machine)
+
+
+def solved(problem: lt.Streams, method: str) -> lt.Result:
+    result = lt.solve(problem, method, threads=1, time_limit=None)
+    assert result.status != "failed", result.detail
+    if result.objective is not None and result.bound is not None:
+        assert result.bound <= result.objective
+    return result
+
+
+@pytest.mark.parametrize("seed", [*seeds(32), *(pytest.param(k, marks=pytest.mark.slow) for k in FIVE)])
+def test_the_model_is_enumeration_and_lists_are_not_faster(seed: int) -> None:
+    problem = question(seed, most=5 if seed in FIVE else 4)
+    known = fastest(problem)
+    assert known is not None
+    for method in ("cpsat", "auto"):
+        result = solved(problem, method)
+        assert (str(result.status), result.objective, result.bound) == ("optimal", known, known)
+    for method in LISTS:
+        found = solved(problem, method).objective
+        assert found is not None
+        assert found >= known
+
+
+@pytest.mark.parametrize("seed", seeds(32))
+def test_within_a_memory_the_model_is_enumeration(seed: int) -> None:
+    problem = question(seed, most=4, memory=True)
+    known = fastest(problem)
+    status = "infeasible" if known is None else "optimal"
+    for method in ("cpsat", "auto"):
+        result = solved(problem, method)
+        assert (str(result.status), result.objective) == (status, known)
+    for method in LISTS:
+        result = solved(problem, method)
+        if result.objective is None:
+            assert "not verify" in result.detail or method == "heft"
+            assert result.status == "unknown" or known is None
+        else:
+            assert known is not None
+            assert result.objective >= known
+
+
+@pytest.mark.parametrize("seed", seeds(24))
+def test_contention_of_each_device(seed: int, tmp_path: Path) -> None:
+    plain = replace(question(seed), streams=2, memory=12 if seed % 4 == 0 else None)
+    problem = replace(plain, contention="proportional", sync_ns=seed % 3)
+    least = solved(plain, "cpsat").objective
+    for method in ("auto", *LISTS):
+        result = solved(problem, method)
+        if result.objective is None:
+            assert problem.memory is not None
+            continue
+        assert result.objective >= (least or 0)
+        assert problem.evaluate(problem.read(result.plan)) == result.objective
+        assert result.plan is not None
+        path = tmp_path / "plan.json"
+        path.write_text(json.dumps(result.plan.to_dict()))
+        assert lt.verify(problem.graph, read_plan(path)).valid
+
+
+def three() -> lt.Graph:
+    """Return a fork: one tensor of 2 bytes that two ops read, of which one writes a final tensor."""
+    tensors = (lt.Tensor(name="a", nbytes=2), lt.Tensor(name="b", nbytes=3, final=True))
+    return lt.Graph(
+        name="three",
+        tensors=tensors,
+        ops=(
+            lt.Op(name="make", duration_ns=5, writes=(0,)),
+            lt.Op(name="left", duration_ns=10, reads=(0,), writes=(1,)),
+            lt.Op(name="right", duration_ns=10, reads=(0,)),
+        ),
+    )
+
+
+FORK = lt.Streams(three(), devices=2, streams=1, link=10**9, memory=5)
+
+
+def test_a_fork_on_two_devices_takes_17() -> None:
+    result = solved(FORK, "auto")
+    assert (str(result.status), result.objective) == ("optimal", 17)
+    assert isinstance(result.plan, Plan)
+    assert picture_of(result) == "timeline"
+    facts = dict(FORK.facts(FORK.judge(result.plan)))
+    assert (facts["peak in d0"], facts["traffic d0->d1"]) == ("5 B", "2 B")
+    assert solved(replace(FORK, latency_ns=3), "auto").objective == 20
+    assert solved(replace(FORK, latency_ns=9), "auto").objective == 25
+    assert solved(replace(FORK, memory=4), "auto").status == "infeasible"
+    assert solved(replace(FORK, streams=2), "auto").objective == 15
+
+
+def moved(plan: Plan, number: int, **change: Any) -> Plan:
+    runs = list(plan.runs)
+    runs[number] = replace(runs[number], **change)
+    return replace(plan, runs=tuple(runs))
+
+
+def copies(plan: Plan, *some: Copy) -> Plan:
+    return replace(plan, copies=some)
+
+
+def tight(plan: Plan) -> Plan:
+    tiers = tuple(replace(tier, capacity=4) for tier in plan.machine.tiers)
+    return replace(plan, machine=replace(plan.machine, tiers=tiers))
+
+
+def far(memory: int) -> lt.Streams:
+    """Return ops of which one on device 0 has no room until what another one reads has left it."""
+    tensors = (lt.Tensor(name="a", nbytes=2), lt.Tensor(name="k", nbytes=10))
+    ops = (
+        lt.Op(name="make", duration_ns=5, writes=(0, 1)),
+        lt.Op(name="big", duration_ns=10, reads=(1,), workspace=4),
+        lt.Op(name="right", duration_ns=5, reads=(0,)),
+    )
+    graph = lt.Graph(name="far", tensors=tensors, ops=ops)
+    return lt.Streams(graph, devices=2, streams=1, link=10**9, memory=memory)
+
+
+def test_an_op_waits_until_a_tensor_has_left() -> None:
+    assert solved(far(16), "auto").objective == 15
+    assert solved(far(14), "auto").objective == 17
+
+
+MUTATIONS: dict[str, tuple[Callable[[Plan, Copy], Plan], set[str]]] = {
+    "no transfer": (lambda plan, copy: copies(plan), {"read"}),
+    "a transfer in less than its time": (
+        lambda plan, copy: moved(copies(plan, replace(copy, end=6)), 2, start=6, end=16),
+        {"channel-rate"},
+    ),
+    "a transfer before its writer ends": (
+        lambda plan, copy: copies(plan, replace(copy, start=4, end=6)),
+        {"copy-source"},
+    ),
+    "a reader before the transfer ends": (lambda plan, copy: moved(plan, 2, start=6, end=16), {"read"}),
+    "a shorter run": (lambda plan, copy: moved(plan, 2, end=16), {"duration"}),
+    "two runs at a time": (
+        lambda plan, copy: copies(moved(plan, 2, start=5, end=15, processor="d0s0")),
+        {"processor-overlap"},
+    ),
+    "a device of too little memory": (
+        lambda plan, copy: tight(plan),
+        {"capacity"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_what_a_plan_may_not_do(name: str) -> None:
+    change, kinds = MUTATIONS[name]
+    plan = solved(FORK, "auto").plan
+    assert plan is not None
+    plan = replace(plan, runs=tuple(sorted(plan.runs, key=lambda run: run.op)))
+    (copy,) = plan.copies
+    changed = change(plan, copy)
+    found = {v.kind for v in lt.verify(FORK.graph, changed, rerun=False, start_tiers={}).violations}
+    assert kinds <= found
+    problem = replace(FORK, memory=4) if "memory" in name else FORK
+    try:
+        assert problem.judge(problem.read(changed)).objective is None
+    except lt.InstanceError:
+        assert "before its writer" in name
+
+
+@pytest.mark.parametrize("seed", seeds(16))
+def test_nothing_is_faster_than_the_optimum_by_a_nanosecond(seed: int) -> None:
+    problem = question(seed)
+    plan = solved(problem, "cpsat").plan
+    assert plan is not None
+    last = max(range(len(plan.runs)), key=lambda k: plan.runs[k].end)
+    early = moved(plan, last, start=plan.runs[last].start - 1, end=plan.runs[last].end - 1)
+    if plan.runs[last].end > max([0, *(run.end for k, run in enumerate(plan.runs) if k != last)]):
+        assert problem.judge(problem.read(early)).objective is None
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda plan: copies(plan, replace(plan.copies[0], bytes=(0, 1))), "expected all of it"),
+        (lambda plan: copies(plan, replace(plan.copies[0], src="d1", dst="d0")), "expected all of it"),
+        (lambda plan: copies(plan, replace(plan.copies[0], start=4)), "expected all of it"),
+        (lambda plan: moved(plan, 0, processor="d2s0"), "a stream of 2 devices"),
+        (lambda plan: moved(plan, 0, processor="d0s1"), "a stream of 2 devices"),
+        (lambda plan: moved(plan, 0, processor="d0s00"), "expected a Plan"),
+        (lambda plan: replace(plan, runs=plan.runs[:2]), "expected one of each of 3 ops"),
+        (lambda plan: replace(plan, graph_sha256="0"), "another graph"),
+        (lambda plan: [[[0, 1, 2]], [], []], "found 3 devices"),
+        (lambda plan: [[[0], [1, 2]]], "found 2 streams"),
+        (lambda plan: [[[0, 1]]], "expected each of 3 once"),
+        (lambda plan: [[[1, 0, 2]]], "cycle"),
+        (lambda plan: [[0, 1, 2]], "devices of streams of ops"),
+        (lambda plan: lt.StreamOrder(streams=((0, 1, 2),)), "devices of streams of ops"),
+    ],
+)
+def test_what_is_no_answer(change: Callable[[Plan], object], words: str) -> None:
+    plan = FORK.read([[[0, 1]], [[2]]])
+    assert isinstance(plan, Plan)
+    with pytest.raises(lt.InstanceError, match=words):
+        FORK.read(change(plan))
+
+
+def test_questions_that_are_none() -> None:
+    with pytest.raises(lt.InstanceError, match="stages of one device"):
+        replace(FORK, contention="fluid")
+    with pytest.raises(lt.UsageError, match="expected 1"):
+        lt.solve(FORK, "lios")
+    with pytest.raises(lt.UsageError, match="expected several"):
+        lt.solve(replace(FORK, devices=1), "heft")
+    with pytest.raises(lt.UsageError, match="expected none and 0"):
+        lt.solve(replace(FORK, contention="proportional"), "cpsat")
+
+
+def test_merging_runs_small_ops_side_by_side() -> None:
+    """Two ops that need half a device each share one; in groups of one op they would take 20."""
+    ops = tuple(lt.Op(name=f"o{i}", duration_ns=ns, share=1) for i, ns in enumerate((15, 10, 10)))
+    problem = lt.Streams(
+        lt.Graph(name="three", tensors=(), ops=ops), devices=2, contention="proportional", parts=2
+    )
+    for method in ("hios-lp", "hios-mr"):
+        assert solved(problem, method).objective == 15
+        assert lt.solve(problem, method, threads=1, options={"window": "1"}).objective == 20
+
+
+def test_recorded_mappings_and_longest_paths_of_a_chain_stay_on_a_device() -> None:
+    graph = lt.load("gen:chain?n=6&seed=1")
+    problem = lt.Streams(graph, devices=3, streams=1)
+    assert problem.cluster is not None
+    mapper = Mapper(problem, problem.cluster, lambda: None)
+    assert set(mapper.by_longest_paths().values()) == {0}
+    assert set(mapper.by_recorded_mappings().values()) == {0}
+    assert solved(problem, "auto").status == "optimal"
+
+
+@pytest.mark.parametrize("contention", ["none", "proportional"])
+@pytest.mark.parametrize(
+    ("devices", "methods"), [(1, ("auto", "lios")), (2, ("auto", "heft", "hios-lp", "hios-mr"))]
+)
+def test_a_graph_without_ops_takes_no_time(contention: str, devices: int, methods: tuple[str, ...]) -> None:
+    nothing = lt.Graph(name="nothing", tensors=(), ops=())
+    problem = lt.Streams(nothing, streams=2, devices=devices, contention=contention)
+    for method in methods:
+        result = solved(problem, method)
+        assert (str(result.status), result.objective) == ("optimal", 0)
