@@ -196,4 +196,6 @@ def text_of(name: str, rows: list[Row], what: str = "text") -> list[Part]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    from ...solvers.engines.supervise import leave
+
+    sys.exit(leave(main()))
