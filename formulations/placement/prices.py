@@ -18,12 +18,22 @@ its passages in between, by rules 1 to 3 of `sample_data`. Then every plan stall
 
 where :math:`w_e` is what is in the fast memory at sample e beside the tensors that count everywhere.
 
+Of ops with several modes, :math:`w_e`, :math:`D_e` and the sum of the durations are those of the least
+durations and workspaces. An op k whose mode m takes :math:`\delta_{km}` ns and :math:`\omega_{km}` bytes more
+adds
+:math:`\delta_{km} (1 - \sum_g \alpha_{ge} R_g) + \omega_{km} \sum \mu`, e being the epoch of its span and the
+sum over the samples at its start and end. Every plan takes at least the sum of the durations, L, and over all
+ops k what its cheapest mode adds, if that is above 0.
+
 *Proof.* The bytes of a plan pay at least :math:`\sum_t z_t \pi_t`. At sample e at most :math:`M - w_e` of
 them are in the fast memory, at most :math:`C_x` in tier x; in epoch e at most :math:`R_g (D_e + \sigma_e)`
 pass the channels of g, with :math:`\sigma_e` the stall in it. So they pay at most
 :math:`\sum_e \mu_e (M - w_e) + \sum \nu_{xe} C_x + \sum_{g,e} \alpha_{ge} R_g D_e + \sum_e \sigma_e
 \sum_g R_g \alpha_{ge}`, and the last term is at most :math:`\sum_e \sigma_e`, because either there is no
-stall in epoch e or its factor is at most 1. QED.
+stall in epoch e or its factor is at most 1. The durations that exceed the least ones are time of the plan and
+of epoch e, the workspaces are in the memory at the samples of the op, which gives the terms of its mode; no
+term is less than that of the cheapest mode, and an op may count with the least of both instead, and add
+nothing. QED.
 
 :math:`\pi_t` is a shortest path over the samples, with a node for each state (a non-empty set of tiers);
 all tensors take their steps together. Within an epoch a byte may first move, then it is accessed, if an
@@ -145,7 +155,7 @@ def window_prices(data: SampleData, chosen: Sequence[Window]) -> Prices:
 
 
 def price_bound(data: SampleData, prices: Prices) -> int:
-    """Return a lower bound on the stall in ns, rounded up: at least 0.
+    """Return a lower bound on stall, and durations beyond the least, in ns, rounded up: at least 0.
 
     Raises
     ------
@@ -157,12 +167,13 @@ def price_bound(data: SampleData, prices: Prices) -> int:
     tables = (prices.memory, *prices.room, *prices.carried)
     if any(p < 0 for row in tables for p in row) or 2 * sum(map(sum, tables)) > FAR:
         raise ValueError("prices: found one below 0 or a sum that is too large")
-    paid = 0
+    paid, worths = 0, list[int]()
     for e, (span, waits) in enumerate(epochs):
         worth = sum(row[e] * cap.rate for row, cap in zip(prices.carried, data.caps, strict=True))
         if waits and worth > SECOND * one:
             raise ValueError(f"prices: the stall of epoch {e} is worth more than it costs")
         paid += worth * span
+        worths.append(worth)
     kept = sum(
         price * (data.memory - (data.fixed[c // 2] if c >= 0 else 0))
         for price, c in zip(prices.memory, samples, strict=True)
@@ -175,7 +186,21 @@ def price_bound(data: SampleData, prices: Prices) -> int:
             kept += sum(row) * tier.capacity
     costs = _cheapest(data, prices)
     earned = sum(data.size[t] * int(cost) for t, cost in zip(data.counted, costs, strict=True))
-    return max(0, -(-((earned - kept) * SECOND - paid) // (SECOND * one)))
+    above = _modes_above(data, prices, worths)
+    return max(0, -(-((earned - kept) * SECOND - paid + above) // (SECOND * one)))
+
+
+def _modes_above(data: SampleData, prices: Prices, worths: Sequence[int]) -> int:
+    """Return what the cheapest modes of all ops add, times 2**scale and SECOND."""
+    rent, total = dict(zip(prices.samples, prices.memory, strict=True)), 0
+    for k, modes in enumerate(data.modes):
+        if (0, 0) in modes:
+            continue
+        e = bisect_right(prices.samples, 2 * k) - 1
+        free = (SECOND << prices.scale) - (worths[e] if e < len(worths) else 0)
+        here = SECOND * (rent.get(2 * k, 0) + rent.get(2 * k + 1, 0))
+        total += max(0, min(ns * free + nbytes * here for ns, nbytes in modes))
+    return total
 
 
 def _cheapest(data: SampleData, prices: Prices) -> Integers:

@@ -24,7 +24,11 @@ its destination was allocated before. Hence every plan yields a state of each by
    time between them: the durations and the stalls. There is no stall between the start and the end of one
    op.
 
-(The last two hold with "allocated" for "in", which is more.) Tensors that are left out, small ones and the
+An op with several modes lasts :math:`d_k`, with its workspace, in the mode that it runs in. It may count with
+the least of its durations and the least of its workspaces instead: let it end so much sooner in the plan;
+what it writes is there from its start on, copies of that start behind the old end, what it reads may stay.
+
+(4 and 5 hold with "allocated" for "in", which is more.) Tensors that are left out, small ones and the
 inputs that reappear with each period, only free memory and channels; they are counted at the instants of the
 ops that access them, where they must be present.
 """
@@ -63,7 +67,9 @@ class SampleData:
     Attributes
     ----------
     duration, workspace
-        Per op, ns and bytes.
+        Per op, ns and bytes; of an op with several modes the least of each.
+    modes
+        Per op, what each of its modes has above these: ns and bytes.
     size, accesses, writes
         Per tensor: bytes; ops that access and that write it, ascending.
     cyclic, initial, final
@@ -83,6 +89,7 @@ class SampleData:
 
     duration: tuple[int, ...]
     workspace: tuple[int, ...]
+    modes: tuple[tuple[tuple[int, int], ...], ...]
     size: tuple[int, ...]
     accesses: tuple[tuple[int, ...], ...]
     writes: tuple[tuple[int, ...], ...]

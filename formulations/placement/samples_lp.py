@@ -10,13 +10,16 @@ if that end is :math:`c_e` itself or strictly inside; so is a birth.
 Variables, at each sample e where t is live and is not accessed by its op, for each outer tier x:
 :math:`a^x_{te}`: bytes that are not in the fast memory and whose next return is from x; at each sample where
 t is live, :math:`h^x_{te}`: bytes of which x holds the current version. Per epoch :math:`i^x_{te}`,
-:math:`o^x_{te}`: bytes that return from x, bytes copied out to x; :math:`\sigma_e \ge 0`: stall. All but
-the last lie in :math:`[0, z_t]`; at time 0 of a single run :math:`h^x` of initial tensors is 0 where they
-may not start, and :math:`\sum_x a^x = z` if they may not start in the fast memory.
+:math:`o^x_{te}`: bytes that return from x, bytes copied out to x; :math:`\sigma_e \ge 0`: stall. Per op k
+of a sample that has several modes, and mode m, :math:`y_{km} \in [0, 1]`: how much of it runs so, which takes
+:math:`\delta_{km}` ns and :math:`\omega_{km}` bytes more than the least of its modes. All bytes lie in
+:math:`[0, z_t]`; at time 0 of a single run :math:`h^x` of initial tensors is 0 where they may not start, and
+:math:`\sum_x a^x = z` if they may not start in the fast memory.
 
-Objective. Minimize :math:`\sum_e \sigma_e` subject to
+Objective. Minimize :math:`\sum_e \sigma_e + \sum_{k,m} \delta_{km} y_{km}` subject to
 
-1. :math:`\sum_t (z_t - \sum_x a^x_{te}) \le M - w_e` over the live classes, at each sample;
+1. :math:`\sum_t (z_t - \sum_x a^x_{te}) \le M - w_e` over the live classes, at each sample, with
+   :math:`\sum_m \omega_{km} y_{km}` for op k of the sample on the left;
 2. :math:`\sum_x a^x_{te} \le z_t`, and :math:`a^x_{te} \le h^x_{te}`;
 3. :math:`\sum_t h^x_{te} \le C_x` where :math:`C_x` is finite;
 4. :math:`i^x_{te} \ge a^x_{te}` if t is accessed strictly inside epoch e, else :math:`i^x_{te} \ge a^x_{te} -
@@ -24,8 +27,9 @@ Objective. Minimize :math:`\sum_e \sigma_e` subject to
 5. :math:`o^x_{te} \ge h^x_{t,e+1}` if t gets a new version in epoch e, else :math:`o^x_{te} \ge h^x_{t,e+1} -
    h^x_{te}`;
 6. :math:`\sum_t i^x_{te} \le B^{in}_x (D_e + \sigma_e)`, the same for o, and for each joint cap the sum
-   over its channels;
-7. :math:`\sigma_e = 0` if :math:`c_e, c_{e+1}` are the start and the end of one op.
+   over its channels; :math:`D_e` has :math:`\sum_m \delta_{km} y_{km}` for the ops k in the epoch;
+7. :math:`\sigma_e = 0` if :math:`c_e, c_{e+1}` are the start and the end of one op;
+8. :math:`\sum_m y_{km} \ge 1`.
 
 The multipliers of rows 1, 3 and 6 are prices; `prices` makes a bound of them that needs no trust
 in a solver, and at least as high as the program's optimum: what a byte pays there is the dual of 2, 4 and 5
@@ -37,6 +41,7 @@ Source: the model is this project's.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -78,12 +83,13 @@ def build(data: SampleData, samples: Sequence[int]) -> Sampled:
     epochs = data.epochs(picked)
     stall = _stalls(program, data, epochs)
     held, absent = _contents(program, data, classes)
-    memory = _memory(program, data, picked, classes, absent)
+    modes = _modes(program, data, picked)
+    memory = _memory(program, data, picked, classes, absent, modes)
     _sources(program, data, classes, held, absent)
     room = _capacities(program, data, len(picked), classes, held)
     inward = _returns(program, data, len(picked), classes, absent)
     outward = _copies(program, data, len(picked), classes, held)
-    carried = _channels(program, data, epochs, stall, inward, outward)
+    carried = _channels(program, data, picked, stall, inward, outward, modes)
     return Sampled(samples=tuple(picked), program=program.done(), memory=memory, room=room, carried=carried)
 
 
@@ -114,6 +120,9 @@ Columns = dict[tuple[int, int, int], int]
 Flows = dict[tuple[int, int], list[int]]
 """Columns of the flows by epoch and tier."""
 
+Modes = dict[int, list[tuple[int, int, int]]]
+"""By op with several modes, of each: the column, ns and bytes above the least."""
+
 
 def _stalls(program: ProgramBuilder, data: SampleData, epochs: Sequence[tuple[int, bool]]) -> list[int]:
     """(7) No stall between the start and the end of one op."""
@@ -137,12 +146,24 @@ def _contents(
     return held, absent
 
 
+def _modes(program: ProgramBuilder, data: SampleData, picked: Sequence[int]) -> Modes:
+    """(8) Return the variables y of the ops at samples that have several modes; each runs in some of them."""
+    found: Modes = {}
+    for k in sorted({c // 2 for c in picked if c >= 0}):
+        if (0, 0) not in data.modes[k]:
+            columns = [program.variable(1, 1, cost=ns) for ns, _ in data.modes[k]]
+            found[k] = [(y, *mode) for y, mode in zip(columns, data.modes[k], strict=True)]
+            program.row([(y, 1) for y in columns], 1, 1)
+    return found
+
+
 def _memory(
     program: ProgramBuilder,
     data: SampleData,
     picked: Sequence[int],
     classes: Sequence[_Class],
     absent: Columns,
+    modes: Modes,
 ) -> list[int]:
     """(1) What is live and not absent fits."""
     live = [0] * len(picked)
@@ -155,8 +176,9 @@ def _memory(
     rows = []
     for e, c in enumerate(picked):
         fixed = (data.fixed[c // 2] if c >= 0 else 0) + live[e]
+        more = [(y, -nbytes) for y, _, nbytes in modes.get(c // 2, ()) if nbytes]
         rows.append(len(program.low))
-        program.row(away[e], fixed - data.memory, program.bytes_unit)
+        program.row(away[e] + more, fixed - data.memory, program.bytes_unit)
     return rows
 
 
@@ -230,20 +252,26 @@ def _copies(
 def _channels(
     program: ProgramBuilder,
     data: SampleData,
-    epochs: Sequence[tuple[int, bool]],
+    picked: Sequence[int],
     stall: list[int],
     inward: Flows,
     outward: Flows,
+    modes: Modes,
 ) -> dict[tuple[int, int], int]:
     """(6) A channel, and a group of them, carries at most its rate times the time; rows in bytes * ns/s."""
     numbers = {}
-    for e, (span, _) in enumerate(epochs):
+    longer: dict[int, list[tuple[int, int]]] = {}
+    for k, some in modes.items():
+        e = (bisect_right(picked, 2 * k) - 1) % len(picked)
+        longer[e] = longer.get(e, []) + [(y, ns) for y, ns, _ in some if ns]
+    for e, (span, _) in enumerate(data.epochs(picked)):
         for g, cap in enumerate(data.caps):
             flows = outward if cap.outward else inward
             columns = [v for x in cap.tiers for v in flows[e, x]]
             if columns:
                 numbers[g, e] = len(program.low)
                 row = [(stall[e], cap.rate), *((v, -SECOND) for v in columns)]
+                row += [(y, cap.rate * ns) for y, ns in longer.get(e, ())]
                 program.row(row, -cap.rate * span, program.bytes_unit * SECOND)
     return numbers
 

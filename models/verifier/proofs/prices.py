@@ -8,9 +8,7 @@ sample, cyclically in periodic plans: :math:`D_e` of ops and :math:`\sigma_e \ge
 start to the end of one op. Under ``replace`` op k stands for two of these: 2 k reads, in no time, and 2 k + 1
 writes, for :math:`d_k`, with the workspace. Its instants are the moments just before and just behind what is
 released and allocated when it starts, and its end: what it reads is there before, what it writes behind, and
-no time passes in between. Outer tiers that channels join are one tier (`merged`). An op with several modes
-has the least of their durations and the least of their workspaces: in any plan it may end so much sooner, and
-all else stay as it is.
+no time passes in between. Outer tiers that channels join are one tier (`merged`).
 
 **A byte** of a tensor that is accessed at all (in periodic plans: and is not an input that reappears in
 every period) is, at a sample, *used* (the op of the sample accesses it), or else *needed* (the next op that
@@ -42,6 +40,12 @@ because each parenthesis is at most 0. On the right :math:`\sigma_e` has the coe
 than the cheapest way through the samples (a shortest path over states: present or absent, held by which
 tiers); what is left out (small tensors, such inputs) pays memory where ops access it, workspace pays too. The
 plan takes at least the sum of the durations and that much stall.
+
+**Modes.** Of an op with several modes, :math:`d_k` and the workspace are the least of its modes'. If it runs
+:math:`\delta` ns longer, with w bytes of workspace more, the sum of the durations grows by :math:`\delta`,
+one :math:`D_e` by as much, which earns :math:`\delta \sum_r \rho_{re} B_r`, and the workspace pays
+:math:`\lambda w` at samples of the op: no less than for its cheapest mode. Or the op counts as it is, for in
+any plan it may end so much sooner, and all else stay; so what its cheapest mode adds counts if it is above 0.
 
 This is Lagrangian relaxation (Geoffrion 1974) of a linear program over the states at samples; the prices are
 its dual values, but any prices prove a bound, and nothing of the program is used here.
@@ -152,11 +156,14 @@ def proven_time(graph: Graph, setting: Setting, proof: PricesProof) -> tuple[int
                 raise Refused(f"tier {tier!r}: found a price, expected none for a tier without limit")
             total -= SECOND * capacity * sum(rent)
     rates = _rates(machine, proof)
+    charges = []
     for e, (span, waits) in enumerate(_epochs(steps, setting, samples)):
         charge = sum(price[e] * rate for price, rate in rates)
         if waits and charge > proof.denominator * SECOND:
             raise Refused(f"epoch {e}: found prices of channels by which a stall earns more than it costs")
         total -= charge * span
+        charges.append(charge)
+    total += _above_least(steps, samples, proof, charges)
     return ideal + max(0, -(-total // (proof.denominator * SECOND))), ways
 
 
@@ -175,23 +182,28 @@ def _check_setting(graph: Graph, machine: Machine) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """An op as the setting counts them: tensors that it reads and writes, ns, bytes of workspace."""
+    """An op as the setting counts them: tensors that it reads and writes, ns, bytes of workspace.
+
+    `modes`: ns and bytes that each of its modes has above these; none for an op with one.
+    """
 
     reads: frozenset[int]
     writes: frozenset[int]
     duration: int
     workspace: int
+    modes: tuple[tuple[int, int], ...] = ()
 
 
 def _steps(graph: Graph) -> list[_Step]:
     found = []
     for op in graph.ops:
-        reads, writes, modes = frozenset(op.reads), frozenset(op.writes), op.all_modes
+        reads, writes = frozenset(op.reads), frozenset(op.writes)
         if graph.accounting is Accounting.REPLACE:
             found.append(_Step(reads, frozenset(), 0, 0))
             reads = frozenset()
-        least = min(mode.duration_ns for mode in modes), min(mode.workspace for mode in modes)
-        found.append(_Step(reads, writes, *least))
+        ns, nbytes = (min(x) for x in zip(*((m.duration_ns, m.workspace) for m in op.all_modes), strict=True))
+        above = tuple((m.duration_ns - ns, m.workspace - nbytes) for m in op.modes)
+        found.append(_Step(reads, writes, ns, nbytes, above))
     return found
 
 
@@ -238,6 +250,23 @@ def _epochs(steps: Sequence[_Step], setting: Setting, samples: Sequence[int]) ->
     if setting.periodic:
         found.append((times[0] + clock[-1] - times[-1], True))
     return found
+
+
+def _above_least(
+    steps: Sequence[_Step], samples: Sequence[int], proof: PricesProof, charges: Sequence[int]
+) -> int:
+    """Return what modes add to the least of each op, in ns / (denominator * SECOND)."""
+    rent = dict(zip(samples, proof.memory, strict=True))
+    total = 0
+    for k, step in enumerate(steps):
+        e = sum(c <= 2 * k for c in samples) - 1  # of -1, in a period, the last one
+        charge = charges[e] if e < len(charges) else 0
+        here = rent.get(2 * k, 0) + rent.get(2 * k + 1, 0)
+        paid = [
+            SECOND * nbytes * here + ns * (proof.denominator * SECOND - charge) for ns, nbytes in step.modes
+        ]
+        total += max(0, min(paid, default=0))
+    return total
 
 
 def _rates(machine: Machine, proof: PricesProof) -> list[tuple[tuple[int, ...], int]]:

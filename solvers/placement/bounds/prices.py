@@ -15,11 +15,6 @@ these releases. Take for the first instant of 2 k + 1 the bytes just behind: wha
 nowhere else valid, and so it is until the end of k, with the workspace; of what k only reads nothing is asked
 any more. What a byte passes, and how long channels have between two instants, is as before. There is no stall
 between the two ops, but the bound may count as if there could be. QED.
-
-An op with several modes counts with the least of their durations and the least of their workspaces. *Proof.*
-Take any plan, and let each op end so much sooner as its mode lasts longer than that. Nothing else changes:
-what it writes is there from its start on, copies of that start at the old end or later, which is behind the
-new one, and what it reads may stay. The plan is one of ops of these durations, in the same time. QED.
 """
 
 from __future__ import annotations
@@ -211,13 +206,18 @@ def sample_data(problem: Placement) -> SampleData:
         for group in machine.groups:  # a cap over more channels bounds these as well
             if {pair for pair in pairs if pair in rates} <= set(group.channels):
                 joint[side] = min(joint.get(side, group.bytes_per_s), group.bytes_per_s)
-    durations = [min(mode.duration_ns for mode in op.all_modes) for op in graph.ops]
-    workspaces = [op.least_workspace for op in graph.ops]
-    total = sum(t.nbytes for t in graph.tensors) + max(workspaces)
+    duration = [min(mode.duration_ns for mode in op.all_modes) for op in graph.ops]
+    workspace = [op.least_workspace for op in graph.ops]
+    total = sum(t.nbytes for t in graph.tensors) + max(m.workspace for op in graph.ops for m in op.all_modes)
+    modes = [
+        tuple((m.duration_ns - ns, m.workspace - nbytes) for m in op.all_modes)
+        for op, ns, nbytes in zip(graph.ops, duration, workspace, strict=True)
+    ]
     twice = graph.accounting is Accounting.REPLACE
     return SampleData(
-        duration=tuple(x for ns in durations for x in [0] * twice + [ns]),
-        workspace=tuple(x for nbytes in workspaces for x in [0] * twice + [nbytes]),
+        duration=tuple(x for ns in duration for x in [0] * twice + [ns]),
+        workspace=tuple(x for nbytes in workspace for x in [0] * twice + [nbytes]),
+        modes=tuple(x for some in modes for x in [((0, 0),)] * twice + [some]),
         size=tuple(life.nbytes for life in lives),
         accesses=tuple(life.accesses for life in lives),
         writes=tuple(life.writes for life in lives),

@@ -40,7 +40,8 @@ brings from the start of u to the iteration's end, plus a slack; staging obeys i
 the slow tier while an op is running.
 
 Where nothing can happen any more, one round without lead, cap and horizon is tried; if that does not help
-either, the setting has failed. A portfolio of settings is tried, whole tensors or chunks as the problem says.
+either, the setting has failed. A portfolio of settings is tried, whole tensors or chunks as the problem says;
+where ops have several modes, `choosing` finds some with the first of these.
 
 Sources: forecast and rules are this project's; eager copies out and in after Zhang et al., G10, MICRO 2023;
 the choice by furthest next use is Belady's (1966), used for tensors by SwapAdvisor (ASPLOS 2020).
@@ -59,6 +60,7 @@ from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..modes import in_modes, reference_modes
 from ..replicas.together import for_replicas
+from .choosing import chosen_modes
 from .setting import Setting
 
 SHORT_HORIZON = 2 * 10**9
@@ -120,6 +122,15 @@ def try_settings(problem: Placement, context: Context, expired: Callable[[], boo
     detail = ""
     results: list[tuple[int, int]] = []
     settings = portfolio(problem)
+    if any(len(op.modes) > 1 for op in problem.graph.ops):
+        modes, plan = chosen_modes(
+            problem,
+            lambda some: planned(problem, replace(settings[0], modes=tuple(some))),
+            lambda: expired() or context.closed,
+        )
+        settings = [replace(setting, modes=tuple(modes)) for setting in settings]
+        if plan is not None:
+            context.offer(plan)
 
     def attempt(setting: Setting) -> int | None:
         nonlocal detail
@@ -221,7 +232,6 @@ def planned(
     setting: Setting,
     *,
     believed: Sequence[int] | None = None,
-    modes: Sequence[int] | None = None,
 ) -> Plan | str:
     """Return the plan of a setting, or why there is none.
 
@@ -236,8 +246,6 @@ def planned(
         With others it shows what the policy does on line, when ops last longer or shorter than it knows:
         its decisions follow the events as they happen, latencies too. The plan is one of the graph, with
         true durations.
-    modes
-        Per op, the number of its mode; default: the reference modes (`lowtide.solvers.placement.modes`).
 
     Raises
     ------
@@ -259,7 +267,7 @@ def planned(
             f"placement by the planner, believed durations: found {len(believed)} of at least "
             f"{min(believed, default=0)} ns, expected {ops} of at least 0 ns"
         )
-    plan, finished = _planned(problem, setting, believed, modes)
+    plan, finished = _planned(problem, setting, believed)
     return finished(plan) if isinstance(plan, Plan) else plan
 
 
@@ -267,14 +275,13 @@ def _planned(
     problem: Placement,
     setting: Setting,
     believed: Sequence[int] | None = None,
-    modes: Sequence[int] | None = None,
 ) -> tuple[Plan | str, Callable[[Plan], Plan | str]]:
     """Return a plan or why there is none, and what makes it one for the problem, hardly a faster one."""
     from ..recurring import as_inputs
     from ..timing import without_latencies
     from .planner_run import simulated_plan
 
-    chosen, moded = in_modes(problem, reference_modes(problem) if modes is None else modes)
+    chosen, moded = in_modes(problem, setting.modes or reference_modes(problem))
     simplified, restored = as_inputs(chosen)
     prompt, timed = without_latencies(simplified) if believed is None else (simplified, lambda plan: plan)
 

@@ -28,6 +28,8 @@ class Setting:
     eager
         Whether the channel to the host copies as soon as it can; else only what the slow tier's channel would
         be late with.
+    modes
+        Number of each op's mode; None: the reference modes (`lowtide.solvers.placement.modes`).
     """
 
     chunk: int = 16 * MIB
@@ -37,3 +39,4 @@ class Setting:
     gate: bool = True
     displace: bool = True
     eager: bool = True
+    modes: tuple[int, ...] | None = None
