@@ -9,6 +9,7 @@ import lowtide as lt
 from lowtide.formulations.placement.processor_heads import heads_bound
 from lowtide.instances.transforms.zero import on_zero
 from lowtide.models.graph import Accounting
+from lowtide.models.lowering.builder import PlanBuilder
 from lowtide.solvers.placement.policies.zero_infinity import Infinity, Limits
 from lowtide.solvers.placement.policies.zero_offload import Offload
 from tests.effort import seeds
@@ -269,3 +270,80 @@ def test_results_and_refusals() -> None:
     early = replace(two_layers(), ops=(*two_layers().ops[:3], *two_layers().ops[3:], two_layers().ops[0]))
     fault = carried_out(lt.Placement(early, bench(None)), 8)
     assert "op 5 'f' of the GPU depends on what runs on the host's processor before it" in str(fault)
+
+
+def eager(problem: lt.Placement) -> lt.Plan:
+    """Return a steady state in which gradients leave, updates run and weights return as soon as they can.
+
+    Copies of weights go on beside the next iteration until its first use of each.
+    """
+    graph, latency = problem.graph, problem.machine.channels[0].latency_ns
+    free = {"gpu": 0, "cpu": 0, "out": 0, "in": 0}
+    size, rate = [t.nbytes for t in graph.tensors], {"out": 1_000_000, "in": 2_000_000}
+    there: dict[int, int] = {}
+    runs, copies, ends = [], [], dict[int, int]()
+
+    def copied(t: int, way: str, begin: int) -> tuple[int, int]:
+        begin = max(begin, free[way])
+        free[way] = begin + latency - (-size[t] * 10**9 // rate[way])
+        return begin, free[way]
+
+    for k, op in enumerate(graph.ops):
+        (kind,), duration = op.modes[0].processors, op.modes[0].duration_ns
+        readers = [ends[j] for j in range(k) if {*graph.ops[j].reads} & {*op.writes}]
+        begin = max([free[kind], *readers, *(there.get(t, 0) for t in op.reads)])
+        ends[k] = free[kind] = begin + duration
+        runs.append((k, begin, ends[k], "gpu0" if kind == "gpu" else "cpu0"))
+        for t in op.writes:
+            if t in (2, 3):
+                copies.append((t, "gpu", "host", *copied(t, "out", ends[k])))
+                there[t] = copies[-1][-1]
+            if t in (0, 1):
+                copies.append((t, "host", "gpu", *copied(t, "in", ends[k])))
+    uses = {t: [run for run in runs if run[3] == "gpu0" and t in graph.ops[run[0]].reads] for t in (0, 1)}
+    back = {t: (begin, end) for t, src, _, begin, end in copies if src == "host"}
+    period = max(
+        *(run[2] for run in runs),
+        *(end for _, src, _, _, end in copies if src == "gpu"),
+        *(back[t][1] - uses[t][0][1] for t in (0, 1)),
+        max(end for _, end in back.values()) - min(begin for begin, _ in back.values()),
+    )
+    out = PlanBuilder(graph, problem.machine)
+    for t in (4, 5):
+        out.start(t, "host")
+    for k, begin, end, processor in runs:
+        out.run(k, 0, begin, end, processor)
+    for t, src, dst, begin, end in copies:
+        if src == "gpu":
+            out.copy(t, src, dst, begin, end)
+            out.free(t, src, end)
+            out.free(t, dst, next(run[2] for run in runs if t in graph.ops[run[0]].reads))
+            continue
+        late = period if begin >= period else 0
+        out.copy(t, src, dst, begin - late, end - late)
+        out.free(t, src, end - period if end > period else end)
+        out.free(t, dst, uses[t][-1][2])
+        if end > period:
+            out.start(t, "host")
+        if begin < period:
+            out.start(t, "gpu", valid=end <= period)
+    out.free(6, "gpu", max(run[2] for run in runs if 6 in graph.ops[run[0]].reads))
+    return out.plan(period=period)
+
+
+@pytest.mark.parametrize("seed", seeds(80, least=20))
+def test_no_period_is_shorter_than_the_bound(seed: int) -> None:
+    problem = lt.Placement(tiny(seed), bench(None, latency=700 * (seed % 2)), periodic=True)
+    judgement = problem.judge(eager(problem))
+    assert judgement.objective is not None, judgement.verification
+    assert heads_bound(problem, lambda: None) <= judgement.objective
+
+
+def test_some_bounds_are_periods() -> None:
+    met = 0
+    for seed in range(60):
+        problem = lt.Placement(tiny(seed), bench(None, latency=700 * (seed % 2)), periodic=True)
+        single = heads_bound(replace(problem, periodic=False), lambda: None)
+        bound = heads_bound(problem, lambda: None)
+        met += single < bound == eager(problem).period
+    assert met > 10
