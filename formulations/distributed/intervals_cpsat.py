@@ -47,7 +47,7 @@ from ..model import ModelSize, ticker
 from .data import DistributedData
 
 ENGINE = "cpsat"
-BYTES_PER_TERM = 600
+BYTES_PER_TERM = 1200
 
 Way = tuple[int, int]
 

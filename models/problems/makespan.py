@@ -83,9 +83,13 @@ class Makespan(Problem):
     picture: ClassVar[str] = "gantt"
     parameters: ClassVar[Mapping[str, Parameter]] = {
         "processors": Parameter(
-            "1", "identical ones (default 1), or kinds with counts as in cpu=4,gpu=1", kind="processors"
+            "1",
+            "identical ones (default 1; of a machine all), or kinds with counts as in cpu=4,gpu=1",
+            kind="processors",
         ),
-        "memory": Parameter("none", "of all processors (default: no limit)", kind="size"),
+        "memory": Parameter(
+            "none", "of all processors; with a machine of each (default: no limit)", kind="size"
+        ),
     }
 
     def __post_init__(self) -> None:
