@@ -200,7 +200,7 @@ def distributed(formulation: ModuleType, problem: lt.Distributed) -> Verdict:
 
 @cache
 def distributed_battery() -> list[tuple[Any, Verdict | None]]:
-    problems = [problem_of(seed) for seed in range(40)]
+    problems = [problem_of(seed) for seed in range(25)]
     return [(p, proved(fastest(p))) for p in problems if p.impossible() is None]
 
 
