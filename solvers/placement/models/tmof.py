@@ -36,7 +36,7 @@ from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ...engines.memory import refuse_if_too_large
 from ...engines.model import solve_model
-from ..replicas.exchange import joint_bound, step_delay, with_windows
+from ..replicas.exchange import joint_bound, with_windows
 from ..replicas.share import replicas
 from .emission import Part, emit
 from .slots import BYTES_PER_TERM, longest_stall, slot_bound
@@ -84,7 +84,7 @@ def solve_tmof(problem: Placement, context: Context) -> Outcome:
     found = replicas(problem) if parts[0].received else None
     if found is not None:
         context.raise_bound(joint_bound(problem, parts, *found.joint_rates), kind="exchange")
-    later = 0 if found is None else step_delay(found.shared, parts, even=found.even)
+    later = 0 if found is None else found.step_delay
     form = form_bound(parts, data, problem.machine.groups, context, later) if closed else None
     facts = {} if form is None else {"form_bound": form}
     known = "" if form is None else f", no plan of GPUs in step takes less than {form} ns"

@@ -74,11 +74,23 @@ def joint_bound(
     return last
 
 
-def last_delay(problem: Placement, parts: Sequence[Lane], joint_out: int | None, joint_in: int | None) -> int:
-    """Return the ns by which no plan is shorter than a bound of one lane alone says; parameters as above."""
+def last_delay(
+    problem: Placement,
+    parts: Sequence[Lane],
+    joint_out: int | None,
+    joint_in: int | None,
+    *,
+    scattered: bool,
+) -> int:
+    """Return the ns by which single runs are longer than a linear bound of one lane alone says.
+
+    `scattered`: whether the bound is that of some lane, for tensors may start in other lanes' tiers. Other
+    parameters as above.
+    """
     if not parts[0].received or parts[0].problem.graph.ops[-1].reads != (_readers(parts[0])[-1][1],):
         return 0
-    return _delays(problem, parts, joint_out, joint_in)[1][-1]
+    single, joint = _delays(problem, parts, joint_out, joint_in)
+    return single[-1] if scattered else joint[-1]
 
 
 def step_delay(one: Placement, parts: Sequence[Lane], *, even: bool) -> int:
@@ -130,17 +142,18 @@ def with_windows(problem: Placement, parts: Sequence[Lane], plan: Plan) -> Plan:
             key=lambda x: (x[0] + len(legs) - 1) * x[1],
         )
         wait = max(_under_way(plan, owner, g, some[number][0], instead) for g, some in enumerate(spells))
+        begin = [some[number][0] + sum(lengths) + wait for some in spells]
         for g, lane in enumerate(parts):
             t = [*lane.received][number]
-            begin = spells[g][number][0] + sum(lengths) + wait
             tiers = [home[g], *via, home[to[t]]]
+            ways = list(zip(pairwise(tiers), legs, strict=True))
             for j in range(many):
                 part = (nbytes * j // many, nbytes * (j + 1) // many)
-                for i, ((src, dst), leg) in enumerate(zip(pairwise(tiers), legs, strict=True)):
-                    start = begin + (i + j) * step
-                    end = start + leg.time(part[1] - part[0])
-                    copies.append(Copy(t, src, dst, start, end, part))
-                    frees.append(Free(t, src, end, part))
+                for i, ((src, dst), leg) in enumerate(ways):  # each end by its lane's own time
+                    start, end = (i + j) * step, (i + j) * step + leg.time(part[1] - part[0])
+                    at = begin[to[t] if dst == tiers[-1] else g]
+                    copies.append(Copy(t, src, dst, at + start, at + end, part))
+                    frees.append(Free(t, src, begin[g if src == tiers[0] else to[t]] + end, part))
         lengths.append(wait + (many + len(legs) - 1) * step)
     ends = [[end for end, _ in some] for some in spells]
     behind = [0, *(sum(lengths[: i + 1]) for i in range(len(lengths)))]

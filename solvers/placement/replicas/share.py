@@ -44,7 +44,7 @@ from ....models.graph import Graph
 from ....models.machine import Machine
 from ....models.plan import Plan
 from ....models.problems.placement import Placement
-from .exchange import with_windows
+from .exchange import last_delay, step_delay, with_windows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +86,16 @@ class Replicas:
 
         pairs = {(c.src, c.dst) for c in machine.channels}
         return least({x for x in pairs if x[0] in homes}), least({x for x in pairs if x[1] in homes})
+
+    @property
+    def step_delay(self) -> int:
+        """Ns by which plans in step are longer than linear bounds of `shared`, for what is exchanged."""
+        return step_delay(self.shared, self.lanes, even=self.even)
+
+    @property
+    def last_delay(self) -> int:
+        """Ns by which single runs are longer than linear bounds of `alone`, for the last exchange."""
+        return last_delay(self.problem, self.lanes, *self.joint_rates, scattered=self.scattered)
 
     def spread(self, plans: Sequence[Plan]) -> Plan:
         """Return the plan in which each lane does what its plan says, at the same times.

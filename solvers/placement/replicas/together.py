@@ -25,7 +25,7 @@ from ....models.errors import UsageError
 from ....models.plan import Plan
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from .exchange import joint_bound, last_delay, step_delay
+from .exchange import joint_bound, last_delay
 from .runtime import RULES, carry_out
 from .share import Replicas, replicas
 
@@ -108,7 +108,7 @@ def solve_replicas(
         if inner.best is not None:
             facts[name.replace(" ", "_")] = inner.best
         if not turn and found.even and found.closed and inner.linear is not None:
-            facts["in_step_bound"] = inner.linear + step_delay(one, found.lanes, even=True)
+            facts["in_step_bound"] = inner.linear + found.step_delay
         words = [name, "no plan" if inner.best is None else f"{inner.best} ns", outcome.detail]
         said.append(" ".join(word for word in words if word))
     reason = "time" if context.expired and not context.closed else None
@@ -128,9 +128,7 @@ def one_context(found: Replicas, context: Context, one: Placement, seconds: floa
     inner = context.inner(one, seconds, f"{'in turn' if alone else 'in step'}: ")
     given = {field.name: getattr(inner, field.name) for field in fields(inner)}
     bounds_all = alone and found.roomy and found.closed and not (found.scattered and one.periodic)
-    later = (
-        0 if found.scattered or one.periodic else last_delay(found.problem, found.lanes, *found.joint_rates)
-    )
+    later = 0 if one.periodic else found.last_delay
     return _OneContext(
         **given, whole=context, of_all=of_all, bounds_all=bounds_all, linear_only=found.scattered, later=later
     )
@@ -154,4 +152,5 @@ def raise_joint_bounds(found: Replicas, context: Context) -> None:
             scattered=found.scattered,
             expired=lambda: context.expired,
         )
-        context.raise_bound(bound, kind="single ops on a shared link")
+        later = last_delay(found.problem, found.lanes, joint_out, joint_in, scattered=True)
+        context.raise_bound(bound + later, kind="single ops on a shared link")
