@@ -36,13 +36,15 @@ Source: this project's; heads are textbook bounds of machine scheduling (Carlier
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable
+from collections.abc import Callable
 from itertools import pairwise
 
 from ...models.derived.precedence import precedence
 from ...models.problems.placement import Placement
-from ..model import Tick
 from .releases import SECOND, rate_out_of
+
+MOST_STARTS = 1000
+"""Ops x from which a period is bounded: of more, evenly spread ones."""
 
 Ways = list[tuple[int, int]]
 """Bytes per second and latency in ns of the channels of each cut between two processors."""
@@ -50,15 +52,15 @@ Arrivals = list[tuple[int, int]]
 """By version, ns from which on it may be moved, and bytes."""
 
 
-def heads_bound(problem: Placement, tick: Tick) -> int:
-    """Return the bound in ns; the order is the reference order.
+def heads_bound(problem: Placement, expired: Callable[[], bool] = lambda: False) -> int:
+    """Return the best bound in ns until the time is up; the order is the reference order.
 
     Examples
     --------
     >>> from lowtide.instances import load_problem
     >>> spec = "gen:unet?train=1&weights=1&node=zero&machine=v100-32g-cpu&periodic=1"
     >>> problem = load_problem("placement", spec)
-    >>> heads_bound(problem, lambda: None) > max(op.duration_ns for op in problem.graph.ops)
+    >>> heads_bound(problem) > max(op.duration_ns for op in problem.graph.ops)
     True
     """
     case = _Heads(problem)
@@ -66,8 +68,10 @@ def heads_bound(problem: Placement, tick: Tick) -> int:
     if not problem.periodic:
         return best
     first, last = _ends(problem)
-    for x in sorted({first[t] for t in last.keys() & first.keys()}):
-        tick()
+    starts = sorted({first[t] for t in last.keys() & first.keys()})
+    for x in starts[:: -(-len(starts) // MOST_STARTS) or 1]:
+        if expired():
+            break
         heads, q = case.heads(x), case.home[x]
         arrivals: dict[int, Arrivals] = {}
         for t, j in last.items():
@@ -76,7 +80,9 @@ def heads_bound(problem: Placement, tick: Tick) -> int:
             if there and head is not None and case.ways(p, q):
                 nbytes = problem.graph.tensors[t].nbytes
                 arrivals.setdefault(p, []).append((head + case.duration[j], nbytes))
-        best = max([best, *(_moved(sorted(some), case.ways(p, q)) for p, some in arrivals.items())])
+        for p, some in arrivals.items():
+            ways = case.ways(p, q)
+            best = max(best, _latest(_moved([0] * len(ways), sorted(some), ways), ways))
     return best
 
 
@@ -93,15 +99,16 @@ def _ends(problem: Placement) -> tuple[dict[int, int], dict[int, int]]:
     return first, last
 
 
-def _moved(arrivals: Iterable[tuple[int, int]], ways: Ways) -> int:
-    """Return when versions have been moved at the earliest; `arrivals` are sorted."""
-    latest = 0
-    for rate, latency in ways:
-        done = 0  # in ns times bytes per second
-        for time, nbytes in arrivals:
-            done = max(done, time * rate) + nbytes * SECOND
-        latest = max(latest, latency - (-done // rate))
-    return latest
+def _moved(done: list[int], arrivals: Arrivals, ways: Ways) -> list[int]:
+    """Return when each cut has carried further versions, one after the other, in ns times its rate."""
+    for time, nbytes in arrivals:
+        done = [max(old, time * rate) + nbytes * SECOND for old, (rate, _) in zip(done, ways, strict=True)]
+    return done
+
+
+def _latest(done: list[int], ways: Ways) -> int:
+    """Return the last of these times in ns, behind the latencies."""
+    return max(latency - (-old // rate) for old, (rate, latency) in zip(done, ways, strict=True))
 
 
 class _Heads:
@@ -171,14 +178,20 @@ class _Heads:
         """Return the head of each op from the start of op x on, or from time 0; None for those without."""
         found: list[int | None] = []
         arrivals: dict[tuple[int, int], Arrivals] = {}
+        done: dict[tuple[int, int], list[int]] = {}
         for k, before in enumerate(self.before):
             times = [0] if x is None or k == x else []
             times += [head + self.duration[j] for j in before if (head := found[j]) is not None]
             q = self.home[k]
             for j, nbytes in self.brought[k]:
                 if (head := found[j]) is not None:
-                    pair = self.home[j], q
-                    insort(arrivals.setdefault(pair, []), (head + self.duration[j], nbytes))
-                    times.append(_moved(arrivals[pair], self.ways(*pair)))
+                    pair, item = (self.home[j], q), (head + self.duration[j], nbytes)
+                    ways, some = self.ways(*pair), arrivals.setdefault(pair, [])
+                    insort(some, item)
+                    if some[-1] == item and pair in done:
+                        done[pair] = _moved(done[pair], [item], ways)
+                    else:
+                        done[pair] = _moved([0] * len(ways), some, ways)
+                    times.append(_latest(done[pair], ways))
             found.append(max(times, default=None))
         return found

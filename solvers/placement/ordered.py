@@ -22,7 +22,7 @@ def in_order(graph: Graph, order: Sequence[int]) -> Graph:
     --------
     >>> import lowtide as lt
     >>> [op.name for op in in_order(lt.load("catalogue:diamond"), (0, 2, 1, 3)).ops]
-    ['a', 'c', 'b', 'd']
+    ['source', 'right', 'left', 'join']
     """
     place = {k: x for x, k in enumerate(order)}
     ops = (replace(graph.ops[k], after=tuple(sorted(place[j] for j in graph.ops[k].after))) for k in order)

@@ -24,7 +24,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from ....formulations.model import BuildTimeout, ticker
 from ....formulations.placement.prices import Prices, price_bound, window_prices
 from ....formulations.placement.processor_heads import heads_bound
 from ....formulations.placement.releases import ideal_time, release_bound
@@ -88,9 +87,8 @@ def raise_cheap_bounds(problem: Placement, context: Context) -> None:
         raise_cheap_bounds(found.alone, one_context(found, context, found.alone, context.remaining()))
         return
     if len(problem.machine.processors) > 1:
-        with suppress(BuildTimeout):
-            bound = heads_bound(problem, ticker(lambda: context.expired))
-            context.raise_bound(bound, kind="heads of several processors")
+        bound = heads_bound(problem, lambda: context.expired)
+        context.raise_bound(bound, kind="heads of several processors")
     if context.bound_kind not in ("windows", "prices") and not _late(problem, context)():
         raise_first_bounds(problem, context)
         raise_by_prices(problem, context, rounds=())

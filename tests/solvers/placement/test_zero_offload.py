@@ -123,7 +123,7 @@ def test_delayed_updates_run_beside_the_gpu() -> None:
         ),
     )
     assert step(replace(problem, graph=longer), 8) == 18_000 + 1 + 4000
-    assert heads_bound(replace(problem, graph=longer), lambda: None) >= 18_000
+    assert heads_bound(replace(problem, graph=longer)) >= 18_000
 
 
 @pytest.mark.parametrize("seed", seeds(40, least=10))
@@ -190,7 +190,7 @@ def test_no_plan_is_faster_than_exhaustive_search(block: int) -> None:
                 else Infinity(problem, gpu, cpu, bucket, "host", limits)
             )
             plan = policy.carry_out()
-            assert heads_bound(problem, lambda: None) <= best, (seed, name)
+            assert heads_bound(problem) <= best, (seed, name)
             if isinstance(plan, lt.Plan):
                 objective = problem.judge(plan).objective
                 assert objective is not None, (seed, name)
@@ -336,14 +336,14 @@ def test_no_period_is_shorter_than_the_bound(seed: int) -> None:
     problem = lt.Placement(tiny(seed), bench(None, latency=700 * (seed % 2)), periodic=True)
     judgement = problem.judge(eager(problem))
     assert judgement.objective is not None, judgement.verification
-    assert heads_bound(problem, lambda: None) <= judgement.objective
+    assert heads_bound(problem) <= judgement.objective
 
 
 def test_some_bounds_are_periods() -> None:
     met = 0
     for seed in range(60):
         problem = lt.Placement(tiny(seed), bench(None, latency=700 * (seed % 2)), periodic=True)
-        single = heads_bound(replace(problem, periodic=False), lambda: None)
-        bound = heads_bound(problem, lambda: None)
+        single = heads_bound(replace(problem, periodic=False))
+        bound = heads_bound(problem)
         met += single < bound == eager(problem).period
     assert met > 10
