@@ -59,8 +59,10 @@ def problem_of(seed: int, *, most_ops: int = 4) -> lt.Distributed:
     graph = replace(graph, ops=tuple(ops))
     least = max(sum(graph.tensors[t].nbytes for t in {*op.reads, *op.writes}) for op in graph.ops)
     total = sum(t.nbytes for t in graph.tensors)
+    machine = random_machine(rng, max(least - 1, 0), max(least, total))
+    channels = tuple(replace(c, shared=rng.random() < 0.8) for c in machine.channels)
     try:
-        return lt.Distributed(graph, random_machine(rng, max(least - 1, 0), max(least, total)))
+        return lt.Distributed(graph, replace(machine, channels=channels))
     except lt.InstanceError:  # a processor on which no op can run, or none that an op needs
         return problem_of(seed + 1_000_000, most_ops=most_ops)
 

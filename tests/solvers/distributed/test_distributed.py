@@ -98,14 +98,17 @@ def test_plans_are_read_back_and_every_change_is_noticed() -> None:
     assert noticed >= 3
 
 
-def pair(*, memory: int | None = None, rate: int = 10**9, latency: int = 0) -> lt.Machine:
+def pair(
+    *, memory: int | None = None, rate: int = 10**9, latency: int = 0, shared: bool = True
+) -> lt.Machine:
     """Return two processors with a memory each, and a channel each way."""
     return lt.Machine(
         name="pair",
         tiers=tuple(lt.Tier(name=x, capacity=memory) for x in "ab"),
         processors=tuple(lt.Processor(name=f"p{x}", tiers=(lt.Access(tier=x),)) for x in "ab"),
         channels=tuple(
-            lt.Channel(src=x, dst=y, bytes_per_s=rate, latency_ns=latency) for x, y in ("ab", "ba")
+            lt.Channel(src=x, dst=y, bytes_per_s=rate, latency_ns=latency, shared=shared)
+            for x, y in ("ab", "ba")
         ),
     )
 
@@ -136,16 +139,17 @@ def test_two_readers_of_one_op(machine: lt.Machine, expected: int | None) -> Non
     assert result.status == ("infeasible" if expected is None else "optimal")
 
 
-def test_a_link_carries_one_transfer_at_a_time() -> None:
+@pytest.mark.parametrize(("shared", "expected"), [(True, 1 + 2 + 4 + 4 + 1), (False, 1 + 2 + 4 + 1)])
+def test_a_shared_link_carries_one_transfer_at_a_time(shared: bool, expected: int) -> None:
     g = lt.GraphBuilder()
     g.op(
         "s", writes=[g.tensor("x", 4), g.tensor("y", 4)], modes=[lt.Mode(duration_ns=1, processors=("cpu",))]
     )
     g.op("u", reads=["x", "y"], modes=[lt.Mode(duration_ns=1, processors=("gpu",))])
-    machine = pair(latency=2)
+    machine = pair(latency=2, shared=shared)
     kinds = tuple(replace(p, kind=k) for p, k in zip(machine.processors, ("cpu", "gpu"), strict=True))
     result = lt.solve(lt.Distributed(g.build(), replace(machine, processors=kinds)), threads=1)
-    assert (result.status, result.objective) == ("optimal", 1 + 2 + 4 + 4 + 1)  # latencies overlap
+    assert (result.status, result.objective) == ("optimal", expected)  # latencies overlap
     assert result.plan is not None
     assert verify(g.build(), result.plan).valid
 
@@ -271,6 +275,7 @@ def test_what_is_freed_too_early_is_noticed() -> None:
 def test_random_machines_are_what_they_are_meant_for() -> None:
     problems = [problem_of(seed) for seed in range(60)]
     assert any(p.machine.groups for p in problems)
+    assert any(not c.shared for p in problems for c in p.machine.channels)
     assert any(len(p.memories) == 1 for p in problems)
     assert any(None in p.capacities for p in problems)
     assert any(p.untouched for p in problems)
