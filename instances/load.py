@@ -58,6 +58,7 @@ def load(spec: str | os.PathLike[str] | nx.Graph[Any], **options: object) -> Gra
     ``…?copies=…&barriers=3``        behind each, no copy goes on before all are through
     ``…?copies=…&exchange=5MB``      at each barrier and at the end, gradients go round all copies
     ``…?node=optane``                any of these, on a socket with DRAM and persistent memory (`optane`)
+    ``…?node=optane-roofline``       the same, slow accesses hidden behind arithmetic
     ``…?node=zero``                  training, updated by Adam on the host's processor (`zero`)
     ``…?node=zero-delayed``          the same, one iteration later, beside the forward and backward pass
     ``…?compress.activation=2.5``    training, what the backward pass reads again packed by that factor
@@ -126,11 +127,14 @@ def load(spec: str | os.PathLike[str] | nx.Graph[Any], **options: object) -> Gra
         from .transforms.optane import on_optane
         from .transforms.zero import on_zero
 
-        if node not in ("optane", "zero", "zero-delayed"):
-            raise InstanceError(
-                f"instance '{parsed}', option node: found {show(node)}, expected optane, zero or zero-delayed"
-            )
-        graph = on_optane(graph) if node == "optane" else on_zero(graph, delayed=node == "zero-delayed")
+        known = ("optane", "optane-roofline", "zero", "zero-delayed")
+        if node not in known:
+            expected = f"expected one of {', '.join(known)}"
+            raise InstanceError(f"instance '{parsed}', option node: found {show(node)}, {expected}")
+        if node in known[:2]:
+            graph = on_optane(graph, roofline=node == "optane-roofline")
+        else:
+            graph = on_zero(graph, delayed=node == "zero-delayed")
         text["node"] = str(node)
     return replace(graph, source=None if source is not None else str(Spec(parsed.scheme, parsed.name, text)))
 

@@ -31,6 +31,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
+from functools import cached_property
 
 from ...models.errors import UsageError
 from ...models.graph import Accounting, Mode, Op
@@ -75,15 +76,17 @@ class Row:
 
     Attributes
     ----------
-    tier, capacity
-        Which tier, and its bytes.
+    tier
+        Its number.
     moment
         0 while copies come before the op, 1 while it runs, 2 while copies go behind it.
+    rooms
+        By op, the bytes that may be in use: the tier's capacity, or fewer (AutoTM's :math:`M_k`).
     """
 
     tier: int
-    capacity: int
     moment: int
+    rooms: tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,10 +126,22 @@ class AutotmData:
         """Number of ops."""
         return len(self.modes)
 
-    @property
+    @cached_property
     def ideal(self) -> int:
-        """Sum of the durations of the fastest modes, in ns: no run of all ops is shorter."""
-        return sum(min(mode.duration for mode in modes) for modes in self.modes)
+        """Sum of the durations of the fastest modes, in ns: no run of all ops is shorter.
+
+        With what operands that a mode wants in outer tiers add to it, rounded up as in a run.
+        """
+        return sum(min(self._shortest(k, mode) for mode in modes) for k, modes in enumerate(self.modes))
+
+    def _shortest(self, k: int, mode: ModeData) -> int:
+        sizes = [(self.items[self.at[k, t]].nbytes, tier) for t, tier in mode.wanted.items()]
+        return mode.duration + math.ceil(sum(self.slow_time(nbytes, tier) for nbytes, tier in sizes))
+
+    @property
+    def sizes(self) -> list[int]:
+        """The bytes of items and of workspaces."""
+        return [item.nbytes for item in self.items] + [m.workspace for modes in self.modes for m in modes]
 
     def slow_time(self, nbytes: int, tier: int) -> Fraction:
         """Return the ns by which an operand in a tier lengthens an op."""
@@ -235,8 +250,9 @@ def autotm_data(
         replace=graph.accounting is Accounting.REPLACE,
     )
     first = (0, 1) if ways.replace else (1,)
-    rows = [Row(tier=0, capacity=capacities[0], moment=m) for m in first if capacities[0] is not None]
-    rows += [Row(tier=i, capacity=capacities[i] or 0, moment=m) for i in limited for m in range(3)]
+    moments = [(0, m) for m in first if capacities[0] is not None]
+    moments += [(i, m) for i in limited for m in range(3)]
+    rows = [Row(tier=i, moment=m, rooms=(capacities[i] or 0,) * len(graph.ops)) for i, m in moments]
     items = _items(problem, form, window)
     data = AutotmData(
         modes=tuple(
@@ -414,15 +430,15 @@ def _walks(data: AutotmData, t: int) -> Iterator[Walk]:
             yield Walk(item=t, points=item.points, starts=starts, end=end, pinned=False)
 
 
-def granule(data: AutotmData, capacity: int) -> int:
-    """Return the bytes in which the model counts what is in a tier: a divisor of all sizes, or pages.
+def granule(data: AutotmData, row: Row) -> int:
+    """Return the bytes in which the model counts what a row holds: a divisor of all sizes, or pages.
 
     AutoTM rounds sizes up to pages of 4096 bytes. Here they stay exact, in units of their greatest common
-    divisor, unless the tier has more than :math:`2^{18}` of these; then the unit is the least power of
-    two of which it has no more, and sizes are rounded.
+    divisor, unless some op has room for more than :math:`2^{18}` of these; then the unit is the least power
+    of two of which it has no more, and sizes are rounded.
     """
-    sizes = [item.nbytes for item in data.items] + [m.workspace for modes in data.modes for m in modes]
-    unit = max(1, math.gcd(*sizes))
+    capacity = max(row.rooms)
+    unit = max(1, math.gcd(*data.sizes))
     if capacity // unit <= 2**18:
         return unit
     return 1 << (capacity // 2**18).bit_length()

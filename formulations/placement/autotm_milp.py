@@ -9,9 +9,10 @@ ops that leave it alone, each move within one of these).
 Data: see `autotm_data` and `autotm_steps`. Ops k with modes m of :math:`d_{km}` ns and :math:`w_{km}` bytes;
 items t of :math:`z_t` bytes, each with walks :math:`W_t`; the points i of a walk w and its steps s there,
 from state :math:`\mathrm{src}_s` to :math:`\mathrm{dst}_s`; the tiers :math:`R_s` where it has room at the
-three moments of an op; rows r: a tier of :math:`M_r` bytes at one of these moments. :math:`a_{ts}, b_{ts}`:
-ns of the copies of a step before and behind its op, and beside it; :math:`l_{ts}`: ns by which the tier that
-the op takes t from lengthens it.
+three moments of an op; rows r: a tier at one of these moments, with room for :math:`M_{rk}` bytes at op k,
+its capacity unless plans need addresses (`autotm_addresses`). :math:`a_{ts}, b_{ts}`: ns of the copies of a
+step before and behind its op, and beside it; :math:`l_{ts}`: ns by which the tier that the op takes t from
+lengthens it.
 
 Variables, all binary but the last. :math:`x_{wis}`: walk w takes step s at its point i. :math:`q_{km}`: op k
 runs in mode m. :math:`\sigma_k \ge 0`: ns of the slot of op k. (In 4, a variable for each row and op holds
@@ -25,7 +26,7 @@ Objective. Minimize :math:`\sum_k \sigma_k + \sum a_{ts} x_{wis}`, subject to
    those at the last point before k whose :math:`\mathrm{dst}_s` has it;
 3. :math:`\sum_m q_{km} = 1`; modes that want t in a tier together at most the steps that use it there, or
    just these if each mode wants t in some tier;
-4. :math:`\sum_t z_t \pi_{rtk} + \sum_m w_{km} q_{km} \le M_r` (workspaces in the first tier while k runs);
+4. :math:`\sum_t z_t \pi_{rtk} + \sum_m w_{km} q_{km} \le M_{rk}` (workspaces in the first tier while k runs);
 5. :math:`\sigma_k \ge \sum_m d_{km} q_{km} + \sum_{t \in k} l_{ts} x_{wis}`;
 6. :math:`\sigma_k \ge \sum b_{ts} x_{wis}` at op k: copies beside it come one after another.
 
@@ -34,13 +35,18 @@ the border of a slot. A solution is such a plan, and each such plan a solution, 
 AutoTM's rules; other plans may be faster. :math:`l_{ts}` is not rounded while slots end at whole ns: the
 makespan of a solution's plan exceeds its objective by less than 1 ns for each op that uses outer tiers.
 
-Where this differs from the artifact: modes instead of one configuration for each set of tiers of all
-operands (3 is the same for modes that name every operand); steps from state to state instead of a graph with
-a vertex for each half of them, and no variables "in fast memory" and "written", which are sums of steps;
-any number of tiers, each with its limit, one engine for all channels; items may be updated in place; what is
-kept may move behind the op that made it (nGraph has a result node there), and in the steady state ends where
-it started; accounting ``replace``; integer ns, at least one for each copy; the reference order instead of one
-that is adjusted first.
+Modes are AutoTM's configurations and algorithms in one. A table of kernel times is a mode for each set of
+tiers of all operands, :math:`d_{km}` its time, on a processor that adds no :math:`l_{ts}` for outer tiers;
+with several algorithms, it is one for each of these and each set (AutoTM's product of :math:`y_{kc}` and
+:math:`q_{km}`). Where an op has no mode for some tiers, it does not find its operands there. A mode that
+names fewer operands stands for all tiers of the others, at :math:`l_{ts}` each.
+
+Where this differs from the artifact: modes instead of configurations (3 is the same for modes that name every
+operand); steps from state to state instead of a graph with a vertex for each half of them, and no variables
+"in fast memory" and "written", which are sums of steps; any number of tiers, each with its limit, one engine
+for all channels; items may be updated in place; what is kept may move behind the op that made it (nGraph has
+a result node there), and in the steady state ends where it started; accounting ``replace``; integer ns, at
+least one for each copy; the reference order instead of one that is adjusted first.
 """
 
 from __future__ import annotations
@@ -277,7 +283,7 @@ def _memory(built: AutotmModel, tick: Callable[[], None], fits: bool) -> None:
     keys = [(r, k) for r in range(len(data.rows)) for k in range(data.n)]
     model.held = pyo.Var(keys, domain=pyo.NonNegativeReals)
     for r, row in enumerate(data.rows):
-        unit = granule(data, row.capacity)
+        unit = granule(data, row)
         changes: list[dict[int, tuple[Any, int]]] = [{} for _ in range(data.n + 1)]
 
         def hold(begin: int, end: int, steps: list[Any], size: int) -> None:
@@ -299,7 +305,6 @@ def _memory(built: AutotmModel, tick: Callable[[], None], fits: bool) -> None:
                 at = [s for s, step in enumerate(some[i]) if step.dst >> row.tier & 1]
                 hold(begin, end, [model.step[w, i, s] for s in at], size)
         built.held.append((changes[:-1], r))
-        room = _units(row.capacity, unit, not fits)
         for k, modes in enumerate(data.modes):
             runs = row.tier == 0 and row.moment == 1
             work = [_units(mode.workspace, unit, fits) if runs else 0 for mode in modes]
@@ -309,7 +314,7 @@ def _memory(built: AutotmModel, tick: Callable[[], None], fits: bool) -> None:
                     held.add([model.mode[k, mode.number]] if space else [], space)
             else:
                 held.constant += sum(work)
-            model.rows.add(held.expression() <= room)
+            model.rows.add(held.expression() <= _units(row.rooms[k], unit, not fits))
             balance = Sum().add([model.held[r, k]]).add([model.held[r, k - 1]] if k else [], -1)
             for x, signed in changes[k].values():
                 balance.add([x] if signed else [], -signed)

@@ -15,33 +15,53 @@ writes. Six interleaved modules were measured to deliver 39.4 GB/s to reads and 
 Using b bytes in PMM takes b / 39.4 or b / 13.9 ns instead of the b / 105 ns that the duration has in it.
 Machine ``optane-node`` adds what reads take longer, the same for writes; what these take longer than reads,
 1 / 13.9 - 1 / 39.4 ns a byte, is in the duration of the mode. An update in place counts as a write.
-Arithmetic hides nothing of that here, though it does hide some in real kernels.
+
+That is the time of ops that memory limits. Of others arithmetic hides a part. ``node=optane`` does not count
+on that; ``node=optane-roofline`` gives ops that arithmetic limits a mode for each set of operands in PMM, a
+table of kernel times as AutoTM profiles it, and lets them run for
+
+    max(ceil(duration_ns * MULTIPLY_ADDS_PER_NS / 1536), bytes in DRAM / 105 + read in PMM / 39.4
+        + written in PMM / 13.9)
+
+ns: the duration of a mode is that less what the machine adds. For ops of more than `MOST` operands nothing is
+hidden. Where a graph has several modes (algorithms), each of them is there for each set.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from fractions import Fraction
 from itertools import product
 
 from ...models.errors import InstanceError
-from ...models.graph import Graph, Mode, Op
+from ...models.graph import Graph, Op
 from .roofline import MULTIPLY_ADDS_PER_NS
 
-MOST_WRITES = 6
-"""Of an op that gets a mode for each subset of them; one with more writes all of them in one tier."""
+MOST = 6
+"""Operands, or writes, of which each subset has a mode; an op that writes more has them all in one tier."""
 
 DRAM_BYTES_PER_NS, SOCKET_MULTIPLY_ADDS_PER_NS = 105, 1536
+NS = 10**9
 READ_BYTES_PER_S, WRITE_BYTES_PER_S = 39_400_000_000, 13_900_000_000
+ADDED_BYTES_PER_S = 63_064_000_000
+"""What machine ``optane-node`` adds for operands in PMM."""
+
 DRAM, PMM = "dram", "pmm"
 
 
-def on_optane(graph: Graph) -> Graph:
+def on_optane(graph: Graph, *, roofline: bool = False) -> Graph:
     """Return the graph with durations of the socket, and modes that write PMM in place.
+
+    Parameters
+    ----------
+    roofline
+        Whether arithmetic hides slow accesses.
 
     Raises
     ------
     InstanceError
-        If an op has several modes already, or one that names tiers.
+        If a mode names tiers already.
 
     Examples
     --------
@@ -52,39 +72,43 @@ def on_optane(graph: Graph) -> Graph:
     [((1, 'dram'),), ((1, 'pmm'),)]
     """
     for k, op in enumerate(graph.ops):
-        if len(op.all_modes) > 1 or op.all_modes[0].operands:
-            raise InstanceError(f"optane, op {k} {op.name!r}: found several modes or tiers, expected neither")
+        if any(mode.operands for mode in op.all_modes):
+            raise InstanceError(f"optane, op {k} {op.name!r}: found a mode that names tiers, expected none")
     return replace(
         graph,
         name=f"{graph.name} on optane",
-        ops=tuple(_op(graph, op) for op in graph.ops),
-        provenance={**graph.provenance, "node": "optane"},
+        ops=tuple(_op(graph, op, roofline) for op in graph.ops),
+        provenance={**graph.provenance, "node": "optane-roofline" if roofline else "optane"},
         source=None,
     )
 
 
-def _op(graph: Graph, op: Op) -> Op:
-    size = [t.nbytes for t in graph.tensors]
-    (mode,) = op.all_modes
-    nbytes = sum(size[t] for t in {*op.reads, *op.writes})
-    arithmetic = -(-mode.duration_ns * MULTIPLY_ADDS_PER_NS // SOCKET_MULTIPLY_ADDS_PER_NS)
-    duration = max(1, -(-nbytes // DRAM_BYTES_PER_NS), arithmetic)
-    if len(op.writes) <= MOST_WRITES:
-        choices = list(product((DRAM, PMM), repeat=len(op.writes)))
+def _op(graph: Graph, op: Op, roofline: bool) -> Op:
+    operands = sorted({*op.reads, *op.writes})
+    size = {t: graph.tensors[t].nbytes for t in operands}
+    arithmetic = [
+        -(-m.duration_ns * MULTIPLY_ADDS_PER_NS // SOCKET_MULTIPLY_ADDS_PER_NS) for m in op.all_modes
+    ]
+    limits = max(arithmetic) * DRAM_BYTES_PER_NS > sum(size.values())
+    hides = roofline and limits and len(operands) <= MOST
+    named = operands if hides else op.writes
+    if len(named) <= MOST:
+        choices = list(product((DRAM, PMM), repeat=len(named)))
     else:
-        choices = [(tier,) * len(op.writes) for tier in (DRAM, PMM)]
+        choices = [(tier,) * len(named) for tier in (DRAM, PMM)]
     modes = []
-    for tiers in choices:
-        slow = sum(size[t] for t, tier in zip(op.writes, tiers, strict=True) if tier == PMM)
-        longer = slow * (READ_BYTES_PER_S - WRITE_BYTES_PER_S) * 10**9
-        modes.append(
-            Mode(
-                duration_ns=duration + -(-longer // (READ_BYTES_PER_S * WRITE_BYTES_PER_S)),
-                workspace=mode.workspace,
-                processors=mode.processors,
-                operands=tuple(zip(op.writes, tiers, strict=True)),
-            )
-        )
+    for mode, least in zip(op.all_modes, arithmetic, strict=True):
+        for tiers in choices:
+            slow = [t for t, tier in zip(named, tiers, strict=True) if tier == PMM]
+            written = sum(size[t] for t in slow if t in op.writes)
+            more = Fraction(written * NS, WRITE_BYTES_PER_S) - Fraction(written * NS, READ_BYTES_PER_S)
+            duration = Fraction(max(1, -(-sum(size.values()) // DRAM_BYTES_PER_NS), least)) + more
+            if hides:
+                added = Fraction(sum(size[t] for t in slow) * NS, ADDED_BYTES_PER_S)
+                memory = Fraction(sum(size.values()), DRAM_BYTES_PER_NS) + more
+                duration = max(Fraction(1), memory, least - added)
+            operands_in = tuple(zip(named, tiers, strict=True))
+            modes.append(replace(mode, duration_ns=math.ceil(duration), operands=operands_in))
     if len(modes) == 1:
-        return replace(op, duration_ns=duration, workspace=mode.workspace, modes=())
-    return replace(op, duration_ns=duration, workspace=mode.workspace, modes=tuple(modes))
+        return replace(op, duration_ns=modes[0].duration_ns, workspace=modes[0].workspace, modes=())
+    return replace(op, duration_ns=modes[0].duration_ns, workspace=modes[0].workspace, modes=tuple(modes))

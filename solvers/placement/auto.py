@@ -37,6 +37,7 @@ from ...models.plan import Plan
 from ...models.problems.placement import Placement
 from ..context import Context, Outcome
 from ..engines.supervise import stop_running
+from ..registry import find_method
 from .bounds.prices import raise_by_prices, raise_first_bounds
 from .models.autotm import solve_sync
 from .models.intervals import solve_intervals
@@ -284,6 +285,7 @@ def _last_resorts(parts: _Parts) -> None:
     parts.run("first-touch", lambda: solve_first_touch(problem, context))
     parts.run("serial", lambda: solve_serial(problem, context))
     if any(len(processor.tiers) > 1 for processor in problem.machine.processors):
+        context.options, _ = find_method("placement", "autotm-sync").typed({})
         parts.run("autotm-sync", lambda: solve_sync(problem, context))
     if len(problem.machine.processors) > 1:
         parts.run("tmof", lambda: solve_tmof(problem, context))

@@ -8,6 +8,7 @@ from ..room import Export, Room
 
 _PLANNER = (".placement.planner.planner_kernel", ".placement.timing_kernel")
 _AUTOTM = (".placement.models.autotm_kernel",)
+_ADDRESSES = (".offsets.first_come", ".offsets.placing_kernel")
 _SIMULATOR = (".placement.simulator.simulator_kernel",)
 
 _DEGREE = Option("degree", 8, "ops that the prefetch is ahead")
@@ -75,9 +76,16 @@ def _autotm(form: str, summary: str, *options: Option) -> Method:
         options=(
             *options,
             Option("rounds", 20, "searches for prices and plans, at most, before the MILP", least=0),
+            Option("gap", 0.0, "percent above the form's bound at which a plan is good enough", least=0),
+            Option(
+                "addresses",
+                "none",
+                "how plans get addresses; rooms become tighter until they have some: none, first-fit, greedy",
+                choices=("none", "first-fit", "greedy"),
+            ),
         ),
         engine="highs",
-        kernels=_AUTOTM,
+        kernels=(*_AUTOTM, *_ADDRESSES),
     )
 
 
@@ -89,7 +97,7 @@ ROOM = Room(
             ".placement.auto:solve_auto",
             "bounds, the planner, then slot models and searches, until a plan meets a bound",
             proves=OPTIMUM,
-            kernels=(*_PLANNER, *_SIMULATOR, *_AUTOTM),
+            kernels=(*_PLANNER, *_SIMULATOR, *_AUTOTM, *_ADDRESSES),
         ),
         Method(
             "planner",
@@ -362,4 +370,5 @@ ROOM = Room(
     },
     certify=".placement.bounds.certify:certify_time",
     judging=12.0,
+    shared=("offsets",),
 )

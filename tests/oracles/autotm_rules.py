@@ -4,6 +4,7 @@ Op by op over all states: each content that is still needed is in the fast memor
 fast memory (`ALONE`), there with a copy (`BOTH`), or in the slow memory (`SLOW`). It reads the raw fields.
 """
 
+from collections.abc import Sequence
 from itertools import product
 
 import lowtide as lt
@@ -12,12 +13,20 @@ PINNED, ALONE, BOTH, SLOW = "pinned", "alone", "both", "slow"
 FAST = (PINNED, ALONE, BOTH)
 
 
-def fastest(problem: lt.Placement, form: str, window: int = 15, beside: int | None = None) -> int | None:
-    """Return the least makespan (or period) in ns, or None if there is no plan of that form."""
+def fastest(
+    problem: lt.Placement,
+    form: str,
+    window: int = 15,
+    beside: int | None = None,
+    rooms: Sequence[int] | None = None,
+) -> int | None:
+    """Return the least makespan (or period) in ns, or None if there is no plan of that form.
+
+    `rooms`: bytes of fast memory by op, where that is not the machine's for all of them.
+    """
     graph, machine = problem.graph, problem.machine
     ops, n = graph.ops, len(graph.ops)
     fast, slow = (tier.name for tier in machine.tiers)
-    room = machine.tiers[0].capacity
     size = [t.nbytes for t in graph.tensors]
     rates = {a.tier: a.bytes_per_s for a in machine.processors[0].tiers}
     channel = {(c.src, c.dst): c for c in machine.channels}
@@ -58,7 +67,7 @@ def fastest(problem: lt.Placement, form: str, window: int = 15, beside: int | No
 
     def slots(k: int, where: dict[int, str]) -> list[tuple[int, dict[int, str]]]:
         """Return what op k can do: ns from before its reads to behind its writes, and where all is then."""
-        op = ops[k]
+        op, room = ops[k], machine.tiers[0].capacity if rooms is None else rooms[k]
         operands = {*op.reads, *op.writes}
         others = [t for t in where if t not in operands]
         choices = []

@@ -15,6 +15,7 @@ from ....models.units import parse_bytes
 from ...context import Context, Outcome
 from ...engines.highs import FLOATING
 from ...engines.model import solve_model
+from .autotm_addresses import solve_with_addresses
 from .autotm_plan import emit
 from .autotm_prices import Dual
 
@@ -49,9 +50,6 @@ def solve_async(problem: Placement, context: Context) -> Outcome:
 def solve_form(problem: Placement, context: Context, form: Form) -> Outcome:
     """Solve one form of the model; the context's bound is that of all plans, the form's is in the facts.
 
-    First by prices (`autotm_prices`), until a round brings little; then as a MILP of the steps that these do
-    not exclude, from the best plan.
-
     Raises
     ------
     UsageError
@@ -60,11 +58,30 @@ def solve_form(problem: Placement, context: Context, form: Form) -> Outcome:
     beside = _rate(context, "read-beside"), _rate(context, "write-beside")
     data = autotm_data(problem, form, window=context.options.get("window", 15), beside=beside)
     context.raise_bound(data.ideal, kind="sum of durations")
-    dual, bound = Dual(data), [data.ideal]
+    rule = context.options["addresses"]
+    if rule == "none":
+        return search(problem, context, Dual(data))
+    return solve_with_addresses(problem, context, Dual(data), rule, search)
+
+
+def search(problem: Placement, context: Context, dual: Dual) -> Outcome:
+    """Search the plans of a form within the rooms of its rows.
+
+    First by prices (`autotm_prices`), until a round brings little; then as a MILP of the steps that these do
+    not exclude, from the best plan. It ends early where that is within the gap that option `gap` allows.
+    """
+    bound = [dual.arrays.data.ideal]
     _by_prices(problem, context, dual, bound)
-    if context.closed or context.expired:
-        return _outcome(context, Outcome(reason=None if context.closed else "time"), bound[0])
+    done = context.closed or _near(context, bound)
+    if done or context.expired:
+        return _outcome(context, Outcome(reason=None if done else "time"), bound[0])
     return _by_milp(problem, context, dual, bound)
+
+
+def _near(context: Context, bound: list[int]) -> bool:
+    """Return whether the best plan is as near to the form's bound as option `gap` asks for."""
+    best = context.incumbent
+    return best is not None and (best - bound[0]) * 100 <= context.options["gap"] * bound[0]
 
 
 def _by_prices(problem: Placement, context: Context, dual: Dual, bound: list[int]) -> None:
@@ -82,7 +99,9 @@ def _by_prices(problem: Placement, context: Context, dual: Dual, bound: list[int
             context.offer(emit(problem, dual.arrays.data, *solution))
         context.progress(f"round {number + 1}: no plan of this form takes less than {bound[0]} ns")
         left = dual.cheapest / bound[0] - 1
-        if context.expired or context.closed or left <= 0 or (number and left > gap * 0.98):
+        if context.expired or context.closed or left <= 0 or _near(context, bound):
+            return
+        if number and left > gap * 0.98:
             return
         gap = left
         dual.adopt()
@@ -92,17 +111,19 @@ def _by_milp(problem: Placement, context: Context, dual: Dual, bound: list[int])
     """Solve the MILP of the steps that are left.
 
     Where sizes are rounded, first down, which gives a bound, then up, if the best plan is still longer: what
-    is found then is a plan. Without a plan only up.
+    is found then is a plan. Without a plan only up. Where sizes are exact, rooms are rounded down, which is
+    exact too.
     """
     data = dual.arrays.data
     steps = dual.steps(context.incumbent)
     count = sum(len(some) for walk in steps for some in walk)
     if count > MOST_STEPS:
         return _outcome(context, Outcome(detail=f"a MILP of {count} steps is not built"), bound[0])
-    rough = any(item.nbytes % granule(data, row.capacity) for row in data.rows for item in data.items)
+    units = {granule(data, row) for row in data.rows}
+    rough = any(size % unit for unit in units for size in data.sizes)
     outcome = Outcome()
-    for fits in (True,) if context.incumbent is None else (False, True) if rough else (False,):
-        if not (context.expired or context.closed or bound[0] == context.incumbent):
+    for fits in (False, True) if rough and context.incumbent is not None else (True,):
+        if not (context.expired or context.closed or _near(context, bound)):
             outcome = _milp(problem, context, dual, bound, steps, fits, exact=not rough)
     if outcome.infeasible and rough:
         outcome = replace(outcome, infeasible=False, detail=f"{outcome.detail}, sizes rounded")
@@ -147,6 +168,7 @@ def _milp(
         size=None,
         to_objective=note,
         decode=plan,
+        settings=({"mip_rel_gap": str(context.options["gap"] / 100)} if context.options["gap"] else {},),
     )
 
 

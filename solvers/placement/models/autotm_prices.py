@@ -13,13 +13,13 @@ c. :math:`\sigma_k \ge \min(d_{km}, c_k) + \sum_{t \in K_k} l_{ts} + \sum (b - E
    is true like b.
 
 Any :math:`\beta, \gamma, \delta \ge 0` with sum 1, for each op, add these up to one bound of its slot. Prices
-:math:`\lambda_{rk} \ge 0` of a byte of row r at op k add :math:`\lambda_{rk}` times (bytes in use
-:math:`- M_r`), at most 0. Prices :math:`\nu_{kti}` of operand t in tier i add :math:`\nu_{kti}` times (steps
-that use it there :math:`-` modes that want it there): 0 if each mode of k wants t in some tier; if not, that
+:math:`\lambda_{rk} \ge 0` of a byte of row r at op k add :math:`\lambda_{rk}` times (bytes in use :math:`-
+M_{rk}`), at most 0. Prices :math:`\nu_{kti}` of operand t in tier i add :math:`\nu_{kti}` times (steps that
+use it there :math:`-` modes that want it there): 0 if each mode of k wants t in some tier; if not, that
 difference is at least 0, and :math:`\nu_{kti} \le 0`. What is left is a sum of independent minima, each found
 exactly: of the walks of each item, by dynamic programming over its points, and of the modes of each op. That
-sum, less :math:`\sum \lambda_{rk} M_r`, is a bound :math:`L` of all plans of the form, whatever the prices:
-the Lagrangian dual.
+sum, less :math:`\sum \lambda_{rk} M_{rk}`, is a bound :math:`L` of all plans of the form, whatever the
+prices: the Lagrangian dual.
 
 All of this is done in integers. Prices are multiples of 1 / ``unit`` ns, rents of a byte of
 1 / (``unit`` ``fine``) ns; a rent, a workspace's rent and :math:`l_{ts}` are rounded down. Plans take whole
@@ -38,6 +38,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -118,6 +119,13 @@ class Dual:
         take = np.where(self.anywhere[:, None], take, take - middle)
         take = np.ascontiguousarray(np.clip(take, -self.unit * longest, self.unit * longest))
         return Prices(rent, _sums(rent), share, near, take, self.unit, fine)
+
+    def limit(self, data: AutotmData) -> None:
+        """Take the rooms of other rows: the best prices go on from there, bound and plan begin anew."""
+        self.arrays = replace(self.arrays, data=data)
+        self.rooms = self.arrays.empty().free
+        self.world, self.cheapest = None, NEVER
+        self.value, self.proved = None, Fraction(data.ideal)
 
     def evaluate(self, point: Point) -> Fraction | None:
         """Return the value of the dual in ns, with the response of items and ops; None beyond 64 bits."""

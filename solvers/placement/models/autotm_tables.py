@@ -27,9 +27,8 @@ class Arrays:
     def empty(self) -> World:
         """Return a world in which no item is anywhere."""
         data, m = self.data, self.tables
-        rooms = np.array([row.capacity for row in data.rows], np.int64)
         return World(
-            free=np.repeat(rooms[:, None], data.n, axis=1),
+            free=_matrix([row.rooms for row in data.rows], data.n),
             tier=np.zeros(len(m.slow), np.int64),
             beside=np.zeros(data.n, np.int64),
             length=np.zeros(data.n, np.int64),

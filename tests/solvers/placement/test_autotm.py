@@ -188,6 +188,13 @@ def test_ops_read_slow_memory_in_place_where_that_is_shorter() -> None:
     assert result.detail == "HiGHS: Infeasible, there is no plan of this form"
 
 
+def test_auto_ends_with_the_synchronous_form_where_ops_use_slow_memory() -> None:
+    problem = case(1, in_place=True)
+    result = lt.solve(problem, "auto", threads=1)
+    assert result.objective == fastest(problem, "sync")
+    assert result.objective != lt.solve(problem, "first-touch").objective
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_a_point_without_steps(form: str) -> None:
     # the only mode of the only op reads in slow memory what starts in fast memory
