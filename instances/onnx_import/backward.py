@@ -140,7 +140,8 @@ class BackwardPass:
         kind = "SumBroadcast" if step.passes else f"{node.op_type}Gradient"
         overwrites = arriving if node.op_type in ELEMENTWISE else []
         name = f"{node.name}/gradient:{','.join(str(i) for i in group)}"
-        work, conv = multiply_adds(node, values), convolution(node, values)
+        work = multiply_adds(node, values)
+        conv = convolution(node, values) if self.draft.algorithms else None
         part = DATA if group == (0,) else WEIGHTS
         self.draft.op(name, kind, reads, writes, work, overwrites, conv, part)
 

@@ -61,7 +61,7 @@ class Draft:
         overwrites
             Reads whose place the first write may take if it has the same size.
         conv, part
-            The sizes of a convolution, and which of its arrays the op makes.
+            The sizes of a convolution that gets modes, and which of its arrays the op makes.
         """
         read, written = tuple(dict.fromkeys(reads)), tuple(dict.fromkeys(writes))
         moved = sum(self.tensors[t].nbytes for t in (*read, *written))
@@ -71,7 +71,7 @@ class Draft:
             for r in dict.fromkeys(overwrites)
             if r != w and self.tensors[r].nbytes == self.tensors[w].nbytes
         ]
-        ways = modes(conv, part, moved) if conv is not None and self.algorithms else ()
+        ways = () if conv is None else modes(conv, part, moved)
         only = ways[0] if len(ways) == 1 else None
         self.ops.append(
             Op(
@@ -161,7 +161,7 @@ class ForwardPass:
             writes,
             multiply_adds(node, values),
             [self.index[owner] for owner in self._replaceable(node)],
-            convolution(node, values),
+            convolution(node, values) if self.draft.algorithms else None,
         )
 
     def _replaceable(self, node: Node) -> list[str]:

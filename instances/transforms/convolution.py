@@ -126,7 +126,7 @@ def algorithms(conv: Convolution, part: str) -> Iterator[Algorithm]:
         WEIGHTS: (inputs * prod(conv.kernel), outputs),
     }[part]
     tiled = _whole(rows, TILE[0]) * _whole(columns, TILE[1])
-    yield Algorithm("implicit GEMM", -(-conv.multiply_adds * tiled // (rows * columns)))
+    yield Algorithm("implicit GEMM", -(-conv.multiply_adds * tiled // max(1, rows * columns)))
     if not conv.plain or conv.groups > 1 or len(conv.kernel) != _PLANAR:
         return
     sides = [1 << (p + r - 2).bit_length() for p, r in zip(conv.result, conv.kernel, strict=True)]
