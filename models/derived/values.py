@@ -43,7 +43,7 @@ def values_of(graph: Graph) -> tuple[Value, ...]:
     >>> import lowtide as lt
     >>> from lowtide.models.derived.values import values_of
     >>> [(x.writer, x.readers) for x in values_of(lt.load("catalogue:accumulate"))][:2]
-    [(0, (2,)), (1, (3,))]
+    [(0, (4,)), (4, (5,))]
     """
     writers: list[list[int | None]] = [[None] if x.initial else [] for x in graph.tensors]
     readers: list[list[list[int]]] = [[[]] if x.initial else [] for x in graph.tensors]
