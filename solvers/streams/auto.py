@@ -6,7 +6,8 @@ many processors as there are streams. That one's bound holds here: streams obey 
 a time and hold no more memory than there is; synchronisations only take longer. Within a memory the edges
 that `memory-edges` adds come first, and the streams are those of the graph with them.
 
-Several devices: both of HIOS, then `auto` of problem `distributed` from there; with contention its HEFT.
+Several devices: lists on one of them, both of HIOS, then `auto` of problem `distributed` from there; under
+contention its HEFT.
 """
 
 from __future__ import annotations
@@ -63,14 +64,15 @@ def solve_auto(problem: Streams, context: Context) -> Outcome:
 
 
 def _devices(problem: Streams, cluster: Devices, context: Context) -> Outcome:
-    """Offer HIOS's plans, then what `distributed` finds: without contention the optimum, else by HEFT."""
+    """Offer lists on one device, HIOS's plans, then what `distributed` finds: under contention by HEFT."""
     context.careful = True
-    if problem.memory is None:
-        context.offer([[range(len(problem.graph.ops))]])
+    for some in _orders(problem.graph, problem, context) if problem.memory is None else ():
+        context.offer([some])
     mapper = Mapper(problem, cluster, ticker(lambda: context.expired))
-    for mapped in (mapper.by_longest_paths, mapper.by_recorded_mappings):
-        if not context.closed:
-            context.offer(mapper.plan(mapped(), WINDOW))
+    for rule in (mapper.by_longest_paths, mapper.by_recorded_mappings):
+        on = rule() if not context.closed else {}
+        for window in (1, WINDOW) if on else ():
+            context.offer(mapper.plan(on, window))
     return (
         Outcome()
         if context.closed

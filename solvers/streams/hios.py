@@ -177,9 +177,11 @@ def _solve(problem: Streams, context: Context, rule: Callable[[Mapper], dict[int
     raise_first_bound(problem, context)
     context.careful = True
     try:
-        context.offer(mapper.plan(rule(mapper), context.options["window"]))
+        on = rule(mapper)
+        for window in (1, context.options["window"]):
+            context.offer(mapper.plan(on, window))
     except BuildTimeout:
-        return Outcome(reason="time", detail="the time was up before the plan was made")
+        return Outcome(reason="time", detail="the time was up before ops were mapped, or groups merged")
     return Outcome(detail="" if context.answer is not None else context.refused)
 
 
