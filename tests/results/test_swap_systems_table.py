@@ -75,6 +75,7 @@ def test_a_best_fit_allocator_knows_nothing_of_what_comes() -> None:
     assert pool_height(every, "host") == 3
 
 
+@pytest.mark.slow
 def test_a_row_of_zero_has_what_its_plan_has() -> None:
     (row,) = zero_rows("resnet50", "delayed updates")
     assert (row["method"], row["workload"]) == ("zero-offload", "resnet50, delayed updates")

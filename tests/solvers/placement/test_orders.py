@@ -33,7 +33,7 @@ def every_order(graph: lt.Graph, head: Order = ()) -> Iterator[Order]:
 @pytest.mark.parametrize("accounting", list(Accounting))
 def test_plans_in_any_order_are_valid_if_the_order_is_free(accounting: Accounting) -> None:
     moved = refused = 0
-    for seed in range(40):
+    for seed in range(20):
         random = Random(seed)
         problem = training_problem(seed, accounting)
         order = shuffled(problem.graph, random)
@@ -57,12 +57,12 @@ def test_plans_in_any_order_are_valid_if_the_order_is_free(accounting: Accountin
         )
         assert free.judge(swapped).violations
         refused += 1
-    assert moved > 10
-    assert refused > 5
+    assert moved > 4
+    assert refused > 2
 
 
 @pytest.mark.parametrize("accounting", list(Accounting))
-@pytest.mark.parametrize("block", seeds(6, least=2))
+@pytest.mark.parametrize("block", seeds(6, least=1))
 def test_no_plan_is_faster_than_the_best_order(block: int, accounting: Accounting) -> None:
     better = 0
     for seed in range(10 * block, 10 * block + 10):
@@ -83,6 +83,7 @@ def test_no_plan_is_faster_than_the_best_order(block: int, accounting: Accountin
     assert better
 
 
+@pytest.mark.slow
 def test_a_free_order_is_never_slower_and_some_are_faster() -> None:
     faster = 0
     for seed in range(24):
