@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from . import certificates, parallel, problem_flags, sweep_memory
+from . import certificates, largest, parallel, problem_flags, sweep_memory
 from .certificates import LIMIT, certificate_line, with_certificate
 from .files import check_outputs
 from .output import emit_json, emit_pairs, note
@@ -38,6 +38,7 @@ EXAMPLES = (
     "lowtide solve placement graph.json.gz --machine a100-40g-pcie3 --device 24GiB --periodic",
     "lowtide solve placement graph.json.gz --machine a100-40g-pcie3 --periodic --start input=ssd",
     "lowtide solve placement graph.json.gz --machine m.toml --periodic --certificate proof.json.gz",
+    "lowtide solve placement 'onnx:resnet50?train=1' --machine a100-40g-pcie3 --periodic --largest batch",
     "lowtide solve makespan graph.json.gz --processors 4 --memory 12GiB --plan schedule.json",
     "lowtide solve makespan graph.json.gz --processors 4 --sweep-memory 8 --plot curve.svg",
     "lowtide solve parallel-memory graph.json.gz --bound 12GiB --apply new.json.gz --simulate 1000",
@@ -46,7 +47,10 @@ EXAMPLES = (
     "lowtide solve minio 'gen:harpoon?levels=3' --memory 903 --whole",
 )
 
-ABSENT = ("apply", "bound", "certificate", "certificate_limit", "machine", "plot", "simulate", "sweep_memory")
+ABSENT = (
+    *("apply", "bound", "certificate", "certificate_limit", "largest", "machine", "plot"),
+    *("simulate", "sweep_memory", "target"),
+)
 """Flags that are looked at whatever the problem; None where it does not have them."""
 
 
@@ -69,6 +73,8 @@ def add_parser(subparsers: Subparsers) -> None:
             certificates.add_flags(group)
         if ROOMS[name].trade_off:
             sweep_memory.add_flags(group)
+        if ROOMS[name].largest:
+            largest.add_flags(group)
         if name in parallel.PARALLEL:
             parallel.add_flags(group)
 
@@ -142,6 +148,7 @@ def run(args: argparse.Namespace) -> int:
     if args.plan is not None and not sweeps:
         check_ending(args.problem, args.plan)
     sweep_memory.check_flags(args)
+    largest.check_flags(args)
     options = unique(args.solver_option, "--solver-option")
     find_method(args.problem, args.method)
     cores = available_cores()
@@ -149,6 +156,9 @@ def run(args: argparse.Namespace) -> int:
         note(f"{args.threads} threads share {cores} cores")
     started = time.perf_counter()
     given = problem_flags.given(args)
+    if args.largest is not None:
+        check_outputs(outputs)
+        return largest.run(args, given, options)
     problem: Any = load_problem(args.problem, args.spec, **given)
     if sweeps:
         check_outputs(outputs)

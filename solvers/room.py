@@ -69,6 +69,8 @@ class Room:
         Adds to a hint what it lacks: ``(problem, answer) -> answer``.
     trade_off
         Sweeps its memory, as `lowtide.sweep_memory` does.
+    largest
+        Finds the largest number that a graph can be made with, as `lowtide.solvers.placement.largest` does.
     exports
         Models that can be written, by method.
     parts
@@ -87,6 +89,7 @@ class Room:
     bound: str = ""
     complete: str = ""
     trade_off: str = ""
+    largest: str = ""
     exports: Mapping[str, Export] = field(default_factory=dict)
     parts: bool = False
     judging: float = 10.0

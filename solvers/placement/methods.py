@@ -359,6 +359,7 @@ ROOM = Room(
         ),
     ),
     bound=".placement.bounds.prices:raise_cheap_bounds",
+    largest=".placement.largest:largest",
     exports={
         "cpsat": Export(
             "placement.intervals_cpsat",
