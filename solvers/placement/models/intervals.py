@@ -43,9 +43,10 @@ SLACKS = 3
 """Rounds ask for a solution within 0, 1 or 2 ns for each op of the bound, in turn."""
 
 SETTINGS = {"linearization_level": "2"}
-"""Of windows: the linear relaxation of their rows proves nearly all of the bound.
+"""The linear relaxation of windows proves nearly all of the bound, that of intervals finds plans sooner."""
 
-That of intervals has numbers of 10^9 and more, at which CP-SAT 9.15 aborts the process."""
+LARGEST = 2**60
+"""Of bytes times ticks, which relaxations of intervals add up in 64 bits: CP-SAT 9.15 aborts beyond them."""
 
 Gone = Mapping[tuple[int, int], bool]
 
@@ -247,7 +248,14 @@ class _Search:
                 self.start = {name: value(part) for name, part in parts.items()}
             return found
 
-        outcome = solve_cpsat(built.model, own, decode=read, to_objective=lambda ticks: data.ideal)
+        small = sum(life.nbytes for life in data.lives) * (self.horizon // tick) < LARGEST
+        outcome = solve_cpsat(
+            built.model,
+            own,
+            decode=read,
+            to_objective=lambda ticks: data.ideal,
+            defaults=SETTINGS if small else {},
+        )
         detail = f"{outcome.detail}, among plans in steps of {tick} ns, one copy at a time on each channel"
         return Outcome(reason=outcome.reason, detail=detail)
 
