@@ -45,8 +45,8 @@ from .loads import crossing_absences, early_returns, forced_away, start_tier, tu
 from .two_ends import TwoEnds
 
 
-def decide(case: Case) -> Candidates:
-    """Return the policy's decisions."""
+def allocated(case: Case) -> tuple[TwoEnds, str]:
+    """Return an iteration on the two-ended pool with what is offloaded (steps 1 to 4), and why it failed."""
     turn, n = turn_of(case), case.ops
     weights = int(case.size[case.persistent].sum())
     footprint = max(
@@ -57,22 +57,26 @@ def decide(case: Case) -> Candidates:
         )
     )
     budget = case.memory - weights - footprint
-    base = stay(case)
-    tier, back = base.tier.copy(), base.back.copy()
     crossing = crossing_absences(case, turn).tolist()
     kept = sum(int(case.absence_size[g]) for g in crossing)
-    barrier = base.barrier.copy()
     leaving: dict[int, int] = {}
     for g in sorted(crossing, key=lambda g: (case.accesses[int(case.absence_tensor[g])][0][0], g)):
         if kept < budget:
             break
         kept -= int(case.absence_size[g])
-        tier[g] = case.outer[-1]
         leaving[int(case.absence_tensor[g])] = g
-        barrier[turn] = 1
     ends = TwoEnds(case, leaving, turn, footprint)
-    fault = ends.carry_out()
-    for i, g in leaving.items():
+    return ends, ends.carry_out()
+
+
+def decide(case: Case) -> Candidates:
+    """Return the policy's decisions."""
+    ends, fault = allocated(case)
+    base, turn = stay(case), ends.turn
+    tier, back, barrier = base.tier.copy(), base.back.copy(), base.barrier.copy()
+    barrier[turn] |= bool(ends.leaving)
+    for i, g in ends.leaving.items():
+        tier[g] = case.outer[-1]
         asked = 2 * turn + 1 if fault else -1
         back[g] = max(2 * turn + 1, 2 * ends.back[i]) if i in ends.back else asked
     forced = forced_away(case)

@@ -1,7 +1,6 @@
 """Published policies: each on graphs where its plan is known by hand."""
 
 from dataclasses import replace
-from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -10,10 +9,9 @@ import lowtide as lt
 from lowtide.solvers.placement.policies import autoswap, belady, deeptm, deepum, flashneuron, g10
 from lowtide.solvers.placement.policies.autoswap import SCORES, scores, too_small, weighted
 from lowtide.solvers.placement.policies.belady import evictions
-from lowtide.solvers.placement.policies.carry_out import MIB, DoesNotFit
+from lowtide.solvers.placement.policies.carry_out import MIB
 from lowtide.solvers.placement.policies.g10 import Ledger
 from lowtide.solvers.placement.policies.loads import turn_of
-from lowtide.solvers.placement.policies.two_ends import TwoEnds
 from lowtide.solvers.placement.simulator.simulator import simulate
 from lowtide.solvers.placement.simulator.simulator_case import NEVER, make_case
 from tests.placement_cases import machine, random_graph, random_training, training_problem, working_set
@@ -249,15 +247,11 @@ def test_flashneurons_allocator_fails_where_the_published_one_fails(
     )
     graph = lt.load(f"catalogue:g10/{workload}")
     case = make_case(lt.Placement(graph, replace(bench, channels=channels), periodic=True))
+    ends, fault = flashneuron.allocated(case)
     if published is None:
-        with pytest.raises(DoesNotFit, match="finds no hole"):
-            list(flashneuron.decide(case))
+        assert "finds no hole" in fault
         return
-    where = "lowtide.solvers.placement.policies.flashneuron.TwoEnds"
-    with patch(where, wraps=TwoEnds) as made:
-        list(flashneuron.decide(case))
-    ends = TwoEnds(*made.call_args.args)
-    assert not ends.carry_out()
+    assert not fault
     assert abs(int(case.duration.sum()) / ends.now - published) < 0.03
 
 
