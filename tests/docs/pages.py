@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.commands import without_progress
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "docs"
 
@@ -105,7 +107,7 @@ class Reader:
                 timeout=300,
                 check=False,
             )
-            found = done.stdout + done.stderr
+            found = done.stdout + without_progress(done.stderr)
             told = re.search(r"error|infeasible|invalid", expected) is not None
             assert told or not done.returncode, f"{where}: {command}\n{found}"
             assert agree(expected, found), f"{where}: {command}\nexpected:\n{expected}\nfound:\n{found}"
