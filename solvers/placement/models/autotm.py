@@ -121,7 +121,7 @@ def _by_milp(problem: Placement, context: Context, dual: Dual, bound: list[int])
         return _outcome(context, Outcome(detail=f"a MILP of {count} steps is not built"), bound[0])
     units = {granule(data, row) for row in data.rows}
     rough = any(size % unit for unit in units for size in data.sizes)
-    outcome = Outcome()
+    outcome = Outcome(reason="time" if context.expired else None)
     for fits in (False, True) if rough and context.incumbent is not None else (True,):
         if not (context.expired or context.closed or _near(context, bound)):
             outcome = _milp(problem, context, dual, bound, steps, fits, exact=not rough)

@@ -66,8 +66,10 @@ def test_plans_have_addresses_and_are_no_better_than_the_best_plan() -> None:
     for seed in seeds(24):
         form, rule = FORMS[seed % 3], RULES[seed % 4 == 0]
         problem, options = scattered(seed, form), {"gap": "1"}
-        alone = lt.solve(problem, f"autotm-{form}", threads=1, options=options)
-        result = lt.solve(problem, f"autotm-{form}", threads=1, options={**options, "addresses": rule})
+        alone = lt.solve(problem, f"autotm-{form}", threads=1, time_limit=None, options=options)
+        result = lt.solve(
+            problem, f"autotm-{form}", threads=1, time_limit=None, options={**options, "addresses": rule}
+        )
         facts = result.facts
         assert facts["first_objective"] == alone.objective
         assert facts["form_bound"] == alone.facts["form_bound"]
@@ -93,7 +95,7 @@ def test_rooms_become_tighter_around_what_ends_too_high() -> None:
     tensors = tuple(lt.Tensor(name=f"t{k}", nbytes=10) for k in range(30))
     ops = tuple(lt.Op(name=f"op{k}", writes=(k,), workspace=5 * (k == 29)) for k in range(30))
     problem = lt.Placement(lt.Graph(name="line", tensors=tensors, ops=ops), node(100, in_place=False))
-    plan = lt.solve(problem, "autotm-static", threads=1).plan
+    plan = lt.solve(problem, "autotm-static", threads=1, time_limit=None).plan
     assert plan is not None
     placed = place(problem, plan, "first-fit", Context(problem=problem))
     assert placed is not None
@@ -139,9 +141,9 @@ def holes(room: int) -> lt.Placement:
 
 def test_the_loop_ends_with_a_plan_that_has_addresses() -> None:
     problem = holes(12)
-    alone = lt.solve(problem, "autotm-sync", threads=1)
+    alone = lt.solve(problem, "autotm-sync", threads=1, time_limit=None)
     assert alone.objective == fastest(problem, "sync") == 600
-    result = lt.solve(problem, "autotm-sync", threads=1, options={"addresses": "first-fit"})
+    result = lt.solve(problem, "autotm-sync", threads=1, time_limit=None, options={"addresses": "first-fit"})
     assert result.facts["first_height"] == 17
     assert result.facts["first_objective"] == 600
     assert result.facts["rounds"] == 2
@@ -151,7 +153,7 @@ def test_the_loop_ends_with_a_plan_that_has_addresses() -> None:
     assert result.verification is not None
     assert result.verification.valid
     # a better method of offsets needs no second round
-    once = lt.solve(problem, "autotm-sync", threads=1, options={"addresses": "greedy"})
+    once = lt.solve(problem, "autotm-sync", threads=1, time_limit=None, options={"addresses": "greedy"})
     assert (once.objective, once.facts["rounds"], once.facts["height"]) == (600, 1, 12)
     assert once.status is lt.Status.OPTIMAL
 
@@ -159,7 +161,9 @@ def test_the_loop_ends_with_a_plan_that_has_addresses() -> None:
 def test_rooms_in_which_there_is_no_plan_end_the_loop() -> None:
     # nothing may move, so that tighter rooms have no plan; that is no proof for other plans
     problem = holes(12)
-    result = lt.solve(problem, "autotm-static", threads=1, options={"addresses": "first-fit"})
+    result = lt.solve(
+        problem, "autotm-static", threads=1, time_limit=None, options={"addresses": "first-fit"}
+    )
     assert result.status is lt.Status.UNKNOWN
     assert result.detail.startswith("in the rooms of round 2: ")
     assert result.facts["first_objective"] == 600
@@ -169,5 +173,7 @@ def test_rooms_in_which_there_is_no_plan_end_the_loop() -> None:
 def test_it_is_the_same_each_time() -> None:
     problem = case(3, in_place=True, ops=9)
     options = {"addresses": "first-fit"}
-    plans = [lt.solve(problem, "autotm-async", threads=1, options=options).plan for _ in range(2)]
+    plans = [
+        lt.solve(problem, "autotm-async", threads=1, time_limit=None, options=options).plan for _ in range(2)
+    ]
     assert plans[0] == plans[1]

@@ -55,7 +55,7 @@ def test_optimum_of_tables_and_algorithms(seed: int, form: str, added: bool) -> 
         periodic=rng.random() < 0.3,
         start={"input": (DRAM, PMM)},
     )
-    result = lt.solve(problem, f"autotm-{form}", threads=1)
+    result = lt.solve(problem, f"autotm-{form}", threads=1, time_limit=None)
     assert result.objective == fastest(problem, form), result.detail
 
 
@@ -77,7 +77,7 @@ def test_optimum_of_algorithms_on_a_device(seed: int, form: str) -> None:
     )
     graph = replace(graph, ops=ops)
     problem = lt.Placement(graph, node(working_set(graph) + rng.randint(0, 6), in_place=False))
-    result = lt.solve(problem, f"autotm-{form}", threads=1)
+    result = lt.solve(problem, f"autotm-{form}", threads=1, time_limit=None)
     assert result.objective == fastest(problem, form), result.detail
 
 
@@ -101,14 +101,14 @@ def test_times_of_a_profile_are_not_those_of_operands_added_up() -> None:
     table = {(DRAM, DRAM): 100, (DRAM, PMM): 180, (PMM, DRAM): 170, (PMM, PMM): 175}
     for room, best in ((20, 100), (19, 170), (9, 175)):  # both in PMM is faster than the write alone
         problem = one_op(table, room)
-        result = lt.solve(problem, "autotm-static", threads=1)
+        result = lt.solve(problem, "autotm-static", threads=1, time_limit=None)
         assert result.objective == fastest(problem, "static") == best
         assert result.status is lt.Status.OPTIMAL or best > 100
 
 
 def test_what_was_not_profiled_is_not_taken() -> None:
     table = {(DRAM, DRAM): 100, (PMM, PMM): 900}
-    assert lt.solve(one_op(table, 19), "autotm-static", threads=1).objective == 900
+    assert lt.solve(one_op(table, 19), "autotm-static", threads=1, time_limit=None).objective == 900
 
 
 def test_the_algorithm_with_less_workspace_where_its_room_would_cost_a_move() -> None:
@@ -130,7 +130,7 @@ def test_the_algorithm_with_less_workspace_where_its_room_would_cost_a_move() ->
         return lt.Placement(graph, node(20, in_place=False))
 
     for slow, best in ((240, 260), (260, 270)):
-        result = lt.solve(problem(slow), "autotm-sync", threads=1)
+        result = lt.solve(problem(slow), "autotm-sync", threads=1, time_limit=None)
         assert result.objective == fastest(problem(slow), "sync") == best
         assert result.plan is not None
         assert result.plan.runs[1].mode == (best == 260)
@@ -154,7 +154,7 @@ def test_workspaces_that_are_no_multiple_of_a_unit(more: int) -> None:
     assert best is not None
     assert (best == 300) == bool(more)
     for rounds in ("0", "3"):  # the MILP alone, whose sizes are rounded, proves less
-        result = lt.solve(problem, "autotm-static", threads=1, options={"rounds": rounds})
+        result = lt.solve(problem, "autotm-static", threads=1, time_limit=None, options={"rounds": rounds})
         assert result.objective is not None
         assert result.objective >= best
         assert result.objective == best or rounds == "0"
