@@ -23,6 +23,10 @@ from .judging import judging_seconds
 from .method import PYOMO_SOLVER, Method, RunFunction, load
 from .registry import check_freedoms, find_method, room_of
 
+ROUNDING = 1000
+"""A floating bound beyond a verified objective by one part in so many at most is rounding (4 parts in a
+million were seen); by more it is a fault of the model."""
+
 EXHAUSTED = "auto tried all that it has for this instance; lowtide list methods {} shows what else there is"
 """What is said where nothing better is known."""
 
@@ -210,11 +214,8 @@ def _judge(problem: Problem, method: Method, context: Context, outcome: Outcome)
     if judgement is None and context.refused:
         detail = "; ".join(word for word in (detail, context.refused) if word)
     side = "below" if problem.maximize else "above"
-    if (
-        context.proof == "floating"
-        and objective is not None
-        and _is_beyond(context.bound, objective, problem.maximize)
-    ):
+    if context.proof == "floating" and _is_rounding(context.bound, objective, problem.maximize):
+        assert objective is not None
         words = f"a solver's floating bound {context.bound} is {side} the verified objective: not taken"
         detail = "; ".join(word for word in (detail, words) if word)
         context.drop_floating(objective)
@@ -272,6 +273,13 @@ def _is_beyond(bound: int | None, objective: int | None, maximize: bool) -> bool
     if bound is None or objective is None:
         return False
     return bound < objective if maximize else bound > objective
+
+
+def _is_rounding(bound: int | None, objective: int | None, maximize: bool) -> bool:
+    """Return whether a floating bound contradicts a verified objective by no more than rounding explains."""
+    if bound is None or objective is None or not _is_beyond(bound, objective, maximize):
+        return False
+    return abs(bound - objective) * ROUNDING <= abs(objective)
 
 
 def _seconds(context: Context, solved: float) -> dict[str, float]:

@@ -52,38 +52,48 @@ def test_solve_keeps_back_what_judging_takes(monkeypatch: pytest.MonkeyPatch) ->
     assert seen == [0.5]
 
 
+LARGE = lt.Peak(
+    lt.Graph(
+        name="one", tensors=(lt.Tensor(name="x", nbytes=5000),), ops=(lt.Op(name="makes x", writes=(0,)),)
+    )
+)
+
+
 @pytest.mark.parametrize("exact", [None, 7])
 def test_a_floating_bound_above_a_verified_answer_is_not_taken(
     monkeypatch: pytest.MonkeyPatch, exact: int | None
 ) -> None:
-    best = PEAK.evaluate(range(10))
+    best = LARGE.evaluate(range(1))
 
     def claims(problem: lt.Problem, context: Context) -> Outcome:
         if exact is not None:
             context.raise_bound(exact, kind="known")
         context.raise_bound(best - 1, "floating", kind="HiGHS")
-        context.raise_bound(best + 1, "floating", kind="HiGHS")
-        context.offer(range(10))
+        context.raise_bound(best + 5, "floating", kind="HiGHS")
+        context.offer(range(1))
         return Outcome(detail="HiGHS: Optimal")
 
     monkeypatch.setattr("lowtide.solvers.method.Method.load", lambda self: claims)
-    result = lt.solve(PEAK, "reference")
+    result = lt.solve(LARGE, "reference")
     assert (result.status, result.objective, result.bound) == (lt.Status.FEASIBLE, best, exact)
     assert (result.proof, result.bound_kind) == ((None, None) if exact is None else ("exact", "known"))
-    assert f"bound {best + 1} is above the verified objective: not taken" in result.detail
+    assert f"bound {best + 5} is above the verified objective: not taken" in result.detail
     assert all(point.bound is None or point.bound <= best for point in result.trace)
 
 
-def test_an_exact_bound_above_a_verified_answer_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    best = PEAK.evaluate(range(10))
+@pytest.mark.parametrize(("more", "proof"), [(1, "exact"), (6, "floating")])
+def test_an_exact_bound_above_a_verified_answer_is_a_failure_and_so_is_one_far_above(
+    more: int, proof: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    best = LARGE.evaluate(range(1))
 
     def claims(problem: lt.Problem, context: Context) -> Outcome:
-        context.raise_bound(best + 1)
-        context.offer(range(10))
+        context.raise_bound(best + more, proof)
+        context.offer(range(1))
         return Outcome()
 
     monkeypatch.setattr("lowtide.solvers.method.Method.load", lambda self: claims)
-    result = lt.solve(PEAK, "reference")
+    result = lt.solve(LARGE, "reference")
     assert result.status is lt.Status.FAILED
     assert "claims the bound" in result.detail
 
