@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from .output import emit_json, emit_pairs
+from .parser import refuse_useless
 from .progress import Progress
 
 _USELESS = ("certificate", "hint", "log")
@@ -38,9 +39,7 @@ def check_flags(args: argparse.Namespace) -> None:
         if args.target is not None:
             raise UsageError("solve: found --target without --largest, expected both")
         return
-    for flag in _USELESS:
-        if getattr(args, flag) is not None:
-            raise UsageError(f"solve: found --{flag} with --largest, which has no use for it")
+    refuse_useless(args, "--largest", _USELESS)
 
 
 def run(args: argparse.Namespace, given: dict[str, object], options: dict[str, str]) -> int:

@@ -162,6 +162,13 @@ def key_value(text: str) -> tuple[str, str]:
     return key, value
 
 
+def refuse_useless(args: argparse.Namespace, flag: str, useless: Sequence[str]) -> None:
+    """Raise `UsageError` if flags were given that another one has no use for."""
+    for name in useless:
+        if getattr(args, name) is not None:
+            raise UsageError(f"solve: found --{name} with {flag}, which has no use for it")
+
+
 def unique(pairs: Sequence[tuple[str, str]], option: str) -> dict[str, str]:
     """Return the pairs of a repeatable option as a mapping; raise `UsageError` if a key repeats."""
     found: dict[str, str] = {}

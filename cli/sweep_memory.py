@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .output import emit, emit_json, emit_pairs, emit_table, note
-from .parser import whole_number
+from .parser import refuse_useless, whole_number
 from .progress import Progress
 
 if TYPE_CHECKING:
@@ -42,9 +42,7 @@ def check_flags(args: argparse.Namespace) -> None:
         if args.plot is not None:
             raise UsageError("solve: found --plot without --sweep-memory, expected both")
         return
-    for flag in _USELESS:
-        if getattr(args, flag) is not None:
-            raise UsageError(f"solve: found --{flag} with --sweep-memory, which has no use for it")
+    refuse_useless(args, "--sweep-memory", _USELESS)
     if args.plot is not None:
         check_writable(args.plot)
         plot.file_kind(args.plot)
