@@ -339,7 +339,11 @@ def _slots(built: AutotmModel, used: dict[tuple[int, int], dict[int, list[Any]]]
                 if step.beside:
                     moves = beside.setdefault(walk.points[i].op, Sum())
                     moves.add([model.step[w, i, s]], data.beside(step, nbytes))
-    model.slot = pyo.Var(sorted(beside), domain=pyo.NonNegativeReals)
+    # HiGHS loses solutions where a variable in ns has no bound: with one it is scaled.
+    longest = {k: max(data.longest(k), sum(moves.weights)) for k, moves in beside.items()}
+    model.slot = pyo.Var(
+        sorted(beside), domain=pyo.NonNegativeReals, bounds=lambda _, k: (0, float(longest[k]))
+    )
     cost = Sum()
     for k, modes in enumerate(data.modes):
         time = Sum() if k in beside else cost

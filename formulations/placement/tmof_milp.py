@@ -51,6 +51,7 @@ against GPUs that plan each for itself.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -177,10 +178,11 @@ def build(
         if way is not None and _may_copy(built, g, number, x)
         for k in range(slots[g].of(data[g].lives[number].born) + 1, end + 1)
     ]
-    model.out = pyo.Var(out, domain=pyo.NonNegativeReals)
+    # HiGHS loses solutions where variables in large units have no bounds: with these they are scaled.
+    model.out = pyo.Var(out, bounds=lambda _, g, number, x, k: (0, built.size(g, number)))
     model.into = pyo.Var(
         [(g, j, x, k) for g, j, k in inside if slots[g].intervals[j].returns for x in slots[g].outer],
-        domain=pyo.NonNegativeReals,
+        bounds=lambda _, g, j, x, k: (0, built.size(g, slots[g].intervals[j].life)),
     )
     model.slot = pyo.Var(range(slots[0].count), domain=pyo.NonNegativeReals)
     model.never = pyo.Var(bounds=(0, 0))
@@ -311,8 +313,18 @@ def _capacities(built: TmofModel) -> None:
 
 
 def _links(built: TmofModel, lanes: Sequence[Lane], groups: Sequence[ChannelGroup]) -> None:
-    """(5) Links and groups of links carry their rate times the length of the slot."""
+    """(5) Links and groups of links carry their rate times the length of the slot.
+
+    A slot of an optimum is as long as one of its rows asks for, which bounds it.
+    """
     model, count = built.model, built.slots[0].count
+    longest = [0.0] * count
+
+    def carry(k: int, moved: list[Any], rate: int) -> None:
+        ns = built.unit * SECOND / rate
+        model.rows.add(sum(moved) * ns <= model.slot[k])
+        longest[k] = max(longest[k], sum(x.ub for x in moved) * ns)
+
     flows: dict[tuple[int, int], list[list[Any]]] = {}
     for g, some in enumerate(built.slots):
         for outward, table in ((True, model.out), (False, model.into)):
@@ -324,12 +336,14 @@ def _links(built: TmofModel, lanes: Sequence[Lane], groups: Sequence[ChannelGrou
     for g, some in enumerate(built.slots):
         for k in range(count):
             if k >= some.before:
-                model.rows.add(model.slot[k] >= some.data.duration[k - some.before])
+                duration = some.data.duration[k - some.before]
+                model.rows.add(model.slot[k] >= duration)
+                longest[k] = max(longest[k], duration)
             own = [((w,), way.rate) for w, way in enumerate(some.data.ways)]
             for ways, rate in [*own, *(() if lanes else some.data.caps)]:
                 moved = [x for w in ways for x in flows.get((g, w), [[]] * count)[k]]
                 if moved:
-                    model.rows.add(sum(moved) * (built.unit * SECOND / rate) <= model.slot[k])
+                    carry(k, moved, rate)
     for group in groups if lanes else ():
         for k in range(count):
             moved = []
@@ -338,7 +352,9 @@ def _links(built: TmofModel, lanes: Sequence[Lane], groups: Sequence[ChannelGrou
                     if pair in group.channels:
                         moved += flows.get((g, w), [[]] * count)[k]
             if moved:
-                model.rows.add(sum(moved) * (built.unit * SECOND / group.bytes_per_s) <= model.slot[k])
+                carry(k, moved, group.bytes_per_s)
+    for k in range(count):
+        model.slot[k].setub(math.ceil(longest[k] * (1 + 1e-9)))
 
 
 def _disjoint(built: TmofModel, limit: int) -> None:

@@ -469,7 +469,7 @@ def autotm(formulation: ModuleType, problem: lt.Placement) -> Verdict:
 
 def tmof_battery() -> list[tuple[Any, Verdict | None]]:
     found: list[Any] = [lt.Placement(spill(), machine(20_000, None, ssd=False))]
-    for seed in (1, 4, 7):
+    for seed in (1, 4, 7, 12, 17):
         graph = scaled(random_graph(seed, 9), 10_000)
         bench = machine(working_set(graph) + (seed % 7) * 30_000, None, ssd=False)
         start = {"input": ("gpu",), "weight": ("gpu", "host")[: 1 + seed % 2]}

@@ -34,7 +34,7 @@ METHODS: dict[str, tuple[str, dict[str, str]]] = {
 }
 """Heading and options of each method."""
 
-SECONDS = 120
+SECONDS = 60
 
 
 def cases() -> Iterator[Case]:
