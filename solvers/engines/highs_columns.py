@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -72,13 +73,15 @@ class ColumnProgram:
             return None
         return self.highs.getInfo().objective_function_value, np.array(self.highs.getSolution().row_dual)
 
-    def choose(self, whole: range) -> Floats | None:
+    def choose(self, whole: range, seconds: float) -> Floats | None:
         """Return the best values that were found of the columns, some of them whole; no `solve` afterwards.
 
         Parameters
         ----------
         whole
             The numbers of those that are.
+        seconds
+            At most; may be infinite.
         """
         import highspy
 
@@ -88,18 +91,18 @@ class ColumnProgram:
         self.highs.changeColsIntegrality(len(numbers), numbers, kinds)
         for name, setting in (("mip_rel_gap", GAP), ("mip_max_nodes", NODES), ("solver", "choose")):
             self.highs.setOptionValue(name, setting)
-        ran = self._run()
+        ran = self._run(seconds)
         feasible = highspy.SolutionStatus.kSolutionStatusFeasible
         if not ran or self.highs.getInfo().primal_solution_status != feasible:
             return None
         return np.array(self.highs.getSolution().col_value)
 
-    def _run(self) -> bool:
-        """Run HiGHS; return whether it has run."""
+    def _run(self, seconds: float = math.inf) -> bool:
+        """Run HiGHS for so many seconds at most; return whether it has run."""
         before, ran = self.highs.getRunTime(), False  # its time limit counts all of its runs
 
         def left() -> float:
-            return self.context.remaining() + (0.0 if self.context.expired else before)
+            return min(seconds, self.context.remaining()) + (0.0 if self.context.expired else before)
 
         def work() -> None:
             nonlocal ran

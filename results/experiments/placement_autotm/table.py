@@ -34,7 +34,7 @@ METHODS: dict[str, tuple[str, dict[str, str]]] = {
 }
 """Heading and options of each method."""
 
-SECONDS = 60
+SECONDS = 45
 
 
 def cases() -> Iterator[Case]:

@@ -86,17 +86,22 @@ def _near(context: Context, bound: list[int]) -> bool:
 
 def _by_prices(problem: Placement, context: Context, dual: Dual, bound: list[int]) -> None:
     """Raise the bound of the form and offer plans, until neither gains much."""
-    gap = float("inf")
-    for number in range(context.options["rounds"]):
+
+    def look(search: Callable[[], None]) -> None:
         before = dual.cheapest
-        dual.converge(context)
         if not context.expired:
-            dual.plan(context)
-        bound[0] = max(bound[0], dual.bound)
+            search()
         if dual.cheapest < before:
             solution = dual.solution()
             assert solution is not None
             context.offer(emit(problem, dual.arrays.data, *solution))
+
+    gap = float("inf")
+    for number in range(context.options["rounds"]):
+        master = dual.converge(context)
+        bound[0] = max(bound[0], dual.bound)
+        look(lambda: dual.plan(context))
+        look(lambda: dual.choose(master, context))  # noqa: B023
         context.progress(f"round {number + 1}: no plan of this form takes less than {bound[0]} ns")
         left = dual.cheapest / bound[0] - 1
         if context.expired or context.closed or left <= 0 or _near(context, bound):

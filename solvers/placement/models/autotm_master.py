@@ -142,9 +142,9 @@ class Master:
         take = -dual[self.links : self.items].reshape(operands, tiers)
         return value * self.ns, Point(rent, beside, np.minimum(near, 1 - beside), take)
 
-    def choose(self) -> World | None:
-        """Return a good choice of known walks, one for each item; None if none was found."""
-        found = self.program.choose(range(self.modes, self.program.columns))
+    def choose(self, seconds: float) -> World | None:
+        """Return a good choice of known walks, one for each item; None if none was found in time."""
+        found = self.program.choose(range(self.modes, self.program.columns), seconds)
         if found is None:
             return None
         m, world = self.arrays.tables, self.arrays.empty()

@@ -62,6 +62,9 @@ WEIGHT = 256
 PARTS = (0.9, 0.6, 0.3, 0.0)
 """Of the best prices in those that are tried between them and dual values."""
 
+CHOOSING = 0.25
+"""Of the time that is left, for one choice among walks."""
+
 CLOSE = Fraction(1, 10**6)
 """Of the value of the linear program: how much may be missing."""
 
@@ -155,8 +158,8 @@ class Dual:
             self.best, self.value, self.proved = point, value, max(value, self.proved)
         return value
 
-    def converge(self, context: Context) -> None:
-        """Raise the bound as far as prices go with the present sets of c, and look for a plan on the way."""
+    def converge(self, context: Context) -> Master:
+        """Raise the bound as far as prices go with the present sets of c; return the program behind them."""
         master = Master(self.arrays, self.op_of, self.anywhere, self.rooms, context)
         for world in (self.start(), self.world, None if self.keep(self.best) is None else self.response):
             if world is not None:
@@ -169,10 +172,14 @@ class Dual:
                 if self.keep(Point(*mixed)) is not None:
                     fresh += master.add(self.response)
             if not fresh or (self.value is not None and value - self.value <= abs(value) * CLOSE):
-                world = None if context.expired else master.choose()
-                if world is not None and settle(self.arrays.tables, world):
-                    self._improve(world, (0, 0), context)
-                return
+                break
+        return master
+
+    def choose(self, master: Master, context: Context) -> None:
+        """Look for a plan among the walks that prices have asked for."""
+        world = master.choose(CHOOSING * context.remaining())
+        if world is not None and settle(self.arrays.tables, world):
+            self._improve(world, (0, 0), context)
 
     def plan(self, context: Context) -> None:
         """Look for a plan at the best prices."""

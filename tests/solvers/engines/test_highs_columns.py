@@ -1,5 +1,7 @@
 """A linear program that grows by columns: its optimum and dual values, then whole numbers."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -39,7 +41,7 @@ def test_whole_numbers_fit() -> None:
     relaxed = program.solve()
     assert relaxed is not None
     assert relaxed[0] == pytest.approx(-18.0)
-    found = program.choose(range(4))
+    found = program.choose(range(4), math.inf)
     assert found is not None
     assert found.round(6).tolist() == [1.0, 1.0, 0.0, 0.0]
 
@@ -48,10 +50,10 @@ def test_rows_that_nothing_fulfils_have_no_optimum() -> None:
     program = ColumnProgram(np.array([1.0]), np.array([2.0]), context())
     program.add([(1.0, [0], [-1.0])])
     assert program.solve() is None
-    assert program.choose(range(1)) is None
+    assert program.choose(range(1), math.inf) is None
 
 
 def test_without_time_there_is_none() -> None:
     some = context(time_limit=1e-9)
     assert knapsack(some).solve() is None
-    assert knapsack(some).choose(range(3)) is None
+    assert knapsack(some).choose(range(3), math.inf) is None

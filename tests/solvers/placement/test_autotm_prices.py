@@ -26,8 +26,9 @@ BESIDE = 10**8
 def meet(dual: Dual, problem: lt.Placement, rounds: int = 1) -> None:
     """Look for prices and plans."""
     for _ in range(rounds):
-        dual.converge(Context(problem=problem))
+        master = dual.converge(Context(problem=problem))
         dual.plan(Context(problem=problem))
+        dual.choose(master, Context(problem=problem))
         dual.adopt()
 
 

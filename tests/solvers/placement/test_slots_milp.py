@@ -274,7 +274,7 @@ def test_training_chains_are_solved(ops: int, seed: int, megabytes: int) -> None
     spec = f"gen:skipchain?n={ops}&seed={seed}&machine=v100-16g-pcie3&start=gpu&whole=1&device={megabytes}MB"
     result = lt.solve(load_problem(lt.Placement, spec), "slot-milp", threads=1, time_limit=None)
     assert result.gap is not None
-    assert 0 < result.gap < 1e-6  # copies take whole ns
+    assert 0 < result.gap < 1e-5  # copies take whole ns, and a floating bound counts less
     assert result.objective is not None
     assert result.objective > 1.05 * sum(op.duration_ns for op in load_problem(lt.Placement, spec).graph.ops)
 
