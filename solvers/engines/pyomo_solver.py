@@ -47,7 +47,7 @@ def check_available(name: str) -> None:
         with silent_pyomo():
             solver = SolverFactory(name)
             ready = solver is not None and bool(solver.available(exception_flag=False))
-    except (ApplicationError, ImportError, NotImplementedError, RuntimeError):
+    except (ApplicationError, ImportError, RuntimeError):
         ready = False
     if not ready:
         raise BackendUnavailable(
