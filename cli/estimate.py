@@ -1,4 +1,4 @@
-"""``lowtide estimate``: what training takes on each of several devices, by formula."""
+"""``lowtide estimate``: what training takes on each of several devices, and inference on three tiers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from . import estimate_flexgen
 from .output import emit_json, emit_table
 from .parser import add_verb, whole_number
 
@@ -23,16 +24,17 @@ def add_parser(subparsers: Subparsers) -> None:
         subparsers,
         "estimate",
         run,
-        "say by formula what training takes on each device",
+        "say by formula what training takes on each device, or inference on three tiers",
         details=(
             "With --parameters: model states under ZeRO's stages (3 is FSDP), with --largest-layer also what "
             "DeepSpeed estimates. With --hidden, --heads, --layers and --sequence: activations of a "
-            "transformer."
+            "transformer. Inference: lowtide estimate flexgen --help."
         ),
         examples=[
             "lowtide estimate --parameters 7.5e9 --devices 64",
             "lowtide estimate --parameters 2851e6 --devices 8 --largest-layer 32e6",
             "lowtide estimate --hidden 12288 --heads 96 --layers 96 --sequence 2048 --tensor 8 --stages 8",
+            "lowtide estimate flexgen --model opt-30b",
         ],
     )
     states = parser.add_argument_group("model states")
@@ -52,6 +54,7 @@ def add_parser(subparsers: Subparsers) -> None:
     model.add_argument("--tensor", type=whole_number(1), default=1, help="devices of each layer (default 1)")
     model.add_argument("--stages", type=whole_number(1), default=1, help="of the pipeline (default 1)")
     model.add_argument("--chunks", type=whole_number(1), default=1, help="of layers in each (default 1)")
+    estimate_flexgen.add_parser(parser)
 
 
 def run(args: argparse.Namespace) -> int:

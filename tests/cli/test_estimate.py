@@ -52,3 +52,31 @@ def test_activations_of_a_transformer(tmp_path: Path) -> None:
 )
 def test_what_it_cannot_estimate(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
     assert message in refused("estimate", *words, cwd=tmp_path)
+
+
+def test_where_flexgen_lets_weights_caches_and_states_rest(tmp_path: Path) -> None:
+    words = ("estimate", "flexgen", "--model", "opt-66b", "--gpu", "15GiB", "--host", "204GiB")
+    asked = (*words, "--batch", "16", "--batches", "4")
+    found = answer(*asked, cwd=tmp_path)["flexgen"]
+    assert round(found["tokens_per_second"], 6) == 0.875425
+    assert round(found["cache"]["disk"], 4) == 0.3814
+    text = within(*asked, cwd=tmp_path).stdout
+    assert "   16        4           0.875425" in text
+    assert "cache    0.00%   61.86%  38.14%" in text
+    none = within(*words, "--batch", "320", "--batches", "80", cwd=tmp_path)
+    assert (none.returncode, "none fits" in none.stdout) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--model", "opt-30c"), "--model: found 'opt-30c', did you mean opt-30b"),
+        (
+            ("--model", "opt-30b", "--batch", "3"),
+            "expected --batch and --batches, --published-search, or none",
+        ),
+        (("--model", "opt-30b", "--share", "1.5"), "found '1.5', expected more than 0, at most 1"),
+    ],
+)
+def test_what_flexgen_cannot_be_asked(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    assert message in refused("estimate", "flexgen", *words, cwd=tmp_path)

@@ -1,0 +1,140 @@
+"""``lowtide estimate flexgen``: where weights, caches and states rest in inference, by FlexGen's program."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from .output import emit_json, emit_table
+from .parser import Parser, add_verb, size, whole_number
+
+if TYPE_CHECKING:
+    from ..formulations.estimates.flexgen import Policy
+
+TIERS = {"gpu": "16GiB", "host": "200GiB", "disk": "1500GiB"}
+
+
+def add_parser(parser: Parser) -> None:
+    """Add it to the parser of ``estimate``."""
+    found = add_verb(
+        parser.add_subparsers(dest="what", metavar="flexgen", title="inference"),
+        "flexgen",
+        run,
+        "say which fractions of weights, caches and states rest on GPU, host and disk",
+        details=(
+            "FlexGen's linear program, solved exactly, with the constants of a T4. Without --batch and "
+            "--batches: the best numbers of all, proved."
+        ),
+        examples=[
+            "lowtide estimate flexgen --model opt-30b",
+            "lowtide estimate flexgen --model opt-30b --batch 48 --batches 3 --json",
+        ],
+    )
+    found.add_argument("--model", required=True, metavar="NAME", help="such as opt-30b")
+    found.add_argument("--prompt", type=whole_number(1), default=512, help="tokens (default 512)")
+    found.add_argument("--new", type=whole_number(1), default=32, help="tokens generated (default 32)")
+    for tier, nbytes in TIERS.items():
+        found.add_argument(f"--{tier}", type=size, default=size(nbytes), help=f"memory (default {nbytes})")
+    found.add_argument(
+        "--share", type=_share, default=Fraction(4, 5), help="of it that is used (default 0.8)"
+    )
+    found.add_argument("--batch", type=whole_number(1), metavar="N", help="sequences on the GPU at a time")
+    found.add_argument("--batches", type=whole_number(1), metavar="N", help="that pass a layer in a row")
+    found.add_argument("--published-search", action="store_true", help="only numbers that FlexGen tries")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the policy; 1 if none fits."""
+    from ..formulations.estimates.flexgen import Inference, best_policy, policy, published_search
+    from ..models.errors import UsageError
+    from ..models.opt import OPT
+    from ..models.texts import nearest
+
+    if args.model not in OPT:
+        raise UsageError(f"estimate flexgen, --model: found {args.model!r}, {nearest(args.model, OPT)}")
+    if (args.batch is None) != (args.batches is None) or (args.batch and args.published_search):
+        raise UsageError(
+            "estimate flexgen: expected --batch and --batches, --published-search, or none of them"
+        )
+    question = Inference(
+        model=OPT[args.model],
+        capacity=(args.gpu, args.host, args.disk),
+        prompt=args.prompt,
+        new=args.new,
+        share=args.share,
+    )
+    if args.batch is not None:
+        found = policy(question, args.batch, args.batches)
+    else:
+        found = (published_search if args.published_search else best_policy)(question)
+    if args.json:
+        emit_json({"flexgen": None if found is None else _record(found)})
+    elif found is None:
+        emit_table(["policy"], [["none fits"]])
+    else:
+        _show(found)
+    return 1 if found is None else 0
+
+
+def _record(found: Policy) -> dict[str, Any]:
+    tiers = tuple(TIERS)
+    return {
+        "batch": found.batch,
+        "batches": found.batches,
+        "tokens_per_second": float(found.tokens_per_second),
+        **{
+            name: dict(zip(tiers, map(float, getattr(found, name)), strict=True))
+            for name in ("weights", "cache", "states")
+        },
+        "seconds": {
+            phase: {name: float(value) for name, value in terms.items()}
+            for phase, terms in found.seconds.items()
+        },
+        "memory": found.memory,
+    }
+
+
+def _show(found: Policy) -> None:
+    from ..models.units import format_bytes
+
+    emit_table(
+        ["batch", "batches", "tokens per second"],
+        [[str(found.batch), str(found.batches), f"{float(found.tokens_per_second):.6f}"]],
+        title="the best policy",
+        right=["batch", "batches", "tokens per second"],
+    )
+    emit_table(
+        ["what", *TIERS],
+        [
+            [name, *(f"{float(part):.2%}" for part in getattr(found, name))]
+            for name in ("weights", "cache", "states")
+        ],
+        title="where it rests",
+        right=list(TIERS),
+    )
+    phases = list(found.seconds)
+    emit_table(
+        ["term", *phases],
+        [
+            [name.replace("_", " "), *(f"{float(found.seconds[phase][name]):.6f} s" for phase in phases)]
+            for name in found.seconds[phases[0]]
+        ],
+        title="seconds of a layer for the block, of each token in decode",
+        right=phases,
+    )
+    emit_table(
+        ["tier", *phases],
+        [[tier, *(format_bytes(found.memory[phase][tier]) for phase in phases)] for tier in TIERS],
+        title="memory in use",
+        right=phases,
+    )
+
+
+def _share(text: str) -> Fraction:
+    """Convert a share such as 0.8."""
+    value = Fraction(text) if re.fullmatch(r"\d(\.\d{1,18})?", text, re.ASCII) else Fraction(0)
+    if not 0 < value <= 1:
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected more than 0, at most 1")
+    return value
