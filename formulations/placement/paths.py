@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from .pieces import Cut
 from .states import Life, StateData
@@ -56,11 +57,19 @@ class Path:
         number = bisect_left(self._pieces, piece)
         return self.events[number - 1].after if number else self.state
 
-    def event(self, piece: int) -> Event | None:
-        """Return what happens in a piece."""
-        number = bisect_left(self._pieces, piece)
-        found = self.events[number] if number < len(self.events) else None
-        return found if found is not None and found.piece == piece else None
+
+class Step(NamedTuple):
+    """What a path does in a piece, and its state before."""
+
+    path: Path
+    before: State
+    event: Event
+
+
+def tiers_of(state: State) -> list[int]:
+    """Return the tiers where bytes in a state are, tier 0 last."""
+    q, away = state
+    return [x for x in range(q.bit_length()) if q >> x & 1] + [0] * (not away)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +79,42 @@ class Walk:
     life: Life
     instants: range
     paths: tuple[Path, ...]
+
+    @cached_property
+    def _steps(self) -> dict[int, list[Step]]:
+        found: dict[int, list[Step]] = {}
+        for path in self.paths:
+            before = path.state
+            for event in path.events:
+                found.setdefault(event.piece, []).append(Step(path, before, event))
+                before = event.after
+        return found
+
+    def steps(self, piece: int) -> Sequence[Step]:
+        """Return what the paths do in a piece, those that do something."""
+        return self._steps.get(piece, ())
+
+    @cached_property
+    def _held(self) -> tuple[list[int], list[dict[int, int]]]:
+        """The pieces in which something happens; bytes by tier before all of them, and behind each."""
+        now: dict[int, int] = {}
+        pieces, found = sorted(self._steps), []
+        for path in self.paths:
+            for x in tiers_of(path.state):
+                now[x] = now.get(x, 0) + path.high - path.low
+        found.append(dict(now))
+        for piece in pieces:
+            for path, before, event in self._steps[piece]:
+                for sign, state in ((-1, before), (1, event.after)):
+                    for x in tiers_of(state):
+                        now[x] = now.get(x, 0) + sign * (path.high - path.low)
+            found.append(dict(now))
+        return pieces, found
+
+    def held(self, piece: int) -> Mapping[int, int]:
+        """Return the bytes by tier before a piece."""
+        pieces, found = self._held
+        return found[bisect_left(pieces, piece)]
 
 
 def moves(data: StateData, limited: Sequence[bool]) -> list[Move]:

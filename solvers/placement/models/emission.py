@@ -15,7 +15,7 @@ lanes go in step: op number k of each starts when all that belongs to op k - 1 i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -23,7 +23,7 @@ import numpy as np
 
 from ....formulations.linear_program import SECOND
 from ....formulations.placement.lanes import Lane
-from ....formulations.placement.paths import State, Walk
+from ....formulations.placement.paths import State, Walk, tiers_of
 from ....formulations.placement.pieces import Cut
 from ....formulations.placement.states import Life, StateData, weightless
 from ....models.arrays import Integers
@@ -71,7 +71,7 @@ class _Change:
 
         The last is None for those that stay, and -1 for those that go at once.
         """
-        there, stays = _tiers(self.before), _tiers(self.after)
+        there, stays = tiers_of(self.before), tiers_of(self.after)
         for x in {**dict.fromkeys(there), **dict.fromkeys(dst for _, dst in self.ways)}:
             came = None if x in there else next(i for i, (_, dst) in enumerate(self.ways) if dst == x)
             used = [i for i, (src, _) in enumerate(self.ways) if src == x]
@@ -81,11 +81,6 @@ class _Change:
         """Return where the parts of its rounds end, from its first byte on."""
         parts = np.arange(rounds + 1, dtype=np.int64)
         return self.low + (self.high - self.low) * parts // rounds
-
-
-def _tiers(state: State) -> list[int]:
-    q, away = state
-    return [x for x in range(q.bit_length()) if q >> x & 1] + [0] * (not away)
 
 
 @dataclass
@@ -111,12 +106,14 @@ class _Emission:
 
     def start(self, g: int, life: Life, low: int, high: int, state: State) -> None:
         """Put bytes where they are at time 0."""
-        for x in _tiers(state):
+        for x in tiers_of(state):
             t = self.tensor(g, life)
             self.plan.start(t, self.names[g][x], self.plan.part(t, low, high))
 
 
-def emit(parts: Sequence[Part], problem: Placement) -> Plan | None:
+def emit(
+    parts: Sequence[Part], problem: Placement, expired: Callable[[], bool] = lambda: False
+) -> Plan | None:
     """Return the plan of walks; None if its start or a piece, in any number of rounds, does not fit.
 
     Parameters
@@ -125,6 +122,8 @@ def emit(parts: Sequence[Part], problem: Placement) -> Plan | None:
         Per lane; each has as many pieces as the others.
     problem
         That of all lanes.
+    expired
+        Whether the time is up: then there is none.
     """
     out = _Emission(PlanBuilder(problem.graph, problem.machine), parts)
     for g, part in enumerate(parts):
@@ -142,7 +141,7 @@ def emit(parts: Sequence[Part], problem: Placement) -> Plan | None:
                 ends.append(out.clock + part.cut.data.duration[k])
                 out.plan.run(part.lane.ops[k], 0, out.clock, ends[-1], part.lane.processor)
         found = _changes(parts, p)
-        rounds = _rounds(out, p, found)
+        rounds = None if expired() else _rounds(out, p, found)
         if rounds is None:
             return None
         _carry_out(out, found, rounds)
@@ -168,7 +167,7 @@ def _start(out: _Emission, g: int, part: Part) -> None:
                 state = path.state if life.born < 0 else path.at(span)
                 out.start(g, life, path.low, path.high, state)
                 if life.lasting and not life.ring and _reader(part.cut.data, life) is None:
-                    for x in _tiers(state):  # it is not read any more
+                    for x in tiers_of(state):  # it is not read any more
                         out.free(g, life, x, path.low, path.high, 0)
     for t, tier, ns in weightless(part.lane.problem):
         out.plan.start(part.lane.tensors[t], tier)
@@ -189,7 +188,7 @@ def _last_use(out: _Emission, g: int, part: Part, k: int) -> None:
             continue
         for path in walk.paths:
             state = path.events[-1].after if path.events else path.state
-            for x in _tiers(state):
+            for x in tiers_of(state):
                 if x or (data.replace and life.tensor not in data.keeps[k]):
                     out.free(g, life, x, path.low, path.high, out.clock)
 
@@ -230,11 +229,9 @@ def _changes(parts: Sequence[Part], p: int) -> list[_Change]:
         for number, e in part.cut.inside[p]:
             walk = part.walks[number]
             kept = _kept(part.cut, number, e)
-            for path in walk.paths:
-                if (event := path.event(e)) is not None:
-                    taken = tuple(ways[w] for w in event.ways)
-                    ends = path.low, path.high, path.at(e)
-                    found.append(_Change(g, walk.life, *ends, taken, event.after, kept))
+            for path, before, event in walk.steps(e):
+                taken = tuple(ways[w] for w in event.ways)
+                found.append(_Change(g, walk.life, path.low, path.high, before, taken, event.after, kept))
     return found
 
 
@@ -250,19 +247,19 @@ def _rounds(out: _Emission, p: int, some: Sequence[_Change]) -> int | None:
     parts = out.parts
     if parts[0].cut.pieces[p].moment:
         return 1
-    changing = {(change.g, id(change.life), change.low) for change in some}
     still = [[0] * len(part.names) for part in parts]
     for g, part in enumerate(parts):
         piece = part.cut.pieces[p]
         still[g][0] += part.cut.data.need[piece.op] if piece.run else 0
         for number, e in part.cut.inside[p]:
-            life = part.cut.data.lives[number]
-            accessed = _kept(part.cut, number, e)
-            for path in part.walks[number].paths:
-                if (g, id(life), path.low) not in changing:
-                    for x in _tiers(path.at(e)):
-                        if x or not accessed:
-                            still[g if not x else 0][x] += path.high - path.low
+            accessed, walk = _kept(part.cut, number, e), part.walks[number]
+            held = dict(walk.held(e))
+            for path, before, _ in walk.steps(e):
+                for x in tiers_of(before):
+                    held[x] -= path.high - path.low
+            for x, nbytes in held.items():
+                if x or not accessed:
+                    still[g if not x else 0][x] += nbytes
     behind = max([0, *(len(change.ways) for change in some)]) - 1
     least = next((r for r in _powers() if _fits(out, still, some, r)), None)
     if least is None or behind < 1:

@@ -135,7 +135,7 @@ def plan_in_rounds(
             if context.expired:
                 return None
             continue
-        plan = decode(slots, values, problem)
+        plan = decode(slots, values, problem, lambda: context.expired)
         if plan is not None:
             return plan
     return None

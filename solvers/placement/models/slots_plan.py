@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from ....formulations.placement.lanes import whole_lane
@@ -13,7 +13,12 @@ from ....models.problems.placement import Placement
 from .emission import Part, emit
 
 
-def decode(slots: SlotProgram, values: Sequence[float], problem: Placement) -> Plan | None:
+def decode(
+    slots: SlotProgram,
+    values: Sequence[float],
+    problem: Placement,
+    expired: Callable[[], bool] = lambda: False,
+) -> Plan | None:
     """Return the plan that the values of a program with rounds stand for; None if rounding breaks it.
 
     Parameters
@@ -22,14 +27,16 @@ def decode(slots: SlotProgram, values: Sequence[float], problem: Placement) -> P
         The program, and the values of its columns.
     problem
         Whose plan it is.
+    expired
+        Whether the time is up: then there is none.
     """
     data = slots.cut.data
     every = [move for move in moves(data, [False] * len(data.capacity)) if move.way is not None]
     walks = []
     for number, life in enumerate(data.lives):
         amounts, carried = partial(slots.amounts, values, number), partial(slots.carried, values, number)
-        found = walk(slots.cut, life, every, amounts, carried)
+        found = None if expired() else walk(slots.cut, life, every, amounts, carried)
         if found is None:
             return None
         walks.append(found)
-    return emit([Part(whole_lane(problem), slots.cut, walks)], problem)
+    return emit([Part(whole_lane(problem), slots.cut, walks)], problem, expired)

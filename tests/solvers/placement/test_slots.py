@@ -1,7 +1,8 @@
 """The slot model: plans verify, bounds are below every plan, and both meet where bytes are many."""
 
+import itertools
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 
 import numpy as np
@@ -15,7 +16,9 @@ from lowtide.formulations.placement.states import state_data
 from lowtide.instances import load_problem
 from lowtide.models.problems.placement import Placement
 from lowtide.solvers.context import Context
+from lowtide.solvers.engines.highs_lp import primal_values
 from lowtide.solvers.placement.models.slots import plan_in_rounds, raise_by_slots
+from lowtide.solvers.placement.models.slots_plan import decode
 from tests.effort import seeds
 from tests.oracles.brute_placement import COPY, DEVICE, fastest
 from tests.placement_cases import machine, random_graph, tiny_placement, working_set
@@ -261,6 +264,20 @@ def test_what_goes_on_unread_is_there_as_a_period_begins(form: str, accounting: 
     result = lt.solve(replace(problem, whole=form == "slot-milp"), form, threads=1)
     assert result.bound == 4000
     assert result.objective in (4000, 4001)  # slot-lp may release something as the period ends: a ns
+
+
+def test_reading_a_plan_off_ends_when_the_time_is_up() -> None:
+    problem = tiny_placement(3)
+    slots = build(state_data(problem), stall=10**9, rounds=1)
+    values = primal_values(slots.program, Context(problem=problem), 60, vertex=True)
+    assert values is not None
+    whole = decode(slots, values, problem)
+    assert whole is not None
+    asked = itertools.count()
+    assert decode(slots, values, problem, lambda: next(asked) < 0) == whole
+    for last in range(next(asked)):
+        left = iter([False] * last)
+        assert decode(slots, values, problem, partial(next, left, True)) is None
 
 
 def test_too_large_a_program_is_not_built() -> None:
