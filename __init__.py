@@ -21,6 +21,7 @@ from .instances.load_plan import load_plan
 from .instances.machines import load_machine
 from .instances.save import save
 from .models.buffers import Buffer, Buffers, Gap
+from .models.derived.stages import Stage, pipeline_graph
 from .models.errors import (
     BackendUnavailable,
     InstanceError,
@@ -39,6 +40,7 @@ from .models.problems.minio import Eviction, MinIO, Traversal
 from .models.problems.offsets import Offsets
 from .models.problems.parallel_memory import Moment, ParallelMemory
 from .models.problems.peak import Peak
+from .models.problems.pipeline import Pipeline
 from .models.problems.placement import Placement
 from .models.problems.recompute import Compute, Discard, Recompute, Transfer
 from .models.problems.streams import Stages, StreamOrder, Streams
@@ -93,6 +95,7 @@ __all__ = [
     "Op",
     "ParallelMemory",
     "Peak",
+    "Pipeline",
     "Placement",
     "Plan",
     "Processor",
@@ -101,6 +104,7 @@ __all__ = [
     "Result",
     "Run",
     "Send",
+    "Stage",
     "Stages",
     "Status",
     "StreamOrder",
@@ -124,6 +128,7 @@ __all__ = [
     "load_buffers",
     "load_machine",
     "load_plan",
+    "pipeline_graph",
     "plot",
     "records",
     "save",

@@ -32,6 +32,7 @@ from .offsets.methods import ROOM as OFFSETS
 from .parallel.methods import EDGES
 from .parallel.methods import ROOM as PARALLEL
 from .peak.methods import ROOM as PEAK
+from .pipeline.methods import ROOM as PIPELINE
 from .placement.methods import ROOM as PLACEMENT
 from .recompute.methods import ROOM as RECOMPUTE
 from .room import Room
@@ -53,6 +54,7 @@ ROOMS: Mapping[str, Room] = {
         RECOMPUTE,
         MINIO,
         STREAMS,
+        PIPELINE,
     )
 }
 """What each problem brings, by its name."""

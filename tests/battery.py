@@ -88,6 +88,11 @@ LOADED = {
         "catalogue:ios/inception_v3?contention=proportional",
         "catalogue:layered-6x4?memory=120&streams=3",
     ),
+    "pipeline": (
+        "gen:stages?p=3&m=6&memory=2&objective=span",
+        "gen:stages?p=3&m=6&v=2&w=0&memory=12&latency_ns=1",
+        "gen:stages?p=2&m=4&v=2&placement=v&memory=4",
+    ),
     "recompute": (
         "catalogue:pyramid?memory=4",
         "catalogue:unet-4-train?memory=40MiB",

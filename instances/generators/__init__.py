@@ -25,6 +25,7 @@ from .psplib import psplib
 from .randwire import randwire
 from .skip_chain import skip_chain
 from .sp import pumpkin, sp
+from .stages import NUMBERS, PLACEMENTS, stages
 from .taped_chain import taped_chain
 from .tasks import SHAPES, tasks
 from .transformer import transformer
@@ -141,6 +142,19 @@ FAMILIES: dict[str, Family] = {
         layers=Parameter(5, "number of layers", least=1, most=_MOST),
         degree=Parameter(3, "most operands of an op", least=1),
         seed=SEED,
+    ),
+    "stages": _task_family(
+        stages,
+        "training iteration of a pipeline: F, B and W of stages on devices, and micro-batches",
+        p=Parameter(4, "devices", least=1, most=1000),
+        m=Parameter(8, "micro-batches", least=1, most=10_000),
+        v=Parameter(1, "stages on each device", least=1, most=1000),
+        placement=Parameter("interleaved", "of the stages", choices=PLACEMENTS),
+        f=Parameter("1", "ns of F", pattern=NUMBERS),
+        b=Parameter("1", "ns of B", pattern=NUMBERS),
+        w=Parameter("1", "ns of W, 0: B does both", pattern=NUMBERS),
+        a=Parameter("1", "bytes of activations from the start of F", pattern=NUMBERS),
+        keep=Parameter("all", "of these until W ends", pattern=f"all|{NUMBERS}"),
     ),
     "psplib": _task_family(
         psplib,

@@ -7,6 +7,7 @@ from .minio import MinIO
 from .offsets import Offsets
 from .parallel_memory import ParallelMemory
 from .peak import Peak
+from .pipeline import Pipeline
 from .placement import Placement
 from .problem import Problem
 from .recompute import Recompute
@@ -25,6 +26,7 @@ PROBLEMS: dict[str, type[Problem]] = {
         Recompute,
         MinIO,
         Streams,
+        Pipeline,
     )
 }
 """Every problem of the suite by its CLI name."""

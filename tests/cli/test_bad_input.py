@@ -107,7 +107,7 @@ def test_command(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None
     [
         ((*SOLVE, "gen:chian"), "did you mean chain"),
         ((*SOLVE, "gen:chain?m=3"), "unknown option 'm'"),
-        (("solve", "peek", "gen:chain"), "did you mean peak?"),
+        (("solve", "peek", "gen:chain"), "did you mean peak or pipeline?"),
         (
             ("solve", "best", "gen:chain"),
             "expected one of distributed, makespan, memory-edges, minio",

@@ -37,6 +37,7 @@ OWN = {
     },
     "recompute": {"--memory", "--slots", "--machine", "--sweep-memory", "--plot"},
     "minio": {"--memory", "--whole"},
+    "pipeline": {"--memory", "--objective"},
     "streams": {"--streams", "--contention", "--parts", "--sync-ns", "--memory"},
 }
 OWN["memory-edges"] = OWN["parallel-memory"]
@@ -76,7 +77,7 @@ def test_options_may_stand_before_the_problem(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (("peek", SPEC), "problem: found 'peek', did you mean peak?"),
+        (("peek", SPEC), "problem: found 'peek', did you mean peak or pipeline?"),
         (("--methd", "cpsat", "peak", SPEC), "solve: found unknown option '--methd', did you mean --method"),
         (("peak", SPEC, "--sede", "1"), "solve: found unknown option '--sede', did you mean --seed"),
         ((), "solve: the following arguments are required: PROBLEM"),

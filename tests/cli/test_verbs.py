@@ -43,6 +43,7 @@ def test_list_has_problems_methods_and_instances(tmp_path: Path) -> None:
         "recompute",
         "minio",
         "streams",
+        "pipeline",
     ]
     assert {"auto", "reference", "greedy"} <= {row["name"] for row in found["methods"]}
     assert "catalogue:diamond" in {row["instance"] for row in found["instances"]}

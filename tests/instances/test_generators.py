@@ -59,6 +59,8 @@ HASHES = {
     "tasks?shape=tree&cores=4": "ef56fea174960521",
     "hios": "10b3cfd45dd1d0e0",
     "hios?n=14&layers=4&seed=3": "67c429bc18ea95ce",
+    "stages": "62e43a2a93730f4b",
+    "stages?p=3&m=5&v=2&placement=v&f=12-10-7-1-2-3&w=0": "e2ad87d313d7f5f4",
     "psplib": "1163cfb0ff47077e",
     "psplib?n=60&complexity=2.1&seed=4": "db40689b8d7d1f8e",
     "backprop-chain": "bb1277909c0a8c4f",
@@ -90,7 +92,8 @@ def test_common_properties(family: str) -> None:
     assert load(graph.provenance["source"]) == graph
     assert max(writers(graph).values()) == 1
     assert {t for t, tensor in enumerate(graph.tensors) if not tensor.initial} == set(writers(graph))
-    assert all(tensor.nbytes > 0 for tensor in graph.tensors if tensor.kind != "weight")
+    if family != "stages":  # what is sent there has no bytes
+        assert all(tensor.nbytes > 0 for tensor in graph.tensors if tensor.kind != "weight")
     for t, tensor in enumerate(graph.tensors):
         assert (readers(graph)[t] == 0) == (tensor.kind == "output")
     replace = generate(family, accounting="replace")

@@ -55,6 +55,13 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: lt.Distributed(GRAPH, STREAMS),
         "distributed, machine 'single': found contention 'fluid', expected none",
     ),
+    "Pipeline": (lambda: lt.Pipeline(WRONG), "pipeline, graph: found 'spec'"),
+    "Pipeline objective": (
+        lambda: lt.Pipeline(lt.pipeline_graph([lt.Stage(device=0)], 1), objective=WRONG),
+        "pipeline, objective: found 'spec', expected makespan or span",
+    ),
+    "Stage": (lambda: lt.Stage(device=0, weight=0), "stage, kept: found 1 bytes without W, expected 0"),
+    "pipeline_graph": (lambda: lt.pipeline_graph([lt.Stage(device=1)], 1), "expected devices 0, 1"),
     "MinIO": (lambda: lt.MinIO(WRONG, 3), "minio, graph: found 'spec'"),
     "MinIO memory": (lambda: lt.MinIO(GRAPH, -1), "memory: found -1, expected an integer >= 0"),
     "MinIO whole": (lambda: lt.MinIO(GRAPH, 99, WRONG), "minio, whole: found 'spec'"),

@@ -152,7 +152,7 @@ colour = 1
         ("5: limits, seconds: found 0", "expected seconds > 0"),
         ("6: limits, memory: found '4 apples'", "expected bytes"),
         ("7: limits, graze", "did you mean grace?"),
-        ("9: runs 1, problem: found 'peek'", "did you mean peak?"),
+        ("9: runs 1, problem: found 'peek'", "did you mean peak or pipeline?"),
         ("14: runs 2, instances 1: ", "did you mean chain"),
         ("14: runs 2, instances 2: ", "found no such file"),
         ("15: runs 2, instances 3: found 3", "expected a string"),

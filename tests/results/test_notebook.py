@@ -110,6 +110,7 @@ QUESTIONS = {
     "placement": ("catalogue:two-branches?machine=a100-40g-pcie3", "timeline", "gpu → host"),
     "makespan": ("catalogue:two-branches?processors=2", "gantt", "p1"),
     "distributed": ("catalogue:two-branches?machine=v100x4-16g-nvlink", "timeline", "gpu0"),
+    "pipeline": ("gen:stages?p=2&m=2", "timeline", "gpu0"),
     "recompute": ("catalogue:two-branches?memory=1KiB", "cells", "memory 1"),
     "minio": ("gen:intree?n=5&seed=1&memory=1KiB", "timeline", "memory → storage"),
     "offsets": ("catalogue:minimalloc/example", "allocations", "b5"),

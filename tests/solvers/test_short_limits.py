@@ -35,6 +35,8 @@ def problem_of(name: str, graph: lt.Graph) -> Problem:
         return lt.Recompute(graph, peak - 1)
     if name == "minio":
         return lt.MinIO(graph, peak - 1)
+    if name == "pipeline":
+        return lt.Pipeline(lt.load(f"gen:stages?p=4&m={len(graph.ops) % 50 + 10}"), objective="span")
     return ROOMS[name].problem.of(graph)
 
 

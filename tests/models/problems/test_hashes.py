@@ -69,6 +69,13 @@ QUESTIONS = (
         "diamond (none, 1 streams, 1024 bytes, 2 devices)",
         "cd5ca12e0ed5f74b",
     ),
+    ("pipeline", "gen:stages?p=2&m=3", "stages?p=2&m=3 (makespan)", "8ef79edb6e5ce1c1"),
+    (
+        "pipeline",
+        "gen:stages?p=2&m=3&memory=2&latency_ns=5&objective=span",
+        "stages?p=2&m=3 (span, 2 bytes, latency 5 ns)",
+        "6d55de62da06d7dd",
+    ),
 )
 
 

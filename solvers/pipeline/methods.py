@@ -1,0 +1,50 @@
+"""The room of problem `pipeline`."""
+
+from __future__ import annotations
+
+from ...models.problems.pipeline import Pipeline
+from ..method import BOUND, OPTIMUM, Method
+from ..room import Export, Room
+
+ROOM = Room(
+    problem=Pipeline,
+    methods=(
+        Method(
+            "auto",
+            ".pipeline.exact:solve_auto",
+            "the published schedules that fit, then CP-SAT",
+            proves=OPTIMUM,
+            engine="cpsat",
+        ),
+        Method(
+            "cpsat",
+            ".pipeline.exact:solve_cpsat",
+            "CP-SAT, intervals of ops and of activations, micro-batches in order",
+            proves=OPTIMUM,
+            engine="cpsat",
+        ),
+        Method(
+            "gpipe",
+            ".pipeline.rules:solve_rule",
+            "all forwards, then all backwards",
+            proves=BOUND,
+            source="Huang and others 2019",
+        ),
+        Method(
+            "1f1b",
+            ".pipeline.rules:solve_rule",
+            "forwards and backwards in turn, as few micro-batches on a device as keep it going",
+            proves=BOUND,
+            source="Narayanan and others 2021 (ICML)",
+        ),
+        Method(
+            "interleaved",
+            ".pipeline.rules:solve_rule",
+            "1F1B of several stages on each device, round after round",
+            proves=BOUND,
+            source="Narayanan and others 2021 (SC)",
+        ),
+    ),
+    exports={"cpsat": Export("pipeline.intervals_cpsat", ".pipeline.exact:stated", unit="")},
+    bound=".pipeline.rules:raise_first_bound",
+)

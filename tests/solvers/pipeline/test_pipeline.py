@@ -1,0 +1,164 @@
+"""Pipelines: closed forms of published schedules, proved optima, exhaustive search, mutations, refusals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from random import Random
+
+import pytest
+
+import lowtide as lt
+from lowtide.formulations.pipeline.bounds import lower_bound
+from lowtide.solvers.pipeline.rules import RULES, peaks
+from tests.effort import seeds, share
+from tests.oracles.brute_pipeline import least, simulated
+
+TIMES = ((1, 1), (1, 2), (2, 1), (3, 5), (7, 4), (10, 21), (18, 30), (5, 5))
+
+
+def asked(spec: str, **options: object) -> lt.Pipeline:
+    return lt.Pipeline(lt.load(f"gen:stages?{spec}"), **options)  # type: ignore[arg-type]
+
+
+def by_rule(name: str, problem: lt.Pipeline) -> tuple[int, list[int]]:
+    """Return the makespan of a rule and the peak of each device; the verifier looks at some of them."""
+    orders = RULES[name](problem.line)
+    starts = problem.timed(orders)
+    if len(starts) < 40:
+        judged = problem.judge(starts)
+        assert judged.objective == problem.evaluate(starts)
+        assert [*judged.verification.peaks.values()] == peaks(problem.line, orders)  # type: ignore[union-attr]
+    return problem.evaluate(starts), peaks(problem.line, orders)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["gpipe", "1f1b"])
+def test_one_stage_a_device_takes_the_closed_form(method: str) -> None:
+    cases = list(product(range(1, 7), range(1, 9), TIMES))
+    assert len(cases) == 384
+    for p, m, (f, b) in Random(1).sample(cases, share(384, 48)):
+        time, most = by_rule(method, asked(f"p={p}&m={m}&f={f}&b={b}&w=0"))
+        assert time == (m + p - 1) * (f + b)
+        assert most == [m if method == "gpipe" else min(m, p - i) for i in range(p)]
+
+
+@pytest.mark.slow
+def test_interleaved_takes_the_closed_form() -> None:
+    cases = [(p, v, k * p, *times) for p, v, k, times in product((2, 3, 4), (2, 3, 4), (2, 3, 4), TIMES[:4])]
+    assert len(cases) == 108
+    for p, v, m, f, b in Random(1).sample(cases, share(108, 12)):
+        time, most = by_rule("interleaved", asked(f"p={p}&m={m}&v={v}&f={f}&b={b}&w=0"))
+        assert time == m * v * (f + b) + (p - 1) * (f + b)
+        assert most == [min(m * v, 2 * (p - i - 1) + (v - 1) * p + 1) for i in range(p)]
+
+
+UNEVEN = (744, 430, 344, 334, 324, 314)
+PROVED = [
+    *(("p=3&m=6", "span", k, best) for k, best in enumerate((42, 25, 20, 19, 18), 1)),
+    *(("p=3&m=6", "makespan", k, best) for k, best in ((2, 25), (3, 20), (4, 20), (5, 20))),
+    *(("p=3&m=6&keep=0", "span", k, best) for k, best in enumerate((37, 21, 20, 19, 18), 1)),
+    *(("p=3&m=6&f=18&b=20&w=10", "span", k, best) for k, best in enumerate(UNEVEN, 1)),
+    ("p=3&m=6&f=18&b=20&w=10", "makespan", 3, 344),
+    ("p=3&m=6&f=18&b=20&w=10", "makespan", 6, 324),
+    ("p=4&m=8", "span", 1, 72),
+    ("p=4&m=8", "makespan", 4, 27),
+    ("p=4&m=8", "span", 7, 24),
+    ("p=4&m=8&keep=0", "span", 1, 65),
+    ("p=4&m=8&keep=0", "span", 2, 35),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("spec", "objective", "memory", "best"), PROVED[:2])
+def test_auto_proves_least_times(spec: str, objective: str, memory: int, best: int) -> None:
+    result = lt.solve(asked(spec, objective=objective, memory=memory), threads=1)
+    assert (result.status, result.objective, result.bound) == ("optimal", best, best)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("spec", "objective", "memory", "best"), PROVED[2:])
+def test_auto_proves_more_least_times(spec: str, objective: str, memory: int, best: int) -> None:
+    test_auto_proves_least_times(spec, objective, memory, best)
+
+
+def small(seed: int) -> lt.Pipeline:
+    """Return a question on two devices that exhaustive search answers, of stages that differ."""
+    rng = Random(seed)
+    v, m, w = rng.choice(((1, 3, 0), (1, 2, 1), (1, 2, 1), (2, 1, 1)))
+    stages = [
+        lt.Stage(
+            device=s if s < 2 else rng.choice((s - 2, 3 - s)),
+            forward=rng.randint(1, 3),
+            backward=rng.randint(1, 3),
+            weight=w * rng.randint(1, 3),
+            activation=rng.randint(2, 4),
+            kept=w * rng.randint(0, 2),
+        )
+        for s in range(2 * v)
+    ]
+    if len({x.device for x in stages}) < 2:
+        stages[-1] = replace(stages[-1], device=1 - stages[0].device)
+    memory = rng.randint(3, 7 if m == 3 else 10) if m == 3 or rng.random() < 0.8 else None
+    objective = rng.choice(("makespan", "span"))
+    return lt.Pipeline(lt.pipeline_graph(stages, m), memory, rng.choice((0, 0, 1, 3)), objective)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", seeds(32))
+def test_auto_is_exhaustive_search(seed: int) -> None:
+    problem = small(seed)
+    result = lt.solve(problem, threads=1)
+    best = least(problem)
+    assert result.objective == best
+    assert result.status == ("infeasible" if best is None else "optimal")
+    if best is not None:
+        assert lower_bound(problem).value <= best
+
+
+@pytest.mark.parametrize("seed", seeds(24))
+def test_times_of_orders_are_least(seed: int) -> None:
+    problem = replace(small(seed), memory=None)
+    orders = RULES["gpipe"](problem.line)
+    if seed % 2 and problem.line.devices == len(problem.line.stages):
+        orders = RULES["1f1b"](problem.line)
+    found = []
+    for delay in range(sum(problem.line.durations) if problem.objective == "span" else 1):
+        start = simulated(problem, orders, (0, delay))
+        assert start is not None
+        found.append(problem.evaluate([start[i] for i in range(len(start))]))
+    assert problem.evaluate(problem.timed(orders)) == min(found)
+
+
+def test_methods_say_where_they_do_not_fit() -> None:
+    tight = asked("p=3&m=4&w=0", memory=2)
+    result = lt.solve(tight, "1f1b")
+    assert (result.status, result.detail) == ("unknown", "device 0 would hold 3 bytes, of 2")
+    with pytest.raises(lt.UsageError, match="expected a multiple of 3"):
+        lt.solve(asked("p=3&m=4&v=2"), "interleaved")
+    with pytest.raises(lt.UsageError, match="found several stages on a device"):
+        lt.solve(asked("p=3&m=4&v=2"), "1f1b")
+    none = lt.solve(asked("p=3&m=4&a=5", memory=4))
+    assert (none.status, none.detail) == ("infeasible", "stage 0 on device 0 needs 5 B")
+
+
+def test_wrong_answers_have_their_witness() -> None:
+    problem = asked("p=2&m=3", memory=2)
+    result = lt.solve(problem, threads=1)
+    starts = list(problem.read(result.plan))
+    line = problem.line
+
+    def kinds(answer: list[int], question: lt.Pipeline = problem) -> set[str]:
+        judged = question.judge(question.read(answer))
+        assert judged.objective is None or not judged.violations
+        return {v.kind for v in judged.violations}
+
+    assert kinds(starts) == set()
+    assert kinds(starts, replace(problem, memory=1)) == {"capacity"}
+    assert kinds(starts, replace(problem, latency_ns=1)) == {"read"}  # what is not there yet
+    assert kinds([0] * len(starts)) == {"capacity", "precedence", "processor-overlap", "read"}
+    early = list(starts)
+    early[line.op["W", 0, 2]] = max(starts) + 1  # alone there, but before its B
+    early[line.op["B", 0, 2]] = max(starts) + 2
+    assert kinds(early) == {"precedence"}
+    sent = [s + 10 * (line.device[i] == 1) for i, s in enumerate(starts)]  # device 0 does not wait for B
+    assert kinds(sent) == {"precedence", "read"}
