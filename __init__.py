@@ -39,6 +39,7 @@ from .models.problems.memory_edges import Edges, MemoryEdges
 from .models.problems.minio import Eviction, MinIO, Traversal
 from .models.problems.offsets import Offsets
 from .models.problems.parallel_memory import Moment, ParallelMemory
+from .models.problems.partition import Partition
 from .models.problems.peak import Peak
 from .models.problems.pipeline import Pipeline
 from .models.problems.placement import Placement
@@ -46,6 +47,7 @@ from .models.problems.recompute import Compute, Discard, Recompute, Transfer
 from .models.problems.streams import Stages, StreamOrder, Streams
 from .models.problems.trade_off import TradeOff, TradeOffPoint
 from .models.result import Result, Status
+from .models.split import Split
 from .models.verifier.certificate import verify_certificate
 from .models.verify import verify
 from .results import notebook as _notebook  # noqa: F401
@@ -94,6 +96,7 @@ __all__ = [
     "Offsets",
     "Op",
     "ParallelMemory",
+    "Partition",
     "Peak",
     "Pipeline",
     "Placement",
@@ -104,6 +107,7 @@ __all__ = [
     "Result",
     "Run",
     "Send",
+    "Split",
     "Stage",
     "Stages",
     "Status",

@@ -31,6 +31,7 @@ from .minio.methods import ROOM as MINIO
 from .offsets.methods import ROOM as OFFSETS
 from .parallel.methods import EDGES
 from .parallel.methods import ROOM as PARALLEL
+from .partition.methods import ROOM as PARTITION
 from .peak.methods import ROOM as PEAK
 from .pipeline.methods import ROOM as PIPELINE
 from .placement.methods import ROOM as PLACEMENT
@@ -55,6 +56,7 @@ ROOMS: Mapping[str, Room] = {
         MINIO,
         STREAMS,
         PIPELINE,
+        PARTITION,
     )
 }
 """What each problem brings, by its name."""

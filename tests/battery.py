@@ -93,6 +93,12 @@ LOADED = {
         "gen:stages?p=3&m=6&v=2&w=0&memory=12&latency_ns=1",
         "gen:stages?p=2&m=4&v=2&placement=v&memory=4",
     ),
+    "partition": (
+        "catalogue:layers/bert24-training",
+        "catalogue:layers/bert-3-ops-inference",
+        "catalogue:layers/pipedream-vgg16?processors=4&replicate=4&sync=1GB",
+        "catalogue:unet-4-train?processors=3",
+    ),
     "recompute": (
         "catalogue:pyramid?memory=4",
         "catalogue:unet-4-train?memory=40MiB",

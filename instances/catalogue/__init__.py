@@ -1,8 +1,8 @@
 """The bundled instances: named, hashed, with the best known bounds; NOTICE says where they come from.
 
 ``catalogue.json`` lists them. An entry has either a ``spec`` (a generator) or a ``file`` in this
-folder: a graph in the native format, or buffers as CSV. ``peak`` holds what is known of a graph for the
-question `peak`, in bytes; null where nothing was proved yet.
+folder: a graph in the native or the stated format, or buffers as CSV. ``peak`` holds what is known of a
+graph for the question `peak`, in bytes; null where nothing was proved yet.
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ class Entry:
         Of the graph or of the buffers; the loader checks it.
     spec, file
         One of them: the generator's specification, or the file in this folder.
+    format
+        Of the file of a graph: a scheme of `lowtide.instances.load`.
     peak
         What is known for the question `peak`.
     """
@@ -55,6 +57,7 @@ class Entry:
     sha256: str
     spec: str | None = None
     file: str | None = None
+    format: str = "native"
     peak: Bounds = Bounds()
 
     @property
@@ -80,14 +83,14 @@ def load_entry(name: str) -> Graph:
         If there is none of that name, it is a set of buffers, or its hash is not the one that the
         catalogue states.
     """
-    from ..formats.native import read_graph
+    from ..formats import SCHEMES
     from ..generators import generate
 
     entry = _entry(name)
     if entry.is_buffers:
         raise InstanceError(f"instance 'catalogue:{name}': found a set of buffers, expected a graph")
     if entry.spec is None:
-        graph = _read(entry, read_graph)
+        graph: Graph = _read(entry, SCHEMES[entry.format].reader)
     else:
         spec = parse_spec(entry.spec)
         graph = generate(spec.name, **spec.options)

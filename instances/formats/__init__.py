@@ -70,6 +70,8 @@ FORMATS = (
     ),
     Format(name="onnx", read="onnx_import.named:load_named", endings=(".onnx",), is_file=False, checks=True),
     Format(name="ios", read="formats.ios_network:read_ios"),
+    Format(name="dnn-partitioning", read="formats.dnn_partitioning:read_dnn_partitioning"),
+    Format(name="pipedream", read="formats.pipedream_profile:read_pipedream"),
     Format(
         name="dot",
         read="formats.networkx_io:read_dot",

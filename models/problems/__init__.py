@@ -6,6 +6,7 @@ from .memory_edges import MemoryEdges
 from .minio import MinIO
 from .offsets import Offsets
 from .parallel_memory import ParallelMemory
+from .partition import Partition
 from .peak import Peak
 from .pipeline import Pipeline
 from .placement import Placement
@@ -27,6 +28,7 @@ PROBLEMS: dict[str, type[Problem]] = {
         MinIO,
         Streams,
         Pipeline,
+        Partition,
     )
 }
 """Every problem of the suite by its CLI name."""

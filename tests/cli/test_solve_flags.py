@@ -38,7 +38,19 @@ OWN = {
     "recompute": {"--memory", "--slots", "--machine", "--sweep-memory", "--plot"},
     "minio": {"--memory", "--whole"},
     "pipeline": {"--memory", "--objective"},
-    "streams": {"--streams", "--contention", "--parts", "--sync-ns", "--memory"},
+    "partition": {
+        "--processors",
+        "--memory",
+        "--link",
+        "--contiguous",
+        "--schedule",
+        "--micro",
+        "--recompute",
+        "--replicate",
+        "--sync",
+        "--objective",
+    },
+    "streams": {"--streams", "--contention", "--parts", "--sync-ns", "--memory", "--link"},
 }
 OWN["memory-edges"] = OWN["parallel-memory"]
 EVERY = {flag for flags in OWN.values() for flag in flags}

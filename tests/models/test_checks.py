@@ -49,6 +49,7 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: lt.Recompute(GRAPH, machine=STREAMS),
         "recompute, machine 'single': found contention 'fluid', expected none",
     ),
+    "Partition": (lambda: lt.Partition(WRONG), "partition, graph: found 'spec'"),
     "Distributed": (lambda: lt.Distributed(WRONG, STREAMS), "distributed, graph: found 'spec'"),
     "Distributed machine": (lambda: lt.Distributed(GRAPH, WRONG), "distributed, machine: found 'spec'"),
     "Distributed contention": (

@@ -116,6 +116,7 @@ QUESTIONS = {
     "offsets": ("catalogue:minimalloc/example", "allocations", "b5"),
     "memory-edges": ("catalogue:two-branches?bound=1KiB", "gantt", "busy"),
     "parallel-memory": ("catalogue:two-branches", "profile", ""),
+    "partition": ("catalogue:two-branches?processors=2", "gantt", "stage 1"),
     "peak": ("catalogue:two-branches", "profile", ""),
 }
 

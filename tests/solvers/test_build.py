@@ -29,6 +29,7 @@ SPECS = {
     "minio": "catalogue:harpoon?memory=14",
     "parallel-memory": "catalogue:diamond?processors=2",
     "pipeline": "gen:stages?p=2&m=3&memory=2",
+    "partition": "catalogue:diamond?processors=2",
     "streams": "catalogue:diamond?contention=half-serial&parts=2",
     "memory-edges": "catalogue:diamond?bound=1000",
     "placement": "gen:skipchain?n=4,machine=v100-16g-pcie3,device=400MB,start=gpu,whole=1",

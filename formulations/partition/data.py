@@ -1,0 +1,198 @@
+r"""What all methods of `partition` share: classes of ops, values between them, and the order of classes.
+
+A class :math:`c \in C` is what one stage runs as a whole: the ops of a class of the problem, an op in none,
+and, where stages are contiguous, what lies on a circle of the order together (each of its classes needs all
+others to be on its own stage or an earlier one, so on its own). The order :math:`(c, d) \in O` says that c is
+on the stage of d or an earlier one.
+
+By class: times :math:`t_{ck}` on devices of kind k in ns, None if it has no mode there, and the initial
+tensors that it accesses. A value v has a class :math:`w_v` that makes it, classes :math:`R_v` of its readers,
+and takes :math:`\tau_v` ns. Classes stand in a topological order of O.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from ...models.derived.values import values_of
+from ...models.problems.partition import Partition
+from ...models.split import Split
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passed:
+    """A value between classes.
+
+    Attributes
+    ----------
+    writer, readers
+        Classes; the writer's own is none of the readers.
+    time, nbytes
+        Of its transfer, in ns; its bytes.
+    forward, kept
+        Whether a forward op makes it; which classes read it in the backward pass (the writer's, too).
+    """
+
+    writer: int
+    readers: tuple[int, ...]
+    time: int
+    nbytes: int
+    forward: bool
+    kept: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartitionData:
+    """The data of the page.
+
+    Attributes
+    ----------
+    members
+        By class: its ops.
+    kinds
+        Kinds of devices with their counts.
+    times
+        By class and kind, in ns; None: it cannot run there.
+    forward_times
+        The part of it that forward ops take.
+    held
+        By class: the initial tensors that it accesses.
+    sizes
+        Bytes of each tensor.
+    before
+        By class: the classes that are on its stage or earlier ones, those of O that lead to it.
+    passed
+        Values with readers in other classes, or kept for the backward pass.
+    """
+
+    members: tuple[tuple[int, ...], ...]
+    kinds: tuple[tuple[str, int], ...]
+    times: tuple[tuple[int | None, ...], ...]
+    forward_times: tuple[tuple[int, ...], ...]
+    held: tuple[frozenset[int], ...]
+    sizes: tuple[int, ...]
+    before: tuple[frozenset[int], ...]
+    passed: tuple[Passed, ...] = field(repr=False)
+
+    @property
+    def n(self) -> int:
+        """How many classes there are."""
+        return len(self.members)
+
+    @cached_property
+    def class_of(self) -> list[int]:
+        """The class of each op."""
+        found = [0] * sum(map(len, self.members))
+        for c, some in enumerate(self.members):
+            for i in some:
+                found[i] = c
+        return found
+
+    def split(
+        self,
+        stage: list[int],
+        kinds: list[str],
+        replicas: list[int] | None = None,
+        again: tuple[int, ...] = (),
+    ) -> Split:
+        """Return the split that puts each class on a stage."""
+        return Split(
+            stage=tuple(stage[c] for c in self.class_of),
+            kinds=tuple(kinds),
+            replicas=tuple(replicas or [1] * len(kinds)),
+            again=again,
+        )
+
+
+def partition_data(problem: Partition) -> PartitionData:
+    """Return the data of a problem."""
+    graph, n = problem.graph, len(problem.graph.ops)
+    backward = set(problem.backward)
+    root = [*range(n)]
+
+    def find(i: int) -> int:
+        while root[i] != i:
+            root[i] = i = root[root[i]]
+        return i
+
+    for some in problem.together:
+        for i in some[1:]:
+            root[find(i)] = find(some[0])
+    mirrored = backward - {i for i in backward if find(i) in {find(j) for j in set(range(n)) - backward}}
+    values = [v for v in values_of(graph) if v.writer is not None]
+    pairs = [(j, i) for i, op in enumerate(graph.ops) for j in op.after]
+    pairs += [(v.writer, i) for v in values for i in v.readers if v.writer is not None]
+    after: dict[int, set[int]] = {find(i): set() for i in range(n)}
+    if problem.contiguous:
+        for a, b in pairs:
+            if a in backward and b in backward:
+                if a in mirrored or b in mirrored:
+                    after[find(b)].add(find(a))
+            elif a not in backward and b not in backward:
+                after[find(a)].add(find(b))
+    order = _components(after)
+    number = {r: c for c, some in enumerate(order) for r in some}
+    class_of = [number[find(i)] for i in range(n)]
+    members: list[list[int]] = [[] for _ in order]
+    for i, c in enumerate(class_of):
+        members[c].append(i)
+    before: list[set[int]] = [set() for _ in order]
+    for r, later in after.items():
+        for s in later:
+            before[number[s]].add(number[r])
+    kinds = [kind for kind, _ in problem.kinds]
+    initial = {t for t, x in enumerate(graph.tensors) if x.initial}
+    passed = []
+    for v in values:
+        assert v.writer is not None
+        readers = sorted({class_of[i] for i in v.readers} - {class_of[v.writer]})
+        forward = v.writer not in backward
+        kept = tuple(sorted({class_of[i] for i in v.readers if i in backward})) if forward else ()
+        nbytes = graph.tensors[v.tensor].nbytes
+        time = 0 if problem.link is None else -(-nbytes * 10**9 // problem.link)
+        if (readers and (time or forward)) or kept:
+            passed.append(
+                Passed(
+                    writer=class_of[v.writer],
+                    readers=tuple(readers),
+                    time=time,
+                    nbytes=nbytes,
+                    forward=forward,
+                    kept=kept,
+                )
+            )
+    return PartitionData(
+        members=tuple(map(tuple, members)),
+        kinds=problem.kinds,
+        times=tuple(tuple(_time(problem, some, kind) for kind in kinds) for some in members),
+        forward_times=tuple(
+            tuple(_time(problem, [i for i in some if i not in backward], kind) or 0 for kind in kinds)
+            for some in members
+        ),
+        held=tuple(
+            frozenset(t for i in some for t in (*graph.ops[i].reads, *graph.ops[i].writes) if t in initial)
+            for some in members
+        ),
+        sizes=tuple(x.nbytes for x in graph.tensors),
+        before=tuple(frozenset(some - {c}) for c, some in enumerate(before)),
+        passed=tuple(passed),
+    )
+
+
+def _time(problem: Partition, ops: list[int], kind: str) -> int | None:
+    if any(kind not in problem.modes[i] for i in ops):
+        return None
+    return sum(problem.modes[i][kind][0] for i in ops)
+
+
+def _components(after: dict[int, set[int]]) -> list[list[int]]:
+    """Return the strongly connected components in a topological order, that of the least op first."""
+    import networkx as nx
+
+    graph: nx.DiGraph[int] = nx.DiGraph()
+    graph.add_nodes_from(sorted(after))
+    graph.add_edges_from((a, b) for a in sorted(after) for b in sorted(after[a]))
+    whole = nx.condensation(graph)
+    groups = {c: sorted(whole.nodes[c]["members"]) for c in whole}
+    return [groups[c] for c in nx.lexicographical_topological_sort(whole, key=lambda c: groups[c][0])]

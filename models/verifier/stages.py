@@ -1,0 +1,149 @@
+"""Judges a split of ops into stages: recomputes the load and the bytes of each from the graph alone.
+
+A *value* is what an op makes of a tensor, and what others read of it.
+
+- A class (`SplitRules.together`) is on one stage; no kind has more devices than there are, no stage more
+  replicas than allowed.
+- Contiguous: stages never fall along a value between two forward ops, and never rise along one between two
+  backward ops of which one is in a class without a forward op.
+- The load of a stage is the time of its ops and, except on the host, of its transfers, ``ceil(10**9 bytes /
+  link)`` ns each: once for each value of its own that another stage reads, once for each of another stage
+  that it reads. Ops that run again count twice. Of r replicas the load is a share ``1 / r``, rounded up, of
+  that and of the exchange of the gradients of P bytes of weights, ``4 (r - 1) P / (r sync)`` seconds.
+- A stage holds the initial tensors that its ops access. With a schedule it also keeps, for each micro-batch
+  under way (``micro`` of them; under ``1f1b`` at most one for it and each stage after it), the values of
+  forward ops that its backward ops read. If all or some forward ops run again, it keeps what enters it from
+  forward ops elsewhere, and of its own only values of ops that do not; besides, once, the values of all
+  (``all``: they run in one go) or of the largest (``choose``: one by one) of those that do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+
+from ..graph import Graph
+from ..split import HOST, Split, SplitRules
+from ..units import exact_bytes
+from .verdict import Violation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitVerdict:
+    """By stage the load in ns and the bytes held, and what is wrong."""
+
+    loads: tuple[int, ...]
+    memories: tuple[int, ...]
+    violations: tuple[Violation, ...]
+
+
+@dataclass(slots=True)
+class _Value:
+    tensor: int
+    nbytes: int
+    writer: int
+    readers: list[int]
+
+
+def judge_split(graph: Graph, split: Split, durations: list[int], rules: SplitRules) -> SplitVerdict:
+    """Return loads, bytes and violations of a split.
+
+    Parameters
+    ----------
+    durations
+        Per op: ns, in the mode that it runs in.
+    """
+    values, ordered = _values(graph)
+    stages = len(split.kinds)
+    found = _wrong(graph, split, rules, ordered)
+    loads, memories = [], []
+    for s in range(stages):
+        ops = {i for i, stage in enumerate(split.stage) if stage == s}
+        forward = ops - rules.backward
+        entering = [v for v in values if v.writer not in ops and ops.intersection(v.readers)]
+        leaving = [v for v in values if v.writer in ops and not ops.issuperset(v.readers)]
+        again = {"none": set(), "all": forward, "choose": forward & set(split.again)}[rules.recompute]
+        work = sum(durations[i] for i in ops) + sum(durations[i] for i in again)
+        if split.kinds[s] != HOST and rules.link is not None:
+            work += sum(-(-v.nbytes * 10**9 // rules.link) for v in (*entering, *leaving))
+        own = {
+            t for i in ops for t in (*graph.ops[i].reads, *graph.ops[i].writes) if graph.tensors[t].initial
+        }
+        held = sum(graph.tensors[t].nbytes for t in own)
+        load, copies = Fraction(work), split.replicas[s]
+        if copies > 1 and rules.sync is not None:
+            load += Fraction(4 * (copies - 1) * held * 10**9, copies * rules.sync)
+        loads.append(ceil(load / copies))
+        if rules.schedule != "none":
+            under_way = rules.micro if rules.schedule == "gpipe" else min(rules.micro, stages - s)
+            kept = [
+                v for v in values if v.writer not in rules.backward and ops & rules.backward & {*v.readers}
+            ]
+            if rules.recompute != "none":
+                inside = [v for v in kept if v.writer in ops]
+                kept = [v for v in entering if v.writer not in rules.backward]
+                kept += [v for v in inside if v.writer not in again]
+                redone = [sum(v.nbytes for v in inside if v.writer == i) for i in sorted(again)]
+                held += sum(redone) if rules.recompute == "all" else max(redone, default=0)
+            held += under_way * sum(v.nbytes for v in kept)
+        memories.append(held)
+        if rules.memory is not None and split.kinds[s] != HOST and held > rules.memory:
+            said = f"stage {s} holds {exact_bytes(held)}, expected at most {exact_bytes(rules.memory)}"
+            found.append(Violation(kind="memory", message=said, resource=f"stage {s}"))
+    return SplitVerdict(loads=tuple(loads), memories=tuple(memories), violations=tuple(found))
+
+
+def _values(graph: Graph) -> tuple[list[_Value], list[tuple[int, int]]]:
+    """Return the values that ops make, and all pairs of ops of which the second needs the first."""
+    latest: dict[int, _Value] = {}
+    values, pairs = [], []
+    for i, op in enumerate(graph.ops):
+        pairs += [(j, i) for j in op.after]
+        for t in op.reads:
+            if t in latest:
+                latest[t].readers.append(i)
+                pairs.append((latest[t].writer, i))
+        for t in op.writes:
+            latest[t] = _Value(t, graph.tensors[t].nbytes, i, [])
+            values.append(latest[t])
+    return values, pairs
+
+
+def _wrong(graph: Graph, split: Split, rules: SplitRules, pairs: list[tuple[int, int]]) -> list[Violation]:
+    """Return what is wrong with devices, classes and order."""
+    found = []
+    for kind in sorted(set(split.kinds)):
+        used = sum(r for k, r in zip(split.kinds, split.replicas, strict=True) if k == kind)
+        if used > rules.counts.get(kind, 0):
+            said = f"found {used} devices of kind {kind!r}, expected at most {rules.counts.get(kind, 0)}"
+            found.append(Violation(kind="devices", message=said, resource=kind))
+    for s, r in enumerate(split.replicas):
+        if not 1 <= r <= rules.replicate:
+            said = f"stage {s}: found {r} replicas, expected 1 to {rules.replicate}"
+            found.append(Violation(kind="replicas", message=said, resource=f"stage {s}"))
+    mirrored = set(rules.backward)
+    for group in rules.together:
+        first = group[0]
+        if not rules.backward.issuperset(group):
+            mirrored.difference_update(group)
+        for i in group:
+            if split.stage[i] != split.stage[first]:
+                said = (
+                    f"ops {first} {graph.ops[first].name!r} and {i} {graph.ops[i].name!r} of one class are "
+                    f"on stages {split.stage[first]} and {split.stage[i]}, expected one stage"
+                )
+                found.append(Violation(kind="class", message=said, op=first, other=i))
+                break
+    if not rules.contiguous:
+        return found
+    for a, b in pairs:
+        low, high = split.stage[a], split.stage[b]
+        both = (a in rules.backward) + (b in rules.backward)
+        if (both == 0 and low > high) or (both == 2 and low < high and (a in mirrored or b in mirrored)):
+            said = (
+                f"op {b} {graph.ops[b].name!r} on stage {high} needs op {a} {graph.ops[a].name!r} on stage "
+                f"{low}, expected {'an earlier' if both == 0 else 'a later'} one or its own"
+            )
+            found.append(Violation(kind="contiguity", message=said, op=a, other=b))
+    return found

@@ -1,0 +1,36 @@
+r"""`chain`: dynamic program over the cuts of one order of the classes; exact where there is only one.
+
+Classes :math:`1 \dots L` in the reference order; a stage is an interval. With u the devices of each kind that
+are used behind class i,
+
+.. math:: f(i, u + r e_k) = \min_{j > i} \max(f(j, u), L_{kr}(i, j)),
+
+where :math:`L_{kr}(i, j)` is the load of classes :math:`i + 1 \dots j` on r devices of kind k, infinite
+beyond their memory. It is the program of `ideals` on the L + 1 beginnings of the order: :math:`O(L^2)` stages
+are looked at. Where the order of the classes is total there are no other ideals: the result is the optimum.
+"""
+
+from __future__ import annotations
+
+from ...formulations.partition.data import PartitionData, partition_data
+from ...models.problems.partition import Partition
+from ..context import Context, Outcome
+from .ideals import proved
+from .program import chain_rows, refusal, run_program
+
+
+def is_chain(problem: Partition, data: PartitionData) -> bool:
+    """Return whether the classes can stand in one order only."""
+    return problem.contiguous and all(c - 1 in data.before[c] for c in range(1, data.n))
+
+
+def solve_chain(problem: Partition, context: Context) -> Outcome:
+    """Offer the best cuts of the reference order, and prove them where there is no other."""
+    if words := refusal(problem):
+        return Outcome(detail=words)
+    data = partition_data(problem)
+    if not run_program(problem, data, chain_rows(data), context):
+        return Outcome(reason="time")
+    if is_chain(problem, data):
+        return proved(context, "chain", data.n + 1)
+    return Outcome(detail="" if context.answer else "no cuts of the reference order are within the memory")

@@ -1,0 +1,159 @@
+"""The dynamic program over a family of ideals: its arrays, its run under the clock, and what it finds."""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import TYPE_CHECKING, Any
+
+from ...formulations.partition.data import PartitionData
+from ...models.checks import check_sums
+from ...models.problems.partition import Partition
+from ...models.split import HOST
+from ..context import Context
+
+if TYPE_CHECKING:
+    from .ideals_kernel import Devices, Items
+
+Rows = tuple[list[int], list[int], list[int]]
+"""Ideals by size: where the rows of each begin; by row a class that can be added, ascending, and the ideal
+with it."""
+
+CHUNK = 64
+"""Ideals between two looks at the clock."""
+
+
+def refusal(problem: Partition) -> str:
+    """Return why the program does not state a problem; empty if it does."""
+    if problem.objective != "load" or problem.recompute == "choose":
+        return "it is for the largest load, without a choice of what runs again"
+    if problem.schedule == "1f1b" and problem.replicate > 1:
+        return "it counts the devices behind a stage, which with replicas are not the stages"
+    return ""
+
+
+def chain_rows(data: PartitionData) -> Rows:
+    """Return the ideals that are beginnings of the order in which the classes stand."""
+    return [*range(data.n), data.n, data.n], [*range(data.n)], [*range(1, data.n + 1)]
+
+
+def run_program(problem: Partition, data: PartitionData, rows: Rows, context: Context) -> bool:
+    """Offer the best split whose stages are differences of ideals, if it beats the incumbent.
+
+    Return whether the program came to its end: then no such split is better than the incumbent.
+    """
+    import numpy as np
+
+    from .ideals_kernel import NEVER, fill
+
+    first, added, target = (np.array(x, np.int64) for x in rows)
+    ideals = len(first) - 1
+    most = NEVER // problem.replicate if context.incumbent is None else context.incumbent - 1
+    items, devices = stage_arrays(problem, data, most)
+    _check_numbers(problem, items, devices)
+    states = int(np.prod(devices.counts + 1))
+    best = np.full((states, ideals), NEVER, np.int64)
+    choice = np.full((states, ideals), -1, np.int64)
+    best[0, ideals - 1] = 0
+    for high in range(ideals - 1, 0, -CHUNK):
+        if context.expired:
+            return False
+        fill(max(high - CHUNK, 0), high, first, added, target, items, devices, best, choice)
+    state = int(best[:, 0].argmin())
+    if best[state, 0] == NEVER:
+        return True
+    stage, ideal = [0] * data.n, 0
+    kinds: list[str] = []
+    replicas: list[int] = []
+    masks = _masks(rows)
+    while ideal != ideals - 1:
+        onto, packed = divmod(int(choice[state, ideal]), len(data.kinds) * (problem.replicate + 1))
+        k, r = divmod(packed, problem.replicate + 1)
+        for c in range(data.n):
+            if (masks[onto] & ~masks[ideal]) >> c & 1:
+                stage[c] = len(kinds)
+        kinds.append(data.kinds[k][0])
+        replicas.append(r)
+        state -= r * int(devices.stride[k])
+        ideal = onto
+    context.offer(data.split(stage, kinds, replicas))
+    return True
+
+
+def _check_numbers(problem: Partition, items: Items, devices: Devices) -> None:
+    """Raise `InstanceError` unless all sums of the kernel stay below 2**62, times the replicas."""
+    transfers, work = sum(items.time.tolist()), sum(max(0, *row) for row in devices.times.tolist())
+    nbytes = sum(items.nbytes.tolist())
+    check_sums(
+        {
+            "partition, loads": problem.replicate * (work + transfers),
+            "partition, bytes under way": problem.micro * nbytes,
+            "partition, ns of exchanges": 4 * problem.replicate * nbytes * devices.sync_ns + work + transfers,
+        }
+    )
+
+
+def _masks(rows: Rows) -> list[int]:
+    """Return the classes of each ideal as bits."""
+    first, added, target = rows
+    masks = [0] * (len(first) - 1)
+    for i in range(len(masks)):
+        for row in range(first[i], first[i + 1]):
+            masks[target[row]] = masks[i] | 1 << added[row]
+    return masks
+
+
+def stage_arrays(problem: Partition, data: PartitionData, most: int) -> tuple[Items, Devices]:
+    """Return what the kernel knows of values, tensors and devices."""
+    import numpy as np
+
+    from .ideals_kernel import FORWARD, KEEPS, NEVER, READS, STATIC, WRITES, Devices, Items
+
+    roles: list[dict[int, int]] = [{} for _ in range(data.n)]
+    facts: list[tuple[int, int, int, int]] = []
+    for v in data.passed:
+        for c in v.readers:
+            roles[c][len(facts)] = READS
+        if problem.schedule != "none":
+            for c in v.kept:
+                roles[c][len(facts)] = roles[c].get(len(facts), 0) | KEEPS
+        roles[v.writer][len(facts)] = roles[v.writer].get(len(facts), 0) | WRITES
+        nbytes = v.nbytes if problem.schedule != "none" else 0
+        facts.append((v.time, nbytes, len(v.readers), FORWARD if v.forward else 0))
+    for t in sorted(set().union(*data.held)):
+        for c, held in enumerate(data.held):
+            if t in held:
+                roles[c][len(facts)] = KEEPS
+        facts.append((0, data.sizes[t], 0, STATIC))
+    counts = [min(count, max(data.n, 1) * problem.replicate) for _, count in data.kinds]
+    stride = [1]
+    for count in counts[:-1]:
+        stride.append(stride[-1] * (count + 1))
+    shared = 1 if problem.sync is None else gcd(10**9, problem.sync)
+
+    def ints(values: Any) -> Any:
+        return np.array(list(values), np.int64)
+
+    items = Items(
+        ints(np.cumsum([0, *map(len, roles)])),
+        ints(x for some in roles for x in sorted(some)),
+        ints(some[x] for some in roles for x in sorted(some)),
+        *(ints(x[j] for x in facts) for j in range(4)),
+    )
+    devices = Devices(
+        times=np.array([[-1 if t is None else t for t in row] for row in data.times], np.int64),
+        counts=ints(counts),
+        stride=ints(stride),
+        host=np.array([kind == HOST for kind, _ in data.kinds]),
+        memory=NEVER if problem.memory is None else problem.memory,
+        micro=problem.micro,
+        sync_ns=0 if problem.sync is None else 10**9 // shared,
+        sync_bytes=1 if problem.sync is None else problem.sync // shared,
+        gpipe=problem.schedule == "gpipe",
+        again=problem.recompute == "all",
+        replicate=problem.replicate,
+        most=most,
+    )
+    if problem.recompute == "all":
+        more = np.array([list(row) for row in data.forward_times], np.int64)
+        devices = devices._replace(times=np.where(devices.times < 0, -1, devices.times + more))
+    return items, devices
