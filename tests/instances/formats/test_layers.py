@@ -17,7 +17,7 @@ def node(number: int, ms: float, size: float, colour: int | None, backward: bool
     return {"id": number, "name": f"n{number}", **times, "size": size, "isBackwardNode": backward, **own}
 
 
-LAYERS = {
+LAYERS: dict[str, Any] = {
     "maxFPGAs": 2,
     "maxCPUs": 1,
     "maxSizePerFPGA": 100.0,
