@@ -49,9 +49,13 @@ EXAMPLES = (
 
 ABSENT = (
     *("apply", "bound", "certificate", "certificate_limit", "largest", "machine", "plot"),
-    *("simulate", "sweep_memory", "target"),
+    *("merge", "simulate", "sweep_memory", "target"),
 )
 """Flags that are looked at whatever the problem; None where it does not have them."""
+
+MERGE = (
+    "of the merges that the graph states (of convolutions that read the same) those that make stages fastest"
+)
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -75,6 +79,8 @@ def add_parser(subparsers: Subparsers) -> None:
             sweep_memory.add_flags(group)
         if ROOMS[name].largest:
             largest.add_flags(group)
+        if ROOMS[name].merges:
+            group.add_argument("--merge", action="store_true", default=None, help=MERGE)
         if name in parallel.PARALLEL:
             parallel.add_flags(group)
 
@@ -160,6 +166,8 @@ def run(args: argparse.Namespace) -> int:
         check_outputs(outputs)
         return largest.run(args, given, options)
     problem: Any = load_problem(args.problem, args.spec, **given)
+    if args.merge:
+        problem = _merged(args, problem, given)
     if sweeps:
         check_outputs(outputs)
         return sweep_memory.run(args, problem, options)
@@ -211,6 +219,24 @@ def run(args: argparse.Namespace) -> int:
     else:
         emit_pairs([*summary(problem, result, loaded, plan_path), *([] if found is None else found.rows())])
     return exit_status(result)
+
+
+def _merged(args: argparse.Namespace, problem: Any, given: dict[str, object]) -> Any:
+    """Return the question of the graph with its best merges, found in half of the time; name them."""
+    from ..instances import load_problem
+    from ..models.derived.merging import text_of
+    from ..solvers.method import load
+    from ..solvers.registry import ROOMS
+
+    began, limit = time.monotonic(), args.time_limit
+    sets = load(ROOMS[args.problem].merges)(
+        problem, expired=lambda: limit is not None and time.monotonic() - began > limit / 2
+    )
+    if limit is not None:
+        args.time_limit = max(0.0, limit - (time.monotonic() - began))
+    text = text_of(problem.graph, sets)
+    note(f"merged: {text or 'nothing'}")
+    return load_problem(args.problem, args.spec, **{**given, "parts": problem.parts, "merge": text})
 
 
 def is_verified(result: Result) -> bool:

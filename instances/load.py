@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
+from ..models.derived.merging import merge_ops, sets_of
 from ..models.errors import InstanceError
 from ..models.graph import Graph
 from .drawn_sizes import with_drawn_sizes
@@ -54,6 +55,7 @@ def load(spec: str | os.PathLike[str] | nx.Graph[Any], **options: object) -> Gra
     ``torch:NAME?train=1``           a network of ours traced with torch; each has its own options
     ``catalogue:NAME``               bundled, such as ``catalogue:g10/vit-1280``
     ``…?blocks=50``                  any of these, its ops in blocks of like durations (`in_blocks`)
+    ``…?merge=conv4+conv5;9+10``     ops of a graph that states merges, each of these as one (`merge_ops`)
     ``…?copies=gpu0+gpu1``           any of these, once for each of these processor kinds (`data_parallel`)
     ``…?copies=…&barriers=3``        behind each, no copy goes on before all are through
     ``…?copies=…&exchange=5MB``      at each barrier and at the end, gradients go round all copies
@@ -92,6 +94,7 @@ def load(spec: str | os.PathLike[str] | nx.Graph[Any], **options: object) -> Gra
     parsed = Spec("digraph", "") if source is not None else parse_spec(cast(Any, spec))
     given = {**parsed.options, **options}
     blocks = given.pop("blocks", None)
+    merge = given.pop("merge", "")
     copies = given.pop("copies", None)
     between = {key: given.pop(key) for key in _BETWEEN if key in given}
     node = given.pop("node", None)
@@ -113,6 +116,9 @@ def load(spec: str | os.PathLike[str] | nx.Graph[Any], **options: object) -> Gra
         values = typed_options(factors, kinds, str(parsed))
         graph = compressed(graph, {key.partition(".")[2]: float(value) for key, value in values.items()})
         text |= {key: str(value) for key, value in factors.items()}
+    if merge:
+        graph = merge_ops(graph, sets_of(graph, str(merge)))
+        text["merge"] = str(merge)
     if blocks is not None:
         graph = in_blocks(graph, int(typed_options({"blocks": blocks}, _BLOCKS, str(parsed))["blocks"]))
         text["blocks"] = str(blocks)

@@ -71,6 +71,8 @@ class Room:
         Sweeps its memory, as `lowtide.sweep_memory` does.
     largest
         Finds the largest number that a graph can be made with, as `lowtide.solvers.placement.largest` does.
+    merges
+        Chooses which ops to merge, as `lowtide.solvers.streams.merging.best_merges` does.
     exports
         Models that can be written, by method.
     parts
@@ -90,6 +92,7 @@ class Room:
     complete: str = ""
     trade_off: str = ""
     largest: str = ""
+    merges: str = ""
     exports: Mapping[str, Export] = field(default_factory=dict)
     parts: bool = False
     judging: float = 10.0

@@ -14,11 +14,18 @@ Times and shares are a **roofline**, not measured. A node's outputs are computed
 multiprocessors (`share` is :math:`\min(S, b)`), and alone it takes
 :math:`\max(\mathrm{flops} / (F u), \mathrm{bytes} / B)` and the time of a launch, bytes being those of
 inputs, outputs and weights; the defaults are figures of a V100 and 4-byte elements.
+
+Convolutions of one input, stride, activation and group whose kernels and paddings are centred on the same
+inputs (per axis 2 padding - kernel is the same) are one convolution with all their outputs, if kernels and
+paddings are widened by zeros to the largest. The provenance states such ``merges`` of up to four ops with
+times by the same roofline (`lowtide.models.derived.merging`).
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +43,8 @@ PARAMETERS = {
 }
 ELEMENT = 4
 """Bytes of an element: networks are in single precision."""
+MOST_MERGED = 4
+"""Ops that a stated merge has at most."""
 
 
 def read_ios(
@@ -62,6 +71,13 @@ def read_ios(
         If the file cannot be read, or is no network in blocks.
     """
     data = parse_json(read_bytes(path), os.fspath(path))
+
+    def roofline(out_bytes: int, flops: int, moved: int) -> tuple[int, int]:
+        """Return share and nanoseconds of an op."""
+        share = min(parts, max(1, -(-out_bytes // (ELEMENT * outputs))))
+        seconds = max(flops / (tflops * 1e12 * share / parts), moved / (gb_per_s * 1e9))
+        return share, max(1, round(seconds * 1e9) + launch_ns)
+
     try:
         nodes = [node for block in data["blocks"] for node in block["nodes"]]
         name_of_input, shape = str(data["input"]["name"]), data["input"]["shape"]
@@ -84,20 +100,20 @@ def read_ios(
                     final=final,
                 )
             )
-            share = min(parts, max(1, -(-int(node["out_bytes"]) // (ELEMENT * outputs))))
             moved = sum(int(node[key]) for key in ("in_bytes", "out_bytes", "weight_bytes"))
-            seconds = max(int(node["flops"]) / (tflops * 1e12 * share / parts), moved / (gb_per_s * 1e9))
+            share, time = roofline(int(node["out_bytes"]), int(node["flops"]), moved)
             ops.append(
                 Op(
                     name=f"{node['type']}{node['name']}",
                     kind=str(node["type"]),
-                    duration_ns=max(1, round(seconds * 1e9) + launch_ns),
+                    duration_ns=time,
                     share=share,
                     reads=tuple(sorted({number[str(x)] for term in node["inputs"] for x in term})),
                     writes=(k,),
                 )
             )
         blocks = [[number[x] - 1 for x in part] for part in _parts(data)]
+        merges = list(_merges(nodes, [op.name for op in ops], roofline))
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InstanceError(
             f"{os.fspath(path)}: found {type(error).__name__} {error}, expected a network in blocks"
@@ -107,8 +123,41 @@ def read_ios(
         name=str(data.get("name", Path(path).stem)),
         tensors=tuple(tensors),
         ops=tuple(ops),
-        provenance={"source": source, "times": "roofline, not measured", "blocks": blocks},
+        provenance={
+            "source": source,
+            "times": "roofline, not measured",
+            "blocks": blocks,
+            **({"merges": merges} if merges else {}),
+        },
     )
+
+
+def _merges(
+    nodes: Sequence[dict[str, Any]],
+    names: Sequence[str],
+    roofline: Callable[[int, int, int], tuple[int, int]],
+) -> Iterator[dict[str, Any]]:
+    """Yield what convolutions take that are merged: with kernels of the largest height and width."""
+    alike: dict[object, list[int]] = {}
+    for i, node in enumerate(nodes):
+        if node["type"] == "conv" and node.get("groups") == 1:
+            centred = [2 * p - k for p, k in zip(node["padding"], node["kernel"], strict=True)]
+            key = (node["inputs"], node["stride"], node["act"], centred, node["out_shape"][1:])
+            alike.setdefault(repr(key), []).append(i)
+    for group in alike.values():
+        for count in range(2, min(len(group), MOST_MERGED) + 1):
+            for ops in combinations(group, count):
+                some = [nodes[i] for i in ops]
+                height, width = (max(int(node["kernel"][axis]) for node in some) for axis in (0, 1))
+                channels, (rows, columns) = (
+                    sum(int(x["out_shape"][0]) for x in some),
+                    some[0]["out_shape"][1:],
+                )
+                taps = int(some[0]["cin"]) * height * width
+                out_bytes = sum(int(node["out_bytes"]) for node in some)
+                moved = int(some[0]["in_bytes"]) + out_bytes + ELEMENT * channels * (taps + 1)
+                share, time = roofline(out_bytes, 2 * taps * channels * int(rows) * int(columns), moved)
+                yield {"ops": [names[i] for i in ops], "duration_ns": time, "share": share}
 
 
 def _parts(data: Any) -> list[list[str]]:

@@ -5,7 +5,7 @@
     {"blocks": [{"inner_nodes": [{"name", "hint_name", ...}], "exit_node": {...}, "stages": [[[name]]]}]}
 
 Stages are lists of groups, groups lists of nodes. A node that merges convolutions names all of them in its
-``hint_name``; here they run one after another in its group, since nothing merges ops in a plan.
+``hint_name``: they are one op of a graph with that merge (``merge=``), else they run one after another.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ def stages_of(data: Any, graph: Graph, where: str) -> Stages:
     InstanceError
         If it is no schedule, or one of another network.
     """
-    number = {op.name.removeprefix(op.kind): i for i, op in enumerate(graph.ops)}
+    number = {x.removeprefix(op.kind): i for i, op in enumerate(graph.ops) for x in op.name.split("+")}
     stages = []
     try:
         for block in data["blocks"]:
             nodes = [*block["inner_nodes"], block["exit_node"]]
-            ops = {node["name"]: [number[x] for x in node["hint_name"].split()] for node in nodes}
+            ops = {x["name"]: dict.fromkeys(number[y] for y in x["hint_name"].split()) for x in nodes}
             stages += [
                 tuple(tuple(i for x in group for i in ops[x]) for group in some) for some in block["stages"]
             ]

@@ -2,14 +2,14 @@
 
 1. `heft`; the fastest schedule on one memory alone, by the lists of `makespan`.
 2. Bounds of the relaxation `Distributed.pooled`; if it is proved to have no schedule, there is none.
-3. CP-SAT, with the best schedule as hint and horizon.
+3. CP-SAT, with the best schedule as hint and horizon, unless bytes times ns are too large for it.
 """
 
 from __future__ import annotations
 
 from ...formulations.distributed.data import DistributedData, distributed_data
 from ...formulations.model import BuildTimeout, ticker
-from ...models.errors import InstanceError
+from ...models.errors import InstanceError, UsageError
 from ...models.problems.distributed import Distributed, DistributedSchedule
 from ...models.problems.makespan import Makespan
 from ...models.result import Status
@@ -50,7 +50,10 @@ def solve_auto(problem: Distributed, context: Context) -> Outcome:
             context.raise_bound(pooled.bound, pooled.proof or "exact", kind=kind)
         if context.closed or context.expired:
             return _ended(outcome, context)
-    return solve_intervals(data, context)
+    try:
+        return solve_intervals(data, context)
+    except UsageError as error:  # too large for the model: what was found stays
+        return Outcome(detail=str(error))
 
 
 def solve_cpsat(problem: Distributed, context: Context) -> Outcome:

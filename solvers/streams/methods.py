@@ -151,6 +151,7 @@ ROOM = Room(
         ),
     ),
     complete=".streams.memory:with_flow",
+    merges=".streams.merging:best_merges",
     exports={"ios-cpsat": Export("streams.stages_cpsat", ".streams.models:stated")},
     judging=6.0,
     shared=("parallel", "makespan", "distributed"),

@@ -9,6 +9,7 @@ import pytest
 import lowtide as lt
 from lowtide.formulations.distributed.data import distributed_data
 from lowtide.instances import load_problem
+from lowtide.models.machine import part_of
 from lowtide.models.plan import Copy, Free
 from lowtide.models.verifier.verify import verify
 from lowtide.solvers.distributed.heft import ListScheduler, upward_ranks
@@ -279,3 +280,21 @@ def test_random_machines_are_what_they_are_meant_for() -> None:
     assert any(len(p.memories) == 1 for p in problems)
     assert any(None in p.capacities for p in problems)
     assert any(p.untouched for p in problems)
+
+
+def test_auto_keeps_what_it_found_where_the_model_would_be_too_large() -> None:
+    k = 2**29 + 1
+    tensor = lt.Tensor(name="a", nbytes=2**34 + 1)
+    ops = (
+        lt.Op(name="make", duration_ns=5 * k, writes=(0,)),
+        lt.Op(name="left", duration_ns=10 * k, reads=(0,), workspace=3),
+        lt.Op(name="right", duration_ns=10 * k + 1, reads=(0,), workspace=3),
+    )
+    graph = lt.Graph(name="fork", tensors=(tensor,), ops=ops)
+    machine = replace(FOUR, tiers=tuple(replace(tier, capacity=2**34 + 4) for tier in FOUR.tiers))
+    problem = lt.Distributed(graph, part_of(machine, ("gpu0", "gpu1")))
+    result = lt.solve(problem, threads=1)
+    assert result.status == "feasible", result.detail
+    assert "less than 2^61" in result.detail
+    with pytest.raises(lt.UsageError, match="less than 2"):
+        lt.solve(problem, "cpsat", threads=1)
