@@ -33,6 +33,7 @@ from .models.graph import Accounting, Graph, Mode, Op, Tensor
 from .models.graph_builder import GraphBuilder
 from .models.machine import Access, Channel, ChannelGroup, Contention, Machine, Processor, Tier
 from .models.plan import Copy, Free, Plan, Resident, Run
+from .models.problems.arena import Addressed, Arena
 from .models.problems.distributed import Distributed, DistributedSchedule, Send
 from .models.problems.makespan import Makespan
 from .models.problems.memory_edges import Edges, MemoryEdges
@@ -67,6 +68,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Access",
     "Accounting",
+    "Addressed",
+    "Arena",
     "BackendUnavailable",
     "Buffer",
     "Buffers",

@@ -24,6 +24,7 @@ from ..models.errors import UsageError
 from ..models.graph import Graph
 from ..models.problems import PROBLEMS
 from ..models.problems.problem import Problem
+from .arena.methods import ROOM as ARENA
 from .distributed.methods import ROOM as DISTRIBUTED
 from .makespan.methods import ROOM as MAKESPAN
 from .method import Method
@@ -47,6 +48,7 @@ ROOMS: Mapping[str, Room] = {
     for room in (
         PEAK,
         OFFSETS,
+        ARENA,
         PLACEMENT,
         MAKESPAN,
         DISTRIBUTED,

@@ -55,6 +55,7 @@ LOADED = {
         "gen:randwire?n=16&seed=3",
         "gen:randwire?n=24&seed=4&capacity=200",
     ),
+    "arena": ("catalogue:accumulate", "catalogue:harpoon?alignment=4", "gen:randwire?n=12&seed=3"),
     "makespan": (
         "catalogue:intree-50?processors=3&memory=400",
         "gen:randwire?n=12&seed=3&processors=3&memory=220",

@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from ..errors import InstanceError
-from ..graph import Graph, Mode
+from ..graph import Accounting, Graph, Mode
 from ..plan import Copy, Free, Plan, Resident, Run
 
 Interval = tuple[int, int]
@@ -141,6 +141,8 @@ def inplace_pairs(graph: Graph, plan: Plan, found: list[Residency]) -> list[tupl
     for intervals in uses.values():
         intervals.sort()
     tiers, homes = {tier.name: k for k, tier in enumerate(plan.machine.tiers)}, home_tiers(plan)
+    # In ``replace`` a read may end as its op starts, which needs the content up to then.
+    at_its_end = graph.accounting is Accounting.REPLACE
     pairs = []
     for run in sorted(plan.runs, key=attrgetter("start")):
         op = graph.ops[run.op]
@@ -158,7 +160,7 @@ def inplace_pairs(graph: Graph, plan: Plan, found: list[Residency]) -> list[tupl
             r = found[before[i]]
             if r.released and run.start < r.upper <= run.end:
                 first = bisect_left(uses[read], (r.lower,))
-                last = bisect_left(uses[read], (r.upper,))
+                last = bisect_left(uses[read], (r.upper + at_its_end,))
                 if sum(end > run.start for _, end in uses[read][first:last]) <= 1:
                     pairs.append((before[i], b))
     return pairs

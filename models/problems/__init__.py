@@ -1,5 +1,6 @@
 """The problems, one file each, and the table of them."""
 
+from .arena import Arena
 from .distributed import Distributed
 from .makespan import Makespan
 from .memory_edges import MemoryEdges
@@ -19,6 +20,7 @@ PROBLEMS: dict[str, type[Problem]] = {
     for problem in (
         Peak,
         Offsets,
+        Arena,
         Placement,
         Makespan,
         Distributed,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from ..errors import InstanceError
+from ..graph import Accounting
 from .actions import Actions, RunItem
 from .byte_ranges import ByteRanges
 from .case import Case
@@ -163,7 +164,9 @@ def inplace_pairs(case: Case, actions: Actions, residencies: list[Residency]) ->
             if a is None or b is None or residencies[b].lower != run.start:
                 continue
             place = residencies[a]
-            if place.released and place.upper <= run.end and not _shared(place, run, uses[read]):
+            # In ``replace`` reads end as their op starts: one that starts at the release is a use before it.
+            behind = place.upper + (case.graph.accounting is Accounting.REPLACE)
+            if place.released and place.upper <= run.end and not _shared(place, behind, run, uses[read]):
                 pairs.append((a, b))
     return pairs
 
@@ -174,10 +177,10 @@ def _alive(residencies: list[Residency], numbers: list[int], time: int) -> int |
     return numbers[i] if i >= 0 and residencies[numbers[i]].upper > time else None
 
 
-def _shared(residency: Residency, run: RunItem, uses: list[Interval]) -> bool:
-    """Return whether a use other than the run's own overlaps the run."""
+def _shared(residency: Residency, behind: int, run: RunItem, uses: list[Interval]) -> bool:
+    """Return whether a use other than the run's own overlaps the run, or starts behind it before `behind`."""
     overlapping = 0
-    for i in range(bisect_left(uses, (residency.upper,)) - 1, -1, -1):
+    for i in range(bisect_left(uses, (behind,)) - 1, -1, -1):
         start, end = uses[i]
         if start < residency.lower:
             break

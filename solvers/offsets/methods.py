@@ -8,7 +8,7 @@ from ..room import Export, Room
 
 _GREEDY = (".offsets.first_come", ".offsets.placing_kernel")
 _SQUEEZE = (*_GREEDY, ".offsets.dense_kernel", ".offsets.squeeze_kernel")
-_SEARCH = (*_SQUEEZE, ".offsets.search_kernel")
+OFFSETS_KERNELS = (*_SQUEEZE, ".offsets.search_kernel")
 
 _DATA = ".offsets.stated:stated"
 _ROWS = ".offsets.stated:unordered"
@@ -23,7 +23,7 @@ ROOM = Room(
             "greedy first; then branch and bound, local searches and CP-SAT in turns",
             proves=OPTIMUM,
             engine="cpsat",
-            kernels=_SEARCH,
+            kernels=OFFSETS_KERNELS,
         ),
         Method(
             "search",
@@ -31,7 +31,7 @@ ROOM = Room(
             "branch and bound over canonical placements, at rising bounds and falling heights",
             proves=OPTIMUM,
             source="Moffitt, MiniMalloc, ASPLOS 2023",
-            kernels=_SEARCH,
+            kernels=OFFSETS_KERNELS,
         ),
         Method(
             "greedy",

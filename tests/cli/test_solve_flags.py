@@ -26,6 +26,7 @@ OWN = {
         "--certificate-limit",
     },
     "makespan": {"--machine", "--processors", "--memory", "--sweep-memory", "--plot"},
+    "arena": {"--alignment"},
     "distributed": {"--machine", "--processors", "--memory"},
     "parallel-memory": {
         "--processors",

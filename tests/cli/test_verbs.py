@@ -35,6 +35,7 @@ def test_list_has_problems_methods_and_instances(tmp_path: Path) -> None:
     assert [row["name"] for row in found["problems"]] == [
         "peak",
         "offsets",
+        "arena",
         "placement",
         "makespan",
         "distributed",

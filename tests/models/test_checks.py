@@ -50,6 +50,8 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         "recompute, machine 'single': found contention 'fluid', expected none",
     ),
     "Partition": (lambda: lt.Partition(WRONG), "partition, graph: found 'spec'"),
+    "Arena": (lambda: lt.Arena(WRONG), "arena, graph: found 'spec'"),
+    "Arena alignment": (lambda: lt.Arena(GRAPH, 0), "arena, alignment: found 0, expected"),
     "Distributed": (lambda: lt.Distributed(WRONG, STREAMS), "distributed, graph: found 'spec'"),
     "Distributed machine": (lambda: lt.Distributed(GRAPH, WRONG), "distributed, machine: found 'spec'"),
     "Distributed contention": (
@@ -91,7 +93,7 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         "solve, problem: found Graph('diamond', 4 ops, 4 tensors), expected",
     ),
     "solve graph, example": (lambda: lt.solve(ANY), "Streams, such as Peak(graph)"),
-    "solve": (lambda: lt.solve(WRONG), "solve, problem: found 'spec', expected one of Distributed"),
+    "solve": (lambda: lt.solve(WRONG), "solve, problem: found 'spec', expected one of Arena, Distributed"),
     "solve method": (lambda: lt.solve(lt.Peak(GRAPH), 3), "method: found 3, expected the name of a method"),  # type: ignore[arg-type]
     "solve limit": (lambda: lt.solve(lt.Peak(GRAPH), time_limit=WRONG), "time limit: found 'spec'"),
     "solve nan": (lambda: lt.solve(lt.Peak(GRAPH), time_limit=float("nan")), "time limit: found nan"),

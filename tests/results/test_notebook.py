@@ -114,6 +114,7 @@ QUESTIONS = {
     "recompute": ("catalogue:two-branches?memory=1KiB", "cells", "memory 1"),
     "minio": ("gen:intree?n=5&seed=1&memory=1KiB", "timeline", "memory → storage"),
     "offsets": ("catalogue:minimalloc/example", "allocations", "b5"),
+    "arena": ("catalogue:two-branches", "allocations", "b5"),
     "memory-edges": ("catalogue:two-branches?bound=1KiB", "gantt", "busy"),
     "parallel-memory": ("catalogue:two-branches", "profile", ""),
     "partition": ("catalogue:two-branches?processors=2", "gantt", "stage 1"),

@@ -19,6 +19,7 @@ from lowtide.results.sweeps.used_sources import users_sources
 ASKED = {
     "peak": "gen:randwire?n=20&seed=1",
     "offsets": "gen:randwire?n=12&seed=1",
+    "arena": "gen:randwire?n=12&seed=1",
     "placement": "gen:chain?n=6&seed=1&machine=v100-16g-pcie3&start=gpu&device=60B",
     "streams": "gen:layered?layers=3&width=3&seed=1",
     "partition": "gen:layered?layers=3&width=3&seed=1&processors=2",

@@ -15,6 +15,8 @@ QUESTIONS = (
     ("peak", "catalogue:diamond", "diamond", "fd5d222ae715293f"),
     ("offsets", "catalogue:minimalloc/example", "input.12", "190f1a95ec7e03a4"),
     ("offsets", "catalogue:diamond?capacity=1KiB&alignment=64", "diamond", "e35fac7757e69351"),
+    ("arena", "catalogue:diamond", "diamond", "177380a9101acbfd"),
+    ("arena", "catalogue:diamond?alignment=16", "diamond, alignment 16", "9e74cf0b5154a8e4"),
     ("placement", f"{CHAIN}&device=24GiB", "chain?n=3&seed=1 on a100-40g-pcie3", "a0f6c9308c515334"),
     (
         "placement",

@@ -1,0 +1,1 @@
+"""Formulations of the arena problem: order and addresses together."""

@@ -1,0 +1,137 @@
+r"""The data of `arena`: what is to be placed, and when it is there under an order.
+
+**Pieces.** The tensors of at least one byte that are accessed or final, and the workspaces. A piece comes
+with the op `born` (its first writer; None: it is there from the first) and stays while one of its `ends` (ops
+that hold it to their end) has not ended, one of its `starts` (``replace``: ops that only read it) has not
+begun, or if it is `final`. Under an order with op i at position :math:`\pi_i` it occupies its bytes over the
+half-open positions from :math:`\pi_{born}` (or 0) to the largest of :math:`\pi_i + 1` over its ends and
+:math:`\pi_i` over its starts, or to n if it is final. Runs of a plan follow each other, so that two buffers
+of the plan meet if and only if these intervals of positions do.
+
+**Pairs.** (a, b, i): op i makes b and may put it at the address of a, which it reads and does not write, if
+no other access of a comes later (`lowtide.models.lowering.residencies.inplace_pairs`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...models.buffers import Buffer, Buffers
+from ...models.derived.memory import sequential_memory
+from ...models.derived.precedence import precedence
+from ...models.graph import Accounting, Graph
+from ...models.problems.arena import Addressed, Arena
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What is to be placed; `number` is its place in `Addressed.addresses`, `size` its bytes."""
+
+    number: int
+    size: int
+    born: int | None
+    ends: tuple[int, ...]
+    starts: tuple[int, ...]
+    final: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArenaData:
+    """The pieces, the pairs that some order lets share as ``(a, b, op)``, `n` ops, and the alignment."""
+
+    n: int
+    pieces: tuple[Piece, ...]
+    pairs: tuple[tuple[int, int, int], ...]
+    alignment: int
+    addresses: int
+    """How many places `Addressed.addresses` has."""
+
+    def lifetimes(self, order: Sequence[int]) -> list[tuple[int, int]]:
+        """Return the half-open positions of each piece; some are empty in ``replace``."""
+        at = [0] * self.n
+        for k, i in enumerate(order):
+            at[i] = k
+        found = []
+        for p in self.pieces:
+            upper = max(1, self.n)
+            if not p.final:
+                upper = max(*(at[i] + 1 for i in p.ends), *(at[i] for i in p.starts), 0)
+            found.append((0 if p.born is None else at[p.born], upper))
+        return found
+
+    def buffers(self, order: Sequence[int]) -> Buffers:
+        """Return what an allocation for an order must place; ids are the numbers of the pieces."""
+        lives = self.lifetimes(order)
+        pieces = [
+            Buffer(id=str(k), lower=a, upper=b, size=p.size, alignment=self.alignment)
+            for k, (p, (a, b)) in enumerate(zip(self.pieces, lives, strict=True))
+            if a < b
+        ]
+        pairs = [(str(a), str(b)) for a, b, i in self.pairs if lives[a][1] == lives[b][0] + 1]
+        return Buffers(buffers=tuple(pieces), inplace=tuple(pairs))
+
+    def answer(self, order: Sequence[int], offsets: dict[str, int]) -> Addressed:
+        """Return the answer of an order with the offsets of its `buffers`."""
+        addresses: list[int | None] = [None] * self.addresses
+        for name, offset in offsets.items():
+            addresses[self.pieces[int(name)].number] = offset
+        return Addressed(tuple(order), tuple(addresses))
+
+
+def arena_data(problem: Arena) -> ArenaData:
+    """Return the data of a problem.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> data = arena_data(Arena(lt.load("catalogue:diamond")))
+    >>> data.lifetimes((0, 2, 1, 3))
+    [(0, 3), (2, 4), (1, 4), (3, 4)]
+    """
+    graph = problem.graph
+    memory = sequential_memory(graph)
+    replaces = graph.accounting is Accounting.REPLACE
+    pieces: list[Piece] = []
+    where: dict[int, int] = {}
+    for t, tensor in enumerate(graph.tensors):
+        accessors = memory.accessors[t]
+        if not tensor.nbytes or not (accessors or tensor.final):
+            continue
+        starts = tuple(i for i in accessors if replaces and t not in graph.ops[i].writes)
+        ends = tuple(i for i in accessors if i not in starts)
+        born = None if tensor.initial else accessors[0]
+        where[t] = len(pieces)
+        pieces.append(Piece(t, tensor.nbytes, born, ends, starts, tensor.final))
+    for i, op in enumerate(graph.ops):
+        if op.least_workspace:
+            pieces.append(Piece(len(graph.tensors) + i, op.least_workspace, i, (i,), ()))
+    pairs = tuple((where[r], where[w], i) for i, r, w in sharing_pairs(graph) if r in where and w in where)
+    return ArenaData(
+        n=len(graph.ops),
+        pieces=tuple(pieces),
+        pairs=pairs,
+        alignment=problem.alignment,
+        addresses=len(graph.tensors) + len(graph.ops),
+    )
+
+
+def sharing_pairs(graph: Graph) -> list[tuple[int, int, int]]:
+    """Return ``(op, read, write)``: the in-place pairs that some order may let share an address.
+
+    The op is the first writer of the write, only reads the read, which is not final, and no other access of
+    the read must come later. In ``replace`` such reads are gone when the write comes, and there are none.
+    """
+    if graph.accounting is Accounting.REPLACE or not any(op.inplace for op in graph.ops):
+        return []
+    accessors, after = sequential_memory(graph).accessors, precedence(graph).descendants
+    return [
+        (i, r, w)
+        for i, op in enumerate(graph.ops)
+        for r, w in dict.fromkeys(op.inplace)
+        if r not in op.writes
+        and not graph.tensors[r].final
+        and not graph.tensors[w].initial
+        and accessors[w][0] == i
+        and not any(after[i] >> j & 1 for j in accessors[r])
+    ]
