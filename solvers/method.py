@@ -12,9 +12,19 @@ from typing import Any
 
 from ..models.checks import shown
 from ..models.errors import UsageError
-from .context import Context
+from .context import Context, Outcome
 
 RunFunction = Callable[[Any, Context], Any]
+
+
+def run_method(run: RunFunction, problem: Any, context: Context) -> Outcome:
+    """Run a method; what it returns, if it is no `Outcome`, is its last answer."""
+    found = run(problem, context)
+    if isinstance(found, Outcome):
+        return found
+    if found is not None:
+        context.offer(found)
+    return Outcome()
 
 
 class Proves(StrEnum):

@@ -67,6 +67,9 @@ class Room:
         methods that found an answer and may have proved little: their gap then means something.
     complete
         Adds to a hint what it lacks: ``(problem, answer) -> answer``.
+    demanded
+        Runs a method for a problem that demands more of answers than methods know (`Problem.demands`):
+        ``(run, problem, context) -> Outcome``; and the modules of the kernels that this takes beside.
     trade_off
         Sweeps its memory, as `lowtide.sweep_memory` does.
     largest
@@ -90,6 +93,7 @@ class Room:
     certify: str = ""
     bound: str = ""
     complete: str = ""
+    demanded: tuple[str, tuple[str, ...]] = ("", ())
     trade_off: str = ""
     largest: str = ""
     merges: str = ""

@@ -8,6 +8,7 @@ import os
 import platform
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from importlib import import_module, metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from ..models.result import Result, Status
 from .context import Context, Outcome, available_cores
 from .engines.garbage import collected_rarely
 from .judging import judging_seconds
-from .method import PYOMO_SOLVER, Method, RunFunction, load
+from .method import PYOMO_SOLVER, Method, RunFunction, load, run_method
 from .registry import check_freedoms, find_method, room_of
 
 ROUNDING = 1000
@@ -123,10 +124,18 @@ def solve(
 
         extra = {f"option {name}": 1 for name in options or {} if name in own and name != PYOMO_SOLVER.name}
         run = constrained(problem, method, constrain, extra | ({} if hint is None else {"a hint": hint}))
-    if chosen.kernels and constrain is None:
+    kernels = chosen.kernels
+    if problem.demands:
+        if constrain is not None:
+            raise UsageError(
+                f"solve, constrain: found a problem with {problem.demands[0]}, expected one without"
+            )
+        name, further = room_of(problem).demanded
+        run, kernels = partial(load(name), run), (*kernels, *further)
+    if kernels and constrain is None:
         from .engines.compilation import prepare
 
-        prepare(chosen.kernels, progress=progress)
+        prepare(kernels, progress=progress)
     if chosen.name != "auto":  # which may end without its solver
         _import_solver(chosen.engine)
     _check_engine(chosen, own, engine_options)
@@ -156,11 +165,7 @@ def _run(problem: Problem, method: Method, run: RunFunction, context: Context, k
             return _judge(problem, method, context, Outcome(infeasible=True, detail=witness))
         if known is not None:
             context.offer(known)
-        answer = run(problem, context)
-        if isinstance(answer, Outcome):
-            outcome = answer
-        elif answer is not None:
-            context.offer(answer)
+        outcome = run_method(run, problem, context)
         _raise_cheap_bound(problem, context)
     except KeyboardInterrupt:
         outcome = Outcome(reason="interrupted")

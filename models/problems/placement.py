@@ -24,6 +24,8 @@ from .problem import Judgement, Problem, peak_rows, traffic_rows
 Tiers = tuple[str, ...]
 
 ORDERS = ("reference", "free")
+FLAGS = ("periodic", "whole", "order", "addresses")
+"""The parameters that are fields of the problem."""
 LARGEST = 10**17
 """Of capacities in bytes, rates in bytes per second and latencies in ns."""
 
@@ -55,6 +57,9 @@ class Placement(Problem):
     order
         "reference": each processor runs its ops in the graph's order. "free": in any in which they read and
         write the versions that they do in that order (`lowtide.models.derived.precedence`).
+    addresses
+        Plans have an allocation: each residency and each workspace an address that it keeps, all within the
+        capacities (`lowtide.models.lowering.buffers`). What is there at a time may fit, and still have none.
     source
         What the problem was loaded from.
 
@@ -79,6 +84,7 @@ class Placement(Problem):
     start: Mapping[str, Tiers] | None = None
     source: str | None = None
     order: str = "reference"
+    addresses: bool = False
     name: ClassVar[str] = "placement"
     unit: ClassVar[str] = "ns"
     picture: ClassVar[str] = "timeline"
@@ -90,6 +96,7 @@ class Placement(Problem):
         "periodic": Parameter(False, "the steady state of an iteration, the end like the start"),
         "whole": Parameter(False, "copies move whole tensors, uninterrupted"),
         "order": Parameter("reference", "which order the ops run in", choices=ORDERS),
+        "addresses": Parameter(False, "plans have an address for each buffer, within the capacities"),
         "start": Parameter("", "tiers where tensors of all kinds may be at time 0", kind="tiers", flag=False),
         "start.": Parameter(
             "",
@@ -106,6 +113,7 @@ class Placement(Problem):
         check_type(self.machine, Machine, "placement, machine")
         check_flag(self.periodic, "placement, periodic")
         check_flag(self.whole, "placement, whole")
+        check_flag(self.addresses, "placement, addresses")
         if self.order not in ORDERS:
             raise InstanceError(
                 f"placement, order: found {shown(self.order)}, expected {' or '.join(ORDERS)}"
@@ -163,7 +171,7 @@ class Placement(Problem):
                 kinds = [name] if name else sorted({str(t.kind) for t in subject.tensors})
                 start.update(dict.fromkeys(kinds, _meant_tiers(value, tiers, devices, where)))
         changed = tuple(replace(t, capacity=sizes.get(t.name, t.capacity)) for t in machine.tiers)
-        flags = {key: value for key, value in values.items() if key in ("periodic", "whole", "order")}
+        flags = {key: value for key, value in values.items() if key in FLAGS}
         return cls(subject, replace(machine, tiers=changed), start=start or None, source=source, **flags)
 
     def called(self) -> tuple[str, str | None]:
@@ -180,12 +188,18 @@ class Placement(Problem):
             "whole": self.whole,
             "start": self.starts,
             **({"order": self.order} if self.freedoms else {}),
+            **({"addresses": True} if self.addresses else {}),
         }
 
     @property
     def freedoms(self) -> tuple[str, ...]:
         """``order=free``, if the order is."""
         return ("order=free",) if self.order == "free" else ()
+
+    @property
+    def demands(self) -> tuple[str, ...]:
+        """``addresses``, if plans must have them."""
+        return ("addresses",) if self.addresses else ()
 
     def read(self, item: object) -> Plan:
         """Return a plan; the verifier looks at it in `judge`.
@@ -341,6 +355,9 @@ def _broken_rules(problem: Placement, plan: Plan) -> list[Violation]:
         last[run.processor] = max(before, run.op)
     if problem.whole:
         found += partial_copies(problem.graph, plan)
+    if problem.addresses and plan.allocation is None:
+        said = "found a plan without an allocation, expected an address for each of its buffers"
+        found.append(Violation(kind="allocation", message=said))
     return found
 
 

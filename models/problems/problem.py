@@ -146,6 +146,15 @@ class Problem(ABC):
         """
         return ()
 
+    @property
+    def demands(self) -> tuple[str, ...]:
+        """Settings such as ``addresses`` by which fewer answers are valid, and which methods need not know.
+
+        Bounds hold all the same. The problem's room makes such answers of those that methods find
+        (`lowtide.solvers.room.Room.demanded`).
+        """
+        return ()
+
     def setting(self, edges: tuple[tuple[int, int], ...] = ()) -> Setting | ParallelSetting | None:
         """Return what a certificate states besides the graph; `edges` are those that an answer added."""
         return None
@@ -161,9 +170,13 @@ class Problem(ABC):
 
 
 def peak_rows(verdict: Verification | AllocationVerdict) -> list[tuple[str, str]]:
-    """Return a fact for each tier: the most bytes in it at a time."""
-    peaks = verdict.peaks if isinstance(verdict, Verification) else {}
-    return [(f"peak in {tier}", exact_bytes(peak)) for tier, peak in peaks.items()]
+    """Return a fact for each tier: the most bytes in it at a time, and where its addresses end, if any."""
+    if not isinstance(verdict, Verification):
+        return []
+    return [
+        *((f"peak in {tier}", exact_bytes(peak)) for tier, peak in verdict.peaks.items()),
+        *((f"height in {tier}", exact_bytes(height)) for tier, height in verdict.heights.items()),
+    ]
 
 
 def traffic_rows(verdict: Verification) -> list[tuple[str, str]]:

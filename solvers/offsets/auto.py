@@ -39,7 +39,7 @@ Method = Callable[[Parts, Part], Iterator[None]]
 
 def solve_auto(problem: Offsets, context: Context) -> Outcome:
     """Stop as soon as every part is done."""
-    return take_turns(Parts(problem, context), (place, prove, descend, improve, model))
+    return take_turns(Parts(problem, context), EVERY)
 
 
 def solve_search(problem: Offsets, context: Context) -> Outcome:
@@ -173,6 +173,9 @@ def model(parts: Parts, part: Part) -> Iterator[None]:
             raise KeyboardInterrupt
         yield
 
+
+EVERY = (place, prove, descend, improve, model)
+"""What `auto` does."""
 
 SHARES: dict[Method, float] = {descend: 1.5, improve: 2.5}
 """How much longer than others a method's turns are."""

@@ -9,6 +9,12 @@ from ..room import Export, Room
 _PLANNER = (".placement.planner.planner_kernel", ".placement.timing_kernel")
 _AUTOTM = (".placement.models.autotm_kernel",)
 _ADDRESSES = (".offsets.first_come", ".offsets.placing_kernel")
+_ALLOCATION = (
+    *_ADDRESSES,
+    ".offsets.dense_kernel",
+    ".offsets.squeeze_kernel",
+    ".offsets.search_kernel",
+)
 _SIMULATOR = (".placement.simulator.simulator_kernel",)
 
 _DEGREE = Option("degree", 8, "ops that the prefetch is ahead")
@@ -359,6 +365,7 @@ ROOM = Room(
         ),
     ),
     bound=".placement.bounds.prices:raise_cheap_bounds",
+    demanded=(".placement.addresses:solve_with_addresses", _ALLOCATION),
     largest=".placement.largest:largest",
     exports={
         "cpsat": Export(

@@ -1,0 +1,149 @@
+r"""Plans that have addresses, by any method: what memory cannot be used in pieces is taken from the tier.
+
+A plan that never holds more than the :math:`C_i` bytes of tier i may still not fit there, for each of its
+buffers needs an address that stays. So
+
+1. the method solves the problem with tiers of :math:`M_i` bytes, at first :math:`C_i`;
+2. `offsets` looks for addresses within :math:`C_i`. If there are some, that is an answer;
+3. else some buffer ends at :math:`H_i > C_i`, and :math:`C_i - M_i` grows by :math:`H_i - C_i`, at least to
+   twice what it was; where the method had no plan with :math:`L_i` bytes, :math:`M_i` becomes no less than
+   halfway between these and what it was. It goes on with 1.
+
+After an answer, tiers halfway between it and the last ones without one are tried, `REFINEMENTS` times, for a
+plan that needs less time. Of the time the first round has half, each other one a quarter of what is left, and
+so has the search for addresses behind it; without a limit this tries the greedy allocations only, whose
+number is fixed.
+
+**Bounds.** What the method proves in the first round holds: a plan with addresses is a plan. Nothing follows
+from smaller tiers.
+
+Source: the loop around AutoTM's program, which tightens its rows at single ops instead
+(`lowtide.solvers.placement.models.autotm_addresses`); here the capacity is all that a method need know.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from ...models.lowering.buffers import buffers_from_plan
+from ...models.plan import Plan
+from ...models.problems.offsets import Offsets
+from ...models.problems.placement import Placement
+from ..context import Context, Outcome
+from ..method import RunFunction, run_method
+from ..offsets.auto import EVERY, place, take_turns
+from ..offsets.parts import Parts
+
+ROUNDS = 40
+"""Rounds after which it ends without a plan; each leaves a tier at least one byte less."""
+
+REFINEMENTS = 3
+"""Rounds for a faster plan, after the first one that has addresses."""
+
+Rooms = tuple[int | None, ...]
+
+
+@dataclass(kw_only=True)
+class Tried:
+    """The sizes of all tiers; of those that were tried the last too wide, and the last too narrow."""
+
+    whole: Rooms
+    wide: Rooms
+    narrow: Rooms
+    fits: Rooms | None = None
+    facts: dict[str, int] = field(default_factory=dict)
+
+    def between(self, a: Rooms, b: Rooms) -> Rooms | None:
+        """Return the sizes halfway between two, or None if there are none."""
+        found = tuple(None if x is None or y is None else (x + y + 1) // 2 for x, y in zip(a, b, strict=True))
+        return None if found in (a, b) else found
+
+    def next(self, over: Mapping[int, int]) -> Rooms | None:
+        """Return what to try next: less by what was `over`, then what lies between two that were tried."""
+        if self.fits is not None:
+            return self.between(self.fits, self.wide)
+        least = self.between(self.narrow, self.wide)
+        if least is None:
+            return None
+        less = (None if x is None else x - over.get(i, 0) for i, x in enumerate(self.wide))
+        return tuple(None if x is None or y is None else max(x, y) for x, y in zip(less, least, strict=True))
+
+
+def solve_with_addresses(run: RunFunction, problem: Placement, context: Context) -> Outcome:
+    """Offer the best plan with addresses of a method that knows nothing of them.
+
+    The facts are the method's own in the first round, the rounds, and of the first plan its time and the
+    bytes by which its addresses exceed the tiers.
+    """
+    bare = replace(problem, addresses=False)
+    whole = tuple(tier.capacity for tier in problem.machine.tiers)
+    tried = Tried(whole=whole, wide=whole, narrow=tuple(None if room is None else 0 for room in whole))
+    rooms, refinements, said = whole, 0, ""
+    for number in itertools.count(1):
+        tiers = tuple(replace(t, capacity=r) for t, r in zip(problem.machine.tiers, rooms, strict=True))
+        part = replace(bare, machine=replace(problem.machine, tiers=tiers))
+        inner = context.inner(part, context.remaining() / (2 if number == 1 else 4), f"round {number}: ")
+        witness = part.impossible()
+        outcome = Outcome(infeasible=True, detail=witness) if witness else run_method(run, part, inner)
+        tried.facts["rounds"] = number
+        if number == 1:
+            tried.facts |= outcome.facts
+            if inner.bound is not None and inner.proof is not None:
+                context.raise_bound(inner.bound, inner.proof, kind=inner.bound_kind, evidence=inner.evidence)
+        over: dict[int, int] = {}
+        if inner.answer is None:
+            if number == 1 or context.expired:
+                return replace(outcome, infeasible=outcome.infeasible and number == 1, facts=tried.facts)
+            tried.narrow = rooms
+        else:
+            plan = replace(inner.answer, machine=problem.machine)
+            offsets, over = _addresses(problem, plan, context)
+            if number == 1:
+                tried.facts |= {"first_objective": problem.evaluate(plan), "first_excess": sum(over.values())}
+            if offsets is None and not over:
+                return Outcome(reason="time", detail="no time was left for addresses", facts=tried.facts)
+            if offsets is None:
+                tried.wide = rooms
+                said = f"the plan of round {number} ends {', '.join(map(str, over.values()))} bytes too high"
+                context.progress(said)
+            else:
+                context.offer(replace(plan, allocation=offsets))
+                tried.fits = rooms
+                if number == 1:
+                    return replace(outcome, facts=tried.facts)
+        refinements += tried.fits is not None
+        following = tried.next(over)
+        if context.closed or context.expired or following is None or number == ROUNDS:
+            break
+        if refinements > REFINEMENTS:
+            break
+        rooms = following
+    found = context.answer is not None
+    detail = f"{number} rounds for a plan with addresses" if found else said
+    return Outcome(reason="time" if context.expired else None, detail=detail, facts=tried.facts)
+
+
+def _addresses(
+    problem: Placement, plan: Plan, context: Context
+) -> tuple[Mapping[str, int] | None, dict[int, int]]:
+    """Return addresses within the capacities, if any were found, and by tier the bytes above."""
+    buffers = buffers_from_plan(problem.graph, plan)
+    total = sum(b.size for b in buffers.buffers)
+    pools = {name: total if room is None else room for name, room in buffers.pools.items()}
+    offsets = Offsets(replace(buffers, pools=pools), satisfy=True)
+    left = context.remaining()
+    parts = Parts(offsets, context.inner(offsets, left / 4, "addresses: "))
+    take_turns(parts, (place,) if math.isinf(left) else EVERY)
+    over: dict[int, int] = {}
+    for i, tier in enumerate(problem.machine.tiers):
+        ends = [
+            part.data.unit * (part.bound if part.height is None else part.height)
+            for part in parts.parts
+            if part.data.pool == tier.name
+        ]
+        if tier.capacity is not None and max(ends, default=0) > tier.capacity:
+            over[i] = max(ends) - tier.capacity
+    return parts.context.answer, over

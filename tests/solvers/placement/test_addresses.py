@@ -1,0 +1,90 @@
+"""`placement --addresses`: plans of any method with an allocation within the capacities."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import lowtide as lt
+from lowtide.instances import load_problem
+from lowtide.models.lowering.buffers import buffers_from_plan
+from lowtide.models.verifier.allocation import verify_allocation
+from tests.effort import seeds
+from tests.placement_cases import machine, random_graph, working_set
+
+
+def case(seed: int, room: int = 2) -> lt.Placement:
+    graph = random_graph(seed)
+    return lt.Placement(graph, machine(working_set(graph) + room, None, ssd=False), addresses=True)
+
+
+def needs_less(problem: lt.Placement, allocation: Any, plan: lt.Plan) -> bool:
+    """Whether all ends are within the capacities, by the buffers that lowering gives."""
+    heights = verify_allocation(buffers_from_plan(problem.graph, plan), allocation).heights
+    return all(t.capacity is None or heights[t.name] <= t.capacity for t in problem.machine.tiers)
+
+
+@pytest.mark.parametrize("method", ["planner", "belady", "vdnn", "slot-lp"])
+@pytest.mark.parametrize("seed", seeds(8))
+def test_plans_of_any_method_get_addresses(method: str, seed: int) -> None:
+    problem = case(seed, 4)
+    bare = lt.solve(replace(problem, addresses=False), method, threads=1)
+    result = lt.solve(problem, method, threads=1)
+    assert result.bound == bare.bound or method == "slot-lp"  # whose last bound is taken near the incumbent
+    if result.plan is None:
+        assert result.status is lt.Status.UNKNOWN
+        return
+    assert result.verification is not None
+    assert result.verification.valid
+    assert result.plan.allocation is not None
+    assert needs_less(problem, result.plan.allocation, result.plan)
+    if result.facts["rounds"] == 1:
+        assert result.objective == bare.objective
+
+
+@pytest.mark.parametrize(
+    ("method", "seed"), [("planner", 21), ("planner", 51), ("belady", 7), ("belady", 29)]
+)
+def test_a_plan_that_fits_and_has_no_addresses_is_made_again(method: str, seed: int) -> None:
+    whole = replace(case(seed), whole=True)
+    bare = lt.solve(replace(whole, addresses=False), method, threads=1)
+    result = lt.solve(whole, method, threads=1)
+    assert result.facts["rounds"] > 1
+    assert result.facts["first_excess"] == 1
+    assert result.facts["first_objective"] == bare.objective
+    assert result.plan is not None
+    assert result.plan.allocation is not None
+
+
+def test_addresses_are_part_of_the_question() -> None:
+    problem = case(1)
+    bare = replace(problem, addresses=False)
+    assert problem.instance.sha256 != bare.instance.sha256
+    plan = lt.solve(bare, "planner", threads=1).plan
+    assert plan is not None
+    assert not bare.judge(plan).violations
+    assert {v.kind for v in problem.judge(plan).violations} == {"allocation"}
+    placed = lt.solve(problem, "planner", threads=1).plan
+    assert placed is not None
+    assert not problem.judge(placed).violations
+    name, at = max((placed.allocation or {}).items(), key=lambda item: item[1])
+    for broken, kind in (({name: at + 10**6}, "capacity"), ({name: -1}, "offset"), ({"x": 0}, "unknown")):
+        wrong = replace(placed, allocation={**(placed.allocation or {}), **broken})
+        assert f"allocation-{kind}" in {v.kind for v in problem.judge(wrong).violations} or (
+            kind == "capacity" and "host" in name
+        )
+
+
+def test_a_hint_needs_addresses_too() -> None:
+    problem = case(1)
+    bare = lt.solve(replace(problem, addresses=False), "planner", threads=1)
+    with pytest.raises(lt.InstanceError, match="hint: found a plan without an allocation"):
+        lt.solve(problem, "planner", hint=bare.plan)
+    with pytest.raises(lt.UsageError, match="constrain: found a problem with addresses"):
+        lt.solve(problem, "cpsat", constrain=lambda built: None)
+
+
+def test_what_cannot_fit_is_refuted_as_without_addresses() -> None:
+    problem = load_problem("placement", "gen:chain?n=5,seed=1,machine=a100-40g-pcie3,device=10B,addresses=1")
+    assert problem.addresses  # type: ignore[attr-defined]
+    assert lt.solve(problem, "planner", threads=1).status is lt.Status.INFEASIBLE
