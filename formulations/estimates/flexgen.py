@@ -50,6 +50,20 @@ boxes, the least bound first, until the least is a point: no b and k give more t
 with :math:`b k L (s + n) c \le \alpha (M_G + M_C + M_D)`, the sum of 5 to 7 in decoding. FlexGen's own search
 (`published_search`) tries b = 1, 2, 3, 4, 8, 16, ... and, for each, k from 1 until it gets slower.
 
+**As a bound of tensor placement** (of the graphs ``gen:flexgen``, whose tensors are where they like at any
+time, and whose GPU does all attention) the program does not hold in either direction. It divides tensors,
+knows no order within a layer and no first layer to wait for; but it keeps the same fractions in all steps,
+reserves caches of s + n tokens from the beginning and room for two layers, and adds in 4 what may overlap.
+What remains valid is each step by itself: its ops run one after another, and steps do not overlap. All
+:math:`L W` bytes of weights and all :math:`C_i = N L (s + i - 1) c` of keys and values of earlier tokens are
+read in step i; at its first start the GPU holds at most :math:`M_G` bytes, and what it lacks arrives before
+its last end:
+
+.. math:: T \ge \sum_i \max\Big(N L\, t_i (F / r^F + A_{s + i} / r^A), \frac{L W + C_i - M_G}{r_{CG}}\Big),
+
+with :math:`t_i = 1` in decoding, :math:`t_0 = s` and :math:`C_0 = 0` in prefill: `least_seconds`. It is the
+program with fractions of its own in each step, no working memory, and the larger instead of the sum in 4.
+
 Source: Sheng, Zheng, Yuan, Li, Ryabinin, Chen, Liang, Ré, Stoica and Zhang, "FlexGen: high-throughput
 generative inference of large language models with a single GPU", ICML 2023, section 4.3 and appendix A.3.
 Rows and constants are those of `experimental/cost_model.py` in its repository; 1, 2 and 4 there differ from
@@ -208,6 +222,30 @@ def published_search(question: Inference) -> Policy | None:
             found = policy(question, batch, batches)
         batch += 1 if batch < 4 else batch
     return best
+
+
+def least_seconds(question: Inference, batch: int, batches: int, *, prefill: bool = True) -> Fraction:
+    """Return a lower bound on the makespan of every placement of ``gen:flexgen``; the proof is above.
+
+    Parameters
+    ----------
+    question
+        All of its capacity counts, whatever its `share`.
+    batch, batches
+        Sequences in a batch, and batches in a block.
+    prefill
+        Whether the prompts are read.
+    """
+    model, n = question.model, batch * batches
+    total = Fraction(0)
+    for i in range(0 if prefill else 1, question.new):
+        phase, tokens = ("decode", 1) if i else ("prefill", question.prompt)
+        context = question.prompt + i
+        per_token = model.products / opt.PRODUCTS[phase] + model.attention(context) / opt.ATTENTION[phase]
+        cache = n * (context - 1) * model.cache if i else 0
+        lacks = model.layers * (model.weights + cache) - question.capacity[0]
+        total += max(n * model.layers * tokens * per_token, lacks / opt.TO_GPU)
+    return total
 
 
 def _solve(question: Inference, box: _Box) -> tuple[Fraction, dict[str, Fraction]] | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from ...models.errors import InstanceError
 from ...models.graph import Accounting, Graph
+from ...models.opt import OPT
 from ..formats.strict_json import nearest
 from ..options import Parameter, Value, typed_options
 from ..spec import Spec
@@ -19,6 +20,7 @@ from .backprop_chain import backprop_chain
 from .backward import training_graph
 from .builder import DATA, SEED, SIZES
 from .cells import cell_network
+from .flexgen import flexgen
 from .hios import hios
 from .layered import layered
 from .psplib import psplib
@@ -155,6 +157,17 @@ FAMILIES: dict[str, Family] = {
         w=Parameter("1", "ns of W, 0: B does both", pattern=NUMBERS),
         a=Parameter("1", "bytes of activations from the start of F", pattern=NUMBERS),
         keep=Parameter("all", "of these until W ends", pattern=f"all|{NUMBERS}"),
+    ),
+    "flexgen": _task_family(
+        flexgen,
+        "inference of an OPT model in FlexGen's block schedule, for GPU, host and disk",
+        model=Parameter("opt-30b", "the model", choices=tuple(OPT)),
+        layers=Parameter(0, "how many of its layers, 0 for all", least=0, most=1000),
+        prompt=Parameter(512, "tokens of each prompt", least=1, most=_MOST),
+        new=Parameter(4, "tokens generated, one for each step", least=1, most=10_000),
+        batch=Parameter(48, "sequences of a batch", least=1, most=_MOST),
+        batches=Parameter(3, "batches of the block", least=1, most=_MOST),
+        prefill=Parameter(True, "read the prompts; if not, their keys and values exist before the first op"),
     ),
     "psplib": _task_family(
         psplib,

@@ -9,8 +9,9 @@
 Policies plan periods, too: `belady` before the settings, others behind them. Where channels have latencies
 planner and policies plan without; their plans then get the times that the latencies leave (`timing`).
 
-Single runs: bounds by windows, settings of the planner for a quarter of the time, then `slot-lp`, or where
-there are too many ops for that or it does not serve, bounds by prices.
+Single runs: bounds by windows, settings of the planner for a quarter of the time, `flexgen` where weights are
+read again and nothing is trained, then `slot-lp`, or where there are too many ops for that or it does not
+serve, bounds by prices.
 
 Whole tensors: then the local search over decisions, and in single runs of few ops, where there is a time
 limit, `cpsat` until it is up.
@@ -44,7 +45,7 @@ from .models.intervals import solve_intervals
 from .models.slots import solve_slots
 from .models.tmof import solve_tmof
 from .planner.planner import check_machine, first_plan, try_settings
-from .policies import autoswap, belady, deeptm
+from .policies import autoswap, belady, deeptm, flexgen
 from .policies.carry_out import Candidates, follow
 from .policies.first_touch import solve_first_touch
 from .policies.local_search import solve_local_search
@@ -222,6 +223,8 @@ def _single_run(parts: _Parts) -> None:
     _try_settings(parts, lambda: context.expired or context.elapsed() > until)
     if context.answer is not None:
         parts.run("planner", lambda: _first_plan(problem, context))  # at larger chunks
+    if flexgen.serves(problem):
+        parts.run("flexgen", lambda: _follow(problem, context, flexgen.decide, 1 / 3))
     if len(problem.graph.ops) > MOST_OPS:
         parts.run("bounds", lambda: raise_by_prices(problem, context))
     else:

@@ -48,6 +48,11 @@ _SCORES = (
     Option("smallest", 0, "bytes that a tensor that leaves has at least", least=0),
     Option("shortest", 0, "ns that a tensor that leaves lives at least", least=0),
 )
+_RESTS = (
+    ("weights", "default: the best of steps of 5"),
+    ("cache", "tensors of kind state; default: the best of quarters"),
+    ("states", "all others; default: the better of 0 and 100"),
+)
 
 
 def _policy(name: str, summary: str, source: str, *options: Option, freedoms: tuple[str, ...] = ()) -> Method:
@@ -230,6 +235,15 @@ ROOM = Room(
             "g10",
             "the most useful absences first, booked in a ledger of bandwidths; pages",
             "Zhang et al., G10, MICRO 2023, and its artifact",
+        ),
+        _policy(
+            "flexgen",
+            "fractions of weights, caches and hidden states rest on the GPU, the others come layer by layer",
+            "Sheng et al., FlexGen, ICML 2023",
+            *(
+                Option(name, float, f"percent of them on the GPU ({tried})", least=0)
+                for name, tried in _RESTS
+            ),
         ),
         _policy(
             "autoswap",

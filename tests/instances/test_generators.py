@@ -57,6 +57,8 @@ HASHES = {
     "tasks?shape=forkjoin&seed=1": "07767e6bf11601c6",
     "tasks?shape=workflow&data=edge&workspace=9": "6aeab9c9bbd5e3ad",
     "tasks?shape=tree&cores=4": "ef56fea174960521",
+    "flexgen?new=3": "ba97ae7cd9d9fcb3",
+    "flexgen?model=opt-1.3b&layers=3&prefill=0&batches=2&batch=4": "a7c049cd4753f956",
     "hios": "10b3cfd45dd1d0e0",
     "hios?n=14&layers=4&seed=3": "67c429bc18ea95ce",
     "stages": "62e43a2a93730f4b",

@@ -112,8 +112,19 @@ def follow(
                 continue
             facts = {"emergencies": run.emergencies, "evictions": run.evictions, **gives_up}
             return Outcome(detail=_remark(name, run), facts=facts)
-    faults = [f"{name}: {run.fault}" if name else run.fault for name, run in tried if run.fault]
-    return Outcome(detail="; ".join(faults) or "".join(reason for reason, _ in closest), facts=gives_up)
+    faults: dict[str, list[str]] = {}
+    for name, run in tried:
+        if run.fault:
+            faults.setdefault(run.fault, []).append(name)
+    said = "; ".join(f"{_names(names)}{fault}" for fault, names in faults.items())
+    return Outcome(detail=said or "".join(reason for reason, _ in closest), facts=gives_up)
+
+
+def _names(names: list[str]) -> str:
+    """Name the variants that have the same fault."""
+    others = f" and {len(names) - 1} others" if len(names) > 3 else ""
+    said = names[0] if others else "; ".join(name for name in names if name)
+    return f"{said}{others}: " if said else ""
 
 
 def _remark(name: str, run: Simulation) -> str:

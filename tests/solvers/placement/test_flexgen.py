@@ -1,0 +1,140 @@
+"""Inference in FlexGen's block schedule: the graph by its cost model, the policy, the bound of each step."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import lowtide as lt
+from lowtide.formulations.estimates.flexgen import Inference, least_seconds, policy
+from lowtide.instances.generators import generate
+from lowtide.models.opt import OPT, Transformer
+from lowtide.solvers.placement.policies import flexgen
+from lowtide.solvers.placement.simulator.simulator_case import make_case
+
+LAYERS = 4
+MODEL = Transformer(layers=LAYERS, hidden=OPT["opt-1.3b"].hidden, heads=OPT["opt-1.3b"].heads)
+LARGE = 2**45
+
+
+def _graph(
+    prompt: int = 16, new: int = 4, batch: int = 2, batches: int = 3, prefill: bool = True
+) -> lt.Graph:
+    return generate(
+        "flexgen",
+        model="opt-1.3b",
+        layers=LAYERS,
+        prompt=prompt,
+        new=new,
+        batch=batch,
+        batches=batches,
+        prefill=prefill,
+    )
+
+
+def _asked(capacity: int, prompt: int = 16, new: int = 4) -> Inference:
+    return Inference(model=MODEL, capacity=(capacity, LARGE, LARGE), prompt=prompt, new=new)
+
+
+def _on(graph: lt.Graph, device: int, host: int = LARGE, start: str = "host") -> lt.Placement:
+    machine = lt.load_machine("t4-flexgen", {"gpu": device, "host": host})
+    return lt.Placement(graph, machine, start={"input": (start,)})
+
+
+@pytest.mark.parametrize(("prompt", "new", "batch", "batches"), [(16, 4, 2, 3), (100, 9, 5, 1), (7, 1, 1, 2)])
+def test_ops_take_what_the_cost_model_says(prompt: int, new: int, batch: int, batches: int) -> None:
+    graph = _graph(prompt, new, batch, batches)
+    found = policy(_asked(LARGE, prompt, new), batch, batches)
+    assert found is not None
+    assert found.cache[0] == 1
+    for phase, steps in (("prefill", 1), ("decode", new - 1)):
+        ops = [op for op in graph.ops if op.kind == phase]
+        assert len(ops) == steps * LAYERS * batches
+        seconds = LAYERS * steps * found.seconds[phase]["compute"]
+        if phase == "decode":  # (s + 1) + ... + (s + n - 1) tokens of context, on average s + n / 2
+            assert 0 <= sum(op.duration_ns for op in ops) - seconds * 10**9 < len(ops) + 1
+        else:
+            assert 0 <= sum(op.duration_ns for op in ops) - seconds * 10**9 < len(ops)
+
+
+def test_tensors_are_weights_caches_and_states() -> None:
+    graph, n = _graph(), 6
+    size = {
+        kind: sum(t.nbytes for t in graph.tensors if t.kind == kind) for kind in ("weight", "state", "input")
+    }
+    assert size["weight"] == LAYERS * MODEL.weights
+    assert size["state"] == LAYERS * n * (16 + 2) * MODEL.cache  # those of the last step nobody reads
+    assert size["input"] == n * 16 * MODEL.state
+    decoding = _graph(prefill=False)
+    assert {op.kind for op in decoding.ops} == {"decode"}
+    assert sum(t.nbytes for t in decoding.tensors if t.initial and t.kind == "state") == (
+        LAYERS * n * 16 * MODEL.cache
+    )
+    last = graph.ops[-1]
+    names = {graph.tensors[t].name for t in last.reads}
+    assert names == {"w3", "h3.2.2", "c0.3.2", "c1.3.2", "c2.3.2"}
+    assert last.workspace == 2 * (13 * MODEL.state + 2 * 19 * (MODEL.heads + MODEL.cache))
+
+
+@pytest.mark.parametrize("layers", [2, 3])
+@pytest.mark.parametrize("prefill", [False, True])
+def test_no_plan_is_faster_than_the_sum_of_the_steps_bounds(layers: int, prefill: bool) -> None:
+    graph = _graph(prompt=64, prefill=prefill)
+    device = layers * MODEL.weights
+    least = least_seconds(_asked(device, 64), 2, 3, prefill=prefill) * 10**9
+    whole = sum(op.duration_ns for op in graph.ops)
+    assert least > (1 if prefill else 2) * whole
+    result = lt.solve(_on(graph, device), "flexgen", threads=1)
+    assert result.objective is not None
+    assert result.status is lt.Status.FEASIBLE
+    assert result.objective >= least
+    roomy = least_seconds(_asked(LARGE, 64), 2, 3, prefill=prefill) * 10**9
+    assert 0 <= whole - roomy < len(graph.ops)
+
+
+def test_fractions_of_each_class_rest() -> None:
+    graph = _graph()
+    case = make_case(_on(graph, LARGE, start="gpu"))
+    for percentages in ((50, 0, 100), (25, 75, 0), (100, 100, 100), (0, 0, 0)):
+        tried = {name: (p,) for name, p in zip(flexgen.CLASSES, percentages, strict=True)}
+        ((name, decisions),) = flexgen.decide(case, tried)
+        assert name == "weights {} %, cache {} %, states {} %".format(*percentages)
+        away = set(case.absence_tensor[decisions.tier > 0].tolist())
+        for kind, part in zip(("weight", "state"), percentages[:2], strict=True):
+            of = [i for i, t in enumerate(case.tensor.tolist()) if graph.tensors[t].kind == kind]
+            sizes = [int(case.size[i]) for i in of]
+            rest = sum(int(case.size[i]) for i in of if i not in away)
+            assert 0 <= sum(sizes) * part / 100 - rest < max(sizes)
+            assert part < 100 or rest == sum(sizes)
+        kinds = {graph.tensors[int(case.tensor[i])].kind for i in away}
+        assert bool(kinds & {"input", "activation"}) == (name.endswith("states 0 %"))
+
+
+def test_weights_are_asked_back_as_the_layer_before_begins() -> None:
+    case = make_case(_on(_graph(), LARGE))
+    ((_, decisions),) = flexgen.decide(case, {"weights": (0,), "cache": (0,), "states": (100,)})
+    names = [case.graph.tensors[t].name for t in case.tensor.tolist()]
+    op = {o.name: k for k, o in enumerate(case.graph.ops)}
+
+    def asked(tensor: str, until: str) -> int:
+        of = np.flatnonzero((case.absence_tensor == names.index(tensor)) & (case.absence_next == op[until]))
+        return int(decisions.back[of[0]])
+
+    assert asked("w2", "s1.l2.b0") == 2 * op["s1.l1.b0"] + 1
+    assert asked("w0", "s2.l0.b0") == 2 * op["s1.l3.b0"] + 1
+    assert asked("c0.2.1", "s1.l2.b1") == 2 * op["s1.l2.b0"] + 1
+
+
+def test_it_serves_inference_in_several_passes() -> None:
+    assert flexgen.serves(_on(_graph(), LARGE))
+    assert not flexgen.serves(_on(_graph(new=1, batches=1), LARGE))  # no weight is read again
+    trained = lt.load("gen:chain?n=4,train=1")
+    assert not flexgen.serves(_on(trained, LARGE))
+
+
+def test_what_fits_nowhere_is_said_once() -> None:
+    result = lt.solve(
+        _on(_graph(), 2 * MODEL.weights, MODEL.weights), "flexgen", options={"strict": "1"}, threads=1
+    )
+    assert result.plan is None
+    assert result.detail.count("and 209 others") == 1
