@@ -85,6 +85,12 @@ class PipelineOps:
         times = [{"F": x.forward, "B": x.backward, "W": x.weight} for x in self.stages]
         return tuple(times[s][kind] for kind, s, _ in self.keys)
 
+    def change(self, i: int) -> int:
+        """Return the bytes that op i brings to its device at its start or, below 0, takes away at its end."""
+        kind, s, _ = self.keys[i]
+        x = self.stages[s]
+        return {"F": x.activation, "B": x.kept - x.activation, "W": -x.kept}[kind]
+
     @cached_property
     def devices(self) -> int:
         """How many there are."""

@@ -10,7 +10,7 @@ from ...models.errors import UsageError
 from ...models.problems.pipeline import Pipeline
 from ..context import Context, Outcome
 from ..engines.model import solve_model
-from .rules import RULES, offer_orders, raise_first_bound
+from .rules import RULES, offer_rule, raise_first_bound
 
 
 def stated(problem: Pipeline) -> dict[str, Any]:
@@ -21,11 +21,11 @@ def stated(problem: Pipeline) -> dict[str, Any]:
 def solve_auto(problem: Pipeline, context: Context) -> Outcome:
     """Offer the schedules of all rules that fit, and prove the best one, or find a better one."""
     raise_first_bound(problem, context)
-    for rule in RULES.values():
+    for rule in RULES:
         if context.closed or context.expired:
             break
         try:
-            offer_orders(problem, context, rule(problem.line))
+            offer_rule(problem, context, rule)
         except (BuildTimeout, UsageError):  # the stages are placed in another way
             continue
     if context.closed or context.expired:

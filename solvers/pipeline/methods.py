@@ -44,6 +44,37 @@ ROOM = Room(
             proves=BOUND,
             source="Narayanan and others 2021 (SC)",
         ),
+        Method(
+            "zb",
+            ".pipeline.rules:solve_rule",
+            "zero-bubble orders from ZB-H1 to ZB-H2, for the activations that fit",
+            proves=BOUND,
+            source="Qi and others 2024 (ICLR)",
+        ),
+        Method(
+            "zb-h1",
+            ".pipeline.rules:solve_rule",
+            "W put off to fill gaps, p activations on each device",
+            proves=BOUND,
+            source="Qi and others 2024 (ICLR)",
+        ),
+        Method(
+            "zb-h2",
+            ".pipeline.rules:solve_rule",
+            "as zb-h1, 2 p - 1 activations on each device, no gaps where F, B and W take equally long",
+            proves=BOUND,
+            source="Qi and others 2024 (ICLR)",
+        ),
+        *(
+            Method(
+                name,
+                ".pipeline.rules:solve_rule",
+                f"stages there and back, {most} of the activations of 1f1b; the squeezing is our own",
+                proves=BOUND,
+                source="Qi and others 2024 (NeurIPS)",
+            )
+            for name, most in (("v-min", "a third"), ("v-half", "half"), ("v-zb", "all"))
+        ),
     ),
     exports={"cpsat": Export("pipeline.intervals_cpsat", ".pipeline.exact:stated", unit="")},
     bound=".pipeline.rules:raise_first_bound",

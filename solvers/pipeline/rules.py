@@ -1,11 +1,13 @@
-"""Published schedules of equal stages in closed form: GPipe, 1F1B, interleaved 1F1B.
+"""Published schedules that are orders in closed form: GPipe, 1F1B, interleaved 1F1B, ZB-H1 and ZB-H2.
 
-Each B is followed by its W. The stages of a device are its *chunks*.
+Each B is followed by its W, but in the last two. The stages of a device are its *chunks*.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import accumulate
 
 from ...formulations.model import BuildTimeout, ticker
 from ...formulations.pipeline.bounds import lower_bound
@@ -13,6 +15,7 @@ from ...models.derived.stages import Key, PipelineOps
 from ...models.errors import UsageError
 from ...models.problems.pipeline import Pipeline
 from ..context import Context, Outcome
+from .blocks import v_orders
 
 Orders = list[list[int]]
 """By device, its ops in order."""
@@ -28,33 +31,37 @@ def solve_rule(problem: Pipeline, context: Context) -> Outcome:
     """Offer the schedule that the method is named after."""
     raise_first_bound(problem, context)
     try:
-        return offer_orders(problem, context, RULES[context.method](problem.line))
+        return offer_rule(problem, context, context.method)
     except BuildTimeout:
         return Outcome(reason="time")
 
 
-def offer_orders(problem: Pipeline, context: Context, orders: Orders) -> Outcome:
-    """Offer the best times of orders whose activations fit the memory; else say which do not."""
-    for i, peak in enumerate(peaks(problem.line, orders)):
-        if problem.memory is not None and peak > problem.memory:
-            return Outcome(detail=f"device {i} would hold {peak} bytes, of {problem.memory}")
-    context.offer(problem.timed(orders, ticker(lambda: context.expired)))
-    return Outcome()
+def offer_rule(problem: Pipeline, context: Context, rule: str) -> Outcome:
+    """Offer the best times of a rule's orders whose activations fit the memory; else say which do not.
+
+    Raises
+    ------
+    UsageError
+        If the rule is for stages that are placed otherwise.
+    BuildTimeout
+        If the time is up.
+    """
+    tick = ticker(lambda: context.expired)
+    detail = "the memory is too small for its turns"
+    for orders in RULES[rule](problem, tick):
+        most = peaks(problem.line, orders)
+        if problem.memory is None or max(most) <= problem.memory:
+            context.offer(problem.timed(orders, tick))
+            detail = ""
+        elif detail:
+            i = most.index(max(most))
+            detail = f"device {i} would hold {most[i]} bytes, of {problem.memory}"
+    return Outcome(detail=detail)
 
 
 def peaks(line: PipelineOps, orders: Orders) -> list[int]:
     """Return the most bytes on each device, which depends on the order of its ops alone."""
-    found = []
-    for order in orders:
-        used = peak = 0
-        for i in order:
-            kind, s, _ = line.keys[i]
-            x = line.stages[s]
-            used += x.activation if kind == "F" else 0
-            peak = max(peak, used)
-            used -= {"F": 0, "B": x.activation - x.kept, "W": x.kept}[kind]
-        found.append(peak)
-    return found
+    return [max(accumulate(map(line.change, order))) for order in orders]
 
 
 def gpipe(line: PipelineOps) -> Orders:
@@ -77,10 +84,7 @@ def one_f_one_b(line: PipelineOps) -> Orders:
 
     Source: Narayanan and others, ICML 2021 (PipeDream-2BW), section 3.2.
     """
-    if len(line.stages) > line.devices:
-        raise UsageError(
-            "method 1f1b: found several stages on a device, expected one (interleaved has several)"
-        )
+    _one_stage_each(line, "1f1b")
     return _alternating(line, lambda i: line.devices - 1 - i, lambda k: (0, k), lambda k: (0, k))
 
 
@@ -127,6 +131,36 @@ def _alternating(line: PipelineOps, warm_up: Callable[[int], int], forward: Unit
     return [_orders_of(line, order(i, chunks)) for i, chunks in enumerate(line.chunks)]
 
 
+def zero_bubble(line: PipelineOps, k: int) -> Orders:
+    """Return the orders of ZB-H1 (k = p), ZB-H2 (k = 2 p - 1) and between: k activations on each device.
+
+    Device i starts with as many F as keep it busy until its first B, 2 (p - i) - 1, but at most k - i. Each B
+    is followed by the W that leaves k activations with the next F.
+
+    Source: Qi and others, "Zero bubble pipeline parallelism", ICLR 2024, sections 2.1 and 2.2.
+    """
+    _one_stage_each(line, "zb-h1 and zb-h2")
+    if not all(x.weight for x in line.stages):
+        raise UsageError("method zb-h1 or zb-h2: found a stage without W, which they put off")
+    p, m = line.devices, line.micro
+    found = []
+    for i in range(p):
+        ahead = max(min(2 * (p - i) - 1, k - i), 1)
+        late = k - ahead
+        order = [("F", i, j) for j in range(min(ahead, m))]
+        for j in range(m + late):
+            order += [("B", i, j)] * (j < m)
+            order += [("W", i, j - late)] * (j >= late)
+            order += [("F", i, j + ahead)] * (j + ahead < m)
+        found.append([line.op[key] for key in order])
+    return found
+
+
+def _one_stage_each(line: PipelineOps, method: str) -> None:
+    if len(line.stages) > line.devices:
+        raise UsageError(f"method {method}: found several stages on a device, expected one")
+
+
 def _orders_of(line: PipelineOps, keys: Iterator[Key] | list[Key]) -> list[int]:
     """Return the ops of F and B, each B followed by its W."""
     found = []
@@ -137,9 +171,31 @@ def _orders_of(line: PipelineOps, keys: Iterator[Key] | list[Key]) -> list[int]:
     return found
 
 
-RULES: dict[str, Callable[[PipelineOps], Orders]] = {
-    "gpipe": gpipe,
-    "1f1b": one_f_one_b,
-    "interleaved": interleaved,
+Tick = Callable[[], object]
+
+
+def _only(rule: Callable[[PipelineOps], Orders]) -> Callable[[Pipeline, Tick], Iterable[Orders]]:
+    """Return a rule of the stages alone, that has one schedule."""
+    return lambda problem, tick: [rule(problem.line)]
+
+
+def _within(problem: Pipeline, tick: Tick) -> Iterable[Orders]:
+    """Return the schedule of `zero_bubble` for the most activations that fit."""
+    most = max(x.activation for x in problem.line.stages)
+    limit = 2 * problem.line.devices - 1
+    k = limit if problem.memory is None or not most else min(problem.memory // most, limit)
+    return [zero_bubble(problem.line, k)] if k else []
+
+
+RULES: dict[str, Callable[[Pipeline, Tick], Iterable[Orders]]] = {
+    "gpipe": _only(gpipe),
+    "1f1b": _only(one_f_one_b),
+    "interleaved": _only(interleaved),
+    "zb-h1": _only(lambda line: zero_bubble(line, line.devices)),
+    "zb-h2": _only(lambda line: zero_bubble(line, 2 * line.devices - 1)),
+    "zb": _within,
+    "v-min": partial(v_orders, "v-min"),
+    "v-half": partial(v_orders, "v-half"),
+    "v-zb": partial(v_orders, "v-zb"),
 }
-"""By method."""
+"""By method: the orders of schedules, of which the best counts."""
