@@ -208,9 +208,10 @@ def _plan_and_graph(args: argparse.Namespace) -> tuple[Plan | None, Graph | None
 def _judged(graph: Graph, plan: Plan | None, certificate: Certificate) -> Judgement | None:
     """Return what the verifier says of a plan that answers the question of the certificate."""
     from ..models.errors import InstanceError, UsageError
+    from ..models.problems.arena import Arena
     from ..models.problems.placement import Placement
     from ..models.problems.problem import Judgement
-    from ..models.setting import Setting
+    from ..models.setting import ArenaSetting, Setting
     from ..models.verifier.proofs.flow import outside
     from ..models.verifier.verify import verify
 
@@ -221,6 +222,12 @@ def _judged(graph: Graph, plan: Plan | None, certificate: Certificate) -> Judgem
         problem = Placement(graph, setting.machine, periodic=setting.periodic, start=setting.starts)
         try:
             return problem.judge(problem.read(plan))
+        except InstanceError as error:
+            raise InstanceError(f"verify, plan beside the certificate: {error}") from None
+    if isinstance(setting, ArenaSetting):
+        arena = Arena(graph, setting.alignment)
+        try:
+            return arena.judge(arena.read(plan))
         except InstanceError as error:
             raise InstanceError(f"verify, plan beside the certificate: {error}") from None
     if len(plan.machine.tiers) > 1 or plan.period is not None:
@@ -238,7 +245,7 @@ def _rows(found: dict[str, Any], graph: Graph, judged: Judgement | None) -> list
 
     of_peak = found["unit"] == "bytes"
     words = {"states": "states", "descents": "claims", "cut": "multipliers"}
-    word = {**words, "prices": "ways of bytes", "flow": "arcs"}.get(found["kind"])
+    word = {**words, "prices": "ways of bytes", "flow": "arcs", "stacks": "steps"}.get(found["kind"])
     counted = f"{found['checked']:,} {word} in " if word and found["valid"] else ""
     rows = [
         ("graph", f"{graph.name} ({len(graph.ops):,} ops, sha256 {graph.sha256[:12]}…)"),
@@ -249,7 +256,8 @@ def _rows(found: dict[str, Any], graph: Graph, judged: Judgement | None) -> list
         ("checked", f"{counted}{found['seconds']:.2f} s"),
     ]
     if judged is not None:
-        name, value = ("peak", found["peak"]) if of_peak else ("time", found["time"])
+        arena = found["problem"] == "arena"
+        name, value = ("height" if arena else "peak", found["peak"]) if of_peak else ("time", found["time"])
         fault = f"invalid: {judged.violations[0].message}" if value is None else ""
         rows.append(("plan", fault or f"valid, {name} {exact_value(value, found['unit'])}"))
         if found["optimal"] is not None:
@@ -258,6 +266,7 @@ def _rows(found: dict[str, Any], graph: Graph, judged: Judgement | None) -> list
             upper = PROBLEMS[found["problem"]].maximize
             least = "no order has a lower peak" if of_peak else "no plan takes less time"
             least = "no parallel schedule needs more" if upper else least
+            least = "no order and no addresses need less" if arena else least
             above = f"not confirmed: the {name} is {'below' if upper else 'above'} the bound"
             rows.append(("optimal", f"confirmed: {least}" if found["optimal"] else above))
     return rows

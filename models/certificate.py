@@ -3,8 +3,9 @@
 A certificate of `peak` claims: every order of the ops of this graph that obeys its precedence has a peak of
 at least `bound` bytes. One of `placement` claims: every plan of this graph in its setting, with the ops in
 reference order, takes at least `bound` ns. One of `parallel-memory` claims: no parallel schedule of this
-graph in its setting needs more than `bound` bytes. What each kind of proof says, and why it proves the
-claim, is in the module that checks it:
+graph in its setting needs more than `bound` bytes; one of
+`arena`: no order and no addresses need less. What each kind of proof says, and why it proves the claim, is in
+the module that checks it:
 
 ============  ========================  ==========================================
 kind          proof                     checked by
@@ -16,6 +17,7 @@ descents      `DescentsProof`           `lowtide.models.verifier.proofs.descents
 prices        `PricesProof`             `lowtide.models.verifier.proofs.prices`
 release       `ReleaseProof`            `lowtide.models.verifier.proofs.release`
 flow          `FlowProof`               `lowtide.models.verifier.flow`
+stacks        `StacksProof`             `lowtide.models.verifier.proofs.stacks`
 ============  ========================  ==========================================
 
 Sets of ops are bit masks (bit v: op v); in files they are hexadecimal strings. *Forward* a walk executes
@@ -28,15 +30,25 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .flow_proof import FlowProof, ParallelSetting
-from .setting import Setting
+from .setting import ArenaSetting, Setting
 from .verifier.proofs.claims import DescentsProof
 from .verifier.proofs.cut import CutProof
 from .verifier.proofs.prices import PricesProof
 from .verifier.proofs.release import ReleaseProof
+from .verifier.proofs.stacks import StacksProof
 from .verifier.proofs.states import StatesProof
 from .verifier.proofs.working_set import WorkingSetProof
 
-Proof = WorkingSetProof | CutProof | StatesProof | DescentsProof | PricesProof | ReleaseProof | FlowProof
+Proof = (
+    WorkingSetProof
+    | CutProof
+    | StatesProof
+    | DescentsProof
+    | PricesProof
+    | ReleaseProof
+    | FlowProof
+    | StacksProof
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +60,7 @@ class Certificate:
     bound
         In `unit`.
     setting
-        That of `placement` or `parallel-memory`; None: the certificate is about `peak`.
+        That of `placement`, `parallel-memory` or `arena`; None: the certificate is about `peak`.
     proof
         What `lowtide.models.verifier.certificate.verify_certificate` confirms.
     graph_name, graph_source, graph_sha256
@@ -60,7 +72,7 @@ class Certificate:
     graph_name: str
     graph_source: str | None
     graph_sha256: str
-    setting: Setting | ParallelSetting | None = None
+    setting: Setting | ParallelSetting | ArenaSetting | None = None
 
     @property
     def problem(self) -> str:

@@ -1,4 +1,4 @@
-"""The question of `placement` beside its graph, which its certificates are about."""
+"""The questions of `placement` and `arena` beside their graphs, which certificates are about."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from .machine import Machine
+from .written import Written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,3 +32,12 @@ class Setting:
         """Return the JSON object."""
         start = None if self.start is None else {k: list(v) for k, v in sorted(self.start.items())}
         return {"machine": self.machine.to_dict(), "periodic": self.periodic, "start": start}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArenaSetting(Written):
+    """The question of `arena` beside its graph: what every address is a multiple of, in bytes."""
+
+    problem: ClassVar[str] = "arena"
+    unit: ClassVar[str] = "bytes"
+    alignment: int

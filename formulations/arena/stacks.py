@@ -132,11 +132,11 @@ def _merged(graph: Graph, pairs: list[tuple[int, int, int]]) -> Graph:
     extra: list[Tensor] = []
     new_reads: list[list[int]] = [[] for _ in graph.ops]
     new_writes: list[list[int]] = [[] for _ in graph.ops]
-    for (r, *some), nbytes in trees.items():
+    for (r, *some), nbytes in sorted(trees.items()):
         m = len(sizes) + len(extra)
         top = graph.tensors[r]
         final = any(graph.tensors[t].final for t in some)
-        extra.append(Tensor(name=f"{top.name}…", nbytes=nbytes, initial=top.initial, final=final))
+        extra.append(replace(top, nbytes=nbytes, final=final))
         first = None if top.initial else accessors[r][0]
         for i in sorted({i for t in some for i in accessors[t]}):
             (new_writes if i == first else new_reads)[i].append(m)

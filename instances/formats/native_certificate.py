@@ -9,6 +9,8 @@
 
     {…, "problem": "parallel-memory", "setting": {"processors", "edges"}, "bound": bytes, …}
 
+    {…, "problem": "arena", "setting": {"alignment"}, "bound": bytes, …}
+
 It is what `Certificate.to_dict` returns; the proofs are those of `lowtide.models.certificate`, with masks in
 hexadecimal digits, least significant last. Sources count from the folder of the file, as in plans. Here
 only the form is judged; whether the proof holds is the question of `lowtide.models.verifier.certificate`.
@@ -26,7 +28,7 @@ from typing import Any, get_args
 from ...models.certificate import Certificate, Proof
 from ...models.errors import InstanceError
 from ...models.flow_proof import FlowCase, ParallelSetting
-from ...models.setting import Setting
+from ...models.setting import ArenaSetting, Setting
 from ...models.verifier.proofs.claims import OF_BRANCHES, OF_WAIST, Block, Branch, Claim, Component, Way
 from ...models.verifier.proofs.cut import Multipliers
 from ...models.verifier.proofs.prices import PricesProof
@@ -106,8 +108,8 @@ _CERTIFICATE = {
     "version": _INT,
     "problem": required(
         Field(
-            lambda value: value in ("peak", "placement", "parallel-memory"),
-            '"peak", "placement" or "parallel-memory"',
+            lambda value: value in ("peak", "placement", "parallel-memory", "arena"),
+            '"peak", "placement", "parallel-memory" or "arena"',
         )
     ),
     "graph": _OBJECT,
@@ -155,7 +157,7 @@ def decode_certificate(content: bytes, where: str) -> Certificate:
     data = parse_json(content, where)
     check_header(data, "certificate", where)
     problem = data.get("problem")
-    with_setting = problem in ("placement", "parallel-memory")
+    with_setting = problem != "peak"
     check_object(data, _WITH_SETTING if with_setting else _CERTIFICATE, where)
     graph, source = data["graph"], data["graph"].get("source")
     check_object(graph, _GRAPH, f"{where}, graph")
@@ -212,7 +214,11 @@ def _several(read: Reader, noun: str) -> tuple[Field, Reader]:
     return _LIST, lambda rows, where: tuple(read(x, f"{where}, {noun} {k}") for k, x in enumerate(rows))
 
 
-def _setting_of(problem: str, data: Mapping[str, Any], where: str) -> Setting | ParallelSetting:
+def _setting_of(
+    problem: str, data: Mapping[str, Any], where: str
+) -> Setting | ParallelSetting | ArenaSetting:
+    if problem == "arena":
+        return ArenaSetting(**_values(ArenaSetting, data, where))
     return _setting(data, where) if problem == "placement" else _parallel(data, where)
 
 
@@ -289,6 +295,7 @@ _FORMS: dict[str, tuple[Field, Reader]] = {
     "tuple[str, ...]": (required(Field(is_text_list, "a list of strings")), _as_tuple),
     "tuple[tuple[int, int], ...]": (_PAIRS, _as_tuples),
     "tuple[tuple[int, int, int], ...]": (_TRIPLES, _as_tuples),
+    "PeakProof": (_OBJECT, lambda data, where: _proof(data, f"{where}, peak")),
     "Multipliers": (_OBJECT, lambda data, where: _read(Multipliers, data, f"{where}, multipliers")),
     "Branch | None": (
         required(Field(optional(is_object), "an object or null")),

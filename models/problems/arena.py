@@ -16,6 +16,7 @@ from ..lowering.buffers import buffers_from_plan
 from ..lowering.order import lower_order
 from ..parameter import Parameter
 from ..plan import Plan
+from ..setting import ArenaSetting
 from ..units import exact_bytes, format_gap
 from ..verifier.allocation import verify_allocation
 from ..verifier.verify import verify
@@ -168,6 +169,10 @@ class Arena(Problem):
             verification=whole,
             plan=plan,
         )
+
+    def setting(self, edges: tuple[tuple[int, int], ...] = ()) -> ArenaSetting:
+        """Return the alignment."""
+        return ArenaSetting(alignment=self.alignment)
 
     def facts(self, judgement: Judgement) -> list[tuple[str, str]]:
         """Return the peak of the answer's order, and how much the addresses add to it."""

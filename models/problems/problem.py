@@ -18,7 +18,7 @@ from ..flow_proof import ParallelSetting
 from ..graph import Graph
 from ..parameter import Parameter
 from ..plan import Plan
-from ..setting import Setting
+from ..setting import ArenaSetting, Setting
 from ..units import exact_bytes
 from ..verifier.allocation import AllocationVerdict
 from ..verifier.verdict import Verification, Violation
@@ -155,7 +155,9 @@ class Problem(ABC):
         """
         return ()
 
-    def setting(self, edges: tuple[tuple[int, int], ...] = ()) -> Setting | ParallelSetting | None:
+    def setting(
+        self, edges: tuple[tuple[int, int], ...] = ()
+    ) -> Setting | ParallelSetting | ArenaSetting | None:
         """Return what a certificate states besides the graph; `edges` are those that an answer added."""
         return None
 

@@ -14,7 +14,7 @@ from ..checks import check_type
 from ..errors import VerificationError
 from ..flow_proof import FlowProof, ParallelSetting
 from ..graph import Graph
-from ..setting import Setting
+from ..setting import ArenaSetting, Setting
 from ..written import Written
 from .proofs.cut import CutProof, check_cut
 from .proofs.descents import check_descents
@@ -22,6 +22,7 @@ from .proofs.flow import check_flow
 from .proofs.prices import PricesProof, check_prices
 from .proofs.refused import Refused
 from .proofs.release import ReleaseProof, check_release
+from .proofs.stacks import PeakProof, StacksProof, stacked
 from .proofs.states import StatesProof, check_states
 from .proofs.working_set import WorkingSetProof, check_working_set
 
@@ -91,7 +92,12 @@ def verify_certificate(graph: Graph, certificate: Certificate) -> CertificateVer
                 f"expected {certificate.graph_sha256[:12]}…, that of the certificate"
             )
         setting = certificate.setting
-        settings = {PricesProof: Setting, ReleaseProof: Setting, FlowProof: ParallelSetting}
+        settings = {
+            PricesProof: Setting,
+            ReleaseProof: Setting,
+            FlowProof: ParallelSetting,
+            StacksProof: ArenaSetting,
+        }
         expected = settings.get(type(proof), type(None))
         if not isinstance(setting, expected):
             raise Refused(f"found proof {proof.kind} of problem {certificate.problem}, expected another kind")
@@ -104,15 +110,24 @@ def verify_certificate(graph: Graph, certificate: Certificate) -> CertificateVer
         elif isinstance(proof, FlowProof):
             assert isinstance(setting, ParallelSetting)
             checked = check_flow(graph, setting, bound, proof)
-        elif isinstance(proof, WorkingSetProof):
-            check_working_set(graph, bound, proof)
-        elif isinstance(proof, CutProof):
-            check_cut(graph, bound, proof)
-            checked = len(proof.multipliers.edges) + len(proof.multipliers.shares)
-        elif isinstance(proof, StatesProof):
-            checked = check_states(graph, bound, proof)
+        elif isinstance(proof, StacksProof):
+            assert isinstance(setting, ArenaSetting)
+            checked = _check_peak(*stacked(graph, setting, bound, proof), proof.peak)
         else:
-            checked = check_descents(graph, bound, proof)
+            checked = _check_peak(graph, bound, proof)
     except Refused as fault:
         return CertificateVerdict(valid=False, kind=proof.kind, bound=bound, checked=0, witness=str(fault))
     return CertificateVerdict(valid=True, kind=proof.kind, bound=bound, checked=checked)
+
+
+def _check_peak(graph: Graph, bound: int, proof: PeakProof) -> int:
+    """Raise `Refused` unless every order has a peak of at least `bound`; return what was checked."""
+    if isinstance(proof, WorkingSetProof):
+        check_working_set(graph, bound, proof)
+        return 1
+    if isinstance(proof, CutProof):
+        check_cut(graph, bound, proof)
+        return len(proof.multipliers.edges) + len(proof.multipliers.shares)
+    if isinstance(proof, StatesProof):
+        return check_states(graph, bound, proof)
+    return check_descents(graph, bound, proof)

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from ...models.problems.arena import Arena
-from ..method import OPTIMUM, Method
+from ..method import BOUND, OPTIMUM, Method, Option
 from ..offsets.methods import OFFSETS_KERNELS
 from ..peak.methods import PEAK_KERNELS
 from ..room import Room
+
+_ORDERS = (
+    *("reference", "greedy", "inductor", "inductor-lpmf", "inductor-dfs", "inductor-bfs"),
+    *("xla", "xla-list", "xla-dfs", "xla-post-order", "xla-bfs", "auto"),
+)
+_ALLOCATIONS = ("tflm", "size", "breadth", "usmp-size", "usmp-conflicts", "xla", "run-time", "auto")
 
 ROOM = Room(
     problem=Arena,
@@ -27,7 +33,21 @@ ROOM = Room(
             engine="cpsat",
             kernels=OFFSETS_KERNELS,
         ),
+        Method(
+            "two-step",
+            ".arena.two_step:solve_two_step",
+            "an order by one published rule, then addresses for it by another",
+            proves=BOUND,
+            options=(
+                Option("order", "reference", "a method of peak", choices=_ORDERS),
+                Option("allocation", "tflm", "a rule for addresses", choices=_ALLOCATIONS),
+            ),
+            source="TensorFlow Lite Micro, TVM, XLA, PyTorch",
+            kernels=(*PEAK_KERNELS, *OFFSETS_KERNELS),
+        ),
     ),
+    certify=".arena.certify:certify_height",
+    bound=".arena.two_step:raise_cheap_bound",
     judging=16.0,
     shared=("offsets", "peak"),
 )

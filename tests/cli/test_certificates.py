@@ -132,7 +132,7 @@ def test_a_proof_that_does_not_hold_is_a_failure(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (("solve", "offsets", "x.csv", "--certificate", "p.json"), "expected it with peak or placement"),
+        (("solve", "offsets", "x.csv", "--certificate", "p.json"), "expected it with peak or arena"),
         (("solve", "peak", SPEC, "--certificate-limit", "1MB"), "without --certificate"),
         (("solve", "peak", SPEC, "--certificate", "p.txt"), "expected .json or .json.gz"),
         (("solve", "peak", SPEC, "--certificate", "no/p.json"), "found no folder"),

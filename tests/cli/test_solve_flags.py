@@ -26,7 +26,7 @@ OWN = {
         "--certificate-limit",
     },
     "makespan": {"--machine", "--processors", "--memory", "--sweep-memory", "--plot"},
-    "arena": {"--alignment"},
+    "arena": {"--alignment", "--certificate", "--certificate-limit"},
     "distributed": {"--machine", "--processors", "--memory"},
     "parallel-memory": {
         "--processors",

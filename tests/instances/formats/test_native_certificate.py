@@ -13,11 +13,12 @@ from lowtide.instances import decode_certificate, encode_certificate, read_certi
 from lowtide.models.certificate import Certificate, Proof
 from lowtide.models.errors import InstanceError
 from lowtide.models.flow_proof import FlowCase, FlowProof, ParallelSetting
-from lowtide.models.setting import Setting
+from lowtide.models.setting import ArenaSetting, Setting
 from lowtide.models.verifier.proofs.claims import Block, Branch, Component, DescentsProof, Way
 from lowtide.models.verifier.proofs.cut import CutProof, Multipliers
 from lowtide.models.verifier.proofs.prices import PricesProof
 from lowtide.models.verifier.proofs.release import ReleaseProof
+from lowtide.models.verifier.proofs.stacks import StacksProof
 from lowtide.models.verifier.proofs.states import Level, StatesProof
 from lowtide.models.verifier.proofs.working_set import WorkingSetProof
 from tests.oracles.price_certificates import SETTING
@@ -68,6 +69,7 @@ PROOFS: dict[str, Proof] = {
         groups=(("in", (0, 1)),),
     ),
     "release": ReleaseProof(op=1, tiers=("ssd",), groups=("in",)),
+    "stacks": StacksProof(threshold=3, peak=WorkingSetProof(at="op", op=1)),
     "flow": FlowProof(
         cases=(FlowCase(decisions=((0, True),), price=1, scale=2, arcs=((-1, 0, 4),)), FlowCase(arcs=()))
     ),
@@ -75,7 +77,12 @@ PROOFS: dict[str, Proof] = {
 
 
 PARALLEL = ParallelSetting(processors=2, edges=((0, 1),))
-SETTINGS: dict[str, Setting | ParallelSetting] = {"prices": SETTING, "release": SETTING, "flow": PARALLEL}
+SETTINGS: dict[str, Setting | ParallelSetting | ArenaSetting] = {
+    "prices": SETTING,
+    "release": SETTING,
+    "flow": PARALLEL,
+    "stacks": ArenaSetting(alignment=16),
+}
 
 
 def certificate(proof: Proof) -> Certificate:

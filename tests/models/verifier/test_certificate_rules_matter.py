@@ -20,6 +20,7 @@ from lowtide.models.verifier.proofs.cut import Multipliers
 from lowtide.models.verifier.proofs.executed import LARGEST
 from lowtide.models.verifier.proofs.refused import Refused
 from lowtide.models.verifier.proofs.states import Level, StatesProof
+from tests.oracles.arena_certificates import bad_stacks
 from tests.oracles.brute_force import brute_force_peak
 from tests.oracles.certificates import PROVERS, certificate, damaged, neighbour, signed
 from tests.oracles.flow_certificates import bad_flows
@@ -101,7 +102,9 @@ def _damaged(rng: Random, graph: Graph, bound: int, times: int) -> Iterator[tupl
 def refused_by() -> dict[Rule, list[tuple[Graph, Certificate]]]:
     """Return the bad certificates by the rule that refuses them."""
     found: dict[Rule, list[tuple[Graph, Certificate]]] = defaultdict(list)
-    for graph, bad in chain(by_hand(), bad_prices(), bad_releases(), bad_flows(), bad_certificates()):
+    for graph, bad in chain(
+        by_hand(), bad_prices(), bad_releases(), bad_stacks(), bad_flows(), bad_certificates()
+    ):
         rule = refusing(graph, bad)
         if rule is not None and len(found[rule]) < 60:
             found[rule].append((graph, bad))
