@@ -5,6 +5,7 @@ Imported as ``from tests.partition_problems import ...``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
@@ -17,10 +18,7 @@ PASSED = (10, 10, 9, 9, 8, 8, 6, 6, 4, 4, 2, 2)
 
 
 def chain_of(
-    times: tuple[tuple[int, int], ...],
-    weights: tuple[int, ...],
-    kept: tuple[int, ...],
-    passed: tuple[int, ...],
+    times: Sequence[tuple[int, int]], weights: Sequence[int], kept: Sequence[int], passed: Sequence[int]
 ) -> tuple[lt.Graph, dict[str, Any]]:
     """Return a training chain, and its classes and backward ops as arguments of `Partition`.
 

@@ -30,14 +30,16 @@ class Passed:
         Classes; the writer's own is none of the readers.
     time, nbytes
         Of its transfer, in ns; its bytes.
-    forward, kept
-        Whether a forward op makes it; which classes read it in the backward pass (the writer's, too).
+    maker, forward, kept
+        The op that makes it, and whether it is a forward op; which classes read it in the backward pass (the
+        writer's, too).
     """
 
     writer: int
     readers: tuple[int, ...]
     time: int
     nbytes: int
+    maker: int
     forward: bool
     kept: tuple[int, ...] = ()
 
@@ -158,6 +160,7 @@ def partition_data(problem: Partition) -> PartitionData:
                     readers=tuple(readers),
                     time=time,
                     nbytes=nbytes,
+                    maker=v.writer,
                     forward=forward,
                     kept=kept,
                 )

@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from ..graph import Graph
     from ..plan import Plan
 
-_NAME = re.compile(r"stage (\d+)(?: x(\d+))?")
+_NAME = re.compile(r"stage \d+(?: x(\d+))?(?: again ([\d+]+))?")
 
 
 def lower_split(graph: Graph, split: Split, modes: Sequence[int]) -> Plan:
     """Return the plan in which each stage runs its ops in the reference order, transfers taking no time.
+
+    The processors are the stages; their names say how many devices each has, and which ops run again.
 
     Parameters
     ----------
@@ -29,6 +31,8 @@ def lower_split(graph: Graph, split: Split, modes: Sequence[int]) -> Plan:
         Per op: the number of its mode.
     """
     names = [f"stage {s}" + (f" x{r}" if r > 1 else "") for s, r in enumerate(split.replicas)]
+    for s in sorted({split.stage[i] for i in split.again}):
+        names[s] += " again " + "+".join(str(i) for i in split.again if split.stage[i] == s)
     access = (Access(tier="memory"),)
     machine = Machine(
         name="stages",
@@ -50,7 +54,7 @@ def lower_split(graph: Graph, split: Split, modes: Sequence[int]) -> Plan:
 
 
 def split_of_plan(graph: Graph, plan: Plan) -> Split:
-    """Return the split that a plan of stages stands for, its stages in the order of the machine's processors.
+    """Return the split that a plan of stages stands for, stages in the order of the machine's processors.
 
     Raises
     ------
@@ -67,5 +71,6 @@ def split_of_plan(graph: Graph, plan: Plan) -> Split:
     return Split(
         stage=tuple(stage[i] for i in range(len(graph.ops))),
         kinds=tuple(p.kind for p in plan.machine.processors),
-        replicas=tuple(int(x[2] or 1) if x else 1 for x in named),
+        replicas=tuple(int(x[1] or 1) if x else 1 for x in named),
+        again=tuple(int(i) for x in named if x and x[2] for i in x[2].split("+")),
     )

@@ -12,11 +12,15 @@ are looked at. Where the order of the classes is total there are no other ideals
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ...formulations.partition.data import PartitionData, partition_data
 from ...models.problems.partition import Partition
 from ..context import Context, Outcome
+from .choice import solve_choice
 from .ideals import proved
 from .program import chain_rows, refusal, run_program
+from .published import offer_valid
 
 
 def is_chain(problem: Partition, data: PartitionData) -> bool:
@@ -26,11 +30,38 @@ def is_chain(problem: Partition, data: PartitionData) -> bool:
 
 def solve_chain(problem: Partition, context: Context) -> Outcome:
     """Offer the best cuts of the reference order, and prove them where there is no other."""
+    data = partition_data(problem)
+    if problem.recompute == "choose":
+        return solve_choice(problem, data, context, exact=is_chain(problem, data))
     if words := refusal(problem):
         return Outcome(detail=words)
-    data = partition_data(problem)
     if not run_program(problem, data, chain_rows(data), context):
         return Outcome(reason="time")
     if is_chain(problem, data):
         return proved(context, "chain", data.n + 1)
     return Outcome(detail="" if context.answer else "no cuts of the reference order are within the memory")
+
+
+def solve_pipedream(problem: Partition, context: Context) -> Outcome:
+    """Offer the best cuts of the reference order with replicas where transfers and memory do not count.
+
+    As PipeDream's planner does unless it is told otherwise; its profiles state what they would cost.
+    """
+    return _elsewhere(problem, context, replace(problem, link=None, memory=None, schedule="none"))
+
+
+def solve_alpa(problem: Partition, context: Context) -> Outcome:
+    """Offer the cuts of the reference order with the least time of a batch, as Alpa's outer program does."""
+    return _elsewhere(problem, context, replace(problem, objective="time"))
+
+
+def _elsewhere(problem: Partition, context: Context, other: Partition) -> Outcome:
+    """Offer the best cuts of the reference order of another problem on the same graph."""
+    if words := refusal(other):
+        return Outcome(detail=words)
+    data = partition_data(other)
+    inner = context.inner(other, context.remaining(), "")
+    done = run_program(other, data, chain_rows(data), inner)
+    if inner.answer is None:
+        return Outcome(reason=None if done else "time", detail="no cuts of the reference order are valid")
+    return offer_valid(context, inner.answer)

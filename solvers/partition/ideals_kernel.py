@@ -51,8 +51,8 @@ class Devices(NamedTuple):
         Bytes of a device, NEVER if unlimited; micro-batches under way at most.
     sync_ns, sync_bytes
         An exchange of gradients takes so many ns for so many bytes.
-    gpipe, again
-        Whether all micro-batches are under way; whether all forward ops run again.
+    gpipe, again, summed
+        Whether all micro-batches are under way; whether all forward ops run again; whether loads add up.
     replicate, most
         Devices of a stage at most; the largest load that is of interest.
     """
@@ -67,6 +67,7 @@ class Devices(NamedTuple):
     sync_bytes: int
     gpipe: bool
     again: bool
+    summed: bool
     replicate: int
     most: int
 
@@ -192,7 +193,7 @@ def fill(
                     for s in range(states):
                         behind = best[s, onto]
                         used = s // devices.stride[k] % (devices.counts[k] + 1)
-                        if behind > devices.most or used + r > devices.counts[k]:
+                        if behind == NEVER or used + r > devices.counts[k]:
                             continue
                         if not devices.host[k]:
                             stages = 1
@@ -203,7 +204,7 @@ def fill(
                                 under_way = min(under_way, stages)
                             if total[1] + under_way * total[2] > devices.memory:
                                 continue
-                        value = max(load, behind)
+                        value = load + behind if devices.summed else max(load, behind)
                         to = s + r * devices.stride[k]
                         if value < best[to, start]:
                             best[to, start] = value

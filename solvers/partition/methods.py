@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...models.problems.partition import Partition
-from ..method import OPTIMUM, Method, Option
-from ..room import Room
+from ..method import OPTIMUM, PYOMO_SOLVER, Method, Option
+from ..room import Export, Room
 
 _KERNELS = (".partition.ideals_kernel",)
 _MOST = Option("most", 100_000, "ideals at most")
@@ -14,11 +14,12 @@ ROOM = Room(
     methods=(
         Method(
             "auto",
-            ".partition.ideals:solve_ideals",
-            "chain, then ideals",
+            ".partition.auto:solve_auto",
+            "chain, then ideals; the MILP for stages in any order",
             proves=OPTIMUM,
             options=(_MOST,),
             kernels=_KERNELS,
+            engine="highs",
         ),
         Method(
             "ideals",
@@ -36,5 +37,52 @@ ROOM = Room(
             proves=OPTIMUM,
             kernels=_KERNELS,
         ),
+        Method(
+            "milp",
+            ".partition.models:solve_milp",
+            "MILP in Pyomo: stages of classes, contiguous or any",
+            proves=OPTIMUM,
+            options=(PYOMO_SOLVER,),
+            kernels=_KERNELS,
+            engine="highs",
+        ),
+        Method(
+            "cpsat",
+            ".partition.models:solve_cpsat",
+            "CP-SAT, the same model",
+            proves=OPTIMUM,
+            kernels=_KERNELS,
+            engine="cpsat",
+        ),
+        Method(
+            "expert",
+            ".partition.published:solve_expert",
+            "the split that people made, if the instance brings one",
+            source="dnn-partitioning",
+        ),
+        Method(
+            "torchgpipe",
+            ".partition.published:solve_torchgpipe",
+            "blocks of like times in the reference order; transfers and memory do not count",
+            source="Bárány and Grinberg 2015, by the public code of torchgpipe",
+        ),
+        Method(
+            "pipedream",
+            ".partition.chain:solve_pipedream",
+            "cuts of the reference order, with replicas; transfers and memory do not count",
+            source="Narayanan and others, PipeDream, SOSP 2019, by its public code",
+            kernels=_KERNELS,
+        ),
+        Method(
+            "alpa",
+            ".partition.chain:solve_alpa",
+            "cuts of the reference order with the least time of a batch",
+            source="Zheng and others, Alpa, OSDI 2022, by its public code",
+            kernels=_KERNELS,
+        ),
     ),
+    exports={
+        "milp": Export("partition.stages_milp", ".partition.models:stated", unit=""),
+        "cpsat": Export("partition.stages_cpsat", ".partition.models:stated", unit=""),
+    },
 )

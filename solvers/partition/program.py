@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...formulations.partition.data import PartitionData
 from ...models.checks import check_sums
 from ...models.problems.partition import Partition
-from ...models.split import HOST
+from ...models.split import HOST, Split
 from ..context import Context
 
 if TYPE_CHECKING:
@@ -24,10 +24,10 @@ CHUNK = 64
 
 def refusal(problem: Partition) -> str:
     """Return why the program does not state a problem; empty if it does."""
-    if problem.objective != "load" or problem.recompute == "choose":
-        return "it is for the largest load, without a choice of what runs again"
+    if problem.recompute == "choose":
+        return "the program is for no choice of what runs again"
     if problem.schedule == "1f1b" and problem.replicate > 1:
-        return "it counts the devices behind a stage, which with replicas are not the stages"
+        return "the program counts the devices behind a stage, which with replicas are not the stages"
     return ""
 
 
@@ -37,17 +37,44 @@ def chain_rows(data: PartitionData) -> Rows:
 
 
 def run_program(problem: Partition, data: PartitionData, rows: Rows, context: Context) -> bool:
-    """Offer the best split whose stages are differences of ideals, if it beats the incumbent.
+    r"""Offer the best split whose stages are differences of ideals, if it beats the incumbent.
+
+    For the time of a batch, Alpa's program: the least sum of loads where none exceeds a threshold, for
+    falling thresholds. If the least sum is f, with largest load l, no split between l and the threshold is
+    better; below l, sums are at least f, and on D devices largest loads at least f / D.
 
     Return whether the program came to its end: then no such split is better than the incumbent.
     """
+    from .ideals_kernel import NEVER
+
+    known, load = context.incumbent, problem.objective == "load"
+    most = NEVER // problem.replicate
+    if known is not None:
+        most = known - 1 if load else (known - 1) // problem.micro
+    devices = sum(count for _, count in problem.kinds)
+    while True:
+        done, split = _best(problem, data, rows, most, context)
+        if split is not None:
+            context.offer(split)
+        if load or split is None:
+            return done
+        loads = problem.verdict(split).loads
+        least = sum(loads) + (problem.micro - 1) * -(-sum(loads) // devices)
+        if context.incumbent is not None and least >= context.incumbent:
+            return True
+        most = max(loads) - 1
+
+
+def _best(
+    problem: Partition, data: PartitionData, rows: Rows, most: int, context: Context
+) -> tuple[bool, Split | None]:
+    """Return whether the program came to its end, and the best split with loads up to a threshold."""
     import numpy as np
 
     from .ideals_kernel import NEVER, fill
 
     first, added, target = (np.array(x, np.int64) for x in rows)
     ideals = len(first) - 1
-    most = NEVER // problem.replicate if context.incumbent is None else context.incumbent - 1
     items, devices = stage_arrays(problem, data, most)
     _check_numbers(problem, items, devices)
     states = int(np.prod(devices.counts + 1))
@@ -56,11 +83,11 @@ def run_program(problem: Partition, data: PartitionData, rows: Rows, context: Co
     best[0, ideals - 1] = 0
     for high in range(ideals - 1, 0, -CHUNK):
         if context.expired:
-            return False
+            return False, None
         fill(max(high - CHUNK, 0), high, first, added, target, items, devices, best, choice)
     state = int(best[:, 0].argmin())
     if best[state, 0] == NEVER:
-        return True
+        return True, None
     stage, ideal = [0] * data.n, 0
     kinds: list[str] = []
     replicas: list[int] = []
@@ -75,13 +102,13 @@ def run_program(problem: Partition, data: PartitionData, rows: Rows, context: Co
         replicas.append(r)
         state -= r * int(devices.stride[k])
         ideal = onto
-    context.offer(data.split(stage, kinds, replicas))
-    return True
+    return True, data.split(stage, kinds, replicas)
 
 
 def _check_numbers(problem: Partition, items: Items, devices: Devices) -> None:
     """Raise `InstanceError` unless all sums of the kernel stay below 2**62, times the replicas."""
-    transfers, work = sum(items.time.tolist()), sum(max(0, *row) for row in devices.times.tolist())
+    work = sum(max(0, *row) for row in devices.times.tolist())
+    transfers = sum((items.time * (items.readers + 1)).tolist())
     nbytes = sum(items.nbytes.tolist())
     check_sums(
         {
@@ -150,6 +177,7 @@ def stage_arrays(problem: Partition, data: PartitionData, most: int) -> tuple[It
         sync_bytes=1 if problem.sync is None else problem.sync // shared,
         gpipe=problem.schedule == "gpipe",
         again=problem.recompute == "all",
+        summed=problem.objective == "time",
         replicate=problem.replicate,
         most=most,
     )

@@ -8,8 +8,8 @@ model is held to that as well. Constraints that change no verdict are listed wit
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from itertools import product
 from random import Random
 from types import ModuleType
@@ -26,6 +26,7 @@ from lowtide.formulations.minio import cuts_cpsat, joint_cpsat, order_milp
 from lowtide.formulations.minio.data import MinIOData, written_at_once
 from lowtide.formulations.offsets import orders_milp, rectangles_cpsat, sections_cpsat
 from lowtide.formulations.parallel import cut_milp, edges_cpsat, edges_milp, network
+from lowtide.formulations.partition import stages_milp as partition_milp
 from lowtide.formulations.peak import (
     olla_milp,
     olla_tensors_milp,
@@ -58,10 +59,12 @@ from tests.makespan_problems import optimum, problem_of_identical, problem_with_
 from tests.oracles.autotm_rules import fastest as fastest_by_rules
 from tests.oracles.brute_minio import fewest_bytes
 from tests.oracles.brute_parallel import least_critical_path, most_memory
+from tests.oracles.brute_partition import best as least_load
 from tests.oracles.brute_placement import fastest as fastest_placement
 from tests.oracles.brute_recompute import fastest_recomputation
 from tests.oracles.brute_stages import fastest_in_stages
 from tests.oracles.brute_streams import fastest_stages
+from tests.partition_problems import random_partition
 from tests.placement_cases import machine, random_graph, tiny_placement, working_set
 from tests.solvers.minio.test_solve import small_problems
 from tests.solvers.placement.test_autotm import case as autotm_case
@@ -202,6 +205,25 @@ def distributed(formulation: ModuleType, problem: lt.Distributed) -> Verdict:
 def distributed_battery() -> list[tuple[Any, Verdict | None]]:
     problems = [problem_of(seed) for seed in range(25)]
     return [(p, proved(fastest(p))) for p in problems if p.impossible() is None]
+
+
+# partition: stages
+
+
+def partition(formulation: ModuleType, problem: lt.Partition) -> Verdict:
+    built = formulation.build(problem)
+    return verdict_of(solved(formulation, problem, built, partial(formulation.decode, built), int))
+
+
+@cache
+def partition_battery() -> list[tuple[Any, Verdict | None]]:
+    found: list[tuple[Any, Verdict | None]] = []
+    for seed in range(24):
+        problem = random_partition(seed, most_ops=4)
+        problem = replace(problem, schedule="none", recompute="none", replicate=1, contiguous=seed % 3 > 0)
+        problem = replace(problem, memory=seed % 8) if seed % 2 else problem
+        found.append((problem, proved(least_load(problem))))
+    return found
 
 
 # minio: what is written
@@ -593,6 +615,7 @@ CASES = [
     Case("makespan reservoir", intervals_cpsat, makespan_battery, reservoir),
     Case("makespan ticks", ticks_milp, makespan_battery, makespan),
     Case("distributed intervals", distributed_cpsat, distributed_battery, distributed),
+    Case("partition stages", partition_milp, partition_battery, partition),
     Case("minio order", order_milp, minio_orders, minio_order),
     Case("minio joint", joint_cpsat, minio_problems, minio_joint, (1, 4), (1, 3, 4)),
     Case("minio joint, parent first", joint_cpsat, minio_reversed, minio_parent_first, (), (2,)),
