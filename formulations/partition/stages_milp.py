@@ -277,12 +277,12 @@ def decode(at: Stages, value: Callable[[Any], int]) -> Split | None:
     """Return the split of a solution."""
     on = []
     for c in range(at.data.n):
-        there = [d for d in at.stages if value(at.variables["x", c, d])]
+        there = [d for d in at.stages if value(at.variables["x", c, d]) > 0.5]
         if len(there) != 1:
             return None
         on.append(there[0])
     kinds = []
     for d in at.stages:
-        some = [k for k in at.kinds_of(d) if at.given[d] is not None or value(at.variables["g", d, k])]
+        some = [k for k in at.kinds_of(d) if at.given[d] is not None or value(at.variables["g", d, k]) > 0.5]
         kinds.append(at.data.kinds[some[0] if some else 0][0])
     return at.data.split(on, kinds)

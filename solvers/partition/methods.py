@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...models.problems.partition import Partition
-from ..method import OPTIMUM, PYOMO_SOLVER, Method, Option
+from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Method, Option
 from ..room import Export, Room
 
 _KERNELS = (".partition.ideals_kernel",)
@@ -58,18 +58,21 @@ ROOM = Room(
             "expert",
             ".partition.published:solve_expert",
             "the split that people made, if the instance brings one",
+            proves=BOUND,
             source="dnn-partitioning",
         ),
         Method(
             "torchgpipe",
             ".partition.published:solve_torchgpipe",
             "blocks of like times in the reference order; transfers and memory do not count",
+            proves=BOUND,
             source="Bárány and Grinberg 2015, by the public code of torchgpipe",
         ),
         Method(
             "pipedream",
             ".partition.chain:solve_pipedream",
             "cuts of the reference order, with replicas; transfers and memory do not count",
+            proves=BOUND,
             source="Narayanan and others, PipeDream, SOSP 2019, by its public code",
             kernels=_KERNELS,
         ),
@@ -77,10 +80,12 @@ ROOM = Room(
             "alpa",
             ".partition.chain:solve_alpa",
             "cuts of the reference order with the least time of a batch",
+            proves=BOUND,
             source="Zheng and others, Alpa, OSDI 2022, by its public code",
             kernels=_KERNELS,
         ),
     ),
+    bound=".partition.bounds:raise_bound",
     exports={
         "milp": Export("partition.stages_milp", ".partition.models:stated", unit=""),
         "cpsat": Export("partition.stages_cpsat", ".partition.models:stated", unit=""),
