@@ -1,9 +1,10 @@
 """Absences of lives between their uses, and the instants at which all lives are more than fits.
 
-The *uses* of a life (`states`) are its birth, its accesses and, if it is kept, the end n of a single run; an
-*absence* lies between two consecutive uses, the op `before` (-1: time 0) and that `behind`. A use ends with
-its op or, under ``replace`` if the op only reads the tensor, as that starts. *Instants* 2 k and 2 k + 1 are
-the start of op k and its end.
+The *uses* of a life (`states`) are its birth, its accesses and, if it is kept and no op of the next iteration
+reads it, the end of the iteration; those of a ring its accesses, and the first one again. An *absence* lies
+between two consecutive uses, the op `before` (-1: time 0) and that `behind`. A use ends with its op or, under
+``replace`` if the op only reads the tensor, as that starts. *Instants* 2 k and 2 k + 1 are the start of op k
+and its end; from 2 n on, in the next iteration.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from .states import StateData, Way
 
 @dataclass(frozen=True)
 class Absence:
-    """An absence: its life, the op of the use before it (-1: none) and of that behind it (n: the end)."""
+    """An absence: its life, the op of the use before it (-1: none), and that behind it (`data.end`: none)."""
 
     life: int
     before: int
@@ -25,12 +26,23 @@ class Absence:
 
     def ops(self, data: StateData) -> range:
         """Return the ops that may run during it."""
-        return range(self.before + holds(data, self.life, self.before), self.behind)
+        last = data.n if self.behind == data.end else self.behind
+        return range(self.before + holds(data, self.life, self.before), last)
+
+    def begins(self, data: StateData) -> int | None:
+        """Return the first instant behind the begin of an iteration that lies in it; None if none does."""
+        if data.lives[self.life].lasting:
+            return 2 * data.n if self.before < data.n <= self.behind else None
+        return 0 if self.before < 0 else None
+
+    def away(self, data: StateData) -> bool:
+        """Whether an iteration begins during it, and the life cannot be in tier 0 then."""
+        return self.begins(data) is not None and not data.lives[self.life].starts[0]
 
 
 def holds(data: StateData, life: int, k: int) -> bool:
     """Whether an op needs a life, which it accesses or writes, to its end (-1: yes)."""
-    return k < 0 or data.lives[life].tensor in data.keeps[k]
+    return k < 0 or data.lives[life].tensor in data.keeps[k % data.n]
 
 
 def absences(data: StateData) -> list[Absence]:
@@ -46,7 +58,11 @@ def absences(data: StateData) -> list[Absence]:
     """
     found = []
     for number, life in enumerate(data.lives):
-        uses = [life.born, *life.accesses, *([data.n] if life.kept else [])]
+        uses = [life.born, *life.accesses]
+        if life.ring and life.accesses:
+            uses = [*life.accesses, life.accesses[0] + data.n]
+        elif life.kept and uses[-1] < data.n:
+            uses.append(data.end)
         found += [Absence(number, before, behind) for before, behind in pairwise(uses)]
     return found
 
@@ -59,7 +75,7 @@ def excess(data: StateData) -> list[int]:
     load = [need - capacity for need in data.need]
     for absence in absences(data):
         for k in absence.ops(data):
-            load[k] += data.lives[absence.life].nbytes
+            load[k % data.n] += data.lives[absence.life].nbytes
     return load
 
 

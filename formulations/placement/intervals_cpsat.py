@@ -1,4 +1,4 @@
-r"""Tensor placement with whole tensors on any tiers in a single run, as intervals in CP-SAT: plans.
+r"""Tensor placement with whole tensors on any tiers, single runs and periods, as intervals in CP-SAT: plans.
 
 Data: see `states` (ops k, durations :math:`d_k`, bytes :math:`W_k` that op k needs, lives l of :math:`z_l`
 bytes, capacities :math:`C_x` of tiers x, of which ops use tier 0) and `absences` (absences g of lives). All
@@ -9,9 +9,12 @@ life is away, in outer tier x that has channels from tier 0 and to it; :math:`r_
 released and when it is allocated again. For each life, :math:`w^x_l \in \{0, 1\}`: x is its outer tier;
 :math:`e^x_l`: when it is released there; :math:`p^x_l`: when it is copied there, if it cannot start there.
 
-Objective. Minimize :math:`S_{n-1} + d_{n-1}` subject to
+In a period :math:`\Pi` op n + k is op k of the next iteration, :math:`S_{n+k} = S_k + \Pi`, and the times of
+a life go on from the iteration in which it begins (a ring: from its first access) into the next one.
 
-1. :math:`S_k + d_k \le S_{k+1}`;
+Objective. Minimize :math:`S_{n-1} + d_{n-1}`, or :math:`\Pi`, subject to
+
+1. :math:`S_k + d_k \le S_{k+1}`, :math:`S_{n-1} + d_{n-1} \le \Pi`;
 2. :math:`\sum_x b^x_g \le 1`; :math:`r_g \ge` the end of the use before, :math:`q_g \le` the start of that
    behind, :math:`r_g = q_g` if no :math:`b^x_g` is 1; if one is, :math:`q_g` and the time of a copy in are at
    most that start or, if that is the end of the run, :math:`q_g` is;
@@ -24,13 +27,18 @@ Objective. Minimize :math:`S_{n-1} + d_{n-1}` subject to
    version before is there) to :math:`r_g`, from :math:`q_g` on, and to the end of its last use; it holds
    during an op its workspace and what it writes for nobody; an outer tier with a capacity holds a life from
    :math:`p^x_l` (or 0) to :math:`e^x_l` if :math:`w^x_l`; never more than the capacities;
-6. a life that cannot start in tier 0 is away in its first absence;
-7. with `rows`, 2 to 6 of `windows_cpsat`, which change no plan but prove; or with `gone`, what is gone at
+6. a life that cannot start in tier 0 is away in the absence in which an iteration begins; one that lasts is
+   then released before that, and allocated again no sooner;
+7. a life that lasts and cannot start in tier x is there, if :math:`w^x_l`, before the iteration ends or
+   behind that, not both; a ring that can is there all the time;
+8. in 4 and 5, each interval of a life that lasts which may end behind :math:`\Pi` counts also
+   :math:`\Pi` earlier: then what overlaps in the steady state overlaps in these;
+9. with `rows`, 2 to 6 of `windows_cpsat`, which change no plan but prove; or with `gone`, what is gone at
    which instants: then some :math:`b^x_g = 1` and :math:`r_g \le T_c < q_g` (at an end, :math:`r_g < T_c \le
    q_g`).
 
-With two tiers, the outer one without a capacity, one trip for each absence and one copy out are enough if no
-copies share a channel: nothing uses the life in between, and a copy stays valid for the whole life.
+With two tiers, the outer one without a capacity, one trip for each absence and one copy out are enough in a
+single run if no copies share a channel: nothing uses the life in between, and copies stay valid.
 
 Sources: optional intervals are those of P. Laborie and J. Rogerie, "Reasoning with conditional
 time-intervals", FLAIRS 2008; the model is this suite's.
@@ -38,87 +46,30 @@ time-intervals", FLAIRS 2008; the model is this suite's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from functools import partial
 from math import gcd
 from typing import Any
 
-from ...models.errors import UsageError
 from ...models.plan import Plan
 from ...models.problems.placement import Placement
 from ..linear_program import SECOND
 from ..model import Tick
 from . import sequence
 from .absences import holds
-from .sequence import Copying, Order, Stay, Timing, rates, timing
+from .intervals_model import IntervalModel, Out, Trip, Value, order_of
+from .sequence import rates, timing
 from .states import StateData
-from .windows_cpsat import WindowModel, add_windows
+from .windows_cpsat import add_windows, line
 
 ENGINE = "cpsat"
 BYTES_PER_TERM = 600
 
-Value = Callable[[Any], int]
-
-
-@dataclass
-class Trip:
-    """Variables of an absence: b by outer tier, r and q."""
-
-    away: dict[int, Any]
-    release: Any
-    allocate: Any
-
-
-@dataclass
-class Out:
-    """Variables of a life in an outer tier: w, p (None where it can start there), and e."""
-
-    used: Any
-    at: Any
-    until: Any
-
-
-@dataclass(kw_only=True)
-class IntervalModel(WindowModel):
-    """The CP-SAT model and what its variables mean."""
-
-    horizon: int
-    """Ticks."""
-    rate: Sequence[int]
-    """Of copies by channel, bytes per second."""
-    trips: dict[int, Trip] = field(default_factory=dict)
-    outs: dict[tuple[int, int], Out] = field(default_factory=dict)
-    """By life and outer tier."""
-
-    def copying(self, life: int, way: int) -> int:
-        """Return the ticks of a copy, rounded up."""
-        data = self.data
-        ns = data.ways[way].latency - (-data.lives[life].nbytes * SECOND // self.rate[way])
-        return -(-ns // self.tick)
-
-    def begin(self, k: int) -> Any:
-        """Return when op k starts (n: the end of the run)."""
-        return self.start[k] if k < self.data.n else self.end(k - 1)
-
-    def until(self, life: int, k: int) -> Any:
-        """Return when op k needs a life no longer (-1: time 0)."""
-        return self.end(k) if holds(self.data, life, k) else self.start[k]
-
-    def variables(self) -> dict[str, Any]:
-        """Return the variables that a plan is read from, by name."""
-        found = {f"start {k}": part for k, part in enumerate(self.start)}
-        found |= {f"gone {g} {c}": part for (g, c), part in self.gone.items()}
-        for g, trip in self.trips.items():
-            found |= {f"r {g}": trip.release, f"q {g}": trip.allocate}
-            found |= {f"away {g} {x}": away for x, away in trip.away.items()}
-        for (number, x), out in self.outs.items():
-            found |= {f"tier {number} {x}": out.used, f"e {number} {x}": out.until}
-            found |= {} if out.at is None else {f"p {number} {x}": out.at}
-        return found
-
 
 def common_tick(data: StateData, rate: Sequence[int]) -> int:
-    """Return the greatest common divisor of all durations and copy times, in ns."""
+    """Return the greatest common divisor of all durations and copy times, in ns; 1 in a period."""
+    if data.periodic:  # which may be a fraction of some of them
+        return 1
     times = [
         way.latency - (-life.nbytes * SECOND // r)
         for life in data.lives
@@ -138,7 +89,7 @@ def build(
     gone: Mapping[tuple[int, int], bool] | None = None,
     row: Tick = lambda: None,
 ) -> IntervalModel:
-    """Return the model; its objective is the makespan in ticks.
+    """Return the model; its objective is the makespan or the period in ticks.
 
     Parameters
     ----------
@@ -153,49 +104,44 @@ def build(
     every
         Whether lives may leave in each absence, rather than in those with an instant only.
     rows, gone
-        See constraint 7.
+        See constraint 9.
     row
         Called for each row of these.
-
-    Raises
-    ------
-    UsageError
-        If the problem is periodic.
     """
     from ortools.sat.python import cp_model
 
-    if data.periodic:
-        raise UsageError("interval model of placement: found a periodic problem, expected a single run")
     rate, turns = rates(data, beside=beside)
     model = cp_model.CpModel()
     last = -(-horizon // tick) + data.n
-    start = [model.new_int_var(0, last, f"start {k}") for k in range(data.n)]
     length = [-(-d // tick) for d in data.duration]
-    built = IntervalModel(model, data, start, length, tick, horizon=last, rate=rate)
-    for k in range(data.n - 1):
-        model.add(built.end(k) <= start[k + 1])  # (1)
+    start, finish = line(model, data, length, last)  # (1)
+    horizon = 2 * last if data.periodic else last
+    built = IntervalModel(model, data, start, length, finish, tick, horizon=horizon, rate=rate)
     _trips(built, every)
     _channels(built, turns)
     _rooms(built)
     if rows:
-        add_windows(built, row)  # (7)
+        add_windows(built, row)  # (9)
     _links(built, built.gone if gone is None else gone)
-    model.minimize(built.end(data.n - 1))
+    model.minimize(finish)
     return built
 
 
 def _trips(built: IntervalModel, every: bool) -> None:
-    """(2, 3, 6) When lives leave and return."""
+    """(2, 3, 6, 7) When lives leave and return."""
     data, model, horizon = built.data, built.model, built.horizon
     out = {way.dst: w for w, way in enumerate(data.ways) if not way.src}
     into = {way.src: w for w, way in enumerate(data.ways) if not way.dst}
     for g, absence in enumerate(built.absences):
         life = data.lives[absence.life]
-        must = absence.before < 0 and not life.starts[0]
+        must = absence.away(data)
         if not (every or must or built.within[g]):
             continue
-        clean = [x for x in into if life.born < 0 and life.starts[x]]
-        ways = sorted(x for x in into if x in clean or (x in out and (life.born >= 0 or life.starts[0])))
+        clean = [x for x, there in enumerate(life.starts) if x and there and life.born < 0]
+        rests = life.ring and not life.accesses
+        goes = life.born >= 0 or (life.starts[0] and not rests)
+        back = range(1, len(data.capacity)) if rests else into
+        ways = sorted(x for x in back if x in clean or (x in out and goes))
         if not ways:
             continue
         if (absence.life, ways[0]) not in built.outs:
@@ -208,23 +154,28 @@ def _trips(built: IntervalModel, every: bool) -> None:
         model.add(release <= allocate)  # (2)
         model.add(release == allocate).only_enforce_if([~b for b in away.values()])  # (2)
         model.add(allocate <= built.begin(absence.behind))  # (2)
+        if must and life.lasting:
+            model.add(release == 0 if rests else release + 1 <= built.finish)  # (6)
+            model.add(allocate >= built.finish)  # (6)
         for x, b in away.items():
             place = built.outs[absence.life, x]
             model.add_implication(b, place.used)  # (3)
             if place.at is not None:
                 done = place.at + built.copying(absence.life, out[x])
                 model.add(release >= done).only_enforce_if(b)  # (3)
-            if absence.behind < data.n:
+            if absence.behind < data.end:
                 back = allocate + built.copying(absence.life, into[x])
                 model.add(back <= built.begin(absence.behind)).only_enforce_if(b)  # (2)
-                model.add(place.until >= back).only_enforce_if(b)  # (3)
+                if place.until is not None:
+                    model.add(place.until >= back).only_enforce_if(b)  # (3)
             else:
-                model.add(allocate == built.begin(data.n)).only_enforce_if(b)  # (2)
-                model.add(place.until == built.begin(data.n)).only_enforce_if(b)  # (3)
+                model.add(allocate == built.finish).only_enforce_if(b)  # (2)
+                if place.until is not None:
+                    model.add(place.until == built.finish).only_enforce_if(b)  # (3)
 
 
 def _outs(built: IntervalModel, number: int, clean: Sequence[int], ways: Mapping[int, int]) -> None:
-    """(3) The outer tier of a life, and the copy to it."""
+    """(3, 7) The outer tier of a life, and the copy to it."""
     model, horizon, life = built.model, built.horizon, built.data.lives[number]
     for x, w in ways.items():
         used, until = (
@@ -232,41 +183,34 @@ def _outs(built: IntervalModel, number: int, clean: Sequence[int], ways: Mapping
             model.new_int_var(0, horizon, f"e {number} {x}"),
         )
         if x in clean:
-            built.outs[number, x] = Out(used, None, until)
+            built.outs[number, x] = Out(used, None, None if life.ring else until)
             continue
         at = model.new_int_var(0, horizon, f"p {number} {x}")
-        model.add(at >= built.end(life.born))  # (3)
+        model.add(at >= (built.start[life.accesses[0]] if life.ring else built.end(life.born)))  # (3)
+        if life.lasting and not life.starts[x]:
+            before = model.new_bool_var(f"before {number} {x}")
+            model.add(until + 1 <= built.finish).only_enforce_if(before)  # (7)
+            model.add(at >= built.finish).only_enforce_if(~before)  # (7)
         model.add(until >= at + built.copying(number, w)).only_enforce_if(used)  # (3)
         built.outs[number, x] = Out(used, at, until)
     model.add_at_most_one(built.outs[number, x].used for x in ways)  # (3)
 
 
-def copies(built: IntervalModel) -> Iterator[tuple[int, int, int, Any, Any]]:
-    """Yield the life, the absence (-1: out), the channel, whether and when of each copy that may be made."""
-    ways = {(way.src, way.dst): w for w, way in enumerate(built.data.ways)}
-    for (number, x), out in built.outs.items():
-        if out.at is not None:
-            yield number, -1, ways[0, x], out.used, out.at
-    for g, trip in built.trips.items():
-        absence = built.absences[g]
-        for x, away in trip.away.items():
-            if absence.behind < built.data.n:
-                yield absence.life, g, ways[x, 0], away, trip.allocate
-
-
 def _channels(built: IntervalModel, turns: Sequence[Sequence[int]]) -> None:
-    """(4) One copy at a time."""
+    """(4, 8) One copy at a time."""
     model, some = built.model, dict[int, list[Any]]()
-    for number, g, w, made, at in copies(built):
+    for number, _, w, made, at in built.copies():
         length = built.copying(number, w)
-        name = f"copy {number} {g} {w}"
-        some.setdefault(w, []).append(model.new_optional_fixed_size_interval_var(at, length, made, name))
+        make = partial(model.new_optional_fixed_size_interval_var, size=length, is_present=made, name="")
+        some.setdefault(w, []).append(make(at))
+        for begin in built.earlier(number, at):
+            some[w].append(make(begin))  # (8)
     for group in [*([w] for w in some), *turns]:
         model.add_no_overlap([copy for w in group for copy in some.get(w, ())])  # (4)
 
 
 def _rooms(built: IntervalModel) -> None:
-    """(5) What occupies the tiers."""
+    """(5, 8) What occupies the tiers."""
     data, model = built.data, built.model
     held: dict[int, list[tuple[Any, int]]] = {}
 
@@ -277,41 +221,52 @@ def _rooms(built: IntervalModel) -> None:
             make = model.new_interval_var if made is None else model.new_optional_interval_var
             held.setdefault(x, []).append((make(*some, ""), nbytes))
 
+    def keep(x: int, number: int, begin: Any, end: Any, made: Any = None) -> None:
+        hold(x, begin, end, data.lives[number].nbytes, made)
+        for some in zip(built.earlier(number, begin), built.earlier(number, end), strict=True):
+            hold(x, *some, data.lives[number].nbytes, made)  # (8)
+
     at: dict[int, list[int]] = {}
     for g, absence in enumerate(built.absences):
         at.setdefault(absence.life, []).append(g)
-    renewed = {(data.lives[number].tensor, k) for number in at for k in data.lives[number].accesses}
+    renewed = {(data.lives[number].tensor, k % data.n) for number in at for k in data.lives[number].accesses}
     rest = list(data.need)
     for number, life in enumerate(data.lives):
         renews = (life.tensor, life.born) in renewed
         for k in [*life.accesses, *([life.born] if life.born >= 0 and not renews else [])]:
-            rest[k] -= life.nbytes * holds(data, number, k)
-        begin = built.end(life.born) if life.born < 0 or renews else built.start[life.born]
+            rest[k % data.n] -= life.nbytes * holds(data, number, k)
+        first = life.accesses[0] if life.ring and life.accesses else life.born
+        begin = built.end(first) if first < 0 or renews else built.start[first]
         for g in at[number]:
             if g in built.trips:
-                hold(0, begin, built.trips[g].release, life.nbytes)  # (5)
+                keep(0, number, begin, built.trips[g].release)  # (5)
                 begin = built.trips[g].allocate
-        last = built.begin(data.n) if life.kept else built.until(number, life.accesses[-1])
-        hold(0, begin, last, life.nbytes)  # (5)
+        behind = built.absences[at[number][-1]].behind
+        ends = built.begin if life.ring or behind == data.end else partial(built.until, number)
+        keep(0, number, begin, ends(behind))  # (5)
     for k, nbytes in enumerate(rest):
         hold(0, built.start[k], built.end(k), nbytes)  # (5)
     for (number, x), out in built.outs.items():
-        hold(x, 0 if out.at is None else out.at, out.until, data.lives[number].nbytes, out.used)  # (5)
+        if out.at is None:
+            until = built.finish if out.until is None else out.until
+            hold(x, 0, until, data.lives[number].nbytes, out.used)  # (5)
+        else:
+            keep(x, number, out.at, out.until, out.used)  # (5)
     for x, some in held.items():
         model.add_cumulative([room for room, _ in some], [z for _, z in some], data.capacity[x])  # (5)
 
 
 def _links(built: IntervalModel, gone: Mapping[tuple[int, int], Any]) -> None:
-    """Constraint 7: what is gone is away."""
+    """Constraint 9: what is gone is away."""
     model = built.model
     for (g, c), there in gone.items():
         if g not in built.trips:
-            model.add(there == 0)  # (7)
+            model.add(there == 0)  # (9)
         elif there is not False:
             trip, late = built.trips[g], c % 2
-            model.add(sum(trip.away.values()) >= there)  # (7)
+            model.add(sum(trip.away.values()) >= there)  # (9)
             for row in (trip.release + late <= built.time(c), trip.allocate + late >= built.time(c) + 1):
-                model.add(row).only_enforce_if(there)  # (7)
+                model.add(row).only_enforce_if(there)  # (9)
 
 
 def decode(built: IntervalModel, value: Value, problem: Placement, *, beside: bool = False) -> Plan:
@@ -320,53 +275,9 @@ def decode(built: IntervalModel, value: Value, problem: Placement, *, beside: bo
     Its events follow each other as in the solution, as early as they can in that order (`sequence`), unless
     that needs more time than the solution itself.
     """
-    order, times = _order(built, value)
+    order, times = order_of(built, value)
     sooner = timing(built.data, order, beside=beside)
     last = built.data.n - 1
-    if sooner is not None and sooner.start[last] <= times.start[last]:
+    if sooner is not None and (sooner.period or sooner.start[last]) <= (times.period or times.start[last]):
         times = sooner
     return sequence.plan(built.data, problem, order, times, beside=beside)
-
-
-def _order(built: IntervalModel, value: Value) -> tuple[Order, Timing]:
-    """Return the order and the times of a solution."""
-    data, n = built.data, built.data.n
-    times = [value(built.start[k]) * built.tick for k in range(n)]
-    place = [(float(s), float(s + d)) for s, d in zip(times, data.duration, strict=True)]
-    order = Order(stays=[], copies=[], place=place, length=built.horizon * built.tick + 1)
-    times.append(0)
-    away = {g: x for g, trip in built.trips.items() for x, b in trip.away.items() if value(b)}
-    homes = {built.absences[g].life: x for g, x in away.items()}
-    events: dict[tuple[int, int], int] = {}
-    for number, g, w, made, at in copies(built):
-        if value(made) and number in homes:
-            events[number, g] = n + 1 + len(order.copies)
-            begin = value(at) * built.tick
-            end = begin + built.copying(number, w) * built.tick
-            order.copies.append(Copying(life=number, way=w, begin=float(begin), end=float(end)))
-            times.append(begin)
-    of: dict[int, list[int]] = {}
-    for g, absence in enumerate(built.absences):
-        of.setdefault(absence.life, []).append(g)
-    for number, own in of.items():
-        life = data.lives[number]
-        stay = Stay(life=number, tier=0, begin=(life.born, 0) if life.born >= 0 else None)
-        some = [stay]
-        if number in homes:
-            copied = events.get((number, -1))
-            outer = Stay(life=number, tier=homes[number], begin=None)
-            if copied is not None:
-                stay.uses.append((copied, 0))
-                outer.begin, outer.since = (copied, 0), float(times[copied])
-            some.append(outer)
-        for g in own:
-            behind = built.absences[g].behind
-            if g in away and behind < n:
-                back = events[number, g]
-                outer.uses.append((back, 0))
-                stay = Stay(life=number, tier=0, begin=(back, 0), since=float(times[back]))
-                some.append(stay)
-            (outer if g in away and behind == n else stay).uses.append((behind, behind // n))
-        stay.last = bool(life.accesses)
-        order.stays += [stay for stay in some if stay.uses]
-    return order, Timing(start=times, period=None)

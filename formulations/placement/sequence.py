@@ -358,12 +358,9 @@ def plan(data: StateData, problem: Placement, order: Order, times: Timing, *, be
         else:
             i, y = stay.begin
             begin = times.start[i] + y * period
-            ready = begin + length[i]
-            if i < n and life.tensor in graph.ops[i].reads:
-                begin = ready
             shift = -(begin // period) * period - period if period else 0
-            if life.lasting and begin + shift < 0 <= release + shift:
-                out.start(life.tensor, tier, valid=ready + shift <= 0)
+            if life.lasting and release + shift >= 0:
+                out.start(life.tensor, tier, valid=begin + length[i] + shift <= 0)
         last = life.accesses[-1] % n if life.accesses else n
         rewritten = last < n and not stay.tier and life.tensor in graph.ops[last].writes
         if rewritten and stay.last:

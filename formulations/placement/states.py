@@ -102,6 +102,11 @@ class StateData:
         return len(self.duration)
 
     @property
+    def end(self) -> int:
+        """Position of the end of the iteration, behind all ops that may access a life."""
+        return 2 * self.n if self.periodic else self.n
+
+    @property
     def ideal(self) -> int:
         """Sum of the durations, in ns: the time without any stall."""
         return sum(self.duration)

@@ -1,4 +1,4 @@
-r"""A bound on placements of whole tensors on any tiers in a single run, in CP-SAT: what must pass in windows.
+r"""A bound on placements of whole tensors on any tiers, in CP-SAT: what must pass in windows of time.
 
 Data: see `states` (ops k, durations :math:`d_k`, bytes :math:`W_k` that op k needs, lives l of :math:`z_l`
 bytes, capacities :math:`C_x` of tiers x, of which ops use tier 0) and `absences` (absences g of lives).
@@ -7,36 +7,39 @@ Sets. By :math:`V_k` the bytes of :math:`W_k` and of all other lives that are al
 :math:`C_0`. *Instants* c are the start and the end of each op with :math:`V_k > 0` that takes time, at
 :math:`T_c`; those of an absence are those of the ops in it. :math:`X`: all outer tiers, and those without
 capacity if others have one; :math:`R^+_X, R^-_X`: bytes per ns of all channels into X and out of it together,
-under joint caps.
+under joint caps. In a period op n + k is op k of the next iteration, with instants of its own, and each life
+and absence counts in every iteration, moved by as many ops.
 
-Variables. :math:`S_k`: start of op k, in ns. For an absence g of life l and its instants c, all of them 0 or
-1: :math:`a_{gc}`: the life is not in tier 0; :math:`u^x_{gc}`, x outer with capacity: it is in x. For each X:
-:math:`n^X_{gc}`: it is in X alone (a for all outer tiers); :math:`h^X_{gc}, f^X_{gc}`: that holds at c or
-before in the life, at c or later in the absence.
+Variables. :math:`S_k`: start of op k, in ns; in a period :math:`\Pi`, and :math:`S_{n+k} = S_k + \Pi`. For an
+absence g of life l and its instants c, all of them 0 or 1: :math:`a_{gc}`: the life is not in tier 0;
+:math:`u^x_{gc}`, x outer with capacity: it is in x. For each X: :math:`n^X_{gc}`: it is in X alone (a for all
+outer tiers); :math:`h^X_{gc}, f^X_{gc}`: that holds at c or before in the life, at c or later in the absence.
 
-Objective. Minimize :math:`S_{n-1} + d_{n-1}` subject to
+Objective. Minimize :math:`S_{n-1} + d_{n-1}`, or :math:`\Pi`, subject to
 
-1. :math:`S_k + d_k \le S_{k+1}`;
-2. :math:`\sum_g z_l a_{gc} \ge V_k` at both instants of op k; for each X, with the capacities of the other
-   outer tiers taken off :math:`V_k`, the same of :math:`n, h` and :math:`f`, which tightens the relaxation;
+1. :math:`S_k + d_k \le S_{k+1}`, :math:`S_{n-1} + d_{n-1} \le \Pi`;
+2. :math:`\sum_g z_l a_{gc} \ge V_k` at both instants of op k, in whichever iteration; for each X, with the
+   capacities of the other outer tiers taken off :math:`V_k`, the same of :math:`n, h` and :math:`f`, which
+   tightens the relaxation;
 3. :math:`n^X_{gc} \ge a_{gc} - \sum_{x \notin X} u^x_{gc}`, :math:`\sum_g z_l u^x_{gc} \le C_x`, and
    :math:`\sum_x u^x_{gc} \ge a_{gc}` if every outer tier has a capacity;
 4. :math:`n^X_{gc} \le h^X_{gc} \le h^X_{g'c'}` for later instants of the life, :math:`n^X_{gc} \le
    f^X_{gc} \le f^X_{gc'}` for earlier ones of the absence;
 5. :math:`\sum z_l h^X_{gc} \le R^+_X (T_c - S_i - d_i)` for each instant c and op i, over the lives born at i
-   or later (i = -1: at time 0), at the last of their instants up to c; initial tensors that may start in X
-   left out;
+   or later (i = -1: at time 0), at the last of their instants up to c; rings and initial tensors that may
+   start in X left out;
 6. :math:`\sum z_l f^X_{gc} \le R^-_X (S_j - T_c)` for each instant c and op j, over the absences that end at
-   j or before, at c or, if they begin later, at the first of their instants; also at time 0, where
-   :math:`f = 1` for lives that can start in X only.
+   j or before, at the first of their instants from c on; also at time 0. For lives that can start in X only
+   :math:`f = 1` at instants before an iteration begins.
 
 *This is a bound* on every plan. Take one and read off: a = 1 if nothing of tier 0 is allocated to the life at
 that instant, u = 1 if something of x is, and n, h and f as they are defined. At the start of op k, and just
 before its end, :math:`W_k` bytes and what is allocated are at most :math:`C_0` (2). Whoever is gone is whole
 somewhere: in X alone, or in a tier with capacity (3). What is in X alone at c, or was before, came there
 behind its birth, or started there (5); what is in X alone at c or later has to leave it before its next use
-(6), all of it each time, and at any instant the channels carry no more than R. Nothing is said about single
-copies: copies that share a channel, and several trips in an absence, are covered.
+(6), all of it each time, and at any instant the channels carry no more than R. In the steady state windows
+reach into the next iteration. Nothing is said about single copies: copies that share a channel, and several
+trips in an absence, are covered.
 
 Source: this suite; `windows` has the same rows for one window at a time.
 """
@@ -46,7 +49,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, product
 from math import gcd
 from typing import Any
 
@@ -70,8 +73,11 @@ class WindowModel:
     model: Any
     data: StateData
     start: list[Any]
+    """Of ops; in a period, also those of the next iteration."""
     length: Sequence[int]
     """Of ops; all times in units of `tick` ns."""
+    finish: Any
+    """The end of the single run, or the period."""
     tick: int = 1
     gone: dict[tuple[int, int], Any] = field(default_factory=dict)
     """a, by absence and instant."""
@@ -91,11 +97,15 @@ class WindowModel:
     @cached_property
     def within(self) -> list[list[int]]:
         """By absence, its instants."""
-        return [[c for c in self.instants if c // 2 in g.ops(self.data)] for g in self.absences]
+        there, n = {*self.instants}, self.data.n
+        return [
+            [c for k in g.ops(self.data) for c in (2 * k, 2 * k + 1) if c % (2 * n) in there]
+            for g in self.absences
+        ]
 
     def end(self, k: int) -> Any:
         """Return when op k ends (-1: time 0)."""
-        return self.start[k] + self.length[k] if k >= 0 else 0
+        return self.start[k] + self.length[k % self.data.n] if k >= 0 else 0
 
     def time(self, c: int) -> Any:
         """Return when an instant is (-1: time 0)."""
@@ -107,7 +117,7 @@ def size(data: StateData) -> ModelSize:
     some, n = [0] * data.n, data.n
     for absence in absences(data):
         for k in absence.ops(data):
-            some[k] += 1
+            some[k % n] += 1
     tight = [some[c // 2] for c in instants(data)]
     return ModelSize(
         variables=n + 3 * sum(tight),
@@ -117,12 +127,12 @@ def size(data: StateData) -> ModelSize:
 
 
 def build(data: StateData, horizon: int, *, row: Tick = lambda: None) -> WindowModel:
-    """Return the model; its objective is the makespan in ns.
+    """Return the model; its objective is the makespan or the period in ns.
 
     Parameters
     ----------
     data
-        Of a single run.
+        See `states`.
     horizon
         No plan of interest takes longer, in ns.
     row
@@ -131,14 +141,27 @@ def build(data: StateData, horizon: int, *, row: Tick = lambda: None) -> WindowM
     from ortools.sat.python import cp_model
 
     model = cp_model.CpModel()
-    start = [model.new_int_var(0, horizon, f"start {k}") for k in range(data.n)]
-    built = WindowModel(model, data, start, data.duration)
-    for k in range(data.n - 1):
-        model.add(built.end(k) <= start[k + 1])  # (1)
-    model.add(built.end(data.n - 1) <= horizon)
+    start, finish = line(model, data, data.duration, horizon)
+    built = WindowModel(model, data, start, data.duration, finish)
+    model.add(finish <= horizon)
     add_windows(built, row)
-    model.minimize(built.end(data.n - 1))
+    model.minimize(finish)
     return built
+
+
+def line(model: Any, data: StateData, length: Sequence[int], horizon: int) -> tuple[list[Any], Any]:
+    """(1) Return the starts of ops of given lengths, and when the iteration ends."""
+    start = [model.new_int_var(0, horizon, f"start {k}") for k in range(data.n)]
+    for k in range(data.n - 1):
+        model.add(start[k] + length[k] <= start[k + 1])  # (1)
+    if not data.periodic:
+        return start, start[-1] + length[-1]
+    finish = model.new_int_var(1, horizon, "finish")
+    model.add(start[-1] + length[-1] <= finish)  # (1)
+    for k in range(data.n):
+        start.append(model.new_int_var(0, 2 * horizon, f"start {data.n + k}"))
+        model.add(start[-1] == start[k] + finish)
+    return start, finish
 
 
 def add_windows(built: WindowModel, row: Tick) -> None:
@@ -158,7 +181,8 @@ def add_windows(built: WindowModel, row: Tick) -> None:
     for (g, c), gone in built.gone.items():
         for x in limited:
             built.inside[g, c, x] = there = model.new_bool_var(f"in {x} {g} {c}")
-            room.setdefault((x, c), []).append(data.lives[built.absences[g].life].nbytes * there)
+            nbytes = data.lives[built.absences[g].life].nbytes
+            room.setdefault((x, c % (2 * data.n)), []).append(nbytes * there)
         somewhere = [built.inside[g, c, x] for x in limited]
         if free:
             alone[g, c] = model.new_bool_var(f"alone {g} {c}")
@@ -172,15 +196,15 @@ def add_windows(built: WindowModel, row: Tick) -> None:
 
 def _tiers(built: WindowModel, tiers: list[int], alone: Mapping[tuple[int, int], Any], row: Tick) -> None:
     """(2, 4, 5, 6) Lives that are in some outer tiers alone."""
-    data, model = built.data, built.model
+    data, model, n = built.data, built.model, built.data.n
     inward = carried(data, lambda way: way.src not in tiers and way.dst in tiers)
     outward = carried(data, lambda way: way.src in tiers and way.dst not in tiers)
-    came: dict[int, dict[int, Any]] = {c: {} for c in built.instants}
+    came: dict[int, dict[int, Any]] = {}
     leaves: dict[tuple[int, int], Any] = {}
     before: dict[int, Any] = {}
     for g, absence in enumerate(built.absences):
         for c in built.within[g]:
-            came[c][absence.life] = h = model.new_bool_var(f"came {g} {c}")
+            came.setdefault(c, {})[absence.life] = h = model.new_bool_var(f"came {g} {c}")
             leaves[g, c] = f = model.new_bool_var(f"leaves {g} {c}")
             model.add_implication(alone[g, c], h)  # (4)
             model.add_implication(alone[g, c], f)  # (4)
@@ -190,39 +214,42 @@ def _tiers(built: WindowModel, tiers: list[int], alone: Mapping[tuple[int, int],
         for c, later in pairwise(built.within[g]):
             model.add_implication(leaves[g, later], leaves[g, c])  # (4)
     _memory(built, tiers, alone, came, leaves)
-    there = [life.born < 0 and any(life.starts[x] for x in tiers) for life in data.lives]
-    passed: dict[int, Any] = {}
-    for c in built.instants:
-        passed |= {number: h for number, h in came[c].items() if not there[number]}
-        for i in sorted({data.lives[number].born for number in passed}):
-            row()
-            some = [(data.lives[x].nbytes, h) for x, h in passed.items() if data.lives[x].born >= i]
-            _carry(built, inward, some, built.time(c) - built.end(i))  # (5)
+    there = [life.born < 0 and (life.ring or any(life.starts[x] for x in tiers)) for life in data.lives]
+    turns = (0, 1) if data.periodic else (0,)
+    passed: dict[tuple[int, int], Any] = {}
+    for c in [c + 2 * n * y for y in turns for c in built.instants]:
+        for y in turns:
+            some = came.get(c - 2 * n * y, {})
+            passed |= {(number, y): h for number, h in some.items() if not there[number]}
+        births = {(number, y): data.lives[number].born + n * y for number, y in passed}
+        for i in sorted({*births.values()}):
+            if i < n and c // 2 <= i + n:
+                row()
+                parts = [(data.lives[k[0]].nbytes, h) for k, h in passed.items() if births[k] >= i]
+                _carry(built, inward, parts, built.time(c) - built.end(i))  # (5)
+    ending = [g for g, absence in enumerate(built.absences) if absence.behind < data.end]
     for c in [-1, *built.instants]:
         rest = []
-        for g, absence in enumerate(built.absences):
-            part = _leaving(built, leaves, tiers, g, c) if absence.behind < data.n else None
-            if part is not None:
-                rest.append((absence.behind, data.lives[absence.life].nbytes, part))
+        for g, y in product(ending, (-1, 0, 1) if data.periodic else (0,)):
+            behind = built.absences[g].behind + n * y
+            part = _leaving(built, leaves, tiers, g, (c if c >= 0 else -0.5) - 2 * n * y)
+            if part is not None and c // 2 < behind <= max(c, 0) // 2 + n:
+                rest.append((behind, data.lives[built.absences[g].life].nbytes, part))
         for j in sorted({behind for behind, _, _ in rest}):
             row()
-            some = [(z, f) for behind, z, f in rest if behind <= j]
-            _carry(built, outward, some, built.start[j] - built.time(c))  # (6)
+            parts = [(z, f) for behind, z, f in rest if behind <= j]
+            _carry(built, outward, parts, built.start[j] - built.time(c))  # (6)
 
 
 def _leaving(
-    built: WindowModel, leaves: Mapping[tuple[int, int], Any], tiers: Sequence[int], g: int, c: int
+    built: WindowModel, leaves: Mapping[tuple[int, int], Any], tiers: Sequence[int], g: int, c: float
 ) -> Any:
-    """Return f of an absence at an instant, or at its first one behind that; None if there is none."""
+    """Return f of an absence at the first of its instants from c on, or 1 (6); None if there is none."""
     absence = built.absences[g]
-    starts = built.data.lives[absence.life].starts
-    if c < 0 and absence.before < 0 and not any(s for x, s in enumerate(starts) if x not in tiers):
+    begins, starts = absence.begins(built.data), built.data.lives[absence.life].starts
+    if begins is not None and c < begins and not any(s for x, s in enumerate(starts) if x not in tiers):
         return 1
-    if (g, c) in leaves:
-        return leaves[g, c]
-    if absence.before >= c // 2 and built.within[g]:
-        return leaves[g, built.within[g][0]]
-    return None
+    return next((leaves[g, x] for x in built.within[g] if x >= c), None)
 
 
 def _memory(
@@ -235,16 +262,16 @@ def _memory(
     """Constraint 2: enough is in some outer tiers alone at each instant."""
     data, model, loads = built.data, built.model, excess(built.data)
     others = [c for x, c in enumerate(data.capacity) if x and x not in tiers and c is not None]
-    at: dict[int, list[int]] = {c: [] for c in built.instants}
+    at: dict[int, list[tuple[int, int]]] = {c: [] for c in built.instants}
     for g, c in alone:
-        at[c].append(g)
+        at[c % (2 * data.n)].append((g, c))
     for c, some in at.items():
         short = loads[c // 2] - sum(others)
-        size = {g: data.lives[built.absences[g].life].nbytes for g in some}
+        size = {key: data.lives[built.absences[key[0]].life].nbytes for key in some}
         if short > 0:
-            model.add(sum(size[g] * alone[g, c] for g in some) >= short)  # (2)
-            model.add(sum(size[g] * came[c][built.absences[g].life] for g in some) >= short)  # (2)
-            model.add(sum(size[g] * leaves[g, c] for g in some) >= short)  # (2)
+            model.add(sum(size[key] * alone[key] for key in some) >= short)  # (2)
+            model.add(sum(size[g, c] * came[c][built.absences[g].life] for g, c in some) >= short)  # (2)
+            model.add(sum(size[key] * leaves[key] for key in some) >= short)  # (2)
 
 
 def _carry(built: WindowModel, rate: int, some: Sequence[tuple[int, Any]], time: Any) -> None:

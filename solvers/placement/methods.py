@@ -337,7 +337,7 @@ ROOM = Room(
         Method(
             "cpsat",
             ".placement.models.intervals:solve_intervals",
-            "single runs of whole tensors on any tiers: windows for a bound, intervals for plans",
+            "whole tensors, any tiers, single runs and periods: windows for a bound, intervals for plans",
             proves=BOUND,
             options=(
                 Option(

@@ -64,6 +64,7 @@ from tests.oracles.brute_placement import fastest as fastest_placement
 from tests.oracles.brute_recompute import fastest_recomputation
 from tests.oracles.brute_stages import fastest_in_stages
 from tests.oracles.brute_streams import fastest_stages
+from tests.oracles.random_placement import random_placement
 from tests.partition_problems import random_partition
 from tests.placement_cases import machine, random_graph, tiny_placement, working_set
 from tests.solvers.minio.test_solve import small_problems
@@ -405,7 +406,7 @@ def intervals(formulation: ModuleType, problem: lt.Placement) -> Verdict:
     data = state_data(problem)
     horizon = data.ideal + sequence.longest_stall(data)
     tick = formulation.common_tick(data, sequence.rates(data, beside=False)[0])
-    built = formulation.build(data, horizon, tick=tick, rows=False)
+    built = formulation.build(data, horizon, tick=tick, rows=data.periodic)
     read = lambda value: formulation.decode(built, value, problem)  # noqa: E731
     context = solved(formulation, problem, built, read, lambda ticks: ticks * built.tick)
     return context.incumbent, context.refused, verdict_of(context)[3]
@@ -431,6 +432,10 @@ def tiny_placements(*seeds: int) -> list[tuple[Any, Verdict | None]]:
 
 def intervals_battery() -> list[tuple[Any, Verdict | None]]:
     return tiny_placements(1, 2, 3, 5, 6, 8, 10)
+
+
+def periods_battery() -> list[tuple[Any, Verdict | None]]:
+    return [(replace(random_placement(seed), whole=True), None) for seed in (101, 381, 758, 893)]
 
 
 def windows_battery() -> list[tuple[Any, Verdict | None]]:
@@ -623,7 +628,8 @@ CASES = [
     Case("parallel moments", cut_milp, parallel_battery, moments),
     Case("parallel edges", edges_milp, edges_battery, edges, implied=(1, 2)),
     Case("parallel conflicts", edges_cpsat, conflicts_battery, edges_by_conflicts),
-    Case("placement intervals", placement_cpsat, intervals_battery, intervals, (7,)),
+    Case("placement intervals", placement_cpsat, intervals_battery, intervals, (9,), (2, 3, 4, 5, 6, 9)),
+    Case("placement intervals in periods", placement_cpsat, periods_battery, intervals, (), (6, 7, 8)),
     Case("placement windows", windows_cpsat, windows_battery, windows),
     Case("placement slots", slots_milp, slots_battery, slots),
     Case("placement autotm", autotm_milp, autotm_battery, autotm),

@@ -19,7 +19,8 @@ from typing import Any, ClassVar
 from ....formulations.model import BuildTimeout, ticker
 from ....formulations.placement import intervals_cpsat, windows_cpsat
 from ....formulations.placement.absences import absences
-from ....formulations.placement.intervals_cpsat import IntervalModel, common_tick
+from ....formulations.placement.intervals_cpsat import common_tick
+from ....formulations.placement.intervals_model import IntervalModel
 from ....formulations.placement.sequence import longest_stall, rates
 from ....formulations.placement.states import StateData, state_data
 from ....formulations.placement.windows_cpsat import WindowModel
@@ -83,8 +84,6 @@ def solve_intervals(problem: Placement, context: Context) -> Outcome:
     >>> lt.solve(problem, "cpsat", threads=1).status
     <Status.OPTIMAL: 'optimal'>
     """
-    if problem.periodic:
-        raise UsageError("cpsat: found a periodic problem, expected a single run (slot-milp takes both)")
     data = state_data(problem)
     context.careful = True
     context.raise_bound(data.ideal, kind="sum of durations")
@@ -146,7 +145,7 @@ class _Search:
         The first bound of the former is nearly that of its optimum, and its solutions are found sooner by
         asking for any whose objective is near that bound.
         """
-        context, last = self.context, self.data.n - 1
+        context = self.context
         context.progress("interval model: bound")
         outcome = self._relaxed(self._windows(), FIRST, seed=context.seed)
         if outcome.infeasible:
@@ -165,13 +164,13 @@ class _Search:
             context.progress("interval model: nearer to the bound")
             built = self._windows()
             built.model.clear_objective()
-            built.model.add(built.end(last) <= near)
+            built.model.add(built.finish <= near)
             self._relaxed(built, NEXT, seed=context.seed + number)
         return self.plans()
 
     def _relaxed(self, built: WindowModel, part: float, *, seed: int) -> Outcome:
         """Solve a model of windows for a part of the time."""
-        context, end = self.context, built.end(self.data.n - 1)
+        context, end = self.context, built.finish
         proves = built.model.has_objective()
         if context.bound is not None:
             built.model.add(end >= context.bound)
@@ -234,7 +233,7 @@ class _Search:
         if solution is not None:
             self._fix(built, solution)
         elif context.bound is not None:
-            built.model.add(built.end(data.n - 1) * tick >= context.bound)
+            built.model.add(built.finish * tick >= context.bound)
         parts = built.variables()
         for name, part in parts.items():
             if name in self.start:
@@ -248,7 +247,7 @@ class _Search:
                 self.start = {name: value(part) for name, part in parts.items()}
             return found
 
-        small = sum(life.nbytes for life in data.lives) * (self.horizon // tick) < LARGEST
+        small = sum(life.nbytes for life in data.lives) * built.horizon < LARGEST
         outcome = solve_cpsat(
             built.model,
             own,
@@ -264,8 +263,7 @@ class _Search:
         some = {g for (g, _), there in solution.gone.items() if there}
         for g, trip in built.trips.items():
             absence = built.absences[g]
-            must = absence.before < 0 and not self.data.lives[absence.life].starts[0]
-            for away in trip.away.values() if g not in some and not must else ():
+            for away in trip.away.values() if g not in some and not absence.away(self.data) else ():
                 built.model.add(away == 0)
         for number, x in solution.tiers.items():
             if (out := built.outs.get((number, x))) is not None and out.at is not None:

@@ -1,0 +1,145 @@
+"""The variables of the interval model of placement (`intervals_cpsat`), and the order that they say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..linear_program import SECOND
+from .absences import holds
+from .sequence import At, Copying, Order, Stay, Timing
+from .windows_cpsat import WindowModel
+
+Value = Callable[[Any], int]
+
+
+@dataclass
+class Trip:
+    """Variables of an absence: b by outer tier, r and q."""
+
+    away: dict[int, Any]
+    release: Any
+    allocate: Any
+
+
+@dataclass
+class Out:
+    """Variables of a life in an outer tier: w, p (None where it can start there), and e (None: no end)."""
+
+    used: Any
+    at: Any
+    until: Any
+
+
+@dataclass(kw_only=True)
+class IntervalModel(WindowModel):
+    """The CP-SAT model and what its variables mean."""
+
+    horizon: int
+    """Ticks."""
+    rate: Sequence[int]
+    """Of copies by channel, bytes per second."""
+    trips: dict[int, Trip] = field(default_factory=dict)
+    outs: dict[tuple[int, int], Out] = field(default_factory=dict)
+    """By life and outer tier."""
+
+    def copying(self, life: int, way: int) -> int:
+        """Return the ticks of a copy, rounded up."""
+        data = self.data
+        ns = data.ways[way].latency - (-data.lives[life].nbytes * SECOND // self.rate[way])
+        return -(-ns // self.tick)
+
+    def begin(self, k: int) -> Any:
+        """Return when op k starts (`data.end`: when the iteration ends)."""
+        return self.start[k] if k < self.data.end else self.finish
+
+    def until(self, life: int, k: int) -> Any:
+        """Return when op k needs a life no longer (-1: time 0)."""
+        return self.end(k) if holds(self.data, life, k) else self.start[k]
+
+    def earlier(self, number: int, time: Any) -> list[Any]:
+        """Return a time of a life a period before, if it lasts (8)."""
+        if not self.data.lives[number].lasting:
+            return []
+        found = self.model.new_int_var(-self.horizon, self.horizon, "")
+        self.model.add(found == time - self.finish)
+        return [found]
+
+    def copies(self) -> Iterator[tuple[int, int, int, Any, Any]]:
+        """Yield life, absence (-1: out), channel of each copy that may be made, whether it is, and when."""
+        ways = {(way.src, way.dst): w for w, way in enumerate(self.data.ways)}
+        for (number, x), out in self.outs.items():
+            if out.at is not None:
+                yield number, -1, ways[0, x], out.used, out.at
+        for g, trip in self.trips.items():
+            absence = self.absences[g]
+            for x, away in trip.away.items():
+                if absence.behind < self.data.end:
+                    yield absence.life, g, ways[x, 0], away, trip.allocate
+
+    def variables(self) -> dict[str, Any]:
+        """Return the variables that a plan is read from, by name."""
+        found = {f"start {k}": part for k, part in enumerate(self.start)}
+        found |= {"finish": self.finish} if self.data.periodic else {}
+        found |= {f"gone {g} {c}": part for (g, c), part in self.gone.items()}
+        for g, trip in self.trips.items():
+            found |= {f"r {g}": trip.release, f"q {g}": trip.allocate}
+            found |= {f"away {g} {x}": away for x, away in trip.away.items()}
+        for (number, x), out in self.outs.items():
+            found |= {f"tier {number} {x}": out.used}
+            found |= {} if out.until is None else {f"e {number} {x}": out.until}
+            found |= {} if out.at is None else {f"p {number} {x}": out.at}
+        return found
+
+
+def order_of(built: IntervalModel, value: Value) -> tuple[Order, Timing]:
+    """Return the order and the times of a solution."""
+    data, n = built.data, built.data.n
+    times = [value(built.start[k]) * built.tick for k in range(n)]
+    period = value(built.finish) * built.tick if data.periodic else None
+    place = [(float(s), float(s + d)) for s, d in zip(times, data.duration, strict=True)]
+    order = Order(stays=[], copies=[], place=place, length=period or built.horizon * built.tick + 1)
+    times.append(0)
+    away = {g: x for g, trip in built.trips.items() for x, b in trip.away.items() if value(b)}
+    homes = {built.absences[g].life: x for g, x in away.items()}
+    events: dict[tuple[int, int], At] = {}
+    since: dict[At, float] = {(k, 0): place[k][0] for k in range(n)}
+    for number, g, w, made, at in built.copies():
+        if value(made) and number in homes:
+            turn, begin = divmod(value(at) * built.tick, order.length)
+            event = events[number, g] = n + 1 + len(order.copies), turn
+            since[event] = float(begin + turn * order.length)
+            end = begin + built.copying(number, w) * built.tick
+            order.copies.append(Copying(life=number, way=w, begin=float(begin), end=float(end)))
+            times.append(begin)
+    of: dict[int, list[int]] = {}
+    for g, absence in enumerate(built.absences):
+        of.setdefault(absence.life, []).append(g)
+    for number, own in of.items():
+        life = data.lives[number]
+        born = (life.born, 0) if life.born >= 0 else None
+        first = stay = Stay(life=number, tier=0, begin=born, since=since[born] if born else 0.0)
+        some = [stay]
+        if number in homes:
+            copied = events.get((number, -1))
+            outer = Stay(life=number, tier=homes[number], begin=copied)
+            if copied is not None:
+                stay.uses.append(copied)
+                outer.since = since[copied]
+            some.append(outer)
+        for g in own:
+            behind = built.absences[g].behind
+            if g in away and behind < data.end:
+                back = events[number, g]
+                outer.uses.append(back)
+                stay = Stay(life=number, tier=0, begin=back, since=since[back])
+                some.append(stay)
+            ended = (n, 1) if behind == data.end else (behind % n, behind // n)
+            (outer if g in away and behind == data.end else stay).uses.append(ended)
+        if life.ring and stay is not first:  # it goes on with what came first, in the next iteration
+            stay.uses += [(i, y + 1) for i, y in first.uses]
+            some.remove(first)
+        stay.last = bool(life.accesses)
+        order.stays += [stay for stay in some if stay.uses]
+    return order, Timing(start=times, period=period)
