@@ -31,6 +31,7 @@ _BETWEEN = {
     ),
 }
 _BLOCKS = {"blocks": Parameter(1, "blocks of consecutive ops", least=1)}
+_TILE = {"tile": Parameter(1, "bytes of a weight's tile", kind="size", least=1)}
 _DRAW = {"draw": Parameter(0, "number of the draw of random sizes", least=0)}
 
 
@@ -65,6 +66,7 @@ def load(spec: str | os.PathLike[str] | nx.Graph[Any], **options: object) -> Gra
     ``…?node=zero-delayed``          the same, one iteration later, beside the forward and backward pass
     ``…?compress.activation=2.5``    training, what the backward pass reads again packed by that factor
                                      (`compressed`); also other kinds of tensor
+    ``…?tile=64MB``                  weights of more bytes used a tile at a time (`tiled`)
     ``…?draw=1``                     any of these, with random sizes (`with_drawn_sizes`)
     ===============================  ==================================================================
 
@@ -99,6 +101,7 @@ def load(spec: str | os.PathLike[str] | nx.Graph[Any], **options: object) -> Gra
     between = {key: given.pop(key) for key in _BETWEEN if key in given}
     node = given.pop("node", None)
     draw = given.pop("draw", None)
+    tile = given.pop("tile", None)
     factors = {key: given.pop(key) for key in sorted(given) if key.startswith("compress.")}
     graph = _load(parsed, given) if source is None else from_networkx(source)
     if source is not None:
@@ -119,6 +122,11 @@ def load(spec: str | os.PathLike[str] | nx.Graph[Any], **options: object) -> Gra
     if merge:
         graph = merge_ops(graph, sets_of(graph, str(merge)))
         text["merge"] = str(merge)
+    if tile is not None:
+        from .transforms.tile import tiled
+
+        graph = tiled(graph, int(typed_options({"tile": tile}, _TILE, str(parsed))["tile"]))
+        text["tile"] = str(tile)
     if blocks is not None:
         graph = in_blocks(graph, int(typed_options({"blocks": blocks}, _BLOCKS, str(parsed))["blocks"]))
         text["blocks"] = str(blocks)

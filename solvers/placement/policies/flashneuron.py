@@ -20,8 +20,11 @@ On the others the allocator's own time, with the artifact's link, is .734, .641 
 ResNet152, SENet154; published .713, .642 and .533).
 
 Compression is the graph's: with ``compress.activation=2.5`` what is offloaded has been packed by a stated
-factor, and channels carry packed bytes (`lowtide.instances.transforms.compress`). The second phase, which
-prefers what compresses well, has nothing to choose then: all of a kind is packed alike, kept or not.
+factor, and channels carry packed bytes (`lowtide.instances.transforms.compress`). The published second phase
+offloads what compresses well instead of what does not, until the copies end with the forward pass: it trades
+bytes that leave the device for fewer bytes on the channel. It is left out because a policy has no such trade
+here: a plan's copy carries the bytes that it frees, packed before or not, so sets that free as many bytes
+move as many; and which tensors are sparse no instance says.
 
 Abstracted: the allocator's pages, here bytes; plans have no addresses, so it decides when things are fetched,
 not where they lie; a period's iterations begin with an empty pool. Without an SSD the host takes its place.
@@ -45,8 +48,11 @@ from .loads import crossing_absences, early_returns, forced_away, start_tier, tu
 from .two_ends import TwoEnds
 
 
-def allocated(case: Case) -> tuple[TwoEnds, str]:
-    """Return an iteration on the two-ended pool with what is offloaded (steps 1 to 4), and why it failed."""
+def allocated(case: Case, part: float = 1.0) -> tuple[TwoEnds, str]:
+    """Return an iteration on the two-ended pool with what is offloaded (steps 1 to 4), and why it failed.
+
+    `part`: of the device that the budget is of.
+    """
     turn, n = turn_of(case), case.ops
     weights = int(case.size[case.persistent].sum())
     footprint = max(
@@ -56,7 +62,7 @@ def allocated(case: Case) -> tuple[TwoEnds, str]:
             zip(case.table[tables.OP_FIRST, :n], case.table[tables.OP_FIRST, 1 : n + 1], strict=True)
         )
     )
-    budget = case.memory - weights - footprint
+    budget = int(case.memory * part) - weights - footprint
     crossing = crossing_absences(case, turn).tolist()
     kept = sum(int(case.absence_size[g]) for g in crossing)
     leaving: dict[int, int] = {}

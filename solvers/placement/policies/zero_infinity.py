@@ -25,7 +25,8 @@ It fails exactly if persistent parameters, the most that the others have at one 
 activations and workspace at an op, and the bucket exceed the GPU; or as `zero_offload` does by its gradients
 and by the host's capacity. Fewer ``live`` MB than one op needs are taken as what it needs.
 
-Abstracted: many GPUs, and so the bandwidth of all their links; memory-centric tiling, which is another graph;
+Memory-centric tiling is the graph's: with ``tile=64MB`` ops use larger weights a tile at a time
+(`lowtide.instances.transforms.tile`). Abstracted: many GPUs, and so the bandwidth of all their links;
 activations and gradients that go to host and drive as well; at most two fetches under way at once. Inferred:
 a module is an op. Delayed updates are not served.
 """

@@ -9,6 +9,7 @@ import pytest
 
 import lowtide as lt
 from lowtide.models.graph import Accounting
+from lowtide.solvers.context import Context
 from lowtide.solvers.placement.methods import ROOM
 from lowtide.solvers.placement.policies import modnn
 from lowtide.solvers.placement.simulator.simulator_case import make_case
@@ -22,31 +23,53 @@ BUDGETS = ("flashneuron", "g10", "swapadvisor")
 """Those that plan for less than the device, or in pools."""
 PASSES = ("belady", "deeptm")
 """Those whose pass has all operands of an op there at once."""
-BLOCK = 20
-"""Instances of a block; there are 800 in all, the first few in `make test`."""
+INSTANCES = 2000
+"""Of all accountings, each for all systems; the first few in `make test`."""
+BLOCK = 50
+FEW = {
+    "autoswap": {"trials": "2"},
+    "deeptm": {"trials": "1"},
+    "swapadvisor": {"population": "3", "generations": "2"},
+}
 
 
 def test_all_policies_are_here() -> None:
     assert {"vdnn", "modnn", "sentinel", "dragon", "tflms-v1", "tflms-v2", "belady", "autoswap"} <= {*SYSTEMS}
 
 
+class Carried(Context):
+    """Takes verified plans; one that does not verify is an error."""
+
+    def offer(self, item: object) -> int:
+        value = super().offer(item)
+        assert not self.refused
+        return value
+
+
+def carried_out(problem: lt.Placement, name: str, few: bool) -> Carried:
+    """Return what a policy ends with, with no bound proved; `few`: its random search is short."""
+    method = next(m for m in ROOM.methods if m.name == name)
+    options, _ = method.typed(FEW.get(name, {}) if few else {})
+    context = Carried(problem=problem, method=name, options=options, threads=1)
+    outcome = method.load()(problem, context)
+    assert context.judgement is not None or outcome.detail, name
+    return context
+
+
 @pytest.mark.parametrize("accounting", list(Accounting))
 @pytest.mark.parametrize(
     ("first", "last"),
-    [(0, 4), *(pytest.param(k, k + BLOCK, marks=pytest.mark.slow) for k in range(4, 404, BLOCK))],
+    [(0, 4), *(pytest.param(k, k + BLOCK, marks=pytest.mark.slow) for k in range(4, INSTANCES // 2, BLOCK))],
 )
 def test_plans_verify_and_stay_above_the_bounds(first: int, last: int, accounting: Accounting) -> None:
-    for seed in range(first, last):
-        make = training_problem if seed % 2 else random_problem
-        problem = make(seed, accounting=accounting)
-        results = {name: lt.solve(problem, name, threads=1) for name in SYSTEMS}
-        for name, result in results.items():
-            assert result.status != "failed", (seed, name, result.detail)
-            assert result.objective is not None or result.detail, (seed, name)
-        times = {name: r.objective for name, r in results.items() if r.objective is not None}
+    for seed in range(first, min(last, INSTANCES // 2)):
+        ops = 5 + seed // 2 % 10
+        problem = training_problem(seed, accounting) if seed % 2 else random_problem(seed, ops, accounting)
+        ends = {name: carried_out(problem, name, seed % 8 > 0) for name in SYSTEMS}
+        times = {name: c.incumbent for name, c in ends.items() if c.incumbent is not None}
         assert len(times) > len(SYSTEMS) // 2, seed
-        best = min(times, key=lambda name: (times[name], name))
-        bound = lt.solve(problem, "lp-bound", hint=results[best].plan, threads=1, time_limit=None).bound
+        best = min(times, key=lambda name: times[name])
+        bound = lt.solve(problem, "lp-bound", hint=ends[best].answer, threads=1, time_limit=None).bound
         assert bound is not None
         assert sum(op.duration_ns for op in problem.graph.ops) <= bound <= times[best], (seed, best)
 
