@@ -21,7 +21,7 @@ from .transfers import Sending, lower_transfers
 
 if TYPE_CHECKING:
     from ..graph import Graph
-    from ..plan import Plan
+    from ..plan import Plan, Run
 
 NS = 10**9
 
@@ -107,14 +107,18 @@ class Devices:
         runs = stream_runs(
             self.graph, streams, self.contention, waits, devices=devices, transfers=self.transfers
         )
-        on = {i: d for d, some in enumerate(rows) for stream in some for i in stream}
+        return self.plan_of(runs)
+
+    def plan_of(self, runs: Sequence[Run]) -> Plan:
+        """Return the plan of one run of each op, by op, in which transfers begin as soon as they can."""
+        streams = [run.processor.split("s") for run in runs]
         sendings = []
         for value in values_of(self.graph):
             if (i := value.writer) is not None:
                 begin, end = runs[i].end, runs[i].end + self.transfer_ns(value.tensor)
-                for d in sorted({on[j] for j in value.readers} - {on[i]}):
-                    sendings.append(Sending(i, value.tensor, self.tiers[d], begin, end))
-        machine = self.machine(max(map(len, rows), default=0))
+                for tier in sorted({streams[j][0] for j in value.readers} - {streams[i][0]}):
+                    sendings.append(Sending(i, value.tensor, tier, begin, end))
+        machine = self.machine(max((int(k) + 1 for _, k in streams), default=0))
         return lower_transfers(self.graph, runs, sendings, machine)
 
     def read(self, plan: Plan) -> Plan:

@@ -7,7 +7,7 @@ a time and hold no more memory than there is; synchronisations only take longer.
 that `memory-edges` adds come first, and the streams are those of the graph with them.
 
 Several devices: lists on one of them, both of HIOS, then `auto` of problem `distributed` from there; under
-contention its HEFT.
+contention its HEFT, and of few ops the model of rates.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ..context import Context, Outcome
 from ..parallel.adding import edges_by_rule
 from ..parallel.edges import order_within
 from .bounds import raise_first_bound
-from .devices import by_distributed
+from .devices import by_distributed, by_rates
 from .events import in_time
 from .greedy import greedy_stages
 from .hios import Mapper
@@ -39,6 +39,9 @@ from .stages import solve_ios
 
 WINDOW = 4
 """Ops of a group at most that `hios-lp` and `hios-mr` may make."""
+
+FEW = 6
+"""Ops up to which several devices under contention are solved by the model of rates."""
 
 WIDEST = 16
 """Streams up to which lists are tried: more seldom make the device faster, and each list is simulated."""
@@ -73,11 +76,13 @@ def _devices(problem: Streams, cluster: Devices, context: Context) -> Outcome:
         on = rule() if not context.closed else {}
         for window in (1, WINDOW) if on else ():
             context.offer(mapper.plan(on, window))
-    return (
-        Outcome()
-        if context.closed
-        else by_distributed(problem, context, "heft" if problem.contends else "auto")
-    )
+    if context.closed:
+        return Outcome()
+    outcome = by_distributed(problem, context, "heft" if problem.contends else "auto")
+    few = problem.contends and len(problem.graph.ops) <= FEW
+    if few and not (problem.sync_ns or problem.memory is not None or context.closed or context.expired):
+        return by_rates(problem, context)
+    return outcome
 
 
 def _stages(problem: Streams, context: Context) -> Outcome:

@@ -1,19 +1,23 @@
 """Several devices: the methods of problem `distributed`, which knows them without contention.
 
 Without contention and synchronisations the two questions are one. With them, its bounds hold all the same
-(`Streams.distributed`), and the orders of its schedules are simulated.
+(`Streams.distributed`), and the orders of its schedules are simulated. For few ops, the model of rates is
+exact.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
+from ...formulations.streams import rates_cpsat
 from ...models.errors import UsageError
 from ...models.lowering.devices import Devices, Rows
 from ...models.plan import Plan
 from ...models.problems.streams import Streams
 from ...models.result import Status
 from ..context import Context, Outcome
+from ..engines.model import solve_model
 from .bounds import raise_first_bound
 
 
@@ -36,9 +40,41 @@ def solve_cpsat(problem: Streams, context: Context) -> Outcome:
     if problem.contends:
         raise UsageError(
             f"contention: found {problem.contention!r} and sync_ns {problem.sync_ns}, expected none and 0 of "
-            "the CP-SAT model of several devices"
+            "the CP-SAT model of several devices (rates-cpsat has proportional contention)"
         )
     return by_distributed(problem, context, "cpsat")
+
+
+def solve_rates(problem: Streams, context: Context) -> Outcome:
+    """Solve the CP-SAT model of rates, from the orders of HEFT."""
+    devices_of(problem)
+    rates_cpsat.check(problem)
+    outcome = by_distributed(problem, context, "heft")
+    return outcome if context.closed or context.expired else by_rates(problem, context)
+
+
+def by_rates(problem: Streams, context: Context) -> Outcome:
+    """Solve the CP-SAT model of rates from what is known."""
+    return solve_model(
+        context,
+        rates_cpsat,
+        lambda: rates_cpsat.build(
+            problem,
+            horizon=context.incumbent,
+            lower=context.bound or 0,
+            expired=lambda: context.expired,
+        ),
+        what="the CP-SAT model of rates",
+        size=rates_cpsat.size(problem),
+        to_objective=int,
+        decode=rates_cpsat.decode,
+    )
+
+
+def rates_stated(problem: Streams) -> dict[str, Any]:
+    """Return what the model of rates is built of."""
+    devices_of(problem)
+    return {"problem": problem}
 
 
 def by_distributed(problem: Streams, context: Context, method: str) -> Outcome:

@@ -143,6 +143,13 @@ ROOM = Room(
             engine="cpsat",
         ),
         Method(
+            "rates-cpsat",
+            ".streams.devices:solve_rates",
+            "several devices under proportional contention, for few ops: starts, ends, and work between them",
+            proves=OPTIMUM,
+            engine="cpsat",
+        ),
+        Method(
             "sequential",
             ".streams.lists:solve_sequential",
             "one stream",
@@ -152,7 +159,10 @@ ROOM = Room(
     ),
     complete=".streams.memory:with_flow",
     merges=".streams.merging:best_merges",
-    exports={"ios-cpsat": Export("streams.stages_cpsat", ".streams.models:stated")},
+    exports={
+        "ios-cpsat": Export("streams.stages_cpsat", ".streams.models:stated"),
+        "rates-cpsat": Export("streams.rates_cpsat", ".streams.devices:rates_stated"),
+    },
     judging=6.0,
     shared=("parallel", "makespan", "distributed"),
 )

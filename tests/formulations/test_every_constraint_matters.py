@@ -41,7 +41,7 @@ from lowtide.formulations.placement.states import state_data
 from lowtide.formulations.recompute import moccasin_cpsat, moments_milp, stages_milp
 from lowtide.formulations.recompute.data import in_ns, recompute_data
 from lowtide.formulations.recompute.stages_paging import CONSTRAINTS as PAGING
-from lowtide.formulations.streams import stages_cpsat
+from lowtide.formulations.streams import rates_cpsat, stages_cpsat
 from lowtide.models.buffers import Buffer, Buffers
 from lowtide.models.derived.memory import sequential_memory
 from lowtide.solvers.context import Context
@@ -74,6 +74,7 @@ from tests.solvers.placement.test_slots_milp import case as slots_case
 from tests.solvers.placement.test_slots_milp import ragged
 from tests.solvers.placement.test_tmof import scaled, spill
 from tests.solvers.placement.test_tmof_gpus import parallel
+from tests.solvers.streams.test_devices import rates_question
 from tests.solvers.streams.test_stages import question as stages_question
 from tests.strategies import random_graph as any_graph
 from tests.strategies import readers_graph
@@ -605,6 +606,10 @@ def groups_battery() -> list[tuple[Any, Verdict | None]]:
     ]
 
 
+def rates_battery() -> list[tuple[Any, Verdict | None]]:
+    return [(p, proved(best)) for p, best in map(rates_question, range(24))]
+
+
 FREE = ("runs_once", "runs_after")
 """Rows that only free stages have."""
 
@@ -641,6 +646,7 @@ CASES = [
     Case("recompute paging", stages_milp, paged_battery, paged, (), PAGING),
     Case("recompute moments", moments_milp, relaxation_battery, relaxation, (), moments_milp.CONSTRAINTS),
     Case("streams stages", stages_cpsat, groups_battery, groups, implied=(9,)),
+    Case("streams rates", rates_cpsat, rates_battery, groups, implied=(1,)),
     Case("recompute retentions", moccasin_cpsat, stages_battery, retentions, implied=(2,)),
 ]  # fmt: skip
 

@@ -48,6 +48,8 @@ MODELS = [(name, method) for name, room in ROOMS.items() for method in room.expo
 
 def problem_of(name: str, method: str) -> lt.Problem:
     problem = load_problem(name, SPECS[name])
+    if isinstance(problem, lt.Streams) and method == "rates-cpsat":
+        return replace(problem, contention="proportional", devices=2)
     if method != "poet":
         return problem
     assert isinstance(problem, lt.Recompute)

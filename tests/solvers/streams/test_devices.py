@@ -18,6 +18,7 @@ from lowtide.results.result_picture import picture_of
 from lowtide.solvers.streams.hios import Mapper
 from tests.effort import seeds
 from tests.oracles.brute_distributed import fastest_distributed
+from tests.oracles.brute_rates import fastest_at_any_rates
 
 FIVE = range(1000, 1012)
 """Seeds of questions of up to five ops, whose enumeration takes seconds."""
@@ -130,6 +131,36 @@ def test_contention_of_each_device(seed: int, tmp_path: Path) -> None:
         path = tmp_path / "plan.json"
         path.write_text(json.dumps(result.plan.to_dict()))
         assert lt.verify(problem.graph, read_plan(path)).valid
+
+
+def rates_question(seed: int) -> tuple[lt.Streams, int]:
+    """Return a question of two devices under proportional contention, and its optimum by enumeration."""
+    plain = question(seed, most=3 if seed % 3 else 4)
+    if seed % 2:  # small ops, which a number of streams holds back
+        ops = (replace(op, share=1, reads=(), after=op.after[:1]) for op in plain.graph.ops)
+        plain = replace(plain, graph=replace(plain.graph, ops=tuple(ops)))
+    problem = replace(plain, streams=(None, 1, 2)[seed % 3], contention="proportional")
+    streams, latency = problem.streams, problem.latency_ns
+    return problem, fastest_at_any_rates(problem.graph, 2, streams, 4, link=1, latency_ns=latency)
+
+
+@pytest.mark.parametrize("seed", seeds(48))
+def test_under_contention_the_model_of_rates_is_enumeration(seed: int) -> None:
+    problem, known = rates_question(seed)
+    result = solved(problem, "rates-cpsat" if seed % 4 else "auto")
+    assert (str(result.status), result.objective, result.bound) == ("optimal", known, known)
+
+
+def test_what_a_long_op_waits_for_is_not_slowed_down() -> None:
+    """Three ops of half a device; behind one of them 40 ns: lists run all three at once, for 15 ns."""
+    ops = tuple(lt.Op(name=f"o{i}", duration_ns=10, share=1) for i in range(3))
+    graph = lt.Graph(name="four", tensors=(), ops=(*ops, lt.Op(name="last", after=(2,), duration_ns=40)))
+    problem = lt.Streams(graph, devices=2, contention="proportional", parts=2)
+    assert solved(problem, "heft").objective == 55
+    assert (solved(problem, "rates-cpsat").objective, solved(problem, "auto").status) == (50, "optimal")
+    for memory, sync in ((5, 0), (None, 1)):
+        with pytest.raises(lt.UsageError, match="proportional, 0 and none of the CP-SAT model of rates"):
+            lt.solve(replace(problem, memory=memory, sync_ns=sync), "rates-cpsat")
 
 
 def three() -> lt.Graph:
