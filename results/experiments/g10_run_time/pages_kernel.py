@@ -240,21 +240,22 @@ def fault_cycles(w: Program, k: int, counts: Annotated[Integers, 2], totals: Int
     share = f[FAULT_US] / (f[FAULT_US] + f[SLOW_US])
     slow_0 = min(rate_0 * share, f[SLOW_RATE]) if counts[0, SLOW] else 0.0
     slow_1 = min(rate_1 * share, f[SLOW_RATE]) if counts[1, SLOW] else 0.0
-    left = f[RATE] - max(slow_0, slow_1)
-    others = counts[:, NOWHERE].sum() + counts[:, HOST].sum()
-    undefined = (totals[0] == 0 and both > reads) or (totals[1] == 0 and reads > none)
-    if left <= 0 and others and not undefined:
-        return 0  # infinite there, which becomes 0 as an integer
     slow_ms = host_ms = 0.0
     if counts[0, SLOW]:
         slow_ms += 4096.0 * counts[0, SLOW] / slow_0
     if counts[1, SLOW]:
         slow_ms += 4096.0 * counts[1, SLOW] / slow_1
-    if counts[0, NOWHERE] + counts[0, HOST]:
-        host_ms += 4096.0 * (counts[0, NOWHERE] + counts[0, HOST]) / min(rate_0, left)
-    if counts[1, NOWHERE] + counts[1, HOST]:
-        host_ms += 4096.0 * (counts[1, NOWHERE] + counts[1, HOST]) / min(rate_1, left)
-    return int((slow_ms if undefined else max(slow_ms, host_ms)) * f[CLOCK])
+    if (totals[0] == 0 and both > reads) or (totals[1] == 0 and reads > none):
+        return int(slow_ms * f[CLOCK])  # 0 / 0 there
+    left = f[RATE] - max(slow_0, slow_1)
+    others_0, others_1 = counts[0, NOWHERE] + counts[0, HOST], counts[1, NOWHERE] + counts[1, HOST]
+    if left <= 0 and others_0 + others_1:
+        return 0  # infinite there, which becomes 0 as an integer
+    if others_0:
+        host_ms += 4096.0 * others_0 / min(rate_0, left)
+    if others_1:
+        host_ms += 4096.0 * others_1 / min(rate_1, left)
+    return int(max(slow_ms, host_ms) * f[CLOCK])
 
 
 @inner
