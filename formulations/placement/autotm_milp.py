@@ -15,8 +15,9 @@ step before and behind its op, and beside it; :math:`l_{ts}`: ns by which the ti
 lengthens it.
 
 Variables, all binary but the last. :math:`x_{wis}`: walk w takes step s at its point i. :math:`q_{km}`: op k
-runs in mode m. :math:`\sigma_k \ge 0`: ns of the slot of op k. (In 4, a variable for each row and op holds
-the first sum.)
+runs in mode m. :math:`\sigma_k`: ns of the slot of op k, from 0 to the larger of :math:`D_k`, the longest
+that the op may take, and all :math:`b_{ts}` beside it together: an optimum has no longer one, by 5 and 6.
+(In 4, a variable for each row and op holds the first sum, from 0 to :math:`M_{rk}`.)
 
 Objective. Minimize :math:`\sum_k \sigma_k + \sum a_{ts} x_{wis}`, subject to
 
@@ -280,10 +281,13 @@ def _memory(built: AutotmModel, tick: Callable[[], None], fits: bool) -> None:
     import pyomo.environ as pyo
 
     model, data = built.model, built.data
+    units = [granule(data, row) for row in data.rows]
+    rooms = [
+        [_units(x, unit, not fits) for x in row.rooms] for row, unit in zip(data.rows, units, strict=True)
+    ]
     keys = [(r, k) for r in range(len(data.rows)) for k in range(data.n)]
-    model.held = pyo.Var(keys, domain=pyo.NonNegativeReals)
-    for r, row in enumerate(data.rows):
-        unit = granule(data, row)
+    model.held = pyo.Var(keys, bounds=lambda _, r, k: (0, rooms[r][k]))
+    for r, (row, unit) in enumerate(zip(data.rows, units, strict=True)):
         changes: list[dict[int, tuple[Any, int]]] = [{} for _ in range(data.n + 1)]
 
         def hold(begin: int, end: int, steps: list[Any], size: int) -> None:
@@ -314,7 +318,7 @@ def _memory(built: AutotmModel, tick: Callable[[], None], fits: bool) -> None:
                     held.add([model.mode[k, mode.number]] if space else [], space)
             else:
                 held.constant += sum(work)
-            model.rows.add(held.expression() <= _units(row.rooms[k], unit, not fits))
+            model.rows.add(held.expression() <= rooms[r][k])
             balance = Sum().add([model.held[r, k]]).add([model.held[r, k - 1]] if k else [], -1)
             for x, signed in changes[k].values():
                 balance.add([x] if signed else [], -signed)

@@ -3,8 +3,17 @@
 highspy is driven directly, because Pyomo's interfaces pass on no callbacks (hence no trace and no
 Ctrl-C), `contrib.solver` takes no warm start and swallows unknown options.
 
-Bounds are floating point. With m = 1e-6 + 1e-9 |bound|, ceil(bound - m) is reported, proof "floating";
-m is the stated margin for the rounding errors of the LPs underneath, not a proof.
+Bounds are floating point: what HiGHS reports of linear programs that hold within tolerances. With
+m = 1e-6 + 1e-9 |bound|, ceil(bound - m) is reported, proof "floating"; m is the stated margin for rounding
+errors underneath, not a proof. An optimum is claimed only where that integer meets the verified objective of
+an answer: never where a model's objective exceeds 10^9 units, as m is a unit or more there, unless an exact
+bound says so too. Models of large numbers are solved in other units (`highs_scaling`). Of these
+
+- bounds count less one part in 10^5, so that only objectives below 10^5 units are called optimal;
+- answers count once the verifier has found them valid: rows may be broken by less than a tolerance, but by
+  many bytes. For HiGHS such an answer is one more, so that the bound holds all the same.
+
+That a model has no solution is HiGHS's word.
 """
 
 from __future__ import annotations
@@ -26,10 +35,6 @@ from .supervise import Supervisor
 Value = Callable[[Any], float]
 
 _LARGEST_SEED = 2**31 - 1
-
-FLOATING = 10**5
-"""Where lengths in ns are variables, bounds count less one part in so many: reduced costs may be off by 10^-7
-times what such a variable spans, and a bound was seen 4 parts in a million above a verified plan."""
 
 
 def margin(bound: float) -> float:
@@ -81,6 +86,7 @@ def solve_highs(
     if passed is None or context.expired:
         return Outcome(reason="time", detail="HiGHS was not started: no time was left")
     variables, scales = passed
+    context.careful |= scales.scaled
     column = {id(variable): k for k, variable in enumerate(variables)}
     context.models.append((highs.getNumCol(), highs.getNumRow()))
     supervisor = Supervisor(context)
@@ -223,17 +229,14 @@ def _typed(text: str, kind: str) -> tuple[bool | int | float | str | None, str]:
         return None, words_for
 
 
-def _pass_model(
-    highs: Any, model: Any, expired: Callable[[], bool]
-) -> tuple[list[Any], highs_scaling.Scales] | None:
-    """Give the model to HiGHS, scaled; return its variables and the scales, or None if the time is up."""
-    import highspy
+def read_program(model: Any, expired: Callable[[], bool]) -> tuple[list[Any], highs_scaling.Program] | None:
+    """Return the variables of a Pyomo model and its linear program, or None if the time is up."""
     from pyomo.environ import Constraint, Objective, Var, value
     from pyomo.repn import generate_standard_repn
 
     variables = list(model.component_data_objects(Var))
     column = {id(variable): k for k, variable in enumerate(variables)}
-    infinity = highspy.kHighsInf
+    infinity = math.inf
     lower, upper, starts, indices, coefficients = [], [], [0], [], []
     for k, row in enumerate(model.component_data_objects(Constraint, active=True)):
         if k % 1000 == 0 and expired():
@@ -261,9 +264,22 @@ def _pass_model(
         indices=np.array(indices, dtype=np.int64),
         factors=np.array(coefficients, dtype=float),
     )
+    return variables, program
+
+
+def _pass_model(
+    highs: Any, model: Any, expired: Callable[[], bool]
+) -> tuple[list[Any], highs_scaling.Scales] | None:
+    """Give the model to HiGHS, scaled; return its variables and the scales, or None if the time is up."""
+    import highspy
+
+    read = read_program(model, expired)
+    if read is None:
+        return None
+    variables, program = read
     scales = highs_scaling.scale(program)
     lp = highspy.HighsLp()
-    lp.num_col_, lp.num_row_ = len(variables), len(lower)
+    lp.num_col_, lp.num_row_ = len(variables), len(program.row_lower)
     lp.offset_ = program.offset
     lp.col_cost_ = program.costs
     lp.col_lower_, lp.col_upper_ = program.lower, program.upper
@@ -274,7 +290,7 @@ def _pass_model(
     lp.a_matrix_.value_ = program.factors
     kinds = highspy.HighsVarType
     lp.integrality_ = [kinds.kInteger if x else kinds.kContinuous for x in scales.integer.tolist()]
-    if scales.objective > 1:
+    if scales.scaled:
         _, gap = highs.getOptionValue("mip_abs_gap")
         highs.setOptionValue("mip_abs_gap", gap / scales.objective)
         for name in ("mip_feasibility_tolerance", "primal_feasibility_tolerance"):

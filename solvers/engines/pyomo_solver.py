@@ -2,7 +2,8 @@
 
 Such a solver runs in the calling thread, through Pyomo's common interface: no trace, no warm start, and
 Ctrl-C ends it without its incumbent. A bound is taken only if the solver reports one, or reports
-"optimal" and is one that was told to close the gap.
+"optimal" and is one that was told to close the gap; of a model of large numbers it counts less one part in
+10^5, and an answer once the verifier has found it valid, as with HiGHS (`highs`).
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from __future__ import annotations
 import contextlib
 import math
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ...formulations.pyomo_terms import silent_pyomo
 from ...models.errors import BackendUnavailable, InstanceError
 from ..context import Context, Outcome
-from .highs import Value, integer_bound
+from . import highs_scaling
+from .highs import Value, integer_bound, read_program
 from .logs import check_log
 
 
@@ -60,7 +62,7 @@ def solve_pyomo(
     model: Any,
     context: Context,
     *,
-    decode: Callable[[Value], Sequence[int]],
+    decode: Callable[[Value], Any],
     to_objective: Callable[[int], int],
 ) -> Outcome:
     """Run the solver that option ``solver`` names on a Pyomo model that minimizes.
@@ -90,6 +92,11 @@ def solve_pyomo(
     limit = context.remaining()
     if limit <= 0:
         return Outcome(reason="time", detail=f"{name} was not started: no time was left")
+    program = read_program(model, lambda: context.expired)
+    if program is None:
+        return Outcome(reason="time", detail=f"{name} was not started: no time was left")
+    rough = highs_scaling.is_rough(program[1])
+    context.careful |= rough
     context.models.append((model.nvariables(), model.nconstraints()))
     # Some solvers take whole seconds only.
     keywords = {} if math.isinf(limit) else {"timelimit": max(1, math.ceil(limit))}
@@ -112,7 +119,8 @@ def solve_pyomo(
         with silent_pyomo():
             model.solutions.load_from(results)
         try:
-            context.offer(decode(value))
+            if (answer := decode(value)) is not None:
+                context.offer(answer)
             objective = value(model.objective)
         except (InstanceError, ValueError):  # a stopped solver may leave values that are no solution
             if optimal:
@@ -120,6 +128,8 @@ def solve_pyomo(
     reported = _number(results.problem.lower_bound)
     if reported is None and optimal and closes_gap:
         reported = objective
+    if reported is not None and rough:
+        reported = highs_scaling.lowered(reported)
     bound = None if reported is None else integer_bound(reported)
     if bound is not None:
         context.raise_bound(to_objective(bound), "floating", kind=name)

@@ -13,7 +13,6 @@ from ....models.errors import UsageError
 from ....models.problems.placement import Placement
 from ....models.units import parse_bytes
 from ...context import Context, Outcome
-from ...engines.highs import FLOATING
 from ...engines.model import solve_model
 from .autotm_addresses import solve_with_addresses
 from .autotm_plan import emit
@@ -161,7 +160,6 @@ def _milp(
     def note(units: int) -> int:
         # Plans with other steps take longer than the best one that is known.
         if exact or not fits:
-            units -= units // FLOATING
             bound[0] = max(bound[0], units if context.incumbent is None else min(units, context.incumbent))
         return data.ideal
 

@@ -26,7 +26,7 @@ from ....formulations.placement.states import StateData, state_data
 from ....models.errors import UsageError
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ...engines.highs import FLOATING, solve_highs
+from ...engines.highs import solve_highs
 from ...engines.memory import refuse_if_too_large
 from ..bounds.prices import raise_by_prices
 from ..policies.local_search import solve_local_search
@@ -162,8 +162,9 @@ class _Search:
             set_values(built, context.answer)
 
         def note(bound: int) -> None:
-            stall = min(most, bound - bound // FLOATING)
-            context.raise_bound(self.data.ideal + stall, "floating", kind="slot model, whole tensors")
+            context.raise_bound(
+                self.data.ideal + min(most, bound), "floating", kind="slot model, whole tensors"
+            )
 
         last: list[Cut] = []
 

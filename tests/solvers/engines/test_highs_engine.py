@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyomo.environ as pyo
 import pytest
 
 import lowtide as lt
 from lowtide.solvers.context import Context, Outcome
 from lowtide.solvers.engines.highs import check_options, integer_bound, solve_highs
-from lowtide.solvers.engines.highs_scaling import Program, scale
 
 PROBLEM = lt.Peak(lt.load("gen:randwire?n=10&seed=1"))
 
@@ -128,64 +125,6 @@ def test_settings_of_a_method_reach_highs_and_give_way_to_options(context: Conte
     context.engine_options = {"presolve": "on"}
     run(knapsack(), context, settings={"presolve": "off"})
     assert "Presolve is switched off" not in context.log.read_text()
-
-
-def test_models_of_large_numbers_are_solved_in_other_units(context: Context) -> None:
-    """Minimize x with x >= a, x >= b if z and x >= c if not: scaled, and values and bound back."""
-    model = pyo.ConcreteModel()
-    a, b, c = 3 * 2**30 + 1, 5 * 2**30 + 7, 4 * 2**30 + 3
-    model.x = pyo.Var(domain=pyo.NonNegativeIntegers, bounds=(0, 2**34), initialize=b)
-    model.z = pyo.Var(domain=pyo.Binary, initialize=1)
-    model.least = pyo.Constraint(expr=model.x >= a)
-    model.one = pyo.Constraint(expr=model.x >= b * model.z)
-    model.other = pyo.Constraint(expr=model.x >= c * (1 - model.z))
-    model.objective = pyo.Objective(expr=model.x + 5)
-    seen: list[tuple[float, float]] = []
-    claimed: list[int] = []
-
-    def decode(value: Any) -> range:
-        seen.append((value(model.x), value(model.z)))
-        return range(len(PROBLEM.graph.ops))
-
-    def claim(units: int) -> int:
-        claimed.append(units)
-        return 0
-
-    run(model, context, decode=decode, to_objective=claim)
-    assert abs(seen[-1][0] - c) < 8
-    assert seen[-1][1] == 0
-    assert c + 5 - 16 <= max(claimed) <= c + 5
-
-
-def test_scaling_keeps_every_row_and_the_optimum() -> None:
-    for seed in range(50):
-        rng = np.random.default_rng(seed)
-        n, rows = 6, 5
-        program = Program(
-            costs=rng.integers(-(2**40), 2**40, n).astype(float),
-            offset=float(2**41 + 1),
-            lower=np.zeros(n),
-            upper=np.array([1.0, 1.0, 2.0**35, 2.0**40, 7.0, np.inf]),
-            integer=np.array([True, True, True, False, True, False]),
-            row_lower=np.append(rng.integers(0, 2**40, rows - 1).astype(float), -np.inf),
-            row_upper=np.append(np.full(rows - 1, np.inf), 2.0**40),
-            starts=np.arange(0, n * rows + 1, n),
-            indices=np.tile(np.arange(n), rows),
-            factors=rng.integers(-(2**40), 2**40, n * rows).astype(float),
-        )
-        before = copy.deepcopy(program)
-        scales = scale(program)
-        assert scales.integer.tolist() == [True, True, False, False, True, False]
-        x = rng.integers(0, 2, n) * scales.columns
-        by_row = [program.factors[n * i : n * i + n] @ (x / scales.columns) for i in range(rows)]
-        for i, new in enumerate(by_row):
-            old = before.factors[n * i : n * i + n] @ x
-            ratio = np.abs(before.factors[n * i] * scales.columns[0] / program.factors[n * i])
-            assert new * ratio == pytest.approx(old, rel=1e-12)
-            assert program.row_lower[i] * ratio == before.row_lower[i]
-        cost = float(program.costs @ (x / scales.columns) + program.offset) * scales.objective
-        assert cost == pytest.approx(before.costs @ x + before.offset, rel=1e-12)
-        assert scales.bound(cost / scales.objective) <= cost
 
 
 def test_hint_is_the_mip_start_and_the_log_is_kept(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
