@@ -8,7 +8,9 @@ optimizer (stage 1), gradients too (2), parameters too (3), each in G equal part
 
 where :math:`G_s = G` if the stage is at least s, else 1. Fully sharded data parallelism (FSDP) is stage 3,
 whose device also holds the parameters of the units that are gathered now: the largest one, twice that where
-the next is fetched ahead. In one step each device sends 2 P elements, in stage 3 3 P (an all-gather more).
+the next is fetched ahead. From stage 2 on a device has buffers for its part of the gradients only; the whole
+gradient of a unit is there besides until its parts are summed. In one step each device sends 2 P elements,
+in stage 3 3 P (an all-gather more). Plans of the graphs ``gen:sharded`` need this, and their activations.
 
 Source: Rajbhandari, Rasley, Ruwase and He, "ZeRO: memory optimizations toward training trillion parameter
 models", SC 2020, sections 3, 5 and 7. `deepspeed` is what ``estimate_zero2_model_states_mem_needs`` and
@@ -39,8 +41,9 @@ class States:
     ----------
     stage
         Of ZeRO; 0 shards nothing.
-    parameters, gradients, optimizer, gathered
-        Bytes; `gathered` is what stage 3 holds of other devices' parameters.
+    parameters, gradients, optimizer, gathered, unreduced
+        Bytes; `gathered` is what stage 3 holds of other devices' parameters, `unreduced` a unit's whole
+        gradient.
     sent
         Elements.
     """
@@ -50,12 +53,13 @@ class States:
     gradients: int
     optimizer: int
     gathered: int
+    unreduced: int
     sent: int
 
     @property
     def total(self) -> int:
         """Bytes of all."""
-        return self.parameters + self.gradients + self.optimizer + self.gathered
+        return self.parameters + self.gradients + self.optimizer + self.gathered + self.unreduced
 
 
 def zero(
@@ -78,7 +82,8 @@ def zero(
     optimizer
         Bytes per parameter.
     largest_unit, prefetch
-        Parameters of the largest unit that stage 3 gathers, and whether the next one is gathered meanwhile.
+        Parameters of the largest unit that stage 3 gathers, and whose gradients stages 2 and 3 sum at a time
+        (0: neither counts), and whether the next one is gathered meanwhile.
 
     Raises
     ------
@@ -101,6 +106,7 @@ def zero(
         gradients=2 * part[1],
         optimizer=optimizer * part[0],
         gathered=2 * largest_unit * (2 if prefetch else 1) if stage == 3 else 0,
+        unreduced=2 * largest_unit if stage >= 2 else 0,
         sent=(3 if stage == 3 else 2) * parameters,
     )
 

@@ -25,6 +25,7 @@ from .hios import hios
 from .layered import layered
 from .psplib import psplib
 from .randwire import randwire
+from .sharded import sharded
 from .skip_chain import skip_chain
 from .sp import pumpkin, sp
 from .stages import NUMBERS, PLACEMENTS, stages
@@ -168,6 +169,18 @@ FAMILIES: dict[str, Family] = {
         batch=Parameter(48, "sequences of a batch", least=1, most=_MOST),
         batches=Parameter(3, "batches of the block", least=1, most=_MOST),
         prefill=Parameter(True, "read the prompts; if not, their keys and values exist before the first op"),
+    ),
+    "sharded": _task_family(
+        sharded,
+        "training iteration on one of several devices that share states as ZeRO and FSDP do",
+        layers=Parameter(4, "layers of the transformer, each a unit", least=1, most=1000),
+        hidden=Parameter(256, "numbers of a token between layers", least=1, most=_MOST),
+        tokens=Parameter(512, "of each device's micro-batch", least=1, most=_MOST),
+        devices=Parameter(8, "that share the states", least=1, most=10_000),
+        stage=Parameter(3, "of ZeRO; 3 is FSDP", least=0, most=3),
+        prefetch=Parameter(True, "stage 3: gather the next unit before the op that uses this one"),
+        limiter=Parameter(False, "gathers and Adam wait as in FSDP, not only for their operands"),
+        stash=Parameter(32, "bytes kept of each number of a layer for its backward op", least=0, most=1000),
     ),
     "psplib": _task_family(
         psplib,

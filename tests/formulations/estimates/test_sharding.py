@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lowtide as lt
+from lowtide.formulations.estimates.activations import Transformer, of_layer
 from lowtide.formulations.estimates.sharding import deepspeed, zero
+from lowtide.instances.generators import generate
 
 GB = 10**9
 
@@ -81,3 +83,34 @@ def test_numbers_out_of_range_are_refused() -> None:
         zero(1, 0, 1)
     with pytest.raises(lt.UsageError, match="nodes: found 0, expected at least 1"):
         list(deepspeed(1, 1, 1, 0))
+
+
+@pytest.mark.parametrize("stage", range(4))
+@pytest.mark.parametrize("prefetch", [False, True])
+@pytest.mark.parametrize(
+    ("layers", "hidden", "devices", "stash"), [(3, 8, 4, 0), (4, 16, 6, 32), (2, 4, 1, 32)]
+)
+def test_plans_hold_what_the_formula_says(
+    stage: int, prefetch: bool, layers: int, hidden: int, devices: int, stash: int
+) -> None:
+    tokens, unit = 5, 12 * hidden**2
+    graph = generate(
+        "sharded",
+        layers=layers,
+        hidden=hidden,
+        tokens=tokens,
+        devices=devices,
+        stage=stage,
+        prefetch=prefetch,
+        stash=stash,
+    )
+    states = zero(layers * unit, devices, stage, largest_unit=unit, prefetch=prefetch)
+    layer = of_layer(
+        Transformer(sequence=tokens, batch=1, hidden=hidden, heads=1, layers=layers), "selective"
+    )
+    passed = 2 * 2 * tokens * hidden  # the last layer's output, and the gradient of its input
+    activations = layers * layer + passed if stash else 0
+    found = lt.solve(lt.Peak(graph), "reference")
+    assert found.plan is not None
+    lt.verify(graph, found.plan).raise_if_invalid()
+    assert found.objective == states.total + activations  # the verifier's peak
