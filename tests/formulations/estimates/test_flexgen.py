@@ -86,7 +86,11 @@ def _small(layers: int, hidden: int, prompt: int, *homes: tuple[int, int]) -> In
         (_small(4, 64, 256, (2, 5), (5, 12), (6, 5)), (1, 8)),
         (_small(4, 4096, 2048, (3, 5), (4, 2), (0, 2)), (1, 3)),
         (_small(4, 1024, 2048, (5, 2), (2, 12), (4, 2)), (1, 6)),
-        (Inference(model=OPT["opt-66b"], capacity=(16 * GIB, 200 * GIB, 0)), (3, 13)),
+        pytest.param(
+            Inference(model=OPT["opt-66b"], capacity=(16 * GIB, 200 * GIB, 0)),
+            (3, 13),
+            marks=pytest.mark.slow(reason="700 linear programs, one second"),
+        ),
         (_small(2, 64, 16, (1, 1), (2, 2), (2, 2)), None),
     ],
 )

@@ -84,7 +84,8 @@ def test_no_plan_is_faster_than_the_sum_of_the_steps_bounds(layers: int, prefill
     least = least_seconds(_asked(device, 64), 2, 3, prefill=prefill) * 10**9
     whole = sum(op.duration_ns for op in graph.ops)
     assert least > (1 if prefill else 2) * whole
-    result = lt.solve(_on(graph, device), "flexgen", threads=1)
+    rests = {"weights": "25", "cache": "0", "states": "100"}
+    result = lt.solve(_on(graph, device), "flexgen", options=rests, threads=1)
     assert result.objective is not None
     assert result.status is lt.Status.FEASIBLE
     assert result.objective >= least
