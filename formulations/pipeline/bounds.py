@@ -16,8 +16,8 @@ Data. Stage s takes :math:`f_s, b_s, w_s` ns on device :math:`d_s`, and has :mat
    :math:`\min_{d_s = i} Q_s`. The last one is a B or W; after a B without W the micro-batch still has all B
    of the stages before, :math:`\sum_{k<s} (b_k + c_k)`, and the W of stage 0 if it has one. So the makespan
    is at least head + :math:`I_i` + tail, with tail 0 if some stage of the device has a W.
-4. One micro-batch: the makespan is at least :math:`R_0 + w_0`, and the span of the device of stage s is at
-   least :math:`R_s + w_s`.
+4. One micro-batch: :math:`I_i \ge R_s + w_s` for each stage s on device i, and the makespan is at least
+   :math:`Q_s + R_s + w_s`.
 """
 
 from __future__ import annotations
@@ -47,11 +47,14 @@ def lower_bound(problem: Pipeline) -> Bound:
     for s in reversed(range(n)):
         later = around[s + 1] + 2 * c[s] if s + 1 < n else 0
         around[s] = stages[s].forward + stages[s].backward + later
-    found = [Bound(around[0] + stages[0].weight, "one micro-batch")]
+    makespan = problem.objective == "makespan"
+    found = [
+        Bound(makespan * ahead[s] + around[s] + x.weight, "one micro-batch") for s, x in enumerate(stages)
+    ]
     for chunk in problem.line.chunks:
         mine = [(s, stages[s]) for s in chunk]
         head = tail = 0
-        if problem.objective == "makespan":
+        if makespan:
             head = min(ahead[s] for s in chunk)
             if not any(x.weight for _, x in mine):
                 tail = min(back[s] + (stages[0].weight if s else 0) for s in chunk)

@@ -27,11 +27,11 @@ Y, and so k ops X that ended c before it, so it is not before the k-th least end
 device is :math:`a_s` times the F begun, less :math:`a_s - \omega_s` times the B and :math:`\omega_s` times
 the W ended, over its stages: counts, which stay the same. So do first starts and last ends.
 
-Constraint 5 follows from 3 and 4. *Proof.* When :math:`F_{s,j+k}` starts, k + 1 forwards have started since
-:math:`F_{sj}`. If :math:`B_{sj}` has not ended, neither have the later ones, nor any of their W, and the
-stage has :math:`(k + 1) a_s > M` bytes. If :math:`W_{sj}` has not ended as :math:`F_{s,j+l}` starts,
-:math:`(l + 1) \omega_s` bytes wait for W, and at least the :math:`a_s - \omega_s` of the last one for B:
-more than M.
+By it constraint 6 knows the first and the last ops. Constraint 5 follows from 3 and 4. *Proof.* When
+:math:`F_{s,j+k}` starts, k + 1 forwards have started since :math:`F_{sj}`. If :math:`B_{sj}` has not ended,
+neither have the later ones, nor any of their W, and the stage has :math:`(k + 1) a_s > M` bytes. If
+:math:`W_{sj}` has not ended as :math:`F_{s,j+l}` starts, :math:`(l + 1) \omega_s` bytes wait for W, and at
+least the :math:`a_s - \omega_s` of the last one for B: more than M.
 """
 
 from __future__ import annotations

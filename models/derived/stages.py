@@ -139,7 +139,8 @@ def pipeline_graph(stages: Sequence[Stage], micro: int, name: str = "pipeline") 
     """
     check_integer(micro, 1, "pipeline, micro")
     line = PipelineOps(tuple(stages), micro)
-    if not stages or any(not some for some in line.chunks):
+    used = {x.device for x in stages}
+    if not used or max(used) >= len(used):
         raise InstanceError("pipeline, stages: found none, or a device without one, expected devices 0, 1, …")
     last = len(stages) - 1
     tensors: list[Tensor] = []

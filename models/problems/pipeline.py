@@ -99,14 +99,12 @@ class Pipeline(Problem):
         pairs = sorted({pair for a, b in pairwise(home) for pair in ((a, b), (b, a))})
         return Machine(
             name=f"{len(names)} devices",
-            tiers=tuple(Tier(name=f"memory of {x}", capacity=self.memory) for x in names),
-            processors=tuple(
-                Processor(name=x, kind=x, tiers=(Access(tier=f"memory of {x}"),)) for x in names
-            ),
+            tiers=tuple(Tier(name=x, capacity=self.memory) for x in names),
+            processors=tuple(Processor(name=x, kind=x, tiers=(Access(tier=x),)) for x in names),
             channels=tuple(
                 Channel(
-                    src=f"memory of {names[a]}",
-                    dst=f"memory of {names[b]}",
+                    src=names[a],
+                    dst=names[b],
                     bytes_per_s=RATE,
                     latency_ns=self.latency_ns,
                 )
@@ -188,8 +186,8 @@ class Pipeline(Problem):
         """Lower the starts to a plan and verify it; the span is that of the plan's runs."""
         plan = self.lower(answer)
         verdict = verify(self.graph, plan, rerun=False, start_tiers={})
-        objective = None
-        if verdict.valid:
+        objective = verdict.makespan if verdict.valid else None
+        if verdict.valid and self.objective == "span":
             objective = self._value((run.processor, run.start, run.end - run.start) for run in plan.runs)
         return Judgement(objective=objective, verification=verdict, plan=plan)
 
@@ -207,7 +205,7 @@ class Pipeline(Problem):
             for i in value.readers:
                 if line.device[i] != line.device[writer]:
                     end = runs[writer].end
-                    to = f"memory of {names[line.device[i]]}"
+                    to = names[line.device[i]]
                     sendings.append(Sending(writer, value.tensor, to, end, end + self.latency_ns))
         return lower_transfers(self.graph, runs, sendings, self.machine)
 

@@ -30,12 +30,17 @@ def solve_auto(problem: Pipeline, context: Context) -> Outcome:
             continue
     if context.closed or context.expired:
         return Outcome(reason=None if context.closed else "time")
-    return solve_cpsat(problem, context)
+    return _solve_intervals(problem, context)
 
 
 def solve_cpsat(problem: Pipeline, context: Context) -> Outcome:
-    """Solve the model from the bound and the incumbent of the context."""
+    """Solve the model from the bounds in closed form."""
     raise_first_bound(problem, context)
+    return _solve_intervals(problem, context)
+
+
+def _solve_intervals(problem: Pipeline, context: Context) -> Outcome:
+    """Solve the model from the bound and the incumbent of the context."""
     return solve_model(
         context,
         intervals_cpsat,

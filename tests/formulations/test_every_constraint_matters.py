@@ -34,6 +34,7 @@ from lowtide.formulations.peak import (
     steps_cpsat,
     steps_milp,
 )
+from lowtide.formulations.pipeline import intervals_cpsat as pipeline_cpsat
 from lowtide.formulations.placement import autotm_milp, sequence, slots_milp, tmof_milp, windows_cpsat
 from lowtide.formulations.placement import intervals_cpsat as placement_cpsat
 from lowtide.formulations.placement.pieces import coarse
@@ -60,12 +61,14 @@ from tests.oracles.autotm_rules import fastest as fastest_by_rules
 from tests.oracles.brute_minio import fewest_bytes
 from tests.oracles.brute_parallel import least_critical_path, most_memory
 from tests.oracles.brute_partition import best as least_load
+from tests.oracles.brute_pipeline import least as least_of_pipeline
 from tests.oracles.brute_placement import fastest as fastest_placement
 from tests.oracles.brute_recompute import fastest_recomputation
 from tests.oracles.brute_stages import fastest_in_stages
 from tests.oracles.brute_streams import fastest_stages
 from tests.oracles.random_placement import random_placement
 from tests.partition_problems import random_partition
+from tests.pipeline_problems import small as pipeline_of_two
 from tests.placement_cases import machine, random_graph, tiny_placement, working_set
 from tests.solvers.minio.test_solve import small_problems
 from tests.solvers.placement.test_autotm import case as autotm_case
@@ -226,6 +229,20 @@ def partition_battery() -> list[tuple[Any, Verdict | None]]:
         problem = replace(problem, memory=seed % 8) if seed % 2 else problem
         found.append((problem, proved(least_load(problem))))
     return found
+
+
+# pipeline: starts
+
+
+def pipeline(formulation: ModuleType, problem: lt.Pipeline) -> Verdict:
+    built = formulation.build(problem)
+    read = lambda value: formulation.decode(built, value)  # noqa: E731
+    return verdict_of(solved(formulation, problem, built, read, int))
+
+
+def pipeline_battery() -> list[tuple[Any, Verdict | None]]:
+    problems = [pipeline_of_two(seed) for seed in (0, 1, 2, 3, 4, 5, 6, 7)]
+    return [(p, proved(least_of_pipeline(p))) for p in problems if p.impossible() is None]
 
 
 # minio: what is written
@@ -626,6 +643,7 @@ CASES = [
     Case("makespan ticks", ticks_milp, makespan_battery, makespan),
     Case("distributed intervals", distributed_cpsat, distributed_battery, distributed),
     Case("partition stages", partition_milp, partition_battery, partition),
+    Case("pipeline intervals", pipeline_cpsat, pipeline_battery, pipeline, implied=(5,)),
     Case("minio order", order_milp, minio_orders, minio_order),
     Case("minio joint", joint_cpsat, minio_problems, minio_joint, (1, 4), (1, 3, 4)),
     Case("minio joint, parent first", joint_cpsat, minio_reversed, minio_parent_first, (), (2,)),

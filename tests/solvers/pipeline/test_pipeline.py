@@ -13,6 +13,7 @@ from lowtide.formulations.pipeline.bounds import lower_bound
 from lowtide.solvers.pipeline.rules import RULES, peaks
 from tests.effort import seeds, share
 from tests.oracles.brute_pipeline import least, simulated
+from tests.pipeline_problems import small
 
 TIMES = ((1, 1), (1, 2), (2, 1), (3, 5), (7, 4), (10, 21), (18, 30), (5, 5))
 
@@ -130,28 +131,6 @@ def test_auto_proves_least_times(spec: str, objective: str, memory: int, best: i
 @pytest.mark.parametrize(("spec", "objective", "memory", "best"), PROVED[2:])
 def test_auto_proves_more_least_times(spec: str, objective: str, memory: int, best: int) -> None:
     test_auto_proves_least_times(spec, objective, memory, best)
-
-
-def small(seed: int) -> lt.Pipeline:
-    """Return a question on two devices that exhaustive search answers, of stages that differ."""
-    rng = Random(seed)
-    v, m, w = rng.choice(((1, 3, 0), (1, 2, 1), (1, 2, 1), (2, 1, 1)))
-    stages = [
-        lt.Stage(
-            device=s if s < 2 else rng.choice((s - 2, 3 - s)),
-            forward=rng.randint(1, 3),
-            backward=rng.randint(1, 3),
-            weight=w * rng.randint(1, 3),
-            activation=rng.randint(2, 4),
-            kept=w * rng.randint(0, 2),
-        )
-        for s in range(2 * v)
-    ]
-    if len({x.device for x in stages}) < 2:
-        stages[-1] = replace(stages[-1], device=1 - stages[0].device)
-    memory = rng.randint(3, 7 if m == 3 else 10) if m == 3 or rng.random() < 0.8 else None
-    objective = rng.choice(("makespan", "span"))
-    return lt.Pipeline(lt.pipeline_graph(stages, m), memory, rng.choice((0, 0, 1, 3)), objective)
 
 
 @pytest.mark.slow
