@@ -17,7 +17,7 @@ from ..context import Context, Outcome
 from ..makespan.lists.method import begin
 from ..makespan.lists.priorities import PRIORITIES
 from .heft import ListScheduler, upward_ranks
-from .models import solve_intervals
+from .models import checked_horizon, solve_intervals
 
 POOLED = 0.2
 """Part of the time that is left for bounds of the relaxation, and again for its own methods."""
@@ -51,9 +51,10 @@ def solve_auto(problem: Distributed, context: Context) -> Outcome:
         if context.closed or context.expired:
             return _ended(outcome, context)
     try:
-        return solve_intervals(data, context)
-    except UsageError as error:  # too large for the model: what was found stays
+        checked_horizon(data, context)
+    except UsageError as error:  # what was found stays
         return Outcome(detail=str(error))
+    return solve_intervals(data, context)
 
 
 def solve_cpsat(problem: Distributed, context: Context) -> Outcome:

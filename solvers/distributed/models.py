@@ -17,10 +17,16 @@ def stated(problem: Distributed) -> dict[str, Any]:
     return {"data": data, "horizon": data.horizon}
 
 
-def solve_intervals(data: DistributedData, context: Context) -> Outcome:
-    """Run CP-SAT from the incumbent and bound of the context; without an incumbent on the safe horizon."""
+def checked_horizon(data: DistributedData, context: Context) -> int:
+    """Return the incumbent or the safe horizon, in ticks; raise `UsageError` if that is too large."""
     horizon = data.horizon if context.incumbent is None else context.incumbent // data.tick
     intervals_cpsat.check(data, horizon)
+    return horizon
+
+
+def solve_intervals(data: DistributedData, context: Context) -> Outcome:
+    """Run CP-SAT from the incumbent and bound of the context; without an incumbent on the safe horizon."""
+    horizon = checked_horizon(data, context)
     return solve_model(
         context,
         intervals_cpsat,

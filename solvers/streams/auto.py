@@ -17,8 +17,10 @@ from contextlib import suppress
 from dataclasses import replace
 
 from ...formulations.model import BuildTimeout, ticker
+from ...formulations.streams import rates_cpsat
 from ...models.derived.precedence import order_with
 from ...models.derived.streams import synchronisations
+from ...models.errors import UsageError
 from ...models.graph import Graph
 from ...models.lowering.devices import Devices
 from ...models.problems.makespan import Makespan
@@ -80,9 +82,13 @@ def _devices(problem: Streams, cluster: Devices, context: Context) -> Outcome:
         return Outcome()
     outcome = by_distributed(problem, context, "heft" if problem.contends else "auto")
     few = problem.contends and len(problem.graph.ops) <= FEW
-    if few and not (problem.sync_ns or problem.memory is not None or context.closed or context.expired):
-        return by_rates(problem, context)
-    return outcome
+    if not few or context.closed or context.expired:
+        return outcome
+    try:
+        rates_cpsat.check(problem)
+    except UsageError:  # synchronisations, a memory, or numbers that are too large
+        return outcome
+    return by_rates(problem, context)
 
 
 def _stages(problem: Streams, context: Context) -> Outcome:

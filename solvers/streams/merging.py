@@ -4,10 +4,10 @@ Let x be an op on every path. Ops that may be merged have the same predecessors,
 x is none of them; and they are on one side of x, as one before x and one behind it would precede each other.
 Hence x is on every path of each graph with merges, too, and blocks between such ops can be solved one by one
 (`lowtide.solvers.streams.stages`): for each block all ways to merge disjoint sets of its ops are tried, and
-the least total is that of all choices, with the endings looked at.
+the least total is that of all choices.
 
 Within a memory, what a block holds for later ones depends on its merges, and those of earlier blocks are not
-thought over: then nothing is said of other choices. So it is with ``stated`` blocks.
+thought over: then nothing is said of other choices.
 """
 
 from __future__ import annotations
@@ -21,15 +21,10 @@ from ...models.problems.streams import Streams
 from .events import refuse_orders
 from .stages import Pruning, blocks_of, program
 
-ALL = Pruning(endings="all")
-"""Nothing is left out."""
-
 Sets = tuple[tuple[int, ...], ...]
 
 
-def best_merges(
-    problem: Streams, pruning: Pruning = ALL, *, expired: Callable[[], bool] = lambda: False
-) -> Sets:
+def best_merges(problem: Streams, *, expired: Callable[[], bool] = lambda: False) -> Sets:
     """Return the sets of ops that are best merged; those of the blocks that the time was enough for.
 
     Raises
@@ -48,8 +43,7 @@ def best_merges(
     """
     refuse_orders(problem)
     graph, known = problem.graph, [merge.ops for merge in stated_merges(problem.graph)]
-    most = [x for x in (pruning.most_groups, problem.streams) if x is not None]
-    pruning = replace(pruning, most_groups=min(most, default=None))
+    pruning = Pruning(endings="all", most_groups=problem.streams)
     chosen: Sets = ()
     before: list[int] = []
     for block in blocks_of(graph):

@@ -344,3 +344,12 @@ def test_a_graph_without_ops_takes_no_time(contention: str, devices: int, method
     for method in methods:
         result = solved(problem, method)
         assert (str(result.status), result.objective) == ("optimal", 0)
+
+
+def test_auto_keeps_its_plan_where_work_is_too_large_for_the_model_of_rates() -> None:
+    ops = tuple(lt.Op(name=f"o{i}", duration_ns=2**41 + i, share=2**20 // (i + 1)) for i in range(4))
+    huge = lt.Graph(name="huge", tensors=(), ops=(*ops, lt.Op(name="last", after=(0, 1, 2), duration_ns=1)))
+    problem = lt.Streams(huge, devices=2, contention="proportional")
+    assert solved(problem, "auto").status == "feasible"
+    with pytest.raises(lt.UsageError, match="less than 2"):
+        lt.solve(problem, "rates-cpsat", threads=1)
