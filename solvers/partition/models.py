@@ -9,6 +9,7 @@ from ...formulations.partition.data import partition_data
 from ...models.problems.partition import Partition
 from ..context import Context, Outcome
 from ..engines.model import solve_model
+from .bounds import raise_bound
 from .program import chain_rows, refusal, run_program
 
 
@@ -23,6 +24,9 @@ def _solve(problem: Partition, context: Context, formulation: Any) -> Outcome:
     if not refusal(problem):
         data = partition_data(problem)
         run_program(problem, data, chain_rows(data), context)
+    raise_bound(problem, context)
+    if context.closed:
+        return Outcome()
     return solve_model(
         context,
         formulation,
