@@ -121,7 +121,8 @@ def partition_data(problem: Partition) -> PartitionData:
     for some in problem.together:
         for i in some[1:]:
             root[find(i)] = find(some[0])
-    mirrored = backward - {i for i in backward if find(i) in {find(j) for j in set(range(n)) - backward}}
+    ahead = {find(j) for j in range(n) if j not in backward}
+    mirrored = {i for i in backward if find(i) not in ahead}
     values = [v for v in values_of(graph) if v.writer is not None]
     pairs = [(j, i) for i, op in enumerate(graph.ops) for j in op.after]
     pairs += [(v.writer, i) for v in values for i in v.readers if v.writer is not None]

@@ -14,7 +14,8 @@ to hold. Its output has the bytes that the cost (in ms) of its outgoing edges, a
 the file, which is that of most edges (some of the derived training graphs state sizes that do not fit).
 
 A colour class without time whose neighbours are all in one other class (weights, inputs) vanishes into that
-one, and its size with it: beside its only neighbours it costs nothing, and they need no transfer.
+one, and its size with it: beside its only neighbours it costs nothing, and they need no transfer. (Only where
+memory is scarce it might be better elsewhere.)
 
 The provenance has under ``layers`` what a partition needs besides: ``processors`` (counts by kind),
 ``memory`` (bytes of an accelerator), ``link`` (bytes per second to or from one), ``together`` (ops that one

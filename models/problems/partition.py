@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from operator import index
 from typing import Any, ClassVar, Self
@@ -195,7 +195,7 @@ class Partition(Problem):
 
     def said(self) -> dict[str, Any]:
         """Return all that is asked."""
-        keys = set(self.__dataclass_fields__) - {"graph", "source", "backward", "together"}
+        keys = {x.name for x in fields(self)} - {"graph", "source", "backward", "together"}
         return {
             "graph": self.graph.sha256,
             **{key: getattr(self, key) for key in sorted(keys)},

@@ -12,12 +12,11 @@ from ..context import Context, Outcome
 from .chain import solve_chain
 from .ideals import solve_ideals
 from .models import solve_milp
-from .program import refusal
 
 
 def solve_auto(problem: Partition, context: Context) -> Outcome:
     """Stop as soon as the optimum is proved."""
-    if problem.recompute == "choose" or refusal(problem):
+    if problem.recompute == "choose":
         return solve_chain(problem, context)
     if problem.contiguous:
         outcome = solve_ideals(problem, context)

@@ -33,7 +33,7 @@ def solve_chain(problem: Partition, context: Context) -> Outcome:
     data = partition_data(problem)
     if problem.recompute == "choose":
         return solve_choice(problem, data, context, exact=is_chain(problem, data))
-    if words := refusal(problem):
+    if words := refusal(problem, data):
         return Outcome(detail=words)
     if not run_program(problem, data, chain_rows(data), context):
         return Outcome(reason="time")
@@ -57,9 +57,9 @@ def solve_alpa(problem: Partition, context: Context) -> Outcome:
 
 def _elsewhere(problem: Partition, context: Context, other: Partition) -> Outcome:
     """Offer the best cuts of the reference order of another problem on the same graph."""
-    if words := refusal(other):
-        return Outcome(detail=words)
     data = partition_data(other)
+    if words := refusal(other, data):
+        return Outcome(detail=words)
     inner = context.inner(other, context.remaining(), "")
     done = run_program(other, data, chain_rows(data), inner)
     if inner.answer is None:

@@ -100,7 +100,7 @@ def solve_choice(problem: Partition, data: PartitionData, context: Context, *, e
                         if to not in best[i] or value < best[i][to][0]:
                             best[i][to] = value, j, k, again
     if not best[0]:
-        words = "no stages are within the memory" if exact else "no cuts of the reference order are"
+        words = "no stages on these devices are valid" if exact else "no cuts of the reference order are"
         return Outcome(infeasible=exact, detail=words)
     used = min(best[0], key=lambda some: best[0][some][0])
     stage_of, i = [0] * count, 0

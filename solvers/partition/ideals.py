@@ -21,15 +21,16 @@ from __future__ import annotations
 from ...formulations.partition.data import PartitionData, partition_data
 from ...models.problems.partition import Partition
 from ..context import Context, Outcome
-from .program import Rows, chain_rows, refusal, run_program
+from .program import LARGEST, Rows, chain_rows, refusal, run_program, states_of
 
 
 def solve_ideals(problem: Partition, context: Context) -> Outcome:
     """Offer the best cuts of the reference order, then prove the optimum over all ideals."""
-    words = refusal(problem) or ("" if problem.contiguous else "ideals is for contiguous stages")
+    data = partition_data(problem)
+    words = refusal(problem, data) or ("" if problem.contiguous else "ideals is for contiguous stages")
     if words:
         return Outcome(detail=words)
-    data, most = partition_data(problem), context.options["most"]
+    most = min(context.options["most"], LARGEST // states_of(problem))
     run_program(problem, data, chain_rows(data), context)
     rows = ideals_of(data, most, context)
     if rows is None and not context.expired:
@@ -43,7 +44,7 @@ def proved(context: Context, kind: str, ideals: int) -> Outcome:
     """Return how a program ends that was exact: nothing is better than the incumbent."""
     facts = {"ideals": ideals}
     if context.incumbent is None:
-        return Outcome(infeasible=True, detail="no stages are within the memory", facts=facts)
+        return Outcome(infeasible=True, detail="no stages on these devices are valid", facts=facts)
     context.raise_bound(context.incumbent, kind=kind)
     return Outcome(facts=facts)
 

@@ -21,8 +21,8 @@ def stated(problem: Partition) -> dict[str, Any]:
 def _solve(problem: Partition, context: Context, formulation: Any) -> Outcome:
     if problem.schedule != "none" or problem.recompute != "none" or problem.replicate > 1:
         return Outcome(detail="the model is for one device a stage, without a schedule and recomputation")
-    if not refusal(problem):
-        data = partition_data(problem)
+    data = partition_data(problem)
+    if not refusal(problem, data):
         run_program(problem, data, chain_rows(data), context)
     raise_bound(problem, context)
     if context.closed:

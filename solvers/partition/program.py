@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from math import gcd
+from math import gcd, prod
 from typing import TYPE_CHECKING, Any
 
 from ...formulations.partition.data import PartitionData
-from ...models.checks import check_sums
+from ...models.checks import LIMIT
 from ...models.problems.partition import Partition
 from ...models.split import HOST, Split
 from ..context import Context
@@ -18,17 +18,46 @@ Rows = tuple[list[int], list[int], list[int]]
 """Ideals by size: where the rows of each begin; by row a class that can be added, ascending, and the ideal
 with it."""
 
+LARGEST = 10**8
+"""States and ideals at most: 16 bytes each."""
+
 CHUNK = 64
 """Ideals between two looks at the clock."""
 
 
-def refusal(problem: Partition) -> str:
+def refusal(problem: Partition, data: PartitionData) -> str:
     """Return why the program does not state a problem; empty if it does."""
     if problem.recompute == "choose":
         return "the program is for no choice of what runs again"
     if problem.schedule == "1f1b" and problem.replicate > 1:
         return "the program counts the devices behind a stage, which with replicas are not the stages"
+    if len(problem.graph.ops) >= LARGEST // states_of(problem):
+        return "too many devices for the states of the program"
+    work = sum(max(t or 0 for t in row) for row in data.times) * 2
+    work += sum(v.time * (len(v.readers) + 1) for v in data.passed)
+    nbytes = sum(v.nbytes for v in data.passed) + sum(data.sizes[t] for held in data.held for t in held)
+    work += 4 * problem.replicate * nbytes * _exchange(problem)[0]
+    if max(work * problem.replicate, nbytes * problem.micro, problem.memory or 0) >= LIMIT:
+        return "its numbers add up to 2**62 and more, too many for the program"
     return ""
+
+
+def counts_of(problem: Partition) -> list[int]:
+    """Return by kind how many devices can be of use."""
+    return [min(count, len(problem.graph.ops) * problem.replicate) for _, count in problem.kinds]
+
+
+def states_of(problem: Partition) -> int:
+    """Return how many states each ideal has: devices used of each kind."""
+    return prod(count + 1 for count in counts_of(problem))
+
+
+def _exchange(problem: Partition) -> tuple[int, int]:
+    """Return that so many ns pass for so many bytes when replicas exchange gradients."""
+    if problem.sync is None or problem.replicate == 1:
+        return 0, 1
+    shared = gcd(10**9, problem.sync)
+    return 10**9 // shared, problem.sync // shared
 
 
 def chain_rows(data: PartitionData) -> Rows:
@@ -76,7 +105,6 @@ def _best(
     first, added, target = (np.array(x, np.int64) for x in rows)
     ideals = len(first) - 1
     items, devices = stage_arrays(problem, data, most)
-    _check_numbers(problem, items, devices)
     states = int(np.prod(devices.counts + 1))
     best = np.full((states, ideals), NEVER, np.int64)
     choice = np.full((states, ideals), -1, np.int64)
@@ -103,20 +131,6 @@ def _best(
         state -= r * int(devices.stride[k])
         ideal = onto
     return True, data.split(stage, kinds, replicas)
-
-
-def _check_numbers(problem: Partition, items: Items, devices: Devices) -> None:
-    """Raise `InstanceError` unless all sums of the kernel stay below 2**62, times the replicas."""
-    work = sum(max(0, *row) for row in devices.times.tolist())
-    transfers = sum((items.time * (items.readers + 1)).tolist())
-    nbytes = sum(items.nbytes.tolist())
-    check_sums(
-        {
-            "partition, loads": problem.replicate * (work + transfers),
-            "partition, bytes under way": problem.micro * nbytes,
-            "partition, ns of exchanges": 4 * problem.replicate * nbytes * devices.sync_ns + work + transfers,
-        }
-    )
 
 
 def _masks(rows: Rows) -> list[int]:
@@ -151,11 +165,11 @@ def stage_arrays(problem: Partition, data: PartitionData, most: int) -> tuple[It
             if t in held:
                 roles[c][len(facts)] = KEEPS
         facts.append((0, data.sizes[t], 0, STATIC))
-    counts = [min(count, max(data.n, 1) * problem.replicate) for _, count in data.kinds]
+    counts = counts_of(problem)
     stride = [1]
     for count in counts[:-1]:
         stride.append(stride[-1] * (count + 1))
-    shared = 1 if problem.sync is None else gcd(10**9, problem.sync)
+    sync_ns, sync_bytes = _exchange(problem)
 
     def ints(values: Any) -> Any:
         return np.array(list(values), np.int64)
@@ -173,8 +187,8 @@ def stage_arrays(problem: Partition, data: PartitionData, most: int) -> tuple[It
         host=np.array([kind == HOST for kind, _ in data.kinds]),
         memory=NEVER if problem.memory is None else problem.memory,
         micro=problem.micro,
-        sync_ns=0 if problem.sync is None else 10**9 // shared,
-        sync_bytes=1 if problem.sync is None else problem.sync // shared,
+        sync_ns=sync_ns,
+        sync_bytes=sync_bytes,
         gpipe=problem.schedule == "gpipe",
         again=problem.recompute == "all",
         summed=problem.objective == "time",

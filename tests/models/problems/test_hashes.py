@@ -58,12 +58,12 @@ QUESTIONS = (
     ("recompute", "gen:backprop-chain?l=5&slots=3", "backprop-chain in 6 bytes", "365b7ba5e07cf863"),
     ("minio", "catalogue:harpoon?memory=14", "harpoon in 14 bytes", "16d002852ed68575"),
     ("minio", "catalogue:harpoon?memory=14&whole=1", "harpoon in 14 bytes", "aebac601eccb4efc"),
-    ("partition", "catalogue:diamond", "diamond on 1 any devices", "1c4a146cdc6fd65d"),
+    ("partition", "catalogue:diamond", "diamond on 1 any devices", "ac914d47b15cbf0b"),
     (
         "partition",
         "catalogue:layers/bert24-training?processors=acc=4&schedule=1f1b&micro=8&recompute=all&memory=1GiB",
         "bert24-training on 4 acc devices",
-        "2b2fe9a9ccb5d62f",
+        "a784d5b81afc89f2",
     ),
     ("streams", "catalogue:diamond", "diamond (none)", "d9564210cd2a1e8a"),
     (
