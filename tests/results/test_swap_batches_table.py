@@ -22,6 +22,10 @@ def test_rows_keep_to_the_proof() -> None:
     for network, row in largest.items():
         assert row["above_status"] == "infeasible"
         assert problem_of(network, row["batch"]).impossible() is None
-        reason = load_problem(lt.Placement, row["above"]).impossible()
+        above = load_problem(lt.Placement, row["above"])
+        reason = above.impossible()
         assert reason is not None
         assert f"machine {MACHINE!r}" in reason
+        fitting = problem_of(network, row["batch"]).graph  # nothing shrinks: no larger batch has a plan
+        assert all(a.nbytes <= b.nbytes for a, b in zip(fitting.tensors, above.graph.tensors, strict=True))
+        assert all(a.workspace <= b.workspace for a, b in zip(fitting.ops, above.graph.ops, strict=True))
