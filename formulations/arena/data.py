@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import gcd
 
 from ...models.buffers import Buffer, Buffers
 from ...models.derived.memory import sequential_memory
@@ -38,14 +39,33 @@ class Piece:
 
 @dataclass(frozen=True, kw_only=True)
 class ArenaData:
-    """The pieces, the pairs that some order lets share as ``(a, b, op)``, `n` ops, and the alignment."""
+    """The pieces, the pairs that some order lets share as ``(a, b, op)``, the graph, and the alignment."""
 
-    n: int
+    graph: Graph
     pieces: tuple[Piece, ...]
     pairs: tuple[tuple[int, int, int], ...]
     alignment: int
-    addresses: int
-    """How many places `Addressed.addresses` has."""
+
+    @property
+    def n(self) -> int:
+        """The number of ops."""
+        return len(self.graph.ops)
+
+    @property
+    def unit(self) -> int:
+        """Bytes of a unit of models: sizes are multiples of it, the alignment is a multiple or divides it."""
+        unit = gcd(*(p.size for p in self.pieces)) or 1
+        return unit if unit % self.alignment == 0 else gcd(unit, self.alignment)
+
+    @property
+    def step(self) -> int:
+        """The alignment in units, 1 if it divides the unit."""
+        return max(1, self.alignment // self.unit)
+
+    @property
+    def stacked(self) -> int:
+        """The height of all pieces on top of each other, in units."""
+        return sum(-(-p.size // self.unit // self.step) * self.step for p in self.pieces)
 
     def lifetimes(self, order: Sequence[int]) -> list[tuple[int, int]]:
         """Return the half-open positions of each piece; some are empty in ``replace``."""
@@ -73,7 +93,7 @@ class ArenaData:
 
     def answer(self, order: Sequence[int], offsets: dict[str, int]) -> Addressed:
         """Return the answer of an order with the offsets of its `buffers`."""
-        addresses: list[int | None] = [None] * self.addresses
+        addresses: list[int | None] = [None] * (len(self.graph.tensors) + self.n)
         for name, offset in offsets.items():
             addresses[self.pieces[int(name)].number] = offset
         return Addressed(tuple(order), tuple(addresses))
@@ -108,11 +128,10 @@ def arena_data(problem: Arena) -> ArenaData:
             pieces.append(Piece(len(graph.tensors) + i, op.least_workspace, i, (i,), ()))
     pairs = tuple((where[r], where[w], i) for i, r, w in sharing_pairs(graph) if r in where and w in where)
     return ArenaData(
-        n=len(graph.ops),
+        graph=graph,
         pieces=tuple(pieces),
         pairs=pairs,
         alignment=problem.alignment,
-        addresses=len(graph.tensors) + len(graph.ops),
     )
 
 

@@ -10,10 +10,11 @@ Variables.
 it is final.
 :math:`o_p = A k_p`: its address.
 :math:`x_q \in \{0, 1\}`: pair q = (a, b, i) shares its address.
+:math:`t_p \in \{0, 1\}`, of what is initial and only read in ``replace``: p is there at all.
 :math:`H`: the height, between the known bounds.
 
 Piece p occupies its bytes from :math:`\pi_{F_p}` (:math:`-1` if it is initial: what is initial meets at 0
-anyhow; in ``replace``, where it may be gone before, it is there from 0, and not at all if :math:`D_p = 0`) to
+anyhow; in ``replace``, where it may be gone before, it is there from 0, if :math:`t_p`) to
 :math:`D_p - \sum x_q` over its pairs as a. A pair that shares and whose :math:`s_a > s_b` has a rectangle of
 its own for the upper :math:`s_a - s_b` bytes of a at :math:`\pi_i`.
 
@@ -21,11 +22,12 @@ Objective. Minimize H subject to
 
 1. all :math:`\pi_i` are different;
 2. :math:`\pi_j + 1 \le \pi_i` for each direct predecessor j of i;
-3. :math:`D_p \ge \pi_i + 1` for :math:`i \in E_p`, :math:`D_p \ge \pi_i` for :math:`i \in B_p`;
+3. :math:`D_p \ge \pi_i + 1` for :math:`i \in E_p`, :math:`D_p \ge \pi_i` for :math:`i \in B_p`, and
+   :math:`D_p = 0` if not :math:`t_p`;
 4. if :math:`x_q`, then :math:`o_a = o_b` and :math:`D_a = \pi_i + 1`: a dies with i;
 5. :math:`\sum_q x_q \le 1` over the pairs of one a;
 6. rectangles do not overlap;
-7. :math:`o_p + s_p \le H`.
+7. :math:`o_p + s_p \le H`, if :math:`t_p`.
 8. At each position the bytes of the rectangles there add up to at most H (implied by 6 and 7).
 """
 
@@ -33,11 +35,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import gcd
 from typing import Any
 
 from ...models.derived.precedence import precedence
-from ...models.graph import Accounting, Graph
+from ...models.graph import Accounting
 from ...models.problems.arena import Addressed
 from ..model import ModelSize, ticker
 from .data import ArenaData, Piece
@@ -51,15 +52,15 @@ class ArenaModel:
     """The CP-SAT model and what its variables mean."""
 
     model: Any
-    graph: Graph
     data: ArenaData
-    unit: int
     height: Any
     position: list[Any]
     gone: list[Any]
     address: list[Any]
     multiple: list[Any]
     shares: list[Any]
+    there: dict[int, Any] = field(default_factory=dict)
+    """Of each piece that may never be there: whether it is."""
     boxes: list[tuple[Any, Any, int]] = field(default_factory=list)
     """Interval of positions, interval of addresses, units."""
 
@@ -67,13 +68,7 @@ class ArenaModel:
         """Return the first position of a piece."""
         if p.born is not None:
             return self.position[p.born]
-        return 0 if self.graph.accounting is Accounting.REPLACE else -1
-
-
-def unit_of(data: ArenaData) -> int:
-    """Return the bytes of a unit: the sizes are multiples of it, the alignment is one or divides it."""
-    unit = gcd(*(p.size for p in data.pieces)) or 1
-    return unit if unit % data.alignment == 0 else gcd(unit, data.alignment)
+        return 0 if self.data.graph.accounting is Accounting.REPLACE else -1
 
 
 def size(data: ArenaData) -> ModelSize:
@@ -83,7 +78,6 @@ def size(data: ArenaData) -> ModelSize:
 
 
 def build(
-    graph: Graph,
     data: ArenaData,
     *,
     lower: int = 0,
@@ -107,12 +101,10 @@ def build(
     """
     from ortools.sat.python.cp_model import CpModel
 
-    model, unit, n = CpModel(), unit_of(data), data.n
+    model, unit, step, n = CpModel(), data.unit, data.step, data.n
     model.name = f"height_in_units_of_{unit}_bytes"
-    step = max(1, data.alignment // unit)
-    most = sum(-(-p.size // unit // step) * step for p in data.pieces)
-    most = most if upper is None else min(most, upper)
-    order = precedence(graph)
+    most = data.stacked if upper is None else min(data.stacked, upper)
+    order = precedence(data.graph)
     lives = hint and data.lifetimes(hint.order)
 
     def variable(name: str, low: int, high: int, value: int | None = None) -> Any:
@@ -124,9 +116,7 @@ def build(
     at = {i: k for k, i in enumerate(hint.order)} if hint else {}
     built = ArenaModel(
         model=model,
-        graph=graph,
         data=data,
-        unit=unit,
         height=variable("H", lower, most),
         position=[
             variable(
@@ -146,6 +136,8 @@ def build(
         multiple = None if place is None else place // unit // step
         built.multiple.append(variable(f"k{k}", 0, (most - p.size // unit) // step, multiple))
         built.address.append(built.multiple[-1] * step)
+        if p.born is None and not p.ends and not p.final:
+            built.there[k] = model.new_bool_var(f"t{k}")
     tick = ticker(expired)
     for add in CONSTRAINTS:
         tick()
@@ -155,19 +147,21 @@ def build(
 
 
 def different(built: ArenaModel) -> None:
-    """Add (1)."""
+    """Constraint 1."""
     built.model.add_all_different(built.position)
 
 
 def precedences(built: ArenaModel) -> None:
-    """Add (2)."""
-    for i, before in enumerate(precedence(built.graph).predecessors):
+    """Constraint 2."""
+    for i, before in enumerate(precedence(built.data.graph).predecessors):
         for j in before:
             built.model.add(built.position[j] + 1 <= built.position[i])
 
 
 def stays(built: ArenaModel) -> None:
-    """Add (3)."""
+    """Constraint 3."""
+    for k, there in built.there.items():
+        built.model.add(built.gone[k] == 0).only_enforce_if(~there)
     for p, gone in zip(built.data.pieces, built.gone, strict=True):
         if not p.final:
             for i in p.ends:
@@ -177,14 +171,14 @@ def stays(built: ArenaModel) -> None:
 
 
 def sharing(built: ArenaModel) -> None:
-    """Add (4)."""
+    """Constraint 4."""
     for (a, b, i), x in zip(built.data.pairs, built.shares, strict=True):
         built.model.add(built.address[a] == built.address[b]).only_enforce_if(x)
         built.model.add(built.gone[a] == built.position[i] + 1).only_enforce_if(x)
 
 
 def one_partner(built: ArenaModel) -> None:
-    """Add (5)."""
+    """Constraint 5."""
     by_read: dict[int, list[Any]] = {}
     for (a, _, _), x in zip(built.data.pairs, built.shares, strict=True):
         by_read.setdefault(a, []).append(x)
@@ -193,10 +187,10 @@ def one_partner(built: ArenaModel) -> None:
 
 
 def apart(built: ArenaModel) -> None:
-    """Add (6), and make the rectangles."""
+    """Constraint 6, and make the rectangles."""
     model, data, n = built.model, built.data, built.data.n
     for k, p in enumerate(data.pieces):
-        units = p.size // built.unit
+        units = p.size // built.data.unit
         start = built.start(p)
         used = [x for (a, _, _), x in zip(data.pairs, built.shares, strict=True) if a == k]
         y = model.new_fixed_size_interval_var(built.address[k], units, "")
@@ -205,17 +199,14 @@ def apart(built: ArenaModel) -> None:
         if used:
             end = model.new_int_var(0, n, "")
             model.add(end == built.gone[k] - sum(used))
-        if p.born is None and not p.ends and not p.final:
-            there = model.new_bool_var("")
-            model.add(built.gone[k] >= 1).only_enforce_if(there)
-            model.add(built.gone[k] == 0).only_enforce_if(~there)
+        if (there := built.there.get(k)) is not None:
             x_axis = model.new_optional_interval_var(start, length, end, there, "")
             y = model.new_optional_fixed_size_interval_var(built.address[k], units, there, "")
         else:
             x_axis = model.new_interval_var(start, length, end, "")
         built.boxes.append((x_axis, y, units))
     for (a, b, i), x in zip(data.pairs, built.shares, strict=True):
-        above, units = data.pieces[b].size // built.unit, data.pieces[a].size // built.unit
+        above, units = data.pieces[b].size // built.data.unit, data.pieces[a].size // built.data.unit
         if above < units:
             time = model.new_optional_fixed_size_interval_var(built.position[i], 1, x, "")
             low = built.address[a] + above
@@ -226,13 +217,15 @@ def apart(built: ArenaModel) -> None:
 
 
 def below_height(built: ArenaModel) -> None:
-    """Add (7)."""
-    for p, address in zip(built.data.pieces, built.address, strict=True):
-        built.model.add(address + p.size // built.unit <= built.height)
+    """Constraint 7."""
+    for k, (p, address) in enumerate(zip(built.data.pieces, built.address, strict=True)):
+        row = built.model.add(address + p.size // built.data.unit <= built.height)
+        if k in built.there:
+            row.only_enforce_if(built.there[k])
 
 
 def loads(built: ArenaModel) -> None:
-    """Add (8)."""
+    """Constraint 8."""
     built.model.add_cumulative([box[0] for box in built.boxes], [box[2] for box in built.boxes], built.height)
 
 
@@ -246,7 +239,7 @@ def decode(built: ArenaModel, value: Callable[[Any], int]) -> Addressed:
     order = sorted(range(built.data.n), key=position.__getitem__)
     lives = built.data.lifetimes(order)
     offsets = {
-        str(k): value(address) * built.unit
+        str(k): value(address) * built.data.unit
         for k, (address, (a, b)) in enumerate(zip(built.address, lives, strict=True))
         if a < b
     }

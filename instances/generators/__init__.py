@@ -31,6 +31,7 @@ from .sp import pumpkin, sp
 from .stages import NUMBERS, PLACEMENTS, stages
 from .taped_chain import taped_chain
 from .tasks import SHAPES, tasks
+from .tinyml import NETWORKS, tinyml
 from .transformer import transformer
 from .trees import chain, harpoon, intree, outtree
 from .unet import unet
@@ -259,6 +260,15 @@ FAMILIES: dict[str, Family] = {
         depth=Parameter(4, "levels above the bottom", least=1, most=16),
         channels=Parameter(64, "channels of the top level", least=1, most=_MOST),
         **{**_IMAGE, "image": Parameter(256, "side of the image", least=1, most=_MOST)},
+    ),
+    "tinyml": _task_family(
+        tinyml,
+        "network for microcontrollers: 8-bit values, batch 1",
+        network=Parameter("mobilenet-v2", "the network", choices=NETWORKS),
+        width=Parameter(100, "percent of its channels", least=1, most=1000),
+        image=Parameter(96, "side of the image", least=8, most=_MOST),
+        classes=Parameter(1000, "outputs", least=1, most=_MOST),
+        weights=_WEIGHTS,
     ),
     "skipchain": _family(
         skip_chain,

@@ -1,4 +1,4 @@
-"""Builds image networks: features with channels and sides, 32-bit values, roofline durations."""
+"""Builds image networks: features with channels and sides, mostly 32-bit values, roofline durations."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Feature(NamedTuple):
 class NetworkBuilder(Builder):
     """A `Builder` whose layers take and return features."""
 
-    def __init__(self, batch: int) -> None:
+    def __init__(self, batch: int, *, value_bytes: int = VALUE_BYTES) -> None:
         super().__init__()
-        self.batch = batch
+        self.batch, self.value_bytes = batch, value_bytes
 
     def input(self, name: str, channels: int, side: int) -> Feature:
         """Add an input image."""
@@ -57,7 +57,7 @@ class NetworkBuilder(Builder):
             "ConvTranspose",
             (x.tensor,),
             self._bytes(channels, side),
-            weight=VALUE_BYTES * 4 * x.channels * channels,
+            weight=self.value_bytes * 4 * x.channels * channels,
             multiply_adds=self.batch * side * side * channels * x.channels,
         )
         return Feature(out, channels, side)
@@ -82,7 +82,7 @@ class NetworkBuilder(Builder):
             "Linear",
             (mean,),
             self._bytes(classes, 1),
-            weight=VALUE_BYTES * x.channels * classes,
+            weight=self.value_bytes * x.channels * classes,
             multiply_adds=self.batch * x.channels * classes,
         )
         return Feature(out, classes, 1)
@@ -104,10 +104,10 @@ class NetworkBuilder(Builder):
             kind,
             (x.tensor,),
             self._bytes(channels, side),
-            weight=VALUE_BYTES * channels * window,
+            weight=self.value_bytes * channels * window,
             multiply_adds=self.batch * channels * side * side * window,
         )
         return Feature(out, channels, side)
 
     def _bytes(self, channels: int, side: int) -> int:
-        return VALUE_BYTES * self.batch * channels * side * side
+        return self.value_bytes * self.batch * channels * side * side

@@ -7,7 +7,7 @@
 4. A walk over orders: blocks pass each other as in `lowtide.solvers.peak.orders.local_search`, among orders
    whose own bound is below the incumbent. Each gets greedy addresses, and branch and bound for an instant.
 5. Positions and rectangles in one model by CP-SAT, where it is not too large: exact. Small cases come here
-   right after their bound.
+   right after their bound; for large ones the best orders have the rest of the time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ PEAK_PART, FIRST_PART = 0.4, 0.15
 UNLIMITED = 20.0
 """Seconds that count as left where there is no limit."""
 STEPS = 60
-"""Steps of a walk, which get half of the time left."""
+"""Steps of a walk, which get a third of the time left."""
+LONGER = 4
+"""Orders whose addresses are then searched for longer, each for half of the time left."""
 INSTANT = 0.05
 """Seconds for the addresses of an order of the walk."""
 SMALL, LARGEST = 30, 120
@@ -76,10 +78,12 @@ def solve_auto(problem: Arena, context: Context) -> Outcome:
         _allocate_best(context, data, orders, small)
     if not context.closed and not small:
         _walk(problem, context, data, orders)
-    if context.closed or context.expired:
-        return Outcome(reason=None if context.closed else "time")
     if len(data.pieces) > LARGEST:
-        return Outcome()
+        for order in orders.best()[:LONGER]:
+            if not context.closed:
+                allocate(context, data, order, _left(context) / 2)
+    if context.closed or len(data.pieces) > LARGEST or context.expired:
+        return Outcome(reason="time" if context.expired else None)
     from .models import solve_joint
 
     context.progress("positions and rectangles")
@@ -118,7 +122,7 @@ def _walk(problem: Arena, context: Context, data: ArenaData, orders: _Orders) ->
     rng = Random(context.seed)
     now = list(orders.best()[0])
     height: int | None = None
-    end = context.elapsed() + _left(context) / 2
+    end = context.elapsed() + _left(context) / 3
     for _ in range(STEPS if context.time_limit is None else 1_000_000):
         assert context.incumbent is not None
         if context.closed or context.expired or context.elapsed() >= end:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ...models.problems.arena import Arena
-from ..method import BOUND, OPTIMUM, Method, Option
+from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Method, Option
 from ..offsets.methods import OFFSETS_KERNELS
 from ..peak.methods import PEAK_KERNELS
-from ..room import Room
+from ..room import Export, Room
 
 _ORDERS = (
     *("reference", "greedy", "inductor", "inductor-lpmf", "inductor-dfs", "inductor-bfs"),
@@ -34,6 +34,16 @@ ROOM = Room(
             kernels=OFFSETS_KERNELS,
         ),
         Method(
+            "milp",
+            ".arena.models:solve_milp",
+            "MILP of OLLA in Pyomo, order and addresses in one: for small cases",
+            proves=OPTIMUM,
+            source="Steiner et al., OLLA, 2022 (MODeL, ICML 2023)",
+            options=(PYOMO_SOLVER,),
+            engine="highs",
+            kernels=OFFSETS_KERNELS,
+        ),
+        Method(
             "two-step",
             ".arena.two_step:solve_two_step",
             "an order by one published rule, then addresses for it by another",
@@ -46,6 +56,10 @@ ROOM = Room(
             kernels=(*PEAK_KERNELS, *OFFSETS_KERNELS),
         ),
     ),
+    exports={
+        "cpsat": Export("arena.rectangles_cpsat", ".arena.models:stated"),
+        "milp": Export("arena.olla_milp", ".arena.models:stated"),
+    },
     certify=".arena.certify:certify_height",
     bound=".arena.two_step:raise_cheap_bound",
     judging=16.0,

@@ -2,37 +2,55 @@
 
 from __future__ import annotations
 
-from ...formulations.arena import rectangles_cpsat
+from functools import partial
+from typing import Any
+
+from ...formulations.arena import olla_milp, rectangles_cpsat
 from ...formulations.arena.data import arena_data
+from ...formulations.model import Formulation
 from ...models.problems.arena import Arena
 from ..context import Context, Outcome
 from ..engines.model import solve_model
 from .allocating import QUICK, allocate
 
 
+def stated(problem: Arena) -> dict[str, Any]:
+    """Return what both models are built of."""
+    return {"data": arena_data(problem)}
+
+
 def solve_joint(problem: Arena, context: Context) -> Outcome:
     """Solve positions and rectangles in one model, from the best answer known or the reference order's."""
+    return _solve(problem, context, rectangles_cpsat, "the CP-SAT model", hinted=True)
+
+
+def solve_milp(problem: Arena, context: Context) -> Outcome:
+    """Solve OLLA's whole program, within what the reference order needs."""
+    return _solve(problem, context, olla_milp, "the MILP", hinted=False)
+
+
+def _solve(problem: Arena, context: Context, formulation: Any, what: str, *, hinted: bool) -> Outcome:
     data = arena_data(problem)
     if context.answer is None:
         allocate(context, data, range(data.n), 0.0, QUICK)
     if not data.pieces or not data.n:
         context.raise_bound(context.incumbent or 0)
         return Outcome()
-    unit = rectangles_cpsat.unit_of(data)
+    known: Formulation = formulation
     return solve_model(
         context,
-        rectangles_cpsat,
-        lambda: rectangles_cpsat.build(
-            problem.graph,
+        known,
+        partial(
+            formulation.build,
             data,
-            lower=-(-(context.bound or 0) // unit),
-            upper=None if context.incumbent is None else context.incumbent // unit,
-            hint=context.answer,
+            lower=-(-(context.bound or 0) // data.unit),
+            upper=None if context.incumbent is None else context.incumbent // data.unit,
             expired=lambda: context.expired,
+            **({"hint": context.answer} if hinted else {}),
         ),
-        what="the CP-SAT model",
-        size=rectangles_cpsat.size(data),
-        to_objective=lambda units: units * unit,
-        decode=rectangles_cpsat.decode,
-        factor=context.threads,
+        what=what,
+        size=formulation.size(data),
+        to_objective=lambda units: units * data.unit,
+        decode=formulation.decode,
+        factor=context.threads if hinted else 1,
     )

@@ -18,6 +18,9 @@ from typing import Any
 import pytest
 
 import lowtide as lt
+from lowtide.formulations.arena import olla_milp as olla
+from lowtide.formulations.arena import rectangles_cpsat as rectangles
+from lowtide.formulations.arena.data import arena_data
 from lowtide.formulations.distributed import intervals_cpsat as distributed_cpsat
 from lowtide.formulations.distributed.data import distributed_data
 from lowtide.formulations.makespan import intervals_cpsat, ticks_milp
@@ -58,6 +61,7 @@ from tests.distributed_problems import problem_of
 from tests.leaving_out import numbers, numbers_of_page, without
 from tests.makespan_problems import optimum, problem_of_identical, problem_with_kinds
 from tests.oracles.autotm_rules import fastest as fastest_by_rules
+from tests.oracles.brute_arena import arena_cases, least_height
 from tests.oracles.brute_minio import fewest_bytes
 from tests.oracles.brute_parallel import least_critical_path, most_memory
 from tests.oracles.brute_partition import best as least_load
@@ -194,6 +198,30 @@ def makespan_battery() -> list[tuple[Any, Verdict | None]]:
         for problem in problems
         if problem.memory is None or sequential_memory(problem.graph).initial_bytes <= problem.memory
     ]
+
+
+# arena: an order, addresses
+
+
+def arena(formulation: ModuleType, problem: lt.Arena) -> Verdict:
+    data = arena_data(problem)
+    built = formulation.build(data)
+    context = solved(
+        formulation,
+        problem,
+        built,
+        lambda value: formulation.decode(built, value),
+        lambda units: units * data.unit,
+    )
+    return verdict_of(context)
+
+
+@cache
+def arenas() -> list[tuple[Any, Verdict | None]]:
+    every = [*arena_cases(range(97))]
+    small = [k for k, (g, _) in enumerate(every) if 2 <= len(g.ops) <= 4 and len(g.tensors) >= 3]
+    chosen = [every[k] for k in (*small[:10], 64, 85, 96)]
+    return [(lt.Arena(g, a), proved(least_height(g, a))) for g, a in chosen]
 
 
 # distributed: a schedule, transfers
@@ -644,6 +672,8 @@ CASES = [
     Case("distributed intervals", distributed_cpsat, distributed_battery, distributed),
     Case("partition stages", partition_milp, partition_battery, partition),
     Case("pipeline intervals", pipeline_cpsat, pipeline_battery, pipeline, implied=(5,)),
+    Case("arena rectangles", rectangles, arenas, arena, implied=(5, 8)),
+    Case("arena olla", olla, arenas, arena),
     Case("minio order", order_milp, minio_orders, minio_order),
     Case("minio joint", joint_cpsat, minio_problems, minio_joint, (1, 4), (1, 3, 4)),
     Case("minio joint, parent first", joint_cpsat, minio_reversed, minio_parent_first, (), (2,)),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, count
 from random import Random
 
 from lowtide.models.graph import Accounting, Graph, Op, Tensor
@@ -24,12 +24,14 @@ def least_height(graph: Graph, alignment: int = 1) -> int:
         pieces, partners = pieces_of(graph, order)
         peak = max((sum(p[3] for p in pieces if p[1] <= k < p[2]) for k in range(len(order))), default=0)
         different[frozenset(pieces), frozenset(partners)] = peak, pieces, partners
-    best = sum(t.nbytes + alignment for t in graph.tensors) + sum(
-        op.workspace + alignment for op in graph.ops
-    )
+    best: int | None = None
     for _, pieces, partners in sorted(different.values(), key=lambda case: case[0]):
+        if best is None:  # the first height from below that suffices
+            least = max((size for *_, size in pieces), default=0)
+            best = next(height for height in count(least) if _fits(pieces, partners, alignment, height))
         while best > 0 and _fits(pieces, partners, alignment, best - 1):
             best -= 1
+    assert best is not None
     return best
 
 
@@ -71,8 +73,8 @@ def _fits(pieces: list[Piece], partners: set[tuple[str, str]], alignment: int, h
     others or on the ground, so that stacking them from below, lowest first, gives every height.
     """
     pairs = sorted(partners)
-    for count in range(len(pairs) + 1):
-        for chosen in combinations(pairs, count):
+    for many in range(len(pairs) + 1):
+        for chosen in combinations(pairs, many):
             blocks = _blocks(pieces, chosen)
             if blocks is not None and _stacks(blocks, alignment, height):
                 return True

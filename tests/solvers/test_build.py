@@ -23,7 +23,7 @@ from lowtide.solvers.registry import ROOMS
 SPECS = {
     "peak": "catalogue:harpoon",
     "offsets": "catalogue:minimalloc/example",
-    "arena": "catalogue:harpoon",
+    "arena": "catalogue:diamond",
     "makespan": "catalogue:diamond?processors=2",
     "distributed": "catalogue:diamond?machine=v100x4-16g-nvlink&processors=2",
     "recompute": "gen:backprop-chain?l=3&memory=4",

@@ -43,10 +43,21 @@ def test_auto_is_exact_on_500_graphs(first: int) -> None:
 
 
 @pytest.mark.slow(reason="40 models")
-def test_the_joint_model_is_exact() -> None:
-    for graph, alignment in arena_cases(range(40)):
-        result = lt.solve(lt.Arena(graph, alignment), "cpsat", threads=1, time_limit=None)
-        assert result.objective == result.bound == least_height(graph, alignment)
+@pytest.mark.parametrize("method", ["cpsat", "milp"])
+def test_joint_models_are_exact(method: str) -> None:
+    for graph, alignment in arena_cases(range(30, 50)):
+        if len(graph.ops) <= 5:
+            result = lt.solve(lt.Arena(graph, alignment), method, threads=1, time_limit=None)
+            assert result.objective == result.bound == least_height(graph, alignment)
+
+
+@pytest.mark.parametrize("method", ["auto", "cpsat", "milp"])
+def test_what_is_gone_as_the_first_op_starts_needs_nothing(method: str) -> None:
+    sizes = (("x", 100), ("y", 1), ("z", 2))
+    tensors = tuple(lt.Tensor(name=name, nbytes=size, initial=name == "x") for name, size in sizes)
+    ops = (lt.Op(name="a", reads=(0,), writes=(1,)), lt.Op(name="b", writes=(2,)))
+    graph = lt.Graph(name="replaced", tensors=tensors, ops=ops, accounting=lt.Accounting.REPLACE)
+    assert lt.solve(lt.Arena(graph), method, threads=1).objective == 2
 
 
 def test_the_bound_holds_at_every_threshold() -> None:
