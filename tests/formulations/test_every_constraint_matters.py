@@ -652,7 +652,7 @@ def groups_battery() -> list[tuple[Any, Verdict | None]]:
 
 
 def rates_battery() -> list[tuple[Any, Verdict | None]]:
-    return [(p, proved(best)) for p, best in map(rates_question, range(24))]
+    return [(p, proved(best)) for p, best in map(rates_question, range(14))]
 
 
 FREE = ("runs_once", "runs_after")

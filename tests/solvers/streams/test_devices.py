@@ -144,7 +144,7 @@ def rates_question(seed: int) -> tuple[lt.Streams, int]:
     return problem, fastest_at_any_rates(problem.graph, 2, streams, 4, link=1, latency_ns=latency)
 
 
-@pytest.mark.parametrize("seed", seeds(48))
+@pytest.mark.parametrize("seed", seeds(32))
 def test_under_contention_the_model_of_rates_is_enumeration(seed: int) -> None:
     problem, known = rates_question(seed)
     result = solved(problem, "rates-cpsat" if seed % 4 else "auto")
