@@ -16,13 +16,11 @@ from tests.oracles.brute_placement import COPY, DEVICE, fastest
 from tests.oracles.random_placement import random_placement
 from tests.placement_cases import odd_placement, tiny_placement
 from tests.solvers.placement.test_slots import start_of
-from tests.solvers.placement.test_slots_tiers import held_against_search, plan_by, refused
+from tests.solvers.placement.test_slots_tiers import plan_by, refused
 
 BOTH = pytest.mark.parametrize("accounting", list(lt.Accounting))
 SHORT = {"max_deterministic_time": "0.2"}
 """Of each of CP-SAT's models: the search for better plans of three tiers may be long."""
-MOST = 40_000
-"""States of an exhaustive search; the few problems that need more are judged by their bounds only."""
 
 
 @BOTH
@@ -54,13 +52,6 @@ def test_where_a_tensor_may_start_anywhere(seed: int) -> None:
 def question(seed: int, accounting: lt.Accounting) -> Placement:
     """A run or period of up to six ops, any channels and joint caps, in whole tensors, on any tiers."""
     return replace(random_placement(seed, ops=6, accounting=accounting), whole=True)
-
-
-@pytest.mark.slow
-@BOTH
-@pytest.mark.parametrize("seed", seeds(120))
-def test_nothing_is_faster_than_what_is_proved(seed: int, accounting: lt.Accounting) -> None:
-    held_against_search(question(seed, accounting), "cpsat", SHORT, MOST)
 
 
 @pytest.mark.slow
