@@ -1,7 +1,7 @@
 """`cpsat` for `placement`: a bound by what must pass in windows, and plans by intervals, through CP-SAT.
 
 1. Bounds at once: the sum of the durations and those by windows.
-2. Where there are many absences, local search on the simulator for a tenth of the time.
+2. In periods, and where there are many absences, local search on the simulator for a tenth of the time.
 3. The model of windows: its bound holds for every plan of whole tensors. Its best solution says what
    is gone from the fast memory when.
 4. The model of intervals, where that is gone then: mostly solved in a second.
@@ -98,7 +98,7 @@ def solve_intervals(problem: Placement, context: Context) -> Outcome:
     if refused is not None:
         return refused
     search = _Search(problem, context, data)
-    if len(absences(data)) > FEW:
+    if problem.periodic or len(absences(data)) > FEW:
         search.other(solve_local_search)
     try:
         outcome = search.rounds() if problem.whole else search.plans()
