@@ -98,7 +98,7 @@ def build(
     Parameters
     ----------
     lower, upper
-        Known bounds of the objective.
+        Known bounds of the objective; where there is no schedule, the lower one may exceed the horizon.
     hint
         The starts of a schedule.
 
@@ -118,7 +118,7 @@ def build(
         horizon=horizon,
         start=[model.new_int_var(0, horizon, f"S{i}") for i in range(n)],
         end=[model.new_int_var(0, horizon, f"E{i}") for i in range(n)],
-        objective=model.new_int_var(lower, horizon if upper is None else upper, "T"),
+        objective=model.new_int_var(lower, max(horizon if upper is None else upper, lower), "T"),
     )
     tick = ticker(expired)
     for constrain in CONSTRAINTS:
@@ -162,8 +162,8 @@ def _one_at_a_time(built: PipelineModel) -> None:
 
 def _in_order(built: PipelineModel) -> None:
     """Constraint 3."""
-    for s in range(len(built.problem.line.stages)):
-        for kind in "FBW":
+    for s, x in enumerate(built.problem.line.stages):
+        for kind in "FBW" if x.weight else "FB":
             for i, j in pairwise(built.ops(kind, s)):
                 built.model.add(built.start[j] >= built.end[i])
 

@@ -11,7 +11,7 @@ from ...models.graph import Graph
 PLACEMENTS = ("interleaved", "v")
 """Of chunks on p devices: stage s on device s mod p, or there and back again."""
 
-NUMBERS = r"\d{1,12}(-\d{1,12})*"
+NUMBERS = r"\d{1,15}(-\d{1,15})*"
 """One number for all stages, or one for each."""
 
 

@@ -30,7 +30,10 @@ def solve_auto(problem: Pipeline, context: Context) -> Outcome:
             continue
     if context.closed or context.expired:
         return Outcome(reason=None if context.closed else "time")
-    return _solve_intervals(problem, context)
+    try:
+        return _solve_intervals(problem, context)
+    except UsageError as error:  # its numbers are too large for the model, not for the schedules
+        return Outcome(detail=str(error))
 
 
 def solve_cpsat(problem: Pipeline, context: Context) -> Outcome:
