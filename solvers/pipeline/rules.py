@@ -1,6 +1,7 @@
 """Published schedules that are orders in closed form: GPipe, 1F1B, interleaved 1F1B, ZB-H1 and ZB-H2.
 
-Each B is followed by its W, but in the last two. The stages of a device are its *chunks*.
+Each B is followed by its W, but in the last two. The stages of a device are its *chunks*. `RULES` has these
+and those of `lowtide.solvers.pipeline.blocks`.
 """
 
 from __future__ import annotations
@@ -157,8 +158,10 @@ def zero_bubble(line: PipelineOps, k: int) -> Orders:
 
 
 def _one_stage_each(line: PipelineOps, method: str) -> None:
-    if len(line.stages) > line.devices:
-        raise UsageError(f"method {method}: found several stages on a device, expected one")
+    if [x.device for x in line.stages] != [*range(line.devices)]:
+        raise UsageError(
+            f"method {method}: found stages placed otherwise, expected stage s on device s alone"
+        )
 
 
 def _orders_of(line: PipelineOps, keys: Iterator[Key] | list[Key]) -> list[int]:

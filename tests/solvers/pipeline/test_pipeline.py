@@ -164,8 +164,13 @@ def test_methods_say_where_they_do_not_fit() -> None:
     assert (result.status, result.detail) == ("unknown", "device 0 would hold 3 bytes, of 2")
     with pytest.raises(lt.UsageError, match="expected a multiple of 3"):
         lt.solve(asked("p=3&m=4&v=2"), "interleaved")
-    with pytest.raises(lt.UsageError, match="found several stages on a device"):
+    with pytest.raises(lt.UsageError, match="expected stage s on device s alone"):
         lt.solve(asked("p=3&m=4&v=2"), "1f1b")
+    turned = lt.Pipeline(lt.pipeline_graph([lt.Stage(device=1), lt.Stage(device=0)], 3))
+    for method in ("1f1b", "zb", "zb-h1", "zb-h2"):
+        with pytest.raises(lt.UsageError, match="expected stage s on device s alone"):
+            lt.solve(turned, method)
+    assert lt.solve(turned, threads=1).status == "optimal"
     none = lt.solve(asked("p=3&m=4&a=5", memory=4))
     assert (none.status, none.detail) == ("infeasible", "stage 0 on device 0 needs 5 B")
 
