@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from .output import emit_json, emit_table
-from .parser import Parser, add_verb, size, whole_number
+from .parser import Parser, add_verb, flags_of, size, whole_number
 
 if TYPE_CHECKING:
     from ..formulations.estimates.flexgen import Policy
@@ -40,9 +40,13 @@ def add_parser(parser: Parser) -> None:
     found.add_argument(
         "--share", type=_share, default=Fraction(4, 5), help="of it that is used (default 0.8)"
     )
-    found.add_argument("--batch", type=whole_number(1), metavar="N", help="sequences on the GPU at a time")
+    found.add_argument(
+        "--batch", dest="size", type=whole_number(1), metavar="N", help="sequences on the GPU at a time"
+    )
     found.add_argument("--batches", type=whole_number(1), metavar="N", help="that pass a layer in a row")
     found.add_argument("--published-search", action="store_true", help="only numbers that FlexGen tries")
+    for flag in ("--json", "--unpack-limit"):  # they may stand before the word flexgen, too
+        flags_of(found)[flag].default = argparse.SUPPRESS
 
 
 def run(args: argparse.Namespace) -> int:
@@ -52,9 +56,13 @@ def run(args: argparse.Namespace) -> int:
     from ..models.opt import OPT
     from ..models.texts import nearest
 
+    for name in ("parameters", "largest_layer", "sequence", "hidden", "heads", "layers"):
+        if getattr(args, name) is not None:
+            flag = name.replace("_", "-")
+            raise UsageError(f"estimate flexgen: found --{flag}, expected the sizes of the model by its name")
     if args.model not in OPT:
         raise UsageError(f"estimate flexgen, --model: found {args.model!r}, {nearest(args.model, OPT)}")
-    if (args.batch is None) != (args.batches is None) or (args.batch and args.published_search):
+    if (args.size is None) != (args.batches is None) or (args.size and args.published_search):
         raise UsageError(
             "estimate flexgen: expected --batch and --batches, --published-search, or none of them"
         )
@@ -65,8 +73,8 @@ def run(args: argparse.Namespace) -> int:
         new=args.new,
         share=args.share,
     )
-    if args.batch is not None:
-        found = policy(question, args.batch, args.batches)
+    if args.size is not None:
+        found = policy(question, args.size, args.batches)
     else:
         found = (published_search if args.published_search else best_policy)(question)
     if args.json:

@@ -13,8 +13,8 @@ from math import log2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Transformer:
-    """A transformer for inference; its feed-forward layers are four times as wide as its hidden states.
+class Decoder:
+    """A transformer that generates text; its feed-forward layers are four times as wide as its hidden states.
 
     Attributes
     ----------
@@ -52,13 +52,13 @@ class Transformer:
 
 
 OPT = {
-    "opt-1.3b": Transformer(layers=24, hidden=2048, heads=32),
-    "opt-2.7b": Transformer(layers=32, hidden=2560, heads=32),
-    "opt-6.7b": Transformer(layers=32, hidden=4096, heads=32),
-    "opt-13b": Transformer(layers=40, hidden=5120, heads=40),
-    "opt-30b": Transformer(layers=48, hidden=7168, heads=56),
-    "opt-66b": Transformer(layers=64, hidden=9216, heads=72),
-    "opt-175b": Transformer(layers=96, hidden=12288, heads=96),
+    "opt-1.3b": Decoder(layers=24, hidden=2048, heads=32),
+    "opt-2.7b": Decoder(layers=32, hidden=2560, heads=32),
+    "opt-6.7b": Decoder(layers=32, hidden=4096, heads=32),
+    "opt-13b": Decoder(layers=40, hidden=5120, heads=40),
+    "opt-30b": Decoder(layers=48, hidden=7168, heads=56),
+    "opt-66b": Decoder(layers=64, hidden=9216, heads=72),
+    "opt-175b": Decoder(layers=96, hidden=12288, heads=96),
 }
 
 

@@ -1,1 +1,1 @@
-"""Closed formulas of what training takes on each device; no plan is behind them."""
+"""Formulas of what training takes on each device, and FlexGen's program of inference."""

@@ -80,7 +80,7 @@ from math import ceil
 
 from ...models import opt
 from ...models.errors import UsageError
-from ...models.opt import Transformer
+from ...models.opt import Decoder
 from ..rational_program import Row, minimize
 
 PHASES = ("prefill", "decode")
@@ -104,7 +104,7 @@ class Inference:
         Bytes of GPU, host and disk, and the `share` of them that is used.
     """
 
-    model: Transformer
+    model: Decoder
     capacity: tuple[int, int, int]
     prompt: int = 512
     new: int = 32

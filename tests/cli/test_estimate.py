@@ -1,5 +1,6 @@
 """``lowtide estimate`` as a user types it."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,7 @@ def test_where_flexgen_lets_weights_caches_and_states_rest(tmp_path: Path) -> No
     found = answer(*asked, cwd=tmp_path)["flexgen"]
     assert round(found["tokens_per_second"], 6) == 0.875425
     assert round(found["cache"]["disk"], 4) == 0.3814
+    assert json.loads(within("estimate", "--json", *asked[1:], cwd=tmp_path).stdout)["flexgen"] == found
     text = within(*asked, cwd=tmp_path).stdout
     assert "   16        4           0.875425" in text
     assert "cache    0.00%   61.86%  38.14%" in text
@@ -80,3 +82,8 @@ def test_where_flexgen_lets_weights_caches_and_states_rest(tmp_path: Path) -> No
 )
 def test_what_flexgen_cannot_be_asked(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
     assert message in refused("estimate", "flexgen", *words, cwd=tmp_path)
+
+
+def test_flags_of_training_are_refused_for_inference(tmp_path: Path) -> None:
+    found = refused("estimate", "--hidden", "7", "flexgen", "--model", "opt-30b", cwd=tmp_path)
+    assert "estimate flexgen: found --hidden, expected the sizes of the model by its name" in found

@@ -60,6 +60,7 @@ HASHES = {
     "flexgen?new=3": "ba97ae7cd9d9fcb3",
     "flexgen?model=opt-1.3b&layers=3&prefill=0&batches=2&batch=4": "a7c049cd4753f956",
     "sharded": "098cbd0858a75cba",
+    "sharded?stage=0&layers=2": "ebbf41e7ba442aa1",
     "sharded?stage=1&layers=2": "274602cffe05bd5e",
     "sharded?stage=2&stash=0&devices=3": "7d58623916bd8e5d",
     "sharded?prefetch=0&limiter=1": "c8da1c2c25012a8f",

@@ -14,8 +14,8 @@ Steps.
 3. Without percentages, those of weights in steps of 5, of caches in quarters, of hidden states 0 and 100 are
    tried; the fastest is taken.
 
-Abstracted: tensors are not divided; FlexGen's engine divides by rows. Attention on the host's processor: the
-ops of a graph say where they run.
+Abstracted: no tensor is divided, where FlexGen divides each of the caches and hidden states, and assigns the
+tensors of a layer's weights. Attention on the host's processor: the ops of a graph say where they run.
 """
 
 from __future__ import annotations

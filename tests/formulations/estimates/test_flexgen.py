@@ -14,7 +14,7 @@ from lowtide.formulations.estimates.flexgen import (
     policy,
     published_search,
 )
-from lowtide.models.opt import OPT, Transformer
+from lowtide.models.opt import OPT, Decoder
 
 GIB = 2**30
 
@@ -74,7 +74,7 @@ def test_what_does_not_fit() -> None:
 
 def _small(layers: int, hidden: int, prompt: int, *homes: tuple[int, int]) -> Inference:
     """Each tier has room for the weights of so many layers and the caches of so many sequences."""
-    model = Transformer(layers=layers, hidden=hidden, heads=4)
+    model = Decoder(layers=layers, hidden=hidden, heads=4)
     cache = layers * (prompt + 4) * model.cache
     gpu, host, disk = (weights * model.weights + sequences * cache for weights, sequences in homes)
     return Inference(model=model, capacity=(gpu, host, disk), prompt=prompt, new=4)
