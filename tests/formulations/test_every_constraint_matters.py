@@ -481,7 +481,9 @@ def intervals_battery() -> list[tuple[Any, Verdict | None]]:
 
 
 def periods_battery() -> list[tuple[Any, Verdict | None]]:
-    return [(replace(random_placement(seed), whole=True), None) for seed in (101, 381, 758, 893)]
+    some = [(replace(random_placement(seed), whole=True), None) for seed in (101, 381, 758, 893)]
+    to_the_end = random_placement(74, ops=5, accounting=lt.Accounting.REPLACE)  # its last op updates a tensor
+    return [*some, (replace(to_the_end, whole=True), (4859, "", True))]
 
 
 def windows_battery() -> list[tuple[Any, Verdict | None]]:
