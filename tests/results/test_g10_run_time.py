@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -13,10 +14,16 @@ import lowtide as lt
 from lowtide.results.experiments.g10_run_time import memory_kernel, order_kernel, pages_kernel
 from lowtide.results.experiments.g10_run_time.run_time import PAGE, Faulted, RunTime, Setting, System
 from lowtide.results.experiments.g10_run_time.table import faulted as measured_faults
-from lowtide.results.experiments.g10_run_time.table import flashneuron, furthest, is_reference
+from lowtide.results.experiments.g10_run_time.table import (
+    flashneuron,
+    furthest,
+    graph_of,
+    is_reference,
+    others,
+    packed,
+)
 from lowtide.results.experiments.placement_g10.table import PUBLISHED
 from lowtide.results.experiments.running import read_rows
-from lowtide.results.tables.spec import Row
 from tests.effort import many
 from tests.oracles.naive_paging import Naive
 from tests.placement_cases import random_graph
@@ -142,14 +149,35 @@ def test_the_committed_figures_are_those_published() -> None:
     assert len(rows) == 4 * len(PUBLISHED)
     for row in rows:
         assert (row["period"] is None) == (row["published"] is None), row
-        assert row["ideal"] == pytest.approx(sum(op.duration_ns for op in graph_of(row).ops) * 1.2, abs=1e4)
+        assert row["ideal"] == pytest.approx(
+            sum(op.duration_ns for op in graph_of(row["workload"]).ops) * 1.2, abs=1e4
+        )
     assert furthest(rows) < 0.03
     fails = {row["workload"] for row in rows if row["period"] is None}
     assert fails == {"vit-1280", "inceptionv3-1536"}
     (again,) = (row for row in rows if (row["workload"], row["system"]) == ("bert_base-256", "flashneuron"))
-    assert flashneuron(graph_of(again), 3.2)["period"] == again["period"]
+    assert flashneuron(graph_of(again["workload"]), 3.2)["period"] == again["period"]
 
 
-def graph_of(row: Row) -> lt.Graph:
-    """Return the workload of a row."""
-    return lt.load(f"catalogue:g10/{row['workload']}")
+def test_other_batches_and_machines_come_out_too() -> None:
+    rows = [row for row in read_rows("g10_run_time") if not is_reference(row) and not row["measured"]]
+    assert {row["workload"] for row in rows} >= {*packed("batches")}
+    assert all((row["period"] is None) == (row["published"] is None) for row in rows)
+    assert furthest(rows) < 0.03
+    assert not others([row for row in rows if row["system"] == "g10"])
+
+
+def test_batches_differ_in_sizes_and_times_alone() -> None:
+    sizes: dict[str, list[tuple[int, list[int]]]] = {}
+    for name, batch in packed("batches").items():
+        graph, base = graph_of(name), graph_of(batch["of"])
+        assert [(op.reads, op.writes) for op in graph.ops] == [(op.reads, op.writes) for op in base.ops]
+        for one, workload in ((graph, name), (base, batch["of"])):
+            network, _, samples = workload.rpartition("-")
+            kept = [t.nbytes for t in one.tensors if t.kind != "workspace"]
+            sizes.setdefault(network, []).append((int(samples), kept))
+    assert len(sizes) == 4
+    for points in sizes.values():
+        for (low, smaller), (high, larger) in pairwise(sorted(points)):
+            pairs = zip(smaller, larger, strict=True)  # sizes are whole pages
+            assert all(a <= b and b * low <= (a + PAGE) * high for a, b in pairs)

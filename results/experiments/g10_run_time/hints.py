@@ -4,10 +4,10 @@ Source: Zhang et al., G10, MICRO 2023, and its artifact (platformxlab/G10 at de2
 ``scheduling_prefetch``). The method `g10` has the same planner by the suite's own rates and rules; this one
 keeps the artifact's, so that its run time meets the hints that it met there:
 
-1. A line of 0.99 of the device. The load of op k is that of all tensors (the first one counted twice), but
-   for intermediates outside the ops from the one in which their memory is asked for (0.814 us per MB before
-   the op that creates them) to the last that reads them. The first tensor and, once no op is over the line,
-   all later ones are not dropped at all.
+1. A line, as a rule 0.99 of the device. The load of op k is that of all tensors (the first one counted
+   twice), but for intermediates outside the ops from the one in which their memory is asked for (0.814 us per
+   MB before the op that creates them) to the last that reads them. The first tensor and, once no op is over
+   the line, all later ones are not dropped at all.
 2. An interval is a gap between uses of a tensor, of at least one op; weights have one round the iteration.
    Its benefit is bytes times the duration of those of its ops whose load is over the whole device (not the
    line), between the op in which half of it has left by the ledger of the slow channels and the one in which
@@ -52,6 +52,8 @@ class Work(NamedTuple):
         us at which ops begin by their durations alone; behind them, the end of the last.
     memory, host
         Bytes of device and host.
+    line
+        Bytes of the device that loads may reach.
     rate, slow_rate
         Of the link and of the slow tier, bytes per us.
     wait, slow_wait
@@ -66,6 +68,7 @@ class Work(NamedTuple):
     life: list[tuple[int, int]]
     clock: NDArray[np.float64]
     memory: int
+    line: int
     host: int
     rate: float
     slow_rate: float
@@ -127,7 +130,7 @@ def intervals_of(work: Work) -> NDArray[np.int64]:
 
 def hints_of(work: Work) -> list[tuple[int, int, int]]:
     """Return op, tensor and destination of every hint, by op; the op after the last is the first again."""
-    n, line = len(work.clock) - 1, int(work.memory * 0.99)
+    n, line = len(work.clock) - 1, work.line
     load = np.full(n, work.size.sum() + work.size[0], dtype=np.int64)
     hints: list[tuple[int, int, int]] = []
     for t in range(1, len(work.size)):
@@ -141,12 +144,12 @@ def hints_of(work: Work) -> list[tuple[int, int, int]]:
         hints += [(at, t, DEVICE), (dead, t, NOWHERE)]
         load[:at] -= work.size[t]
         load[dead:] -= work.size[t]
-    return by_op(hints + absences(work, load, line))
+    return by_op(hints + absences(work, load))
 
 
-def absences(work: Work, load: Integers, line: int) -> list[tuple[int, int, int]]:
+def absences(work: Work, load: Integers) -> list[tuple[int, int, int]]:
     """Return the hints of what leaves for a while, and comes back (rules 2 to 5)."""
-    n, clock = len(load), work.clock
+    n, clock, line = len(load), work.clock, work.line
     first, end, of = intervals_of(work)
     size, took = work.size[of], np.diff(clock)
     around = end >= n

@@ -93,6 +93,8 @@ class Setting:
     ----------
     device, host
         Bytes.
+    line
+        Part of the device up to which G10 plans.
     rate, slow_rate
         Of the link and of the slow tier, bytes per second each way.
     clock
@@ -113,6 +115,7 @@ class Setting:
 
     device: int = 40 * GIB
     host: int = 128 * GIB
+    line: float = 0.99
     rate: float = 15.754 * GB
     slow_rate: float = 3.2 * GB
     clock: int = 1200 * MB
@@ -245,6 +248,7 @@ class RunTime:
                 life=[*zip(*self.memory.lives.tolist(), strict=True)],
                 clock=np.concatenate((np.zeros(1), np.cumsum(self.cycles / (setting.clock / MB)))),
                 memory=setting.device,
+                line=int(setting.device * setting.line),
                 host=setting.host,
                 rate=setting.rate / GB * GIB / MB,
                 slow_rate=setting.slow_rate / GB * GIB / MB,
