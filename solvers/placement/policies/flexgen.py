@@ -82,9 +82,12 @@ def _asked_back(case: Case, classes: Integers) -> Integers:
         for k, _ in case.accesses[i]:
             read[k].add(i)
     begins, layer = [0], []  # per layer: its first op; per op: its layer
+    last: set[int] = set()
     for k, weights in enumerate(read):
-        if weights and read[begins[-1]] and weights != read[begins[-1]]:
-            begins.append(k)
+        if weights and weights != last:
+            if last:
+                begins.append(k)
+            last = weights
         layer.append(len(begins) - 1)
     back = []
     for g, until in enumerate(case.absence_next.tolist()):

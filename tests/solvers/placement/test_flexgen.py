@@ -140,6 +140,15 @@ def test_weights_are_asked_back_as_the_layer_before_begins() -> None:
     assert asked("c0.2.1", "s1.l2.b1") == 2 * op["s1.l2.b0"] + 1
 
 
+def test_layers_are_told_by_weights_though_the_first_op_has_none() -> None:
+    weights = [lt.Tensor(name=f"w{j}", nbytes=8, kind="weight", initial=True, final=True) for j in range(2)]
+    ops = [lt.Op(name="tokens"), *(lt.Op(name=f"l{k}", reads=(k % 2,)) for k in range(4))]
+    case = make_case(_on(lt.Graph(name="two", tensors=tuple(weights), ops=tuple(ops)), LARGE))
+    ((_, decisions),) = flexgen.decide(case, {"weights": (0,), "cache": (0,), "states": (0,)})
+    back = {int(until): int(decisions.back[g]) for g, until in enumerate(case.absence_next)}
+    assert back[4] == 2 * 3 + 1  # for the last op, as the layer before begins
+
+
 def test_it_serves_inference_in_several_passes() -> None:
     assert flexgen.serves(_on(_graph(), LARGE))
     assert not flexgen.serves(_on(_graph(new=1, batches=1), LARGE))  # no weight is read again
