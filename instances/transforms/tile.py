@@ -7,7 +7,8 @@ A weight of more than the given bytes, and what ops that write it access beside 
 states), are cut in as many tiles of like size as the weight needs. Weights that share an op or a gradient get
 as many as the largest of them. An op that accesses tiles becomes one op a tile. Each accesses a tile of what
 is cut and all else as a whole: what it writes as a whole the first one writes, the others add to it. They
-divide its duration; workspaces are taken to be as before.
+divide its duration; workspaces are taken to be as before. What is not cut is no longer written in place: the
+next tile reads it again.
 """
 
 from __future__ import annotations
@@ -76,7 +77,11 @@ def tiled(graph: Graph, nbytes: int) -> Graph:
                     reads=tuple(dict.fromkeys((*reads, *whole) if i else reads)),
                     writes=tuple(at[t] for t in op.writes),
                     after=tuple(last[j] for j in op.after),
-                    inplace=tuple((at[a], at[b]) for a, b in op.inplace if not i or at[b] not in whole),
+                    inplace=tuple(
+                        (at[a], at[b])
+                        for a, b in op.inplace
+                        if count == 1 or (len(found[a]) > 1 and len(found[b]) > 1)
+                    ),
                     modes=modes,
                 )
             )
@@ -92,7 +97,7 @@ def tiled(graph: Graph, nbytes: int) -> Graph:
 
 
 def _tiles(graph: Graph, nbytes: int) -> dict[int, int]:
-    """Return the number of tiles of each tensor that is cut; that of all that an op accesses is one."""
+    """Return the number of tiles of each tensor that is cut, the same for all that an op accesses."""
     parts = {
         t: -(-tensor.nbytes // nbytes)
         for t, tensor in enumerate(graph.tensors)

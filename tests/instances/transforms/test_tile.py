@@ -76,6 +76,22 @@ def test_a_layer_that_exceeds_the_gpu_trains_in_tiles(tile: str) -> None:
     assert tile or "parameters of 0 bytes, those of one op of 16777216" in result.detail
 
 
+def test_what_the_next_tile_reads_is_not_overwritten() -> None:
+    tensors = [lt.Tensor(name="w", nbytes=4, kind="weight", initial=True, final=True)]
+    tensors += [lt.Tensor(name=name, nbytes=2, initial=name == "x") for name in ("x", "y")]
+    tensors += [lt.Tensor(name="g", nbytes=4, kind="gradient", initial=True)]
+    ops = [lt.Op(name="use", reads=(0, 1), writes=(2,), inplace=((1, 2),), duration_ns=5)]
+    ops += [lt.Op(name="update", reads=(0, 3), writes=(0,), inplace=((3, 0),), duration_ns=4)]
+    found = tiled(lt.Graph(name="two", tensors=tuple(tensors), ops=tuple(ops)), 2)
+    assert [t.name for t in found.tensors] == ["w/0", "w/1", "x", "y", "g/0", "g/1"]
+    assert [(op.reads, op.writes, op.inplace, op.duration_ns) for op in found.ops] == [
+        ((0, 2), (3,), (), 2),
+        ((1, 2, 3), (3,), (), 3),
+        ((0, 4), (0,), ((4, 0),), 2),
+        ((1, 5), (1,), ((5, 1),), 2),
+    ]
+
+
 def test_refusals() -> None:
     graph = lt.load("gen:transformer?layers=1&weights=1&train=1")
     with pytest.raises(
