@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 from ..buffers import Buffers
-from ..checks import check_integer, check_type
+from ..checks import check_integer, check_sums, check_type
 from ..derived.memory import sequential_memory
 from ..derived.precedence import check_order
 from ..errors import InstanceError
@@ -60,7 +60,7 @@ class Arena(Problem):
     Raises
     ------
     InstanceError
-        If the alignment is below 1, or a mode names tiers.
+        If the alignment is below 1, sizes and alignments add up to 2**62 or more, or a mode names tiers.
 
     Examples
     --------
@@ -84,6 +84,8 @@ class Arena(Problem):
         check_type(self.graph, Graph, "arena, graph", A_GRAPH)
         check_integer(self.alignment, 1, "arena, alignment")
         check_type(self.source, (str, type(None)), "arena, source", "a str or None")
+        sizes = [*(t.nbytes for t in self.graph.tensors), *(op.least_workspace for op in self.graph.ops)]
+        check_sums({"arena, sizes and alignments": sum(sizes) + len(sizes) * self.alignment})
         for i, op in enumerate(self.graph.ops):
             if any(mode.operands for mode in op.modes):
                 raise InstanceError(

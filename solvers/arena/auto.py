@@ -98,9 +98,7 @@ def bound_by_peak(context: Context, orders: _Orders, least: Stacks) -> None:
     if inner.answer is not None:
         orders.add(inner.answer)
     if inner.bound is not None:
-        context.raise_bound(
-            least.to_height(inner.bound), inner.proof or "exact", kind="least peak", evidence=least
-        )
+        context.raise_bound(least.to_height(inner.bound), inner.proof or "exact", kind="least peak")
 
 
 def _left(context: Context) -> float:

@@ -51,6 +51,7 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "Partition": (lambda: lt.Partition(WRONG), "partition, graph: found 'spec'"),
     "Arena": (lambda: lt.Arena(WRONG), "arena, graph: found 'spec'"),
+    "Arena sums": (lambda: lt.Arena(GRAPH, 2**62 - 1), "arena, sizes and alignments: found"),
     "Arena alignment": (lambda: lt.Arena(GRAPH, 0), "arena, alignment: found 0, expected"),
     "Distributed": (lambda: lt.Distributed(WRONG, STREAMS), "distributed, graph: found 'spec'"),
     "Distributed machine": (lambda: lt.Distributed(GRAPH, WRONG), "distributed, machine: found 'spec'"),

@@ -62,7 +62,7 @@ def test_what_is_gone_as_the_first_op_starts_needs_nothing(method: str) -> None:
 
 def test_the_bound_holds_at_every_threshold() -> None:
     reached = 0
-    for graph, alignment in arena_cases(range(500, 560)):
+    for graph, alignment in arena_cases(range(500, 530)):
         best = least_height(graph, alignment)
         bounds = []
         for threshold in range(alignment):
@@ -72,7 +72,7 @@ def test_the_bound_holds_at_every_threshold() -> None:
         found = stacks(graph, alignment, threshold_for(graph, alignment, best))
         assert found.to_height(least_peak(found.graph)) == max(bounds) or max(bounds) < best
         reached += max(bounds) == best
-    assert reached > 50
+    assert reached > 25
 
 
 def test_pairs_that_some_order_lets_share_are_those_of_plans() -> None:
