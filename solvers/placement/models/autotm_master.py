@@ -70,7 +70,7 @@ class Master:
         self.scale = np.full(count, 1.0)
         self.scale[: self.slots], self.scale[self.slots : self.links] = self.bytes, self.ns
         self.program = ColumnProgram(low, high, context)
-        self.known: dict[tuple[int, bytes], int] = {}
+        self.known: set[tuple[int, bytes]] = set()
         self.walks: list[tuple[int, Any]] = []
         longest = max((len(walk.points) for walk in arrays.data.walks), default=0)
         self.rows, self.values = np.zeros((2, self.slots + 4 * longest), np.int64)
@@ -120,7 +120,7 @@ class Master:
             steps = world.step[m.point_first[w] : m.point_first[w + 1]]
             key = (w, steps.tobytes())
             if key not in self.known:
-                self.known[key] = len(self.walks)
+                self.known.add(key)
                 self.walks.append((w, steps.copy()))
                 count, cost = column(m, world, t, self.rows, self.values)
                 rows = np.append(self.rows[:count], self.items + t)
