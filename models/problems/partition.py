@@ -56,7 +56,7 @@ class Partition(Problem):
         `micro` in all. ``none``: only initial tensors count.
     recompute
         Whether forward ops run again in the backward pass, and keep nothing till then: ``none``, ``all``, or
-        as an answer ``choose``s.
+        as an answer chooses (``choose``).
     replicate, sync
         How many devices may share a stage, and the bytes per second at which they exchange gradients (None:
         in no time).

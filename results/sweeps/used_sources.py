@@ -3,7 +3,8 @@
 The imports are read from the sources, those inside functions too, without carrying anything out. Of a package
 only the modules that are imported count, and its ``__init__`` where something else is taken from it. Methods
 are started by name (`lowtide.solvers.registry`), so that table is not followed; a method that starts methods
-of other problems itself depends on all of them.
+of other problems by it depends on all of them, one that imports the room of another problem on the methods of
+that.
 """
 
 from __future__ import annotations
@@ -11,7 +12,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from functools import cache
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ...solvers.method import Method
 
 ROOT = Path(__file__).parents[2]
 """The folder of the package."""
@@ -34,8 +40,7 @@ def used_sources(problem: str) -> tuple[Path, ...]:
     """
     from ...solvers.registry import METHODS
 
-    methods = {m.run if isinstance(m.run, str) else m.run.__module__ for m in METHODS if m.problem == problem}
-    modules = {f"solvers.{run.partition(':')[0].lstrip('.')}" for run in methods}
+    modules = _started(m for m in METHODS if m.problem == problem)
     modules |= {".".join([*name.split(".")[:2], "methods"]) for name in modules}  # defaults of options
     found = _closure(modules)
     if _SOLVE in found or _REGISTRY in found:
@@ -85,6 +90,12 @@ def users_sources(file: Path) -> tuple[Path, ...]:
     return tuple(sorted(found))
 
 
+def _started(methods: Iterable[Method]) -> set[str]:
+    """Return the modules of what methods of the suite run."""
+    runs = (m.run if isinstance(m.run, str) else m.run.__module__ for m in methods)
+    return {f"solvers.{run.partition(':')[0].lstrip('.')}" for run in runs}
+
+
 def _closure(modules: Iterable[str]) -> set[str]:
     """Return modules and all that they import, by names relative to the package; not through the registry."""
     found: set[str] = set()
@@ -124,6 +135,8 @@ def _imports(name: str) -> tuple[str, ...]:
             found += modules
             if len(modules) < len(inside) or not inside:
                 found.append(module)
+            if module.endswith(".methods") and "ROOM" in (alias.name for alias in names):
+                found += sorted(_started(import_module(f"...{module}", __package__).ROOM.methods))
     return tuple(dict.fromkeys(found))
 
 
