@@ -112,31 +112,25 @@ def partition_data(problem: Partition) -> PartitionData:
     graph, n = problem.graph, len(problem.graph.ops)
     backward = set(problem.backward)
     root = [*range(n)]
-
-    def find(i: int) -> int:
-        while root[i] != i:
-            root[i] = i = root[root[i]]
-        return i
-
     for some in problem.together:
-        for i in some[1:]:
-            root[find(i)] = find(some[0])
-    ahead = {find(j) for j in range(n) if j not in backward}
-    mirrored = {i for i in backward if find(i) not in ahead}
+        for i in some:
+            root[i] = some[0]
+    ahead = {root[j] for j in range(n) if j not in backward}
+    mirrored = {i for i in backward if root[i] not in ahead}
     values = [v for v in values_of(graph) if v.writer is not None]
     pairs = [(j, i) for i, op in enumerate(graph.ops) for j in op.after]
     pairs += [(v.writer, i) for v in values for i in v.readers if v.writer is not None]
-    after: dict[int, set[int]] = {find(i): set() for i in range(n)}
+    after: dict[int, set[int]] = {root[i]: set() for i in range(n)}
     if problem.contiguous:
         for a, b in pairs:
             if a in backward and b in backward:
                 if a in mirrored or b in mirrored:
-                    after[find(b)].add(find(a))
+                    after[root[b]].add(root[a])
             elif a not in backward and b not in backward:
-                after[find(a)].add(find(b))
+                after[root[a]].add(root[b])
     order = _components(after)
     number = {r: c for c, some in enumerate(order) for r in some}
-    class_of = [number[find(i)] for i in range(n)]
+    class_of = [number[root[i]] for i in range(n)]
     members: list[list[int]] = [[] for _ in order]
     for i, c in enumerate(class_of):
         members[c].append(i)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..graph import Graph
     from ..plan import Plan
 
-_NAME = re.compile(r"stage \d+(?: x(\d+))?(?: again ([\d+]+))?")
+_NAME = re.compile(r"stage \d+(?: x(\d{1,9}))?(?: again (\d{1,9}(?:\+\d{1,9})*))?", re.ASCII)
 
 
 def lower_split(graph: Graph, split: Split, modes: Sequence[int]) -> Plan:

@@ -48,7 +48,7 @@ class Partition(Problem):
         Whether values pass between forward ops from a stage to later ones only. Backward ops follow the
         forward ops of their classes.
     together
-        Classes of ops that one stage runs.
+        Classes of ops that one stage runs; those that share ops are one.
     backward
         The ops of the backward pass.
     schedule, micro
@@ -136,12 +136,12 @@ class Partition(Problem):
                 )
         if self.schedule != "none" and not self.contiguous:
             raise InstanceError("partition: found a schedule of any stages, expected contiguous ones with it")
-        n, classes = len(self.graph.ops), tuple(tuple(some) for some in self.together if some)
-        object.__setattr__(self, "together", classes)
-        object.__setattr__(self, "backward", tuple(sorted(set(self.backward))))
+        n, classes = len(self.graph.ops), tuple(tuple(some) for some in self.together)
         for i in (*self.backward, *(i for some in classes for i in some)):
             if type(i) is not int or not 0 <= i < n:
                 raise InstanceError(f"partition: found op {i!r}, expected an index in [0, {n})")
+        object.__setattr__(self, "together", _joined(classes))
+        object.__setattr__(self, "backward", tuple(sorted(set(self.backward))))
         _ = self.modes
 
     @classmethod
@@ -295,3 +295,12 @@ class Partition(Problem):
             )
             for s, (load, held) in enumerate(zip(found.loads, found.memories, strict=True))
         ]
+
+
+def _joined(classes: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
+    """Return the classes, those that share ops as one."""
+    of: dict[int, tuple[int, ...]] = {}
+    for some in classes:
+        joined = tuple(dict.fromkeys(i for j in some for i in of.get(j, (j,))))
+        of.update(dict.fromkeys(joined, joined))
+    return tuple(dict.fromkeys(of.values()))

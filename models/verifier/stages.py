@@ -1,6 +1,7 @@
 """Judges a split of ops into stages: recomputes the load and the bytes of each from the graph alone.
 
-A *value* is what an op makes of a tensor, and what others read of it.
+A *value* is what an op makes of a tensor, and what others read of it. What a network reads from outside is an
+initial tensor, and counts as one (not once for each micro-batch), unless an op makes it.
 
 - A class (`SplitRules.together`) is on one stage; no kind has more devices than there are, no stage more
   replicas than allowed.

@@ -16,7 +16,7 @@ of a batch there is no such program here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ...formulations.partition.data import PartitionData
@@ -28,8 +28,13 @@ Choice = tuple[int, tuple[int, ...]]
 """Time of ops that run again, and these ops."""
 
 
-def least_time(ops: Sequence[tuple[int, int, int]], copies: int, room: int) -> Choice | None:
-    """Return the least time of ops to run again, None if no choice fits.
+def least_time(
+    ops: Sequence[tuple[int, int, int]],
+    copies: int,
+    room: int,
+    expired: Callable[[], bool] = lambda: False,
+) -> Choice | None:
+    """Return the least time of ops to run again, None if no choice fits or the time is up.
 
     Parameters
     ----------
@@ -39,6 +44,8 @@ def least_time(ops: Sequence[tuple[int, int, int]], copies: int, room: int) -> C
         Micro-batches whose bytes are kept, at least 1.
     room
         Bytes for what is kept, and the most that an op makes again.
+    expired
+        Whether the time is up; asked before each op.
 
     Examples
     --------
@@ -56,6 +63,8 @@ def least_time(ops: Sequence[tuple[int, int, int]], copies: int, room: int) -> C
         for op, nbytes, time in ops:
             if not 0 < nbytes <= most:
                 continue
+            if expired():
+                return None
             more = dict(front)
             for freed, (spent, some) in front.items():
                 to = min(freed + copies * nbytes, needed)
@@ -92,13 +101,15 @@ def solve_choice(problem: Partition, data: PartitionData, context: Context, *, e
                         problem.micro if problem.schedule == "gpipe" else min(problem.micro, sum(used) + 1)
                     )
                     if (k, copies) not in known:
-                        known[k, copies] = stage.choice(problem, data, k, copies)
+                        known[k, copies] = stage.choice(problem, data, k, copies, context)
                     again = known[k, copies]
                     to = (*used[:k], used[k] + 1, *used[k + 1 :])
                     if again is not None:
                         value = max(behind, work + again[0])
                         if to not in best[i] or value < best[i][to][0]:
                             best[i][to] = value, j, k, again
+    if context.expired:
+        return Outcome(reason="time")
     if not best[0]:
         words = "no stages on these devices are valid" if exact else "no cuts of the reference order are"
         return Outcome(infeasible=exact, detail=words)
@@ -136,7 +147,9 @@ class _Stage:
     entering: int
     made: dict[int, int]
 
-    def choice(self, problem: Partition, data: PartitionData, k: int, copies: int) -> Choice | None:
+    def choice(
+        self, problem: Partition, data: PartitionData, k: int, copies: int, context: Context
+    ) -> Choice | None:
         """Return what runs again on kind k with so many micro-batches under way."""
         kind = data.kinds[k][0]
         if problem.memory is None or kind == HOST:
@@ -144,7 +157,8 @@ class _Stage:
         if problem.schedule == "none":
             return (0, ()) if self.fixed <= problem.memory else None
         ops = [(i, nbytes, problem.modes[i][kind][0]) for i, nbytes in sorted(self.made.items())]
-        return least_time(ops, copies, problem.memory - self.fixed - copies * self.entering)
+        room = problem.memory - self.fixed - copies * self.entering
+        return least_time(ops, copies, room, lambda: context.expired)
 
 
 def _stage(problem: Partition, data: PartitionData, i: int, j: int) -> _Stage:

@@ -63,6 +63,8 @@ def ideals_of(data: PartitionData, most: int, context: Context) -> Rows | None:
     while level:
         number: dict[int, int] = {}
         for ideal in level:
+            if count > most or context.expired:
+                return None
             for c in ready[ideal]:
                 larger = ideal | 1 << c
                 if larger not in number:
@@ -74,7 +76,5 @@ def ideals_of(data: PartitionData, most: int, context: Context) -> Rows | None:
                 target.append(number[larger])
             first.append(len(added))
             del ready[ideal]
-        if count > most or context.expired:
-            return None
         level = list(number)
     return first, added, target

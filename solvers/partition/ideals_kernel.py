@@ -83,7 +83,10 @@ def _add(
     again: bool,
     total: NDArray[np.int64],
 ) -> None:
-    """Put class c into the stage, or take it out; `total`: ns of transfers, bytes once, a micro-batch."""
+    """Put class c into the stage, or take it out.
+
+    `total`: ns of transfers; bytes of initial tensors, for each micro-batch, and made again.
+    """
     for row in range(items.first[c], items.first[c + 1]):
         x, role = items.item[row], items.role[row]
         for turn in range(2):
@@ -98,7 +101,7 @@ def _add(
                     total[2] += by * items.nbytes[x]
             elif writes[x]:
                 if keeps[x]:
-                    total[1] += by * items.nbytes[x]
+                    total[3] += by * items.nbytes[x]
             elif reads[x] and items.kind[x] == FORWARD:
                 total[2] += by * items.nbytes[x]
             if not turn:
@@ -135,7 +138,7 @@ def fill(
     kinds, depth = len(devices.counts), len(items.first)
     count = len(items.time)
     writes, reads, keeps = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
-    total = np.zeros(3, np.int64)
+    total = np.zeros(4, np.int64)
     time, unable = np.zeros(kinds, np.int64), np.zeros(kinds, np.int64)
     at, row, taken = (
         np.zeros(depth + 1, np.int64),
@@ -202,7 +205,7 @@ def fill(
                             under_way = devices.micro
                             if not devices.gpipe:
                                 under_way = min(under_way, stages)
-                            if total[1] + under_way * total[2] > devices.memory:
+                            if total[1] + under_way * total[2] + total[3] > devices.memory:
                                 continue
                         value = load + behind if devices.summed else max(load, behind)
                         to = s + r * devices.stride[k]

@@ -37,7 +37,8 @@ def refusal(problem: Partition, data: PartitionData) -> str:
     work += sum(v.time * (len(v.readers) + 1) for v in data.passed)
     nbytes = sum(v.nbytes for v in data.passed) + sum(data.sizes[t] for held in data.held for t in held)
     work += 4 * problem.replicate * nbytes * _exchange(problem)[0]
-    if max(work * problem.replicate, nbytes * problem.micro, problem.memory or 0) >= LIMIT:
+    most = max(work, _exchange(problem)[1]) * problem.replicate
+    if max(most, nbytes * problem.micro, problem.memory or 0) >= LIMIT:
         return "its numbers add up to 2**62 and more, too many for the program"
     return ""
 
