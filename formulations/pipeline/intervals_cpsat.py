@@ -46,6 +46,7 @@ from ...models.errors import UsageError
 from ...models.problems.pipeline import Pipeline
 from ..makespan.intervals_cpsat import LARGEST_AREA
 from ..model import ModelSize, ticker
+from ..peak.data import LARGEST_TOTAL
 
 ENGINE = "cpsat"
 BYTES_PER_TERM = 600
@@ -72,7 +73,7 @@ class PipelineModel:
 def size(problem: Pipeline) -> ModelSize:
     """Return about the counts of the model."""
     n = len(problem.graph.ops)
-    return ModelSize(variables=2 * n + 1, constraints=7 * n, terms=16 * n)
+    return ModelSize(variables=4 * n + 1, constraints=7 * n, terms=16 * n)
 
 
 def horizon_of(problem: Pipeline) -> int:
@@ -105,11 +106,17 @@ def build(
     Raises
     ------
     UsageError
-        If bytes times time are too large for 64 bits.
+        If the times are too large for exact bounds, or with all variables or bytes for 64 bits.
     """
     from ortools.sat.python import cp_model
 
     horizon = horizon_of(problem)
+    most = min(LARGEST_TOTAL, LARGEST_AREA // size(problem).variables)
+    if horizon >= most:
+        raise UsageError(
+            f"CP-SAT model of pipeline: found {horizon} ns of durations and latencies, expected less than "
+            f"{most} (coarser durations)"
+        )
     model = cp_model.CpModel()
     n = len(problem.graph.ops)
     built = PipelineModel(

@@ -191,6 +191,19 @@ def test_numbers_too_large_for_the_model_leave_schedules() -> None:
         lt.solve(problem, "cpsat", threads=1)
 
 
+@pytest.mark.parametrize(("duration", "latency", "memory"), [(2**51, 0, 2), (1, 2**58, None)])
+def test_times_too_large_for_exact_bounds_leave_schedules(
+    duration: int, latency: int, memory: int | None
+) -> None:
+    stages = [lt.Stage(device=i, forward=duration, backward=duration, weight=duration) for i in range(2)]
+    problem = lt.Pipeline(lt.pipeline_graph(stages, 3), memory, latency, "span")
+    result = lt.solve(problem, threads=1)
+    assert result.status == "feasible"
+    assert "expected less than 9007199254740992" in result.detail
+    with pytest.raises(lt.UsageError, match="expected less than"):
+        lt.solve(problem, "cpsat", threads=1)
+
+
 def test_wrong_answers_have_their_witness() -> None:
     problem = asked("p=2&m=3", memory=2)
     result = lt.solve(problem, threads=1)
