@@ -81,7 +81,7 @@ def solve_cpsat(
 
     def on_bound(value: float) -> None:
         if math.isfinite(value):
-            context.raise_bound(to_objective(round(value)), kind="CP-SAT")
+            context.raise_bound(to_objective(_integer(value)), kind="CP-SAT")
         if context.closed:
             solver.stop_search()
 
@@ -125,10 +125,15 @@ def _outcome(
         return Outcome(infeasible=True, detail=detail)
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         context.offer(decode(solver.value))
-        context.raise_bound(to_objective(round(solver.best_objective_bound)), kind="CP-SAT")
+        context.raise_bound(to_objective(_integer(solver.best_objective_bound)), kind="CP-SAT")
     if context.closed or status == cp_model.OPTIMAL:
         return Outcome(detail=detail)
     return Outcome(reason=supervisor.reason or _own_reason(context), detail=detail)
+
+
+def _integer(bound: float) -> int:
+    """Return the integer that CP-SAT's bound stands for; from 2^53 on, where doubles round, one below it."""
+    return round(bound if abs(bound) < 2**53 else math.nextafter(bound, -math.inf))
 
 
 def _own_reason(context: Context) -> str | None:
