@@ -26,6 +26,7 @@ def solve_joint(problem: Arena, context: Context) -> Outcome:
 
 def solve_milp(problem: Arena, context: Context) -> Outcome:
     """Solve OLLA's whole program, within what the reference order needs."""
+    context.careful = True  # what a solver's tolerances let overlap is no answer
     return _solve(problem, context, olla_milp, "the MILP", hinted=False)
 
 
@@ -33,9 +34,10 @@ def _solve(problem: Arena, context: Context, formulation: Any, what: str, *, hin
     data = arena_data(problem)
     if context.answer is None:
         allocate(context, data, range(data.n), 0.0, QUICK)
-    if not data.pieces or not data.n:
-        context.raise_bound(context.incumbent or 0)
-        return Outcome()
+    if not data.pieces or not data.n:  # all orders are alike
+        least, _ = allocate(context, data, range(data.n), context.remaining())
+        context.raise_bound(least)
+        return Outcome(reason=None if context.closed or not context.expired else "time")
     known: Formulation = formulation
     return solve_model(
         context,

@@ -60,6 +60,39 @@ def test_what_is_gone_as_the_first_op_starts_needs_nothing(method: str) -> None:
     assert lt.solve(lt.Arena(graph), method, threads=1).objective == 2
 
 
+@pytest.mark.parametrize("method", ["auto", "cpsat", "milp"])
+def test_without_ops_the_last_address_is_chosen_too(method: str) -> None:
+    sizes = (9, 8, 7, 6)
+    tensors = tuple(lt.Tensor(name=str(n), nbytes=n, initial=True, final=True) for n in sizes)
+    result = lt.solve(lt.Arena(lt.Graph(name="no ops", tensors=tensors, ops=()), 4), method, threads=1)
+    assert result.objective == result.bound == 33
+
+
+def test_what_the_tolerances_of_a_milp_let_overlap_is_no_answer() -> None:
+    graph, _ = next(arena_cases(range(1110, 1111)))
+    k = 2**20 + 1
+    tensors = tuple(replace(t, nbytes=t.nbytes * k + (n == 6)) for n, t in enumerate(graph.tensors))
+    ops = tuple(replace(op, workspace=op.workspace * k) for op in graph.ops)
+    problem = lt.Arena(replace(graph, tensors=tensors, ops=ops))
+    result, best = lt.solve(problem, "milp", threads=1), lt.solve(problem, threads=1)
+    assert result.verification is not None
+    assert result.verification.valid
+    assert result.objective is not None
+    assert best.bound is not None
+    assert (result.bound or 0) <= best.bound <= result.objective
+
+
+def test_a_bound_of_cpsat_that_doubles_round_is_none() -> None:
+    sizes = (2**57 + 1, 2**57 + 3, 5, 2**56 + 1)
+    tensors = tuple(lt.Tensor(name=str(n), nbytes=x) for n, x in enumerate(sizes))
+    reads, pairs = ((), (0,), (0, 1), (0, 2)), ((), ((0, 1),), (), ((0, 3),))
+    ops = tuple(lt.Op(name=str(i), reads=reads[i], writes=(i,), inplace=pairs[i]) for i in range(4))
+    result = lt.solve(lt.Arena(lt.Graph(name="2^57", tensors=tensors, ops=ops), 16), "cpsat", threads=1)
+    assert result.objective == 2**58 + 33
+    assert result.bound is not None
+    assert result.bound <= result.objective
+
+
 def test_the_bound_holds_at_every_threshold() -> None:
     reached = 0
     for graph, alignment in arena_cases(range(500, 530)):
@@ -95,7 +128,12 @@ def test_what_dies_at_an_op_of_another_start_is_no_pair_in_replace() -> None:
         lt.Op(name="2", reads=(0, 1), writes=(2,)),
     )
     graph = lt.Graph(name="both are read", tensors=tensors, ops=ops, accounting=lt.Accounting.REPLACE)
-    assert lt.solve(lt.Arena(graph)).objective == 2
+    result = lt.solve(lt.Arena(graph))
+    assert result.objective == 2
+    assert result.plan is not None
+    assert result.plan.allocation is not None
+    shared = replace(result.plan, allocation=dict.fromkeys(result.plan.allocation, 0))
+    assert [v.kind for v in lt.verify(graph, shared).violations] == ["allocation-overlap"]
 
 
 def test_an_answer_is_read_back_from_its_plan() -> None:
