@@ -57,6 +57,9 @@ MERGE = (
     "of the merges that the graph states (of convolutions that read the same) those that make stages fastest"
 )
 
+LEAST_SECONDS = 0.001
+"""What is left to a method where choosing merges took all of the time."""
+
 
 def add_parser(subparsers: Subparsers) -> None:
     """Add the verb, and for each problem a parser with the flags that it has."""
@@ -224,16 +227,20 @@ def run(args: argparse.Namespace) -> int:
 def _merged(args: argparse.Namespace, problem: Any, given: dict[str, object]) -> Any:
     """Return the question of the graph with its best merges, found in half of the time; name them."""
     from ..instances import load_problem
+    from ..instances.spec import parse_spec
     from ..models.derived.merging import text_of
+    from ..models.errors import UsageError
     from ..solvers.method import load
     from ..solvers.registry import ROOMS
 
+    if stated := parse_spec(args.spec).options.get("merge"):
+        raise UsageError(f"--merge: found merge={stated} in the source too, expected one of the two")
     began, limit = time.monotonic(), args.time_limit
     sets = load(ROOMS[args.problem].merges)(
         problem, expired=lambda: limit is not None and time.monotonic() - began > limit / 2
     )
     if limit is not None:
-        args.time_limit = max(0.0, limit - (time.monotonic() - began))
+        args.time_limit = max(LEAST_SECONDS, limit - (time.monotonic() - began))
     text = text_of(problem.graph, sets)
     note(f"merged: {text or 'nothing'}")
     return load_problem(args.problem, args.spec, **{**given, "parts": problem.parts, "merge": text})

@@ -132,3 +132,6 @@ def test_the_command_chooses_and_the_plan_verifies(tmp_path: Path) -> None:
     assert answer("verify", "plan.json", cwd=tmp_path)["valid"]
     line = refused("solve", "streams", "catalogue:ios/squeezenet", "--merge", cwd=tmp_path)
     assert "which price stages" in line
+    line = refused(*words[:2], f"{words[2]}?merge=conv4+conv5", *words[3:], cwd=tmp_path)
+    assert "found merge=" in line
+    assert answer(*words, "--time-limit", "0.000001", cwd=tmp_path)["problem"] == "streams"  # not refused
