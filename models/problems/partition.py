@@ -24,6 +24,9 @@ from .processors import Kinds, Processors, alternatives_of, checked_processors, 
 
 OBJECTIVES = ("load", "time")
 
+GIVEN = ("processors", "memory", "link", "together", "backward")
+"""What a graph's provenance may have as ``layers``."""
+
 
 @dataclass(frozen=True)
 class Partition(Problem):
@@ -136,7 +139,14 @@ class Partition(Problem):
                 )
         if self.schedule != "none" and not self.contiguous:
             raise InstanceError("partition: found a schedule of any stages, expected contiguous ones with it")
-        n, classes = len(self.graph.ops), tuple(tuple(some) for some in self.together)
+        n = len(self.graph.ops)
+        try:
+            classes = tuple(tuple(some) for some in self.together)
+            object.__setattr__(self, "backward", tuple(self.backward))
+        except TypeError:
+            raise InstanceError(
+                "partition: found no lists, expected classes and backward ops in lists"
+            ) from None
         for i in (*self.backward, *(i for some in classes for i in some)):
             if type(i) is not int or not 0 <= i < n:
                 raise InstanceError(f"partition: found op {i!r}, expected an index in [0, {n})")
@@ -148,8 +158,7 @@ class Partition(Problem):
     def of(cls, subject: Graph, *, source: str | None = None, **values: Any) -> Self:
         """Return the problem with what the graph's provenance has as ``layers``, where nothing is given."""
         found = subject.provenance.get("layers")
-        layers = dict(found) if isinstance(found, Mapping) else {}
-        layers.pop("expert", None)
+        layers = {key: found[key] for key in GIVEN if key in found} if isinstance(found, Mapping) else {}
         if "contiguous" in values:
             values["contiguous"] = values["contiguous"] == "yes"
         return cls(subject, source=source, **{**layers, **values})

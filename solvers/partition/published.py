@@ -13,13 +13,14 @@ from ..context import Context, Outcome
 
 def solve_expert(problem: Partition, context: Context) -> Outcome:
     """Offer the split that comes with the instance, on the kind of device of which there are most."""
-    layers = problem.graph.provenance.get("layers", {})
-    if not layers.get("expert"):
-        return Outcome(detail="the instance has no split that people made")
-    at = {i: s for s, some in enumerate(layers["expert"]) for i in some}
+    try:
+        groups = problem.graph.provenance["layers"]["expert"]
+        at = {i: s for s, some in enumerate(groups) for i in some}
+        stage = tuple(at[i] for i in range(len(problem.graph.ops)))
+    except (KeyError, TypeError):
+        return Outcome(detail="the instance has no split of all its ops that people made")
     kind = max(problem.kinds, key=lambda pair: pair[1])[0]
-    count = len(layers["expert"])
-    stage = tuple(at[i] for i in range(len(problem.graph.ops)))
+    count = len(groups)
     return offer_valid(context, Split(stage=stage, kinds=(kind,) * count, replicas=(1,) * count))
 
 
@@ -36,11 +37,13 @@ def solve_torchgpipe(problem: Partition, context: Context) -> Outcome:
         return Outcome(detail="fewer layers than devices, or one that the devices cannot run")
     times = [times[k] or 0 for times in data.times]
     ends = balanced(times, data.kinds[k][1])
+    if any(i >= j for i, j in pairwise([0, *ends])):
+        return Outcome(detail="it ends with a block without layers, which torchgpipe refuses")
     return offer_valid(context, _cut(data, ends, data.kinds[k][0]))
 
 
 def balanced(times: Sequence[int], blocks: int) -> list[int]:
-    """Return the ends of the blocks of a sequence.
+    """Return the ends of the blocks of a sequence; where sizes are equal they may cross, as published.
 
     Examples
     --------

@@ -17,6 +17,7 @@ from lowtide.solvers.context import Context
 from lowtide.solvers.partition.chain import solve_chain
 from lowtide.solvers.partition.choice import least_time
 from lowtide.solvers.partition.ideals import ideals_of
+from lowtide.solvers.partition.published import balanced
 from tests.effort import seeds
 from tests.oracles.brute_partition import best, objective
 from tests.partition_problems import CHAIN, KEPT, PASSED, WEIGHTS, chain_of, random_partition, random_split
@@ -287,6 +288,28 @@ def test_torchgpipe_balances_less_than_it_could() -> None:
     even = lt.solve(lt.Partition(line(range(1, 7)), 2), "torchgpipe", threads=1)
     assert even.plan is not None
     assert [run.processor for run in even.plan.runs] == ["stage 0"] * 4 + ["stage 1"] * 2
+
+
+def test_blocks_of_torchgpipe_that_cross() -> None:
+    assert balanced([1, 1, 11, 15, 1, 18, 1, 5], 6) == [3, 4, 6, 8, 6, 8]
+    result = lt.solve(lt.Partition(line((1, 1, 11, 15, 1, 18, 1, 5)), 6), "torchgpipe", threads=1)
+    assert (result.status, result.plan) == ("unknown", None)
+    assert "a block without layers" in (result.detail or "")
+
+
+@pytest.mark.parametrize("layers", [5, {"expert": 5}, {"expert": [[0]]}, {"graph": 1, "source": 2, "x": 3}])
+def test_provenance_of_others_is_no_split(layers: object) -> None:
+    problem = lt.Partition.of(replace(line((2, 3)), provenance={"layers": layers}))
+    assert (problem.processors, problem.together) == (1, ())
+    result = lt.solve(problem, "expert", threads=1)
+    assert result.status == "unknown"
+    assert "no split of all its ops" in (result.detail or "")
+
+
+@pytest.mark.parametrize("given", [{"together": 5}, {"together": [5]}, {"backward": 5}])
+def test_what_are_no_lists(given: dict[str, Any]) -> None:
+    with pytest.raises(lt.InstanceError, match="found no lists"):
+        lt.Partition(line((2, 3)), **given)
 
 
 def test_published_splits_are_judged_as_all_are() -> None:
