@@ -63,11 +63,13 @@ def decide(case: Case, tried: Mapping[str, tuple[float, ...]] = TRIED) -> Candid
     order = sorted(range(len(kinds)), key=lambda i: (case.accesses[i][0][0], i))
     for percentages in product(*(tried[name] for name in CLASSES)):
         rests = np.zeros(len(kinds), dtype=np.bool_)
-        passed, kept = [0.0] * 3, [0] * 3
+        parts = [float(p).as_integer_ratio() for p in percentages]
+        passed, kept = [0] * 3, [0] * 3
         for i in order:
             c, size = classes[i], int(case.size[i])
-            passed[c] += size * percentages[c] / 100
-            if kept[c] + size <= passed[c]:
+            part, whole = parts[c]
+            passed[c] += part * size
+            if 100 * whole * (kept[c] + size) <= passed[c]:
                 rests[i] = True
                 kept[c] += size
         away = np.flatnonzero(~rests[case.absence_tensor])

@@ -125,6 +125,16 @@ def test_fractions_of_each_class_rest() -> None:
         assert bool(kinds & {"input", "activation"}) == (name.endswith("states 0 %"))
 
 
+@pytest.mark.parametrize(("layers", "percent", "resting"), [(10, 10, [9]), (15, 20, [4, 9, 14])])
+def test_a_layer_rests_as_soon_as_the_fraction_has_room(
+    layers: int, percent: int, resting: list[int]
+) -> None:
+    case = make_case(_on(generate("flexgen", model="opt-1.3b", layers=layers, new=2, batches=1), LARGE))
+    ((_, decisions),) = flexgen.decide(case, {"weights": (percent,), "cache": (0,), "states": (0,)})
+    away = {case.graph.tensors[int(case.tensor[i])].name for i in case.absence_tensor[decisions.tier > 0]}
+    assert [j for j in range(layers) if f"w{j}" not in away] == resting
+
+
 def test_weights_are_asked_back_as_the_layer_before_begins() -> None:
     case = make_case(_on(_graph(), LARGE))
     ((_, decisions),) = flexgen.decide(case, {"weights": (0,), "cache": (0,), "states": (100,)})
