@@ -7,8 +7,8 @@ A weight of more than the given bytes, and what ops that write it access beside 
 states), are cut in as many tiles of like size as the weight needs. Weights that share an op or a gradient get
 as many as the largest of them. An op that accesses tiles becomes one op a tile. Each accesses a tile of what
 is cut and all else as a whole: what it writes as a whole the first one writes, the others add to it. They
-divide its duration; workspaces are taken to be as before. What is not cut is no longer written in place: the
-next tile reads it again.
+divide its duration, at least 1 ns each; workspaces are taken to be as before. What is not cut is no longer
+written in place: the next tile reads it again.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def tiled(graph: Graph, nbytes: int) -> Graph:
     for op in graph.ops:
         count = max(len(found[t]) for t in (*op.reads, *op.writes)) if op.reads or op.writes else 1
         whole = tuple(found[t][0] for t in op.writes if len(found[t]) == 1)
-        for i, duration in enumerate(_shares(op.duration_ns, count) if count > 1 else [op.duration_ns]):
+        for i, duration in enumerate(_shares(op.duration_ns, count)):
             at = {t: found[t][i if len(found[t]) > 1 else 0] for t in (*op.reads, *op.writes)}
             reads = [at[t] for t in op.reads]
             modes = tuple(
@@ -73,7 +73,7 @@ def tiled(graph: Graph, nbytes: int) -> Graph:
                 replace(
                     op,
                     name=f"{op.name}/{i}" if count > 1 else op.name,
-                    duration_ns=duration,
+                    duration_ns=max(1, duration),
                     reads=tuple(dict.fromkeys((*reads, *whole) if i else reads)),
                     writes=tuple(at[t] for t in op.writes),
                     after=tuple(last[j] for j in op.after),

@@ -92,6 +92,14 @@ def test_what_the_next_tile_reads_is_not_overwritten() -> None:
     ]
 
 
+def test_tiles_of_an_op_take_at_least_a_nanosecond_each() -> None:
+    weight = lt.Tensor(name="w", nbytes=5, kind="weight", initial=True, final=True)
+    for whole, parts in ((1, [1, 1, 1]), (2, [1, 1, 1]), (7, [2, 2, 3])):
+        ops = (lt.Op(name="use", reads=(0,), duration_ns=whole),)
+        found = tiled(lt.Graph(name="one", tensors=(weight,), ops=ops), 2)
+        assert [op.duration_ns for op in found.ops] == parts
+
+
 def test_refusals() -> None:
     graph = lt.load("gen:transformer?layers=1&weights=1&train=1")
     with pytest.raises(
