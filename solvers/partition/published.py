@@ -20,6 +20,8 @@ def solve_expert(problem: Partition, context: Context) -> Outcome:
     except (KeyError, TypeError):
         return Outcome(detail="the instance has no split of all its ops that people made")
     kind = max(problem.kinds, key=lambda pair: pair[1])[0]
+    if any(kind not in modes for modes in problem.modes):
+        return Outcome(detail=f"devices of kind {kind} cannot run all ops")
     count = len(groups)
     return offer_valid(context, Split(stage=stage, kinds=(kind,) * count, replicas=(1,) * count))
 

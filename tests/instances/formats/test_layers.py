@@ -64,6 +64,14 @@ def test_layers_by_hand(tmp_path: Path) -> None:
     }
 
 
+def test_people_do_not_split_what_accelerators_cannot_run(tmp_path: Path) -> None:
+    (tmp_path / "small.json").write_text(json.dumps({**LAYERS, "expert": [[0, 1, 2, 5], [3, 4]]}))
+    result = lt.solve(
+        lt.Partition.of(lt.load(f"dnn-partitioning:{tmp_path}/small.json")), "expert", threads=1
+    )
+    assert (result.status, result.detail) == ("unknown", "devices of kind acc cannot run all ops")
+
+
 PROFILE = """node1 -- Input0 -- forward_compute_time=9.5, backward_compute_time=0.000, activation_size=8.0, parameter_size=0.000
 node2 -- Conv2d(3, 64, kernel_size=(3, 3)) -- forward_compute_time=0.0015, backward_compute_time=0.003, activation_size=16.0, parameter_size=4.000
 node3 -- LSTM(1, 1) -- forward_compute_time=0.002, backward_compute_time=0.000, activation_size=[6.0; 2.0], parameter_size=0.000
