@@ -4,8 +4,10 @@ Each channel carries one copy at a time, at its own rate or that of the least jo
 interruption; several go at once where the joint caps allow it. A start can be moved earlier until an op or a
 copy ends at that instant, and a release later until something needs the room: so things start at such
 instants only, and nothing is released before that. In a period, an iteration may begin with copies under way:
-those with which one may end that began with none. Under the accounting ``replace`` an op reads at its start,
-and what it only reads may be released then, before what it writes is allocated. It reads the raw fields only.
+those with which one that began with none may end, in up to twice the time. They may go where their tensors
+may not be then; what is there is released at any end, and may come again. Under the accounting ``replace`` an
+op reads at its start, and what it only reads may be released then, before what it writes is allocated. It
+reads the raw fields only.
 """
 
 from __future__ import annotations
@@ -143,6 +145,14 @@ class Search:
                     continue
                 time = self.latency[w] - (-self.size[t] * 10**9 // self.rate[w])
                 yield from self.room((k, run, tuple(sorted([*flights, (t, w, time)])), where), dst)
+        sources = {(t, self.ways[w][0]) for t, w, _ in flights}
+        for t, bits in enumerate(where):  # what may not be there as an iteration begins may come again then
+            barred = bits & ~self.allowed[t] if self.lasting[t] else 0
+            for x in range(barred.bit_length()):
+                less = bits & ~(1 << x)
+                kept = (t, x) in sources or (not x and run >= 0 and t in self.held[k])
+                if barred >> x & 1 and less and not kept:
+                    yield k, run, flights, (*where[:t], less, *where[t + 1 :])
 
     def later(self, state: State) -> tuple[int, State] | None:
         """Return the ns to the next end, and the state then."""
@@ -203,15 +213,16 @@ class Search:
                 yield self.tidy((0, -1, flights, some))
 
     def ended(self, state: State) -> tuple[tuple[int, ...], tuple[Flight, ...]] | None:
-        """Return what an iteration leaves to the next one; None if it may not end so."""
+        """Return what an iteration leaves to the next one, less what may not be there; None if it may not."""
         _, _, flights, where = state
         if any(t.final and not where[i] for i, t in enumerate(self.graph.tensors)):
             return None
-        kept = tuple(b if last else 0 for b, last in zip(where, self.lasting, strict=True))
-        crossing = [(t, 1 << self.ways[w][1]) for t, w, _ in flights]
-        if any(not self.lasting[t] or bit & ~self.allowed[t] for t, bit in crossing):
+        kept = tuple(
+            b & a if last else 0 for b, a, last in zip(where, self.allowed, self.lasting, strict=True)
+        )
+        if any(last and not b for b, last in zip(kept, self.lasting, strict=True)):
             return None
-        if any(b & ~a for b, a in zip(kept, self.allowed, strict=True)):
+        if any(not kept[t] >> self.ways[w][0] & 1 for t, w, _ in flights):
             return None
         return kept, flights
 
@@ -237,7 +248,7 @@ def faster(problem: Placement, below: int, most: int = 300_000) -> int | None:
         (where, ()): None for where in product(*choices)
     }
     for where, _ in list(begins):
-        for _, state in search.iteration(search.inputs(where, ()), below):
+        for _, state in search.iteration(search.inputs(where, ()), 2 * below):
             left = search.ended(state)
             if left is not None:
                 begins.setdefault(left, None)

@@ -13,8 +13,9 @@ from lowtide.models.problems.placement import Placement
 from lowtide.solvers.placement.models import slots_milp
 from tests.effort import seeds
 from tests.oracles.brute_placement import COPY, DEVICE, fastest
+from tests.oracles.brute_tiers import faster
 from tests.oracles.random_placement import random_placement
-from tests.placement_cases import odd_placement, tiny_placement
+from tests.placement_cases import machine, odd_placement, tiny_placement
 from tests.solvers.placement.test_slots import start_of
 from tests.solvers.placement.test_slots_tiers import plan_by, refused
 
@@ -85,3 +86,35 @@ def test_bounds_hold_and_nothing_aborts_where_numbers_are_large(seed: int) -> No
     assert result.bound is not None
     assert result.objective is not None
     assert result.bound <= result.objective
+
+
+@pytest.mark.parametrize(
+    "method", ["slot-lp", *(pytest.param(name, marks=pytest.mark.slow) for name in ("cpsat", "slot-milp"))]
+)
+def test_a_copy_crosses_the_end_of_a_period_to_where_its_tensor_may_not_start(method: str) -> None:
+    # w comes beside `g` and in 50 ns without ops, 10 of them in the next iteration: 250 ns instead of 350
+    graph = lt.Graph(
+        name="crossing",
+        tensors=(lt.Tensor(name="w", nbytes=150, kind="weight", initial=True, final=True),),
+        ops=(lt.Op(name="f", reads=(0,), duration_ns=100), lt.Op(name="g", duration_ns=100)),
+    )
+    bench = machine(200, None, ssd=False)
+    bench = replace(bench, channels=tuple(replace(c, bytes_per_s=10**9) for c in bench.channels))
+    problem = Placement(graph, bench, periodic=True, whole=True, start={"weight": ("host",)})
+    crossing = lt.Plan(
+        machine=bench,
+        accounting=graph.accounting,
+        start=(lt.Resident(tensor=0, tier="host", bytes=None),),
+        runs=tuple(
+            lt.Run(op=k, mode=0, start=100 * k + 10, end=100 * k + 110, processor="gpu0") for k in (0, 1)
+        ),
+        copies=(lt.Copy(tensor=0, src="host", dst="gpu", start=110, end=260),),
+        frees=(lt.Free(tensor=0, tier="gpu", time=110),),
+        period=250,
+    )
+    judgement = problem.judge(crossing)
+    assert (judgement.violations, judgement.objective) == ((), 250)
+    assert faster(problem, 10**4) == 250
+    result = lt.solve(problem, method, threads=1, time_limit=None, options=SHORT if method == "cpsat" else {})
+    assert result.bound is not None
+    assert result.bound <= 250

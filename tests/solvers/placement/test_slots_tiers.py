@@ -116,7 +116,7 @@ def test_every_plan_is_a_point_of_the_lower_model(seed: int, method: str, accoun
     found = None if refused(problem) else plan_by(problem, method)
     if found is None:
         return
-    data = state_data(problem)
+    data = state_data(problem).loose
     for cut in (coarse(data), ragged(coarse(data), seed)):
         built = build(cut, most=max(1, problem.evaluate(found) - data.ideal), upper=False)
         set_values(built, found)
