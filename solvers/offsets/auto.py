@@ -39,7 +39,12 @@ Method = Callable[[Parts, Part], Iterator[None]]
 
 def solve_auto(problem: Offsets, context: Context) -> Outcome:
     """Stop as soon as every part is done."""
-    return take_turns(Parts(problem, context), EVERY)
+    return search_all(Parts(problem, context))
+
+
+def search_all(parts: Parts) -> Outcome:
+    """Place and search by all that there is."""
+    return take_turns(parts, (place, prove, descend, improve, model))
 
 
 def solve_search(problem: Offsets, context: Context) -> Outcome:
@@ -173,9 +178,6 @@ def model(parts: Parts, part: Part) -> Iterator[None]:
             raise KeyboardInterrupt
         yield
 
-
-EVERY = (place, prove, descend, improve, model)
-"""What `auto` does."""
 
 SHARES: dict[Method, float] = {descend: 1.5, improve: 2.5}
 """How much longer than others a method's turns are."""

@@ -10,9 +10,11 @@ buffers needs an address that stays. So
    halfway between these and what it was. It goes on with 1.
 
 After an answer, tiers halfway between it and the last ones without one are tried, `REFINEMENTS` times, for a
-plan that needs less time. Of the time the first round has half, each other one a quarter of what is left, and
-so has the search for addresses behind it; without a limit this tries the greedy allocations only, whose
-number is fixed.
+plan that needs less time. Each round has a quarter of the time that is left, and the search for addresses
+behind it an eighth; without a limit this tries the greedy allocations only, whose number is fixed.
+
+`auto` begins with three policies, each in an eighth of the time: what is lost between the small parts that
+its own plans move may be a quarter of a device, and take many rounds.
 
 **Bounds.** What the method proves in the first round holds: a plan with addresses is a plan. Nothing follows
 from smaller tiers.
@@ -26,22 +28,28 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from ...models.errors import LowtideError
 from ...models.lowering.buffers import buffers_from_plan
 from ...models.plan import Plan
 from ...models.problems.offsets import Offsets
 from ...models.problems.placement import Placement
 from ..context import Context, Outcome
 from ..method import RunFunction, run_method
-from ..offsets.auto import EVERY, place, take_turns
+from ..offsets.auto import place, search_all, take_turns
 from ..offsets.parts import Parts
+from ..registry import find_method
 
 ROUNDS = 40
 """Rounds after which it ends without a plan; each leaves a tier at least one byte less."""
 
 REFINEMENTS = 3
 """Rounds for a faster plan, after the first one that has addresses."""
+
+FIRST = ("autoswap", "chen-meng", "vdnn")
+"""Policies whose plans lose little to fragmentation (table `placement_fragmentation`)."""
 
 Rooms = tuple[int | None, ...]
 
@@ -62,17 +70,36 @@ class Tried:
         return None if found in (a, b) else found
 
     def next(self, over: Mapping[int, int]) -> Rooms | None:
-        """Return what to try next: less by what was `over`, then what lies between two that were tried."""
+        """Return what to try next: less by what was `over`, or between two that were tried; None: nothing."""
         if self.fits is not None:
             return self.between(self.fits, self.wide)
         least = self.between(self.narrow, self.wide)
-        if least is None:
-            return None
-        less = (None if x is None else x - over.get(i, 0) for i, x in enumerate(self.wide))
-        return tuple(None if x is None or y is None else max(x, y) for x, y in zip(less, least, strict=True))
+        if least is None or not over:
+            return least
+        found: list[int | None] = []
+        for i, (whole, wide, floor) in enumerate(zip(self.whole, self.wide, least, strict=True)):
+            if whole is None or wide is None or floor is None:
+                found.append(None)
+            else:
+                less = max(over[i], whole - wide) if i in over else 0
+                found.append(max(wide - less, floor))
+        return tuple(found)
 
 
 def solve_with_addresses(run: RunFunction, problem: Placement, context: Context) -> Outcome:
+    """Offer the best plan with addresses of a method that knows nothing of them, of `auto` and `FIRST`."""
+    for name in FIRST if context.method == "auto" else ():
+        method = find_method(problem.name, name)
+        part = context.inner(problem, context.remaining() / 8, f"{name}: ")
+        with suppress(LowtideError):  # a graph or a machine that the policy does not serve
+            part.options = method.typed({})[0]
+            search(method.load(), problem, part)
+        if part.answer is not None:
+            context.offer(part.answer)
+    return search(run, problem, context)
+
+
+def search(run: RunFunction, problem: Placement, context: Context) -> Outcome:
     """Offer the best plan with addresses of a method that knows nothing of them.
 
     The facts are the method's own in the first round, the rounds, and of the first plan its time and the
@@ -85,7 +112,7 @@ def solve_with_addresses(run: RunFunction, problem: Placement, context: Context)
     for number in itertools.count(1):
         tiers = tuple(replace(t, capacity=r) for t, r in zip(problem.machine.tiers, rooms, strict=True))
         part = replace(bare, machine=replace(problem.machine, tiers=tiers))
-        inner = context.inner(part, context.remaining() / (2 if number == 1 else 4), f"round {number}: ")
+        inner = context.inner(part, context.remaining() / 4, f"round {number}: ")
         witness = part.impossible()
         outcome = Outcome(infeasible=True, detail=witness) if witness else run_method(run, part, inner)
         tried.facts["rounds"] = number
@@ -135,8 +162,11 @@ def _addresses(
     pools = {name: total if room is None else room for name, room in buffers.pools.items()}
     offsets = Offsets(replace(buffers, pools=pools), satisfy=True)
     left = context.remaining()
-    parts = Parts(offsets, context.inner(offsets, left / 4, "addresses: "))
-    take_turns(parts, (place,) if math.isinf(left) else EVERY)
+    parts = Parts(offsets, context.inner(offsets, left / 8, "addresses: "))
+    if math.isinf(left):
+        take_turns(parts, (place,))
+    else:
+        search_all(parts)
     over: dict[int, int] = {}
     for i, tier in enumerate(problem.machine.tiers):
         ends = [

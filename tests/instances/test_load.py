@@ -48,7 +48,7 @@ def test_an_existing_file_is_a_path_whatever_its_name(
 BAD = {
     "gn:chain": "instance 'gn:chain': found unknown scheme 'gn', did you mean gen?",
     "catalog:diamond": "unknown scheme 'catalog', did you mean catalogue?",
-    "ftp:x": "unknown scheme 'ftp', expected one of catalogue, dot, g10, gen, graphml, ios, native, onnx",
+    "ftp:x": "unknown scheme 'ftp', expected one of catalogue, dnn-partitioning, dot, g10, gen, graphml, ios",
     "gen:": "instance 'gen:': found no name, expected one",
     "": "instance '': found no name, expected one",
     "gen:chian": "found unknown family 'chian', did you mean chain or skipchain or taped-chain?",

