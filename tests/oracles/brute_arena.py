@@ -149,7 +149,10 @@ def arena_graph(rng: Random, *, most: int = 7) -> Graph:
             tensors.append(Tensor(name=f"y{len(tensors)}", nbytes=size, final=rng.random() < 0.15))
         pairs = tuple((r, w) for r in reads for w in writes if rng.random() < pairing)
         if reads and rng.random() < 0.15:
-            writes.append(rng.choice(reads))
+            again = rng.choice(reads)
+            writes.append(again)
+            if pairs:  # written before: nothing is made in place
+                pairs += tuple((r, again) for r in reads if r != again)
         workspace = rng.choice((0, 0, 0, rng.randint(1, largest)))
         ops.append(
             Op(name=f"op{i}", reads=tuple(reads), writes=tuple(writes), inplace=pairs, workspace=workspace)
