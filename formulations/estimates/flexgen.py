@@ -54,7 +54,8 @@ with :math:`b k L (s + n) c \le \alpha (M_G + M_C + M_D)`, the sum of 5 to 7 in 
 time, and whose GPU does all attention) the program does not hold in either direction. It divides tensors,
 knows no order within a layer and no first layer to wait for; but it keeps the same fractions in all steps,
 reserves caches of s + n tokens from the beginning and room for two layers, and adds in 4 what may overlap.
-What remains valid is each step by itself: its ops run one after another, and steps do not overlap. All
+What remains valid in the graph's order is each step by itself: its ops run one after another, and steps do
+not overlap (with ``order=free`` a batch could decode while another is in prefill). All
 :math:`L W` bytes of weights and all :math:`C_i = N L (s + i - 1) c` of keys and values of earlier tokens are
 read in step i; at its first start the GPU holds at most :math:`M_G` bytes, and what it lacks arrives before
 its last end:
@@ -225,7 +226,7 @@ def published_search(question: Inference) -> Policy | None:
 
 
 def least_seconds(question: Inference, batch: int, batches: int, *, prefill: bool = True) -> Fraction:
-    """Return a lower bound on the makespan of every placement of ``gen:flexgen``; the proof is above.
+    """Return a lower bound on the makespan of ``gen:flexgen`` placed in its order; the proof is above.
 
     Parameters
     ----------

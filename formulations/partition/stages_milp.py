@@ -19,7 +19,8 @@ Objective. Minimize B, or for the time of a batch of m :math:`\sum_d L_d + (m - 
 4. :math:`o_{vd} \ge x_{w_v d} - x_{rd}` and :math:`i_{vd} \ge x_{rd} - x_{w_v d}` for :math:`r \in R_v`;
 5. :math:`L_d \ge \sum_c t_{ck} x_{cd} + \sum_v \tau_v (i_{vd} + o_{vd}) - U_k (1 - g_{dk})`, transfers not
    on the host;
-6. :math:`\sum_t s_t h_{td} \le M + (\sum_t s_t) (1 - g_{dk})` but on the host;
+6. :math:`\sum_t s_t h_{td} \le M + (\sum_t s_t) (1 - g_{dk})` but on the host, in units that divide all
+   :math:`s_t`, M rounded down;
 7. :math:`h_{td} \ge x_{cd}` if c accesses t;
 8. :math:`B \ge L_d`.
 
@@ -30,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from math import gcd
 from typing import Any
 
 from ...models.problems.partition import Partition
@@ -171,13 +173,14 @@ def loads(at: Stages) -> Iterator[Row]:
 
 def memories(at: Stages) -> Iterator[Row]:
     """Constraint 6."""
-    sizes = at.data.sizes
+    unit = gcd(*(at.data.sizes[t] for t in at.tensors)) or 1  # of bytes, of which stages hold whole ones
+    sizes = {t: at.data.sizes[t] // unit for t in at.tensors}
     for d in at.stages if at.tensors else ():
         for k in at.kinds_of(d):
             if not at.is_host(k):
-                gate, constant = at.gate(d, k, sum(sizes[t] for t in at.tensors))
-                held: list[tuple[Name, int]] = [(("h", t, d), -sizes[t]) for t in at.tensors]
-                yield [*gate, *held], -(at.problem.memory or 0) - constant
+                gate, constant = at.gate(d, k, sum(sizes.values()))
+                held: list[tuple[Name, int]] = [(("h", t, d), -size) for t, size in sizes.items()]
+                yield [*gate, *held], -((at.problem.memory or 0) // unit) - constant
 
 
 def holdings(at: Stages) -> Iterator[Row]:

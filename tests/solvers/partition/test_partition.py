@@ -12,6 +12,7 @@ import pytest
 
 import lowtide as lt
 from lowtide.formulations.partition.data import partition_data
+from lowtide.formulations.partition.stages_milp import empty, memories
 from lowtide.instances import load_problem
 from lowtide.solvers.context import Context
 from lowtide.solvers.partition.chain import solve_chain
@@ -128,6 +129,14 @@ def test_models_find_what_exhaustive_search_finds() -> None:
             result = lt.solve(problem, method, threads=1)
             assert (result.objective, result.bound) == (expected, expected), (seed, method, result.detail)
             assert result.status == ("infeasible" if expected is None else "optimal"), (seed, method)
+
+
+def test_rows_of_memory_do_not_grow_with_its_unit() -> None:
+    rows = []
+    for unit, more in ((1, 0), (2**40, 2**40 - 1)):
+        graph, _ = chain_of([(1, 1)] * 2, (2 * unit, 3 * unit), (0, 0), (0, 0))
+        rows.append([*memories(empty(lt.Partition(graph, 2, memory=32 * unit + more)))])
+    assert rows[0] == rows[1] == [([(("h", 0, d), -2), (("h", 1, d), -3)], -2) for d in range(2)]
 
 
 @pytest.mark.slow
