@@ -209,7 +209,8 @@ def export_of(problem: Problem, method: str, part: int | None = None) -> Export:
     Raises
     ------
     UsageError
-        If the problem or the method has no model, the problem no parts, or freedoms that the model lacks.
+        If the problem or the method has no model, the problem no parts, or freedoms or demands that the model
+        lacks.
     """
     room = room_of(problem)
     if method not in room.exports:
@@ -218,6 +219,10 @@ def export_of(problem: Problem, method: str, part: int | None = None) -> Export:
     if part is not None and not room.parts:
         raise UsageError(f"export: found part {part} of problem {problem.name}, expected none")
     check_freedoms(problem, find_method(problem.name, method))
+    if problem.demands:
+        raise UsageError(
+            f"model of {method}: found a problem with {problem.demands[0]}, expected one without"
+        )
     return room.exports[method]
 
 

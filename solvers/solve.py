@@ -126,10 +126,6 @@ def solve(
         run = constrained(problem, method, constrain, extra | ({} if hint is None else {"a hint": hint}))
     kernels = chosen.kernels
     if problem.demands:
-        if constrain is not None:
-            raise UsageError(
-                f"solve, constrain: found a problem with {problem.demands[0]}, expected one without"
-            )
         name, further = room_of(problem).demanded
         run, kernels = partial(load(name), run), (*kernels, *further)
     if kernels and constrain is None:

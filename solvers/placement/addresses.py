@@ -4,7 +4,7 @@ A plan that never holds more than the :math:`C_i` bytes of tier i may still not 
 buffers needs an address that stays. So
 
 1. the method solves the problem with tiers of :math:`M_i` bytes, at first :math:`C_i`;
-2. `offsets` looks for addresses within :math:`C_i`. If there are some, that is an answer;
+2. `offsets` looks for addresses within :math:`C_i` if the plan has none. If there are some, it is an answer;
 3. else some buffer ends at :math:`H_i > C_i`, and :math:`C_i - M_i` grows by :math:`H_i - C_i`, at least to
    twice what it was; where the method had no plan with :math:`L_i` bytes, :math:`M_i` becomes no less than
    halfway between these and what it was. It goes on with 1.
@@ -118,6 +118,9 @@ def search(run: RunFunction, problem: Placement, context: Context) -> Outcome:
         tried.facts["rounds"] = number
         if number == 1:
             tried.facts |= outcome.facts
+            if inner.exact is not None:
+                value, kind, evidence = inner.exact
+                context.raise_bound(value, kind=kind, evidence=evidence)
             if inner.bound is not None and inner.proof is not None:
                 context.raise_bound(inner.bound, inner.proof, kind=inner.bound_kind, evidence=inner.evidence)
         over: dict[int, int] = {}
@@ -156,7 +159,9 @@ def search(run: RunFunction, problem: Placement, context: Context) -> Outcome:
 def _addresses(
     problem: Placement, plan: Plan, context: Context
 ) -> tuple[Mapping[str, int] | None, dict[int, int]]:
-    """Return addresses within the capacities, if any were found, and by tier the bytes above."""
+    """Return addresses within the capacities, if the plan has some or any were found; by tier bytes above."""
+    if plan.allocation is not None and not problem.judge(plan).violations:
+        return plan.allocation, {}
     buffers = buffers_from_plan(problem.graph, plan)
     total = sum(b.size for b in buffers.buffers)
     pools = {name: total if room is None else room for name, room in buffers.pools.items()}

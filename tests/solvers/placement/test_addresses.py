@@ -9,6 +9,8 @@ import lowtide as lt
 from lowtide.instances import load_problem
 from lowtide.models.lowering.buffers import buffers_from_plan
 from lowtide.models.verifier.allocation import verify_allocation
+from lowtide.solvers.context import Context
+from lowtide.solvers.placement import addresses
 from tests.effort import seeds
 from tests.placement_cases import machine, random_graph, working_set
 
@@ -80,8 +82,28 @@ def test_a_hint_needs_addresses_too() -> None:
     bare = lt.solve(replace(problem, addresses=False), "planner", threads=1)
     with pytest.raises(lt.InstanceError, match="hint: found a plan without an allocation"):
         lt.solve(problem, "planner", hint=bare.plan)
-    with pytest.raises(lt.UsageError, match="constrain: found a problem with addresses"):
+    with pytest.raises(lt.UsageError, match="found a problem with addresses"):
         lt.solve(problem, "cpsat", constrain=lambda built: None)
+    with pytest.raises(lt.UsageError, match="found a problem with addresses"):
+        lt.build(problem, "cpsat")
+
+
+def test_addresses_of_the_method_are_taken_and_its_exact_bound_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = case(1)
+    plan = lt.solve(problem, "planner", threads=1).plan
+    assert plan is not None
+
+    def run(part: lt.Placement, inner: Context) -> lt.Plan:
+        inner.raise_bound(5, kind="first")
+        inner.raise_bound(7, "floating", kind="second")
+        return plan
+
+    monkeypatch.setattr(addresses, "take_turns", None)
+    context = Context(problem=problem)
+    addresses.solve_with_addresses(run, problem, context)
+    assert context.answer.allocation == plan.allocation
+    assert context.exact == (5, "first", None)
+    assert (context.bound, context.proof) == (7, "floating")
 
 
 def test_what_cannot_fit_is_refuted_as_without_addresses() -> None:
