@@ -76,7 +76,7 @@ def solve_auto(problem: Arena, context: Context) -> Outcome:
         tried.add(threshold)
         bound_by_peak(context, orders, stacks(problem.graph, problem.alignment, threshold))
         _allocate_best(context, data, orders, small)
-    if not context.closed and not small:
+    if not context.closed and not small and data.n > 1:
         _walk(problem, context, data, orders)
     if len(data.pieces) > LARGEST:
         for order in orders.best()[:LONGER]:

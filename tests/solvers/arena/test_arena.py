@@ -68,6 +68,16 @@ def test_without_ops_the_last_address_is_chosen_too(method: str) -> None:
     assert result.objective == result.bound == 33
 
 
+def test_one_op_has_one_order() -> None:
+    """One of two may be made in place, for which trees count both: the bound stays open."""
+    tensors = [lt.Tensor(name=f"x{k}", nbytes=1, initial=True) for k in range(30)]
+    tensors += [lt.Tensor(name=name, nbytes=1, final=True) for name in "yz"]
+    op = lt.Op(name="all", reads=tuple(range(30)), writes=(30, 31), inplace=((0, 30), (0, 31)))
+    problem = lt.Arena(lt.Graph(name="one op", tensors=tuple(tensors), ops=(op,)))
+    result = lt.solve(problem, threads=1)
+    assert result.objective == result.bound == 31
+
+
 def test_what_the_tolerances_of_a_milp_let_overlap_is_no_answer() -> None:
     graph, _ = next(arena_cases(range(1110, 1111)))
     k = 2**20 + 1
