@@ -21,8 +21,8 @@ with it."""
 LARGEST = 10**8
 """States and ideals at most: 16 bytes each."""
 
-CHUNK = 64
-"""Ideals between two looks at the clock."""
+CHUNK, CELLS = 64, 10**8
+"""Ideals between two looks at the clock, and with their states and larger ideals at most (one at least)."""
 
 
 def refusal(problem: Partition, data: PartitionData) -> str:
@@ -110,10 +110,11 @@ def _best(
     best = np.full((states, ideals), NEVER, np.int64)
     choice = np.full((states, ideals), -1, np.int64)
     best[0, ideals - 1] = 0
-    for high in range(ideals - 1, 0, -CHUNK):
+    chunk = max(1, min(CHUNK, CELLS // (states * ideals)))
+    for high in range(ideals - 1, 0, -chunk):
         if context.expired:
             return False, None
-        fill(max(high - CHUNK, 0), high, first, added, target, items, devices, best, choice)
+        fill(max(high - chunk, 0), high, first, added, target, items, devices, best, choice)
     state = int(best[:, 0].argmin())
     if best[state, 0] == NEVER:
         return True, None

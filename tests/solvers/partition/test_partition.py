@@ -15,6 +15,7 @@ from lowtide.formulations.partition.data import partition_data
 from lowtide.formulations.partition.stages_milp import empty, memories
 from lowtide.instances import load_problem
 from lowtide.solvers.context import Context
+from lowtide.solvers.partition import program
 from lowtide.solvers.partition.chain import solve_chain
 from lowtide.solvers.partition.choice import least_time
 from lowtide.solvers.partition.ideals import ideals_of
@@ -103,6 +104,13 @@ def test_no_time_is_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (outcome.reason, outcome.infeasible, context.bound) == ("time", False, None), count
     assert count > 12
     assert context.bound == context.incumbent == 11
+
+
+def test_where_states_are_many_the_clock_is_asked_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, looks = lt.Partition(line(range(1, 11)), 3), iter([False] * 3)
+    monkeypatch.setattr(program, "CELLS", 44)  # of one ideal
+    monkeypatch.setattr(Context, "expired", property(lambda _: next(looks, True)))
+    assert solve_chain(problem, Context(problem=problem)).reason == "time"
 
 
 @pytest.mark.parametrize("name", ["stage 0 again +", "stage 0 again 1++2", "stage 0 x" + "9" * 5000])
