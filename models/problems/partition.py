@@ -281,7 +281,7 @@ class Partition(Problem):
         return Judgement(objective=objective, verification=verdict, plan=plan)
 
     def impossible(self) -> str | None:
-        """Return a class that no device can hold, if there is one."""
+        """Return an op whose initial tensors no device can hold, if there is one."""
         if self.memory is None or HOST in dict(self.kinds):
             return None
         for i, op in enumerate(self.graph.ops):
