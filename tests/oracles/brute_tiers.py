@@ -4,7 +4,7 @@ Each channel carries one copy at a time, at its own rate or that of the least jo
 interruption; several go at once where the joint caps allow it. A start can be moved earlier until an op or a
 copy ends at that instant, and a release later until something needs the room: so things start at such
 instants only, and nothing is released before that. In a period, an iteration may begin with copies under way:
-those with which one that began with none may end, in up to twice the time. They may go where their tensors
+those with which one that began with none may end, in the same time at most. They may go where their tensors
 may not be then; what is there is released at any end, and may come again. Under the accounting ``replace`` an
 op reads at its start, and what it only reads may be released then, before what it writes is allocated. It
 reads the raw fields only.
@@ -248,7 +248,7 @@ def faster(problem: Placement, below: int, most: int = 300_000) -> int | None:
         (where, ()): None for where in product(*choices)
     }
     for where, _ in list(begins):
-        for _, state in search.iteration(search.inputs(where, ()), 2 * below):
+        for _, state in search.iteration(search.inputs(where, ()), below):
             left = search.ended(state)
             if left is not None:
                 begins.setdefault(left, None)
