@@ -194,7 +194,7 @@ def test_what_is_proved_is_the_least_of_all_stages(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", seeds(12))
 def test_two_judges_of_larger_graphs_agree(seed: int) -> None:
-    problem = question(seed, ops=8)
+    problem = question(seed, ops=9)
     by_program = lt.solve(problem, "ios", options={"endings": "all", "r": "0", "s": "0"}, threads=1)
     by_model = lt.solve(problem, "ios-cpsat", threads=1)
     assert by_model.status in ("optimal", "infeasible")
