@@ -14,6 +14,7 @@ from lowtide.solvers.placement import auto as placement_auto
 from lowtide.solvers.placement.planner.planner import planned
 from lowtide.solvers.placement.planner.setting import Setting
 from lowtide.solvers.placement.serial.search import serial_plan
+from tests.oracles.brute_tiers import faster
 from tests.placement_cases import machine, random_graph, working_set
 
 FAST = 10**9
@@ -80,7 +81,9 @@ def test_an_input_that_outlives_the_period_and_is_written_is_brought_back() -> N
     written = (replace(graph.ops[0], writes=(0, 1)), graph.ops[1])
     problem = Placement(replace(graph, ops=written), pair(6), periodic=True, start={"input": ("host",)})
     result = solved(problem)
-    assert (result.status, result.objective, result.bound_kind) == ("optimal", 12, "slot model")
+    assert result.objective == 12
+    assert result.bound == 10  # bounds let copies cross the end to where the input may not start
+    assert faster(problem, 12) is None
     with pytest.raises(lt.UsageError, match="expected none for what outlives a period"):
         lt.solve(problem, "planner")
     assert solved(problem, "belady").objective == 14

@@ -23,6 +23,8 @@ OTHERS = tuple(method.name for method in ROOM.methods if method.name != "auto")
 
 
 OPTIONS = {"local-search": {"runs": "200"}}
+LIMITS = {"cpsat": 2, "slot-milp": 3}
+"""Seconds: periods may take these long; what they claim when they are stopped counts as well."""
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +35,9 @@ def _short_searches(monkeypatch: pytest.MonkeyPatch) -> None:
 def found(problem: Placement, method: str) -> lt.Result | None:
     """Return what a method finds; None if it refuses the problem."""
     try:
-        result = lt.solve(problem, method, time_limit=20, threads=1, options=OPTIONS.get(method))
+        result = lt.solve(
+            problem, method, time_limit=LIMITS.get(method, 20), threads=1, options=OPTIONS.get(method)
+        )
     except lt.UsageError:
         assert method != "auto"
         return None
