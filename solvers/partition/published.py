@@ -51,7 +51,7 @@ def balanced(times: Sequence[int], blocks: int) -> list[int]:
     --------
     >>> from lowtide.solvers.partition.published import balanced
     >>> balanced([1, 2, 3, 4, 5, 6], 2), balanced([27, 30, 27, 23, 17, 16, 17], 3)
-    ([4, 6], [1, 4, 7])
+    ([4, 6], [1, 2, 7])
     """
     least, spread = min(times), max(times) - min(times) or 1
     ends = [len(times) // blocks * (b + 1) for b in range(blocks - 1)] + [len(times)]
