@@ -43,7 +43,7 @@ from ..offsets.parts import Parts
 from ..registry import find_method
 
 ROUNDS = 40
-"""Rounds after which it ends without a plan; each leaves a tier at least one byte less."""
+"""Rounds after which it ends: as many halvings as bring a device of a terabyte to single bytes."""
 
 REFINEMENTS = 3
 """Rounds for a faster plan, after the first one that has addresses."""
@@ -56,7 +56,17 @@ Rooms = tuple[int | None, ...]
 
 @dataclass(kw_only=True)
 class Tried:
-    """The sizes of all tiers; of those that were tried the last too wide, and the last too narrow."""
+    """Sizes of the tiers in bytes, None if unlimited, and what is known of them.
+
+    Attributes
+    ----------
+    whole
+        The capacities.
+    wide, narrow, fits
+        The last that gave a plan without addresses, no plan, and a plan with addresses.
+    facts
+        Of the outcome.
+    """
 
     whole: Rooms
     wide: Rooms
@@ -64,16 +74,11 @@ class Tried:
     fits: Rooms | None = None
     facts: dict[str, int] = field(default_factory=dict)
 
-    def between(self, a: Rooms, b: Rooms) -> Rooms | None:
-        """Return the sizes halfway between two, or None if there are none."""
-        found = tuple(None if x is None or y is None else (x + y + 1) // 2 for x, y in zip(a, b, strict=True))
-        return None if found in (a, b) else found
-
     def next(self, over: Mapping[int, int]) -> Rooms | None:
         """Return what to try next: less by what was `over`, or between two that were tried; None: nothing."""
         if self.fits is not None:
-            return self.between(self.fits, self.wide)
-        least = self.between(self.narrow, self.wide)
+            return _between(self.fits, self.wide)
+        least = _between(self.narrow, self.wide)
         if least is None or not over:
             return least
         found: list[int | None] = []
@@ -86,8 +91,18 @@ class Tried:
         return tuple(found)
 
 
+def _between(a: Rooms, b: Rooms) -> Rooms | None:
+    """Return the sizes halfway between two, or None if there are none."""
+    found = tuple(None if x is None or y is None else (x + y + 1) // 2 for x, y in zip(a, b, strict=True))
+    return None if found in (a, b) else found
+
+
 def solve_with_addresses(run: RunFunction, problem: Placement, context: Context) -> Outcome:
-    """Offer the best plan with addresses of a method that knows nothing of them, of `auto` and `FIRST`."""
+    """Offer the best plan with addresses of a method that knows nothing of them, of `auto` and `FIRST`.
+
+    The verifier judges each before it is taken, so that a wrong one takes the place of none.
+    """
+    context.careful = True
     for name in FIRST if context.method == "auto" else ():
         method = find_method(problem.name, name)
         part = context.inner(problem, context.remaining() / 8, f"{name}: ")
@@ -151,8 +166,7 @@ def search(run: RunFunction, problem: Placement, context: Context) -> Outcome:
         if refinements > REFINEMENTS:
             break
         rooms = following
-    found = context.answer is not None
-    detail = f"{number} rounds for a plan with addresses" if found else said
+    detail = said if tried.fits is None else f"{number} rounds for a plan with addresses"
     return Outcome(reason="time" if context.expired else None, detail=detail, facts=tried.facts)
 
 
