@@ -205,6 +205,14 @@ def write_rows(name: str, rows: list[Row]) -> None:
     write_csv(path, rows, declared)
 
 
+def with_best_bounds(rows: list[Row]) -> list[Row]:
+    """Return rows with ``best``, the greatest bound in any row about the same question."""
+    best: dict[str, int] = {}
+    for row in rows:
+        best[row["instance"]] = max(best.get(row["instance"], 0), row["bound"] or 0)
+    return [{**row, "best": best[row["instance"]]} for row in rows]
+
+
 def into_documents(name: str, text: str) -> list[Path]:
     """Replace what stands between ``<!-- table: NAME -->`` and ``<!-- end -->``; return where that was."""
     block = re.compile(rf"(<!-- table: {re.escape(name)} -->\n).*?(<!-- end -->)", re.DOTALL)

@@ -17,7 +17,7 @@ import lowtide as lt
 
 from ....instances import load_problem
 from ...tables.spec import Column, Fields, Row, TableSpec
-from ..running import Case
+from ..running import Case, with_best_bounds
 
 NEW = 4
 QUESTIONS = (
@@ -94,7 +94,4 @@ TABLE = TableSpec(
 
 def text(rows: list[Row]) -> Fields:
     """Return the table, each row with the best bound of its question."""
-    best: dict[str, int] = {}
-    for row in rows:
-        best[row["instance"]] = max(best.get(row["instance"], 0), row["bound"] or 0)
-    return {"table": TABLE.of([{**row, "best": best[row["instance"]]} for row in rows])}
+    return {"table": TABLE.of(with_best_bounds(rows))}

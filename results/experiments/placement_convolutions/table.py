@@ -16,7 +16,7 @@ import lowtide as lt
 
 from ....instances import load_problem
 from ...tables.spec import Column, Fields, Row, TableSpec
-from ..running import Case
+from ..running import Case, with_best_bounds
 
 DEVICE = "12GB"
 NETWORKS = (("vgg19", 256), ("resnet50", 256), ("inception_v1", 512))
@@ -96,7 +96,4 @@ TABLE = TableSpec(
 
 def text(rows: list[Row]) -> Fields:
     """Return the table, each row with the best bound of its network."""
-    best: dict[str, int] = {}
-    for row in rows:
-        best[row["instance"]] = max(best.get(row["instance"], 0), row["bound"] or 0)
-    return {"table": TABLE.of([{**row, "best": best[row["instance"]]} for row in rows])}
+    return {"table": TABLE.of(with_best_bounds(rows))}

@@ -16,7 +16,7 @@ import lowtide as lt
 from ....instances import load_problem
 from ....models.errors import UsageError
 from ...tables.spec import Column, Fields, Row, TableSpec
-from ..running import Case
+from ..running import Case, with_best_bounds
 
 FORMS = ("auto", "slot-lp", "slot-milp", "cpsat", "tmof", "autotm-sync", "autotm-async")
 TWO, THREE = "machine=v100-16g-pcie3", "machine=a100-40g-pcie3"
@@ -94,10 +94,7 @@ TABLE = TableSpec(
 
 def text(rows: list[Row]) -> Fields:
     """Return the table, each row with the best bound of its question."""
-    best: dict[str, int] = {}
-    for row in rows:
-        best[row["instance"]] = max(best.get(row["instance"], 0), row["bound"] or 0)
     return {
-        "table": TABLE.of([{**row, "best": best[row["instance"]]} for row in rows]),
+        "table": TABLE.of(with_best_bounds(rows)),
         "limit": " or ".join(f"{limit:g}" for limit in sorted({row["limit"] for row in rows})),
     }
