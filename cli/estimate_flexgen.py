@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import re
 from fractions import Fraction
+from math import inf
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from .output import emit_json, emit_table
-from .parser import Parser, add_verb, flags_of, size, whole_number
+from .output import emit_json, emit_table, note
+from .parser import Parser, add_verb, flags_of, seconds_or_none, size, whole_number
 
 if TYPE_CHECKING:
     from ..formulations.estimates.flexgen import Policy
@@ -36,7 +38,10 @@ def add_parser(parser: Parser) -> None:
     found.add_argument("--prompt", type=whole_number(1), default=512, help="tokens (default 512)")
     found.add_argument("--new", type=whole_number(1), default=32, help="tokens generated (default 32)")
     for tier, nbytes in TIERS.items():
-        found.add_argument(f"--{tier}", type=size, default=size(nbytes), help=f"memory (default {nbytes})")
+        converter = size if tier == "gpu" else _size_or_zero
+        found.add_argument(
+            f"--{tier}", type=converter, default=size(nbytes), help=f"memory (default {nbytes})"
+        )
     found.add_argument(
         "--share", type=_share, default=Fraction(4, 5), help="of it that is used (default 0.8)"
     )
@@ -45,6 +50,13 @@ def add_parser(parser: Parser) -> None:
     )
     found.add_argument("--batches", type=whole_number(1), metavar="N", help="that pass a layer in a row")
     found.add_argument("--published-search", action="store_true", help="only numbers that FlexGen tries")
+    found.add_argument(
+        "--time-limit",
+        type=seconds_or_none,
+        default=60.0,
+        metavar="SECONDS",
+        help="of the search, or none (default 60)",
+    )
     for flag in ("--json", "--unpack-limit"):  # they may stand before the word flexgen, too
         flags_of(found)[flag].default = argparse.SUPPRESS
 
@@ -73,12 +85,23 @@ def run(args: argparse.Namespace) -> int:
         new=args.new,
         share=args.share,
     )
+    stopped = False
     if args.size is not None:
         found = policy(question, args.size, args.batches)
     else:
-        found = (published_search if args.published_search else best_policy)(question)
+        until = inf if args.time_limit is None else perf_counter() + args.time_limit
+
+        def expired() -> bool:
+            nonlocal stopped
+            stopped = perf_counter() > until
+            return stopped
+
+        found = (published_search if args.published_search else best_policy)(question, expired)
+    if stopped:
+        note("estimate flexgen: stopped by the time limit, --time-limit none searches to the end")
     if args.json:
-        emit_json({"flexgen": None if found is None else _record(found)})
+        reason = "time" if stopped else None
+        emit_json({"flexgen": None if found is None else {**_record(found), "reason": reason}})
     elif found is None:
         emit_table(["policy"], [["none fits"]])
     else:
@@ -92,6 +115,7 @@ def _record(found: Policy) -> dict[str, Any]:
         "batch": found.batch,
         "batches": found.batches,
         "tokens_per_second": float(found.tokens_per_second),
+        "at_most": None if found.at_most is None else float(found.at_most),
         **{
             name: dict(zip(tiers, map(float, getattr(found, name)), strict=True))
             for name in ("weights", "cache", "states")
@@ -107,12 +131,11 @@ def _record(found: Policy) -> dict[str, Any]:
 def _show(found: Policy) -> None:
     from ..models.units import format_bytes
 
-    emit_table(
-        ["batch", "batches", "tokens per second"],
-        [[str(found.batch), str(found.batches), f"{float(found.tokens_per_second):.6f}"]],
-        title="the best policy",
-        right=["batch", "batches", "tokens per second"],
-    )
+    columns = ["batch", "batches", "tokens per second"]
+    row = [str(found.batch), str(found.batches), f"{float(found.tokens_per_second):.6f}"]
+    if found.at_most is not None:
+        columns, row = [*columns, "at most"], [*row, f"{float(found.at_most):.6f}"]
+    emit_table(columns, [row], title="the best policy", right=columns)
     emit_table(
         ["what", *TIERS],
         [
@@ -138,6 +161,11 @@ def _show(found: Policy) -> None:
         title="memory in use",
         right=phases,
     )
+
+
+def _size_or_zero(text: str) -> int:
+    """Convert a size such as 4GiB, or 0 of a tier that is not there."""
+    return 0 if text == "0" else size(text)
 
 
 def _share(text: str) -> Fraction:

@@ -54,8 +54,8 @@ class Option:
         What it means, for people; without the default.
     choices
         The texts that are accepted, if not all.
-    least
-        The least number that is accepted.
+    least, most
+        The range of numbers that are accepted.
     """
 
     name: str
@@ -63,6 +63,7 @@ class Option:
     help: str
     choices: tuple[str, ...] = ()
     least: float = 1
+    most: float = math.inf
 
     @property
     def kind(self) -> type:
@@ -82,7 +83,7 @@ class Option:
         Raises
         ------
         UsageError
-            If it is of another type, too small, or none of the choices.
+            If it is of another type, out of range, or none of the choices.
         """
         value = self._read(text.strip()) if isinstance(text, str) else None
         if value is None or (self.choices and value not in self.choices):
@@ -90,7 +91,7 @@ class Option:
         return value
 
     def _read(self, text: str) -> bool | float | str | None:
-        """Return the value of a text, None if it is of another type or too small."""
+        """Return the value of a text, None if it is of another type or out of range."""
         if self.kind is str:
             return text
         if self.kind is bool:
@@ -99,7 +100,7 @@ class Option:
             number: float = self.kind("" if "_" in text else text)
         except ValueError:
             return None
-        return number if self.least <= number < math.inf else None
+        return number if self.least <= number <= self.most and number < math.inf else None
 
     def _expected(self) -> str:
         if self.choices:
@@ -108,7 +109,8 @@ class Option:
             return "a positive integer"
         numbers = {int: "an integer", float: "a number"}
         if self.kind in numbers:
-            return f"{numbers[self.kind]} of at least {self.least}"
+            limit = "" if self.most == math.inf else f", at most {self.most}"
+            return f"{numbers[self.kind]} of at least {self.least}{limit}"
         return "0 or 1" if self.kind is bool else "a text"
 
 

@@ -46,7 +46,8 @@ linear in :math:`(\lambda, w', c, h, T / N)`, and b enters them, beside the rate
 :math:`1 / (b_2 k_2) \le \lambda \le 1 / (b_1 k_1)`, with :math:`1 / k_2` for 1 / k (what it multiplies is not
 negative) and the better of the host's rates for :math:`b_1` and :math:`b_2` (they are monotone in b) is a
 relaxation of all programs in this box, and that program itself if the box is a point. `best_policy` cuts
-boxes, the least bound first, until the least is a point: no b and k give more tokens per second. It begins
+boxes, the least bound first, until the least is a point: no b and k give more tokens per second; stopped
+before, n over the least bound is what none exceeds. It begins
 with :math:`b k L (s + n) c \le \alpha (M_G + M_C + M_D)`, the sum of 5 to 7 in decoding. FlexGen's own search
 (`published_search`) tries b = 1, 2, 3, 4, 8, 16, ... and, for each, k from 1 until it gets slower.
 
@@ -73,8 +74,8 @@ the paper's, where a layer takes the longest of its five terms.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from heapq import heappop, heappush
 from math import ceil
@@ -135,6 +136,8 @@ class Policy:
         Of a layer for the block, per phase: the five terms, and ``layer``, what the rows make of them.
     memory
         Bytes, per tier and phase, at most the used share of its capacity; rounded up.
+    at_most
+        Tokens per second that no numbers of sequences and batches exceed; None where that is not proved.
     """
 
     batch: int
@@ -145,6 +148,7 @@ class Policy:
     states: tuple[Fraction, ...]
     seconds: Mapping[str, Mapping[str, Fraction]]
     memory: Mapping[str, Mapping[str, int]]
+    at_most: Fraction | None = None
 
 
 @dataclass(frozen=True, order=True)
@@ -189,12 +193,21 @@ def policy(question: Inference, batch: int, batches: int) -> Policy | None:
     return None if found is None else _policy(question, box, found[1])
 
 
-def best_policy(question: Inference) -> Policy | None:
-    """Return the best policy over all sizes of batches and all numbers of them; None if none fits."""
+def best_policy(question: Inference, expired: Callable[[], bool] = bool) -> Policy | None:
+    """Return the best policy over all sizes of batches and all numbers of them; None if none fits.
+
+    Parameters
+    ----------
+    question
+        What is asked.
+    expired
+        Says that the time is up: then the best policy so far is returned, with the bound that is proved.
+    """
     model = question.model
     sequence = model.layers * (question.prompt + question.new) * model.cache
     most = int(question.share * sum(question.capacity)) // sequence  # (5) to (7): caches are somewhere
-    if most < 1:
+    best = policy(question, 1, 1) if most else None
+    if best is None:  # at the same fractions more sequences need more of each tier
         return None
     heap: list[tuple[Fraction, _Box, dict[str, Fraction]]] = []
     boxes = [_Box(1, most, 1, most)]
@@ -202,16 +215,22 @@ def best_policy(question: Inference) -> Policy | None:
         for box in boxes:
             if box.b1 * box.k1 <= most and (found := _solve(question, box)) is not None:
                 heappush(heap, (found[0], box, found[1]))
-        if not heap:
-            return None
-        _, box, values = heappop(heap)
+        seconds, box, values = heappop(heap)
         if (box.b1, box.k1) == (box.b2, box.k2):
-            return _policy(question, box, values)
+            best = _policy(question, box, values)
+            return replace(best, at_most=best.tokens_per_second)
+        if expired():
+            tried = [best, policy(question, box.b1, box.k1)]
+            tried += [
+                _policy(question, one, at) for _, one, at in heap if (one.b1, one.k1) == (one.b2, one.k2)
+            ]
+            best = max((one for one in tried if one is not None), key=lambda one: one.tokens_per_second)
+            return replace(best, at_most=question.new / seconds)
         boxes = list(box.halves())
 
 
-def published_search(question: Inference) -> Policy | None:
-    """Return the best policy that FlexGen's own search tries; None if it finds none."""
+def published_search(question: Inference, expired: Callable[[], bool] = bool) -> Policy | None:
+    """Return the best policy that FlexGen's own search tries, until `expired`; None if it finds none."""
     best, batch = None, 1
     while (found := policy(question, batch, 1)) is not None:
         batches = 1
@@ -219,6 +238,8 @@ def published_search(question: Inference) -> Policy | None:
         while found is not None and found.tokens_per_second >= slower:
             if best is None or found.tokens_per_second > best.tokens_per_second:
                 best = found
+            if expired():
+                return best
             slower, batches = found.tokens_per_second, batches + 1
             found = policy(question, batch, batches)
         batch += 1 if batch < 4 else batch

@@ -180,7 +180,9 @@ ROOM = Room(
             "chen-meng",
             "offload the longest-lived activations until the rest fits, return just in time",
             "Meng et al., ML Systems Workshop at NIPS 2017",
-            Option("short", 50, "percent of the activations, the shortest-lived, that stay", least=0),
+            Option(
+                "short", 50, "percent of the activations, the shortest-lived, that stay", least=0, most=100
+            ),
         ),
         _policy(
             "tflms-v1",
@@ -241,7 +243,7 @@ ROOM = Room(
             "fractions of weights, caches and hidden states rest on the GPU, the others come layer by layer",
             "Sheng et al., FlexGen, ICML 2023",
             *(
-                Option(name, float, f"percent of them on the GPU ({tried})", least=0)
+                Option(name, float, f"percent of them on the GPU ({tried})", least=0, most=100)
                 for name, tried in _RESTS
             ),
         ),

@@ -69,6 +69,18 @@ def test_where_flexgen_lets_weights_caches_and_states_rest(tmp_path: Path) -> No
     assert (none.returncode, "none fits" in none.stdout) == (1, True)
 
 
+def test_flexgens_searches_end_in_time_and_tiers_may_be_missing(tmp_path: Path) -> None:
+    words = ("estimate", "flexgen", "--model", "opt-1.3b")
+    stopped = within(*words, "--published-search", "--time-limit", "1e-9", cwd=tmp_path)
+    assert "stopped by the time limit" in stopped.stderr
+    found = answer(*words, "--published-search", "--time-limit", "1e-9", cwd=tmp_path)["flexgen"]
+    assert (found["batch"], found["batches"], found["at_most"], found["reason"]) == (1, 1, None, "time")
+    found = answer(*words, "--disk", "0", cwd=tmp_path)["flexgen"]
+    assert found["at_most"] == found["tokens_per_second"]
+    assert (found["memory"]["decode"]["disk"], found["reason"]) == (0, None)
+    assert within(*words, "--host", "0", cwd=tmp_path).returncode == 1  # FlexGen works in it
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -119,6 +119,28 @@ def test_the_published_search_misses_the_best_of_opt_30b() -> None:
     assert best.tokens_per_second > tried.tokens_per_second
 
 
+def test_a_stopped_search_says_what_is_proved() -> None:
+    question = _small(4, 64, 256, (2, 5), (5, 12), (6, 5))
+    best = best_policy(question)
+    assert best is not None
+    assert best.at_most == best.tokens_per_second
+    gaps = []
+    for calls in (0, 3, 10, 30, 90):
+        left = iter(range(calls))
+        stopped = best_policy(question, lambda: next(left, None) is None)  # noqa: B023
+        assert stopped is not None
+        assert stopped.at_most is not None
+        _is_consistent(question, stopped)
+        assert stopped.tokens_per_second <= best.tokens_per_second <= stopped.at_most
+        gaps.append(stopped.at_most - stopped.tokens_per_second)
+    assert gaps[0] > gaps[-1]
+    first, tried = published_search(_asked("opt-30b"), lambda: True), published_search(_asked("opt-30b"))
+    assert first is not None
+    assert tried is not None
+    assert (first.batch, first.batches, first.at_most) == (1, 1, None)
+    assert tried.tokens_per_second > first.tokens_per_second
+
+
 def test_numbers_out_of_range_are_refused() -> None:
     with pytest.raises(lt.UsageError, match="batches: found 0, expected at least 1"):
         policy(_asked("opt-30b"), 1, 0)

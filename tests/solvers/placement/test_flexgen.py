@@ -172,3 +172,10 @@ def test_what_fits_nowhere_is_said_once() -> None:
     )
     assert result.plan is None
     assert result.detail.count("and 209 others") == 1
+
+
+def test_fractions_above_all_are_refused() -> None:
+    with pytest.raises(
+        lt.UsageError, match=r"weights: found '200', expected a number of at least 0, at most 100"
+    ):
+        lt.solve(_on(_graph(), LARGE), "flexgen", options={"weights": "200"}, threads=1)
