@@ -205,6 +205,13 @@ ROOM = Room(
             options=(_POINTS,),
         ),
         _graph(
+            "segments",
+            ".recompute.heuristics.method:solve_segments",
+            "equal segments of the forward pass, each run again whole when its backward begins",
+            source="torch.utils.checkpoint (PyTorch), after Chen et al. 2016",
+            options=(Option("segments", "best", "best of up to 2 sqrt(n), sqrt, or a number"),),
+        ),
+        _graph(
             "chen-sqrt",
             ".recompute.heuristics.method:solve_chen_sqrt",
             "a checkpoint at every sqrt(n)-th gap of the forward pass",

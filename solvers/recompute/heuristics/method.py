@@ -12,11 +12,21 @@ from collections.abc import Callable, Sequence
 
 from ....formulations.recompute.data import RecomputeData, check_modes, fits, levels, recompute_data
 from ....models.derived.memory import sequential_memory
+from ....models.errors import UsageError
 from ....models.problems.recompute import Compute, Recompute
 from ....models.units import exact_bytes
 from ...context import Context, Outcome
 from .eviction import RULES, pruned, search
-from .segments import ARTICULATION, LINEARIZED, every_root, gaps, greedy_boundaries, with_boundaries
+from .segments import (
+    ARTICULATION,
+    LINEARIZED,
+    equal_boundaries,
+    every_root,
+    gaps,
+    greedy_boundaries,
+    in_whole_segments,
+    with_boundaries,
+)
 
 PRUNED_OPS = 400
 """Up to so many ops the runs of heuristics are pruned, and rules of eviction tried before annealing."""
@@ -162,6 +172,25 @@ def solve_chen_greedy(problem: Recompute, context: Context) -> Outcome:
             return Outcome(reason="time")
         found = offer(context, data, with_boundaries(data, boundaries)) or found
     return Outcome(detail="" if found else "no choice of segments fits")
+
+
+def solve_segments(problem: Recompute, context: Context) -> Outcome:
+    """Offer equal segments that run again whole; ``segments``: ``best``, ``sqrt`` or how many there are."""
+    text = context.options["segments"]
+    if text not in ("best", "sqrt") and not (text.isdecimal() and int(text)):
+        raise UsageError(f"option segments: found {text!r}, expected best, sqrt, or a number of segments")
+    data = first_bound(problem, context)
+    if data is None:
+        return Outcome()
+    found = False
+    for kind in (ARTICULATION, LINEARIZED):
+        places = gaps(data, kind)
+        root = max(2, round(math.sqrt(len(places))))
+        for count in range(2, 2 * root + 1) if text == "best" else [root if text == "sqrt" else int(text)]:
+            if context.expired:
+                return Outcome(reason="time")
+            found = offer(context, data, in_whole_segments(data, equal_boundaries(places, count))) or found
+    return Outcome(detail="" if found else "no number of segments fits")
 
 
 def part_of(context: Context, seconds: float = math.inf) -> Context:

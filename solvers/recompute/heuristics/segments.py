@@ -9,6 +9,11 @@ computed again from what is kept, with all that is needed for it, once, and stay
 Boundaries may be anywhere in the reference order (*linearized*), or only where one value is read across
 (*articulation*).
 
+*Whole segments*, as in ``torch.utils.checkpoint``: equal segments by number of places, the last one is kept;
+before the first backward that misses something of a segment all of the segment runs again that backwards from
+there on read, and what that is computed from. Other than in PyTorch an op that overwrites what it reads
+(running statistics) does not run again, and what it leaves is kept.
+
 Sources: Chen, Xu, Zhang, Guestrin, "Training Deep Nets with Sublinear Memory Cost" (2016): a boundary every
 sqrt(n) ops, and Algorithm 3, where a segment ends as soon as it has more than b bytes. Jain et al.,
 "Checkmate" (MLSys 2020), section 6: both on articulation points and on linearized graphs. Our articulation
@@ -18,6 +23,7 @@ points are those of the forward pass in the reference order: gaps that one value
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 from ....formulations.recompute.data import RecomputeData, levels
@@ -71,6 +77,61 @@ def greedy_boundaries(data: RecomputeData, places: Sequence[int]) -> Iterator[li
             yield found
 
 
+def equal_boundaries(places: Sequence[int], count: int) -> list[int]:
+    """Return boundaries at some of the places, so that there are so many segments of like many places."""
+    return sorted({places[k * len(places) // count] for k in range(1, count)} if places else ())
+
+
+def kept_across(data: RecomputeData, boundaries: Sequence[int]) -> set[int]:
+    """Return the values that are kept: initial ones, of the last segment, and what is read across."""
+    last, first, kept = turn(data), max(boundaries, default=-1), set[int]()
+    for u, x in enumerate(data.values):
+        if x.writer is None or x.writer > first:
+            kept.add(u)
+            continue
+        ahead = max((j for j in x.readers if j <= last), default=-1)
+        if any(x.writer <= b < ahead for b in boundaries):
+            kept.add(u)
+    return kept
+
+
+def in_whole_segments(data: RecomputeData, boundaries: Sequence[int]) -> list[int]:
+    """Return the ops as they run where whole segments run again; whether they fit is another matter.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> from lowtide.formulations.recompute.data import recompute_data
+    >>> data = recompute_data(lt.Recompute(lt.load("gen:backprop-chain?l=5")))
+    >>> in_whole_segments(data, [2])  # x_0 and x_3 are kept; x_1 and x_2 are computed again at once
+    [0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 8, 9, 10]
+    """
+    last, values = turn(data), data.values
+    once = {i for i in range(data.n) if not set(data.reads[i]).isdisjoint(data.destroys[i])}
+    there = kept_across(data, boundaries) | {u for i in once for u in data.writes[i]}
+    segment = [bisect_left(boundaries, i) for i in range(last + 1)]
+    runs = list(range(last + 1))
+    for i in range(last + 1, data.n):
+        missing = [u for u in data.reads[i] if u not in there]
+        begun = {segment[w] for u in missing if (w := values[u].writer) is not None}
+        stack = [
+            u
+            for u, x in enumerate(values)
+            if u not in there and x.writer is not None and x.writer <= last
+            if segment[x.writer] in begun and x.readers and x.readers[-1] >= i
+        ]
+        again = set[int]()
+        while stack:
+            writer = values[stack.pop()].writer
+            if writer is not None and writer not in again:
+                again.add(writer)
+                stack += (u for u in data.reads[writer] if u not in there)
+        for j in (*sorted(again), i):
+            runs.append(j)
+            there.update(data.writes[j])
+    return runs
+
+
 def with_boundaries(data: RecomputeData, boundaries: Sequence[int]) -> list[int]:
     """Return the ops as they run; whether they fit, and find what they read, is another matter.
 
@@ -83,16 +144,7 @@ def with_boundaries(data: RecomputeData, boundaries: Sequence[int]) -> list[int]
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 9, 10]
     """
     last = turn(data)
-    first = max(boundaries, default=-1)
-    kept = set()
-    for u, x in enumerate(data.values):
-        if x.writer is None or not boundaries or x.writer > first:
-            kept.add(u)
-            continue
-        ahead = [j for j in x.readers if j <= last]
-        if any(x.writer <= b < max(ahead, default=-1) for b in boundaries):
-            kept.add(u)
-    there, runs = set(kept), list(range(last + 1))
+    there, runs = kept_across(data, boundaries), list(range(last + 1))
     for i in range(last + 1, data.n):
         missing, stack = set[int](), [i]
         while stack:

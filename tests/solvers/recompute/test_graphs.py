@@ -300,7 +300,7 @@ def test_rules_of_eviction_fit_and_pruning_loses_nothing() -> None:
         assert time_of(data, fewer) <= time_of(data, runs)
 
 
-@pytest.mark.parametrize("method", ["eviction", "chen-sqrt", "chen-greedy", "checkmate-rounding"])
+@pytest.mark.parametrize("method", ["eviction", "chen-sqrt", "chen-greedy", "segments", "checkmate-rounding"])
 def test_heuristics_verify(method: str) -> None:
     graph = lt.load("gen:backprop-chain?l=9")
     problem = lt.Recompute(graph, memory=8)
@@ -320,6 +320,7 @@ def test_heuristics_verify(method: str) -> None:
         ("checkmate", {"stages": "some"}, "expected partitioned, free, or a number"),
         ("checkmate", {"start": "some"}, "expected one of lists, none"),
         ("moccasin", {"copies": "0"}, "expected a positive integer"),
+        ("segments", {"segments": "0"}, "expected best, sqrt, or a number"),
         ("chen-sqrt", {"points": "some"}, "expected one of linearized, articulation"),
     ],
 )

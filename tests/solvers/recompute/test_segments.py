@@ -13,9 +13,11 @@ from lowtide.solvers.recompute.heuristics.segments import (
     ARTICULATION,
     BUDGETS,
     LINEARIZED,
+    equal_boundaries,
     every_root,
     gaps,
     greedy_boundaries,
+    in_whole_segments,
     turn,
     with_boundaries,
 )
@@ -169,6 +171,51 @@ def test_segments_of_a_chain_by_hand() -> None:
     assert with_boundaries(plain, [0, 1]) == [0, 1, 2, 3, 4, 5, 6, 7]
     assert with_boundaries(plain, [2]) == [0, 1, 2, 3, 4, 5, 0, 1, 6, 7]
     assert with_boundaries(skipping, [2]) == [0, 1, 2, 3, 4, 5, 1, 6, 7]
+
+
+def whole_by_definition(data: RecomputeData, boundaries: list[int]) -> list[int]:
+    """The runs of whole segments, segment after segment, as the page describes them."""
+    last = turn(data)
+    segment = [sum(b < i for b in boundaries) for i in range(data.n)]
+    lost = set()
+    for u, x in enumerate(data.values):
+        if x.writer is not None and x.writer <= last and segment[x.writer] < len(boundaries):
+            across = any(i <= last and segment[i] > segment[x.writer] for i in x.readers)
+            if not across and set(data.reads[x.writer]).isdisjoint(data.destroys[x.writer]):
+                lost.add(u)
+    runs = list(range(last + 1))
+    for i in range(last + 1, data.n):
+        for s in sorted({segment[data.values[u].writer or 0] for u in lost & set(data.reads[i])}):
+            body = [j for j in range(last + 1) if segment[j] == s]
+            wanted, again = {u for k in range(i, data.n) for u in data.reads[k]}, list[int]()
+            for j in reversed(body):
+                if lost & wanted & set(data.writes[j]):
+                    again.append(j)
+                    wanted |= set(data.reads[j])
+            runs += sorted(again)
+            lost -= {u for j in again for u in data.writes[j]}
+        runs.append(i)
+    return runs
+
+
+def test_whole_segments_are_those_of_the_definition() -> None:
+    """Tensors that are written again and again come in too: what updates itself runs once."""
+    again = differs = 0
+    for seed in range(60):
+        data = small_data(seed, max_ops=9)
+        if seed % 3 == 0:
+            graph = random_graph(Random(seed), min_ops=5, max_ops=9, after=False)
+            data = recompute_data(lt.Recompute(graph))
+        places = gaps(data, LINEARIZED)
+        for count in range(1, 4):
+            boundaries = equal_boundaries(places, count)
+            assert len(boundaries) == min(count - 1, len(places))
+            runs = in_whole_segments(data, boundaries)
+            assert runs == whole_by_definition(data, boundaries), (seed, boundaries)
+            again += len(runs) > data.n
+            differs += runs != with_boundaries(data, boundaries)
+    assert again >= 10
+    assert differs >= 3
 
 
 def least_runs(data: RecomputeData, kept: list[set[int]]) -> list[int]:
