@@ -206,7 +206,8 @@ def test_run_record(tmp_path: Path, change: dict[str, Any], words: str) -> None:
 def test_pictures_without_matplotlib(tmp_path: Path) -> None:
     answer(*SOLVE, "catalogue:diamond", "--method", "reference", "--plan", "p.json", cwd=tmp_path)
     (tmp_path / "matplotlib.py").write_text("raise ImportError")
-    line = refused("plot", "p.json", "-o", "x.svg", cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)})
+    env = {"PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    line = refused("plot", "p.json", "-o", "x.svg", cwd=tmp_path, env=env)
     assert "pip install 'lowtide[plot]'" in line
 
 
