@@ -3,7 +3,7 @@ r"""Schedules of a pipeline as intervals in CP-SAT.
 Data. Ops :math:`X_{sj}` of kinds F, B, W, stages s and micro-batches j = 0, …, m - 1, of
 :math:`f_s, b_s, w_s` ns on device :math:`d_s`; latency :math:`c_s` between stages s and s + 1, 0 on one
 device; :math:`a_s` bytes from the start of F, :math:`\omega_s` of them until W and the others until B has
-ended; memory M of each device.
+ended; memory M of each device, without what is there all the time.
 
 Variables. :math:`S_X` and :math:`E_X`: start and end of each op; T, the objective.
 
@@ -179,7 +179,9 @@ def _memory(built: PipelineModel) -> None:
     """Constraint 4."""
     problem, model = built.problem, built.model
     stages = problem.line.stages
-    for chunk in problem.line.chunks if problem.memory is not None else ():
+    for chunk, free in zip(problem.line.chunks, problem.room, strict=True):
+        if free is None:
+            continue
         parts = [("B", s, stages[s].activation - stages[s].kept) for s in chunk]
         parts += [("W", s, stages[s].kept) for s in chunk]
         parts = [part for part in parts if part[2]]
@@ -192,7 +194,7 @@ def _memory(built: PipelineModel) -> None:
                 )
         if parts:
             demands = [nbytes // unit for *_, nbytes in parts for _ in range(problem.line.micro)]
-            room = min((problem.memory or 0) // unit, sum(demands))
+            room = min(max(free, 0) // unit, sum(demands))
             if (area := (room + 1) * (built.horizon + 1)) >= LARGEST_AREA:
                 raise UsageError(
                     f"CP-SAT model of pipeline: found {area} units of {unit} bytes of memory times ns, "
@@ -203,8 +205,8 @@ def _memory(built: PipelineModel) -> None:
 
 def _most_in_flight(built: PipelineModel) -> None:
     """Constraint 5."""
-    memory = built.problem.memory
     for s, x in enumerate(built.problem.line.stages):
+        memory = built.problem.room[x.device]
         if memory is None or not x.activation or x.activation > memory:
             continue
         ahead = [("B", memory // x.activation)]

@@ -26,6 +26,8 @@ class Stage:
     activation, kept
         Bytes on the device from the start of F, and how many of these until W ends; the others go when B
         ends. Without W none are kept.
+    fixed
+        Bytes on the device all the time: weights and their states, buffers of its ops.
 
     Raises
     ------
@@ -39,10 +41,11 @@ class Stage:
     weight: int = 1
     activation: int = 1
     kept: int = 1
+    fixed: int = 0
 
     def __post_init__(self) -> None:
-        for key, least in (("device", 0), ("forward", 1), ("backward", 1), ("weight", 0), ("kept", 0)):
-            check_integer(getattr(self, key), least, f"stage, {key}")
+        for key in ("device", "forward", "backward", "weight", "kept", "fixed"):
+            check_integer(getattr(self, key), key in ("forward", "backward"), f"stage, {key}")
         check_integer(self.activation, self.kept, "stage, activation")
         if self.kept and not self.weight:
             raise InstanceError(f"stage, kept: found {self.kept} bytes without W, expected 0")
@@ -85,6 +88,11 @@ class PipelineOps:
         times = [{"F": x.forward, "B": x.backward, "W": x.weight} for x in self.stages]
         return tuple(times[s][kind] for kind, s, _ in self.keys)
 
+    @cached_property
+    def fixed(self) -> tuple[int, ...]:
+        """Bytes on each device all the time."""
+        return tuple(sum(self.stages[s].fixed for s in chunk) for chunk in self.chunks)
+
     def change(self, i: int) -> int:
         """Return the bytes that op i brings to its device at its start or, below 0, takes away at its end."""
         kind, s, _ = self.keys[i]
@@ -114,7 +122,7 @@ def pipeline_graph(stages: Sequence[Stage], micro: int, name: str = "pipeline") 
 
     Stage s of micro-batch j has ops ``Fs.j``, ``Bs.j`` and ``Ws.j``, each of which runs on its device alone,
     and tensors: the activations until B, those until W, and what goes to the next stage and back, which have
-    0 bytes.
+    0 bytes. What a stage has on its device all the time is one initial tensor.
 
     Parameters
     ----------
@@ -145,6 +153,10 @@ def pipeline_graph(stages: Sequence[Stage], micro: int, name: str = "pipeline") 
     last = len(stages) - 1
     tensors: list[Tensor] = []
     number: dict[str, int] = {}
+    for s, x in enumerate(stages):
+        if x.fixed:
+            number[f"fixed {s}"] = len(tensors)
+            tensors.append(Tensor(name=f"fixed {s}", nbytes=x.fixed, kind="weight", initial=True, final=True))
     for j in range(micro):
         for s, x in enumerate(stages):
             sizes = [("until B", x.activation - x.kept)] + [("until W", x.kept)] * (x.weight > 0)
@@ -164,7 +176,7 @@ def pipeline_graph(stages: Sequence[Stage], micro: int, name: str = "pipeline") 
             Op(
                 name=f"{kind}{s}.{j}",
                 kind=kind,
-                reads=tuple(number[f"{x}.{j}"] for x in reads if f"{x}.{j}" in number),
+                reads=tuple(number[x] for x in (f"fixed {s}", *(f"{x}.{j}" for x in reads)) if x in number),
                 writes=tuple(number[f"{x}.{j}"] for x in writes if f"{x}.{j}" in number),
                 after=(line.op["B", s, j],) if kind == "W" else (),
                 modes=(Mode(duration_ns=line.durations[i], processors=(device_name(stages[s].device),)),),
@@ -217,4 +229,5 @@ def _stage(graph: Graph, found: dict[Key, Op], s: int) -> Stage:
         weight=0 if weight is None else weight.modes[0].duration_ns,
         activation=nbytes[0] + kept,
         kept=kept,
+        fixed=sum(graph.tensors[t].nbytes for t in forward.reads if graph.tensors[t].initial),
     )

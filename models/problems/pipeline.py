@@ -201,7 +201,8 @@ class Pipeline(Problem):
         sendings = []
         for value in values_of(self.graph):
             writer = value.writer
-            assert writer is not None
+            if writer is None:  # what is there all the time is where it is needed
+                continue
             for i in value.readers:
                 if line.device[i] != line.device[writer]:
                     end = runs[writer].end
@@ -209,11 +210,17 @@ class Pipeline(Problem):
                     sendings.append(Sending(writer, value.tensor, to, end, end + self.latency_ns))
         return lower_transfers(self.graph, runs, sendings, self.machine)
 
+    @cached_property
+    def room(self) -> tuple[int | None, ...]:
+        """Bytes for activations on each device: the memory without what is there all the time."""
+        return tuple(None if self.memory is None else self.memory - fixed for fixed in self.line.fixed)
+
     def impossible(self) -> str | None:
-        """Return the stages of a device whose activations of one micro-batch do not fit it."""
+        """Return a stage that does not fit its device with one micro-batch."""
         for i, chunk in enumerate(self.line.chunks):
             for s in chunk if self.memory is not None else ():
-                if (needed := self.line.stages[s].activation) > (self.memory or 0):
+                needed = self.line.stages[s].activation + self.line.fixed[i]
+                if needed > (self.memory or 0):
                     return f"stage {s} on device {i} needs {exact_bytes(needed)}"
         return None
 

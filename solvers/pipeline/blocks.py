@@ -45,9 +45,9 @@ def v_orders(name: str, problem: Pipeline, tick: Callable[[], object]) -> Iterat
     if [x.device for x in line.stages] != [*range(p), *reversed(range(p))]:
         raise UsageError(f"method {name}: found stages placed otherwise, expected devices 0, 1, …, 1, 0")
     limit = []
-    for chunk in line.chunks:
+    for chunk, room in zip(line.chunks, problem.room, strict=True):
         most = most_chunks(name, p) * max(line.stages[s].activation for s in chunk)
-        limit.append(most if problem.memory is None else min(most, problem.memory))
+        limit.append(most if room is None else min(most, room))
     odd = 0 if p % 2 else 3
     shifts = {
         "v-min": [(0, 0 if p % 3 else 2, 0)],

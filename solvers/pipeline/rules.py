@@ -62,7 +62,10 @@ def offer_rule(problem: Pipeline, context: Context, rule: str) -> Outcome:
 
 def peaks(line: PipelineOps, orders: Orders) -> list[int]:
     """Return the most bytes on each device, which depends on the order of its ops alone."""
-    return [max(accumulate(map(line.change, order))) for order in orders]
+    return [
+        fixed + max(accumulate(map(line.change, order)))
+        for fixed, order in zip(line.fixed, orders, strict=True)
+    ]
 
 
 def gpipe(line: PipelineOps) -> Orders:
@@ -184,9 +187,9 @@ def _only(rule: Callable[[PipelineOps], Orders]) -> Callable[[Pipeline, Tick], I
 
 def _within(problem: Pipeline, tick: Tick) -> Iterable[Orders]:
     """Return the schedule of `zero_bubble` for the most activations that fit."""
-    most = max(x.activation for x in problem.line.stages)
-    limit = 2 * problem.line.devices - 1
-    k = limit if problem.memory is None or not most else min(problem.memory // most, limit)
+    pairs = [(problem.room[x.device], x.activation) for x in problem.line.stages]
+    some = [room // most for room, most in pairs if room is not None and most]
+    k = max(min([2 * problem.line.devices - 1, *some]), 0)
     return [zero_bubble(problem.line, k)] if k else []
 
 

@@ -28,7 +28,7 @@ def device_orders(problem: lt.Pipeline, device: int) -> Iterator[list[int]]:
             gone = {"F": 0, "B": x.activation - x.kept, "W": x.kept}[kind]
             yield from grow([*order, i], grown - gone)
 
-    return grow([], 0)
+    return grow([], sum(x.fixed for x in line.stages if x.device == device))
 
 
 def simulated(
@@ -46,7 +46,7 @@ def simulated(
         for d, order in enumerate(orders):
             while place[d] < len(order):
                 i = order[place[d]]
-                needs = {*(writer[t] for t in graph.ops[i].reads), *graph.ops[i].after}
+                needs = {*(writer[t] for t in graph.ops[i].reads if t in writer), *graph.ops[i].after}
                 if not needs <= start.keys():
                     break
                 times = [

@@ -139,7 +139,7 @@ def test_auto_proves_more_least_times(spec: str, objective: str, memory: int, be
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(32))
 def test_auto_is_exhaustive_search(seed: int) -> None:
-    problem = small(seed)
+    problem = small(seed, fixed=seed % 3)
     result = lt.solve(problem, threads=1)
     best = least(problem)
     assert result.objective == best
@@ -215,6 +215,10 @@ def test_methods_say_where_they_do_not_fit() -> None:
         with pytest.raises(lt.UsageError, match="expected stage s on device s alone"):
             lt.solve(turned, method)
     assert lt.solve(turned, threads=1).status == "optimal"
+    full = lt.Pipeline(lt.pipeline_graph([lt.Stage(device=s, fixed=3 * s) for s in range(2)], 3), 4)
+    result = lt.solve(full, "zb")  # one activation on device 1
+    assert (result.status, result.verification.peaks) == ("feasible", {"gpu0": 1, "gpu1": 4})  # type: ignore[union-attr]
+    assert lt.solve(full, "gpipe").detail == "device 1 would hold 6 bytes, of 4"
     none = lt.solve(asked("p=3&m=4&a=5", memory=4))
     assert (none.status, none.detail) == ("infeasible", "stage 0 on device 0 needs 5 B")
 
