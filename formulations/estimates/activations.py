@@ -7,7 +7,8 @@ A layer keeps, in bytes,
 ==========================================  ========================================
 nothing shared                              :math:`s b h (34 + 5 a s / h)`
 tensor parallelism                          :math:`s b h (10 + 24 / t + 5 a s / (h t))`
-and sequence parallelism                    :math:`s b h (34 + 5 a s / h) / t`
+and attention run again                     :math:`s b h (10 + 24 / t)`
+tensor and sequence parallelism             :math:`s b h (34 + 5 a s / h) / t`
 and attention run again (*selective*)       :math:`34 s b h / t`
 all of it run again (*full*)                :math:`2 s b h`
 ==========================================  ========================================
@@ -18,7 +19,7 @@ The first stage of a pipeline holds p micro-batches of its :math:`L / p` layers,
 
 Source: Korthikanti, Casper, Lym, McAfee, Andersch, Shoeybi and Catanzaro, "Reducing activation recomputation
 in large transformer models", MLSys 2023, equations 1 to 5 and table 2. Embeddings and the output layer are
-left out.
+left out, and what a layer takes while it runs: plans of the graphs ``gen:tensor-parallel`` have all of it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from math import ceil
 
 from ...models.errors import UsageError
 
-KINDS = ("none", "tensor", "sequence", "selective", "full")
+KINDS = ("none", "tensor", "tensor-selective", "sequence", "selective", "full")
 """What is shared and run again, in the order of the table."""
 
 
@@ -94,6 +95,7 @@ def of_layer(model: Transformer, kind: str) -> int:
     factors = {
         "none": 34 + attention,
         "tensor": 10 + (24 + attention) / t,
+        "tensor-selective": 10 + Fraction(24, t),
         "sequence": (34 + attention) / t,
         "selective": Fraction(34, t),
         "full": Fraction(2),

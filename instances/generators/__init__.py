@@ -31,6 +31,7 @@ from .sp import pumpkin, sp
 from .stages import NUMBERS, PLACEMENTS, stages
 from .taped_chain import taped_chain
 from .tasks import SHAPES, tasks
+from .tensor_parallel import RECOMPUTE, tensor_parallel
 from .tinyml import NETWORKS, tinyml
 from .transformer import transformer
 from .trees import chain, harpoon, intree, outtree
@@ -182,6 +183,19 @@ FAMILIES: dict[str, Family] = {
         prefetch=Parameter(True, "stage 3: gather the next unit before the op that uses this one"),
         limiter=Parameter(False, "gathers and Adam wait as in FSDP, not only for their operands"),
         stash=Parameter(32, "bytes kept of each number of a layer for its backward op", least=0, most=1000),
+    ),
+    "tensor-parallel": _task_family(
+        tensor_parallel,
+        "training pass on one of several devices that share each layer as Megatron's do",
+        layers=Parameter(2, "layers of the transformer", least=1, most=1000),
+        hidden=Parameter(256, "numbers of a token between layers", least=1, most=_MOST),
+        heads=Parameter(8, "of attention", least=1, most=_MOST),
+        sequence=Parameter(128, "tokens of a sequence", least=1, most=_MOST),
+        batch=_BATCH,
+        tensor=Parameter(4, "devices that share each layer", least=1, most=10_000),
+        sp=Parameter(True, "sequence parallelism: what is between the blocks is split by tokens"),
+        recompute=Parameter("none", "what runs again in the backward pass", choices=RECOMPUTE),
+        working=Parameter(True, "gradients, gathered inputs and sums have bytes"),
     ),
     "psplib": _task_family(
         psplib,

@@ -34,7 +34,7 @@ def test_activations_of_a_transformer(tmp_path: Path) -> None:
     assert round(rows["tensor"]["first_stage"] / 2**30, 1) == 66.8
     assert rows["selective"]["layer"] == 34 * 2048 * 12288 // 8
     text = within("estimate", *words, cwd=tmp_path).stdout
-    assert "selective   102 MiB" in text
+    assert "selective          102 MiB" in text
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,10 @@ HASHES = {
     "sharded?stage=1&layers=2": "274602cffe05bd5e",
     "sharded?stage=2&stash=0&devices=3": "7d58623916bd8e5d",
     "sharded?prefetch=0&limiter=1": "c8da1c2c25012a8f",
+    "tensor-parallel": "68dd39a3ac75121b",
+    "tensor-parallel?sp=0&recompute=selective&layers=3&batch=2": "e85f8d4bea8fd788",
+    "tensor-parallel?recompute=full&working=0&tensor=2": "7a9a388628bd3e75",
+    "tensor-parallel?tensor=1&layers=1": "4a0b63a4a2887283",
     "tinyml": "d6f814829f1a562f",
     "tinyml?network=wide-kernels&width=50&image=160": "26f4977f08f6f6db",
     "tinyml?network=mobilenet-v1&width=25&classes=2": "67eb12579337a2ec",
@@ -103,6 +107,8 @@ def test_common_properties(family: str) -> None:
     assert load(graph.provenance["source"]) == graph
     assert max(writers(graph).values()) == 1
     made = {t for t, tensor in enumerate(graph.tensors) if not tensor.initial}
+    if family == "tensor-parallel":
+        made |= {t for t, tensor in enumerate(graph.tensors) if tensor.initial and tensor.kind == "gradient"}
     if family == "sharded":  # a whole iteration: states are updated
         made |= {t for t, tensor in enumerate(graph.tensors) if tensor.initial and tensor.kind != "input"}
     assert made == set(writers(graph))
