@@ -32,6 +32,7 @@ _BETWEEN = {
 }
 _BLOCKS = {"blocks": Parameter(1, "blocks of consecutive ops", least=1)}
 _TILE = {"tile": Parameter(1, "bytes of a weight's tile", kind="size", least=1)}
+_MICRO = {"micro": Parameter(1, "micro-batches", least=1, most=10_000)}
 _DRAW = {"draw": Parameter(0, "number of the draw of random sizes", least=0)}
 
 
@@ -67,6 +68,8 @@ def load(spec: str | os.PathLike[str] | nx.Graph[Any], **options: object) -> Gra
     ``…?compress.activation=2.5``    training, what the backward pass reads again packed by that factor
                                      (`compressed`); also other kinds of tensor
     ``…?tile=64MB``                  weights of more bytes used a tile at a time (`tiled`)
+    ``…?cuts=13-26&micro=8``         training, as the pipeline of stages of its layers (`staged`); what layers
+                                     keep: ``ways=k13-s4f9``
     ``…?draw=1``                     any of these, with random sizes (`with_drawn_sizes`)
     ===============================  ==================================================================
 
@@ -102,6 +105,8 @@ def load(spec: str | os.PathLike[str] | nx.Graph[Any], **options: object) -> Gra
     node = given.pop("node", None)
     draw = given.pop("draw", None)
     tile = given.pop("tile", None)
+    asked = ("cuts", "ways", "micro") if "cuts" in given else ()
+    stages = {key: given.pop(key) for key in asked if key in given}
     factors = {key: given.pop(key) for key in sorted(given) if key.startswith("compress.")}
     graph = _load(parsed, given) if source is None else from_networkx(source)
     if source is not None:
@@ -150,6 +155,13 @@ def load(spec: str | os.PathLike[str] | nx.Graph[Any], **options: object) -> Gra
         else:
             graph = on_zero(graph, delayed=node == "zero-delayed")
         text["node"] = str(node)
+    if stages:
+        from .transforms.staged import staged
+
+        micro = {key: value for key, value in stages.items() if key == "micro"}
+        many = int(typed_options(micro, _MICRO, str(parsed))["micro"])
+        graph = staged(graph, str(stages["cuts"]), str(stages.get("ways", "")), many)
+        text |= {key: str(value) for key, value in stages.items()}
     return replace(graph, source=None if source is not None else str(Spec(parsed.scheme, parsed.name, text)))
 
 

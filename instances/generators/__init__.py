@@ -293,13 +293,16 @@ FAMILIES: dict[str, Family] = {
     "transformer": _family(
         transformer,
         "transformer: decoder (language model), encoder, or both",
-        form=Parameter("decoder", "the blocks", choices=("decoder", "encoder", "seq2seq")),
+        form=Parameter("decoder", "the blocks", choices=("decoder", "encoder", "seq2seq", "llama")),
         layers=Parameter(2, "blocks of each kind", least=1, most=10_000),
         d_model=Parameter(512, "width", least=1, most=_MOST),
         heads=Parameter(8, "heads of attention", least=1, most=_MOST),
+        groups=Parameter(0, "llama: heads of keys and values (0: all)", least=0, most=_MOST),
+        hidden=Parameter(0, "llama: width inside feed-forward layers (0: 4 d_model)", least=0, most=_MOST),
         seq=Parameter(128, "length of the sequence", least=1, most=_MOST),
         batch=_BATCH,
         vocab=Parameter(32_000, "size of the vocabulary", least=1, most=_MOST),
+        split=Parameter(False, "train: gradients of weights are ops of their own"),
         weights=_WEIGHTS,
     ),
 }
@@ -336,10 +339,10 @@ def generate(family: str, **options: object) -> Graph:
     where = str(Spec("gen", family, given))
     values = typed_options(options, entry.parameters, where)
     _check_together(values, where)
-    own = {k: v for k, v in values.items() if k not in ("train", "accounting", "weights")}
+    own = {k: v for k, v in values.items() if k not in ("train", "accounting", "weights", "split")}
     graph = entry.function(**own)
     if values.get("train"):
-        graph = training_graph(graph)
+        graph = training_graph(graph, split=bool(values.get("split")))
     if values.get("weights") is False:
         graph = graph.drop({"weight"})
     full = Spec("gen", family, {key: _text(value) for key, value in values.items()})

@@ -10,6 +10,7 @@ Derivatives*, 2nd ed., chapter 3), op by op:
   op without weights of its own keeps its backward op even if that leaves nothing to write: it stands
   for parameters of negligible size.
 * A tensor with several readers gets one n-ary sum op, as soon as the last of its gradients exists.
+* Where gradients are `split`, what a backward op writes for weights is a second op's, which reads no weights.
 * A weight is updated by an op of its own as soon as its gradient exists.
 * The backward of an addition is no op: the gradient of the sum is the gradient of each summand.
 
@@ -30,6 +31,7 @@ SAVED = {
     "AveragePool": "nothing",
     "Concat": "nothing",
     "Embedding": "activations",
+    "Rotary": "nothing",
 }
 """By op kind, what the backward op reads besides gradients; all inputs for kinds not named."""
 
@@ -37,13 +39,15 @@ PASSES = frozenset({"Add"})
 """Op kinds whose output gradient is the gradient of every input: no backward op."""
 
 
-def training_graph(forward: Graph) -> Graph:
+def training_graph(forward: Graph, *, split: bool = False) -> Graph:
     """Return forward and backward pass of a graph in which each tensor has one writer.
 
     Parameters
     ----------
     forward
         Inputs and weights are initial; what no op reads is an output.
+    split
+        Whether gradients of weights are ops of their own.
 
     Raises
     ------
@@ -56,14 +60,14 @@ def training_graph(forward: Graph) -> Graph:
     >>> [op.name for op in load("gen:chain?n=3&train=1").ops]
     ['op0', 'op1', 'op2', 'loss', 'op2.backward', 'op1.backward']
     """
-    return _Derivation(forward).graph()
+    return _Derivation(forward, split).graph()
 
 
 class _Derivation:
     """The training graph in the making; forward tensors keep their indices."""
 
-    def __init__(self, forward: Graph) -> None:
-        self.forward = forward
+    def __init__(self, forward: Graph, split: bool) -> None:
+        self.forward, self.split = forward, split
         self.tensors = [
             t if t.kind == "weight" else replace(t, final=False, kind=_kind(t)) for t in forward.tensors
         ]
@@ -115,14 +119,19 @@ class _Derivation:
             "activations": tuple(t for t in op.reads if self.tensors[t].kind != "weight"),
             "nothing": (),
         }[SAVED.get(op.kind, "inputs")]
-        results = [self._new_gradient(t, f".{op.name}" if self.readers[t] > 1 else "") for t in wanted]
-        self._add(
-            f"{op.name}.backward",
-            f"{op.kind}Backward" if op.kind else "",
-            [*gradients, *saved],
-            results,
-            op.duration_ns * max(1, len(wanted)),
-        )
+        weights = [t for t in wanted if self.tensors[t].kind == "weight"] if self.split else []
+        others = [t for t in wanted if t not in weights]
+        alone = weights and op.kind == "Linear"  # the gradient of its input needs the weights only
+        read = tuple(t for t in saved if self.tensors[t].kind == "weight") if alone else saved
+        parts = [(".backward", others, read)] if others or not weights else []
+        if weights:
+            parts.append((".weights", weights, tuple(t for t in saved if self.tensors[t].kind != "weight")))
+        for what, some, read in parts:
+            results = [self._new_gradient(t, f".{op.name}" if self.readers[t] > 1 else "") for t in some]
+            kind = f"{op.kind}Backward" if op.kind else ""
+            self._add(
+                f"{op.name}{what}", kind, [*gradients, *read], results, op.duration_ns * max(1, len(some))
+            )
 
     def _add_update(self, weight: int) -> None:
         name = self.tensors[weight].name
