@@ -2,37 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from ...models.problems.partition import Partition
 from ...models.split import Split
 from ..model import ticker
-from .stages_milp import CONSTRAINTS, Stages, decode, empty, objective, size, values_of
+from .data import PartitionData
+from .stages_milp import (
+    CONSTRAINTS,
+    Row,
+    Stages,
+    crossings,
+    decode,
+    empty,
+    holdings,
+    loads,
+    memories,
+    objective,
+    size,
+    values_of,
+)
 
-__all__ = ["CONSTRAINTS", "build", "decode", "size"]
+__all__ = ["CONSTRAINTS", "build", "build_stage", "decode", "size"]
 
 ENGINE = "cpsat"
 BYTES_PER_TERM = 600
+
+OF_ONE = (crossings, loads, memories, holdings)
+"""The constraints of a stage by itself."""
 
 
 def build(
     problem: Partition, *, hint: Split | None = None, expired: Callable[[], bool] = lambda: False
 ) -> Stages:
     """Return the model; a known split is its hint."""
+    at = empty(problem)
+    _state(at, CONSTRAINTS, expired)
+    if hint is not None:
+        known = values_of(at, hint)
+        for name, variable in at.variables.items():
+            at.model.add_hint(variable, known.get(name, 0))
+    minimize(at, objective(at))
+    return at
+
+
+def build_stage(
+    problem: Partition, data: PartitionData, k: int, most: int, *, expired: Callable[[], bool]
+) -> Stages:
+    """Return constraints 4 to 7 of one stage of kind k, its load at most so many ns; no objective."""
+    at = Stages(problem=problem, data=data, given=[k])
+    _state(at, OF_ONE, expired)
+    at.model.add(at.variables["L", 0, 0] <= most)
+    return at
+
+
+def minimize(at: Stages, terms: Iterable[tuple[tuple[str, int, int], int]]) -> None:
+    """Set the objective."""
     from ortools.sat.python import cp_model
 
-    at, tick = empty(problem), ticker(expired)
-    at.model = model = cp_model.CpModel()
-    known = {} if hint is None else values_of(at, hint)
+    goal = list(terms)
+    total = cp_model.LinearExpr.weighted_sum([at.variables[x] for x, _ in goal], [w for _, w in goal])
+    at.model.minimize(total)
+
+
+def _state(
+    at: Stages, constraints: Iterable[Callable[[Stages], Iterable[Row]]], expired: Callable[[], bool]
+) -> None:
+    from ortools.sat.python import cp_model
+
+    tick = ticker(expired)
+    at.model = cp_model.CpModel()
     for name, most, _ in at.names():
-        at.variables[name] = model.new_int_var(0, most, "_".join(map(str, name)))
-        if hint is not None:
-            model.add_hint(at.variables[name], known.get(name, 0))
-    for constrain in CONSTRAINTS:
+        at.variables[name] = at.model.new_int_var(0, most, "_".join(map(str, name)))
+    for constrain in constraints:
         for terms, least in constrain(at):
             tick()
             variables, weights = [at.variables[x] for x, _ in terms], [w for _, w in terms]
-            model.add(cp_model.LinearExpr.weighted_sum(variables, weights) >= least)
-    goal = objective(at)
-    model.minimize(cp_model.LinearExpr.weighted_sum([at.variables[x] for x, _ in goal], [w for _, w in goal]))
-    return at
+            at.model.add(cp_model.LinearExpr.weighted_sum(variables, weights) >= least)

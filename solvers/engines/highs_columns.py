@@ -39,6 +39,7 @@ class ColumnProgram:
         import highspy
 
         self.context, self.rows, self.columns = context, len(low), 0
+        self.reason: str | None = None  # why the last run was asked to stop
         self.highs = highs = highspy.Highs()
         highs.setOptionValue("output_flag", False)
         highs.setOptionValue("threads", 1)
@@ -72,6 +73,10 @@ class ColumnProgram:
         if not self._run() or self.highs.getModelStatus() != HighsModelStatus.kOptimal:
             return None
         return self.highs.getInfo().objective_function_value, np.array(self.highs.getSolution().row_dual)
+
+    def values(self) -> Floats:
+        """Return the values of the columns after `solve`."""
+        return np.array(self.highs.getSolution().col_value)
 
     def choose(self, whole: range, seconds: float) -> Floats | None:
         """Return the best values that were found of the columns, some of them whole; no `solve` afterwards.
@@ -110,4 +115,5 @@ class ColumnProgram:
 
         supervisor = Supervisor(self.context)
         supervisor.run(work, self.highs.cancelSolve)
+        self.reason = supervisor.reason
         return ran and not supervisor.abandoned

@@ -15,7 +15,7 @@ ROOM = Room(
         Method(
             "auto",
             ".partition.auto:solve_auto",
-            "chain, then ideals; the MILP for stages in any order",
+            "chain, then ideals; branch-price, then the MILP for stages in any order",
             proves=OPTIMUM,
             options=(_MOST,),
             kernels=_KERNELS,
@@ -45,6 +45,15 @@ ROOM = Room(
             options=(PYOMO_SOLVER,),
             kernels=_KERNELS,
             engine="highs",
+        ),
+        Method(
+            "branch-price",
+            ".partition.branch_price:solve_branch_price",
+            "stages in any order as columns, priced by CP-SAT; exact for the largest load",
+            proves=OPTIMUM,
+            source="Gilmore and Gomory 1961; Ryan and Foster 1981",
+            kernels=_KERNELS,
+            engine="cpsat",
         ),
         Method(
             "cpsat",

@@ -38,8 +38,6 @@ STATED = {
 SPLITS = ("expert", "torchgpipe", "pipedream", "chain")
 PROFILES = ("alexnet", "vgg16", "resnet50", "densenet121", "gnmt", "gnmt-large", "squeezenet1-0")
 ANY = ("bert24-inference", "bert24-training")
-SECONDS = 200.0
-"""Of the MILP; the programs end by themselves."""
 
 
 def cases() -> Iterator[Case]:
@@ -62,7 +60,7 @@ def rows_of(name: str) -> Iterator[Row]:
 def rows_of_any(name: str) -> Iterator[Row]:
     """Yield a row for stages in any order."""
     problem = load_problem(lt.Partition, f"catalogue:layers/{name}", contiguous="no")
-    yield _row(name, problem, "milp")
+    yield _row(name, problem, "branch-price")
 
 
 def rows_of_profile(name: str) -> Iterator[Row]:
@@ -73,7 +71,7 @@ def rows_of_profile(name: str) -> Iterator[Row]:
 
 
 def _row(name: str, problem: lt.Partition, method: str) -> Row:
-    result = lt.solve(problem, method, threads=1, time_limit=SECONDS if method == "milp" else None)
+    result = lt.solve(problem, method, threads=1)
     return {
         "instance": problem.source,
         "network": name,

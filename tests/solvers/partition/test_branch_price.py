@@ -1,0 +1,74 @@
+"""Stages in any order as columns: against exhaustive search, with branching, and two public inputs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+import lowtide as lt
+from lowtide.instances import load_problem
+from lowtide.solvers.context import Context
+from lowtide.solvers.partition.branch_price import KIND, solve_branch_price
+from tests.effort import seeds
+from tests.oracles.brute_partition import best
+from tests.partition_problems import random_partition
+
+
+def tight(seed: int) -> lt.Partition:
+    """Return six ops of like times, each with a weight, on two accelerators and the host."""
+    rng = Random(seed)
+    g = lt.GraphBuilder()
+    for i in range(6):
+        reads = [f"x{j}" for j in range(i) if rng.random() < 0.3]
+        weight = g.tensor(f"w{i}", rng.randint(0, 4), initial=True, final=True)
+        output = g.tensor(f"x{i}", rng.choice((0, 0, 1, 3)))
+        modes = [lt.Mode(duration_ns=rng.randint(3, 9), processors=("acc",))]
+        modes.append(lt.Mode(duration_ns=rng.randint(5, 15), processors=("cpu",)))
+        g.op(f"o{i}", reads=[*reads, weight], writes=[output], modes=modes)
+    devices = {"acc": 2, "cpu": 1}
+    return lt.Partition(g.build(), devices, rng.choice((None, 5, 8)), 10**9, contiguous=False)
+
+
+@pytest.mark.parametrize("seed", [37, 45])
+def test_it_branches_on_pairs_and_kinds(seed: int) -> None:
+    problem = tight(seed)
+    result = lt.solve(problem, "branch-price", threads=1)
+    assert result.facts["nodes"] > 2
+    assert result.objective == result.bound == best(problem)
+
+
+def test_without_all_rounds_there_is_no_proof() -> None:
+    problem = tight(45)
+    optimum, whole = best(problem), Context(problem=problem)
+    assert solve_branch_price(problem, whole).reason is None
+    for rounds in (0, 1, 4, 11):
+        context = Context(problem=problem)
+        solve_branch_price(problem, context, rounds=rounds)
+        assert optimum is not None
+        assert context.incumbent is not None
+        assert context.bound is not None
+        assert context.bound <= optimum <= context.incumbent, rounds
+        assert context.bound < context.incumbent, rounds
+
+
+def test_other_questions_are_refused() -> None:
+    for change in ({"contiguous": True}, {"objective": "time"}, {"replicate": 2}):
+        result = lt.solve(replace(tight(0), **change), "branch-price", threads=1)
+        assert (result.status, "any order" in (result.detail or "")) == ("unknown", True), change
+
+
+@pytest.mark.slow  # 20 exhaustive searches, and two public inputs of 28 classes
+def test_optima_of_stages_in_any_order() -> None:
+    for seed in seeds(20):
+        problem = replace(random_partition(seed), schedule="none", recompute="none", replicate=1)
+        problem = replace(problem, contiguous=False)
+        for method in ("branch-price", "auto"):
+            result, expected = lt.solve(problem, method, threads=1), best(problem)
+            assert result.objective == expected, (seed, method)
+            assert result.status == ("infeasible" if expected is None else "optimal"), (seed, method)
+    for name, optimum in (("bert24-inference", 17_714_724), ("bert24-training", 39_789_548)):
+        problem = load_problem(lt.Partition, f"catalogue:layers/{name}", contiguous="no")
+        result = lt.solve(problem, threads=1)
+        assert (result.objective, result.bound, result.bound_kind) == (optimum, optimum, KIND), name
