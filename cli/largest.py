@@ -1,4 +1,4 @@
-"""``lowtide solve placement … --largest NAME``: the greatest number that a graph can be made with."""
+"""``lowtide solve PROBLEM … --largest NAME``: the greatest number that a graph can be made with."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _USELESS = ("certificate", "hint", "log")
 """Flags of a single plan."""
 
 
-def add_flags(parser: argparse._ActionsContainer) -> None:
+def add_flags(parser: argparse._ActionsContainer, *, target: bool) -> None:
     """Add the flags of the search."""
     parser.add_argument(
         "--largest",
@@ -23,12 +23,13 @@ def add_flags(parser: argparse._ActionsContainer) -> None:
         help="the largest NAME, such as batch, of the instance that has a plan, and the proof that one more "
         "has none, where there is one (--time-limit is for each plan; --plan takes that of the largest)",
     )
-    parser.add_argument(
-        "--target",
-        type=Fraction,
-        metavar="RATIO",
-        help="with --largest: such a plan takes at most so many times the sum of the durations",
-    )
+    if target:
+        parser.add_argument(
+            "--target",
+            type=Fraction,
+            metavar="RATIO",
+            help="with --largest: such a plan takes at most so many times the sum of the durations",
+        )
 
 
 def check_flags(args: argparse.Namespace) -> None:
@@ -45,17 +46,19 @@ def check_flags(args: argparse.Namespace) -> None:
 def run(args: argparse.Namespace, given: dict[str, object], options: dict[str, str]) -> int:
     """Search, and print what fits and what is refuted."""
     from ..instances import load_problem, write_answer
-    from ..models.problems.placement import Placement
+    from ..models.problems import PROBLEMS
+    from ..models.problems.problem import Problem
     from ..models.units import exact_value
-    from ..solvers.method import load
-    from ..solvers.registry import ROOMS
+    from ..solvers.largest import largest
+
+    name: str = args.problem
 
     @lru_cache(2)
-    def problem_of(number: int) -> Placement:
-        return load_problem(Placement, args.spec, **{**given, args.largest: number})
+    def problem_of(number: int) -> Problem:
+        return load_problem(name, args.spec, **{**given, args.largest: number})
 
-    with Progress(quiet=args.quiet, always=args.progress, unit=Placement.unit) as progress:
-        found = load(ROOMS[args.problem].largest)(
+    with Progress(quiet=args.quiet, always=args.progress, unit=PROBLEMS[name].unit) as progress:
+        found = largest(
             problem_of,
             target=args.target,
             method=args.method,

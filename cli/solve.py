@@ -81,7 +81,7 @@ def add_parser(subparsers: Subparsers) -> None:
         if ROOMS[name].trade_off:
             sweep_memory.add_flags(group)
         if ROOMS[name].largest:
-            largest.add_flags(group)
+            largest.add_flags(group, target=bool(ROOMS[name].ideal))
         if ROOMS[name].merges:
             group.add_argument("--merge", action="store_true", default=None, help=MERGE)
         if name in parallel.PARALLEL:

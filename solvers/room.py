@@ -73,7 +73,10 @@ class Room:
     trade_off
         Sweeps its memory, as `lowtide.sweep_memory` does.
     largest
-        Finds the largest number that a graph can be made with, as `lowtide.solvers.placement.largest` does.
+        Whether graphs can be too large to have an answer, so that `lowtide.solvers.largest` finds the largest
+        number that one can be made with.
+    ideal
+        The time that its `target` is a multiple of, if any: ``(problem) -> ns``.
     merges
         Chooses which ops to merge, as `lowtide.solvers.streams.merging.best_merges` does.
     exports
@@ -95,7 +98,8 @@ class Room:
     complete: str = ""
     demanded: tuple[str, tuple[str, ...]] = ("", ())
     trade_off: str = ""
-    largest: str = ""
+    largest: bool = False
+    ideal: str = ""
     merges: str = ""
     exports: Mapping[str, Export] = field(default_factory=dict)
     parts: bool = False

@@ -168,6 +168,11 @@ class Partition(Problem):
         """The kinds of devices with their counts."""
         return kinds_of(checked_processors(self.processors))
 
+    @property
+    def devices(self) -> int:
+        """How many devices there are."""
+        return sum(count for _, count in self.kinds)
+
     @cached_property
     def modes(self) -> tuple[dict[str, tuple[int, int]], ...]:
         """By op and kind: time in ns and number of its fastest mode there."""
@@ -281,15 +286,21 @@ class Partition(Problem):
         return Judgement(objective=objective, verification=verdict, plan=plan)
 
     def impossible(self) -> str | None:
-        """Return an op whose initial tensors no device can hold, if there is one."""
+        """Return why there is no split: too few bytes for the initial tensors of an op, or of all."""
         if self.memory is None or HOST in dict(self.kinds):
             return None
-        for i, op in enumerate(self.graph.ops):
-            held = sum(self.graph.tensors[t].nbytes for t in op.reads if self.graph.tensors[t].initial)
-            if held > self.memory:
+        tensors = self.graph.tensors
+        accessed = [{t for t in (*op.reads, *op.writes) if tensors[t].initial} for op in self.graph.ops]
+        for i, some in enumerate(accessed):
+            if (held := sum(tensors[t].nbytes for t in some)) > self.memory:
                 room = exact_bytes(self.memory)
-                return f"op {i} {op.name!r} needs {exact_bytes(held)} of its device, of {room}"
-        return None
+                return f"op {i} {self.graph.ops[i].name!r} needs {exact_bytes(held)} of its device, of {room}"
+        held, there = sum(tensors[t].nbytes for t in set().union(*accessed)), self.memory * self.devices
+        return (
+            f"all devices together need {exact_bytes(held)}, of {exact_bytes(there)}"
+            if held > there
+            else None
+        )
 
     def facts(self, judgement: Judgement) -> list[tuple[str, str]]:
         """Return devices, load and bytes of each stage."""

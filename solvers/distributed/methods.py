@@ -38,6 +38,7 @@ ROOM = Room(
     exports={
         "cpsat": Export("distributed.intervals_cpsat", ".distributed.models:stated", unit="tick"),
     },
+    largest=True,
     judging=6.0,
     shared=("makespan", "peak"),
 )

@@ -200,6 +200,7 @@ ROOM = Room(
         ),
         "milp": Export("makespan.ticks_milp", _DATA, unit="tick", for_rows=_ROWS),
     },
+    largest=True,
     judging=2.0,
     shared=("peak",),
 )

@@ -19,9 +19,8 @@ from ..context import Context
 def raise_bound(problem: Partition, context: Context) -> None:
     """Raise the bound to the largest class and the mean of all devices."""
     least = [min(t for t in row if t is not None) for row in partition_data(problem).times if any(row)]
-    devices = sum(count for _, count in problem.kinds)
-    most = min(problem.replicate, devices)
-    load = max(-(-max(least, default=0) // most), -(-sum(least) // devices))
+    most = min(problem.replicate, problem.devices)
+    load = max(-(-max(least, default=0) // most), -(-sum(least) // problem.devices))
     if problem.objective == "time":
         load = -(-sum(least) // most) + (problem.micro - 1) * load
     context.raise_bound(load, kind="work")

@@ -95,6 +95,7 @@ ROOM = Room(
         ),
     ),
     bound=".partition.bounds:raise_bound",
+    largest=True,
     exports={
         "milp": Export("partition.stages_milp", ".partition.models:stated", unit=""),
         "cpsat": Export("partition.stages_cpsat", ".partition.models:stated", unit=""),

@@ -81,7 +81,6 @@ def run_program(problem: Partition, data: PartitionData, rows: Rows, context: Co
     most = NEVER // problem.replicate
     if known is not None:
         most = known - 1 if load else (known - 1) // problem.micro
-    devices = sum(count for _, count in problem.kinds)
     while True:
         done, split = _best(problem, data, rows, most, context)
         if split is not None:
@@ -89,7 +88,7 @@ def run_program(problem: Partition, data: PartitionData, rows: Rows, context: Co
         if load or split is None:
             return done
         loads = problem.verdict(split).loads
-        least = sum(loads) + (problem.micro - 1) * -(-sum(loads) // devices)
+        least = sum(loads) + (problem.micro - 1) * -(-sum(loads) // problem.devices)
         if context.incumbent is not None and least >= context.incumbent:
             return True
         most = max(loads) - 1

@@ -382,7 +382,8 @@ ROOM = Room(
     ),
     bound=".placement.bounds.prices:raise_cheap_bounds",
     demanded=(".placement.addresses:solve_with_addresses", _ALLOCATION),
-    largest=".placement.largest:largest",
+    largest=True,
+    ideal="..formulations.placement.releases:ideal_time",
     exports={
         "cpsat": Export(
             "placement.intervals_cpsat",

@@ -2,7 +2,7 @@
 
 ONNX networks on `MACHINE`, steady state, inputs anywhere. Systems make do without emergency evictions:
 what their own decisions do not fit does not train. `auto` comes with and without a target (`TARGET`, times
-the sum of the durations). The search is `lowtide.solvers.placement.largest`.
+the sum of the durations). The search is `lowtide.solvers.largest`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import lowtide as lt
 
 from ....formulations.placement.releases import ideal_time
 from ....instances import load_problem
-from ....solvers.placement.largest import largest
+from ....solvers.largest import largest
 from ...tables.spec import Column, Fields, Row, TableSpec
 from ..running import HERE, Case, read_rows
 from ..swap_systems.compared import AUTO

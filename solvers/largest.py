@@ -1,20 +1,20 @@
-r"""The largest batch, or other number that a graph is made with, that a machine runs, and why no larger one.
+r"""The largest batch, or other number that a graph is made with, that has a plan, and why no larger one.
 
-*Statement.* Of placements :math:`P(1), P(2), \dots` and a target r (or none) P(b) *fits* if it has a plan, of
-at most r times its ideal time (`ideal_time`). It is *refuted* if it has none: an op, an instant or all
-tensors together need more bytes than there are (`Placement.impossible`, or the method's proof), or a proved
-bound exceeds r times the ideal time. The answer is a b that fits, with its verified plan, such that b + 1
-does not as far as is known, and the least number known that is refuted. If that is b + 1 the answer is
-*certified*; else what lies between is open.
+*Statement.* Of problems :math:`P(1), P(2), \dots` and a target r (or none) P(b) *fits* if it has an answer,
+of at most r times its ideal time (`Room.ideal`). It is *refuted* if it has none: it has too few bytes at a
+first look (`Problem.impossible`), the method proves it, or a proved bound exceeds r times the ideal time. The
+result is a b that fits, with its verified plan, such that b + 1 does not as far as is known, and the least
+number known that is refuted. If that is b + 1 the result is *certified*; else what lies between is open.
 
 Where no tensor and no workspace shrinks from b to b + 1, the actions of a plan of P(b + 1) serve P(b), at
 some times. So without a target what refutes one number refutes all larger ones, and a machine with more
-memory has no smaller certified answer.
+memory has no smaller certified answer. The same holds for the number of layers in a row that are all alike:
+without one of them, whose input takes the place of its output, a plan or a split still fits.
 
-*Search.* Doubling and bisection for the least number that is impossible. The one before it is tried; if it
-does not fit, bisection for one that does, and, with a target, for the least one above that is refuted.
-Bisection takes for granted that numbers fit up to one and are refuted from one on; the answer does
-not: it says what was found at b, and of the number that is refuted.
+*Search.* Doubling and bisection for the least number that is impossible, or that the graph cannot be made
+with. The one before it is tried; if it does not fit, bisection for one that does, and, with a target, for the
+least one above that is refuted. Bisection takes for granted that numbers fit up to one and are refuted from
+one on; the answer does not: it says what was found at b, and of the number that is refuted.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from ...formulations.placement.releases import ideal_time
-from ...models.checks import check_integer
-from ...models.errors import UsageError
-from ...models.problems.placement import Placement
-from ...models.result import Result, Status
-from ..solve import solve
+from ..models.checks import check_integer
+from ..models.errors import InstanceError, UsageError
+from ..models.problems.problem import Problem
+from ..models.result import Result, Status
+from .method import load
+from .registry import ROOMS
+from .solve import solve
 
 MOST = 2**20
 """Numbers that are looked at by default."""
@@ -66,7 +67,7 @@ class Largest:
 
 
 def largest(
-    problem_of: Callable[[int], Placement],
+    problem_of: Callable[[int], Problem],
     *,
     target: Fraction | None = None,
     most: int = MOST,
@@ -79,7 +80,7 @@ def largest(
     problem_of
         The problem of a number, from 1 on.
     target
-        Times the ideal time that a plan may take; None: any time.
+        Times the ideal time that a plan may take; None: any time. Only where the problem's room has one.
     most
         The greatest number that is looked at.
     options
@@ -88,7 +89,9 @@ def largest(
     Raises
     ------
     UsageError
-        If the target is below 1.
+        If the target is below 1, or the problem has no ideal time.
+    InstanceError
+        If there is no problem of the number 1.
 
     Examples
     --------
@@ -105,14 +108,25 @@ def largest(
     check_integer(most, 1, "largest, most")
     if target is not None and target < 1:
         raise UsageError(f"largest, target: found {float(target):g}, expected at least 1, the ideal time")
+    if target is not None and not ROOMS[problem_of(1).name].ideal:
+        raise UsageError(f"largest: found a target, expected none, as {problem_of(1).name} has no ideal time")
     tried: dict[int, _Tried] = {}
 
+    def made(number: int) -> Problem | str:
+        try:
+            return problem_of(number)
+        except InstanceError as error:
+            if number == 1:
+                raise
+            return str(error)
+
     def impossible(number: int) -> bool:
-        return problem_of(number).impossible() is not None
+        asked = made(number)
+        return isinstance(asked, str) or asked.impossible() is not None
 
     def attempt(number: int) -> _Tried:
         if number not in tried:
-            tried[number] = _attempt(problem_of(number), target, options)
+            tried[number] = _attempt(made(number), target, options)
             result = tried[number].result
             if result is not None and result.reason == "interrupted":
                 raise KeyboardInterrupt
@@ -153,16 +167,18 @@ class _Tried(NamedTuple):
     why: str
 
 
-def _attempt(problem: Placement, target: Fraction | None, options: dict[str, Any]) -> _Tried:
-    """Solve a problem, unless it is impossible, and say what that shows."""
-    if (why := problem.impossible()) is not None:
+def _attempt(asked: Problem | str, target: Fraction | None, options: dict[str, Any]) -> _Tried:
+    """Solve a problem, unless it is impossible or there is none, and say what that shows."""
+    if isinstance(asked, str):
+        return _Tried(None, False, False, asked)
+    if (why := asked.impossible()) is not None:
         return _Tried(None, False, True, why)
-    result = solve(problem, **options)
+    result = solve(asked, **options)
     if result.status is Status.INFEASIBLE:
-        return _Tried(result, False, True, result.detail)
+        return _Tried(result, False, True, result.detail or f"{result.method} proved that there is no plan")
     if target is None:
         return _Tried(result, result.objective is not None, False, result.detail)
-    most = int(target * ideal_time(problem))
+    most = int(target * load(ROOMS[asked.name].ideal)(asked))
     fits = result.objective is not None and result.objective <= most
     refuted = result.bound is not None and result.bound > most
     found, kind = (result.bound, result.bound_kind) if refuted else (result.objective, "its plan")

@@ -10,11 +10,14 @@ import pytest
 
 import lowtide as lt
 from lowtide.formulations.placement.releases import ideal_time
-from lowtide.solvers.placement import largest as module
-from lowtide.solvers.placement.largest import largest
+from lowtide.solvers import largest as module
+from lowtide.solvers.largest import largest
 from tests.effort import seeds
+from tests.oracles.brute_partition import best
 from tests.oracles.brute_placement import COPY, DEVICE, fastest
 from tests.oracles.feasible_placement import is_feasible
+from tests.oracles.least_peak import least_peak
+from tests.partition_problems import random_partition
 from tests.placement_cases import tiny_graph, two_tiers
 
 MANY = 40
@@ -96,6 +99,73 @@ def test_more_memory_serves_no_smaller_batch(seed: int) -> None:
     assert numbers == sorted(numbers)
 
 
+def test_splits_of_the_largest_batch_are_those_of_exhaustive_search() -> None:
+    certified = 0
+    for seed in seeds(40):
+        small = random_partition(seed, most_ops=4)
+        ops = tuple(replace(op, modes=(), duration_ns=1 + k) for k, op in enumerate(small.graph.ops))
+        small = replace(small, graph=replace(small.graph, ops=ops), processors=2, contiguous=True)
+        small = replace(small, memory=15, schedule="1f1b", micro=2, recompute="none", replicate=1)
+
+        def problem_of(batch: int, small: lt.Partition = small) -> lt.Partition:
+            tensors = (t if t.initial else replace(t, nbytes=t.nbytes * batch) for t in small.graph.tensors)
+            return replace(small, graph=replace(small.graph, tensors=tuple(tensors)))
+
+        fits = [batch for batch in range(1, 7) if best(problem_of(batch)) is not None]
+        found = largest(problem_of, most=6, threads=1)
+        assert found.number == max(fits, default=0), seed
+        assert found.certified == (found.number < 6), seed
+        certified += found.certified and found.number > 0
+    assert certified > 1
+
+
+def test_layers_are_split_as_long_as_they_fit() -> None:
+    """Of layers of 3 bytes of weights and 5 kept by each of two micro-batches two fit 27 bytes, one 13."""
+
+    def problem_of(layers: int, memory: int = 27) -> lt.Partition:
+        if layers > 9:
+            raise lt.InstanceError("too many layers")
+        g = lt.GraphBuilder()
+        for j in range(layers):
+            g.tensor(f"w{j}", 3, kind="weight")
+            g.op(f"f{j}", reads=[f"w{j}", *([f"x{j - 1}"] if j else [])], writes=[g.tensor(f"x{j}", 5)])
+        for j in reversed(range(layers)):
+            g.op(f"b{j}", reads=[f"w{j}", f"x{j}"])
+        n = 2 * layers
+        pairs = tuple((j, n - 1 - j) for j in range(layers))
+        return lt.Partition(
+            g.build(),
+            3,
+            memory=memory,
+            schedule="gpipe",
+            micro=2,
+            together=pairs,
+            backward=tuple(range(layers, n)),
+        )
+
+    found = largest(problem_of, threads=1)
+    assert (found.number, found.refuted) == (6, 7)
+    found = largest(lambda layers: problem_of(layers, 13), threads=1)
+    assert (found.number, found.refuted) == (3, 4)
+    found = largest(lambda layers: problem_of(layers, 2**40), threads=1)
+    assert (found.number, found.refuted, found.next) == (9, None, "too many layers")
+    with pytest.raises(lt.InstanceError, match="too many"):
+        largest(lambda layers: problem_of(layers + 9))
+
+
+def test_schedules_of_the_largest_batch_are_those_of_exhaustive_search() -> None:
+    certified = 0
+    for seed in (1, 3, 4):
+        graphs = [family(seed, 1, None)(batch).graph for batch in range(1, 5)]
+        problems = [lt.Makespan(graph, processors=2, memory=45) for graph in graphs]
+        found = largest(lambda batch, of=problems: of[batch - 1], most=4, threads=1)  # type: ignore[misc]
+        fits = [batch for batch, graph in enumerate(graphs, start=1) if least_peak(graph) <= 45]
+        assert found.number == max(fits, default=0), seed
+        assert found.certified == (found.number < 4), seed
+        certified += found.certified
+    assert certified == 2
+
+
 def test_what_is_not_refuted_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
     """A method that gives up is no proof; an interrupt ends the search."""
     problem_of = family(3, 160, None)
@@ -128,3 +198,5 @@ def test_what_is_not_refuted_stays_open(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_target_is_at_least_the_ideal() -> None:
     with pytest.raises(lt.UsageError, match=r"largest, target: found 0\.5, expected at least 1"):
         largest(family(1, 60, None), target=Fraction(1, 2))
+    with pytest.raises(lt.UsageError, match="found a target, expected none, as partition has no ideal time"):
+        largest(lambda _: random_partition(1), target=Fraction(1))
