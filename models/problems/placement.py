@@ -24,7 +24,7 @@ from .problem import Judgement, Problem, peak_rows, traffic_rows
 Tiers = tuple[str, ...]
 
 ORDERS = ("reference", "free")
-FLAGS = ("periodic", "whole", "order", "addresses")
+FLAGS = ("periodic", "whole", "order", "addresses", "recompute")
 """The parameters that are fields of the problem."""
 LARGEST = 10**17
 """Of capacities in bytes, rates in bytes per second and latencies in ns."""
@@ -35,7 +35,7 @@ class Placement(Problem):
     """Tensor placement: where each tensor lives over time and when it moves, so that the run is fastest.
 
     The ops of each processor run in the graph's reference order, or in any that keeps the precedence, each
-    once. Tensors may be in any tier
+    once, or as often as wanted. Tensors may be in any tier
     while no op accesses them; ops find their operands in tiers that their processor reads. The objective is
     the makespan in ns, or the period.
 
@@ -60,6 +60,9 @@ class Placement(Problem):
     addresses
         Plans have an allocation: each residency and each workspace an address that it keeps, all within the
         capacities (`lowtide.models.lowering.buffers`). What is there at a time may fit, and still have none.
+    recompute
+        Ops may run again, anywhere behind their first runs, and copies go on beside them: what a tensor held
+        may come back by a copy or by a run. The order is that of the first runs. Not of a period.
     source
         What the problem was loaded from.
 
@@ -67,7 +70,7 @@ class Placement(Problem):
     ------
     InstanceError
         If there are no ops, `start` names an unknown kind or tier, a tier cannot be reached, the machine has
-        contention, or a number of it is above `LARGEST`.
+        contention, a number of it is above `LARGEST`, or ops may run again in a period.
 
     Examples
     --------
@@ -85,6 +88,7 @@ class Placement(Problem):
     source: str | None = None
     order: str = "reference"
     addresses: bool = False
+    recompute: bool = False
     name: ClassVar[str] = "placement"
     unit: ClassVar[str] = "ns"
     picture: ClassVar[str] = "timeline"
@@ -97,6 +101,7 @@ class Placement(Problem):
         "whole": Parameter(False, "copies move whole tensors, uninterrupted"),
         "order": Parameter("reference", "which order the ops run in", choices=ORDERS),
         "addresses": Parameter(False, "plans have an address for each buffer, within the capacities"),
+        "recompute": Parameter(False, "ops may run again, beside copies"),
         "start": Parameter("", "tiers where tensors of all kinds may be at time 0", kind="tiers", flag=False),
         "start.": Parameter(
             "",
@@ -114,6 +119,9 @@ class Placement(Problem):
         check_flag(self.periodic, "placement, periodic")
         check_flag(self.whole, "placement, whole")
         check_flag(self.addresses, "placement, addresses")
+        check_flag(self.recompute, "placement, recompute")
+        if self.recompute and self.periodic:
+            raise InstanceError("placement, recompute: found a period, expected a single run")
         if self.order not in ORDERS:
             raise InstanceError(
                 f"placement, order: found {shown(self.order)}, expected {' or '.join(ORDERS)}"
@@ -187,14 +195,16 @@ class Placement(Problem):
             "periodic": self.periodic,
             "whole": self.whole,
             "start": self.starts,
-            **({"order": self.order} if self.freedoms else {}),
+            **({"order": self.order} if self.order != "reference" else {}),
             **({"addresses": True} if self.addresses else {}),
+            **({"recompute": True} if self.recompute else {}),
         }
 
     @property
     def freedoms(self) -> tuple[str, ...]:
-        """``order=free``, if the order is."""
-        return ("order=free",) if self.order == "free" else ()
+        """``order=free``, if the order is; ``recompute``, if ops may run again."""
+        free = ("order=free",) if self.order == "free" else ()
+        return (*free, "recompute") if self.recompute else free
 
     @property
     def demands(self) -> tuple[str, ...]:
@@ -264,7 +274,7 @@ class Placement(Problem):
 
         Where things may start is this problem's rule, which the plan of the judgement then states.
         """
-        verdict = verify(self.graph, answer, rerun=False, start_tiers=self.starts)
+        verdict = verify(self.graph, answer, rerun=self.recompute, start_tiers=self.starts)
         broken = list(_broken_rules(self, answer))
         if broken:
             verdict = replace(verdict, violations=sorted_violations([*verdict.violations, *broken]))
@@ -280,6 +290,8 @@ class Placement(Problem):
         rows = [("stall", format_duration(verdict.stall))]
         if judgement.plan is not None and judgement.plan.start_tiers is not None:
             rows.append(("may start", start_words(judgement.plan.start_tiers, judgement.plan)))
+        if self.recompute:
+            rows.append(("runs again", str(verdict.recomputed)))
         return [*rows, *peak_rows(verdict), *traffic_rows(verdict)]
 
 
@@ -339,9 +351,13 @@ def _broken_rules(problem: Placement, plan: Plan) -> list[Violation]:
     """Return the violations of the problem's own rules."""
     found = []
     last: dict[str, int] = {}
+    ran = set[int]()
     for run in (
         sorted(plan.runs, key=lambda r: (r.start, r.end, r.op)) if problem.order == "reference" else ()
     ):
+        if problem.recompute and run.op in ran:
+            continue
+        ran.add(run.op)
         before = last.get(run.processor, -1)
         if run.op < before:
             found.append(

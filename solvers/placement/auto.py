@@ -40,6 +40,7 @@ from ..context import Context, Outcome
 from ..engines.supervise import stop_running
 from ..registry import find_method
 from .bounds.prices import raise_by_prices, raise_first_bounds
+from .jointly import solve_jointly
 from .models.autotm import solve_sync
 from .models.intervals import solve_intervals
 from .models.slots import solve_slots
@@ -122,6 +123,9 @@ class _Parts:
 def solve_auto(problem: Placement, context: Context) -> Outcome:
     """Stop as soon as a bound meets a plan, or when the settings and the programs are through."""
     context.careful = True
+    if problem.recompute:
+        raise_first_bounds(problem, context)
+        return solve_jointly(problem, context, solve_auto)
     parts = _Parts(problem, context)
     if (found := replicas(problem)) is not None:
         parts.run("replicas", lambda: solve_replicas(found, context, _one_of_many))

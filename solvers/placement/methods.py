@@ -109,6 +109,7 @@ ROOM = Room(
             "bounds, the planner, then slot models and searches, until a plan meets a bound",
             proves=OPTIMUM,
             kernels=(*_PLANNER, *_SIMULATOR, *_AUTOTM, *_ADDRESSES),
+            freedoms=("recompute",),
         ),
         Method(
             "planner",
@@ -395,5 +396,5 @@ ROOM = Room(
     },
     certify=".placement.bounds.certify:certify_time",
     judging=12.0,
-    shared=("offsets",),
+    shared=("offsets", "recompute"),
 )

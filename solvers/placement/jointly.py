@@ -1,0 +1,315 @@
+"""`auto` for placements in which ops may run again: what is kept, what is copied and what is run again.
+
+Every sequence of runs is a placement problem of its own (`reruns`). These sequences are tried, each with the
+planner's first setting:
+
+1. each op once;
+2. *by price*: values that are used again much later are dropped behind the use before their longest absence
+   and made again for the next one, with what is dropped of that. Which: all whose run costs at most so many
+   ns per byte, for a ladder of prices. The rest is kept or swapped, as the planner likes;
+3. what recomputation alone finds in one memory of some size between the device and what each op once needs:
+   the smaller it is, the less is left to copy;
+4. flips of single values in the best set of 2, and of neighbours in the ladder, while one of the last so
+   many was faster.
+
+The graph of the best sequence then is a problem for `auto`, for the time that is left. What
+placement and recomputation find alone is offered first, so that both together are never slower than
+either; where the machine has no channels, recomputation is all there is, and its bounds hold.
+
+Under the reference order each op waits for the one before it to have run once: the same problem, said to
+those who know no order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
+from random import Random
+
+from ...formulations.recompute.data import RecomputeData, recompute_data
+from ...models.derived.memory import sequential_memory
+from ...models.errors import LowtideError, UsageError
+from ...models.graph import Graph
+from ...models.lowering.actions import lower_actions
+from ...models.plan import Plan
+from ...models.problems.placement import Placement
+from ...models.problems.recompute import Recompute
+from ...models.result import Result, Status
+from ..context import Context, Outcome
+from .planner.planner import check_machine, planned, portfolio
+from .reruns import sequenced
+
+Alone = Callable[[Placement, Context], Outcome]
+"""`auto` where every op runs once."""
+
+PRICES = 16
+"""Steps of the ladder."""
+SIZES = 4
+"""Memories of 3, between the device and what each op once needs."""
+IDLE = 40
+"""Flips in a row that are of no use, after which 4 ends."""
+ALONE, LADDER, ONE_MEMORY, FLIPS = 0.2, 0.4, 0.6, 0.85
+"""Parts of the time at which placement alone, 2, 3 and 4 end; the best sequence gets the rest."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Droppable:
+    """A value that can be made again: the op that makes it, the op for which, and the price.
+
+    Attributes
+    ----------
+    value, before, behind
+        Its number; its absence is between these two ops, of which the second one reads it.
+    price
+        ns of the run for each byte.
+    """
+
+    value: int
+    before: int
+    behind: int
+    price: float
+
+
+def in_reference_order(graph: Graph) -> Graph:
+    """Return the graph in which each op waits for the one before it to have run once."""
+    ops = (
+        replace(op, after=tuple(sorted({*op.after, k - 1}))) if k else op for k, op in enumerate(graph.ops)
+    )
+    return replace(graph, ops=tuple(ops))
+
+
+def droppable(data: RecomputeData) -> list[Droppable]:
+    """Return what can be dropped in its longest absence and made again behind it, the cheapest first.
+
+    The writers of these values leave no tensor of several versions, and what they read is not overwritten
+    before.
+    """
+    clock = list(accumulate(data.duration, initial=0))
+    found = []
+    for u, x in enumerate(data.values):
+        w = x.writer
+        if w is None or not x.nbytes or any(data.values[v].rivals for v in data.writes[w]):
+            continue
+        absences = [(clock[c] - clock[a + 1], a, c) for a, c in pairwise((w, *x.readers)) if c > a + 1]
+        if not absences:
+            continue
+        _, a, c = max(absences)
+        rivals = (data.values[r].writer for v in data.reads[w] for r in data.values[v].rivals)
+        if not any(i is not None and w <= i < c for i in rivals):
+            price = data.ns(data.duration[w]) / (x.nbytes * data.unit)
+            found.append(Droppable(value=u, before=a, behind=c, price=price))
+    return sorted(found, key=lambda d: (d.price, d.value))
+
+
+def with_dropped(data: RecomputeData, dropped: Sequence[Droppable]) -> list[int]:
+    """Return each op once, and before the op behind an absence the runs that make again what is dropped.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> data = recompute_data(lt.Recompute(lt.load("gen:backprop-chain?l=3")))
+    >>> with_dropped(data, [d for d in droppable(data) if d.value in (1, 2)])
+    [0, 1, 2, 3, 0, 1, 4, 5, 6]
+    """
+    runs: list[int] = []
+    absent_from = {d.value: d.before for d in dropped}
+    wanted: dict[int, list[int]] = {}
+    for d in dropped:
+        wanted.setdefault(d.behind, []).append(d.value)
+    made = set[int]()
+
+    def make(u: int, now: int) -> None:
+        todo = [(u, False)]
+        while todo:
+            v, ready = todo.pop()
+            w = data.values[v].writer
+            if v in made or w is None:
+                continue
+            if ready:
+                runs.append(w)
+                made.update(data.writes[w])
+                continue
+            todo.append((v, True))
+            todo += [(x, False) for x in data.reads[w] if absent_from.get(x, now) < now]
+
+    for i in range(data.n):
+        for u in wanted.get(i, ()):
+            make(u, i)
+        runs.append(i)
+    return runs
+
+
+class _Trials:
+    """Sequences of runs that have been tried on a problem."""
+
+    def __init__(self, problem: Placement, context: Context) -> None:
+        self.problem, self.context = problem, context
+        self.times: dict[tuple[int, ...], int | None] = {}
+
+    def problem_of(self, runs: Sequence[int]) -> tuple[Placement, Callable[[Plan], Plan]]:
+        """Return the placement problem of a sequence, and what makes its plans those of the problem."""
+        found = sequenced(self.problem.graph, runs)
+        alone = replace(self.problem, graph=found.graph, order="reference", recompute=False)
+        return alone, found.of_first
+
+    def time(self, runs: Sequence[int]) -> int | None:
+        """Offer the planner's plan of a sequence; return its ns, None if there is none."""
+        key = tuple(runs)
+        if key not in self.times:
+            self.times[key] = None
+            alone, restored = self.problem_of(runs)
+            if alone.impossible() is None:
+                plan = planned(alone, portfolio(alone)[0])
+                if isinstance(plan, Plan):
+                    self.times[key] = self.context.offer(restored(plan))
+        return self.times[key]
+
+
+def solve_jointly(problem: Placement, context: Context, alone: Alone) -> Outcome:
+    """Offer plans that copy and run again; `alone` is `auto` where every op runs once."""
+    once = replace(problem, order="reference", recompute=False)
+    if not problem.machine.channels:
+        return _in_one_memory(problem, context)
+    said = ""
+    if once.impossible() is None:
+        inner = context.inner(once, context.remaining() * ALONE, "each op once: ")
+        said = alone(once, inner).detail
+        if inner.answer is not None:
+            context.offer(inner.answer)
+    if context.closed or context.expired:
+        return _ended(context, said)
+    graph = problem.graph if problem.order == "free" else in_reference_order(problem.graph)
+    try:
+        check_machine(once)
+        data = recompute_data(Recompute(graph), bundled=False)
+    except LowtideError as error:
+        return _ended(context, f"no op runs again: {error}")
+    _search(problem, context, graph, data, alone)
+    return _ended(context, said)
+
+
+def _ended(context: Context, detail: str) -> Outcome:
+    if context.closed:
+        return Outcome()
+    return Outcome(reason="time" if context.expired else None, detail=detail)
+
+
+def _in_one_memory(problem: Placement, context: Context) -> Outcome:
+    """Solve recomputation: what there is to decide where nothing can be copied."""
+    graph = problem.graph if problem.order == "free" else in_reference_order(problem.graph)
+    question = Recompute(graph, machine=problem.machine)
+    found = _recomputed(question, context, context.remaining(), "auto")
+    if found.plan is not None:
+        context.offer(lower_actions(problem.graph, question.read(found.plan), problem.machine))
+    if found.bound is not None:
+        context.raise_bound(found.bound, found.proof or "exact", kind=found.bound_kind)
+    infeasible = found.status is Status.INFEASIBLE
+    return Outcome(reason=found.reason, infeasible=infeasible, detail=found.detail)
+
+
+def _recomputed(question: Recompute, context: Context, seconds: float, method: str) -> Result:
+    """Return what a method of recomputation finds, through `solve`, which prepares its kernels."""
+    from ..solve import solve
+
+    limit = None if math.isinf(seconds) else max(seconds, 0.1)
+    return solve(question, method, time_limit=limit, seed=context.seed, threads=context.threads)
+
+
+def _search(problem: Placement, context: Context, graph: Graph, data: RecomputeData, alone: Alone) -> None:
+    """Try sequences of runs, and place the best one with care."""
+    trials = _Trials(problem, context)
+    began, whole = context.elapsed(), context.remaining()
+    all_runs: dict[int, tuple[int, ...]] = {}
+
+    def left(part: float) -> float:
+        return began + part * whole - context.elapsed()
+
+    def attempt(runs: Sequence[int]) -> int | None:
+        time = trials.time(runs)
+        if time is not None:
+            all_runs.setdefault(time, tuple(runs))
+        return time
+
+    attempt(range(data.n))
+    context.progress("values made again, by price")
+    some = droppable(data)
+    best: tuple[int, int] | None = None  # time, how many
+    for count in _ladder(some):
+        if context.closed or left(LADDER) <= 0:
+            break
+        time = attempt(with_dropped(data, some[:count]))
+        if time is not None and (best is None or time < best[0]):
+            best = time, count
+    context.progress("sequences of recomputation")
+    for runs in _of_one_memory(problem, context, graph, lambda: left(ONE_MEMORY) / SIZES):
+        if context.closed or left(ONE_MEMORY) <= 0:
+            break
+        attempt(runs)
+    if best is not None:
+        _flip(context, data, some, best[1], attempt, lambda: context.closed or left(FLIPS) <= 0)
+    if all_runs and not context.closed and not context.expired:
+        chosen, restored = trials.problem_of(all_runs[min(all_runs)])
+        inner = context.inner(chosen, context.remaining(), "the best sequence: ")
+        with suppress(LowtideError):
+            alone(chosen, inner)
+        if inner.answer is not None:
+            context.offer(restored(inner.answer))
+
+
+def _ladder(some: Sequence[Droppable]) -> Iterator[int]:
+    """Yield how many of the cheapest are dropped."""
+    counts = {round(len(some) * k / PRICES) for k in range(1, PRICES + 1)} - {0}
+    yield from sorted(counts)
+
+
+def _of_one_memory(
+    problem: Placement, context: Context, graph: Graph, seconds: Callable[[], float]
+) -> Iterator[list[int]]:
+    """Yield the runs of recomputation alone in memories of several sizes, the largest first."""
+    device = problem.machine.tiers[0]
+    most = sequential_memory(graph).reference_peak
+    if device.capacity is None or most <= device.capacity:
+        return
+    alone = replace(problem.machine, tiers=(device,), channels=(), groups=())
+    for k in range(SIZES - 1, -1, -1):
+        room = device.capacity + (most - device.capacity) * k // SIZES
+        question = Recompute(graph, memory=room, machine=alone)
+        found = _of_chain(question, context, seconds()) if k else None
+        found = found or _recomputed(question, context, seconds(), "local-search" if k else "auto")
+        if found.plan is None:
+            return
+        if not k and all(device.name in problem.may_start(x.kind) for x in graph.tensors if x.initial):
+            context.offer(lower_actions(problem.graph, question.read(found.plan), problem.machine))
+        yield [run.op for run in sorted(found.plan.runs, key=lambda run: run.start)]
+
+
+def _of_chain(question: Recompute, context: Context, seconds: float) -> Result | None:
+    """Return what the program for chains finds, None if the graph is none."""
+    with suppress(UsageError):
+        return _recomputed(question, context, seconds, "hetero-chain")
+    return None
+
+
+def _flip(
+    context: Context,
+    data: RecomputeData,
+    some: Sequence[Droppable],
+    count: int,
+    attempt: Callable[[Sequence[int]], int | None],
+    stop: Callable[[], bool],
+) -> None:
+    """Drop one value more or less, while that helps (step 4)."""
+    context.progress("flips of single values")
+    random = Random(context.seed)
+    chosen = {*range(count)}
+    best = attempt(with_dropped(data, [some[k] for k in sorted(chosen)]))
+    idle = 0
+    while idle < IDLE and not stop():
+        tried = chosen ^ {random.randrange(len(some)) for _ in range(random.choice((1, 1, 2, 4)))}
+        time = attempt(with_dropped(data, [some[k] for k in sorted(tried)]))
+        idle += 1
+        if time is not None and (best is None or time < best):
+            best, chosen, idle = time, tried, 0

@@ -1,0 +1,93 @@
+"""Exhaustive search for the fastest tiny placement in which ops may run again beside copies.
+
+Two tiers, a fast memory and an unlimited outer one, or the fast memory alone; accounting ``coexist``; each
+tensor has one writer at most, and initial ones none, so there is one version of each. Tensors move as wholes,
+one copy at a time in each direction. A start can be moved earlier until an op or a copy ends at that instant,
+so the search goes from one such instant to the next, earliest first, and tries at each whatever may be
+started, and whatever may be released for it. First runs keep the order of the graph. Raw fields only.
+"""
+
+import heapq
+from itertools import chain, combinations
+
+import lowtide as lt
+
+DEVICE, COPY = 1, 2  # a tensor is on the device, has a copy outside
+IDLE = (-1, 0)
+
+
+def fastest_jointly(graph: lt.Graph, machine: lt.Machine, start: dict[int, int]) -> int | None:
+    """Return the least makespan in ns, None if there is no plan; `start`: where initial tensors are at 0."""
+    names = [tier.name for tier in machine.tiers]
+    rate = {(c.src, c.dst): c.bytes_per_s for c in machine.channels}
+    size = [t.nbytes for t in graph.tensors]
+    memory = machine.tiers[0].capacity
+    tensors = range(len(size))
+
+    def copy_ns(t: int, a: int, b: int) -> int:
+        return -(-size[t] * 10**9 // rate[names[a], names[b]])
+
+    # now; first runs so far; op, copy out, copy in, each with its end; where tensors are
+    queue = [(0, 0, IDLE, IDLE, IDLE, tuple(start.get(t, 0) for t in tensors))]
+    met = set()
+    while queue:
+        now, done, run, out, back, where = heapq.heappop(queue)
+        left = tuple((x, max(0, end - now)) for x, end in (run, out, back))
+        if (done, left, where) in met:
+            continue
+        met.add((done, left, where))
+        state = list(where)
+        if run[0] >= 0 and run[1] <= now:
+            for t in graph.ops[run[0]].writes:
+                state[t] = DEVICE
+            done, run = max(done, run[0] + 1), IDLE
+        if out[0] >= 0 and out[1] <= now:
+            state[out[0]] |= COPY
+            out = IDLE
+        if back[0] >= 0 and back[1] <= now:
+            state[back[0]] |= DEVICE
+            back = IDLE
+        there = all(x for x, t in zip(state, graph.tensors, strict=True) if t.final)
+        if there and done == len(graph.ops) and (run, out, back) == (IDLE,) * 3:
+            return now
+        busy = set() if run[0] < 0 else {*graph.ops[run[0]].reads, *graph.ops[run[0]].writes}
+        loose = [t for t in tensors if state[t] & DEVICE and t not in busy and t not in (out[0], back[0])]
+        tried: dict[object, list[set[int]]] = {}
+        for gone in chain.from_iterable(combinations(loose, r) for r in range(len(loose) + 1)):
+            kept = [x & ~DEVICE if t in gone else x for t, x in enumerate(state)]
+            for i in [-1] if run[0] >= 0 else [-1, *range(min(done + 1, len(graph.ops)))]:
+                op = graph.ops[i] if i >= 0 else None
+                used = busy if op is None else {*op.reads, *op.writes}
+                if op is not None:
+                    if any(not kept[t] & DEVICE for t in op.reads) or {out[0], back[0]} & {*op.writes}:
+                        continue
+                    if back[0] in used:
+                        continue
+                written = set() if i < 0 and run[0] < 0 else {*graph.ops[max(i, run[0])].writes}
+                space = 0 if i < 0 and run[0] < 0 else graph.ops[max(i, run[0])].workspace
+                can_leave = [t for t in tensors if kept[t] == DEVICE and t not in written]
+                outs = [out] if out[0] >= 0 or not rate else [IDLE, *((t, -1) for t in can_leave)]
+                can_come = [t for t in tensors if kept[t] == COPY and t not in used]
+                backs = [back] if back[0] >= 0 or not rate else [IDLE, *((t, -1) for t in can_come)]
+                for o in outs:
+                    for b in backs:
+                        less = tried.setdefault((i, o, b), [])
+                        if any(x <= {*gone} for x in less):
+                            continue
+                        held = {t for t in tensors if kept[t] & DEVICE} | used | ({b[0]} - {-1})
+                        if memory is not None and sum(size[t] for t in held) + space > memory:
+                            continue
+                        less.append({*gone})
+                        after = [0 if op is not None and t in op.writes else x for t, x in enumerate(kept)]
+                        now_run = run if op is None else (i, now + op.duration_ns)
+                        now_out = (o[0], now + copy_ns(o[0], 0, 1)) if o[1] < 0 else o
+                        now_back = (b[0], now + copy_ns(b[0], 1, 0)) if b[1] < 0 else b
+                        if (now_run, now_out, now_back) == (run, out, back):
+                            continue
+                        ends = [end for x, end in (now_run, now_out, now_back) if x >= 0]
+                        item = (min(ends), done, now_run, now_out, now_back, tuple(after))
+                        heapq.heappush(queue, item)
+        ends = [end for x, end in (run, out, back) if x >= 0]
+        if ends:  # nothing more starts
+            heapq.heappush(queue, (min(ends), done, run, out, back, tuple(state)))
+    return None

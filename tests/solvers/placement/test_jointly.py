@@ -1,0 +1,154 @@
+"""Ops may run again beside copies: limits, exhaustive search, and what the verifier refuses."""
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+import lowtide as lt
+from lowtide.models.errors import InstanceError, UsageError
+from lowtide.models.graph import Accounting
+from lowtide.models.machine import Access, Channel, Machine, Processor, Tier
+from lowtide.solvers.placement.jointly import in_reference_order
+from lowtide.solvers.placement.reruns import sequenced
+from tests.oracles.brute_jointly import COPY, DEVICE, fastest_jointly
+from tests.placement_cases import working_set
+from tests.strategies import random_graph
+
+
+def two_tiers(memory: int | None, rate: int) -> Machine:
+    """Return a device of so many bytes and a host; `rate` in bytes per second."""
+    return Machine(
+        name="two",
+        tiers=(Tier(name="gpu", capacity=memory), Tier(name="host")),
+        processors=(Processor(name="p", kind="gpu", tiers=(Access(tier="gpu"),)),),
+        channels=tuple(
+            Channel(src=a, dst=b, bytes_per_s=rate) for a, b in (("gpu", "host"), ("host", "gpu"))
+        ),
+    )
+
+
+def chain(rng: Random, forwards: int) -> lt.Graph:
+    """Return a plain chain of random sizes and times."""
+    graph = lt.load(f"gen:backprop-chain?l={forwards}")
+    tensors = (replace(x, nbytes=rng.randint(0, 5)) for x in graph.tensors)
+    ops = (replace(op, duration_ns=rng.randint(1, 6), workspace=rng.randint(0, 1)) for op in graph.ops)
+    return replace(graph, tensors=tuple(tensors), ops=tuple(ops))
+
+
+def tiny(seed: int) -> lt.Placement:
+    """Return a problem of at most five ops: a chain, or anything with one writer for each tensor."""
+    rng = Random(seed)
+    graph = random_graph(
+        rng, min_ops=3, max_ops=5, max_tensors=6, single_writer=True, accountings=(Accounting.COEXIST,),
+        after=False, max_duration=5,
+    ) if seed % 3 == 0 else chain(rng, 2)  # fmt: skip
+    machine = two_tiers(working_set(graph) + rng.randint(0, 2), 10**9 // rng.choice((1, 2, 4)))
+    return lt.Placement(graph, machine, whole=True, start={"input": ("host",)}, recompute=True)
+
+
+def start_of(problem: lt.Placement) -> dict[int, int]:
+    """Return where exhaustive search may have initial tensors: as far in as they may be, and outside."""
+    return {
+        t: (DEVICE if "gpu" in problem.may_start(x.kind) else 0) | COPY
+        for t, x in enumerate(problem.graph.tensors)
+        if x.initial
+    }
+
+
+def time_of(problem: lt.Placement | lt.Recompute) -> int:
+    """Return the objective; of problems without a plan more than any time."""
+    found = lt.solve(problem, threads=1)
+    assert found.bound is not None
+    return 10**18 if found.objective is None else found.objective
+
+
+def planned(problem: lt.Placement) -> lt.Plan:
+    plan = lt.solve(problem, "planner", threads=1).plan
+    assert plan is not None
+    return plan
+
+
+@pytest.mark.slow
+def test_as_fast_as_exhaustive_search() -> None:
+    joined = 0
+    for seed in (4, 5, 7, 10, 11, 12):  # those in which something must be decided
+        problem = tiny(seed)
+        best = fastest_jointly(problem.graph, problem.machine, start_of(problem))
+        found = lt.solve(problem, threads=1)
+        assert found.objective == best
+        assert best is not None
+        assert found.bound is not None
+        assert found.bound <= best
+        joined += time_of(replace(problem, recompute=False)) > best
+    assert joined
+
+
+@pytest.mark.slow
+def test_limits() -> None:
+    """No channel: recomputation. Slow second runs: placement. One more option never hurts."""
+    for seed in (0, 2, 4):
+        rng = Random(seed)
+        graph = chain(rng, 4)
+        memory = working_set(graph) + rng.randint(0, 3)
+        machine = two_tiers(memory, 10**9 // rng.choice((1, 2, 4)))
+        one = replace(machine, tiers=machine.tiers[:1], channels=())
+        anywhere = lt.Placement(graph, machine, start={}, recompute=True)
+        again = lt.solve(lt.Recompute(graph, machine=one), threads=1)
+        single = lt.solve(lt.Placement(graph, one, recompute=True), threads=1)
+        assert (single.objective, single.bound, single.status) == (again.objective, again.bound, again.status)
+        joint, alone = time_of(anywhere), time_of(replace(anywhere, recompute=False))
+        either = alone if again.objective is None else min(again.objective, alone)
+        assert joint <= either
+        slow = replace(graph, ops=tuple(replace(op, duration_ns=10**6) for op in graph.ops))
+        both, alone = (time_of(replace(anywhere, graph=slow, recompute=x)) for x in (True, False))
+        assert both == alone
+
+
+def test_what_the_verifier_refuses() -> None:
+    graph = lt.load("gen:backprop-chain?l=2")
+    problem = lt.Placement(graph, two_tiers(4, 10**9), start={}, recompute=True)
+    runs = [0, 1, 2, 0, 3, 4]
+    again = sequenced(graph, runs)
+    alone = replace(problem, graph=again.graph, recompute=False)
+    plan = again.of_first(planned(alone))
+    verdict = lt.verify(graph, plan, rerun=True, start_tiers={})
+    assert (verdict.valid, verdict.recomputed) == (True, 1)
+    assert problem.judge(plan).objective == verdict.makespan
+
+    def kinds(problem: lt.Placement, plan: lt.Plan) -> set[str]:
+        return {v.kind for v in problem.judge(plan).violations}
+
+    assert "repeated-run" in kinds(replace(problem, recompute=False), plan)
+    in_time = sorted(plan.runs, key=lambda run: run.start)
+    for k, run in enumerate(in_time):
+        assert kinds(problem, replace(plan, runs=tuple(x for x in plan.runs if x != run)))
+        if k != 3 and runs[k] != 4:  # two first runs change places
+            other = in_time[k + 1 + (k == 2)]
+            names = {run: other.op, other: run.op}
+            assert kinds(
+                problem, replace(plan, runs=tuple(replace(x, op=names.get(x, x.op)) for x in plan.runs))
+            )
+    for copy in plan.copies:
+        assert kinds(problem, replace(plan, copies=tuple(x for x in plan.copies if x != copy)))
+
+
+def test_first_runs_keep_the_order() -> None:
+    """Two ops that do not depend on each other; the verifier takes both orders, the problem one."""
+    graph = lt.load("catalogue:diamond")
+    problem = lt.Placement(graph, two_tiers(None, 10**9), start={}, recompute=True)
+    for runs, right in (([0, 1, 1, 2, 3], True), ([0, 1, 2, 1, 3], True), ([0, 2, 1, 2, 3], False)):
+        plan = sequenced(graph, runs)
+        alone = replace(problem, graph=plan.graph, recompute=False)
+        found = problem.judge(plan.of_first(planned(alone)))
+        assert {v.kind for v in found.violations} == (set() if right else {"order"})
+    ordered = in_reference_order(graph)
+    assert [op.after for op in ordered.ops] == [(), (0,), (1,), (2,)]
+
+
+def test_who_refuses_second_runs() -> None:
+    graph = lt.load("catalogue:diamond")
+    with pytest.raises(InstanceError, match="found a period, expected a single run"):
+        lt.Placement(graph, two_tiers(9, 10**9), periodic=True, recompute=True)
+    with pytest.raises(UsageError, match="method belady: found recompute, expected a method that knows it"):
+        lt.solve(lt.Placement(graph, two_tiers(9, 10**9), recompute=True), "belady")
