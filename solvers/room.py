@@ -9,6 +9,15 @@ from typing import NamedTuple
 from ..models.problems.problem import Problem
 from .method import Method
 
+DEMANDED = (
+    ".offsets.first_come",
+    ".offsets.placing_kernel",
+    ".offsets.dense_kernel",
+    ".offsets.squeeze_kernel",
+    ".offsets.search_kernel",
+)
+"""Modules of the kernels that the search for addresses takes (`lowtide.solvers.demanded`)."""
+
 
 class Export(NamedTuple):
     """How the model of a method is stated for other solvers.

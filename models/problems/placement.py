@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -18,13 +18,14 @@ from ..texts import nearest
 from ..units import format_duration
 from ..verifier.verdict import Verification, Violation, sorted_violations
 from ..verifier.verify import verify
+from . import demands
 from .placement_witness import impossible_mode, impossible_moment, impossible_op, impossible_start
 from .problem import Judgement, Problem, peak_rows, traffic_rows
 
 Tiers = tuple[str, ...]
 
 ORDERS = ("reference", "free")
-FLAGS = ("periodic", "whole", "order", "addresses", "recompute")
+FLAGS = ("periodic", "whole", "order", "recompute", *demands.PARAMETERS)
 """The parameters that are fields of the problem."""
 LARGEST = 10**17
 """Of capacities in bytes, rates in bytes per second and latencies in ns."""
@@ -60,6 +61,10 @@ class Placement(Problem):
     addresses
         Plans have an allocation: each residency and each workspace an address that it keeps, all within the
         capacities (`lowtide.models.lowering.buffers`). What is there at a time may fit, and still have none.
+    page
+        Each tensor and each workspace takes whole pages of so many bytes, wherever they are; a page is held
+        while any of its bytes is there (`lowtide.models.verifier.pages`). None: bytes. Of this and
+        `addresses` one may be given.
     recompute
         Ops may run again, anywhere behind their first runs, and copies go on beside them: what a tensor held
         may come back by a copy or by a run. The order is that of the first runs. Not of a period.
@@ -88,6 +93,7 @@ class Placement(Problem):
     source: str | None = None
     order: str = "reference"
     addresses: bool = False
+    page: int | None = None
     recompute: bool = False
     name: ClassVar[str] = "placement"
     unit: ClassVar[str] = "ns"
@@ -100,7 +106,7 @@ class Placement(Problem):
         "periodic": Parameter(False, "the steady state of an iteration, the end like the start"),
         "whole": Parameter(False, "copies move whole tensors, uninterrupted"),
         "order": Parameter("reference", "which order the ops run in", choices=ORDERS),
-        "addresses": Parameter(False, "plans have an address for each buffer, within the capacities"),
+        **demands.PARAMETERS,
         "recompute": Parameter(False, "ops may run again, beside copies"),
         "start": Parameter("", "tiers where tensors of all kinds may be at time 0", kind="tiers", flag=False),
         "start.": Parameter(
@@ -118,7 +124,7 @@ class Placement(Problem):
         check_type(self.machine, Machine, "placement, machine")
         check_flag(self.periodic, "placement, periodic")
         check_flag(self.whole, "placement, whole")
-        check_flag(self.addresses, "placement, addresses")
+        demands.check_demands(self)
         check_flag(self.recompute, "placement, recompute")
         if self.recompute and self.periodic:
             raise InstanceError("placement, recompute: found a period, expected a single run")
@@ -196,7 +202,7 @@ class Placement(Problem):
             "whole": self.whole,
             "start": self.starts,
             **({"order": self.order} if self.order != "reference" else {}),
-            **({"addresses": True} if self.addresses else {}),
+            **demands.said_demands(self),
             **({"recompute": True} if self.recompute else {}),
         }
 
@@ -208,8 +214,24 @@ class Placement(Problem):
 
     @property
     def demands(self) -> tuple[str, ...]:
-        """``addresses``, if plans must have them."""
-        return ("addresses",) if self.addresses else ()
+        """``addresses`` or ``page=BYTES``, if plans must have them."""
+        return demands.demand_names(self)
+
+    def within(self, capacities: Sequence[int | None]) -> Self:
+        """Return the problem on tiers of so many bytes, without demands."""
+        tiers = tuple(replace(t, capacity=c) for t, c in zip(self.machine.tiers, capacities, strict=True))
+        return replace(self, machine=replace(self.machine, tiers=tiers), addresses=False, page=None)
+
+    def plan_of(self, answer: Plan) -> Plan:
+        """Return a plan for tiers of other sizes as one for these."""
+        return replace(answer, machine=self.machine)
+
+    def in_pages(self) -> None:
+        """Return nothing: plans keep parts of tensors, and copies take their time by the byte."""
+
+    def allocated(self, answer: Plan, allocation: Mapping[str, int] | None) -> Plan:
+        """Return the plan with an offset for each of its buffers."""
+        return replace(self.plan_of(answer), allocation=allocation)
 
     def read(self, item: object) -> Plan:
         """Return a plan; the verifier looks at it in `judge`.
@@ -275,7 +297,9 @@ class Placement(Problem):
         Where things may start is this problem's rule, which the plan of the judgement then states.
         """
         verdict = verify(self.graph, answer, rerun=self.recompute, start_tiers=self.starts)
-        broken = list(_broken_rules(self, answer))
+        broken = _broken_rules(self, answer)
+        if verdict.valid:
+            broken += demands.broken_demands(self, answer, self.starts)
         if broken:
             verdict = replace(verdict, violations=sorted_violations([*verdict.violations, *broken]))
         objective = verdict.makespan if verdict.valid else None
@@ -371,9 +395,6 @@ def _broken_rules(problem: Placement, plan: Plan) -> list[Violation]:
         last[run.processor] = max(before, run.op)
     if problem.whole:
         found += partial_copies(problem.graph, plan)
-    if problem.addresses and plan.allocation is None:
-        said = "found a plan without an allocation, expected an address for each of its buffers"
-        found.append(Violation(kind="allocation", message=said))
     return found
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from ..checks import check_type, set_bytes
 from ..derived.memory import sequential_memory
@@ -17,24 +17,34 @@ from ..errors import InstanceError
 from ..graph import A_GRAPH, KINDS, Accounting, Graph, Mode, Op
 from ..lowering.actions import Action, Compute, Discard, Transfer, actions_of, lower_actions, transfer_ns
 from ..lowering.discards import with_discards
-from ..machine import Access, Machine, Tier, check_no_contention
+from ..machine import Machine, check_no_contention
 from ..parameter import Parameter
 from ..plan import Plan
 from ..units import exact_bytes, format_duration
 from ..verifier.verdict import Verification
 from ..verifier.verify import verify
+from . import demands
 from .problem import Judgement, Problem, peak_rows, traffic_rows
+from .recompute_machine import ONE_MEMORY, check_processor, with_named_tiers
 
 __all__ = ["Action", "Compute", "Discard", "Recompute", "Transfer"]
 
-Answer = tuple[Action, ...]
+Steps = tuple[Action, ...]
 """Runs, transfers and discards, one after another."""
+
+
+class Allocated(NamedTuple):
+    """Steps, and an offset for each buffer of their plan (`lowtide.models.lowering.buffers`)."""
+
+    steps: Steps
+    allocation: Mapping[str, int]
+
+
+Answer = Steps | Allocated
+"""With an allocation if the problem demands addresses."""
 
 ACTIONS = (Compute, Transfer, Discard)
 """What an answer consists of."""
-
-ONE_MEMORY = Machine.single()
-"""The machine where none is given, with the tiers besides that modes of the graph name."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +74,11 @@ class Recompute(Problem):
         modes).
     source
         What the problem was loaded from.
+    addresses
+        Plans have an allocation: each buffer an address that it keeps, within the capacities.
+    page
+        Each tensor and each workspace takes whole pages of so many bytes, wherever they are; None: bytes. Of
+        this and `addresses` one may be given.
 
     Raises
     ------
@@ -83,6 +98,8 @@ class Recompute(Problem):
     memory: int | None = None
     machine: Machine = ONE_MEMORY
     source: str | None = None
+    addresses: bool = False
+    page: int | None = None
     name: ClassVar[str] = "recompute"
     unit: ClassVar[str] = "ns"
     picture: ClassVar[str] = "cells"
@@ -90,6 +107,7 @@ class Recompute(Problem):
         "memory": Parameter("", "of the fast memory (default: of the machine, or no limit)", kind="size"),
         "slots": Parameter(1, "as much fast memory as the largest op needs, and N tensors, all of one size"),
         "machine": Parameter("", "with slower tiers behind its first one, the fast memory", kind="machine"),
+        **demands.PARAMETERS,
     }
 
     def __post_init__(self) -> None:
@@ -100,8 +118,9 @@ class Recompute(Problem):
             raise InstanceError(f"recompute, graph {self.graph.name!r}: found no ops, expected at least one")
         set_bytes(self, "memory", 0, "recompute, memory", optional=True)
         check_no_contention(self.machine, "recompute")
-        _check_processor(self.machine)
-        object.__setattr__(self, "machine", _with_named_tiers(self.machine, self.graph))
+        demands.check_demands(self)
+        check_processor(self.machine)
+        object.__setattr__(self, "machine", with_named_tiers(self.machine, self.graph))
         if self.memory is None:
             object.__setattr__(self, "memory", self.machine.tiers[0].capacity)
         else:
@@ -143,7 +162,33 @@ class Recompute(Problem):
     def said(self) -> dict[str, Any]:
         """Return graph and machine."""
         machine = {key: value for key, value in self.machine.to_dict().items() if key != "name"}
-        return {"graph": self.graph.sha256, "machine": machine}
+        return {"graph": self.graph.sha256, "machine": machine, **demands.said_demands(self)}
+
+    @property
+    def demands(self) -> tuple[str, ...]:
+        """``addresses`` or ``page=BYTES``, if plans must have them."""
+        return demands.demand_names(self)
+
+    def within(self, capacities: Sequence[int | None]) -> Self:
+        """Return the problem on tiers of so many bytes, without demands."""
+        tiers = tuple(replace(t, capacity=c) for t, c in zip(self.machine.tiers, capacities, strict=True))
+        machine = replace(self.machine, tiers=tiers)
+        return replace(self, machine=machine, memory=capacities[0], addresses=False, page=None)
+
+    def plan_of(self, answer: Answer) -> Plan:
+        """Return the plan of an answer."""
+        return self.lower(answer)
+
+    def in_pages(self) -> tuple[Self, bool]:
+        """Return the problem with sizes in whole pages, and whether no transfer makes its times longer."""
+        page = self.page or 1
+        rooms = [None if t.capacity is None else t.capacity // page * page for t in self.machine.tiers]
+        bare = self.within(rooms)
+        return replace(bare, graph=demands.whole_pages(self.graph, page)), not self.machine.channels
+
+    def allocated(self, answer: Steps, allocation: Mapping[str, int] | None) -> Answer:
+        """Return the answer with an offset for each of its buffers."""
+        return answer if allocation is None else Allocated(answer, allocation)
 
     @property
     def fast(self) -> str:
@@ -182,7 +227,11 @@ class Recompute(Problem):
                 raise InstanceError(f"found a plan for another graph than {self.graph.name!r}")
             if [t.name for t in item.machine.tiers] != [t.name for t in self.machine.tiers]:
                 raise InstanceError(f"found a plan for other tiers than those of {self.machine.name!r}")
-            return actions_of(item, self.graph)
+            steps = actions_of(item, self.graph)
+            return Allocated(steps, item.allocation) if self.addresses and item.allocation else steps
+        if isinstance(item, Allocated):
+            _check_actions(self, item.steps)
+            return item
         if not isinstance(item, Sequence) or isinstance(item, str | bytes):
             raise InstanceError(
                 f"found {type(item).__name__}, expected a Plan, or a sequence of actions or ops"
@@ -203,7 +252,7 @@ class Recompute(Problem):
     def evaluate(self, answer: Answer) -> int:
         """Return the nanoseconds of all runs and transfers."""
         ops, total = self.graph.ops, 0
-        for action in answer:
+        for action in _steps(answer):
             if isinstance(action, Compute):
                 op = ops[action.op]
                 total += (op.modes[action.mode] if op.modes else op).duration_ns
@@ -268,12 +317,17 @@ class Recompute(Problem):
         plan = self.lower(answer)
         starts = dict.fromkeys(KINDS, (self.fast,))
         verdict = verify(self.graph, plan, rerun=True, start_tiers=starts)
+        if verdict.valid and self.page is not None:
+            verdict = replace(verdict, violations=self.in_pages()[0].judge(_steps(answer)).violations)
+        elif verdict.valid:
+            verdict = replace(verdict, violations=tuple(demands.broken_demands(self, plan, starts)))
         objective = verdict.makespan if verdict.valid else None
         return Judgement(objective=objective, verification=verdict, plan=plan)
 
     def lower(self, answer: Answer) -> Plan:
         """Return the plan of the actions, back to back."""
-        return lower_actions(self.graph, answer, self.machine)
+        plan = lower_actions(self.graph, _steps(answer), self.machine)
+        return replace(plan, allocation=answer.allocation) if isinstance(answer, Allocated) else plan
 
     def facts(self, judgement: Judgement) -> list[tuple[str, str]]:
         """Return how many ops run, how many again, the peaks of the tiers and the traffic between them."""
@@ -289,58 +343,8 @@ class Recompute(Problem):
         ]
 
 
-def _with_named_tiers(machine: Machine, graph: Graph) -> Machine:
-    """Return the machine with the tiers that modes name: its first one, and unlimited ones that it lacks."""
-    named = {tier for op in graph.ops for mode in op.modes for _, tier in mode.operands}
-    memory = ONE_MEMORY.tiers[0].name
-    if machine is ONE_MEMORY:
-        kinds = sorted({kind for op in graph.ops for mode in op.modes for kind in mode.processors[:1]})
-        machine = replace(machine, processors=Machine.single(kinds=kinds[:1] or ("any",)).processors)
-    elif memory in named - {tier.name for tier in machine.tiers}:
-        machine = _renamed(machine, machine.tiers[0].name, memory)
-    lost = sorted(named - {tier.name for tier in machine.tiers})
-    (processor,) = machine.processors
-    access = (*processor.tiers, *(Access(tier=tier) for tier in lost))
-    tiers = (*machine.tiers, *(Tier(name=tier) for tier in lost))
-    return replace(machine, tiers=tiers, processors=(replace(processor, tiers=access),))
-
-
-def _renamed(machine: Machine, old: str, new: str) -> Machine:
-    """Return the machine with another name of a tier."""
-
-    def name(tier: str) -> str:
-        return new if tier == old else tier
-
-    return replace(
-        machine,
-        tiers=tuple(replace(x, name=name(x.name)) for x in machine.tiers),
-        processors=tuple(
-            replace(x, tiers=tuple(replace(y, tier=name(y.tier)) for y in x.tiers))
-            for x in machine.processors
-        ),
-        channels=tuple(replace(x, src=name(x.src), dst=name(x.dst)) for x in machine.channels),
-        groups=tuple(
-            replace(x, channels=tuple((name(a), name(b)) for a, b in x.channels)) for x in machine.groups
-        ),
-    )
-
-
-def _check_processor(machine: Machine) -> None:
-    where = f"recompute, machine {machine.name!r}"
-    if len(machine.processors) != 1:
-        raise InstanceError(f"{where}: found {len(machine.processors)} processors, expected one")
-    processor = machine.processors[0]
-    if processor.tiers[0].tier != machine.tiers[0].name:
-        raise InstanceError(
-            f"{where}: found a processor that writes to tier {processor.tiers[0].tier!r}, expected the first "
-            f"tier, {machine.tiers[0].name!r}"
-        )
-    for access in processor.tiers:
-        if access.bytes_per_s is not None:
-            raise InstanceError(
-                f"{where}: found tier {access.tier!r} accessed at {access.bytes_per_s} bytes per second, "
-                "expected access at no extra cost"
-            )
+def _steps(answer: Answer) -> Steps:
+    return answer.steps if isinstance(answer, Allocated) else answer
 
 
 def _check_actions(problem: Recompute, actions: Iterable[Action]) -> None:

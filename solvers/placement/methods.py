@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from ...models.problems.placement import Placement
 from ..method import BOUND, OPTIMUM, Method, Option
-from ..room import Export, Room
+from ..room import DEMANDED, Export, Room
 
 _PLANNER = (".placement.planner.planner_kernel", ".placement.timing_kernel")
 _AUTOTM = (".placement.models.autotm_kernel",)
 _ADDRESSES = (".offsets.first_come", ".offsets.placing_kernel")
-_ALLOCATION = (
-    *_ADDRESSES,
-    ".offsets.dense_kernel",
-    ".offsets.squeeze_kernel",
-    ".offsets.search_kernel",
-)
 _SIMULATOR = (".placement.simulator.simulator_kernel",)
 
 _DEGREE = Option("degree", 8, "ops that the prefetch is ahead")
@@ -382,7 +376,7 @@ ROOM = Room(
         ),
     ),
     bound=".placement.bounds.prices:raise_cheap_bounds",
-    demanded=(".placement.addresses:solve_with_addresses", _ALLOCATION),
+    demanded=(".placement.demanding:solve_demanding", DEMANDED),
     largest=True,
     ideal="..formulations.placement.releases:ideal_time",
     exports={

@@ -6,7 +6,7 @@ from functools import partial
 
 from ...models.problems.recompute import Recompute
 from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Method, Option
-from ..room import Export, Room
+from ..room import DEMANDED, Export, Room
 
 _CHAINS = (
     ".recompute.chains.disk_revolve",
@@ -219,6 +219,8 @@ ROOM = Room(
             options=(_POINTS,),
         ),
     ),
+    demanded=(".demanded:search", DEMANDED),
+    shared=("offsets",),
     trade_off=".recompute.trade_off:sweep",
     exports=_EXPORTS,
     judging=6.0,

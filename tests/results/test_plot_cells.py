@@ -10,7 +10,7 @@ import pytest
 import lowtide as lt
 from lowtide.models.errors import UsageError, VerificationError
 from lowtide.models.plan import Plan
-from lowtide.models.problems.recompute import ONE_MEMORY
+from lowtide.models.problems.recompute_machine import ONE_MEMORY
 from tests.commands import answer
 
 pytest.importorskip("matplotlib")

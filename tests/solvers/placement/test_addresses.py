@@ -9,8 +9,8 @@ import lowtide as lt
 from lowtide.instances import load_problem
 from lowtide.models.lowering.buffers import buffers_from_plan
 from lowtide.models.verifier.allocation import verify_allocation
+from lowtide.solvers import demanded
 from lowtide.solvers.context import Context
-from lowtide.solvers.placement import addresses
 from tests.effort import seeds
 from tests.placement_cases import machine, random_graph, working_set
 
@@ -98,9 +98,9 @@ def test_addresses_of_the_method_are_taken_and_its_exact_bound_stays(monkeypatch
         inner.raise_bound(7, "floating", kind="second")
         return plan
 
-    monkeypatch.setattr(addresses, "take_turns", None)
+    monkeypatch.setattr(demanded, "take_turns", None)
     context = Context(problem=problem)
-    addresses.solve_with_addresses(run, problem, context)
+    demanded.search(run, problem, context)
     assert context.answer.allocation == plan.allocation
     assert context.exact == (5, "first", None)
     assert (context.bound, context.proof) == (7, "floating")

@@ -1,23 +1,24 @@
-r"""Plans that have addresses, by any method: what memory cannot be used in pieces is taken from the tier.
+r"""Plans that have addresses, or room for whole pages, by any method: what is lost is taken from the tier.
 
-A plan that never holds more than the :math:`C_i` bytes of tier i may still not fit there, for each of its
-buffers needs an address that stays. So
+A plan that never holds more than the :math:`C_i` bytes of tier i may still not fit there: each of its buffers
+needs an address that stays, or whole pages (`lowtide.models.problems.demands`). So
 
 1. the method solves the problem with tiers of :math:`M_i` bytes, at first :math:`C_i`;
-2. `offsets` looks for addresses within :math:`C_i` if the plan has none. If there are some, it is an answer;
-3. else some buffer ends at :math:`H_i > C_i`, and :math:`C_i - M_i` grows by :math:`H_i - C_i`, at least to
-   twice what it was; where the method had no plan with :math:`L_i` bytes, :math:`M_i` becomes no less than
-   halfway between these and what it was. It goes on with 1.
+2. `offsets` looks for addresses within :math:`C_i` if the plan has none, or its pages are counted. If they
+   fit, it is an answer;
+3. else some buffer ends at, or the pages are, :math:`H_i > C_i`, and :math:`C_i - M_i` grows by
+   :math:`H_i - C_i`, at least to twice what it was; where the method had no plan with :math:`L_i` bytes,
+   :math:`M_i` becomes no less than halfway between these and what it was. It goes on with 1.
 
 After an answer, tiers halfway between it and the last ones without one are tried, `REFINEMENTS` times, for a
 plan that needs less time. Each round has a quarter of the time that is left, and the search for addresses
 behind it an eighth; without a limit this tries the greedy allocations only, whose number is fixed.
 
-`auto` begins with three policies, each in an eighth of the time: what is lost between the small parts that
-its own plans move may be a quarter of a device, and take many rounds.
+**Bounds.** What the method proves in the first round holds: a plan that meets demands is a plan. Nothing
+follows from smaller tiers.
 
-**Bounds.** What the method proves in the first round holds: a plan with addresses is a plan. Nothing follows
-from smaller tiers.
+A problem whose tensors are whole, as `recompute`, needs no rounds for pages: with all sizes rounded up it has
+the same answers, and the same bounds if nothing takes longer by that.
 
 Source: the loop around AutoTM's program, which tightens its rows at single ops instead
 (`lowtide.solvers.placement.models.autotm_addresses`); here the capacity is all that a method need know.
@@ -28,28 +29,24 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from ...models.errors import LowtideError
-from ...models.lowering.buffers import buffers_from_plan
-from ...models.plan import Plan
-from ...models.problems.offsets import Offsets
-from ...models.problems.placement import Placement
-from ..context import Context, Outcome
-from ..method import RunFunction, run_method
-from ..offsets.auto import place, search_all, take_turns
-from ..offsets.parts import Parts
-from ..registry import find_method
+from ..models.buffers import Buffers
+from ..models.lowering.buffers import buffers_from_plan
+from ..models.plan import Plan
+from ..models.problems.offsets import Offsets
+from ..models.verifier.pages import paged_peaks
+from .context import Context, Outcome
+from .method import RunFunction, run_method
+from .offsets.auto import place, search_all, take_turns
+from .offsets.parts import Parts
 
 ROUNDS = 40
 """Rounds after which it ends: as many halvings as bring a device of a terabyte to single bytes."""
 
 REFINEMENTS = 3
 """Rounds for a faster plan, after the first one that has addresses."""
-
-FIRST = ("autoswap", "chen-meng", "vdnn")
-"""Policies whose plans lose little to fragmentation (table `placement_fragmentation`)."""
 
 Rooms = tuple[int | None, ...]
 
@@ -97,36 +94,21 @@ def _between(a: Rooms, b: Rooms) -> Rooms | None:
     return None if found in (a, b) else found
 
 
-def solve_with_addresses(run: RunFunction, problem: Placement, context: Context) -> Outcome:
-    """Offer the best plan with addresses of a method that knows nothing of them, of `auto` and `FIRST`.
+def search(run: RunFunction, problem: Any, context: Context) -> Outcome:
+    """Offer the best plan that meets the demands, of a method that knows nothing of them.
 
-    The verifier judges each before it is taken, so that a wrong one takes the place of none.
+    The verifier judges each before it is taken, so that a wrong one takes the place of none. The facts are
+    the method's own in the first round, the rounds, and of the first plan its objective and the bytes by
+    which it exceeds the tiers.
     """
     context.careful = True
-    for name in FIRST if context.method == "auto" else ():
-        method = find_method(problem.name, name)
-        part = context.inner(problem, context.remaining() / 8, f"{name}: ")
-        with suppress(LowtideError):  # a graph or a machine that the policy does not serve
-            part.options = method.typed({})[0]
-            search(method.load(), problem, part)
-        if part.answer is not None:
-            context.offer(part.answer)
-    return search(run, problem, context)
-
-
-def search(run: RunFunction, problem: Placement, context: Context) -> Outcome:
-    """Offer the best plan with addresses of a method that knows nothing of them.
-
-    The facts are the method's own in the first round, the rounds, and of the first plan its time and the
-    bytes by which its addresses exceed the tiers.
-    """
-    bare = replace(problem, addresses=False)
+    if problem.page is not None and (paged := problem.in_pages()) is not None:
+        return _search_pages(run, problem, paged, context)
     whole = tuple(tier.capacity for tier in problem.machine.tiers)
     tried = Tried(whole=whole, wide=whole, narrow=tuple(None if room is None else 0 for room in whole))
     rooms, refinements, said = whole, 0, ""
     for number in itertools.count(1):
-        tiers = tuple(replace(t, capacity=r) for t, r in zip(problem.machine.tiers, rooms, strict=True))
-        part = replace(bare, machine=replace(problem.machine, tiers=tiers))
+        part = problem.within(rooms)
         inner = context.inner(part, context.remaining() / 4, f"round {number}: ")
         witness = part.impossible()
         outcome = Outcome(infeasible=True, detail=witness) if witness else run_method(run, part, inner)
@@ -144,18 +126,18 @@ def search(run: RunFunction, problem: Placement, context: Context) -> Outcome:
                 return replace(outcome, infeasible=outcome.infeasible and number == 1, facts=tried.facts)
             tried.narrow = rooms
         else:
-            plan = replace(inner.answer, machine=problem.machine)
-            offsets, over = _addresses(problem, plan, context)
+            answer, over = _fitted(problem, inner.answer, context)
             if number == 1:
-                tried.facts |= {"first_objective": problem.evaluate(plan), "first_excess": sum(over.values())}
-            if offsets is None and not over:
+                first = problem.evaluate(inner.answer)
+                tried.facts |= {"first_objective": first, "first_excess": sum(over.values())}
+            if answer is None and not over:
                 return Outcome(reason="time", detail="no time was left for addresses", facts=tried.facts)
-            if offsets is None:
+            if answer is None:
                 tried.wide = rooms
-                said = f"the plan of round {number} ends {', '.join(map(str, over.values()))} bytes too high"
+                said = f"the plan of round {number} takes {', '.join(map(str, over.values()))} bytes too many"
                 context.progress(said)
             else:
-                context.offer(replace(plan, allocation=offsets))
+                context.offer(answer)
                 tried.fits = rooms
                 if number == 1:
                     return replace(outcome, facts=tried.facts)
@@ -166,17 +148,45 @@ def search(run: RunFunction, problem: Placement, context: Context) -> Outcome:
         if refinements > REFINEMENTS:
             break
         rooms = following
-    detail = said if tried.fits is None else f"{number} rounds for a plan with addresses"
+    detail = said if tried.fits is None else f"{number} rounds for a plan with {problem.demands[0]}"
     return Outcome(reason="time" if context.expired else None, detail=detail, facts=tried.facts)
 
 
-def _addresses(
-    problem: Placement, plan: Plan, context: Context
-) -> tuple[Mapping[str, int] | None, dict[int, int]]:
-    """Return addresses within the capacities, if the plan has some or any were found; by tier bytes above."""
-    if plan.allocation is not None and not problem.judge(plan).violations:
-        return plan.allocation, {}
-    buffers = buffers_from_plan(problem.graph, plan)
+def _search_pages(run: RunFunction, problem: Any, paged: tuple[Any, bool], context: Context) -> Outcome:
+    """Offer the answer of a problem without demands that has the same ones, and its bounds if they hold."""
+    part, same = paged
+    inner = context.inner(part, context.remaining(), "")
+    witness = part.impossible()
+    outcome = Outcome(infeasible=True, detail=witness) if witness else run_method(run, part, inner)
+    if same and inner.exact is not None:
+        context.raise_bound(inner.exact[0], kind=inner.exact[1])
+    if same and inner.bound is not None and inner.proof is not None:
+        context.raise_bound(inner.bound, inner.proof, kind=inner.bound_kind)
+    if inner.answer is not None:
+        context.offer(problem.allocated(inner.answer, None))
+    return outcome
+
+
+def _fitted(problem: Any, answer: Any, context: Context) -> tuple[Any, dict[int, int]]:
+    """Return the answer as one that meets the demands, None if it was not made one; by tier bytes above."""
+    plan: Plan = problem.plan_of(answer)
+    if problem.addresses and plan.allocation is not None and not problem.judge(plan).violations:
+        return answer, {}
+    if problem.page is None:
+        placed, ends = _placed(buffers_from_plan(problem.graph, plan), context)
+        fitted = None if placed is None else problem.allocated(answer, placed)
+    else:
+        ends = paged_peaks(problem.graph, plan, problem.page, problem.starts)
+        fitted = problem.allocated(answer, None)
+    over: dict[int, int] = {}
+    for i, tier in enumerate(problem.machine.tiers):
+        if tier.capacity is not None and ends.get(tier.name, 0) > tier.capacity:
+            over[i] = ends[tier.name] - tier.capacity
+    return None if over else fitted, over
+
+
+def _placed(buffers: Buffers, context: Context) -> tuple[Mapping[str, int] | None, dict[str, int]]:
+    """Return addresses, None if none were found within the capacities; and by tier where they end."""
     total = sum(b.size for b in buffers.buffers)
     pools = {name: total if room is None else room for name, room in buffers.pools.items()}
     offsets = Offsets(replace(buffers, pools=pools), satisfy=True)
@@ -186,13 +196,8 @@ def _addresses(
         take_turns(parts, (place,))
     else:
         search_all(parts)
-    over: dict[int, int] = {}
-    for i, tier in enumerate(problem.machine.tiers):
-        ends = [
-            part.data.unit * (part.bound if part.height is None else part.height)
-            for part in parts.parts
-            if part.data.pool == tier.name
-        ]
-        if tier.capacity is not None and max(ends, default=0) > tier.capacity:
-            over[i] = max(ends) - tier.capacity
-    return parts.context.answer, over
+    ends: dict[str, int] = {}
+    for part in parts.parts:
+        end = part.data.unit * (part.bound if part.height is None else part.height)
+        ends[part.data.pool] = max(end, ends.get(part.data.pool, 0))
+    return parts.context.answer, ends
