@@ -154,7 +154,9 @@ def run(args: argparse.Namespace) -> int:
 def _claimed(plan: Plan, verdict: Verification, scored: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the plan claims: its status where the objective was recomputed and agrees, else a doubt."""
     from ..models.problems import PROBLEMS
+    from ..models.problems.arena import Arena
     from ..models.problems.peak import Peak
+    from ..models.problems.pipeline import Pipeline, longest_span
     from ..models.result import relative_gap
 
     claim = plan.claim
@@ -163,8 +165,11 @@ def _claimed(plan: Plan, verdict: Verification, scored: Mapping[str, Any]) -> di
     found, best = None, None
     if claim.problem == Peak.name:
         found, best = max(verdict.peaks.values(), default=0), scored["best_known"]
+    elif claim.problem == Arena.name and verdict.heights:
+        found = max(verdict.heights.values())
     elif PROBLEMS[claim.problem].unit == "ns":
-        found = verdict.makespan
+        spans = (verdict.makespan, longest_span(plan)) if claim.problem == Pipeline.name else ()
+        found = claim.objective if claim.objective in spans else verdict.makespan
     if found is None:
         doubt = "its objective cannot be recomputed from a plan alone"
     elif found != claim.objective or (claim.status == "optimal" and claim.bound != found):

@@ -16,7 +16,7 @@ DEMANDED = (
     ".offsets.squeeze_kernel",
     ".offsets.search_kernel",
 )
-"""Modules of the kernels that the search for addresses takes (`lowtide.solvers.demanded`)."""
+"""Modules of the kernels that the search for addresses takes (`lowtide.solvers.offsets.demanded`)."""
 
 
 class Export(NamedTuple):

@@ -21,7 +21,7 @@ from ..verifier.verdict import Verification, Violation, sorted_violations
 from ..verifier.verify import verify
 from .makespan import Makespan
 from .memories import Link, Place, check_memories, first_processors, links_of, memories_of, places_of
-from .placement import check_sizes
+from .placement_machine import check_sizes
 from .problem import Judgement, Problem, peak_rows, traffic_rows
 from .processors import Alternative, alternatives_of, as_good, runs_of
 

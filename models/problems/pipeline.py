@@ -188,7 +188,7 @@ class Pipeline(Problem):
         verdict = verify(self.graph, plan, rerun=False, start_tiers={})
         objective = verdict.makespan if verdict.valid else None
         if verdict.valid and self.objective == "span":
-            objective = self._value((run.processor, run.start, run.end - run.start) for run in plan.runs)
+            objective = longest_span(plan)
         return Judgement(objective=objective, verification=verdict, plan=plan)
 
     def lower(self, answer: Sequence[int]) -> Plan:
@@ -237,3 +237,11 @@ class Pipeline(Problem):
             idle = window - sum(run.end - run.start for run in runs)
             found.append((f"idle {p.name}", f"{format_duration(idle)} of {format_duration(window)}"))
         return [*found, *peak_rows(verdict)]
+
+
+def longest_span(plan: Plan) -> int:
+    """Return the longest time in ns from the first start to the last end on a processor."""
+    runs: dict[str, list[Run]] = {}
+    for run in plan.runs:
+        runs.setdefault(run.processor, []).append(run)
+    return max((max(r.end for r in some) - min(r.start for r in some) for some in runs.values()), default=0)

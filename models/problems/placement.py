@@ -19,6 +19,7 @@ from ..units import format_duration
 from ..verifier.verdict import Verification, Violation, sorted_violations
 from ..verifier.verify import verify
 from . import demands
+from .placement_machine import check_reach, check_sizes
 from .placement_witness import impossible_mode, impossible_moment, impossible_op, impossible_start
 from .problem import Judgement, Problem, peak_rows, traffic_rows
 
@@ -27,8 +28,6 @@ Tiers = tuple[str, ...]
 ORDERS = ("reference", "free")
 FLAGS = ("periodic", "whole", "order", "recompute", *demands.PARAMETERS)
 """The parameters that are fields of the problem."""
-LARGEST = 10**17
-"""Of capacities in bytes, rates in bytes per second and latencies in ns."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +150,7 @@ class Placement(Problem):
                         f"placement, start of kind {kind!r}: found tier {tier!r}, expected one of {tiers}"
                     )
         check_no_contention(self.machine, "placement")
-        _check_reach(self.machine)
+        check_reach(self.machine)
         check_sizes(self.machine)
 
     @classmethod
@@ -337,38 +336,6 @@ def _meant_tiers(text: str, tiers: list[str], devices: list[str], where: str) ->
             near = nearest(name, [*tiers, "anywhere", "device"])
             raise InstanceError(f"{where}, start: found tier {name!r}, {near}")
     return names
-
-
-def _check_reach(machine: Machine) -> None:
-    """Raise if a tier that no processor uses has no way to one that is used, or none back."""
-    used = {access.tier for p in machine.processors for access in p.tiers}
-    for what, ends in (
-        ("to", [(c.src, c.dst) for c in machine.channels]),
-        ("from", [(c.dst, c.src) for c in machine.channels]),
-    ):
-        reached = set(used)
-        while more := {a for a, b in ends if b in reached} - reached:
-            reached |= more
-        for tier in machine.tiers:
-            if tier.name not in reached:
-                raise InstanceError(
-                    f"machine {machine.name!r}, tier {tier.name!r}: found no channel {what} the processors' "
-                    f"tiers{'' if what == 'to' else ' that leads there'}, expected one in each direction"
-                )
-
-
-def check_sizes(machine: Machine) -> None:
-    """Raise if a number is so large that sums and products of a few of them leave 64 bits."""
-    numbers = [(f"tier {t.name!r}, capacity", t.capacity) for t in machine.tiers]
-    for c in machine.channels:
-        where = f"channel {c.src!r} to {c.dst!r}"
-        numbers += [(f"{where}, bytes_per_s", c.bytes_per_s), (f"{where}, latency_ns", c.latency_ns)]
-    numbers += [(f"group {g.name!r}, bytes_per_s", g.bytes_per_s) for g in machine.groups]
-    for what, value in numbers:
-        if value is not None and value > LARGEST:
-            raise InstanceError(
-                f"machine {machine.name!r}, {what}: found {value}, expected at most {LARGEST}"
-            )
 
 
 def _broken_rules(problem: Placement, plan: Plan) -> list[Violation]:

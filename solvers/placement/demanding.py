@@ -1,7 +1,7 @@
 """Plans of `placement` that meet demands: those of three policies, then as for any problem.
 
 What is lost between the small parts that plans of `auto` move may be a quarter of a device, and take many
-rounds of `lowtide.solvers.demanded`. So three policies come first, each in an eighth of the time.
+rounds of `lowtide.solvers.offsets.demanded`. So three policies come first, each in an eighth of the time.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from contextlib import suppress
 from ...models.errors import LowtideError
 from ...models.problems.placement import Placement
 from ..context import Context, Outcome
-from ..demanded import search
 from ..method import RunFunction
+from ..offsets.demanded import search
 from ..registry import find_method
 
 FIRST = ("autoswap", "chen-meng", "vdnn")

@@ -33,7 +33,6 @@ from ...formulations.recompute.data import RecomputeData, recompute_data
 from ...models.derived.memory import sequential_memory
 from ...models.errors import LowtideError, UsageError
 from ...models.graph import Graph
-from ...models.lowering.actions import lower_actions
 from ...models.plan import Plan
 from ...models.problems.placement import Placement
 from ...models.problems.recompute import Recompute
@@ -203,7 +202,7 @@ def _in_one_memory(problem: Placement, context: Context) -> Outcome:
     question = Recompute(graph, machine=problem.machine)
     found = _recomputed(question, context, context.remaining(), "auto")
     if found.plan is not None:
-        context.offer(lower_actions(problem.graph, question.read(found.plan), problem.machine))
+        context.offer(problem.plan_of(question.lower(question.read(found.plan))))
     if found.bound is not None:
         context.raise_bound(found.bound, found.proof or "exact", kind=found.bound_kind)
     infeasible = found.status is Status.INFEASIBLE
@@ -282,7 +281,7 @@ def _of_one_memory(
         if found.plan is None:
             return
         if not k and all(device.name in problem.may_start(x.kind) for x in graph.tensors if x.initial):
-            context.offer(lower_actions(problem.graph, question.read(found.plan), problem.machine))
+            context.offer(problem.plan_of(question.lower(question.read(found.plan))))
         yield [run.op for run in sorted(found.plan.runs, key=lambda run: run.start)]
 
 

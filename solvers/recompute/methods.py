@@ -219,7 +219,7 @@ ROOM = Room(
             options=(_POINTS,),
         ),
     ),
-    demanded=(".demanded:search", DEMANDED),
+    demanded=(".offsets.demanded:search", DEMANDED),
     shared=("offsets",),
     trade_off=".recompute.trade_off:sweep",
     exports=_EXPORTS,

@@ -31,6 +31,14 @@ def test_verify_says_the_status_and_the_bound_that_a_plan_claims(tmp_path: Path)
     assert "optimal, as the plan claims (peak auto)" in within("verify", "p.json", cwd=tmp_path).stdout
 
 
+def test_verify_recomputes_where_addresses_end(tmp_path: Path) -> None:
+    solved(tmp_path, "arena", SPEC, plan="a.json")
+    found = answer("verify", "a.json", cwd=tmp_path)
+    assert (found["status"], found["claim"]["objective"]) == ("optimal", max(found["heights"].values()))
+    change(tmp_path / "a.json", objective=found["claim"]["objective"] + 1)
+    assert answer("verify", "a.json", cwd=tmp_path)["status"] is None
+
+
 @pytest.mark.parametrize("values", [{"objective": 1}, {"bound": 1}])
 def test_a_claim_that_disagrees_with_the_verifier_is_no_status(tmp_path: Path, values: object) -> None:
     solved(tmp_path, "peak", SPEC)

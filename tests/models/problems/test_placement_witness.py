@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 import lowtide as lt
-from lowtide.models.problems.placement import LARGEST, Placement
+from lowtide.models.problems.placement import Placement
+from lowtide.models.problems.placement_machine import LARGEST
 from lowtide.models.verifier.verdict import Verification
 from tests.effort import seeds
 from tests.placement_cases import machine, random_graph, working_set

@@ -9,8 +9,8 @@ import lowtide as lt
 from lowtide.instances import load_problem
 from lowtide.models.lowering.buffers import buffers_from_plan
 from lowtide.models.verifier.allocation import verify_allocation
-from lowtide.solvers import demanded
 from lowtide.solvers.context import Context
+from lowtide.solvers.offsets import demanded
 from tests.effort import seeds
 from tests.placement_cases import machine, random_graph, working_set
 

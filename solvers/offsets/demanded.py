@@ -32,15 +32,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..models.buffers import Buffers
-from ..models.lowering.buffers import buffers_from_plan
-from ..models.plan import Plan
-from ..models.problems.offsets import Offsets
-from ..models.verifier.pages import paged_peaks
-from .context import Context, Outcome
-from .method import RunFunction, run_method
-from .offsets.auto import place, search_all, take_turns
-from .offsets.parts import Parts
+from ...models.buffers import Buffers
+from ...models.lowering.buffers import buffers_from_plan
+from ...models.plan import Plan
+from ...models.problems.offsets import Offsets
+from ...models.verifier.pages import paged_peaks
+from ..context import Context, Outcome
+from ..method import RunFunction, run_method
+from .auto import place, search_all, take_turns
+from .parts import Parts
 
 ROUNDS = 40
 """Rounds after which it ends: as many halvings as bring a device of a terabyte to single bytes."""
