@@ -107,7 +107,7 @@ def release_bound(problem: Placement, found: Sequence[Window] = ()) -> int:
 
 def best_release(problem: Placement, found: Sequence[Window] = ()) -> Release | None:
     """Return what proves the bound, None if nothing must come from afar; parameters as of `release_bound`."""
-    late = _late(problem)
+    late = late_tensors(problem)
     if not late:
         return None
     graph = problem.graph
@@ -117,12 +117,12 @@ def best_release(problem: Placement, found: Sequence[Window] = ()) -> Release | 
         tails = list(accumulate(reversed(tails)))[::-1]
         tails = [tail + stall for tail, stall in zip(tails, _stalls_behind(found, len(tails)), strict=True)]
     best: Release | None = None
-    for cut in _cuts(problem.machine):
+    for cut in cuts(problem.machine):
         inside = {t: graph.tensors[t].nbytes for t, starts in late.items() if starts <= cut}
         carried, groups = rate_out_of(problem.machine, cut)
         if not any(inside.values()) or not carried:
             continue
-        latency = _latency(problem.machine, cut, set().union(*(late[t] for t in inside)))
+        latency = least_latency(problem.machine, cut, set().union(*(late[t] for t in inside)))
         nbytes = 0
         for k, op in enumerate(graph.ops):
             fresh = sum(inside.pop(t) if one else inside[t] for t in {*op.reads} & inside.keys())
@@ -136,7 +136,7 @@ def best_release(problem: Placement, found: Sequence[Window] = ()) -> Release | 
     return best
 
 
-def _late(problem: Placement) -> dict[int, set[str]]:
+def late_tensors(problem: Placement) -> dict[int, set[str]]:
     """Return the late tensors with the tiers where they may start."""
     graph = problem.graph
     near = _used(problem.machine)
@@ -157,7 +157,8 @@ def _used(machine: Machine) -> set[str]:
     return {access.tier for processor in machine.processors for access in processor.tiers}
 
 
-def _cuts(machine: Machine) -> list[set[str]]:
+def cuts(machine: Machine) -> list[set[str]]:
+    """Return the sets of tiers that no processor uses."""
     far = [tier.name for tier in machine.tiers if tier.name not in _used(machine)]
     return [set(some) for many in range(1, len(far) + 1) for some in combinations(far, many)]
 
@@ -180,7 +181,7 @@ def rate_out_of(machine: Machine, cut: set[str]) -> tuple[int, tuple[str, ...]]:
     return total, tuple(names)
 
 
-def _latency(machine: Machine, cut: set[str], starts: set[str]) -> int:
+def least_latency(machine: Machine, cut: set[str], starts: set[str]) -> int:
     """Return the least latencies in ns before a byte leaves the cut, and behind that."""
     before = _distances({(c.src, c.dst): c.latency_ns for c in machine.channels}, starts)
     behind = _distances({(c.dst, c.src): c.latency_ns for c in machine.channels}, _used(machine))

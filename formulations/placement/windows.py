@@ -77,7 +77,7 @@ def windows(data: SampleData, expired: Callable[[], bool] = lambda: False) -> li
     expired
         Whether to leave out the instants that remain: each window is a bound by itself.
     """
-    forms = list(_forms(data))
+    forms = list(bottlenecks(data))
     found: list[Window] = []
     clock = np.array(data.clock, dtype=np.int64)
     for k, load, after, written in _states(data):
@@ -133,7 +133,7 @@ def _window(
     )
 
 
-def _forms(data: SampleData) -> Iterator[tuple[tuple[int, ...], bool, int, int]]:
+def bottlenecks(data: SampleData) -> Iterator[tuple[tuple[int, ...], bool, int, int]]:
     """Yield each bottleneck and direction with the room in the other tiers and what its channels carry."""
     count = len(data.outer)
     for mask in range(1, 2**count):

@@ -13,6 +13,9 @@ Single runs: bounds by windows, settings of the planner for a quarter of the tim
 read again and nothing is trained, then `slot-lp`, or where there are too many ops for that or it does not
 serve, bounds by prices.
 
+Where the order is free: `lowtide.solvers.placement.orders.search`; orders get their plans as above, without
+linear programs for bounds, which would be those of one order.
+
 Whole tensors: then the local search over decisions, and in single runs of few ops, where there is a time
 limit, `cpsat` until it is up.
 
@@ -45,6 +48,8 @@ from .models.autotm import solve_sync
 from .models.intervals import solve_intervals
 from .models.slots import solve_slots
 from .models.tmof import solve_tmof
+from .orders.search import solve_free
+from .orders.tree import solve_every_order
 from .planner.planner import check_machine, first_plan, try_settings
 from .policies import autoswap, belady, deeptm, flexgen
 from .policies.carry_out import Candidates, follow
@@ -81,6 +86,7 @@ class _Parts:
 
     problem: Placement
     context: Context
+    bounds: bool = True
     said: list[str] = field(default_factory=list)
     infeasible: bool = False
 
@@ -122,11 +128,23 @@ class _Parts:
 
 def solve_auto(problem: Placement, context: Context) -> Outcome:
     """Stop as soon as a bound meets a plan, or when the settings and the programs are through."""
+    if problem.order == "free":
+        return solve_free(problem, context, partial(_solve_in_order, bounds=False), _solve_in_order)
+    return _solve_in_order(problem, context)
+
+
+def solve_orders(problem: Placement, context: Context) -> Outcome:
+    """Solve all orders in turn (`lowtide.solvers.placement.orders.tree`)."""
+    return solve_every_order(problem, context, _solve_in_order)
+
+
+def _solve_in_order(problem: Placement, context: Context, bounds: bool = True) -> Outcome:
+    """Solve a problem whose order is fixed; without `bounds` plans come first, and few bounds are raised."""
     context.careful = True
     if problem.recompute:
         raise_first_bounds(problem, context)
         return solve_jointly(problem, context, solve_auto)
-    parts = _Parts(problem, context)
+    parts = _Parts(problem, context, bounds)
     if (found := replicas(problem)) is not None:
         parts.run("replicas", lambda: solve_replicas(found, context, _one_of_many))
         if context.answer is None:
@@ -190,11 +208,12 @@ def _periodic(parts: _Parts) -> None:
     problem, context = parts.problem, parts.context
     if context.closed or context.expired:
         return
-    if context.threads < 2:
+    if context.threads < 2 or not parts.bounds:
         half = context.elapsed() + context.remaining() / 2
         _try_settings(parts, lambda: context.expired or context.elapsed() > half)
         _try_policies(parts)
-        parts.run("bounds", lambda: raise_by_prices(problem, context))
+        if parts.bounds:
+            parts.run("bounds", lambda: raise_by_prices(problem, context))
         _slots_of_period(parts)
         _search_whole(parts)
         return
@@ -230,7 +249,8 @@ def _single_run(parts: _Parts) -> None:
     if flexgen.serves(problem):
         parts.run("flexgen", lambda: _follow(problem, context, flexgen.decide, 1 / 3))
     if len(problem.graph.ops) > MOST_OPS:
-        parts.run("bounds", lambda: raise_by_prices(problem, context))
+        if parts.bounds:
+            parts.run("bounds", lambda: raise_by_prices(problem, context))
     else:
         parts.run("slot model", lambda: _slots(problem, context))
     if context.answer is None:

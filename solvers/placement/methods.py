@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from ...models.problems.placement import Placement
 from ..method import BOUND, OPTIMUM, Method, Option
+from ..peak.methods import PEAK_KERNELS
 from ..room import DEMANDED, Export, Room
 
 _PLANNER = (".placement.planner.planner_kernel", ".placement.timing_kernel")
 _AUTOTM = (".placement.models.autotm_kernel",)
 _ADDRESSES = (".offsets.first_come", ".offsets.placing_kernel")
 _SIMULATOR = (".placement.simulator.simulator_kernel",)
+_EVERY = (*_PLANNER, *_SIMULATOR, *_AUTOTM, *_ADDRESSES, *PEAK_KERNELS)
+_FREE = ("order=free",)
 
 _DEGREE = Option("degree", 8, "ops that the prefetch is ahead")
 _OFFLOAD = Option(
@@ -102,8 +105,16 @@ ROOM = Room(
             ".placement.auto:solve_auto",
             "bounds, the planner, then slot models and searches, until a plan meets a bound",
             proves=OPTIMUM,
-            kernels=(*_PLANNER, *_SIMULATOR, *_AUTOTM, *_ADDRESSES),
-            freedoms=("recompute",),
+            kernels=_EVERY,
+            freedoms=(*_FREE, "recompute"),
+        ),
+        Method(
+            "orders",
+            ".placement.auto:solve_orders",
+            "branch and bound over orders of the ops; each is solved as if it were fixed; few ops",
+            proves=OPTIMUM,
+            kernels=_EVERY,
+            freedoms=_FREE,
         ),
         Method(
             "planner",
@@ -161,7 +172,7 @@ ROOM = Room(
             "Huang et al., SwapAdvisor, ASPLOS 2020",
             Option("population", 12, "memory plans that live on"),
             Option("generations", 10, "of the search", least=0),
-            freedoms=("order=free",),
+            freedoms=_FREE,
         ),
         _policy(
             "vdnn",
@@ -375,7 +386,7 @@ ROOM = Room(
             Option("write-beside", str, "the same for moves to slow memory"),
         ),
     ),
-    bound=".placement.bounds.prices:raise_cheap_bounds",
+    bound=".placement.bounds.cheap:raise_cheap_bounds",
     demanded=(".placement.demanding:solve_demanding", DEMANDED),
     largest=True,
     ideal="..formulations.placement.releases:ideal_time",
@@ -390,5 +401,5 @@ ROOM = Room(
     },
     certify=".placement.bounds.certify:certify_time",
     judging=12.0,
-    shared=("offsets", "recompute"),
+    shared=("offsets", "peak", "recompute"),
 )

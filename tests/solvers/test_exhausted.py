@@ -17,7 +17,7 @@ from lowtide.solvers.offsets import auto as offsets_auto
 from lowtide.solvers.parallel import edges_auto
 from lowtide.solvers.peak import auto as peak_auto
 from lowtide.solvers.placement import auto as placement_auto
-from lowtide.solvers.placement.bounds import prices
+from lowtide.solvers.placement.bounds import cheap
 from lowtide.solvers.recompute import auto as recompute_auto
 
 
@@ -44,7 +44,7 @@ def test_a_tree_too_large_for_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_settings_of_the_planner_and_bounds_are_through(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("raise_first_bounds", "raise_by_prices"):
         monkeypatch.setattr(placement_auto, name, nothing)
-    monkeypatch.setattr(prices, "raise_cheap_bounds", nothing)
+    monkeypatch.setattr(cheap, "raise_cheap_bounds", nothing)
     machine = "a100-40g-pcie3"
     problem = load_problem("placement", "catalogue:harpoon", machine=machine, device="16B", periodic=True)
     assert_exhausted(solved(problem), "every setting of the planner")

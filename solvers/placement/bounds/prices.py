@@ -25,7 +25,6 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ....formulations.placement.prices import Prices, price_bound, window_prices
-from ....formulations.placement.processor_heads import heads_bound
 from ....formulations.placement.releases import ideal_time, release_bound
 from ....formulations.placement.sample_data import Outer, SampleData
 from ....formulations.placement.samples_lp import build, sampled_prices
@@ -36,8 +35,7 @@ from ....models.plan import Plan
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..planner.planner import check_machine, first_plan
-from ..replicas.share import replicas
-from ..replicas.together import for_replicas, one_context, raise_joint_bounds
+from ..replicas.together import for_replicas
 from .linked import merged
 
 SMALLEST = 2**20
@@ -74,26 +72,6 @@ def raise_first_bounds(problem: Placement, context: Context) -> None:
     context.raise_bound(release_bound(problem), kind="release times")
 
 
-def raise_cheap_bounds(problem: Placement, context: Context) -> None:
-    """Raise the bound to what windows and releases prove, if the method has not; of large graphs in time.
-
-    Of replicas, to what one of them and the link that they share prove; with a free order, to the durations.
-    """
-    if problem.freedoms:
-        context.raise_bound(ideal_time(problem), kind="sum of durations")
-        return
-    if (found := replicas(problem)) is not None:
-        raise_joint_bounds(found, context)
-        raise_cheap_bounds(found.alone, one_context(found, context, found.alone, context.remaining()))
-        return
-    if len(problem.machine.processors) > 1:
-        bound = heads_bound(problem, lambda: context.expired)
-        context.raise_bound(bound, kind="heads of several processors")
-    if context.bound_kind not in ("windows", "prices") and not _late(problem, context)():
-        raise_first_bounds(problem, context)
-        raise_by_prices(problem, context, rounds=())
-
-
 def raise_by_prices(
     problem: Placement, context: Context, rounds: Sequence[tuple[int, int, int]] = ROUNDS
 ) -> Outcome:
@@ -102,7 +80,7 @@ def raise_by_prices(
     if release_bound(problem) > ideal:
         context.progress("windows behind the releases")
         behind = release_bound(
-            problem, _of_ops(problem, windows(sample_data(problem), _late(problem, context)))
+            problem, _of_ops(problem, windows(sample_data(problem), late(problem, context)))
         )
         context.raise_bound(behind, kind="release times")
     for prices, kind, bound in price_rounds(problem, context, lambda: context.closed, rounds):
@@ -121,7 +99,7 @@ def _of_ops(problem: Placement, found: Sequence[Window]) -> Sequence[Window]:
     return [replace(w, low=instant(w.low), high=instant(w.high), instant=instant(w.instant)) for w in found]
 
 
-def _late(problem: Placement, context: Context) -> Callable[[], bool]:
+def late(problem: Placement, context: Context) -> Callable[[], bool]:
     """Return what says that the time for windows is up; those of small graphs take none."""
     large = len(problem.graph.ops) > LARGE
     return lambda: large and context.expired
@@ -138,7 +116,7 @@ def price_rounds(
 
     data = sample_data(problem)
     context.progress("windows")
-    found = windows(data, _late(problem, context))
+    found = windows(data, late(problem, context))
     chosen = disjoint(found, data)
     if chosen:
         prices = window_prices(data, chosen)

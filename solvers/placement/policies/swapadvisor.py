@@ -40,7 +40,7 @@ from ....formulations.model import BuildTimeout, Tick
 from ....formulations.placement.releases import ideal_time
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..ordered import Order, crossed, in_order, mutated, of_first
+from ..orders.ordered import Order, crossed, in_order, mutated, of_first
 from ..recurring import as_inputs
 from ..simulator.simulator import Decisions, simulate
 from ..simulator.simulator_case import Case, make_case

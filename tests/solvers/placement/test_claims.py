@@ -21,7 +21,8 @@ from lowtide.models.problems.placement import Placement
 from lowtide.models.verifier.proofs.refused import Refused
 from lowtide.models.verifier.proofs.release import ReleaseProof, released_time
 from lowtide.solvers.context import Context
-from lowtide.solvers.placement.bounds.prices import raise_cheap_bounds, sample_data
+from lowtide.solvers.placement.bounds.cheap import raise_cheap_bounds
+from lowtide.solvers.placement.bounds.prices import sample_data
 from lowtide.solvers.placement.methods import ROOM
 from tests.effort import seeds
 from tests.oracles import brute_tiers, feasible_placement

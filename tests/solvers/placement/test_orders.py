@@ -11,7 +11,7 @@ from lowtide.models.derived.precedence import check_order, precedence
 from lowtide.models.errors import InstanceError
 from lowtide.models.graph import Accounting
 from lowtide.solvers.placement.methods import ROOM
-from lowtide.solvers.placement.ordered import Order, crossed, in_order, mutated, of_first
+from lowtide.solvers.placement.orders.ordered import Order, crossed, in_order, mutated, of_first
 from tests.effort import seeds
 from tests.oracles.brute_placement import COPY, DEVICE, fastest
 from tests.placement_cases import tiny_placement, training_problem
@@ -115,8 +115,10 @@ def test_who_proves_things_of_one_order_refuses_a_free_one() -> None:
     problem = replace(training_problem(1), order="free")
     assert problem.instance.sha256 != training_problem(1).instance.sha256
     for method in ROOM.methods:
-        if method.name != "swapadvisor":
-            with pytest.raises(lt.UsageError, match=r"found order=free, expected .* knows it: swapadvisor"):
+        if not method.freedoms:
+            with pytest.raises(
+                lt.UsageError, match=r"found order=free, expected .* knows it: auto, orders, swapadvisor"
+            ):
                 lt.solve(problem, method.name)
     with pytest.raises(lt.UsageError, match="order=free"):
         lt.build(replace(problem, periodic=False), "cpsat")

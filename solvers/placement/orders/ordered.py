@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
-from ...models.derived.precedence import precedence
-from ...models.graph import Graph
-from ...models.plan import Plan
+from ....models.derived.precedence import precedence
+from ....models.graph import Graph
+from ....models.plan import Plan
 
 Order = tuple[int, ...]
 """Every op once, none before one that precedes it."""

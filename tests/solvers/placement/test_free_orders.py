@@ -1,0 +1,238 @@
+"""Free orders: bounds, `auto` and `orders` against exhaustive search over all orders and fixed ones."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+import lowtide as lt
+from lowtide.formulations.placement.lags import BEGIN, Lag, ancestor_rows, heads_and_tails, one_machine
+from lowtide.models.derived.precedence import check_order, precedence
+from lowtide.models.graph import Accounting
+from lowtide.solvers.placement.bounds.any_order import bound_of_orders
+from lowtide.solvers.placement.orders.ordered import Order, in_order, mutated, of_first
+from lowtide.solvers.placement.orders.search import shifted
+from lowtide.solvers.placement.planner.planner import planned, portfolio
+from tests.effort import seeds
+from tests.oracles.brute_placement import COPY, DEVICE, fastest
+from tests.placement_cases import machine, random_graph, tiny_placement, training_problem, working_set
+
+
+def every_order(graph: lt.Graph, head: Order = ()) -> Iterator[Order]:
+    """Yield all orders that keep the precedence."""
+    if len(head) == len(graph.ops):
+        yield head
+    for k, before in enumerate(precedence(graph).predecessors):
+        if k not in head and {*before} <= {*head}:
+            yield from every_order(graph, (*head, k))
+
+
+def free_problem(seed: int, accounting: Accounting = Accounting.COEXIST, ops: int = 5) -> lt.Placement:
+    """Few ops on a device a little larger than the largest of them, some on three tiers, some periodic."""
+    graph = replace(random_graph(seed, ops), accounting=accounting)
+    bench = machine(
+        working_set(graph) + seed % 4,
+        None if seed % 2 else 60,
+        latency=seed % 3 * 100,
+        shared=seed % 2 == 0,
+        ssd=seed % 4 > 1,
+    )
+    return lt.Placement(graph, bench, periodic=seed % 3 == 0, order="free")
+
+
+def fixed(problem: lt.Placement, order: Order) -> lt.Placement:
+    return replace(problem, graph=in_order(problem.graph, order), order="reference")
+
+
+def shuffled(graph: lt.Graph, random: Random) -> Order:
+    return mutated(random, graph, tuple(range(len(graph.ops))), 0.7)
+
+
+def bound_of(problem: lt.Placement) -> int:
+    peak = lt.solve(lt.Peak(problem.graph), threads=1).bound or 0
+    return bound_of_orders(problem, precedence(problem.graph).ancestors, peak=peak)
+
+
+@pytest.mark.parametrize(
+    ("lags", "time"),
+    [
+        ([], 15),
+        ([Lag(0, 3, 20)], 1 + 20 + 4),
+        ([Lag(BEGIN, 1, 20)], 20 + 2 + 4),
+        ([Lag(2, 5, 20), Lag(BEGIN, 0, 2)], 2 + 1 + 3 + 20),
+        ([Lag(BEGIN, 4, 9), Lag(4, 5, 7)], 9 + 5 + 7),
+        ([Lag(BEGIN, 3, 12), Lag(BEGIN, 4, 12)], 12 + 4 + 5),
+    ],
+)
+def test_heads_tails_and_lags_on_one_machine(lags: list[Lag], time: int) -> None:
+    # 0 comes before 1 and 2, which come before 3; 4 is free
+    rows, durations = ancestor_rows([0, 1, 1, 7, 0]), (1, 2, 3, 4, 5)
+    assert rows.tolist()[3] == [True, True, True, False, False]
+    assert one_machine(durations, *heads_and_tails(durations, rows, lags)) == time
+
+
+@pytest.mark.parametrize("accounting", list(Accounting))
+def test_no_plan_in_any_order_is_faster_than_the_bound(accounting: Accounting) -> None:
+    above = met = 0
+    for seed in seeds(10, least=4):
+        for problem in (
+            replace(training_problem(seed, accounting), order="free"),
+            free_problem(seed, accounting, 9),
+        ):
+            random, bound = Random(seed), bound_of(problem)
+            above += bound > sum(op.duration_ns for op in problem.graph.ops)
+            for setting in portfolio(problem)[1:3]:
+                ordered = fixed(problem, shuffled(problem.graph, random))
+                plan = planned(ordered, setting)
+                if isinstance(plan, lt.Plan):
+                    assert ordered.judge(plan).objective is not None
+                    assert bound <= ordered.evaluate(plan), seed
+                    met += bound == ordered.evaluate(plan)
+    assert above
+    assert met
+
+
+@pytest.mark.parametrize("accounting", list(Accounting))
+def test_the_bound_of_one_order_is_no_lower(accounting: Accounting) -> None:
+    higher = 0
+    for seed in range(20):
+        problem = free_problem(seed, accounting, 9)
+        chain = [(1 << k) - 1 for k in range(len(problem.graph.ops))]
+        alone, every = bound_of_orders(problem, chain), bound_of(problem)
+        assert alone >= every
+        higher += alone > every
+    assert higher > 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("accounting", "cases"),
+    [(Accounting.COEXIST, (0, 1, 5, 11, 16, 19)), (Accounting.REPLACE, (0, 5, 13, 16, 19))],
+)
+def test_orders_finds_and_proves_the_best_of_all_orders(
+    accounting: Accounting, cases: tuple[int, ...]
+) -> None:
+    """Whole tensors; of 40 such cases it proves 38 in seconds."""
+    better = 0
+    for seed in cases:
+        problem = replace(tiny_placement(seed, accounting), order="free")
+        host = problem.machine.tiers[1].name
+        start = {
+            t: COPY if problem.may_start(x.kind) == (host,) else DEVICE
+            for t, x in enumerate(problem.graph.tensors)
+            if x.initial
+        }
+        graphs = [in_order(problem.graph, order) for order in every_order(problem.graph)]
+        times = [fastest(graph, problem.machine, start) for graph in graphs]
+        best = min(time for time in times if time is not None)
+        found = lt.solve(problem, "orders", threads=1, time_limit=None)
+        assert (found.objective, found.bound) == (best, best), seed
+        better += times[0] is None or best < times[0]
+    assert better > 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [3, 5, 9])
+def test_orders_and_auto_equal_every_fixed_order_in_turn(seed: int) -> None:
+    problem = free_problem(seed, list(Accounting)[seed % 2])
+    results = [
+        lt.solve(fixed(problem, order), threads=1, time_limit=None) for order in every_order(problem.graph)
+    ]
+    best = min(r.objective for r in results if r.objective is not None)
+    least = min(r.bound for r in results if r.bound is not None)
+    assert len(results) > 2
+    for method in ("orders", "auto"):
+        found = lt.solve(problem, method, threads=1, time_limit=None)
+        assert found.objective == best
+        assert found.bound is not None
+        assert least <= found.bound <= best
+
+
+@pytest.mark.slow
+def test_auto_is_never_slower_than_with_the_order_fixed_and_sometimes_faster() -> None:
+    faster = 0
+    for seed in (2, 6):
+        problem = training_problem(seed)
+        results = [
+            lt.solve(replace(problem, order=order), threads=1, time_limit=None)
+            for order in ("reference", "free")
+        ]
+        before, after = (result.objective for result in results)
+        assert before is None or (after is not None and after <= before), seed
+        faster += before is None or (after or 0) < before
+    assert faster
+
+
+def test_plans_that_do_not_keep_the_precedence_are_refused() -> None:
+    kinds = set()
+    for seed in range(12):
+        problem = free_problem(seed)
+        order = shuffled(problem.graph, Random(seed))
+        plan = planned(fixed(problem, order), portfolio(problem)[1])
+        if isinstance(plan, str):
+            continue
+        plan = of_first(plan, problem.graph, order)
+        assert not problem.judge(plan).violations
+        runs = plan.runs
+        edges = [(i, j) for j, some in enumerate(precedence(problem.graph).predecessors) for i in some]
+        if not edges:
+            continue
+        i, j = Random(seed).choice(edges)
+        at = {run.op: run for run in runs}
+        exchanged = tuple(
+            replace(run, start=at[op].start, end=at[op].start + run.end - run.start)
+            for run in runs
+            for op in [{i: j, j: i}.get(run.op, run.op)]
+        )
+        later = max(runs, key=lambda run: run.end)
+        twice = (*runs, replace(later, start=later.end, end=2 * later.end - later.start))
+        for broken, kind in (
+            (exchanged, "precedence"),
+            (runs[1:], "missing-run"),
+            *([] if problem.periodic else [(twice, "repeated-run")]),
+            (tuple(replace(run, op=j) if run.op == i else run for run in runs), "missing-run"),
+        ):
+            found = {v.kind for v in problem.judge(replace(plan, runs=broken)).violations}
+            assert kind in found, (seed, kind)
+            kinds |= found
+    assert {"precedence", "missing-run", "repeated-run"} <= kinds
+
+
+def test_blocks_that_move_keep_the_precedence() -> None:
+    moved = 0
+    for seed in range(20):
+        random, graph = Random(seed), training_problem(seed % 10).graph
+        order, n = shuffled(graph, random), len(graph.ops)
+        low, to = random.randrange(1, n), 0
+        high = random.randint(low + 1, n)
+        found = shifted(precedence(graph).predecessors, order, low, high, to)
+        check_order(graph, found)
+        moved += found != order
+    assert moved > 1
+
+
+def test_a_limit_keeps_what_was_found_and_none_is_passed() -> None:
+    problem = replace(training_problem(2), order="free")
+    for method in ("auto", "orders"):
+        result = lt.solve(problem, method, time_limit=1e-6, threads=1)
+        assert result.status in (lt.Status.UNKNOWN, lt.Status.FEASIBLE)
+    hint = lt.solve(fixed(problem, tuple(range(len(problem.graph.ops)))), "belady", threads=1).plan
+    assert hint is not None
+    hint = of_first(hint, problem.graph, tuple(range(len(problem.graph.ops))))
+    kept = lt.solve(problem, hint=hint, time_limit=1e-6, threads=1)
+    assert kept.objective is not None
+    assert kept.objective <= problem.evaluate(hint)
+
+
+def test_with_ops_that_may_run_again_bounds_are_those_of_single_runs() -> None:
+    """Lags know each op once: what an op made may come back by a run."""
+    problem = replace(training_problem(2), recompute=True, periodic=False)
+    both = replace(problem, order="free")
+    with pytest.raises(lt.UsageError, match="order=free, recompute"):
+        lt.solve(both, "orders")
+    found = lt.solve(both, threads=1, time_limit=2)
+    alone = lt.solve(replace(both, recompute=False), threads=1, time_limit=2)
+    assert found.bound == sum(op.duration_ns for op in problem.graph.ops)
+    assert alone.bound is not None
+    assert found.objective is None or found.objective >= found.bound
