@@ -143,6 +143,12 @@ ROOM = Room(
             "Beaumont et al. 2019 (rotor)",
             _SLOTS,
         ),
+        _chain(
+            "tiered-chain",
+            "plain and taped chains of any sizes and times: checkpoints in any number of slower tiers",
+            "after Herrmann and Pallez 2020, and Beaumont et al. 2019",
+            _SLOTS,
+        ),
         Method(
             "checkmate",
             ".recompute.models.stages:solve_checkmate",

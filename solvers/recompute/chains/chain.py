@@ -52,6 +52,8 @@ class TapedChain:
 
     Attributes
     ----------
+    a
+        Tensors a_0 .. a_l.
     a_bytes, d_bytes
         Of a_0 .. a_l and d_0 .. d_l.
     saved_bytes
@@ -60,6 +62,7 @@ class TapedChain:
         By stage.
     """
 
+    a: tuple[int, ...]
     a_bytes: tuple[int, ...]
     d_bytes: tuple[int, ...]
     saved_bytes: tuple[int, ...]
@@ -160,6 +163,7 @@ def taped_chain(problem: Recompute, method: str) -> TapedChain:
     forward = [op.all_modes[0] for op in graph.ops[:l]]
     backward = [op.all_modes[0] for op in reversed(graph.ops[l:])]
     return TapedChain(
+        a=tuple(a),
         a_bytes=tuple(graph.tensors[t].nbytes for t in a),
         d_bytes=tuple(graph.tensors[t].nbytes for t in d),
         saved_bytes=tuple(graph.tensors[t].nbytes for t in s),

@@ -37,7 +37,7 @@ fits; the best one may be missed, unless `unit` divides all sizes. O(L^3 M) time
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import gcd
 
@@ -118,6 +118,25 @@ def stages_of_plain(chain: PlainChain, *, in_place: bool) -> Stages:
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """C(s, t, m) of a chain in slots of `unit` bytes; `kept` are in_j and tape_j in slots, rounded up."""
+
+    stages: Stages
+    table: Rows
+    unit: int
+    kept: tuple[Integers, Integers]
+
+    def room(self, s: int) -> int:
+        """Return the slots beside the input of stage s, below 0 if that does not fit."""
+        return int(self.table.shape[1] - 1 - self.kept[0][s])
+
+    def time(self, s: int, t: int, m: int) -> int:
+        """Return C(s, t, m), at least `NEVER` if there is no schedule."""
+        count = len(self.stages.forward)
+        return int(self.table[s * (2 * count - s + 1) // 2 + t - s, m]) if m >= 0 else NEVER
+
+
 def hetero_chain(
     stages: Stages,
     memory: int,
@@ -128,31 +147,45 @@ def hetero_chain(
 
     Parameters
     ----------
+    memory, slots, goes_on
+        As in `program`.
+    """
+    found = program(stages, memory, slots, goes_on)
+    last = len(stages.forward) - 1
+    if found is None or (cost := found.time(0, last, found.room(0))) >= NEVER:
+        return None
+    return cost, np.array(schedule(found, 0, last, found.room(0)), dtype=np.int64), found.unit
+
+
+def program(
+    stages: Stages,
+    memory: int,
+    slots: int = SLOTS,
+    goes_on: Callable[[int], bool] = lambda length: True,
+) -> Program | None:
+    """Return the program of all subproblems; None if it was ended.
+
+    Parameters
+    ----------
     memory
         In bytes.
     slots
         That the program distinguishes, if sizes have no common divisor that needs fewer.
     goes_on
-        Asked with the number of stages that subproblems have next; False ends the program without an answer.
+        Asked with the number of stages that subproblems have next; False ends the program.
     """
     count = len(stages.forward)
     parts = (stages.inputs, stages.tape, stages.top, stages.need_first, stages.need_next)
     sizes = [nbytes for part in (*parts, stages.save, stages.back) for nbytes in part]
-    unit = max(1, gcd(*sizes))
     slots = min(slots, max(1, CELLS // (count * (count + 1) // 2)))
-    unit = max(unit, -(-memory // slots)) if memory // unit > slots else unit
-    room = memory // unit - -(-stages.inputs[0] // unit)
-    if room < 0:
-        return None
+    unit = unit_of(sizes, memory, slots)
+    room = memory // unit
 
     def array(values: list[int]) -> Integers:
         return np.array(values, dtype=np.int64)
 
-    def up(values: list[int]) -> Integers:
-        return -(-array(values) // unit)
-
     times = (array(stages.forward), array(stages.backward))
-    kept = (up(stages.inputs), up(stages.tape))
+    kept = (slots_of(stages.inputs, unit), slots_of(stages.tape, unit))
     needs = tuple(
         array(part) for part in (stages.top, stages.need_first, stages.need_next, stages.save, stages.back)
     )
@@ -161,10 +194,18 @@ def hetero_chain(
         if not goes_on(length + 1):
             return None
         _fill(table, length, count, room, unit, stages.taped, times, kept, needs)
-    cost = int(table[count - 1, room])
-    if cost >= NEVER:
-        return None
-    return cost, _schedule(stages, table, room, unit, kept), unit
+    return Program(stages=stages, table=table, unit=unit, kept=kept)
+
+
+def unit_of(sizes: Iterable[int], memory: int, slots: int) -> int:
+    """Return the bytes of a slot: what divides all sizes, or more, so that there are not too many."""
+    unit = max(1, gcd(*sizes))
+    return max(unit, -(-memory // slots)) if memory // unit > slots else unit
+
+
+def slots_of(sizes: list[int], unit: int) -> Integers:
+    """Return sizes in slots, rounded up."""
+    return -(-np.array(sizes, dtype=np.int64) // unit)
 
 
 @kernel
@@ -209,19 +250,14 @@ def _fill(
                 best[m] = min(best[m], cost + right[m - inputs[j]] + left[m])
 
 
-def _schedule(
-    stages: Stages, table: Integers, room: int, unit: int, kept: tuple[Integers, Integers]
-) -> Codes:
-    """Return a schedule that takes the time in the table: the first choice that does, at each subproblem."""
+def schedule(found: Program, first: int, end: int, room: int) -> list[int]:
+    """Return the codes of a schedule of stages `first` to `end` in the time C: the first choice each time."""
+    stages, unit, value = found.stages, found.unit, found.time
     count = len(stages.forward)
-    inputs, tape = kept
+    inputs, tape = found.kept
     last = 2 * count - 1 if stages.taped else 2 * count - 2  # op of the backward of stage 0
-
-    def value(s: int, t: int, m: int) -> int:
-        return int(table[s * (2 * count - s + 1) // 2 + t - s, m]) if m >= 0 else NEVER
-
     codes: list[int] = []
-    todo = [(0, count - 1, room)]
+    todo = [(first, end, room)]
     while todo:
         s, t, m = todo.pop()
         if t < s:  # a backward
@@ -237,8 +273,7 @@ def _schedule(
                 split = j
                 break
         if split:
-            shift = 2 * count if stages.taped else 0  # forwards that save nothing
-            codes += range(shift + s, shift + split)
+            codes += sweep(stages, s, split)
             todo += [(s, split - 1, m), (split, t, m - int(inputs[split]))]
             continue
         todo.append((s, s - 1, m))
@@ -246,4 +281,10 @@ def _schedule(
             codes.append(s)
             if s < t:
                 todo.append((s + 1, t, m - int(tape[s])))
-    return np.array(codes, dtype=np.int64)
+    return codes
+
+
+def sweep(stages: Stages, s: int, j: int) -> range:
+    """Return the codes of the forwards of stages s to j - 1 that save nothing."""
+    shift = 2 * len(stages.forward) if stages.taped else 0
+    return range(shift + s, shift + j)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from ....models.errors import UsageError
 from ....models.graph import Accounting
@@ -13,6 +14,9 @@ from ....models.verifier.verify import verify
 from ...context import Context, Outcome
 from .chain import PlainChain, is_taped, plain_chain, taped_chain
 from .segments import equal_places, recompute_in_segments, sqrt_places, store_in_segments
+
+if TYPE_CHECKING:
+    from .hetero import Stages
 
 
 def solve_recompute_all(problem: Recompute, context: Context) -> Outcome:
@@ -122,34 +126,88 @@ def solve_mixed(problem: Recompute, context: Context) -> Outcome:
 
 def solve_hetero_chain(problem: Recompute, context: Context) -> Outcome:
     """Offer the best persistent schedule of a chain of any sizes and times."""
-    from .hetero import SLOTS, hetero_chain, stages_of_plain, stages_of_taped
+    from .hetero import SLOTS, hetero_chain
 
-    taped = is_taped(problem.graph)
-    if taped:
-        chain = taped_chain(problem, "hetero-chain")
-        stages, count = stages_of_taped(chain), chain.stages
-    else:
-        plain = plain_chain(problem, "hetero-chain")
-        in_place = problem.graph.accounting is Accounting.REPLACE
-        stages, count = stages_of_plain(plain, in_place=in_place), plain.forwards
-    memory = problem.memory
-    if memory is None:
-        memory = 4 * sum(stages.inputs + stages.tape) + max(stages.save) + max(stages.back + stages.need_next)
-
-    def goes_on(length: int) -> bool:
-        if length % 10 == 0:
-            context.progress(f"segments of {length} of {len(stages.forward)} stages")
-        return not context.expired
-
+    stages, _, goes_on = _any_chain(problem, context, "hetero-chain")
+    memory = _memory_of(problem, stages)
     found = hetero_chain(stages, memory, context.options.get("memory-slots", SLOTS), goes_on)
     if found is None and context.expired:
         return Outcome(reason="time")
     if found is None:
         return Outcome(detail=f"found no persistent schedule in {exact_bytes(memory)}, counted in slots")
     _, codes, unit = found
-    steps = _taped_steps(count, codes.tolist()) if taped else _ops(codes.tolist())
-    _offer(problem, context, steps)
+    _offer(problem, context, _runs(stages, codes.tolist()))
     return Outcome(detail=f"memory counted in slots of {exact_bytes(unit)}")
+
+
+def solve_tiered_chain(problem: Recompute, context: Context) -> Outcome:
+    """Offer the best schedule of a chain of any sizes and times with checkpoints in every tier.
+
+    Tiers without a channel from or to the fast memory have none. Those that are slower to reach keep for
+    longer.
+    """
+    from .hetero import SLOTS
+    from .tiered import SlowTier, tiered_chain
+
+    stages, inputs, goes_on = _any_chain(problem, context, "tiered-chain")
+    memory = _memory_of(problem, stages)
+    machine, fast = problem.machine, problem.fast
+    channels = {(c.src, c.dst) for c in machine.channels}
+    tiers: dict[str, SlowTier] = {}
+    for tier in machine.tiers[1:]:
+        if {(fast, tier.name), (tier.name, fast)} <= channels:
+            write, read = (
+                tuple(transfer_ns(machine, *ends, nbytes) for nbytes in stages.inputs)
+                for ends in ((fast, tier.name), (tier.name, fast))
+            )
+            tiers[tier.name] = SlowTier(capacity=tier.capacity, write=write, read=read)
+    names = sorted(tiers, key=lambda name: sum(tiers[name].write) + sum(tiers[name].read))
+    slots = context.options.get("memory-slots", SLOTS)
+    found = tiered_chain(stages, memory, [tiers[name] for name in names], slots, goes_on)
+    if found is None and context.expired:
+        return Outcome(reason="time")
+    if found is None:
+        return Outcome(detail=f"found no persistent schedule in {exact_bytes(memory)}, counted in slots")
+    _, steps, unit = found
+    runs = iter(_runs(stages, [step for step in steps if isinstance(step, int)]))
+    ways = [(fast, name) for name in names]
+    done = [
+        next(runs)
+        if isinstance(step, int)
+        else Transfer(inputs[step[1]], *ways[step[0] - 1][:: 1 if step[2] else -1])
+        for step in steps
+    ]
+    _offer(problem, context, done)
+    return Outcome(detail=f"memory counted in slots of {exact_bytes(unit)}")
+
+
+def _any_chain(
+    problem: Recompute, context: Context, method: str
+) -> tuple[Stages, tuple[int, ...], Callable[[int], bool]]:
+    """Return the stages of a chain of either form, the tensors they begin with, and what ends a program."""
+    from .hetero import stages_of_plain, stages_of_taped
+
+    if is_taped(problem.graph):
+        taped = taped_chain(problem, method)
+        stages, inputs = stages_of_taped(taped), taped.a[:-1]
+    else:
+        plain = plain_chain(problem, method)
+        in_place = problem.graph.accounting is Accounting.REPLACE
+        stages, inputs = stages_of_plain(plain, in_place=in_place), plain.x
+
+    def goes_on(length: int) -> bool:
+        if length % 10 == 0:
+            context.progress(f"segments of {length} of {len(stages.forward)} stages")
+        return not context.expired
+
+    return stages, inputs, goes_on
+
+
+def _memory_of(problem: Recompute, stages: Stages) -> int:
+    """Return the bytes of the memory; where it has no limit, enough for everything."""
+    if problem.memory is not None:
+        return problem.memory
+    return 4 * sum(stages.inputs + stages.tape) + max(stages.save) + max(stages.back + stages.need_next)
 
 
 def solve_chain(problem: Recompute, context: Context) -> Outcome | None:
@@ -159,8 +217,9 @@ def solve_chain(problem: Recompute, context: Context) -> Outcome | None:
         outcome = solve_hetero_chain(problem, context)
     except UsageError:
         return None
-    if chain is not None and problem.machine.channels and not _differing(chain):
-        solve_h_revolve(problem, context)
+    if problem.machine.channels:
+        slower = solve_tiered_chain if chain is None or _differing(chain) else solve_h_revolve
+        slower(problem, context)
     return outcome
 
 
@@ -241,6 +300,11 @@ def _steps(chain: PlainChain, codes: list[int], tiers: list[str]) -> list[Comput
         for tier in tiers:
             steps += [Transfer(x, tiers[0], tier), Transfer(x, tier, tiers[0])]
     return [steps[code] for code in codes]
+
+
+def _runs(stages: Stages, codes: list[int]) -> list[Compute | Transfer]:
+    """Return the runs of the codes of `hetero`."""
+    return _taped_steps(len(stages.forward), codes) if stages.taped else _ops(codes)
 
 
 def _taped_steps(stages: int, codes: list[int]) -> list[Compute | Transfer]:
