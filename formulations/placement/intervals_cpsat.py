@@ -57,7 +57,7 @@ from ..linear_program import SECOND
 from ..model import Tick
 from . import sequence
 from .absences import holds
-from .intervals_model import IntervalModel, Out, Trip, Value, order_of
+from .intervals_model import IntervalModel, Moves, Out, Trip, Value, moves_of, order_of
 from .sequence import rates, timing
 from .states import StateData
 from .windows_cpsat import add_windows, line
@@ -275,9 +275,14 @@ def decode(built: IntervalModel, value: Value, problem: Placement, *, beside: bo
     Its events follow each other as in the solution, as early as they can in that order (`sequence`), unless
     that needs more time than the solution itself.
     """
-    order, times = order_of(built, value)
-    sooner = timing(built.data, order, beside=beside)
-    last = built.data.n - 1
+    return plan_of(built.data, moves_of(built, value), problem, beside=beside)
+
+
+def plan_of(data: StateData, moves: Moves, problem: Placement, *, beside: bool = False) -> Plan:
+    """Return the plan of moves, as `decode` does."""
+    order, times = order_of(data, rates(data, beside=beside)[0], moves)
+    sooner = timing(data, order, beside=beside)
+    last = data.n - 1
     if sooner is not None and (sooner.period or sooner.start[last]) <= (times.period or times.start[last]):
         times = sooner
-    return sequence.plan(built.data, problem, order, times, beside=beside)
+    return sequence.plan(data, problem, order, times, beside=beside)

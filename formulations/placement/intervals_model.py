@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..linear_program import SECOND
-from .absences import holds
+from .absences import absences, holds
 from .sequence import At, Copying, Order, Stay, Timing
+from .states import StateData
 from .windows_cpsat import WindowModel
 
 Value = Callable[[Any], int]
@@ -93,53 +94,91 @@ class IntervalModel(WindowModel):
         return found
 
 
-def order_of(built: IntervalModel, value: Value) -> tuple[Order, Timing]:
-    """Return the order and the times of a solution."""
-    data, n = built.data, built.data.n
-    times = [value(built.start[k]) * built.tick for k in range(n)]
-    period = value(built.finish) * built.tick if data.periodic else None
-    place = [(float(s), float(s + d)) for s, d in zip(times, data.duration, strict=True)]
-    order = Order(stays=[], copies=[], place=place, length=period or built.horizon * built.tick + 1)
-    times.append(0)
-    away = {g: x for g, trip in built.trips.items() for x, b in trip.away.items() if value(b)}
-    homes = {built.absences[g].life: x for g, x in away.items()}
+@dataclass(kw_only=True)
+class Moves:
+    """What a solution says, times in ns from the beginning of the iteration.
+
+    Attributes
+    ----------
+    starts, period
+        Of ops; None in a single run.
+    away
+        By absence in which the life is away, its outer tier.
+    out, back
+        When copies begin: by life that of its copy out, by absence that of its return.
+    """
+
+    starts: list[int]
+    period: int | None
+    away: dict[int, int]
+    out: dict[int, int]
+    back: dict[int, int]
+
+
+def moves_of(built: IntervalModel, value: Value) -> Moves:
+    """Return what a solution of the model says."""
+    tick, periodic = built.tick, built.data.periodic
+    moves = Moves(
+        starts=[value(built.start[k]) * tick for k in range(built.data.n)],
+        period=value(built.finish) * tick if periodic else None,
+        away={g: x for g, trip in built.trips.items() for x, b in trip.away.items() if value(b)},
+        out={},
+        back={},
+    )
+    homes = {built.absences[g].life for g in moves.away}
+    for number, g, _, made, at in built.copies():
+        if value(made) and number in homes:
+            (moves.out if g < 0 else moves.back)[number if g < 0 else g] = value(at) * tick
+    return moves
+
+
+def order_of(data: StateData, rate: Sequence[int], moves: Moves) -> tuple[Order, Timing]:
+    """Return the order and the times of moves, with copies at these rates by channel."""
+    n, some = data.n, absences(data)
+    place = [(float(s), float(s + d)) for s, d in zip(moves.starts, data.duration, strict=True)]
+    latest = max((*moves.starts, *moves.out.values(), *moves.back.values()))
+    order = Order(stays=[], copies=[], place=place, length=moves.period or latest + max(data.duration) + 1)
+    times = [*moves.starts, 0]
+    homes = {some[g].life: x for g, x in moves.away.items()}
+    ways = {(way.src, way.dst): w for w, way in enumerate(data.ways)}
     events: dict[tuple[int, int], At] = {}
     since: dict[At, float] = {(k, 0): place[k][0] for k in range(n)}
-    for number, g, w, made, at in built.copies():
-        if value(made) and number in homes:
-            turn, begin = divmod(value(at) * built.tick, order.length)
-            event = events[number, g] = n + 1 + len(order.copies), turn
-            since[event] = float(begin + turn * order.length)
-            end = begin + built.copying(number, w) * built.tick
-            order.copies.append(Copying(life=number, way=w, begin=float(begin), end=float(end)))
-            times.append(begin)
+    copies = [(number, -1, ways[0, homes[number]], at) for number, at in moves.out.items()]
+    copies += [(some[g].life, g, ways[moves.away[g], 0], at) for g, at in moves.back.items()]
+    for number, g, w, at in copies:
+        turn, begin = divmod(at, order.length)
+        event = events[number, g] = n + 1 + len(order.copies), turn
+        since[event] = float(begin + turn * order.length)
+        end = begin + data.ways[w].latency - (-data.lives[number].nbytes * SECOND // rate[w])
+        order.copies.append(Copying(life=number, way=w, begin=float(begin), end=float(end)))
+        times.append(begin)
     of: dict[int, list[int]] = {}
-    for g, absence in enumerate(built.absences):
+    for g, absence in enumerate(some):
         of.setdefault(absence.life, []).append(g)
     for number, own in of.items():
         life = data.lives[number]
         born = (life.born, 0) if life.born >= 0 else None
         first = stay = Stay(life=number, tier=0, begin=born, since=since[born] if born else 0.0)
-        some = [stay]
+        stays = [stay]
         if number in homes:
             copied = events.get((number, -1))
             outer = Stay(life=number, tier=homes[number], begin=copied)
             if copied is not None:
                 stay.uses.append(copied)
                 outer.since = since[copied]
-            some.append(outer)
+            stays.append(outer)
         for g in own:
-            behind = built.absences[g].behind
-            if g in away and behind < data.end:
+            behind = some[g].behind
+            if g in moves.away and behind < data.end:
                 back = events[number, g]
                 outer.uses.append(back)
                 stay = Stay(life=number, tier=0, begin=back, since=since[back])
-                some.append(stay)
+                stays.append(stay)
             ended = (n, 1) if behind == data.end else (behind % n, behind // n)
-            (outer if g in away and behind == data.end else stay).uses.append(ended)
+            (outer if g in moves.away and behind == data.end else stay).uses.append(ended)
         if life.ring and stay is not first:  # it goes on with what came first, in the next iteration
             stay.uses += [(i, y + 1) for i, y in first.uses]
-            some.remove(first)
+            stays.remove(first)
         stay.last = bool(life.accesses)
-        order.stays += [stay for stay in some if stay.uses]
-    return order, Timing(start=times, period=period)
+        order.stays += [stay for stay in stays if stay.uses]
+    return order, Timing(start=times, period=moves.period)

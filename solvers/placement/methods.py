@@ -11,7 +11,8 @@ _PLANNER = (".placement.planner.planner_kernel", ".placement.timing_kernel")
 _AUTOTM = (".placement.models.autotm_kernel",)
 _ADDRESSES = (".offsets.first_come", ".offsets.placing_kernel")
 _SIMULATOR = (".placement.simulator.simulator_kernel",)
-_EVERY = (*_PLANNER, *_SIMULATOR, *_AUTOTM, *_ADDRESSES, *PEAK_KERNELS)
+_LINES = (".placement.models.lines_moves_kernel", ".placement.models.lines_kernel")
+_EVERY = (*_PLANNER, *_SIMULATOR, *_LINES, *_AUTOTM, *_ADDRESSES, *PEAK_KERNELS)
 _FREE = ("order=free",)
 
 _DEGREE = Option("degree", 8, "ops that the prefetch is ahead")
@@ -353,7 +354,7 @@ ROOM = Room(
                 ),
             ),
             engine="cpsat",
-            kernels=(*_PLANNER, *_SIMULATOR),
+            kernels=(*_PLANNER, *_SIMULATOR, *_LINES),
         ),
         Method(
             "tmof",

@@ -1,12 +1,14 @@
 """`cpsat` for `placement`: a bound by what must pass in windows, and plans by intervals, through CP-SAT.
 
 1. Bounds at once: the sum of the durations and those by windows.
-2. In periods, and where there are many absences, local search on the simulator for a tenth of the time.
+2. In single runs, annealing over lines of events (`lines`), from a plan of `serial` if there is none;
+   in periods local search on the simulator for a tenth of the time.
 3. The model of windows: its bound holds for every plan of whole tensors. Its best solution says what
    is gone from the fast memory when.
 4. The model of intervals, where that is gone then: mostly solved in a second.
 5. The model of windows again, for solutions near its bound, and 4 again.
-6. The model of intervals, for plans that are faster than the one found.
+6. Where there are few absences or it is a period, the model of intervals, for plans that are faster than the
+   one found; in single runs the annealing again, while there is time.
 """
 
 from __future__ import annotations
@@ -33,12 +35,13 @@ from ...engines.memory import refuse_if_too_large
 from ..bounds.prices import raise_by_prices
 from ..policies.local_search import solve_local_search
 from ..serial.search import solve_serial
+from .lines import search_lines
 
 FEW = 100
 """Absences up to which lives may leave where no instant is, too."""
 
-OTHER, FIRST, NEXT, REST = 0.1, 0.4, 0.3, 0.5
-"""Parts of the time that is left: for other methods, the bound, each round after it, and plans."""
+OTHER, LINES, FIRST, NEXT, REST = 0.1, 0.3, 0.4, 0.3, 0.5
+"""Parts of the time that is left: for other methods, lines, the bound, each round after it, and plans."""
 ROUNDS = 6
 SLACKS = 3
 """Rounds ask for a solution within 0, 1 or 2 ns for each op of the bound, in turn."""
@@ -98,8 +101,12 @@ def solve_intervals(problem: Placement, context: Context) -> Outcome:
     if refused is not None:
         return refused
     search = _Search(problem, context, data)
-    if problem.periodic or len(absences(data)) > FEW:
+    if problem.periodic:
         search.other(solve_local_search)
+    else:
+        if context.answer is None:
+            search.other(solve_serial)
+        search_lines(problem, context, data, LINES * context.remaining())
     try:
         outcome = search.rounds() if problem.whole else search.plans()
     except BuildTimeout:
@@ -108,6 +115,8 @@ def solve_intervals(problem: Placement, context: Context) -> Outcome:
         return outcome
     if context.answer is None:
         search.other(solve_serial)
+    if not problem.periodic and context.time_limit is not None:
+        search_lines(problem, context, data, context.remaining())
     if context.closed:
         return Outcome(detail=outcome.detail)
     return Outcome(reason="time" if context.expired else None, detail=outcome.detail)
@@ -208,6 +217,8 @@ class _Search:
     def plans(self, solution: Solution | None = None) -> Outcome:
         """Solve the model of intervals, with what is gone in a solution if one is given."""
         context, outcome = self.context, Outcome()
+        if not self.problem.periodic and len(absences(self.data)) > FEW and context.time_limit is not None:
+            return outcome  # lines are faster
         for beside in (False, True) if self.data.caps else (False,):
             if context.closed or context.expired:
                 break
