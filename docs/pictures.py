@@ -7,207 +7,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import pairwise
 from pathlib import Path
 
-BLUE, ORANGE, GREEN, RED, VIOLET, GREY = "#3b82c4", "#dd852a", "#3f9d5f", "#cf5350", "#8a63c0", "#8b929b"
+from drawing import BLUE, GREEN, GREY, ORANGE, RED, VIOLET, between, box, line, node, text
+from questions import QUESTIONS, many
+
 GREY_ON_ANY = "#7d8590"
 """Read on white and on black: a picture in a file does not know its page."""
 
 README = Path(__file__).resolve().parent / "static" / "questions.svg"
-
-
-def text(x: float, y: float, words: str, anchor: str = "middle", size: float = 11, colour: str = "") -> str:
-    """Return a line of text."""
-    fill = colour or "currentColor"
-    return f'<text x="{x}" y="{y}" text-anchor="{anchor}" font-size="{size}" fill="{fill}">{words}</text>'
-
-
-def box(x: float, y: float, w: float, h: float, colour: str, words: str = "", solid: float = 0.3) -> str:
-    """Return a rectangle with a text in its middle."""
-    shape = (
-        f'<rect x="{x}" y="{y}" width="{w}" height="{h}" rx="2" fill="{colour}" '
-        f'fill-opacity="{solid}" stroke="{colour}" stroke-width="1.2"/>'
-    )
-    return shape + (text(x + w / 2, y + h / 2 + 4, words) if words else "")
-
-
-def node(x: float, y: float, words: str, colour: str = GREY, r: float = 13, solid: float = 0.3) -> str:
-    """Return an op: a circle with its name."""
-    shape = (
-        f'<circle cx="{x}" cy="{y}" r="{r}" fill="{colour}" fill-opacity="{solid}" '
-        f'stroke="{colour}" stroke-width="1.4"/>'
-    )
-    return shape + text(x, y + 4, words, size=10.5)
-
-
-def line(
-    points: Iterable[tuple[float, float]], colour: str = "", dash: bool = False, arrow: bool = False
-) -> str:
-    """Return a line through points, the last one with an arrow's head."""
-    path = " ".join(f"{x},{y}" for x, y in points)
-    extra = (' stroke-dasharray="4 3"' if dash else "") + (' marker-end="url(#head)"' if arrow else "")
-    return f'<polyline points="{path}" fill="none" stroke="{colour or "currentColor"}" stroke-width="1.4"{extra}/>'
-
-
-def arc(x: float, y: float, x2: float, y2: float, bend: float, colour: str = "") -> str:
-    """Return a bent arrow."""
-    middle = f"{(x + x2) / 2} {(y + y2) / 2 + bend}"
-    return (
-        f'<path d="M {x} {y} Q {middle} {x2} {y2}" fill="none" stroke="{colour or "currentColor"}" '
-        'stroke-width="1.4" marker-end="url(#head)"/>'
-    )
-
-
-def between(a: tuple[float, float], b: tuple[float, float], colour: str = "", r: float = 15) -> str:
-    """Return an arrow from one op to another."""
-    (x, y), (x2, y2) = a, b
-    far = ((x2 - x) ** 2 + (y2 - y) ** 2) ** 0.5
-    dx, dy = (x2 - x) / far * r, (y2 - y) / far * r
-    return line(
-        ((round(x + dx, 1), round(y + dy, 1)), (round(x2 - dx, 1), round(y2 - dy, 1))), colour, arrow=True
-    )
-
-
-# The seven questions, each within 200 x 120.
-
-
-def _steps(
-    heights: Iterable[int], x: float, base: float, step: float, unit: float
-) -> list[tuple[float, float]]:
-    points = [(x, base)]
-    for height in heights:
-        points += [(x, base - height * unit), (x + step, base - height * unit)]
-        x += step
-    return [*points, (x, base)]
-
-
-def peak() -> str:
-    """Two orders of the same ops."""
-    worse, better = (2, 4, 6, 8, 7, 5, 3, 1), (2, 4, 3, 5, 4, 5, 3, 1)
-    return (
-        line(_steps(worse, 16, 106, 21, 11), GREY, dash=True)
-        + line(_steps(better, 16, 106, 21, 11), BLUE)
-        + line(((16, 106), (190, 106)), arrow=True)
-        + text(104, 13, "reference order", size=10, colour=GREY)
-        + text(104, 84, "least peak", size=10, colour=BLUE)
-    )
-
-
-def offsets() -> str:
-    """Buffers in time and address."""
-    rows = (
-        (16, 74, 50, 32, BLUE),
-        (16, 34, 30, 36, ORANGE),
-        (70, 56, 70, 50, GREEN),
-        (50, 30, 34, 22, VIOLET),
-    )
-    more = ((88, 30, 52, 22, RED), (144, 30, 40, 76, BLUE))
-    return (
-        "".join(box(*row) for row in rows + more)
-        + line(((14, 26), (188, 26)), dash=True)
-        + text(101, 19, "height", size=10)
-    )
-
-
-def placement() -> str:
-    """Tiers, and a tensor that leaves and returns."""
-    tiers = "".join(
-        box(52, y, 136, 26, GREY, solid=0.08) + text(46, y + 17, name, "end", 10)
-        for y, name in ((10, "device"), (48, "host"), (86, "SSD"))
-    )
-    return (
-        tiers + box(56, 14, 36, 18, BLUE) + box(72, 52, 74, 18, BLUE) + box(142, 14, 42, 18, BLUE)
-        + arc(84, 32, 92, 50, 2, BLUE) + arc(136, 52, 150, 34, 2, BLUE)
-    )  # fmt: skip
-
-
-def parallel() -> str:
-    """A moment: what has ended, what runs."""
-    at = {"a": (24, 60), "b": (72, 26), "c": (72, 94), "d": (124, 26), "e": (124, 94), "f": (176, 60)}
-    edges = "".join(between(at[x], at[y]) for x, y in ("ab", "ac", "bd", "ce", "df", "ef"))
-    colours = {"a": GREEN, "b": GREEN, "c": ORANGE, "d": ORANGE}
-    return edges + "".join(
-        node(*at[x], x, colours.get(x, GREY), solid=0.35 if x in colours else 0.08) for x in at
-    )
-
-
-def makespan() -> str:
-    """A schedule on processors, and the memory under it."""
-    bars = (
-        (16, 10, 46, BLUE),
-        (66, 10, 60, ORANGE),
-        (130, 10, 40, GREEN),
-        (16, 34, 70, VIOLET),
-        (90, 34, 72, RED),
-    )
-    return (
-        "".join(box(x, y, w, 18, c) for x, y, w, c in bars)
-        + line(((172, 4), (172, 110)), dash=True)
-        + line(_steps((3, 5, 4, 5, 3, 2), 16, 106, 26, 7), BLUE)
-        + line(((14, 68), (186, 68)), RED, dash=True) + text(188, 64, "memory", "end", 9.5, RED)
-    )  # fmt: skip
-
-
-def recompute() -> str:
-    """A chain forward and back, one op run again."""
-    fore = [(20 + 38 * k, 30) for k in range(5)]
-    back = [(x, 92) for x, _ in fore]
-    return (
-        "".join(between(a, b) for a, b in pairwise(fore))
-        + "".join(between(b, a) for a, b in pairwise(back))
-        + between(fore[4], back[4]) + line(((20, 45), (20, 77)), dash=True, arrow=True)
-        + "".join(node(x, y, f"F{k}", ORANGE if k in (1, 2) else BLUE, 12) for k, (x, y) in enumerate(fore))
-        + "".join(node(x, y, f"B{k}", GREY, 12) for k, (x, y) in enumerate(back))
-        + arc(52, 18, 98, 18, -20, ORANGE) + text(75, 65, "run again", size=10, colour=ORANGE)
-    )  # fmt: skip
-
-
-def minio() -> str:
-    """A tree, and an output that waits in a storage."""
-    at = {"a": (20, 24), "b": (20, 64), "c": (66, 44), "d": (66, 92), "e": (116, 66)}
-    return (
-        "".join(between(at[x], at[y]) for x, y in ("ac", "bc", "ce", "de"))
-        + "".join(node(*at[x], x, GREY, 12) for x in at)
-        + box(146, 10, 46, 30, ORANGE, "storage") + arc(78, 36, 142, 24, -14, ORANGE) + arc(168, 44, 128, 60, 4, ORANGE)
-    )  # fmt: skip
-
-
-def streams() -> str:
-    """Ops side by side on one device, an op that waits for another stream, the device full."""
-    one, other = ((14, 44), (62, 58), (124, 54)), ((62, 34), (100, 70))
-    return (
-        "".join(box(x, y, w, 18, c) for y, c, bars in ((12, BLUE, one), (40, ORANGE, other)) for x, w in bars)
-        + line(((58, 30), (64, 39)), arrow=True) + line(((168, 40), (176, 31)), arrow=True)
-        + line(_steps((2, 6, 6, 6, 5, 2), 14, 112, 27, 6), GREEN)
-        + line(((12, 74), (188, 74)), RED, dash=True) + text(188, 70, "device", "end", 9.5, RED)
-    )  # fmt: skip
-
-
-QUESTIONS: dict[str, tuple[Callable[[], str], str]] = {
-    "peak": (peak, "which order needs the least memory?"),
-    "offsets": (offsets, "which address for each buffer?"),
-    "placement": (placement, "where is each tensor, and when?"),
-    "parallel-memory": (parallel, "how much can a runtime need?"),
-    "makespan": (makespan, "how fast within a memory?"),
-    "streams": (streams, "what runs beside what?"),
-    "recompute": (recompute, "what to compute again?"),
-    "minio": (minio, "what to write to a storage?"),
-}
-
-
-def _many() -> str:
-    parts = []
-    for k, (name, (draw, question)) in enumerate(QUESTIONS.items()):
-        x, y = 12 + 215 * (k % 4), 175 * (k // 4)
-        words = text(100, 14, name, size=13) + text(100, 160, question, size=11)
-        parts.append(
-            f'<g transform="translate({x},{y})">{words}<g transform="translate(0,22)">{draw()}</g></g>'
-        )
-    return "".join(parts)
-
-
-# The words.
 
 
 def versions() -> str:
@@ -315,7 +123,7 @@ def descent() -> str:
     """A walk that climbs by less than a height and ends no higher than it began."""
     steps = (4, 5, 7, 6, 8, 5, 6, 3)
     return (
-        line(_steps(steps, 60, 130, 40, 12)[1:-1], BLUE)
+        line(steps(steps, 60, 130, 40, 12)[1:-1], BLUE)
         + line(((50, 82), (400, 82)), dash=True) + text(44, 86, "M(X)", "end")
         + line(((50, 30), (400, 30)), RED, dash=True) + text(404, 34, "M(X) + h", "start", colour=RED)
         + text(76, 74, "X", size=11) + text(360, 112, "T: M(T) ≤ M(X)", size=11)
@@ -426,14 +234,14 @@ WORDS: dict[str, tuple[Callable[[], str], int, int]] = {
 PICTURES = {
     **{name: (draw, 200, 120) for name, (draw, _) in QUESTIONS.items()},
     **WORDS,
-    "questions": (_many, 880, 350),
+    "questions": (many, 880, 525),
 }
 
 
 def svg(name: str, colour: str = "") -> str:
     """Return a picture; in a page its text has the page's colour."""
     draw, width, height = PICTURES[name]
-    words = (draw.__doc__ or "The eight questions.").strip()
+    words = (draw.__doc__ or name).strip()
     style = f' style="color:{colour}"' if colour else f' style="min-width:{min(width, 480)}px"'
     head = (
         '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
