@@ -201,3 +201,32 @@ def paged_battery() -> list[lt.Recompute]:
     chains = [chain_with_disk(seed) for seed in (5, 18, 38)]
     little = [full_disk(), crowded(), updated(), read_twice()]
     return [*little, *(problem for problem in chains if problem is not None)]
+
+
+def beside_the_path() -> lt.Recompute:
+    """What the first op leaves cannot be there while an op beside the longest path runs."""
+    ops = (
+        lt.Op(name="first", writes=(0,), duration_ns=5),
+        lt.Op(name="second", after=(0,)),
+        lt.Op(name="third", after=(1,)),
+        lt.Op(name="beside", after=(1,), workspace=3),
+        lt.Op(name="last", reads=(0,), writes=(1,), after=(2, 3)),
+    )
+    tensors = (lt.Tensor(name="x", nbytes=2), lt.Tensor(name="y", nbytes=1, final=True))
+    return lt.Recompute(lt.Graph(name="beside", tensors=tensors, ops=ops), memory=4)
+
+
+def after_the_update() -> lt.Recompute:
+    """What was computed from a weight is needed after its update, and does not fit beside an op between."""
+    tensors = (
+        lt.Tensor(name="w", nbytes=8, initial=True, final=True),
+        lt.Tensor(name="x", nbytes=4),
+        lt.Tensor(name="y", nbytes=1, final=True),
+    )
+    ops = (
+        lt.Op(name="forward", reads=(0,), writes=(1,), duration_ns=5),
+        lt.Op(name="update", reads=(0,), writes=(0,), after=(0,)),
+        lt.Op(name="large", after=(1,), workspace=9),
+        lt.Op(name="end", reads=(1,), writes=(2,), after=(2,)),
+    )
+    return lt.Recompute(lt.Graph(name="updated", tensors=tensors, ops=ops), memory=20)

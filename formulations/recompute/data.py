@@ -135,6 +135,20 @@ class RecomputeData:
         return tuple(tuple(sorted(before)) for before in found)
 
     @cached_property
+    def resident(self) -> frozenset[int]:
+        """The bundles of which a version is there all the time, in one memory: weights and their updates.
+
+        They are initial and final, and each op that writes one finds the version before. The first version
+        never comes back, so it is there until the next one is left. What that was left from is gone then, so
+        that it does not come back either, and so on to the last one.
+        """
+        first = {x.tensor for x in self.values if x.writer is None}
+        final = {x.tensor for x in self.values if x.final}
+        reads: list[set[int]] = [{self.values[u].tensor for u in row} for row in self.reads]
+        lost = {x.tensor for x in self.values if x.writer is not None and x.tensor not in reads[x.writer]}
+        return frozenset(first & final - lost)
+
+    @cached_property
     def ancestors(self) -> tuple[int, ...]:
         """By op, a bit set of the ops that run before it runs first, itself among them."""
         found: list[int] = []

@@ -13,6 +13,7 @@ moment k + 1 (K + 1: the end), its first run that of :math:`p_k`.
 
 Variables, read off any schedule. :math:`R_{ki} \in \{0, 1\}`: op i starts in interval k, once or more.
 :math:`S_{ku}`: value u is there at moment k. :math:`H_{ku}`: it is there all through interval k.
+:math:`L_k \in [0, M]`: the units of all that is there all through interval k.
 
 Objective. Minimize :math:`\sum_{ki} d_i R_{ki}`, at most the time of the schedule, subject to
 
@@ -27,12 +28,22 @@ Objective. Minimize :math:`\sum_{ki} d_i R_{ki}`, at most the time of the schedu
    discarded only to be left again by its writer;
 5. :math:`\sum_u m_u S_{ku} \le M`, and :math:`\sum m_u S_{ku} + f_{p_k} \le M` over the u whose bundle is
    not in :math:`T_{p_k}`;
-6. for each k and i: :math:`\sum m_u H_{ku} + f_i R_{ki} \le M` over the u whose bundle is not in
-   :math:`T_i`: what stays all through the interval is there while i runs.
+6. for each k: :math:`\sum_u m_u H_{ku} \le L_k`, and for each k and i:
+   :math:`L_k - \sum m_u H_{ku} + f_i R_{ki} \le M` over the u whose bundle is in :math:`T_i`: what stays all
+   through the interval is there while i runs. Stated by what i accesses, the rows have as many terms as the
+   graph has accesses, not ops times values.
 
 (1) to (6) hold for what is read off a schedule of action after action, so the optimum is a bound on the
 problem. Bundles change nothing (see `data`). In (2) and (3) the rivals of versions are left out,
 which only relaxes.
+
+*One memory only* (no slower tiers), where initial contents that are overwritten never come back. *Resident*
+bundles (`RecomputeData.resident`) are there all the time in some version: in (5) and (6) they are not among
+the u, and M is less by the units of those not in :math:`T_{p_k}` or :math:`T_i` (of all in the first row).
+
+8. for each op w that finds an initial value u and destroys it: :math:`\sum_k R_{kw} \le 1`, and for each k
+   and each other i that finds u: :math:`R_{ki} + \sum_{j < k} R_{jw} \le 1`. The first run of w leaves no u,
+   so that w runs once, and no run of i follows it. (An update of a weight; batch norm with running means.)
 
 *Slower tiers*, from which a value can also come back; runs find what they read in the fast memory.
 :math:`C_{ku} \in \{0, 1\}`: value u comes back in interval k, once or more, which takes :math:`r_u` at least
@@ -76,11 +87,13 @@ CONSTRAINTS = (
     "finds_what_it_reads",
     "there_all_through",
     "memory_suffices_at_moments",
+    "level_through",
     "memory_suffices_within",
     "comes_back_if_written",
     "in_some_tier_at_the_end",
+    "not_after_what_destroys",
 )
-"""The names of the rows: two of (1), one of each of (2) to (4), one of (5), one of (5), (6), two of (7)."""
+"""The names of the rows: two of (1), one of each of (2) to (6), one of (5) and (6), two of (7), (8)."""
 
 
 @dataclass
@@ -95,6 +108,8 @@ class MomentsModel:
         What it was built from.
     runs, there, through
         ``runs[k][i]`` is R, ``there[k][u]`` S (k to K + 1), ``through[k][u]`` H, or the numbers they are.
+    levels, weights
+        ``levels[k]`` is L, and by value the bytes that it has there, both scaled.
     back, written
         ``back[k][u]`` is C, ``written[u]`` V, or 0.
     """
@@ -105,6 +120,8 @@ class MomentsModel:
     runs: list[list[Any]]
     there: list[list[Any]]
     through: list[list[Any]]
+    levels: list[Any]
+    weights: list[float]
     back: list[list[Any]]
     written: list[Any]
 
@@ -140,14 +157,43 @@ def longest_path(data: RecomputeData) -> list[int]:
     return found[::-1]
 
 
+def by_need(data: RecomputeData) -> list[int]:
+    """Return the ops of a longest path at whose first run not all that is needed later fits, the worst first.
+
+    Needed later is what the op accesses, and each value that is initial or left by its ancestors, and that
+    one of its descendants finds or the end: at that moment some of it was discarded to be computed again.
+    """
+    path, below = longest_path(data), [1 << i for i in range(data.n)]
+    for i in range(data.n - 1, -1, -1):
+        for j in (*data.inputs[i], *data.after[i]):
+            below[j] |= below[i]
+
+    always = {x.tensor: x.nbytes for x in data.values if x.tensor in data.resident}
+    others = [
+        (x, -1 if x.final else sum(1 << j for j in x.readers)) for x in data.values if x.tensor not in always
+    ]
+
+    def units(p: int) -> int:
+        own = {data.values[u].tensor for u in (*data.reads[p], *data.writes[p])}
+        needed = data.footprint[p] + sum(always.values()) - sum(always.get(b, 0) for b in own)
+        for x, found in others:
+            there = x.writer is None or data.ancestors[p] >> x.writer & 1
+            if there and found & below[p] and x.tensor not in own:
+                needed += x.nbytes
+        return needed
+
+    needed = {p: units(p) for p in path}
+    return sorted((p for p in path if needed[p] > data.memory), key=lambda p: (-needed[p], p))
+
+
 def size(data: RecomputeData, moments: int) -> ModelSize:
     """Return counts that those of the model do not exceed by much."""
     edges = sum(len(reads) for reads in data.reads)
     values, intervals = len(data.values), moments + 1
     return ModelSize(
-        variables=intervals * (data.n + 2 * values),
-        constraints=intervals * (2 * data.n + 2 * values + edges),
-        terms=intervals * (data.n * values + 3 * edges + 7 * values),
+        variables=intervals * (data.n + 2 * values + 1),
+        constraints=intervals * (3 * data.n + 2 * values + edges),
+        terms=intervals * (4 * data.n + 5 * edges + 10 * values),
     )
 
 
@@ -178,13 +224,20 @@ def build(
 
     tick = ticker(expired)
     last, values = len(moments), data.values
+    versions: dict[int, list[int]] = {}
+    for u, x in enumerate(values):
+        versions.setdefault(x.tensor, []).append(u)
     scale = 1.0 if data.memory <= EXACT_UNITS else SCALED_MEMORY / data.memory
     limit = data.memory * scale
+    always = {x.tensor: x.nbytes * scale for x in values if slower is None and x.tensor in data.resident}
+    weights = [0.0 if x.tensor in always else x.nbytes * scale for x in values]
+    room = limit - sum(always.values())
     with silent_pyomo():
         model = pyo.ConcreteModel(name=model_name(data))
         model.R = pyo.VarList(domain=pyo.Binary)
         model.S = pyo.VarList(domain=pyo.UnitInterval)
         model.H = pyo.VarList(domain=pyo.UnitInterval)
+        model.L = pyo.VarList(bounds=(0, limit))
         model.C = pyo.VarList(domain=pyo.Binary)
         model.V = pyo.VarList(domain=pyo.Binary)
         for family in CONSTRAINTS:
@@ -192,30 +245,40 @@ def build(
         runs = _runs(model, data, moments)
         there = _there(model, data, moments)
         back, written = _back(model, data, there, slower, last + 1)
-        all_through = []
+        all_through, levels = [], []
         for k in range(last + 1):
             tick()
             _finds(model, data, runs[k], there[k], there[k + 1], back[k])
-            everything = [(x.nbytes * scale, s) for x, s in zip(values, there[k + 1], strict=True)]
-            at_most(model.memory_suffices_at_moments, everything, limit)
+            at_most(model.memory_suffices_at_moments, list(zip(weights, there[k + 1], strict=True)), room)
             through = _through(model, data, runs[k], there[k], there[k + 1], back[k])
             all_through.append(through)
+            level = model.L.add()
+            levels.append(level)
+            stays = list(zip(weights, through, strict=True))
+            at_most(model.level_through, [*stays, (-1, level)], 0)
             for i in range(data.n):  # (5), (6)
                 if isinstance(runs[k][i], int) and not runs[k][i]:
                     continue
                 own = {values[u].tensor for u in (*data.reads[i], *data.writes[i])}
-                stays = there[k] if k > 0 and i == moments[k - 1] else through
-                terms = [
-                    (x.nbytes * scale, s) for x, s in zip(values, stays, strict=True) if x.tensor not in own
-                ]
+                if k > 0 and i == moments[k - 1]:
+                    terms = [
+                        (m, s)
+                        for x, m, s in zip(values, weights, there[k], strict=True)
+                        if x.tensor not in own
+                    ]
+                else:
+                    held = (stays[u] for b in sorted(own) for u in versions[b])
+                    terms = [(1.0, level), *((-m, h) for m, h in held)]
                 terms.append((data.footprint[i] * scale, runs[k][i]))
-                at_most(model.memory_suffices_within, terms, limit)
+                at_most(model.memory_suffices_within, terms, room + sum(always.get(b, 0) for b in own))
         for i in range(data.n):  # (1)
             at_most(model.runs_once, [(-1, runs[k][i]) for k in range(last + 1)], -1)
             for k in range(1, last + 1):
                 if i != moments[k - 1] and data.ancestors[moments[k - 1]] >> i & 1:
                     before = [(-1, runs[j][i]) for j in range(k)]
                     at_most(model.runs_before_its_descendants, before, -1)
+        if slower is None:
+            _destroyed(model, data, runs)
         weighted = [(data.duration[i], row[i]) for row in runs for i in range(data.n)]
         if slower is not None:
             weighted += zip(slower.written, written, strict=True)
@@ -223,7 +286,7 @@ def build(
         sure = sum(weight * item for weight, item in weighted if isinstance(item, int))
         free = [(weight, item) for weight, item in weighted if not isinstance(item, int)]
         model.objective = pyo.Objective(expr=linear([x for _, x in free], [w for w, _ in free], sure))
-    return MomentsModel(model, data, tuple(moments), runs, there, all_through, back, written)
+    return MomentsModel(model, data, tuple(moments), runs, there, all_through, levels, weights, back, written)
 
 
 def _runs(model: Any, data: RecomputeData, moments: Sequence[int]) -> list[list[Any]]:
@@ -290,6 +353,20 @@ def _finds(
             at_most(model.finds_what_it_reads, [(1, runs[i]), *source], 0)
 
 
+def _destroyed(model: Any, data: RecomputeData, runs: list[list[Any]]) -> None:
+    """(8) What overwrites an initial value that it finds runs once, and no other reader of it runs later."""
+    for w in range(data.n):
+        lost = [u for u in data.reads[w] if data.values[u].writer is None and u in data.destroys[w]]
+        if not lost:
+            continue
+        at_most(model.not_after_what_destroys, [(1, row[w]) for row in runs], 1)
+        for i in sorted({i for u in lost for i in data.values[u].readers} - {w}):
+            for k in range(1, len(runs)):
+                before = [(1, row[w]) for row in runs[:k]]
+                if not isinstance(runs[k][i], int) and any(not isinstance(x, int) or x for _, x in before):
+                    at_most(model.not_after_what_destroys, [(1, runs[k][i]), *before], 1)
+
+
 def _through(
     model: Any,
     data: RecomputeData,
@@ -312,37 +389,9 @@ def _through(
     return found
 
 
-def set_values(built: MomentsModel, hint: Sequence[int]) -> None:
-    """Give every variable the value that is read off a schedule with early discards, given by its runs."""
-    data, values = built.data, built.data.values
-    starts = [0, *(hint.index(p) for p in built.moments), len(hint)]
-    there: list[list[bool]] = []
-    needed = [x.final for x in values]
-    for k in range(len(starts) - 2, -1, -1):
-        there.append(list(needed))
-        for i in reversed(hint[starts[k] : starts[k + 1]]):
-            for u in data.writes[i]:
-                needed[u] = False
-            for u in data.reads[i]:
-                needed[u] = True
-    there.append(list(needed))
-    there.reverse()
-    for k in range(len(built.moments) + 1):
-        ran = set(hint[starts[k] : starts[k + 1]])
-        stays = [
-            here and later and x.writer not in ran
-            for x, here, later in zip(values, there[k], there[k + 1], strict=True)
-        ]
-        _set(built.runs[k], [i in ran for i in range(data.n)])
-        _set(built.there[k], there[k])
-        _set(built.through[k], stays)
-    _set(built.there[-1], there[-1])
-    for unused in (built.written, *built.back):
-        _set(unused, [False] * len(unused))
-
-
-def _set(variables: Sequence[Any], values: Sequence[bool]) -> None:
-    """Set those that are variables."""
-    for variable, value in zip(variables, values, strict=True):
-        if not isinstance(variable, int):
-            variable.set_value(int(value))
+def decode(built: MomentsModel, value: Callable[[Any], float]) -> list[set[int]]:
+    """Return by moment the values that a solution has there."""
+    return [
+        {u for u, s in enumerate(row) if (s if isinstance(s, int) else value(s)) > 0.5}
+        for row in built.there[1:-1]
+    ]

@@ -3,7 +3,9 @@
 `auto`: each op once, if that fits; of chains the best schedules that are known for them. Then, for graphs
 whose ops have one mode each:
 
-1. Segments, rules of eviction, and annealing of sequences of runs.
+1. Segments and rules of eviction; bounds by single moments, and the schedules that keep what their solutions
+   keep (first of all in graphs that are large for the rules); annealing of sequences of runs, from one of
+   these even where it does not fit.
 2. Bounds by moments, from one to as many as the longest path has ops.
 3. Retention intervals (MOCCASIN) in the order of the first runs of the best schedule, from it as hint; where
    slower tiers return values, the MILP in stages with paging (POET).
@@ -24,9 +26,10 @@ from ...models.units import exact_bytes
 from ...models.verifier.verdict import Verification
 from ..context import Context, Outcome
 from .chains.methods_of_chains import solve_chain
-from .heuristics.method import STOPPED, first_bound, offer_annealed, offer_heuristics
+from .heuristics.eviction import RULES
+from .heuristics.method import PRUNED_OPS, STOPPED, first_bound, offer_annealed, offer_rules
 from .models.moccasin import COPIES, solve_intervals
-from .models.moments import raise_bounds
+from .models.moments import raise_bounds, round_moments
 from .models.paging import costs_of_paging, solve_pages
 
 MOST_OPS = 200
@@ -37,9 +40,10 @@ LARGE = 2000
 """Above so many ops nothing is begun when the time is up."""
 
 SEARCHED, BOUNDED, MODELLED, PAGED = 0.2, 0.3, 0.4, 0.7
-"""Fractions of the time limit at which steps end, counted from the beginning of the solve: step 1, the
-heuristics; step 2, the first bounds; step 3, the model, without paging and with it, which takes longer to
-build. While there is no schedule at all, step 1 goes on until `MODELLED`: without one no other step helps."""
+"""Fractions of the time limit at which steps end, counted from the beginning of the solve: step 1 (single
+moments end halfway to there, in large graphs at `MODELLED`); step 2, the first bounds; step 3, the model,
+without paging and with it, which takes longer to build. While there is no schedule, step 1 goes on until
+`MODELLED`: without one none helps."""
 
 EXHAUSTED = (
     "heuristics, retention intervals and the bounds by moments ended without a proof; "
@@ -99,7 +103,17 @@ def solve_graph(problem: Recompute, context: Context) -> Outcome:
     def searched() -> bool:
         return left(SEARCHED if context.answer is not None else MODELLED) <= 0
 
-    offer_heuristics(context, data, searched)
+    large = data.n > PRUNED_OPS
+    if not large:
+        offer_rules(context, data, searched, moves=len(RULES))
+        if context.closed:
+            return Outcome()
+    outcome, start = round_moments(problem, data, context, left(MODELLED) if large else left(SEARCHED) / 2)
+    if outcome.infeasible or context.closed or outcome.reason in STOPPED:
+        return outcome
+    if large and context.answer is None:
+        offer_rules(context, data, searched, moves=0)
+    offer_annealed(context, data, searched, start=start)
     if context.closed:
         return Outcome()
     if data.n > LARGE and context.expired:
@@ -121,7 +135,7 @@ def solve_graph(problem: Recompute, context: Context) -> Outcome:
     if bounds.infeasible:
         return bounds
     if bounds.reason not in STOPPED:
-        offer_annealed(context, data, lambda: False, turn=1)
+        offer_annealed(context, data, lambda: False, turn=1, start=start if large else None)
     if context.closed:
         return Outcome()
     return Outcome(

@@ -614,7 +614,10 @@ def relaxation(formulation: ModuleType, problem: lt.Recompute) -> Verdict:
 
 def relaxation_battery() -> list[tuple[Any, Verdict | None]]:
     problems = [*recompute_problems.battery(), *recompute_problems.paged_battery()]
-    return [(problem, None) for problem in [*problems, recompute_problems.ends_on_the_disk()]]
+    more = ("ends_on_the_disk", "beside_the_path", "after_the_update")
+    return [
+        (problem, None) for problem in [*problems, *(getattr(recompute_problems, name)() for name in more)]
+    ]
 
 
 def retentions(formulation: ModuleType, problem: lt.Recompute) -> Verdict:

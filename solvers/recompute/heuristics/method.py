@@ -92,8 +92,9 @@ def offer_annealed(
     *,
     rounds: int = ROUNDS,
     turn: int = 0,
+    start: Sequence[int] | None = None,
 ) -> None:
-    """Offer what annealing makes of the best known schedule, or of each op once; each turn draws anew."""
+    """Offer what annealing makes of `start`, the best known schedule, or each op once; turns draw anew."""
 
     def stop() -> bool:
         return context.closed or context.expired or until()
@@ -104,9 +105,11 @@ def offer_annealed(
 
     context.progress("annealing of sequences of runs")
     known = known_runs(context)
+    if start is None:
+        start = known if known is not None and fits(data, known) else range(data.n)
     anneal_runs(
         data,
-        known if known is not None and fits(data, known) else range(data.n),
+        start,
         seed=context.seed + turn,
         offer=lambda runs: offer(context, data, runs),
         stop=stop,

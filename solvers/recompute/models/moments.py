@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
 from ....formulations.recompute import moments_milp
 from ....formulations.recompute.data import RecomputeData, fits, in_ns, levels, recompute_data
+from ....formulations.recompute.moments_hint import set_values
 from ....formulations.recompute.moments_milp import Slower
 from ....models.lowering.actions import transfer_ns
 from ....models.problems.recompute import Recompute
 from ...context import Context, Outcome
 from ...engines.model import solve_model
-from ..heuristics.method import STOPPED, first_bound, known_runs, part_of
+from ..heuristics.method import STOPPED, first_bound, known_runs, offer, part_of
+from .rounding import from_moments
 
 KIND = "moments"
 
@@ -43,8 +47,17 @@ def raise_moments(
     moments: Sequence[int],
     seconds: float,
     slower: Slower | None = None,
+    found: Callable[[list[int]], object] | None = None,
+    bounds: bool = True,
 ) -> Outcome:
     """Solve the relaxation with these moments for at most so many seconds, and raise the bound.
+
+    Parameters
+    ----------
+    found
+        Called with the runs that come of each solution (`from_moments`), which need not fit.
+    bounds
+        Whether a bound counts: not where the data have less memory than the problem.
 
     Returns
     -------
@@ -58,13 +71,18 @@ def raise_moments(
     def build() -> moments_milp.MomentsModel:
         built = moments_milp.build(data, moments, slower=slower, expired=lambda: own.expired)
         if (known := known_runs(context)) is not None and fits(data, known):
-            moments_milp.set_values(built, known)
+            set_values(built, known)
         return built
 
     def note(ticks: int) -> int:
         value = data.ns(ticks)
-        context.raise_bound(value, "floating", kind=KIND)
+        if bounds:
+            context.raise_bound(value, "floating", kind=KIND)
         return value
+
+    def look(built: moments_milp.MomentsModel, value: Callable[[Any], float]) -> None:
+        if found is not None:
+            found(from_moments(data, moments, moments_milp.decode(built, value)))
 
     outcome = solve_model(
         context,
@@ -72,7 +90,7 @@ def raise_moments(
         build,
         what=what,
         size=moments_milp.size(data, len(moments)),
-        decode=lambda built, value: None,
+        decode=look,
         to_objective=note,
         run=own,
         quiet=True,
@@ -87,8 +105,16 @@ def with_slower_tiers(problem: Recompute) -> bool:
     return len(problem.machine.tiers) > 1
 
 
-def raise_bounds(problem: Recompute, context: Context, seconds: float, *, first: int = 0) -> Outcome:
-    """Raise the bound by one moment, the tightest ones of the reference order first, then by more and more.
+def raise_bounds(
+    problem: Recompute,
+    context: Context,
+    seconds: float,
+    *,
+    first: int = 0,
+    last: float = math.inf,
+    found: Callable[[list[int]], object] | None = None,
+) -> Outcome:
+    """Raise the bound by one moment, those that need most first, then by more and more.
 
     Nothing is done where runs may find what they read in a slower tier.
 
@@ -96,31 +122,33 @@ def raise_bounds(problem: Recompute, context: Context, seconds: float, *, first:
     ----------
     seconds
         Time limit.
-    first
-        The least number of moments.
+    first, last
+        The least and the most number of moments.
+    found
+        Called with what comes of solutions, as in `raise_moments`.
     """
     relaxed = relaxed_data(problem)
     if relaxed is None:
         return Outcome()
     data, slower = relaxed
     until = context.elapsed() + min(seconds, context.remaining())
-    needed = levels(data, range(data.n))
     path = moments_milp.longest_path(data)
-    tight = sorted(range(data.n), key=lambda i: (-needed[i], i))
-    sets = [[i] for i in tight if needed[i] > data.memory][:SINGLE]
+    sets = [[i] for i in moments_milp.by_need(data)[:SINGLE]]
     count = 2
     while count < len(path):
         sets.append([path[(2 * k + 1) * len(path) // (2 * count)] for k in range(count)])
         count *= 2
     sets.append(path)
     refused = Outcome()
-    for moments in [some for some in sets if len(some) >= first or some is path]:
+    for moments in [some for some in sets if first <= len(some) <= last or (some is path and last >= data.n)]:
         left = until - context.elapsed()
         if context.closed or left <= 0:
             break
-        share = left if moments is path or math.isinf(left) else left / 3
+        share = left if moments is path or last == 1 or math.isinf(left) else left / 3
         context.progress(f"bound by {len(moments)} moments")
-        outcome = raise_moments(data, context, moments, share, slower)
+        if moments_milp.size(data, len(moments)).terms > MOST_TERMS:
+            break
+        outcome = raise_moments(data, context, moments, share, slower, None if slower else found)
         if outcome.infeasible or outcome.reason in STOPPED:
             return outcome
         if outcome.reason == "memory":
@@ -132,6 +160,53 @@ def raise_bounds(problem: Recompute, context: Context, seconds: float, *, first:
 
 SINGLE = 6
 """Ops whose first run is tried as the only moment."""
+
+MOST_TERMS = 4_000_000
+"""Coefficients of a program, at most: HiGHS does not look at the clock while it presolves."""
+
+
+TRIES, SMALLER = 8, 0.98
+"""Programs in less memory while nothing fits, each in what is right by proportion, or in this share."""
+
+
+def round_moments(
+    problem: Recompute, data: RecomputeData, context: Context, seconds: float
+) -> tuple[Outcome, list[int] | None]:
+    """Raise the bound by single moments, and offer what comes of their solutions.
+
+    While that does not fit, and nothing else is known, the worst moment is solved in less and less memory.
+
+    Returns
+    -------
+    Outcome
+        That of `raise_bounds`.
+    list of int, optional
+        Of what does not fit the runs that need least; None if something fits, or has no schedule.
+    """
+    best: list[tuple[int, list[int]]] = []
+
+    def take(runs: list[int]) -> None:
+        try:
+            needed = max(levels(data, runs))
+        except ValueError:
+            return
+        if needed <= data.memory:
+            offer(context, data, runs)
+        best[:] = [min([*best, (needed, runs)], key=lambda x: x[0])]
+
+    until = context.elapsed() + seconds
+    outcome = raise_bounds(problem, context, 0.7 * seconds, last=1, found=take)
+    worst, smaller = moments_milp.by_need(data)[:1], data
+    for _ in range(TRIES):
+        left = until - context.elapsed()
+        if not worst or not best or outcome.infeasible or context.answer is not None or left <= 0:
+            break
+        less = smaller.memory * min(SMALLER, data.memory / best[0][0])
+        smaller = replace(data, memory=math.floor(less))
+        tried = raise_moments(smaller, context, worst, left, None, take, bounds=False)
+        if tried.infeasible or tried.reason in STOPPED:
+            break
+    return outcome, best[0][1] if best and best[0][0] > data.memory else None
 
 
 def solve_moments(problem: Recompute, context: Context) -> Outcome:

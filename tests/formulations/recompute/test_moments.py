@@ -60,6 +60,8 @@ def read_off(graph: lt.Graph, built: MomentsModel, steps: Sequence[Step]) -> Non
     for k in range(len(built.moments) + 1):
         put(built.runs[k], ran[k], range(data.n))
         put(built.through[k], through[k], values)
+        modelled = [u for u in through[k] if not isinstance(built.through[k][u], int)]
+        built.levels[k].set_value(sum(built.weights[u] for u in modelled))
         put(built.back[k], came[k], values)
     for k, there in enumerate(at):
         put(built.there[k], there, values)

@@ -14,7 +14,7 @@ import pytest
 
 import lowtide as lt
 from lowtide.formulations.model import BuildTimeout
-from lowtide.formulations.recompute import moccasin_cpsat
+from lowtide.formulations.recompute import moccasin_cpsat, moments_hint
 from lowtide.formulations.recompute import (
     moments_milp as recompute_moments,
 )
@@ -94,7 +94,7 @@ def check(seed: int) -> tuple[bool, bool]:
         built = recompute_moments.build(data, moments)
         assert built is not None
         if runs is not None:
-            recompute_moments.set_values(built, runs)
+            moments_hint.set_values(built, runs)
             check_values(built.model)
             again = [sum(map(value_of, column)) for column in zip(*built.runs, strict=True)]
             ticks = sum(d * many for d, many in zip(data.duration, again, strict=True))
