@@ -60,7 +60,7 @@ def between(a: tuple[float, float], b: tuple[float, float], colour: str = "", r:
     )
 
 
-def steps(
+def step_line(
     heights: Iterable[int], x: float, base: float, step: float, unit: float
 ) -> list[tuple[float, float]]:
     """Return a step function from and to the base."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from drawing import BLUE, GREEN, GREY, ORANGE, RED, VIOLET, between, box, line, node, text
+from drawing import BLUE, GREEN, GREY, ORANGE, RED, VIOLET, between, box, line, node, step_line, text
 from questions import QUESTIONS, many
 
 GREY_ON_ANY = "#7d8590"
@@ -123,7 +123,7 @@ def descent() -> str:
     """A walk that climbs by less than a height and ends no higher than it began."""
     steps = (4, 5, 7, 6, 8, 5, 6, 3)
     return (
-        line(steps(steps, 60, 130, 40, 12)[1:-1], BLUE)
+        line(step_line(steps, 60, 130, 40, 12)[1:-1], BLUE)
         + line(((50, 82), (400, 82)), dash=True) + text(44, 86, "M(X)", "end")
         + line(((50, 30), (400, 30)), RED, dash=True) + text(404, 34, "M(X) + h", "start", colour=RED)
         + text(76, 74, "X", size=11) + text(360, 112, "T: M(T) ≤ M(X)", size=11)

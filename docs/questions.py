@@ -6,15 +6,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 
-from drawing import BLUE, GREEN, GREY, ORANGE, RED, VIOLET, arc, between, box, line, node, steps, text
+from drawing import BLUE, GREEN, GREY, ORANGE, RED, VIOLET, arc, between, box, line, node, step_line, text
 
 
 def peak() -> str:
     """Two orders of the same ops."""
     worse, better = (2, 4, 6, 8, 7, 5, 3, 1), (2, 4, 3, 5, 4, 5, 3, 1)
     return (
-        line(steps(worse, 16, 106, 21, 11), GREY, dash=True)
-        + line(steps(better, 16, 106, 21, 11), BLUE)
+        line(step_line(worse, 16, 106, 21, 11), GREY, dash=True)
+        + line(step_line(better, 16, 106, 21, 11), BLUE)
         + line(((16, 106), (190, 106)), arrow=True)
         + text(104, 13, "reference order", size=10, colour=GREY)
         + text(104, 84, "least peak", size=10, colour=BLUE)
@@ -71,7 +71,7 @@ def makespan() -> str:
     return (
         "".join(box(x, y, w, 18, c) for x, y, w, c in bars)
         + line(((172, 4), (172, 110)), dash=True)
-        + line(steps((3, 5, 4, 5, 3, 2), 16, 106, 26, 7), BLUE)
+        + line(step_line((3, 5, 4, 5, 3, 2), 16, 106, 26, 7), BLUE)
         + line(((14, 68), (186, 68)), RED, dash=True) + text(188, 64, "memory", "end", 9.5, RED)
     )  # fmt: skip
 
@@ -106,7 +106,7 @@ def streams() -> str:
     return (
         "".join(box(x, y, w, 18, c) for y, c, bars in ((12, BLUE, one), (40, ORANGE, other)) for x, w in bars)
         + line(((58, 30), (64, 39)), arrow=True) + line(((168, 40), (176, 31)), arrow=True)
-        + line(steps((2, 6, 6, 6, 5, 2), 14, 112, 27, 6), GREEN)
+        + line(step_line((2, 6, 6, 6, 5, 2), 14, 112, 27, 6), GREEN)
         + line(((12, 74), (188, 74)), RED, dash=True) + text(188, 70, "device", "end", 9.5, RED)
     )  # fmt: skip
 
@@ -135,7 +135,7 @@ def distributed() -> str:
         + text(40, 58, "GPU 1", "end", 10) + box(104, 44, 40, 20, ORANGE) + box(148, 44, 40, 20, ORANGE)
         + line(((88, 26), (104, 42)), BLUE, arrow=True)
         + line(((46, 74), (188, 74)), RED, dash=True) + text(40, 78, "memory", "end", 10, RED)
-        + line(steps((2, 4, 4, 1), 46, 106, 35.5, 6), GREEN)
+        + line(step_line((2, 4, 4, 1), 46, 106, 35.5, 6), GREEN)
     )  # fmt: skip
 
 
