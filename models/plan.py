@@ -14,7 +14,8 @@ Semantics (the verifier's reading; design sections 2 and 3):
   end. Its source stays allocated and unwritten meanwhile. After the channel's latency ``L`` it takes
   the constant rate ``nbytes / (end - start - L)``.
 * A *free* releases bytes; nothing else does. At one instant ends come first, then frees, then starts.
-* With a *period*, times are modulo the period and copies may straddle its end; runs may not.
+* With a *period*, times are modulo the period and copies may straddle its end, to where their tensor may be
+  at time 0; runs may not.
 """
 
 from __future__ import annotations

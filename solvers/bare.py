@@ -69,7 +69,7 @@ def _windows(problem: Any) -> Any:
 
 def _slots(problem: Any) -> Any:
     data = state_data(problem)
-    return slots_milp.build(pieces.coarse(data.loose), most=sequence.longest_stall(data), upper=False)
+    return slots_milp.build(pieces.coarse(data), most=sequence.longest_stall(data), upper=False)
 
 
 def _joint(problem: Any) -> Any:

@@ -181,7 +181,7 @@ def timing(data: StateData, order: Order, *, beside: bool = False) -> Timing | N
             if life.lasting and stay.begin is not None and not life.starts[stay.tier]:
                 graph.add((n, stay.begin[1]), stay.begin, 0)  # it is not there between iterations
                 used = length[event] if _holds(data, stay, event) else 0
-                graph.add((event, later), (n, stay.begin[1] + 1), used + 1)
+                graph.add((event, later), (n, stay.begin[1] + 1), used)
     _one_by_one(data, order, length, graph)
     if not _Room(data, order, length, graph).take(turns):
         return None
@@ -359,7 +359,7 @@ def plan(data: StateData, problem: Placement, order: Order, times: Timing, *, be
             i, y = stay.begin
             begin = times.start[i] + y * period
             shift = -(begin // period) * period - period if period else 0
-            if life.lasting and release + shift >= 0:
+            if life.lasting and release + shift >= (not life.starts[stay.tier]):
                 out.start(life.tensor, tier, valid=begin + length[i] + shift <= 0)
         last = life.accesses[-1] % n if life.accesses else n
         rewritten = last < n and not stay.tier and life.tensor in graph.ops[last].writes
@@ -368,7 +368,8 @@ def plan(data: StateData, problem: Placement, order: Order, times: Timing, *, be
         if not life.lasting and all(i != n for i, _ in stay.uses):
             out.free(life.tensor, tier, release)
         elif life.lasting and stay.begin is not None:
-            out.free(life.tensor, tier, release % period)
+            at = release % period
+            out.free(life.tensor, tier, at if at or life.starts[stay.tier] else period)
     born = {(life.tensor, life.born) for life in data.lives}
     for k, op in enumerate(graph.ops):
         for t in op.writes:

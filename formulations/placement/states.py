@@ -15,7 +15,7 @@ Any channels join the tiers, with joint caps over any of them, and any tier may 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
@@ -100,15 +100,6 @@ class StateData:
     def n(self) -> int:
         """Number of ops."""
         return len(self.duration)
-
-    @cached_property
-    def loose(self) -> StateData:
-        """The same for bounds: what lasts may be anywhere as an iteration begins.
-
-        `Life.starts` says where it is valid then; a copy that is under way may go to any tier.
-        """
-        lives = (replace(x, starts=(True,) * len(x.starts)) if x.lasting else x for x in self.lives)
-        return replace(self, lives=tuple(lives))
 
     @property
     def end(self) -> int:

@@ -29,8 +29,8 @@ Objective. Minimize :math:`S_{n-1} + d_{n-1}`, or :math:`\Pi`, subject to
    or later (i = -1: at time 0), at the last of their instants up to c; rings and initial tensors that may
    start in X left out;
 6. :math:`\sum z_l f^X_{gc} \le R^-_X (S_j - T_c)` for each instant c and op j, over the absences that end at
-   j or before, at the first of their instants from c on; also at time 0. For lives that can start in X
-   only, and do not last, :math:`f = 1` at instants before an iteration begins.
+   j or before, at the first of their instants from c on; also at time 0. For lives that can start in X only
+   :math:`f = 1` at instants before an iteration begins.
 
 *This is a bound* on every plan. Take one and read off: a = 1 if nothing of tier 0 is allocated to the life at
 that instant, u = 1 if something of x is, and n, h and f as they are defined. At the start of op k, and just
@@ -246,7 +246,7 @@ def _leaving(
 ) -> Any:
     """Return f of an absence at the first of its instants from c on, or 1 (6); None if there is none."""
     absence = built.absences[g]
-    begins, life = absence.begins(built.data), built.data.loose.lives[absence.life]
+    begins, life = absence.begins(built.data), built.data.lives[absence.life]
     if begins is not None and c < begins and not any(s for x, s in enumerate(life.starts) if x not in tiers):
         return 1
     return next((leaves[g, x] for x in built.within[g] if x >= c), None)

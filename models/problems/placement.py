@@ -52,6 +52,7 @@ class Placement(Problem):
         Every copy moves a whole tensor, without interruption.
     start
         By kind of tensor, the tiers where it may be at time 0; kinds that are not named may start anywhere.
+        In a period nothing of it is in another tier then, nor under way to one.
         Default: of a single run, inputs in the outermost tier; periodic, everything anywhere, for the inputs
         of an iteration are brought during the one before, into rooms of their own.
     order

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from .actions import CopyItem
@@ -48,21 +49,31 @@ def judge_final(case: Case, memory: Memory, time: int) -> None:
         )
 
 
-def judge_crossings(case: Case, copies: list[CopyItem]) -> None:
-    """Rule ``period``: only tensors that are both initial and final cross its end in flight."""
+def judge_crossings(case: Case, copies: list[CopyItem], starts: Mapping[str, Sequence[str]]) -> None:
+    """Rules ``period`` and ``start``: what may cross a period's end in flight, and to where.
+
+    Only tensors that are both initial and final; their bytes are allocated where they go at time 0 then, so
+    they go to where their kind may start.
+    """
     for copy in copies:
-        tensor = case.graph.tensors[copy.tensor]
-        if case.period is not None and copy.end > case.period:
-            if tensor.initial and tensor.final:
-                continue
-            case.report(
-                "period",
-                f"copy {copy.position} of {case.tensor(copy.tensor)} from {copy.start} to {copy.end} "
-                f"ns crosses the period's end {case.period}, expected a tensor that is initial and final",
-                time=copy.start,
-                tensor=copy.tensor,
-                copy=copy.position,
-            )
+        if case.period is None or copy.end <= case.period:
+            continue
+        tensor, tier = case.graph.tensors[copy.tensor], case.tiers[copy.dst]
+        allowed = starts.get(tensor.kind, (tier,))
+        if not (tensor.initial and tensor.final):
+            kind, expected = "period", "expected a tensor that is initial and final"
+        elif tier not in allowed:
+            kind, expected = "start", f"to tier {tier!r}, expected {list(allowed)} for kind {tensor.kind!r}"
+        else:
+            continue
+        case.report(
+            kind,
+            f"copy {copy.position} of {case.tensor(copy.tensor)} from {copy.start} to {copy.end} "
+            f"ns crosses the period's end {case.period}, {expected}",
+            time=copy.start,
+            tensor=copy.tensor,
+            copy=copy.position,
+        )
 
 
 def judge_period(case: Case, before: Contents, memory: Memory, time: int) -> None:

@@ -7,8 +7,8 @@ The rules, by the kind of their violations:
 =================  =========================================================================
 graph              the plan is for this graph (its hash, if stated) and its accounting
 shape              actions are well formed; others are left out of the simulation
-start              only initial tensors start anywhere, where their kind may, listed once; the plan does
-                   not say that more may than the question does
+start              only initial tensors start anywhere, where their kind may, listed once; nor does a copy
+                   cross a period's end to elsewhere; the plan does not say that more may than the question
 missing-run        every op runs
 repeated-run       once, unless ops may run again
 duration           a run takes its mode's time, plus the rounded-up time of slow accesses; under contention
@@ -59,7 +59,7 @@ from .contention import judge_contention
 from .order import judge_order
 from .period import contents, judge_crossings, judge_final, judge_period
 from .simulation import Simulation
-from .starts import start_rule
+from .starts import Starts, start_rule
 from .verdict import Verification, Violation, sorted_violations
 
 __all__ = ["Verification", "Violation", "verify"]
@@ -129,7 +129,7 @@ def verify(
     judge_order(case, actions.runs, rerun)
     judge_rates(case, actions.copies)
     judge_contention(case, plan, actions)
-    simulation = _simulate(case, actions)
+    simulation = _simulate(case, actions, starts)
     heights = _judge_allocation(case, plan, actions)
     return replace(_verdict(case, simulation.result(), actions), heights=heights)
 
@@ -146,7 +146,7 @@ def _judge_graph(case: Case, plan: Plan) -> None:
         )
 
 
-def _simulate(case: Case, actions: Actions) -> Simulation:
+def _simulate(case: Case, actions: Actions, starts: Starts) -> Simulation:
     """Carry out the plan; a period again, if a copy across its end did not bring what was assumed.
 
     The steady state is the one with the fewest such copies: at first all are assumed to bring the last
@@ -154,7 +154,7 @@ def _simulate(case: Case, actions: Actions) -> Simulation:
     """
     coexist = case.graph.accounting is Accounting.COEXIST
     makespan = _makespan(case, actions)
-    judge_crossings(case, actions.copies)
+    judge_crossings(case, actions.copies, starts)
     mark = len(case.violations)
     outdated: set[int] = set()
     for _ in range(PASSES):

@@ -166,6 +166,8 @@ class Simulation(Rules):
             tensor = self.graph.tensors[copy.tensor]
             if not (tensor.initial and tensor.final):
                 self.fault("period", copy.start, None, copy.tensor, copy.dst)
+            elif copy.dst not in self.start_tiers[tensor.kind]:
+                self.fault("start", copy.start, None, copy.tensor, copy.dst)
             if copy.src == copy.dst:
                 continue
             units = self.units(copy)

@@ -33,6 +33,37 @@ def random_placement(
     return Placement(graph, machine, periodic=periodic, whole=rng.random() < 0.5, start=start)
 
 
+def brief_period(seed: int, accounting: Accounting) -> Placement:
+    """Return a period of few ns, in whole tensors, with hardly any room, its weights in one tier at its ends.
+
+    `brute_tiers.faster` tries everything that its iterations can begin with.
+    """
+    rng = Random(f"brief {seed}")
+    problem = random_placement(seed, ops=4, form=rng.choice(("any", "star")), accounting=accounting)
+    graph, machine = problem.graph, problem.machine
+    ops = tuple(replace(op, duration_ns=1 + op.duration_ns % 4) for op in graph.ops)
+    tensors = tuple(
+        replace(x, kind="weight", final=True) if x.initial and rng.random() < 0.7 else x
+        for x in (replace(t, nbytes=min(t.nbytes, rng.randint(1, 3))) for t in graph.tensors)
+    )
+    graph = replace(graph, ops=ops, tensors=tensors)
+    channels = tuple(
+        replace(c, bytes_per_s=rng.choice((10**9, 10**9, 5 * 10**8)), latency_ns=min(1, c.latency_ns))
+        for c in machine.channels
+    )
+    groups = tuple(replace(x, bytes_per_s=rng.choice((10**9, 2 * 10**9))) for x in machine.groups)
+    tiers = (replace(machine.tiers[0], capacity=working_set(graph) + rng.randint(0, 2)), *machine.tiers[1:])
+    names = [tier.name for tier in tiers]
+    start = {"weight": (rng.choice(names),), "input": tuple(sorted({rng.choice(names), rng.choice(names)}))}
+    return Placement(
+        graph,
+        replace(machine, channels=channels, groups=groups, tiers=tiers),
+        periodic=True,
+        whole=True,
+        start=start,
+    )
+
+
 def _graph(rng: Random, ops: int) -> lt.Graph:
     most = rng.choice((2, 9))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from random import Random
@@ -128,7 +128,7 @@ class Walk:
                 if stale and self.periodic:
                     self.frozen.add((t, tier))
             if self.periodic and tensor.final and self.rng.random() < 0.5:
-                self.add_head(t, anchor)
+                self.add_head(t, anchor, allowed)
 
     def put(self, t: int, tier: str, units: range, content: int) -> None:
         self.memory[t, tier].update(dict.fromkeys(units, content))
@@ -140,8 +140,8 @@ class Walk:
         for piece in pieces:
             self.start.append(Resident(t, tier, self.byte_range(t, piece), content != STALE))
 
-    def add_head(self, t: int, anchor: str) -> None:
-        targets = [x for x in self.tiers if (anchor, x) in self.latency and not self.memory[t, x]]
+    def add_head(self, t: int, anchor: str, allowed: Sequence[str]) -> None:
+        targets = [x for x in allowed if (anchor, x) in self.latency and not self.memory[t, x]]
         if not targets:
             return
         head = Head(t, anchor, self.rng.choice(targets), self.part(self.units(t)), 0)

@@ -164,7 +164,7 @@ def slot_bound(data: StateData, context: Context, most: int, seconds: float) -> 
     from ...engines.highs_lp import dual_values
 
     try:
-        slots = build(data.loose, stall=most, expired=lambda: context.expired)
+        slots = build(data, stall=most, expired=lambda: context.expired)
     except BuildTimeout:
         return None
     context.progress(f"slot model: bound, {len(slots.program.low)} rows")

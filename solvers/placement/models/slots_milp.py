@@ -85,7 +85,6 @@ def solve_slot_milp(problem: Placement, context: Context) -> Outcome:
     _other_bounds(problem, context)
     search = _Search(problem, context, data)
     outcome = search.upper(cut)
-    cut = coarse(data.loose)
     many = sum(len(life.accesses) for life in data.lives) >= MANY
     if many and not context.closed:
         search.improve()

@@ -18,7 +18,7 @@ from lowtide.solvers.placement.models.slots_sample import set_values
 from tests.effort import seeds
 from tests.oracles.brute_placement import fastest
 from tests.oracles.brute_tiers import TooLarge, faster
-from tests.oracles.random_placement import random_placement
+from tests.oracles.random_placement import brief_period, random_placement
 from tests.placement_cases import machine, tiny_placement
 from tests.solvers.placement.test_slots import start_of
 from tests.solvers.placement.test_slots_milp import ragged, worst_row
@@ -102,6 +102,22 @@ def test_no_form_proves_more_than_exhaustive_search_finds(seed: int, accounting:
 
 
 @BOTH
+@pytest.mark.parametrize("seed", [36 + seed for seed in seeds(28)])
+def test_periods_whose_tensors_may_not_start_everywhere_are_as_fast_as_exhaustive_search(
+    seed: int, accounting: lt.Accounting
+) -> None:
+    problem = brief_period(seed, accounting)
+    result = of_form(problem, "slot-milp")
+    try:
+        best = faster(problem, 10**4, MOST)
+    except TooLarge:
+        return
+    if result is not None:
+        assert result.objective == best
+        assert best is None or (result.bound is not None and result.bound <= best)
+
+
+@BOTH
 @pytest.mark.parametrize("seed", seeds(60))
 def test_the_exhaustive_searches_agree(seed: int, accounting: lt.Accounting) -> None:
     problem = tiny_placement(seed, accounting)
@@ -116,7 +132,7 @@ def test_every_plan_is_a_point_of_the_lower_model(seed: int, method: str, accoun
     found = None if refused(problem) else plan_by(problem, method)
     if found is None:
         return
-    data = state_data(problem).loose
+    data = state_data(problem)
     for cut in (coarse(data), ragged(coarse(data), seed)):
         built = build(cut, most=max(1, problem.evaluate(found) - data.ideal), upper=False)
         set_values(built, found)
