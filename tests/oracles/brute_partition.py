@@ -130,3 +130,38 @@ def splits(problem: lt.Partition) -> Iterator[Split]:
 def best(problem: lt.Partition) -> int | None:
     """Return the least objective of all splits, None if there is none."""
     return min((x for split in splits(problem) if (x := objective(problem, split)) is not None), default=None)
+
+
+def least_block(graph: lt.Graph, blocks: int, link: int) -> int:
+    """Return the least largest cost of blocks in a row: ops, and tensors once in each block they cross."""
+    n = len(graph.ops)
+    crossing = []
+    needs = [set(op.after) for op in graph.ops]
+    for w, op in enumerate(graph.ops):
+        for t in op.writes:
+            readers = [i for i in range(n) if t in graph.ops[i].reads and source(graph, i, t) == w]
+            crossing.append((w, readers, ceil(Fraction(graph.tensors[t].nbytes * 10**9, link))))
+            for i in readers:
+                needs[i].add(w)
+    found = []
+    block: list[int] = []
+
+    def extend() -> None:
+        if len(block) < n:
+            first = max((block[j] for j in needs[len(block)]), default=0)
+            for b in range(first, blocks):
+                block.append(b)
+                extend()
+                block.pop()
+            return
+        cost = [0] * blocks
+        for i, b in enumerate(block):
+            cost[b] += graph.ops[i].duration_ns
+        for w, readers, time in crossing:
+            touched = {block[w], *(block[i] for i in readers)}
+            for b in touched if len(touched) > 1 else ():
+                cost[b] += time
+        found.append(max(cost))
+
+    extend()
+    return min(found)
