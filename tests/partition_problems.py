@@ -111,6 +111,31 @@ def random_partition(seed: int, *, most_ops: int = 5) -> lt.Partition:
     )
 
 
+def random_latency(seed: int) -> lt.Partition:
+    """Return a few ops on accelerators and the host; some cannot run on one, some are in one class."""
+    rng = Random(seed)
+    n = rng.randint(2, 5)
+    g = lt.GraphBuilder()
+    for i in range(n):
+        reads = [f"x{j}" for j in range(i) if rng.random() < 0.45]
+        weight = g.tensor(f"w{i}", rng.randint(0, 4), initial=True, final=True)
+        modes = [lt.Mode(duration_ns=rng.randint(1, 9), processors=("acc",))]
+        modes.append(lt.Mode(duration_ns=rng.randint(1, 20), processors=("cpu",)))
+        if i > 1 and rng.random() < 0.1:
+            del modes[rng.randrange(2)]
+        after = [f"o{rng.randrange(i)}"] if i and rng.random() < 0.15 else ()
+        output = g.tensor(f"x{i}", rng.choice((0, 1, 3)))
+        g.op(f"o{i}", reads=[*reads, weight], writes=[output], modes=modes, after=after)
+    return lt.Partition(
+        g.build(),
+        {"acc": rng.randint(1, 3), "cpu": 1},
+        rng.choice((None, 5, 8)),
+        rng.choice((None, 10**9)),
+        together=((0, n - 1),) if n > 2 and rng.random() < 0.2 else (),
+        objective="latency",
+    )
+
+
 def random_split(problem: lt.Partition, rng: Random) -> lt.Split:
     """Return a split on kinds that can run their ops; most break no rule or one."""
     count = rng.randint(1, 3)

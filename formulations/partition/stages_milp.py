@@ -29,7 +29,7 @@ Devices of a kind are alike where stages stand in any order; solvers find and us
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import gcd
 from typing import Any
@@ -42,6 +42,9 @@ from .data import PartitionData, partition_data
 
 ENGINE = "milp"
 BYTES_PER_TERM = 1500
+
+CONTINUOUS = "BLSF"
+"""First letters of variables in ns, which the MILP has as real ones."""
 
 Name = tuple[str, int, int]
 Row = tuple[list[tuple[Name, int]], int]
@@ -56,6 +59,8 @@ class Stages:
     ----------
     given
         By stage, the number of its kind; None where it is a variable.
+    most
+        A latency that need not be exceeded; None if none is known.
     variables
         Those of the engine, by name.
     """
@@ -63,6 +68,7 @@ class Stages:
     problem: Partition
     data: PartitionData
     given: list[int | None]
+    most: int | None = None
     model: Any = None
     variables: dict[Name, Any] = field(default_factory=dict)
 
@@ -247,33 +253,45 @@ def build(
     problem: Partition, *, hint: Split | None = None, expired: Callable[[], bool] = lambda: False
 ) -> Stages:
     """Return the model; a known split is its start."""
+    at = empty(problem)
+    known = {} if hint is None else values_of(at, hint)
+    state(at, CONSTRAINTS, at.names(), objective(at), known, expired)
+    return at
+
+
+def state(
+    at: Stages,
+    constraints: Iterable[Callable[[Stages], Iterable[Row]]],
+    names: Iterable[tuple[Name, int, bool]],
+    goal: Sequence[tuple[Name, int]],
+    known: Mapping[Name, int],
+    expired: Callable[[], bool],
+) -> None:
+    """Make the model of rows and variables; if values are known it starts from these, others 0."""
     import pyomo.environ as pyo
 
-    at, tick = empty(problem), ticker(expired)
-    known = {} if hint is None else values_of(at, hint)
+    tick = ticker(expired)
     at.model = model = pyo.ConcreteModel(name="stages")
     with silent_pyomo():
-        bounds = {name: (most, whole) for name, most, whole in at.names()}
+        bounds = {name: (most, whole) for name, most, whole in names}
         model.v = pyo.Var(
             list(bounds),
             bounds=lambda _, *name: (0, bounds[name][0]),
             domain=lambda _, *name: (
-                pyo.NonNegativeReals if name[0] in "BL" or not bounds[name][1] else pyo.Binary
+                pyo.NonNegativeReals if name[0] in CONTINUOUS or not bounds[name][1] else pyo.Binary
             ),
         )
         at.variables = {name: model.v[name] for name in bounds}
-        if hint is not None:
+        if known:
             for name, variable in at.variables.items():
                 variable.set_value(known.get(name, 0), skip_validation=True)
         model.rows = pyo.ConstraintList()
-        for constrain in CONSTRAINTS:
+        for constrain in constraints:
             for terms, least in constrain(at):
                 tick()
                 weighted = linear([at.variables[x] for x, _ in terms], [w for _, w in terms])
                 model.rows.add((least, weighted, None))
-        goal = objective(at)
         model.objective = pyo.Objective(expr=linear([at.variables[x] for x, _ in goal], [w for _, w in goal]))
-    return at
 
 
 def decode(at: Stages, value: Callable[[Any], int]) -> Split | None:

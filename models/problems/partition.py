@@ -22,7 +22,7 @@ from ..verifier.verify import verify
 from .problem import Judgement, Problem
 from .processors import Kinds, Processors, alternatives_of, checked_processors, kinds_of
 
-OBJECTIVES = ("load", "time")
+OBJECTIVES = ("load", "time", "latency")
 
 GIVEN = ("processors", "memory", "link", "together", "backward")
 """What a graph's provenance may have as ``layers``."""
@@ -64,7 +64,9 @@ class Partition(Problem):
         How many devices may share a stage, and the bytes per second at which they exchange gradients (None:
         in no time).
     objective
-        ``load``, or ``time``: the sum of the loads and `micro` - 1 times the largest, the time of a batch.
+        ``load``, or ``time``: the sum of the loads and `micro` - 1 times the largest, the time of a batch. Or
+        ``latency``: the time of one sample, a stage beginning when all that it needs has left other stages;
+        of forward ops in contiguous stages of one device, of which the host may have any number.
 
     Raises
     ------
@@ -117,7 +119,9 @@ class Partition(Problem):
         "recompute": Parameter("none", "forward ops that run again in the backward pass", choices=RECOMPUTE),
         "replicate": Parameter(1, "devices that may share a stage", least=1),
         "sync": Parameter("none", "bytes per second of the exchange of gradients", kind="size"),
-        "objective": Parameter("load", "the largest load, or the time of a batch", choices=OBJECTIVES),
+        "objective": Parameter(
+            "load", "the largest load, the time of a batch, or of one sample", choices=OBJECTIVES
+        ),
     }
 
     def __post_init__(self) -> None:
@@ -147,6 +151,12 @@ class Partition(Problem):
             raise InstanceError(
                 "partition: found no lists, expected classes and backward ops in lists"
             ) from None
+        plain = self.schedule == self.recompute == "none" and self.replicate == 1
+        if self.objective == "latency" and not (self.contiguous and plain and not self.backward):
+            raise InstanceError(
+                "partition: found backward ops, replicas, a schedule, recomputation or any stages, expected "
+                "for the latency contiguous stages of forward ops"
+            )
         for i in (*self.backward, *(i for some in classes for i in some)):
             if type(i) is not int or not 0 <= i < n:
                 raise InstanceError(f"partition: found op {i!r}, expected an index in [0, {n})")
@@ -174,6 +184,14 @@ class Partition(Problem):
         return sum(count for _, count in self.kinds)
 
     @cached_property
+    def counts(self) -> dict[str, int]:
+        """By kind how many stages there may be."""
+        counts = dict(self.kinds)
+        if self.objective == "latency" and HOST in counts:
+            counts[HOST] = len(self.graph.ops)
+        return counts
+
+    @cached_property
     def modes(self) -> tuple[dict[str, tuple[int, int]], ...]:
         """By op and kind: time in ns and number of its fastest mode there."""
         found: list[dict[str, tuple[int, int]]] = []
@@ -189,7 +207,7 @@ class Partition(Problem):
     def rules(self) -> SplitRules:
         """What the verifier asks of a split."""
         return SplitRules(
-            counts=dict(self.kinds),
+            counts=self.counts,
             memory=self.memory,
             link=self.link,
             sync=self.sync,
@@ -263,13 +281,16 @@ class Partition(Problem):
         durations = [self.modes[i][answer.kinds[s]][0] for i, s in enumerate(answer.stage)]
         return judge_split(self.graph, answer, durations, self.rules)
 
-    def value(self, loads: Sequence[int]) -> int:
-        """Return the objective of stages with such loads in ns."""
+    def value(self, verdict: SplitVerdict) -> int:
+        """Return the objective in ns of what the verifier says."""
+        loads = verdict.loads
+        if self.objective == "latency":
+            return max(verdict.ends)
         return max(loads) + (0 if self.objective == "load" else sum(loads) + (self.micro - 2) * max(loads))
 
     def evaluate(self, answer: Split) -> int:
         """Return the objective in ns."""
-        return self.value(self.verdict(answer).loads)
+        return self.value(self.verdict(answer))
 
     def judge(self, answer: Split) -> Judgement:
         """Have the plan of one micro-batch verified, and the loads and bytes of its stages recomputed."""
@@ -282,7 +303,7 @@ class Partition(Problem):
         found = judge_split(self.graph, answer, durations, self.rules)
         if found.violations:
             verdict = replace(verdict, violations=sorted_violations([*verdict.violations, *found.violations]))
-        objective = self.value(found.loads) if verdict.valid else None
+        objective = self.value(found) if verdict.valid else None
         return Judgement(objective=objective, verification=verdict, plan=plan)
 
     def impossible(self) -> str | None:

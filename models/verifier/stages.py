@@ -11,6 +11,8 @@ initial tensor, and counts as one (not once for each micro-batch), unless an op 
   link)`` ns each: once for each value of its own that another stage reads, once for each of another stage
   that it reads. Ops that run again count twice. Of r replicas the load is a share ``1 / r``, rounded up, of
   that and of the exchange of the gradients of P bytes of weights, ``4 (r - 1) P / (r sync)`` seconds.
+- For its latency one sample goes through: a stage begins when all stages before it that one of its ops needs
+  have ended (stages stand in their order, so it is defined if they are contiguous), and takes its load.
 - A stage holds the initial tensors that its ops access. With a schedule it also keeps, for each micro-batch
   under way (``micro`` of them; under ``1f1b`` at most one for it and each stage after it), the values of
   forward ops that its backward ops read. If all or some forward ops run again, it keeps what enters it from
@@ -32,10 +34,11 @@ from .verdict import Violation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitVerdict:
-    """By stage the load in ns and the bytes held, and what is wrong."""
+    """By stage the load in ns, the bytes held, and when one sample leaves it; what is wrong."""
 
     loads: tuple[int, ...]
     memories: tuple[int, ...]
+    ends: tuple[int, ...]
     violations: tuple[Violation, ...]
 
 
@@ -92,7 +95,13 @@ def judge_split(graph: Graph, split: Split, durations: list[int], rules: SplitRu
         if rules.memory is not None and split.kinds[s] != HOST and held > rules.memory:
             said = f"stage {s} holds {exact_bytes(held)}, expected at most {exact_bytes(rules.memory)}"
             found.append(Violation(kind="memory", message=said, resource=f"stage {s}"))
-    return SplitVerdict(loads=tuple(loads), memories=tuple(memories), violations=tuple(found))
+    ends: list[int] = []
+    for s, taken in enumerate(loads):
+        needed = {split.stage[a] for a, b in ordered if split.stage[b] == s}
+        ends.append(taken + max((ends[r] for r in needed if r < s), default=0))
+    return SplitVerdict(
+        loads=tuple(loads), memories=tuple(memories), ends=tuple(ends), violations=tuple(found)
+    )
 
 
 def _values(graph: Graph) -> tuple[list[_Value], list[tuple[int, int]]]:

@@ -4,7 +4,8 @@
 2. Contiguous stages: `ideals`, which begins with `chain`.
 3. Any stages, for the largest load: `branch-price`, for some rounds and at most a third of the time. It
    proves few large classes in seconds; of many its linear programs do not converge.
-4. Else, or too many ideals: the MILP where it states the problem, from cuts of the reference order.
+4. The latency: `serial`, the bound of `latency`, and the MILP of `latency_milp`.
+5. Else, or too many ideals: the MILP where it states the problem, from cuts of the reference order.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from .branch_price import solve_branch_price
 from .chain import solve_chain
 from .ideals import solve_ideals
 from .models import solve_milp
+from .serial import solve_serial
 
 PRICED, ROUNDS = 1 / 3, 500
 """Of the time, and of its rounds, for `branch-price`."""
@@ -24,6 +26,9 @@ def solve_auto(problem: Partition, context: Context) -> Outcome:
     """Stop as soon as the optimum is proved."""
     if problem.recompute == "choose":
         return solve_chain(problem, context)
+    if problem.objective == "latency":
+        outcome = solve_serial(problem, context)
+        return outcome if context.closed or outcome.reason == "interrupted" else solve_milp(problem, context)
     if problem.contiguous:
         outcome = solve_ideals(problem, context)
         if context.closed or outcome.infeasible or outcome.reason is not None:

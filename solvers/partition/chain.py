@@ -47,7 +47,10 @@ def solve_pipedream(problem: Partition, context: Context) -> Outcome:
 
     As PipeDream's planner does unless it is told otherwise; its profiles state what they would cost.
     """
-    return _elsewhere(problem, context, replace(problem, link=None, memory=None, schedule="none"))
+    goal = "load" if problem.objective == "latency" else problem.objective
+    return _elsewhere(
+        problem, context, replace(problem, objective=goal, link=None, memory=None, schedule="none")
+    )
 
 
 def solve_alpa(problem: Partition, context: Context) -> Outcome:

@@ -40,7 +40,7 @@ ROOM = Room(
         Method(
             "milp",
             ".partition.models:solve_milp",
-            "MILP in Pyomo: stages of classes, contiguous or any",
+            "MILP in Pyomo: stages of classes, contiguous or any; for the latency the published program",
             proves=OPTIMUM,
             options=(PYOMO_SOLVER,),
             kernels=_KERNELS,
@@ -62,6 +62,14 @@ ROOM = Room(
             proves=OPTIMUM,
             kernels=_KERNELS,
             engine="cpsat",
+        ),
+        Method(
+            "serial",
+            ".partition.serial:solve_serial",
+            "stages with the least sum of loads, for the latency",
+            proves=BOUND,
+            options=(_MOST,),
+            kernels=_KERNELS,
         ),
         Method(
             "expert",
@@ -97,7 +105,7 @@ ROOM = Room(
     bound=".partition.bounds:raise_bound",
     largest=True,
     exports={
-        "milp": Export("partition.stages_milp", ".partition.models:stated", unit=""),
-        "cpsat": Export("partition.stages_cpsat", ".partition.models:stated", unit=""),
+        "milp": Export("partition.asked_milp", ".partition.models:stated", unit=""),
+        "cpsat": Export("partition.stages_cpsat", ".partition.models:stated_without_latency", unit=""),
     },
 )

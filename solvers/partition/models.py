@@ -4,27 +4,56 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...formulations.partition import stages_cpsat, stages_milp
+from ...formulations.partition import asked_milp, stages_cpsat
 from ...formulations.partition.data import partition_data
+from ...models.errors import UsageError
 from ...models.problems.partition import Partition
 from ..context import Context, Outcome
 from ..engines.model import solve_model
 from .bounds import raise_bound
+from .chain import solve_chain
 from .program import chain_rows, refusal, run_program
+from .serial import solve_serial
+
+NO_LATENCY = "the latency has a model for milp alone"
 
 
 def stated(problem: Partition) -> dict[str, Any]:
-    """Return what the models are built of."""
+    """Return what the models are built of.
+
+    Raises
+    ------
+    UsageError
+        If they do not state the problem.
+    """
+    if words := _refused(problem):
+        raise UsageError(f"partition: {words}")
     return {"problem": problem}
 
 
-def _solve(problem: Partition, context: Context, formulation: Any) -> Outcome:
+def stated_without_latency(problem: Partition) -> dict[str, Any]:
+    """Return what the model in CP-SAT is built of; it does not state the latency."""
+    if problem.objective == "latency":
+        raise UsageError(f"partition: {NO_LATENCY}")
+    return stated(problem)
+
+
+def _refused(problem: Partition) -> str:
     if problem.schedule != "none" or problem.recompute != "none" or problem.replicate > 1:
-        return Outcome(detail="the model is for one device a stage, without a schedule and recomputation")
+        return "the model is for one device a stage, without a schedule and recomputation"
+    return ""
+
+
+def _solve(problem: Partition, context: Context, formulation: Any) -> Outcome:
+    if words := _refused(problem):
+        return Outcome(detail=words)
     data = partition_data(problem)
-    if not refusal(problem, data):
-        run_program(problem, data, chain_rows(data), context)
-    raise_bound(problem, context)
+    if problem.objective == "latency":
+        solve_serial(problem, context, solve_chain)
+    else:
+        if not refusal(problem, data):
+            run_program(problem, data, chain_rows(data), context)
+        raise_bound(problem, context)
     if context.closed:
         return Outcome()
     return solve_model(
@@ -40,9 +69,11 @@ def _solve(problem: Partition, context: Context, formulation: Any) -> Outcome:
 
 def solve_milp(problem: Partition, context: Context) -> Outcome:
     """Solve the MILP, from the cuts of the reference order."""
-    return _solve(problem, context, stages_milp)
+    return _solve(problem, context, asked_milp)
 
 
 def solve_cpsat(problem: Partition, context: Context) -> Outcome:
     """Solve the same model with CP-SAT, from the cuts of the reference order."""
+    if problem.objective == "latency":
+        return Outcome(detail=NO_LATENCY)
     return _solve(problem, context, stages_cpsat)

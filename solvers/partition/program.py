@@ -29,6 +29,8 @@ def refusal(problem: Partition, data: PartitionData) -> str:
     """Return why the program does not state a problem; empty if it does."""
     if problem.recompute == "choose":
         return "the program is for no choice of what runs again"
+    if problem.objective == "latency":
+        return "the program is for the largest load and the time of a batch"
     if problem.schedule == "1f1b" and problem.replicate > 1:
         return "the program counts the devices behind a stage, which with replicas are not the stages"
     if len(problem.graph.ops) >= LARGEST // states_of(problem):

@@ -29,6 +29,7 @@ from lowtide.formulations.minio import cuts_cpsat, joint_cpsat, order_milp
 from lowtide.formulations.minio.data import MinIOData, written_at_once
 from lowtide.formulations.offsets import orders_milp, rectangles_cpsat, sections_cpsat
 from lowtide.formulations.parallel import cut_milp, edges_cpsat, edges_milp, network
+from lowtide.formulations.partition import latency_milp
 from lowtide.formulations.partition import stages_milp as partition_milp
 from lowtide.formulations.peak import (
     olla_milp,
@@ -71,7 +72,7 @@ from tests.oracles.brute_recompute import fastest_recomputation
 from tests.oracles.brute_stages import fastest_in_stages
 from tests.oracles.brute_streams import fastest_stages
 from tests.oracles.random_placement import random_placement
-from tests.partition_problems import random_partition
+from tests.partition_problems import random_latency, random_partition
 from tests.pipeline_problems import small as pipeline_of_two
 from tests.placement_cases import machine, random_graph, tiny_placement, working_set
 from tests.solvers.minio.test_solve import small_problems
@@ -257,6 +258,12 @@ def partition_battery() -> list[tuple[Any, Verdict | None]]:
         problem = replace(problem, memory=seed % 8) if seed % 2 else problem
         found.append((problem, proved(least_load(problem))))
     return found
+
+
+@cache
+def latency_battery() -> list[tuple[Any, Verdict | None]]:
+    problems = [random_latency(seed) for seed in range(12)]
+    return [(p, proved(least_load(p))) for p in problems]
 
 
 # pipeline: starts
@@ -676,6 +683,7 @@ CASES = [
     Case("makespan ticks", ticks_milp, makespan_battery, makespan),
     Case("distributed intervals", distributed_cpsat, distributed_battery, distributed),
     Case("partition stages", partition_milp, partition_battery, partition),
+    Case("partition latency", latency_milp, latency_battery, partition),
     Case("pipeline intervals", pipeline_cpsat, pipeline_battery, pipeline, implied=(5,)),
     Case("arena rectangles", rectangles, arenas, arena, implied=(5, 8)),
     Case("arena olla", olla, arenas, arena),

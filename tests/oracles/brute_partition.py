@@ -22,6 +22,8 @@ def objective(problem: lt.Partition, split: Split) -> int | None:
     n = len(graph.ops)
     counts = dict(problem.kinds)
     for kind in counts:
+        if problem.objective == "latency" and kind == "cpu":
+            continue
         if sum(r for k, r in zip(split.kinds, split.replicas, strict=True) if k == kind) > counts[kind]:
             return None
     if any(stage[i] != stage[j] for some in problem.together for i in some for j in some):
@@ -70,6 +72,14 @@ def objective(problem: lt.Partition, split: Split) -> int | None:
         held += kept(problem, split, s, here)
         if problem.memory is not None and kind != "cpu" and held > problem.memory:
             return None
+    if problem.objective == "latency":
+        ends: dict[int, int] = {}
+        while len(ends) < len(loads):
+            for s in set(range(len(loads))) - set(ends):
+                needed = {stage[j] for j, i in needs if stage[i] == s} - {s}
+                if needed <= set(ends):
+                    ends[s] = loads[s] + max((ends[r] for r in needed), default=0)
+        return max(ends.values())
     return max(loads) if problem.objective == "load" else sum(loads) + (problem.micro - 1) * max(loads)
 
 
@@ -108,6 +118,8 @@ def splits(problem: lt.Partition) -> Iterator[Split]:
     """Yield every split that can be stated."""
     groups = linked(problem.together, len(problem.graph.ops))
     devices = sum(count for _, count in problem.kinds)
+    if problem.objective == "latency" and "cpu" in dict(problem.kinds):
+        devices = len(groups)
     ahead = sorted(set(range(len(problem.graph.ops))) - set(problem.backward))
     subsets = chain.from_iterable(combinations(ahead, k) for k in range(len(ahead) + 1))
     reruns = list(subsets) if problem.recompute == "choose" else [()]
