@@ -35,7 +35,8 @@ Objective. Minimize :math:`S_{n-1} + d_{n-1}`, or :math:`\Pi`, subject to
    :math:`\Pi` earlier: then what overlaps in the steady state overlaps in these;
 9. with `rows`, 2 to 6 of `windows_cpsat`, which change no plan but prove; or with `gone`, what is gone at
    which instants: then some :math:`b^x_g = 1` and :math:`r_g \le T_c < q_g` (at an end, :math:`r_g < T_c \le
-   q_g`).
+   q_g`);
+10. an op with several modes has one of them, which says its duration and workspace (7 of `windows_cpsat`).
 
 With two tiers, the outer one without a capacity, one trip for each absence and one copy out are enough in a
 single run if no copies share a channel: nothing uses the life in between, and copies stay valid.
@@ -60,7 +61,7 @@ from .absences import holds
 from .intervals_model import IntervalModel, Moves, Out, Trip, Value, moves_of, order_of
 from .sequence import rates, timing
 from .states import StateData
-from .windows_cpsat import add_windows, line
+from .windows_cpsat import add_windows, choices, line
 
 ENGINE = "cpsat"
 BYTES_PER_TERM = 600
@@ -75,7 +76,7 @@ def common_tick(data: StateData, rate: Sequence[int]) -> int:
         for life in data.lives
         for way, r in zip(data.ways, rate, strict=True)
     ]
-    return gcd(*data.duration, *times) or 1
+    return gcd(*data.duration, *(x.ns for modes in data.modes.values() for x in modes), *times) or 1
 
 
 def build(
@@ -113,10 +114,10 @@ def build(
     rate, turns = rates(data, beside=beside)
     model = cp_model.CpModel()
     last = -(-horizon // tick) + data.n
-    length = [-(-d // tick) for d in data.duration]
+    mode, length = choices(model, data, tick)  # (10)
     start, finish = line(model, data, length, last)  # (1)
     horizon = 2 * last if data.periodic else last
-    built = IntervalModel(model, data, start, length, finish, tick, horizon=horizon, rate=rate)
+    built = IntervalModel(model, data, start, length, finish, tick, mode=mode, horizon=horizon, rate=rate)
     _trips(built, every)
     _channels(built, turns)
     _rooms(built)
@@ -245,7 +246,10 @@ def _rooms(built: IntervalModel) -> None:
         ends = built.begin if life.ring or behind == data.end else partial(built.until, number)
         keep(0, number, begin, ends(behind))  # (5)
     for k, nbytes in enumerate(rest):
-        hold(0, built.start[k], built.end(k), nbytes)  # (5)
+        if k not in data.modes:
+            hold(0, built.start[k], built.end(k), nbytes)  # (5)
+        for i, mode in enumerate(data.modes.get(k, ())):
+            hold(0, built.start[k], built.end(k), nbytes + mode.nbytes, built.mode[k, i])  # (5, 10)
     for (number, x), out in built.outs.items():
         if out.at is None:
             until = built.finish if out.until is None else out.until
@@ -280,9 +284,11 @@ def decode(built: IntervalModel, value: Value, problem: Placement, *, beside: bo
 
 def plan_of(data: StateData, moves: Moves, problem: Placement, *, beside: bool = False) -> Plan:
     """Return the plan of moves, as `decode` does."""
+    modes = [x[m].number if (x := data.modes.get(k)) else 0 for k, m in enumerate(moves.modes)]
+    data = data.chosen(moves.modes)
     order, times = order_of(data, rates(data, beside=beside)[0], moves)
     sooner = timing(data, order, beside=beside)
     last = data.n - 1
     if sooner is not None and (sooner.period or sooner.start[last]) <= (times.period or times.start[last]):
         times = sooner
-    return sequence.plan(data, problem, order, times, beside=beside)
+    return sequence.plan(data, problem, order, times, modes=modes, beside=beside)

@@ -44,12 +44,23 @@ class IntervalModel(WindowModel):
     trips: dict[int, Trip] = field(default_factory=dict)
     outs: dict[tuple[int, int], Out] = field(default_factory=dict)
     """By life and outer tier."""
+    ends: dict[int, Any] = field(default_factory=dict)
+    """Of ops with several modes."""
 
     def copying(self, life: int, way: int) -> int:
         """Return the ticks of a copy, rounded up."""
         data = self.data
         ns = data.ways[way].latency - (-data.lives[life].nbytes * SECOND // self.rate[way])
         return -(-ns // self.tick)
+
+    def end(self, k: int) -> Any:
+        """Return when op k ends, as one variable and a number (-1: time 0)."""
+        if k < 0 or k % self.data.n not in self.data.modes:
+            return super().end(k)
+        if k not in self.ends:
+            self.ends[k] = self.model.new_int_var(0, 2 * self.horizon, f"end {k}")
+            self.model.add(self.ends[k] == super().end(k))
+        return self.ends[k]
 
     def begin(self, k: int) -> Any:
         """Return when op k starts (`data.end`: when the iteration ends)."""
@@ -83,6 +94,7 @@ class IntervalModel(WindowModel):
         """Return the variables that a plan is read from, by name."""
         found = {f"start {k}": part for k, part in enumerate(self.start)}
         found |= {"finish": self.finish} if self.data.periodic else {}
+        found |= {f"mode {k} {i}": part for (k, i), part in self.mode.items()}
         found |= {f"gone {g} {c}": part for (g, c), part in self.gone.items()}
         for g, trip in self.trips.items():
             found |= {f"r {g}": trip.release, f"q {g}": trip.allocate}
@@ -100,8 +112,8 @@ class Moves:
 
     Attributes
     ----------
-    starts, period
-        Of ops; None in a single run.
+    starts, modes, period
+        Of ops, the latter by places in `StateData.modes`; None in a single run.
     away
         By absence in which the life is away, its outer tier.
     out, back
@@ -109,6 +121,7 @@ class Moves:
     """
 
     starts: list[int]
+    modes: list[int]
     period: int | None
     away: dict[int, int]
     out: dict[int, int]
@@ -120,6 +133,10 @@ def moves_of(built: IntervalModel, value: Value) -> Moves:
     tick, periodic = built.tick, built.data.periodic
     moves = Moves(
         starts=[value(built.start[k]) * tick for k in range(built.data.n)],
+        modes=[
+            next((i for i in range(len(built.data.modes.get(k, ()))) if value(built.mode[k, i])), 0)
+            for k in range(built.data.n)
+        ],
         period=value(built.finish) * tick if periodic else None,
         away={g: x for g, trip in built.trips.items() for x, b in trip.away.items() if value(b)},
         out={},

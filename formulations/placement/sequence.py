@@ -332,8 +332,16 @@ class _Room:
         return True
 
 
-def plan(data: StateData, problem: Placement, order: Order, times: Timing, *, beside: bool = False) -> Plan:
-    """Return the plan of a timing."""
+def plan(
+    data: StateData,
+    problem: Placement,
+    order: Order,
+    times: Timing,
+    *,
+    modes: Sequence[int] = (),
+    beside: bool = False,
+) -> Plan:
+    """Return the plan of a timing, ops in these modes (default: the first)."""
     machine, graph, n = problem.machine, problem.graph, data.n
     names, rate = [tier.name for tier in machine.tiers], rates(data, beside=beside)[0]
     period = times.period or 0
@@ -375,7 +383,13 @@ def plan(data: StateData, problem: Placement, order: Order, times: Timing, *, be
         for t in op.writes:
             if graph.tensors[t].nbytes and (t, k) not in born:
                 out.free(t, names[0], times.start[k] + data.duration[k])
-        out.run(k, 0, times.start[k], times.start[k] + data.duration[k], machine.processors[0].name)
+        out.run(
+            k,
+            modes[k] if modes else 0,
+            times.start[k],
+            times.start[k] + data.duration[k],
+            machine.processors[0].name,
+        )
     for t, tensor in enumerate(graph.tensors):
         used = [k for k, op in enumerate(graph.ops) if t in op.reads or t in op.writes]
         if used and not (tensor.initial or tensor.final or tensor.nbytes):

@@ -15,7 +15,8 @@ Any channels join the tiers, with joint caps over any of them, and any tier may 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -65,13 +66,22 @@ class Life:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Extra:
+    """A mode of an op: its number, and the ns and bytes of workspace beyond the least of all its modes."""
+
+    number: int
+    ns: int
+    nbytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class StateData:
     """What is placed.
 
     Attributes
     ----------
     duration, need
-        Per op: ns, and bytes in tier 0 while it runs (:math:`W_k`).
+        Per op: ns, and bytes in tier 0 while it runs (:math:`W_k`); of several modes, the least.
     keeps
         Per op, the tensors that are in tier 0 to its end: what it writes and, under ``coexist``, reads.
     replace
@@ -84,6 +94,8 @@ class StateData:
         The channels, and joint caps: numbers of channels, and bytes per second.
     periodic
         Whether the ops repeat.
+    modes
+        Per op with several modes, each with what it takes more than the least.
     """
 
     duration: tuple[int, ...]
@@ -95,6 +107,7 @@ class StateData:
     ways: tuple[Way, ...]
     caps: tuple[tuple[tuple[int, ...], int], ...]
     periodic: bool
+    modes: Mapping[int, tuple[Extra, ...]] = field(default_factory=dict)
 
     @property
     def n(self) -> int:
@@ -108,8 +121,23 @@ class StateData:
 
     @property
     def ideal(self) -> int:
-        """Sum of the durations, in ns: the time without any stall."""
+        """Sum of the (least) durations, in ns: no plan takes less."""
         return sum(self.duration)
+
+    @property
+    def slowest(self) -> int:
+        """Sum of the longest durations, in ns."""
+        return self.ideal + sum(max(mode.ns for mode in modes) for modes in self.modes.values())
+
+    def chosen(self, mode: Sequence[int]) -> StateData:
+        """Return the data of ops in modes, by their places in `modes`."""
+        if not self.modes:
+            return self
+        duration, need = [*self.duration], [*self.need]
+        for k, modes in self.modes.items():
+            duration[k] += modes[mode[k]].ns
+            need[k] += modes[mode[k]].nbytes
+        return replace(self, duration=tuple(duration), need=tuple(need), modes={})
 
     @cached_property
     def unread(self) -> tuple[int, ...]:
@@ -121,14 +149,21 @@ class StateData:
         )
 
 
-def state_data(problem: Placement) -> StateData:
+def state_data(problem: Placement, *, modes: bool = False) -> StateData:
     """Return the data of a problem.
+
+    Parameters
+    ----------
+    problem
+        What is asked.
+    modes
+        Whether ops may have several modes, of which those count that the processor runs.
 
     Raises
     ------
     UsageError
-        If the problem has ops with several modes, or a machine with several processors or reads in place
-        outside its first tier.
+        If the problem has ops with several modes that may not have them, or a machine with several
+        processors or reads in place outside its first tier.
 
     Examples
     --------
@@ -138,19 +173,25 @@ def state_data(problem: Placement) -> StateData:
     >>> len(data.capacity), [(way.src, way.dst) for way in data.ways]
     (3, [(0, 1), (1, 0), (0, 2), (2, 0)])
     """
-    _check(problem)
+    _check(problem, modes)
     graph, machine = problem.graph, problem.machine
     sizes = [t.nbytes for t in graph.tensors]
     free = graph.accounting is Accounting.REPLACE
     keeps = tuple(frozenset(op.writes if free else (*op.reads, *op.writes)) for op in graph.ops)
-    total = sum(sizes) + max((op.all_modes[0].workspace for op in graph.ops), default=0)
+    kind = machine.processors[0].kind
+    some = [
+        [(m, x) for m, x in enumerate(op.all_modes) if not x.processors or kind in x.processors]
+        or [*enumerate(op.all_modes)]
+        for op in graph.ops
+    ]
+    least = [(min(x.duration_ns for _, x in ways), min(x.workspace for _, x in ways)) for ways in some]
+    total = sum(sizes) + max((mode.workspace for op in graph.ops for mode in op.all_modes), default=0)
     number = {tier.name: x for x, tier in enumerate(machine.tiers)}
     pairs = {(c.src, c.dst): w for w, c in enumerate(machine.channels)}
     return StateData(
-        duration=tuple(op.all_modes[0].duration_ns for op in graph.ops),
+        duration=tuple(ns for ns, _ in least),
         need=tuple(
-            op.all_modes[0].workspace + sum(sizes[t] for t in some)
-            for op, some in zip(graph.ops, keeps, strict=True)
+            space + sum(sizes[t] for t in held) for (_, space), held in zip(least, keeps, strict=True)
         ),
         keeps=keeps,
         replace=free,
@@ -162,17 +203,29 @@ def state_data(problem: Placement) -> StateData:
         ),
         caps=tuple((tuple(pairs[pair] for pair in g.channels), g.bytes_per_s) for g in machine.groups),
         periodic=problem.periodic,
+        modes={
+            k: tuple(
+                Extra(number=m, ns=x.duration_ns - least[k][0], nbytes=x.workspace - least[k][1])
+                for m, x in ways
+            )
+            for k, ways in enumerate(some)
+            if len(graph.ops[k].all_modes) > 1
+        },
     )
 
 
-def _check(problem: Placement) -> None:
+def _check(problem: Placement, modes: bool) -> None:
     machine, found = problem.machine, None
     device = machine.tiers[0].name
     near = {device}  # and, before a single run, what leads there
     if not problem.periodic:
         near |= {c.src for c in machine.channels if c.dst == device}
-    if any(len(op.all_modes) > 1 or op.all_modes[0].operands for op in problem.graph.ops):
-        found = "ops with several modes or fixed tiers, expected one free mode each"
+    if any(
+        (len(op.all_modes) > 1 and not modes) or any(mode.operands for mode in op.all_modes)
+        for op in problem.graph.ops
+    ):
+        each = "free modes" if modes else "one free mode each (cpsat chooses modes)"
+        found = f"ops with {'' if modes else 'several modes or '}fixed tiers, expected {each}"
     elif len(machine.processors) != 1 or [a.tier for a in machine.processors[0].tiers] != [device]:
         found = "another use of tiers, expected one processor that uses the first tier only"
     elif any(

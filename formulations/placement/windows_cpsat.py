@@ -30,7 +30,10 @@ Objective. Minimize :math:`S_{n-1} + d_{n-1}`, or :math:`\Pi`, subject to
    start in X left out;
 6. :math:`\sum z_l f^X_{gc} \le R^-_X (S_j - T_c)` for each instant c and op j, over the absences that end at
    j or before, at the first of their instants from c on; also at time 0. For lives that can start in X only
-   :math:`f = 1` at instants before an iteration begins.
+   :math:`f = 1` at instants before an iteration begins;
+7. an op with several modes, of :math:`d_{km}` ns and :math:`w_{km}` bytes of workspace, has one of them,
+   :math:`\sum_m m_{km} = 1`; :math:`d_k = \sum_m d_{km} m_{km}`, and :math:`W_k, V_k` contain
+   :math:`\sum_m w_{km} m_{km}`; `data` has the least of both, V > 0 is meant of the greatest.
 
 *This is a bound* on every plan. Take one and read off: a = 1 if nothing of tier 0 is allocated to the life at
 that instant, u = 1 if something of x is, and n, h and f as they are defined. At the start of op k, and just
@@ -74,11 +77,13 @@ class WindowModel:
     data: StateData
     start: list[Any]
     """Of ops; in a period, also those of the next iteration."""
-    length: Sequence[int]
+    length: Sequence[Any]
     """Of ops; all times in units of `tick` ns."""
     finish: Any
     """The end of the single run, or the period."""
     tick: int = 1
+    mode: dict[tuple[int, int], Any] = field(default_factory=dict)
+    """m, by op with several modes and place of the mode in `StateData.modes`."""
     gone: dict[tuple[int, int], Any] = field(default_factory=dict)
     """a, by absence and instant."""
     inside: dict[tuple[int, int, int], Any] = field(default_factory=dict)
@@ -141,23 +146,37 @@ def build(data: StateData, horizon: int, *, row: Tick = lambda: None) -> WindowM
     from ortools.sat.python import cp_model
 
     model = cp_model.CpModel()
-    start, finish = line(model, data, data.duration, horizon)
-    built = WindowModel(model, data, start, data.duration, finish)
+    mode, length = choices(model, data)
+    start, finish = line(model, data, length, horizon)
+    built = WindowModel(model, data, start, length, finish, mode=mode)
     model.add(finish <= horizon)
     add_windows(built, row)
     model.minimize(finish)
     return built
 
 
-def line(model: Any, data: StateData, length: Sequence[int], horizon: int) -> tuple[list[Any], Any]:
+def choices(model: Any, data: StateData, tick: int = 1) -> tuple[dict[tuple[int, int], Any], list[Any]]:
+    """(7) Return the modes, and the lengths of the ops in them, in ticks."""
+    mode: dict[tuple[int, int], Any] = {}
+    length: list[Any] = [-(-d // tick) for d in data.duration]
+    for k, modes in data.modes.items():
+        mode |= {(k, i): model.new_bool_var(f"mode {k} {i}") for i in range(len(modes))}
+        model.add_exactly_one(mode[k, i] for i in range(len(modes)))  # (7)
+        length[k] = sum(-(-(data.duration[k] + x.ns) // tick) * mode[k, i] for i, x in enumerate(modes))
+    return mode, length
+
+
+def line(model: Any, data: StateData, length: Sequence[Any], horizon: int) -> tuple[list[Any], Any]:
     """(1) Return the starts of ops of given lengths, and when the iteration ends."""
     start = [model.new_int_var(0, horizon, f"start {k}") for k in range(data.n)]
     for k in range(data.n - 1):
         model.add(start[k] + length[k] <= start[k + 1])  # (1)
-    if not data.periodic:
+    if not data.periodic and data.n - 1 not in data.modes:
         return start, start[-1] + length[-1]
     finish = model.new_int_var(1, horizon, "finish")
     model.add(start[-1] + length[-1] <= finish)  # (1)
+    if not data.periodic:
+        return start, finish
     for k in range(data.n):
         start.append(model.new_int_var(0, 2 * horizon, f"start {data.n + k}"))
         model.add(start[-1] == start[k] + finish)
@@ -268,7 +287,9 @@ def _memory(
     for c, some in at.items():
         short = loads[c // 2] - sum(others)
         size = {key: data.lives[built.absences[key[0]].life].nbytes for key in some}
-        if short > 0:
+        if modes := data.modes.get(c // 2):
+            short += sum(x.nbytes * built.mode[c // 2, i] for i, x in enumerate(modes))
+        if modes or short > 0:
             model.add(sum(size[key] * alone[key] for key in some) >= short)  # (2)
             model.add(sum(size[g, c] * came[c][built.absences[g].life] for g, c in some) >= short)  # (2)
             model.add(sum(size[key] * leaves[key] for key in some) >= short)  # (2)

@@ -14,9 +14,9 @@ from ...models.problems.placement import Placement
 
 def stated(problem: Placement) -> dict[str, Any]:
     """Return the data, the longest time that a plan may take, and the steps of time."""
-    data = state_data(problem)
+    data = state_data(problem, modes=True)
     tick = intervals_cpsat.common_tick(data, rates(data, beside=False)[0])
-    return {"data": data, "horizon": data.ideal + longest_stall(data), "tick": tick}
+    return {"data": data, "horizon": data.slowest + longest_stall(data), "tick": tick}
 
 
 def tick(stated: Mapping[str, Any]) -> int:

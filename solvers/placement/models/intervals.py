@@ -87,7 +87,7 @@ def solve_intervals(problem: Placement, context: Context) -> Outcome:
     >>> lt.solve(problem, "cpsat", threads=1).status
     <Status.OPTIMAL: 'optimal'>
     """
-    data = state_data(problem)
+    data = state_data(problem, modes=True)
     context.careful = True
     context.raise_bound(data.ideal, kind="sum of durations")
     with suppress(UsageError):  # it does not serve the machine
@@ -137,7 +137,7 @@ class _Search:
     def horizon(self) -> int:
         """The longest time of interest, in ns."""
         context, data = self.context, self.data
-        return data.ideal + longest_stall(data) if context.incumbent is None else context.incumbent
+        return data.slowest + longest_stall(data) if context.incumbent is None else context.incumbent
 
     def other(self, search: Callable[[Placement, Context], Outcome]) -> None:
         """Offer what another method finds in a small part of the time."""

@@ -123,6 +123,7 @@ def case_of(data: StateData) -> Case:
     for number, life in enumerate(lives):
         for k in [*life.accesses, *([life.born] if life.born >= 0 and not renews[number] else [])]:
             rest[k] -= life.nbytes * holds(data, number, k)
+    modes = [[(x.ns, x.nbytes) for x in data.modes.get(k, ())] or [(0, 0)] for k in range(n)]
     ends: list[list[int]] = [[] for _ in range(n)]
     for number, life in enumerate(lives):
         k = life.accesses[-1] if life.accesses else life.born
@@ -144,9 +145,9 @@ def case_of(data: StateData) -> Case:
     return Case(
         numbers=_row((n, len(lives), len(some))),
         capacity=_row([NEVER if c is None else c for c in data.capacity]),
-        mode_at=np.arange(n + 1),
-        duration=_row(data.duration),
-        rest=_row(rest),
+        mode_at=np.cumsum([0, *map(len, modes)]),
+        duration=_row([d + ns for d, some in zip(data.duration, modes, strict=True) for ns, _ in some]),
+        rest=_row([z + more for z, some in zip(rest, modes, strict=True) for _, more in some]),
         size=_row([life.nbytes for life in lives]),
         born=_row([life.born for life in lives]),
         renews=_row(renews),
@@ -183,6 +184,10 @@ def line_of(case: Case, data: StateData, problem: Placement, plan: Plan | None) 
         tier=np.zeros(len(lives), np.int64),
         mode=np.zeros(n, np.int64),
     )
+    for run in plan.runs:
+        for i, mode in enumerate(data.modes.get(run.op, ())):
+            if mode.number == run.mode:
+                line.mode[run.op] = i
     events = dict(starts)
     for copy in sorted(plan.copies, key=lambda copy: copy.start):
         live = [life for life in of.get(copy.tensor, ()) if ends[lives[life].born] <= copy.start]
@@ -235,6 +240,7 @@ def moves_of(case: Case, data: StateData, line: Line, times: Times) -> Moves:
     events = {int(event): int(times.begin[event]) for event in line.event[: line.length[0]]}
     return Moves(
         starts=[events[k] for k in range(n)],
+        modes=[int(m) for m in line.mode],
         period=None,
         away=away,
         out={event - n: begin for event, begin in events.items() if n <= event < n + lives},

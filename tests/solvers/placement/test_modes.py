@@ -28,15 +28,18 @@ from lowtide.solvers.placement.planner.choosing import chosen_modes
 from lowtide.solvers.placement.planner.planner import planned, portfolio
 from lowtide.solvers.placement.planner.setting import Setting
 from tests.effort import seeds
-from tests.oracles import brute_tiers
+from tests.oracles import brute_placement, brute_tiers
+from tests.oracles.random_placement import random_placement
 from tests.placement_cases import every_choice, machine, tiny_placement, training_problem, with_modes
 from tests.solvers.placement.test_claims import bounds, in_bytes, small
+from tests.solvers.placement.test_slots import start_of
+from tests.solvers.placement.test_slots_tiers import refused
 
 SYSTEMS = tuple(m.name for m in ROOM.methods if any(option.name == "strict" for option in m.options))
 OPTIONS = {"local-search": {"runs": "60"}}
-REFUSE = {"slot-lp", "slot-milp", "cpsat", "tmof", "zero-offload", "zero-infinity"}
+REFUSE = {"slot-lp", "slot-milp", "tmof", "zero-offload", "zero-infinity"}
 """Methods that serve one mode an op only, and say so."""
-SLOW = {"auto", "autotm-static", "autotm-sync", "autotm-async", *REFUSE}
+SLOW = {"auto", "autotm-static", "autotm-sync", "autotm-async", "cpsat", *REFUSE}
 """Tried once, with all random cases."""
 MOST = 1000
 """States that a search looks at."""
@@ -83,6 +86,33 @@ def test_no_method_is_faster_than_the_best_choice_of_modes(seed: int, accounting
         assert result.bound is None or result.bound <= best, name
         if result.status == "optimal":
             assert result.objective == best, name
+
+
+@pytest.mark.slow
+@BOTH
+@pytest.mark.parametrize("seed", seeds(6, least=3))
+def test_cpsat_chooses_modes_as_exhaustive_search_does(seed: int, accounting: Accounting) -> None:
+    problem = with_modes(tiny_placement(seed, accounting), seed)
+    found = [brute_placement.fastest(x.graph, x.machine, start_of(x)) for x in every_choice(problem)]
+    best = min((x for x in found if x is not None), default=None)
+    result = lt.solve(problem, "cpsat", threads=1, time_limit=None)
+    assert result.objective == best, result.detail
+    assert best is None or (result.bound is not None and result.bound <= best)
+
+
+@pytest.mark.slow
+@BOTH
+@pytest.mark.parametrize("seed", seeds(6, least=3))
+def test_no_choice_of_modes_is_faster_than_the_bound_of_cpsat(seed: int, accounting: Accounting) -> None:
+    """On any tiers, single runs and periods."""
+    problem = with_modes(replace(random_placement(seed, accounting=accounting), whole=True), seed)
+    if refused(problem):
+        return
+    result = lt.solve(problem, "cpsat", threads=1, time_limit=None, options={"max_deterministic_time": "0.2"})
+    assert result.status is not lt.Status.FAILED, result.detail
+    for one in every_choice(problem):
+        with suppress(brute_tiers.TooLarge):
+            assert brute_tiers.faster(one, result.bound or 0, MOST) is None
 
 
 @BOTH
