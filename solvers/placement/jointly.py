@@ -38,6 +38,7 @@ from ...models.problems.placement import Placement
 from ...models.problems.recompute import Recompute
 from ...models.result import Result, Status
 from ..context import Context, Outcome
+from .bounds.returns import raise_by_returns
 from .planner.planner import check_machine, planned, portfolio
 from .reruns import sequenced
 
@@ -50,6 +51,8 @@ SIZES = 4
 """Memories of 3, between the device and what each op once needs."""
 IDLE = 40
 """Flips in a row that are of no use, after which 4 ends."""
+BOUND = 0.25
+"""Part of the time that is left behind placement alone, for bounds."""
 ALONE, LADDER, ONE_MEMORY, FLIPS = 0.2, 0.4, 0.6, 0.85
 """Parts of the time at which placement alone, 2, 3 and 4 end; the best sequence gets the rest."""
 
@@ -160,10 +163,11 @@ class _Trials:
         if key not in self.times:
             self.times[key] = None
             alone, restored = self.problem_of(runs)
-            if alone.impossible() is None:
-                plan = planned(alone, portfolio(alone)[0])
-                if isinstance(plan, Plan):
-                    self.times[key] = self.context.offer(restored(plan))
+            plan: Plan | str = ""
+            with suppress(UsageError):  # joint caps in both directions, which the planner does not know
+                plan = "" if alone.impossible() else planned(alone, portfolio(alone)[0])
+            if isinstance(plan, Plan):
+                self.times[key] = self.context.offer(restored(plan))
         return self.times[key]
 
 
@@ -186,7 +190,10 @@ def solve_jointly(problem: Placement, context: Context, alone: Alone) -> Outcome
         data = recompute_data(Recompute(graph), bundled=False)
     except LowtideError as error:
         return _ended(context, f"no op runs again: {error}")
+    raise_by_returns(problem, context, graph, context.remaining() * BOUND)
     _search(problem, context, graph, data, alone)
+    if not context.closed and not context.expired:
+        raise_by_returns(problem, context, graph, context.remaining())
     return _ended(context, said)
 
 
@@ -202,11 +209,16 @@ def _in_one_memory(problem: Placement, context: Context) -> Outcome:
     question = Recompute(graph, machine=problem.machine)
     found = _recomputed(question, context, context.remaining(), "auto")
     if found.plan is not None:
-        context.offer(problem.plan_of(question.lower(question.read(found.plan))))
+        context.offer(_of_problem(problem, question.lower(question.read(found.plan))))
     if found.bound is not None:
         context.raise_bound(found.bound, found.proof or "exact", kind=found.bound_kind)
     infeasible = found.status is Status.INFEASIBLE
     return Outcome(reason=found.reason, infeasible=infeasible, detail=found.detail)
+
+
+def _of_problem(problem: Placement, plan: Plan) -> Plan:
+    """Return a plan for the graph in which each op waits for the one before it as one of the problem."""
+    return problem.plan_of(replace(plan, graph_sha256=problem.graph.sha256))
 
 
 def _recomputed(question: Recompute, context: Context, seconds: float, method: str) -> Result:
@@ -281,7 +293,7 @@ def _of_one_memory(
         if found.plan is None:
             return
         if not k and all(device.name in problem.may_start(x.kind) for x in graph.tensors if x.initial):
-            context.offer(problem.plan_of(question.lower(question.read(found.plan))))
+            context.offer(_of_problem(problem, question.lower(question.read(found.plan))))
         yield [run.op for run in sorted(found.plan.runs, key=lambda run: run.start)]
 
 

