@@ -35,7 +35,7 @@ def solve_auto(problem: Partition, context: Context) -> Outcome:
             return outcome
     else:
         inner = context.inner(problem, PRICED * context.remaining(), "")
-        inner.engine_options = {}  # they are the MILP's
+        inner.engine_options, inner.log = {}, None  # they are the MILP's
         outcome = solve_branch_price(problem, inner, rounds=ROUNDS)
         if inner.answer is not None:
             context.offer(inner.answer)

@@ -45,6 +45,7 @@ from ...models.split import HOST, Split
 from ..context import Context, Outcome
 from ..engines.cpsat import solve_cpsat
 from ..engines.highs_columns import ColumnProgram
+from ..engines.logs import check_log, logged
 from ..engines.master import Master
 from ..engines.memory import refuse_if_too_large
 from .bounds import raise_bound
@@ -148,6 +149,8 @@ def solve_branch_price(problem: Partition, context: Context, *, rounds: int | No
     plain = problem.schedule == problem.recompute == "none" and problem.replicate == 1
     if problem.contiguous or problem.objective != "load" or not plain:
         return Outcome(detail="branch-price is for the largest load of stages in any order, one device each")
+    if context.log is not None:
+        check_log(context.log)
     data = partition_data(problem)
     raise_bound(problem, context)
     if not refusal(problem, data):
@@ -250,7 +253,7 @@ def _solve_node(search: Search, rules: tuple[Rule, ...], most: int) -> dict[Colu
         program.add([(0.0, cell, [1.0] * len(cell)) for cell in cells])
 
     add(search.columns)
-    models = [_Pricing(search, k, rules, most) for k in kinds]
+    models = [Pricing(search, k, rules, most) for k in kinds]
     while True:
         solved = program.solve()
         if solved is None:
@@ -279,7 +282,7 @@ def _solve_node(search: Search, rules: tuple[Rule, ...], most: int) -> dict[Colu
         add(new)
 
 
-class _Pricing:
+class Pricing:
     """The model of one stage of a kind, with the rules."""
 
     def __init__(self, search: Search, k: int, rules: tuple[Rule, ...], most: int) -> None:
@@ -314,7 +317,10 @@ class _Pricing:
             return classes
 
         limit = {"max_deterministic_time": f"{effort:.3f}"}
-        outcome = solve_cpsat(at.model, inner, decode=stage, to_objective=int, defaults=limit)
+        outcome = logged(
+            inner,
+            lambda: solve_cpsat(at.model, inner, decode=stage, to_objective=int, defaults=limit),
+        )
         if inner.bound is None or outcome.reason == "interrupted":
             search.reason = outcome.reason
             return None

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 from random import Random
 
 import pytest
 
 import lowtide as lt
+from lowtide.formulations.partition.data import partition_data
 from lowtide.instances import load_problem
 from lowtide.solvers.context import Context
-from lowtide.solvers.partition.branch_price import KIND, solve_branch_price
+from lowtide.solvers.partition.branch_price import KIND, Pricing, Rule, Search, solve_branch_price
 from tests.effort import seeds
 from tests.oracles.brute_partition import best
 from tests.partition_problems import random_partition
@@ -37,6 +40,45 @@ def test_it_branches_on_pairs_and_kinds(seed: int) -> None:
     result = lt.solve(problem, "branch-price", threads=1)
     assert result.facts["nodes"] > 2
     assert result.objective == result.bound == best(problem)
+
+
+def price_of_the_best(
+    problem: lt.Partition, kind: str, prices: Sequence[int], most: int, rules: Sequence[Rule]
+) -> int:
+    """Return the highest price of a stage, by the letter, over all sets of ops."""
+    ops, found = problem.graph.ops, 0
+    k = [name for name, _ in problem.kinds].index(kind)
+    for some in (set(x) for r in range(1, 7) for x in combinations(range(6), r)):
+        load = sum(problem.modes[i][kind][0] for i in some)
+        for i, op in enumerate(ops):
+            near = {i, *(j for j, other in enumerate(ops) if op.writes[0] in other.reads)}
+            if kind == "acc" and some & near and near - some:
+                load += problem.graph.tensors[op.writes[0]].nbytes
+        held = sum(problem.graph.tensors[t].nbytes for i in some for t in ops[i].reads[-1:])
+        fits = kind == "cpu" or problem.memory is None or held <= problem.memory
+        kept = (
+            ((a in some) == (b in some) if holds else not {a, b} <= some)
+            if b is not None
+            else a not in some or (on == k) == holds
+            for a, b, on, holds in rules
+        )
+        if load <= most and fits and all(kept):
+            found = max(found, sum(prices[i] for i in some))
+    return found
+
+
+def test_no_stage_has_a_higher_price() -> None:
+    for seed in seeds(8):
+        problem, rng = tight(seed), Random(seed)
+        search = Search(problem=problem, data=partition_data(problem), context=Context(problem=problem))
+        prices, most = tuple(rng.randint(-5, 9) for _ in range(6)), rng.randint(5, 30)
+        a, b = sorted(rng.sample(range(6), 2))
+        on_kind = Rule(rng.randrange(6), None, rng.randrange(2), seed % 2 > 0)
+        rules = (Rule(a, b, 0, rng.random() < 0.5), on_kind)
+        for k, (kind, _) in enumerate(problem.kinds):
+            found = Pricing(search, k, rules, most).highest(prices, 10)
+            assert found == (price_of_the_best(problem, kind, prices, most, rules), True), (seed, kind)
+        assert all(column.load <= most for column in search.columns)
 
 
 def test_without_all_rounds_there_is_no_proof() -> None:
