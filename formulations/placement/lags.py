@@ -66,6 +66,8 @@ from .windows import bottlenecks
 BEGIN = -1
 MOST = 96
 """Ops c whose lags are looked at, and as many i and j for each of them, at most."""
+LONGEST = 2**61
+"""Of all lags one behind the other, in ns; longer ones are cut."""
 
 
 class Lag(NamedTuple):
@@ -122,10 +124,12 @@ def order_bound(
             around = max(around, data.duration[lag.before] + lag.ns)
         else:
             found.append(lag)
+    most = LONGEST // (len(data.duration) + 2)
+    found = [lag._replace(ns=min(lag.ns, most)) for lag in found]
     heads, tails = heads_and_tails(data.duration, ancestors, found)
     best = max(around, one_machine(data.duration, heads, tails))
     if peak and not _overwrites(problem.graph):
-        out, back = _beside_peak(problem.graph, data, peak)
+        out, back = (min(ns, most) for ns in _beside_peak(problem.graph, data, peak))
         ends = np.maximum(heads, out) + np.array(data.duration) + np.maximum(tails, back)
         best = max(best, int(ends[1 if twice else 0 :: 1 + twice].min()))
     return best

@@ -1,13 +1,13 @@
 """`auto` where the order is free: the plan of the graph's own order, then a search over orders.
 
 1. Bounds for every order (`lowtide.solvers.placement.bounds.any_order`), again when the least peak is known.
-2. The plan of the graph's own order, as where that is fixed, so that a free order is never slower.
+2. The plan of the graph's own order, as where that is fixed: without a limit of time none is slower.
 3. Orders to begin with: that order, that of a plan at hand, and one of least peak memory (`auto` of
    `peak`). The planner, in its best setting for the graph's order, says what each of them takes.
 4. From the best of these on, a descent. A block of up to `BLOCK` ops moves as far as it may, up to 1, 2,
    4, ... `FAR` ops, to a place where ops wait, drawn by how long they do; now and then the ops behind a
    point take the order that they have in one of the others. What takes no longer is kept. It ends after
-   `STEPS` plans, or `PATIENCE` plans without a gain.
+   `STEPS` plans; without a limit of time after `PATIENCE` plans without a gain.
 5. The best order, and that of least peak, get plans as if they were the graph's own.
 6. With up to `FEW` ops all orders in turn (`tree`).
 
@@ -39,8 +39,10 @@ from .tree import Solve, solve_every_order
 
 OWN, PEAK, SEARCH = 0.5, 0.1, 0.6
 """Of the time that is left: for the graph's own order, for one of least peak, for the descent."""
+KNOWN = 0.15
+"""The first of these where a plan is at hand."""
 BLOCK, FAR = 8, 128
-STEPS, PATIENCE = 3000, 500
+STEPS, PATIENCE = 10_000, 500
 CROSS = 0.1
 """Of the moves, those that cross two orders."""
 WORTH = 500
@@ -64,7 +66,7 @@ def solve_free(problem: Placement, context: Context, solve: Solve, exact: Solve)
     fixed = replace(problem, order="reference")
     own = tuple(range(len(problem.graph.ops)))
     given = context.answer
-    said = _offer_of(context, fixed, own, solve, OWN)
+    said = _offer_of(context, fixed, own, solve, OWN if given is None else KNOWN)
     if context.closed:
         return Outcome()
     starts = [own]
@@ -117,7 +119,9 @@ class _Descent:
     def __init__(self, problem: Placement, context: Context, starts: Sequence[Order]) -> None:
         self.problem, self.context, self.starts = problem, context, starts
         self.random = Random(context.seed)
-        self.before = precedence(problem.graph)
+        before, n = precedence(problem.graph), len(problem.graph.ops)
+        self.before = before.predecessors
+        self.behind = [[n - 1 - k for k in some] for some in before.successors[::-1]]  # backwards
         self.until = context.elapsed() + SEARCH * context.remaining()
         self.setting = Setting()
 
@@ -139,7 +143,7 @@ class _Descent:
         seen, idle = {order}, 0
         self._offer(plan, order)
         for _ in range(STEPS):
-            if self._late() or idle >= PATIENCE:
+            if self._late() or (idle >= PATIENCE and self.context.time_limit is None):
                 break
             new = self._neighbour(order, _waits(plan, order))
             idle += 1
@@ -178,11 +182,10 @@ class _Descent:
         far, size = 1 << random.randrange(FAR.bit_length()), random.randint(1, BLOCK)
         if random.random() < 0.5:  # a block from behind comes before the op that waits
             low = min(n - 1, at + random.randint(1, far))
-            return shifted(self.before.predecessors, order, low, min(n, low + size), at)
+            return shifted(self.before, order, low, min(n, low + size), at)
         back = [n - 1 - k for k in order[::-1]]  # a block from before goes behind it: the same, backwards
-        after = [[n - 1 - k for k in some] for some in self.before.successors[::-1]]
         low = min(n - 1, n - 1 - at + random.randint(1, far))
-        found = shifted(after, back, low, min(n, low + size), n - 1 - at)
+        found = shifted(self.behind, back, low, min(n, low + size), n - 1 - at)
         return tuple(n - 1 - k for k in found[::-1])
 
 

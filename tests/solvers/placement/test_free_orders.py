@@ -106,6 +106,27 @@ def test_the_bound_of_one_order_is_no_lower(accounting: Accounting) -> None:
     assert higher > 3
 
 
+def test_lags_of_slow_channels_stay_within_integers() -> None:
+    for seed in (1, 3, 5):
+        problem = training_problem(seed)
+        graph = replace(
+            problem.graph,
+            tensors=tuple(replace(t, nbytes=t.nbytes << 40) for t in problem.graph.tensors),
+        )
+        bench = replace(
+            problem.machine,
+            tiers=tuple(
+                replace(t, capacity=None if t.capacity is None else t.capacity << 40)
+                for t in problem.machine.tiers
+            ),
+            channels=tuple(replace(c, bytes_per_s=1) for c in problem.machine.channels),
+            groups=(),
+        )
+        slow = replace(problem, graph=graph, machine=bench)
+        masks = precedence(graph).ancestors
+        assert bound_of_orders(slow, masks, peak=1 << 60) > 2**50
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("accounting", "cases"),
