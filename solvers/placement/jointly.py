@@ -167,14 +167,15 @@ class _Trials:
             with suppress(UsageError):  # joint caps in both directions, which the planner does not know
                 plan = "" if alone.impossible() else planned(alone, portfolio(alone)[0])
             if isinstance(plan, Plan):
-                self.times[key] = self.context.offer(restored(plan))
+                time = self.context.offer(restored(plan))
+                self.times[key] = None if self.context.refused else time
         return self.times[key]
 
 
 def solve_jointly(problem: Placement, context: Context, alone: Alone) -> Outcome:
     """Offer plans that copy and run again; `alone` is `auto` where every op runs once."""
     once = replace(problem, order="reference", recompute=False)
-    if not problem.machine.channels:
+    if not problem.machine.channels and len(problem.machine.processors) == 1:
         return _in_one_memory(problem, context)
     said = ""
     if once.impossible() is None:
@@ -204,9 +205,12 @@ def _ended(context: Context, detail: str) -> Outcome:
 
 
 def _in_one_memory(problem: Placement, context: Context) -> Outcome:
-    """Solve recomputation: what there is to decide where nothing can be copied."""
+    """Solve recomputation: what there is to decide where nothing can be copied.
+
+    There all that is initial is in the memory at first; here not what is overwritten before it is read.
+    """
     graph = problem.graph if problem.order == "free" else in_reference_order(problem.graph)
-    question = Recompute(graph, machine=problem.machine)
+    question = Recompute(_without_unread(graph), machine=problem.machine)
     found = _recomputed(question, context, context.remaining(), "auto")
     if found.plan is not None:
         context.offer(_of_problem(problem, question.lower(question.read(found.plan))))
@@ -214,6 +218,16 @@ def _in_one_memory(problem: Placement, context: Context) -> Outcome:
         context.raise_bound(found.bound, found.proof or "exact", kind=found.bound_kind)
     infeasible = found.status is Status.INFEASIBLE
     return Outcome(reason=found.reason, infeasible=infeasible, detail=found.detail)
+
+
+def _without_unread(graph: Graph) -> Graph:
+    """Return the graph in which what is overwritten before it is read is not initial."""
+    first: dict[int, bool] = {}
+    for op in graph.ops:
+        for t in (*op.reads, *op.writes):
+            first.setdefault(t, t in op.reads)
+    tensors = (replace(x, initial=x.initial and first.get(t, True)) for t, x in enumerate(graph.tensors))
+    return replace(graph, tensors=tuple(tensors))
 
 
 def _of_problem(problem: Placement, plan: Plan) -> Plan:
@@ -226,7 +240,10 @@ def _recomputed(question: Recompute, context: Context, seconds: float, method: s
     from ..solve import solve
 
     limit = None if math.isinf(seconds) else max(seconds, 0.1)
-    return solve(question, method, time_limit=limit, seed=context.seed, threads=context.threads)
+    found = solve(question, method, time_limit=limit, seed=context.seed, threads=context.threads)
+    if found.reason == "interrupted":
+        raise KeyboardInterrupt
+    return found
 
 
 def _search(problem: Placement, context: Context, graph: Graph, data: RecomputeData, alone: Alone) -> None:

@@ -168,3 +168,21 @@ def test_no_bound_is_above_exhaustive_search() -> None:
         assert context.bound <= best
         above += context.bound > sum(op.duration_ns for op in problem.graph.ops)
     assert above
+
+
+def test_what_is_overwritten_before_it_is_read_need_not_be_there_at_first() -> None:
+    """Recomputation has it in the memory at 0; a placement need not."""
+    tensors = (
+        lt.Tensor(name="in", nbytes=2, initial=True),
+        lt.Tensor(name="old", nbytes=2, initial=True, final=True),
+        lt.Tensor(name="made", nbytes=1),
+    )
+    ops = (
+        lt.Op(name="a", reads=(0,), writes=(2,)),
+        lt.Op(name="b", reads=(2,), writes=(1,)),
+    )
+    graph = lt.Graph(name="g", tensors=tensors, ops=ops)
+    one = Machine.single(3)
+    assert lt.solve(lt.Recompute(graph, machine=one), threads=1).status == "infeasible"
+    found = lt.solve(lt.Placement(graph, one, recompute=True), threads=1)
+    assert (found.status, found.objective) == ("optimal", 2)
