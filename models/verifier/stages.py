@@ -95,10 +95,13 @@ def judge_split(graph: Graph, split: Split, durations: list[int], rules: SplitRu
         if rules.memory is not None and split.kinds[s] != HOST and held > rules.memory:
             said = f"stage {s} holds {exact_bytes(held)}, expected at most {exact_bytes(rules.memory)}"
             found.append(Violation(kind="memory", message=said, resource=f"stage {s}"))
+    needed: list[set[int]] = [set() for _ in loads]
+    for a, b in ordered:
+        if split.stage[a] < split.stage[b]:
+            needed[split.stage[b]].add(split.stage[a])
     ends: list[int] = []
-    for s, taken in enumerate(loads):
-        needed = {split.stage[a] for a, b in ordered if split.stage[b] == s}
-        ends.append(taken + max((ends[r] for r in needed if r < s), default=0))
+    for taken, earlier in zip(loads, needed, strict=True):
+        ends.append(taken + max((ends[r] for r in earlier), default=0))
     return SplitVerdict(
         loads=tuple(loads), memories=tuple(memories), ends=tuple(ends), violations=tuple(found)
     )
