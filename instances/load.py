@@ -69,7 +69,7 @@ def load(spec: str | os.PathLike[str] | nx.Graph[Any], **options: object) -> Gra
                                      (`compressed`); also other kinds of tensor
     ``…?tile=64MB``                  weights of more bytes used a tile at a time (`tiled`)
     ``…?cuts=13-26&micro=8``         training, as the pipeline of stages of its layers (`staged`); what layers
-                                     keep: ``ways=k13-s4f9``
+                                     keep: ``ways=k13-s4f9``; where they are: ``devices=0-1-1``
     ``…?draw=1``                     any of these, with random sizes (`with_drawn_sizes`)
     ===============================  ==================================================================
 
@@ -105,7 +105,7 @@ def load(spec: str | os.PathLike[str] | nx.Graph[Any], **options: object) -> Gra
     node = given.pop("node", None)
     draw = given.pop("draw", None)
     tile = given.pop("tile", None)
-    asked = ("cuts", "ways", "micro") if "cuts" in given else ()
+    asked = ("cuts", "ways", "devices", "micro") if "cuts" in given else ()
     stages = {key: given.pop(key) for key in asked if key in given}
     factors = {key: given.pop(key) for key in sorted(given) if key.startswith("compress.")}
     graph = _load(parsed, given) if source is None else from_networkx(source)
@@ -160,7 +160,8 @@ def load(spec: str | os.PathLike[str] | nx.Graph[Any], **options: object) -> Gra
 
         micro = {key: value for key, value in stages.items() if key == "micro"}
         many = int(typed_options(micro, _MICRO, str(parsed))["micro"])
-        graph = staged(graph, str(stages["cuts"]), str(stages.get("ways", "")), many)
+        ways, devices = (str(stages.get(key, "")) for key in ("ways", "devices"))
+        graph = staged(graph, str(stages["cuts"]), ways, devices, many)
         text |= {key: str(value) for key, value in stages.items()}
     return replace(graph, source=None if source is not None else str(Spec(parsed.scheme, parsed.name, text)))
 

@@ -16,8 +16,8 @@ GO = "go"
 """The ways of a stage that runs again in one go."""
 
 
-def staged(graph: Graph, ends: str, ways: str, micro: int) -> Graph:
-    """Return the pipeline of stages of a training step's layers, stage s on device s.
+def staged(graph: Graph, ends: str, ways: str = "", devices: str = "", micro: int = 1) -> Graph:
+    """Return the pipeline of stages of a training step's layers.
 
     Parameters
     ----------
@@ -26,6 +26,8 @@ def staged(graph: Graph, ends: str, ways: str, micro: int) -> Graph:
     ways
         Of each stage its layers' ways (`training_layers`), runs of first letters and counts, as in
         ``k3s10-go-k13-k13``; empty: all keep everything. ``go``: a stage that runs again in one go.
+    devices
+        Of each stage the number of its device, as in ``0-1-1-0``; empty: stage s on device s.
     micro
         Micro-batches; the graph is a step of one of them.
 
@@ -45,9 +47,14 @@ def staged(graph: Graph, ends: str, ways: str, micro: int) -> Graph:
     texts = ways.split("-") if ways else [f"k{len(part)}" for part in parts]
     if len(texts) != len(parts):
         raise InstanceError(f"{where}, ways: found those of {len(texts)} stages, expected {len(parts)}")
+    if re.fullmatch(r"(\d{1,6}(-\d{1,6})*)?", devices, re.ASCII) is None:
+        raise InstanceError(f"{where}, devices: found {devices!r}, expected numbers as in 0-1-1-0")
+    home = [*map(int, devices.split("-"))] if devices else [*range(len(parts))]
+    if len(home) != len(parts):
+        raise InstanceError(f"{where}, devices: found those of {len(home)} stages, expected {len(parts)}")
     stages = [
-        stage_of(part, _choice(part, text, where), s)
-        for s, (part, text) in enumerate(zip(parts, texts, strict=True))
+        stage_of(part, _choice(part, text, where), device)
+        for part, text, device in zip(parts, texts, home, strict=True)
     ]
     return pipeline_graph(stages, micro, f"{graph.name} in {len(stages)} stages")
 

@@ -61,17 +61,19 @@ def stage_of(layers: Sequence[Layer], choice: Choice, device: int) -> Stage:
     """Return the stage that such layers are.
 
     Its times and activations are the sums of its layers', its fixed bytes all their states and the largest
-    buffer, as a device runs one op of one layer at a time. One that runs again in one go (GPipe) has its
-    layers' stashes and the inputs between them in its buffer.
+    buffer, as a device runs one op of one layer at a time. One that runs again in one go (GPipe) makes its
+    layers' stashes and the inputs between them anew, in its buffer: all F, but of the last layer only what
+    its stash needs.
     """
     forward, states = sum(x.forward for x in layers), sum(x.states for x in layers)
     if choice is None:
         first = [x.ways[0] for x in layers]
         again = sum(x.stash for x in layers) + sum(x.input for x in layers[1:])
+        remade = sum(x.forward for x in layers[:-1]) + layers[-1].again
         return Stage(
             device=device,
             forward=forward,
-            backward=sum(x.backward + x.weight for x in first) + sum(x.again for x in layers),
+            backward=sum(x.backward + x.weight for x in first) + remade,
             weight=0,
             activation=layers[0].input,
             kept=0,
@@ -107,7 +109,8 @@ def split_of(layers: Sequence[Layer], ends: Sequence[int], choices: Sequence[Cho
             stage[k] = stage[2 * count - 1 - k] = s
             way = x.ways[0 if choice is None else choice[k - i]]
             kept = way.activation if choice is not None else x.input * (k == i)
-            ways.append((way.backward + way.weight + x.again * (choice is None), kept, way.buffer))
+            remade = 0 if choice is not None else x.again if k + 1 == end else x.forward
+            ways.append((way.backward + way.weight + remade, kept, way.buffer))
             alone.append(x.stash + x.input * (k > i) if choice is None else 0)
     sizes = sorted({buffer for *_, buffer in ways} - {0})
     for low, high in pairwise([0, *sizes]):

@@ -90,7 +90,7 @@ def training_layers(graph: Graph) -> TrainingLayers:
     >>> from lowtide.models.derived.training_layers import training_layers
     >>> found = training_layers(lt.load("catalogue:gpt2-small-train"))
     >>> len(found.layers), found.between
-    (27, 3145728)
+    (28, 3145728)
     """
     step = _step(graph)
     _cut(step)
@@ -111,6 +111,8 @@ def _step(graph: Graph) -> _Step:
         if not back and all(v.writer in ahead for v in reads[i]):
             forward.append(i)
             ahead.add(i)
+    if any(len(op.all_modes) > 1 for op in graph.ops):
+        raise InstanceError(f"layers of {graph.name!r}: found ops with several modes, expected one of each")
     updates = {i for i, op in enumerate(graph.ops) if any(graph.tensors[t].initial for t in op.writes)}
     if len(forward) + len(updates) == len(graph.ops) or not forward:
         raise InstanceError(f"layers of {graph.name!r}: found no backward pass, expected a training step")

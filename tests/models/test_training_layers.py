@@ -45,6 +45,10 @@ def test_layers_of_a_llama_take_their_closed_forms() -> None:
     assert mlp.again == again
     assert mlp.ways[2].backward == mlp.ways[0].backward + mlp.ways[0].weight + again
     assert mlp.ways[1].backward == mlp.ways[2].backward - times["block1.mlp.gate"] - times["block1.mlp.up"]
+    once = stage_of(found.layers[3:5], None, 0)
+    both = sum(y.backward + y.weight for y in keep[3:5])
+    assert (once.backward, once.weight) == (both + attention.forward + mlp.again, 0)
+    assert once.activation == 4 * t * h
     # two inputs and that of the last product; the gradients of all results, and of the normalization
     assert mlp.ways[0].kept == 4 * t * (2 * h + hidden + 2 * hidden + h + h)
 
@@ -114,6 +118,9 @@ def test_stages_sum_up_to_what_partition_says_of_them(seed: int) -> None:
         ("cuts=3-7&ways=k3", "found those of 1 stages, expected 2"),
         ("cuts=3-7&ways=k3-k3", "expected 4 of k, s, f"),
         ("cuts=3-7&ways=s3-k4", "found s for layer 'embedding', expected k"),
+        ("cuts=3-7&devices=0", "found those of 1 stages, expected 2"),
+        ("cuts=3-7&devices=a", "expected numbers as in"),
+        ("cuts=3-7&devices=0-2", "device without one"),
         ("cuts=3-7&micro=0", "micro"),
     ],
 )
