@@ -101,9 +101,9 @@ def test_other_questions_are_refused() -> None:
         assert (result.status, "any order" in (result.detail or "")) == ("unknown", True), change
 
 
-@pytest.mark.slow  # 12 exhaustive searches, and two public inputs of 28 classes
+@pytest.mark.slow  # six exhaustive searches, and two public inputs of 28 classes
 def test_optima_of_stages_in_any_order() -> None:
-    for seed in seeds(12):
+    for seed in seeds(6):
         problem = replace(random_partition(seed), schedule="none", recompute="none", replicate=1)
         problem = replace(problem, contiguous=False)
         for method in ("branch-price", "auto"):
@@ -112,5 +112,5 @@ def test_optima_of_stages_in_any_order() -> None:
             assert result.status == ("infeasible" if expected is None else "optimal"), (seed, method)
     for name, optimum in (("bert24-inference", 17_714_724), ("bert24-training", 39_789_548)):
         problem = load_problem(lt.Partition, f"catalogue:layers/{name}", contiguous="no")
-        result = lt.solve(problem, threads=1)
+        result = lt.solve(problem, "branch-price", threads=1, time_limit=None)
         assert (result.objective, result.bound, result.bound_kind) == (optimum, optimum, KIND), name
