@@ -22,10 +22,6 @@ from lowtide.solvers.placement.replicas import runtime
 from lowtide.solvers.placement.replicas.commands import Command, commands
 from lowtide.solvers.placement.replicas.runtime import RULES, carry_out
 from lowtide.solvers.placement.replicas.share import Replicas, replicas
-from tests.effort import seeds
-from tests.oracles.brute_gpus import DEVICE, OTHER, TooLarge, fastest
-from tests.placement_cases import tiny_graph, working_set
-from tests.solvers.placement.test_tmof import scaled
 from tests.solvers.placement.test_tmof_gpus import CASES, RATE_IN, RATE_OUT, parallel
 
 SQUEEZENET = (
@@ -34,61 +30,10 @@ SQUEEZENET = (
 )
 
 
-MOST = 8_000
-"""States of an exhaustive search; cases with more are left out."""
-
-
 def found_in(problem: Placement) -> Replicas:
     found = replicas(problem)
     assert found is not None
     return found
-
-
-def tiny(seed: int) -> tuple[lt.Graph, int]:
-    graph = scaled(tiny_graph(seed), 10_000)
-    return graph, working_set(graph) + seed % 3 * 10_000
-
-
-def searched(seed: int, where: int) -> tuple[Placement, int | None]:
-    """Return a problem of two GPUs, and its optimum if tensors start where the bits say."""
-    graph, device = tiny(seed)
-    start = tuple(where * t.initial for t in graph.tensors)
-    try:
-        best = fastest(graph, device, (RATE_OUT, RATE_IN), 2, start, MOST)
-    except TooLarge:
-        pytest.skip("too many states")
-    return parallel(graph, 2, device), best
-
-
-@pytest.mark.parametrize("seed", seeds(60, 10))
-def test_bounds_stay_below_exhaustive_search_and_plans_verify(seed: int) -> None:
-    problem, best = searched(seed, DEVICE | OTHER)
-    for method in ("slot-lp", "planner", ("auto", "belady", "tmof")[seed % 3]):
-        result = lt.solve(problem, method, threads=1, time_limit=None)
-        assert result.status is not lt.Status.FAILED, result.detail
-        if best is None:
-            continue  # in bytes there may be a plan all the same
-        assert result.bound is not None
-        assert result.bound <= best
-        if result.objective is not None:
-            assert result.verification is not None
-            assert result.verification.valid
-            assert result.objective >= result.bound
-
-
-@pytest.mark.parametrize("seed", seeds(60, 10))
-def test_whole_tensors_are_not_faster_than_exhaustive_search(seed: int) -> None:
-    problem, best = searched(seed, DEVICE)
-    found = found_in(replace(problem, whole=True))
-    one = lt.solve(found.alone, "belady", threads=1, time_limit=None).plan
-    if one is None:
-        return
-    assert best is not None
-    for rule in RULES:
-        judged = found.problem.judge(carry_out(found, [one, one], rule))
-        assert judged.violations == ()
-        assert judged.objective is not None
-        assert judged.objective >= best
 
 
 WEIGHT = lt.Graph(
@@ -370,7 +315,7 @@ def test_one_replica_on_a_machine_of_four_is_one_gpu() -> None:
 
 
 def test_different_gpus_or_caps_are_no_replicas() -> None:
-    graph, device = tiny(1)
+    graph, device = CASES[0]
     problem = parallel(graph, 2, device)
     machine = problem.machine
     tiers = (replace(machine.tiers[0], capacity=device + 1), *machine.tiers[1:])
@@ -392,7 +337,7 @@ def test_different_gpus_or_caps_are_no_replicas() -> None:
 
 
 def test_what_is_shared_is_divided() -> None:
-    graph, device = tiny(1)
+    graph, device = CASES[0]
     problem = parallel(graph, 2, device)
     machine = problem.machine
     tiers = (*machine.tiers[:2], replace(machine.tiers[2], capacity=10**6 + 1), lt.Tier(name="ssd"))
