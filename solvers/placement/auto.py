@@ -16,8 +16,8 @@ serve, bounds by prices.
 Where the order is free: `lowtide.solvers.placement.orders.search`; orders get their plans as above, without
 linear programs for bounds, which would be those of one order.
 
-Whole tensors: then the local search over decisions, and in single runs of few ops, where there is a time
-limit, `cpsat` until it is up.
+Whole tensors: then the local search over decisions; where ops are few and there is a time limit, `cpsat`
+until it is up, in single runs instead.
 
 Where there is no plan yet, policies and local search make one, then `first-touch` and `serial`, which takes
 any machine. Behind these, `autotm-sync` improves it where operands may be read in place, and `tmof` where
@@ -293,9 +293,10 @@ def _search_whole(parts: _Parts) -> None:
     problem, context = parts.problem, parts.context
     if not problem.whole:
         return
-    parts.run("local search", lambda: solve_local_search(problem, context))
-    few = len(problem.graph.ops) <= MOST_INTERVALS
-    if few and not problem.periodic and context.time_limit is not None:
+    timed = len(problem.graph.ops) <= MOST_INTERVALS and context.time_limit is not None
+    if problem.periodic or not timed:
+        parts.run("local search", lambda: solve_local_search(problem, context))
+    if timed:
         parts.run("intervals", lambda: solve_intervals(problem, context))
 
 

@@ -4,8 +4,9 @@ A *line* is an order of the ops, of the copies of lives (`states`) to their oute
 their returns, one for each absence (`absences`) in which they are away. Its *times*: along the line, each
 event begins as early as it can: behind the op, copies and births that it needs, behind the copy before it on
 its channel or on one that takes turns with it, and behind the event before it that takes room in the same
-tier, when enough is free there. Every plan that moves whole tensors so has a line that ends no later: events
-in the order in which they begin. `NEVER`: an event needs one behind it, or room that nobody leaves.
+tier, when enough is free there. Every plan that moves whole tensors so, one at a time on each channel, has a
+line that ends no later: events in the order in which they begin. `NEVER`: an event needs one behind it, or
+room that nobody leaves.
 
 *Moves.* An event goes to another place; two copies change places; a life changes its outer tier, an op its
 mode; of the lives that are around an op, up to five that are of about the same size leave or stay instead,
@@ -26,7 +27,7 @@ from ....formulations.linear_program import SECOND
 from ....formulations.placement.absences import absences, holds
 from ....formulations.placement.intervals_cpsat import plan_of
 from ....formulations.placement.intervals_model import Moves
-from ....formulations.placement.sequence import rates
+from ....formulations.placement.sequence import longest_stall, rates
 from ....formulations.placement.states import StateData
 from ....models.arrays import Integers
 from ....models.plan import Plan
@@ -35,37 +36,42 @@ from ...context import Context
 from .lines_kernel import CLEAN, COPIED, NEVER, Case, Line, Times, time_line
 from .lines_moves_kernel import MOST, anneal
 
+LARGEST = 2**58
+"""Bytes and ns that sums in 64 bits leave room for."""
 COLD = 1e-6
 """Last temperature, as a part of what the start takes."""
 LEAST, FIRST, ROUNDS = 2000, 20, 4
 """Steps of the first round, and for each pair of events; rounds without a time limit."""
-SLICE = 100_000
-"""Steps between two looks at the clock."""
+SLICE = 10_000_000
+"""Steps between two looks at the clock, times the square of the events: how long a step takes at most."""
 
 
 def search_lines(problem: Placement, context: Context, data: StateData, seconds: float) -> None:
     """Improve the best plan by annealing for so many seconds; without a time limit for some rounds."""
     until = context.elapsed() + seconds
+    if max(sum(life.nbytes for life in data.lives), data.slowest + longest_stall(data)) >= LARGEST:
+        return
     case = case_of(data)
     best = line_of(case, data, problem, context.answer)
     if best is None or not len(case.life):
         return
     line, tried = _copied(best), _copied(best)
     times, drawn = times_for(case), np.zeros(MOST + 2, np.int64)
-    steps, turn = LEAST + FIRST * int(best.length[0]) ** 2, 0
+    square, turn = int(best.length[0]) ** 2, 0
+    steps, some = LEAST + FIRST * square, max(10, SLICE // square)
     found = time_line(case, best, times)
     context.offer(plan_of(data, moves_of(case, data, best, times), problem))
     while (context.time_limit is not None or turn < ROUNDS) and not _over(context, until):
         for part, begin in zip(best, line, strict=True):
             begin[:] = part
         time_line(case, best, times)
-        some = best.event[: best.length[0]]
-        warm, cold = float((times.end[some] - times.begin[some]).mean()), COLD * found
-        for first in range(0, steps, SLICE):
+        events = best.event[: best.length[0]]
+        warm, cold = float((times.end[events] - times.begin[events]).mean()), COLD * found
+        for first in range(0, steps, some):
             if _over(context, until):
                 break
-            last = min(steps, first + SLICE)
-            seed = (context.seed * 1000 + turn * 100_003 + first // SLICE) % 2**32
+            last = min(steps, first + some)
+            seed = (context.seed * 1000 + turn * 100_003 + first) % 2**32
             least = context.bound or 0
             sooner = anneal(
                 case,
