@@ -149,6 +149,7 @@ def rows_of(model: str, devices: int, share: int) -> Iterator[Row]:
         return {
             "instance": asks if name == "together" else None,  # `lowtide audit` loads these
             "pipeline": asks,
+            "audited": "yes" if name == "together" else "no",
             "model": model,
             "devices": devices,
             "share": share,
