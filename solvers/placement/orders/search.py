@@ -74,7 +74,8 @@ def solve_free(problem: Placement, context: Context, solve: Solve, exact: Solve)
         runs = sorted(given.runs, key=lambda run: (run.start, run.op))
         starts.append(tuple(dict.fromkeys(run.op for run in runs)))
     least, peak = least_peak(problem.graph, context)
-    raise_order_bounds(problem, context, peak)
+    if peak:
+        raise_order_bounds(problem, context, peak)
     starts = list(dict.fromkeys([*starts, *([] if least is None else [least])]))
     best = own
     with suppress(UsageError):
@@ -140,12 +141,12 @@ class _Descent:
         plan, order = plans[x]
         if plan is None:
             return order
-        seen, idle = {order}, 0
+        seen, idle, waits = {order}, 0, _waits(plan)
         self._offer(plan, order)
         for _ in range(STEPS):
             if self._late() or (idle >= PATIENCE and self.context.time_limit is None):
                 break
-            new = self._neighbour(order, _waits(plan, order))
+            new = self._neighbour(order, waits)
             idle += 1
             if new in seen:
                 continue
@@ -153,7 +154,7 @@ class _Descent:
             tried = self._plan(new, self.setting)
             if tried is not None and (value := self._time(tried)) <= time:
                 idle *= value == time
-                plan, order, time = tried, new, value
+                plan, order, time, waits = tried, new, value, _waits(tried)
                 if self.context.incumbent is None or time * WORTH < self.context.incumbent * (WORTH - 1):
                     self._offer(plan, order)
         self._offer(plan, order)
@@ -189,7 +190,7 @@ class _Descent:
         return tuple(n - 1 - k for k in found[::-1])
 
 
-def _waits(plan: Plan, order: Order) -> list[int]:
+def _waits(plan: Plan) -> list[int]:
     """Return by place how long the op waits behind the one before it, in ns."""
     runs = sorted(plan.runs, key=lambda run: (run.start, run.op))
     ends = [0, *(run.end for run in runs[:-1])]
