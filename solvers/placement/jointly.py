@@ -191,10 +191,10 @@ def solve_jointly(problem: Placement, context: Context, alone: Alone) -> Outcome
         data = recompute_data(Recompute(graph), bundled=False)
     except LowtideError as error:
         return _ended(context, f"no op runs again: {error}")
-    raise_by_returns(problem, context, graph, context.remaining() * BOUND)
+    known = raise_by_returns(problem, context, graph, context.remaining() * BOUND)
     _search(problem, context, graph, data, alone)
     if not context.closed and not context.expired:
-        raise_by_returns(problem, context, graph, context.remaining())
+        raise_by_returns(problem, context, graph, context.remaining(), known)
     return _ended(context, said)
 
 

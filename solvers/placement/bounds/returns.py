@@ -25,8 +25,21 @@ NO_LIMIT = 100
 """Times the sum of the durations: the longest plan that is looked at while none is known."""
 
 
-def raise_by_returns(problem: Placement, context: Context, graph: Graph, seconds: float) -> None:
-    """Raise the bound for at most so many seconds; `graph`: where first runs keep their order, with that.
+def raise_by_returns(
+    problem: Placement, context: Context, graph: Graph, seconds: float, beyond: int = 0
+) -> int:
+    """Raise the bound for at most so many seconds; return the most moments of a program that was solved.
+
+    Parameters
+    ----------
+    problem, context
+        Of the solve.
+    graph
+        The problem's; where first runs keep their order, with that (`jointly.in_reference_order`).
+    seconds
+        For all programs.
+    beyond
+        Only programs of more moments.
 
     Raises
     ------
@@ -39,31 +52,33 @@ def raise_by_returns(problem: Placement, context: Context, graph: Graph, seconds
     device = machine.tiers[0]
     access = [x for processor in machine.processors for x in processor.tiers]
     if len(machine.processors) > 1 or [x.tier for x in access] != [device.name] or device.capacity is None:
-        return
+        return beyond
     if access[0].bytes_per_s is not None:
-        return
+        return beyond
     data = recompute_data(Recompute(graph), bundled=False)
     ways, path = _ways(problem, data), longest_path(data)
     until = context.elapsed() + seconds
     for count in MOMENTS:
+        moments = evenly(data, path, count)
+        if len(moments) <= beyond:
+            continue
         if context.closed or context.elapsed() >= until or 4 * count * len(data.values) > MOST_COLUMNS:
-            return
+            break
         total = data.ns(sum(data.duration))
         most = NO_LIMIT * total if context.incumbent is None else context.incumbent
-        moments = evenly(data, path, count)
         try:
             tick = ticker(lambda: context.elapsed() >= until)
             program = build(data, moments, device.capacity, ways, most, tick)
         except BuildTimeout:
-            return
+            break
         context.progress(f"bound by returns at {len(moments)} moments, {len(program.low)} rows")
         values = dual_values(program, context, until - context.elapsed())
         if values is None:
-            return
+            break
         found = dual_bound(program, [round(y * DENOMINATOR) for y in values], DENOMINATOR)
         context.raise_bound(min(most, found), kind="returns")
-        if len(moments) == len(path):
-            return
+        beyond = len(moments)
+    return beyond
 
 
 def evenly(data: RecomputeData, path: Sequence[int], count: int) -> list[int]:

@@ -129,7 +129,7 @@ def _level(
     if tier.capacity is None:
         room, size = 0, np.zeros(count, np.int64)
     else:
-        slots = min(slots, max(1, CELLS // (count * count)))
+        slots = min(slots, max(1, CELLS // (4 * count * count)))
         unit = unit_of(stages.inputs, tier.capacity, slots)
         size = slots_of(stages.inputs, unit)
         room = min(tier.capacity // unit, int(size.sum()))
