@@ -79,6 +79,8 @@ class RecomputeData:
         By op, the ops that must have run once before.
     tensors
         By bundle, its tensors in the graph.
+    resident
+        The bundles of which a version is there all the time, in one memory (`Recompute.resident`).
     in_place
         Accounting ``replace``: what an op only reads may go when it starts.
     """
@@ -93,6 +95,7 @@ class RecomputeData:
     writes: tuple[tuple[int, ...], ...]
     after: tuple[tuple[int, ...], ...]
     tensors: tuple[tuple[int, ...], ...]
+    resident: frozenset[int]
     in_place: bool
 
     @property
@@ -133,20 +136,6 @@ class RecomputeData:
         writer = [x.writer for x in self.values]
         found = ({w for u in reads if (w := writer[u]) is not None} for reads in self.reads)
         return tuple(tuple(sorted(before)) for before in found)
-
-    @cached_property
-    def resident(self) -> frozenset[int]:
-        """The bundles of which a version is there all the time, in one memory: weights and their updates.
-
-        They are initial and final, and each op that writes one finds the version before. The first version
-        never comes back, so it is there until the next one is left. What that was left from is gone then, so
-        that it does not come back either, and so on to the last one.
-        """
-        first = {x.tensor for x in self.values if x.writer is None}
-        final = {x.tensor for x in self.values if x.final}
-        reads: list[set[int]] = [{self.values[u].tensor for u in row} for row in self.reads]
-        lost = {x.tensor for x in self.values if x.writer is not None and x.tensor not in reads[x.writer]}
-        return frozenset(first & final - lost)
 
     @cached_property
     def ancestors(self) -> tuple[int, ...]:
@@ -265,6 +254,7 @@ def recompute_data(problem: Recompute, *, bundled: bool = True) -> RecomputeData
         writes=tuple(map(tuple, writes)),
         after=tuple(tuple(op.after) for op in graph.ops),
         tensors=tensors,
+        resident=frozenset(k for k, bundle in enumerate(tensors) if bundle[0] in problem.resident),
         in_place=graph.accounting is Accounting.REPLACE,
     )
 

@@ -38,7 +38,7 @@ problem. Bundles change nothing (see `data`). In (2) and (3) the rivals of versi
 which only relaxes.
 
 *One memory only* (no slower tiers), where initial contents that are overwritten never come back. *Resident*
-bundles (`RecomputeData.resident`) are there all the time in some version: in (5) and (6) they are not among
+bundles (`Recompute.resident`) are there all the time in some version: in (5) and (6) they are not among
 the u, and M is less by the units of those not in :math:`T_{p_k}` or :math:`T_i` (of all in the first row).
 
 8. for each op w that finds an initial value u and destroys it: :math:`\sum_k R_{kw} \le 1`, and for each k

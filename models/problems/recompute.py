@@ -270,7 +270,7 @@ class Recompute(Problem):
 
         With `coexist` an op's operands are all in the fast memory while it runs, but for those that every one
         of its modes has elsewhere. With `replace` what it reads is there when it starts, and what it writes
-        just after.
+        just after. In one memory the `resident` tensors are there, too.
         """
         if self.memory is None:
             return None
@@ -279,11 +279,29 @@ class Recompute(Problem):
             return f"at the start {exact_bytes(first)} are in the fast memory, of {exact_bytes(memory)}"
         if not self._has_modes and sequential_memory(self.graph).reference_peak <= memory:
             return None  # each op once is a plan
+        alone = len(self.machine.tiers) == 1
+        always = {t: self.graph.tensors[t].nbytes for t in self.resident} if alone else {}
+        total = sum(always.values())
         for i, op in enumerate(self.graph.ops):
-            needed = self.least_bytes(i)
-            if needed > memory:
-                return f"op {i} {op.name!r} needs {exact_bytes(needed)}, of {exact_bytes(memory)}"
+            beside = total - sum(always.get(t, 0) for t in {*op.reads, *op.writes})
+            if (needed := self.least_bytes(i) + beside) > memory:
+                more = " beside what is there all the time" if beside else ""
+                return (
+                    f"op {i} {op.name!r} needs {exact_bytes(needed - beside)}{more}, of {exact_bytes(memory)}"
+                )
         return None
+
+    @cached_property
+    def resident(self) -> frozenset[int]:
+        """The tensors of which a version is there all the time, in one memory: weights and their updates.
+
+        They are initial and final, and each op that writes one reads the version before. The first version
+        never comes back, so it is there until the next one is left. What that was left from is gone then, so
+        that it does not come back either, and so on to the last one.
+        """
+        tensors = self.graph.tensors
+        lost = {t for op in self.graph.ops for t in op.writes if t not in op.reads}
+        return frozenset(t for t, x in enumerate(tensors) if x.initial and x.final and t not in lost)
 
     @property
     def start_bytes(self) -> int:

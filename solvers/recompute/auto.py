@@ -103,15 +103,15 @@ def solve_graph(problem: Recompute, context: Context) -> Outcome:
     def searched() -> bool:
         return left(SEARCHED if context.answer is not None else MODELLED) <= 0
 
-    large = data.n > PRUNED_OPS
-    if not large:
+    many = data.n > PRUNED_OPS
+    if not many:
         offer_rules(context, data, searched, moves=len(RULES))
         if context.closed:
             return Outcome()
-    outcome, start = round_moments(problem, data, context, left(MODELLED) if large else left(SEARCHED) / 2)
+    outcome, start = round_moments(problem, data, context, left(MODELLED) if many else left(SEARCHED) / 2)
     if outcome.infeasible or context.closed or outcome.reason in STOPPED:
         return outcome
-    if large and context.answer is None:
+    if many and context.answer is None:
         offer_rules(context, data, searched, moves=0)
     offer_annealed(context, data, searched, start=start)
     if context.closed:
@@ -135,7 +135,7 @@ def solve_graph(problem: Recompute, context: Context) -> Outcome:
     if bounds.infeasible:
         return bounds
     if bounds.reason not in STOPPED:
-        offer_annealed(context, data, lambda: False, turn=1, start=start if large else None)
+        offer_annealed(context, data, lambda: False, turn=1, start=start if many else None)
     if context.closed:
         return Outcome()
     return Outcome(

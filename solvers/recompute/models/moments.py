@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from ....formulations.recompute import moments_milp
-from ....formulations.recompute.data import RecomputeData, fits, in_ns, levels, recompute_data
+from ....formulations.recompute.data import RecomputeData, fits, in_ns, levels, recompute_data, time_of
 from ....formulations.recompute.moments_hint import set_values
 from ....formulations.recompute.moments_milp import Slower
 from ....models.lowering.actions import transfer_ns
@@ -140,7 +140,7 @@ def raise_bounds(
         count *= 2
     sets.append(path)
     refused = Outcome()
-    for moments in [some for some in sets if first <= len(some) <= last or (some is path and last >= data.n)]:
+    for moments in [some for some in sets if (len(some) >= first or some is path) and len(some) <= last]:
         left = until - context.elapsed()
         if context.closed or left <= 0:
             break
@@ -181,9 +181,9 @@ def round_moments(
     Outcome
         That of `raise_bounds`.
     list of int, optional
-        Of what does not fit the runs that need least; None if something fits, or has no schedule.
+        Of what does not fit what needs least, and of that the fastest; None if something fits.
     """
-    best: list[tuple[int, list[int]]] = []
+    best: list[tuple[int, int, list[int]]] = []
 
     def take(runs: list[int]) -> None:
         try:
@@ -192,7 +192,7 @@ def round_moments(
             return
         if needed <= data.memory:
             offer(context, data, runs)
-        best[:] = [min([*best, (needed, runs)], key=lambda x: x[0])]
+        best[:] = [min([*best, (needed, time_of(data, runs), runs)])]
 
     until = context.elapsed() + seconds
     outcome = raise_bounds(problem, context, 0.7 * seconds, last=1, found=take)
@@ -206,7 +206,7 @@ def round_moments(
         tried = raise_moments(smaller, context, worst, left, None, take, bounds=False)
         if tried.infeasible or tried.reason in STOPPED:
             break
-    return outcome, best[0][1] if best and best[0][0] > data.memory else None
+    return outcome, best[0][2] if best and best[0][0] > data.memory else None
 
 
 def solve_moments(problem: Recompute, context: Context) -> Outcome:

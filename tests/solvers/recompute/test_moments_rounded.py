@@ -123,3 +123,9 @@ def test_the_model_of_two_thousand_ops_has_few_terms() -> None:
     data = recompute_data(lt.Recompute(lt.load("catalogue:llama-1b-train")))
     assert data.n * len(data.values) > 4_000_000
     assert size(data, 1).terms < 150_000
+
+
+def test_what_is_there_all_the_time_leaves_too_little_for_an_op() -> None:
+    """Op dy needs 12 bytes beside the 16 of two weights: 28 are enough for it, 27 are said to be too few."""
+    assert updated(28).impossible() is None
+    assert "beside what is there all the time" in (updated(27).impossible() or "")
