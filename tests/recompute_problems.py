@@ -32,8 +32,8 @@ def tight_problem(seed: int, *, single_writer: bool | None = None) -> lt.Recompu
     most = needed(graph)
     if most <= least:
         return None
-    problem = lt.Recompute(graph, memory=rng.randrange(least, most))
-    return None if problem.impossible() else problem
+    problem = lt.Recompute(graph, memory=(memory := rng.randrange(least, most)))
+    return None if problem.start_bytes > memory else problem
 
 
 def chained(sizes: Sequence[int], reads: Sequence[tuple[int, ...]]) -> lt.Graph:
