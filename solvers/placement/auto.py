@@ -247,7 +247,9 @@ def _single_run(parts: _Parts) -> None:
     if context.answer is not None:
         parts.run("planner", lambda: _first_plan(problem, context))  # at larger chunks
     if flexgen.serves(problem):
-        parts.run("flexgen", lambda: _follow(problem, context, flexgen.decide, 1 / 3))
+        for early in (False, True):
+            decide = partial(flexgen.decide, early=early)
+            parts.run("flexgen", partial(_follow, problem, context, decide, 1 / 3))
     if len(problem.graph.ops) > MOST_OPS:
         if parts.bounds:
             parts.run("bounds", lambda: raise_by_prices(problem, context))

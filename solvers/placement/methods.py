@@ -253,6 +253,7 @@ ROOM = Room(
                 Option(name, float, f"percent of them on the GPU ({tried})", least=0, most=100)
                 for name, tried in _RESTS
             ),
+            Option("early", False, "ask all back as early as memory permits, not by layers as FlexGen"),
         ),
         _policy(
             "autoswap",

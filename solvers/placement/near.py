@@ -2,7 +2,8 @@
 
 What may start nearer stays in the nearer tiers; they are then a machine of their own, and a plan for it is
 one for the whole machine. What must start far away is brought nearer first, one copy after the other, and
-then the plan runs: a plan, but with nothing beside these copies.
+then the plan runs: a plan, but with nothing beside these copies. Where the nearer tiers are too small, the
+far one is used through them (`relays`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import replace
 from ...models.machine import Channel, Machine
 from ...models.plan import Copy, Plan, Resident
 from ...models.problems.placement import Placement
+from .relays import through_host
 
 SECOND = 10**9
 
@@ -20,8 +22,9 @@ SECOND = 10**9
 def without_far_tiers(problem: Placement) -> tuple[Placement, Callable[[Plan], Plan]]:
     """Return the problem on the nearer tiers, and what makes a plan of it one of the first problem.
 
-    The problem itself if every tier is near, no outer one is, or something cannot be brought nearer: what
-    must start far away in every period, or has no channel to a nearer tier.
+    Where the nearer tiers are too small for all, the far one is used through them, if `relays` can. The
+    problem itself if every tier is near, no outer one is, or something cannot be brought nearer: what must
+    start far away in every period, or has no channel to a nearer tier.
     """
     machine = problem.machine
     device, *outer = (tier.name for tier in machine.tiers)
@@ -44,7 +47,10 @@ def without_far_tiers(problem: Placement) -> tuple[Placement, Callable[[Plan], P
     def restored(plan: Plan) -> Plan:
         return replace(_brought(plan, problem, ways), machine=machine, start_tiers=None)
 
-    return replace(problem, machine=_part(machine, near), start=start), restored
+    nearer = replace(problem, machine=_part(machine, near), start=start)
+    if nearer.impossible() is not None and (relayed := through_host(problem)) is not None:
+        return relayed
+    return nearer, restored
 
 
 def _part(machine: Machine, near: list[str]) -> Machine:

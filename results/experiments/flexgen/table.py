@@ -1,7 +1,8 @@
 """Inference in FlexGen's block schedule on a T4, its host and its drive: plans of the suite beside FlexGen's.
 
 Graphs ``gen:flexgen``; weights, keys and values may be anywhere at first, prompts and tokens are on the host;
-one thread. *FlexGen's program* is policy `flexgen` with the fractions of the GPU that ``lowtide estimate
+one thread. In the last question GPU and host together have no room for all weights and caches: some rest on
+the drive. *FlexGen's program* is policy `flexgen` with the fractions of the GPU that ``lowtide estimate
 flexgen --new 4 --share 1`` gives for the same sequences (it lets the host attend to caches there, which these
 graphs do not); *best fractions* is the policy with those that are fastest here. The bound is the best of all
 methods'.
@@ -21,23 +22,26 @@ from ..running import Case, with_best_bounds
 
 NEW = 4
 QUESTIONS = (
-    ("opt-6.7b", 4, 8, (61.39, 100, 0)),
-    ("opt-30b", 48, 3, (14.76, 0, 0)),
-    ("opt-66b", 16, 4, (8.22, 0, 0)),
+    ("opt-6.7b", 4, 8, 200, (61.39, 100, 0)),
+    ("opt-30b", 48, 3, 200, (14.76, 0, 0)),
+    ("opt-66b", 16, 4, 200, (8.22, 0, 0)),
+    ("opt-66b", 16, 4, 100, (7.86, 0, 100)),
 )
-"""Model, sequences of a batch, batches, and percent of weights, caches and states that the program lets rest
-on the GPU."""
+"""Model, sequences of a batch, batches, GiB of the host, and percent of weights, caches and states that the
+program lets rest on the GPU."""
 SECONDS = 30
 
 
 def cases() -> Iterator[Case]:
     """Yield a case for each question, with and without prefill."""
-    for model, batch, batches, percent in QUESTIONS:
+    for model, batch, batches, host, percent in QUESTIONS:
         for prefill in (1, 0):
             spec = f"gen:flexgen?model={model}&new={NEW}&batch={batch}&batches={batches}&prefill={prefill}"
             name = f"{model}, {batches} x {batch}, {'all' if prefill else 'decode'}"
-            case = partial(rows_of, name, f"{spec}&machine=t4-flexgen&start.input=host", percent)
-            yield Case(f"{model}-{prefill}", case)
+            spec += "&machine=t4-flexgen&start.input=host"
+            if host < 200:
+                spec, name = f"{spec}&host={host}GiB", f"{name}, host {host} GiB"
+            yield Case(f"{model}-{host}-{prefill}", partial(rows_of, name, spec, percent))
 
 
 def rows_of(name: str, spec: str, percent: tuple[float, float, float]) -> Iterator[Row]:

@@ -13,6 +13,14 @@ tier, so not in the merged one. A byte gets into the merged tier only over a cha
 for copies between its parts do not change whether it is in one of them; and from it into the fast memory only
 over a channel of a part: condition 3. Each byte in the merged tier is allocated in some part: 4. What passes
 the merged channel passes those that it stands for: 5. QED.
+
+**Near tiers as one** (`near_as_one`). What reaches the fast memory from a tier without a channel to it must
+first reach a tier that has one. On another machine the fast memory and all tiers with channels to or from it
+are one, of the sum of their capacities, with the channels that lead into it and out of it. The runs of a
+plan, its copies over these channels and its residencies in any part (a byte in several counts once) are a
+plan of the same time there: runs find valid what is valid in the fast memory, each byte is allocated in some
+part, and copies between parts, which are left out, bring nothing in. So bounds of the problem on that machine
+are bounds of the problem. (Certificates do not state them.)
 """
 
 from __future__ import annotations
@@ -29,15 +37,35 @@ def merged(problem: Placement) -> Placement:
     device = machine.tiers[0].name
     if all(device in (c.src, c.dst) for c in machine.channels):
         return problem
-    into = _merged_into(machine)
-    tiers = [machine.tiers[0]]
-    for name in dict.fromkeys(into[t.name] for t in machine.tiers[1:]):
-        sizes = [t.capacity for t in machine.tiers[1:] if into[t.name] == name]
+    return _joined(problem, _merged_into(machine))
+
+
+def near_as_one(problem: Placement) -> Placement | None:
+    """Return the problem on the machine whose near tiers are one.
+
+    None if the first tier is alone, no tier is behind the near ones, or one of them has no limit.
+    """
+    machine = problem.machine
+    device = machine.tiers[0].name
+    pairs = {(c.src, c.dst) for c in machine.channels}
+    near = {t.name for t in machine.tiers[1:] if {(device, t.name), (t.name, device)} & pairs}
+    endless = any(t.capacity is None for t in machine.tiers if t.name in {device, *near})
+    if not near or len(near) + 1 == len(machine.tiers) or endless:
+        return None
+    return _joined(problem, {t.name: device if t.name in near else t.name for t in machine.tiers})
+
+
+def _joined(problem: Placement, into: dict[str, str]) -> Placement:
+    """Return the problem on the machine where one tier stands for several: for each, its name."""
+    machine = problem.machine
+    tiers = []
+    for name in dict.fromkeys(into[t.name] for t in machine.tiers):
+        sizes = [t.capacity for t in machine.tiers if into[t.name] == name]
         known = [size for size in sizes if size is not None]
         tiers.append(Tier(name=name, capacity=sum(known) if len(known) == len(sizes) else None))
     parts: dict[tuple[str, str], list[Channel]] = {}
     for c in machine.channels:
-        if device in (c.src, c.dst):
+        if into[c.src] != into[c.dst]:
             parts.setdefault((into[c.src], into[c.dst]), []).append(c)
     channels = tuple(
         Channel(

@@ -36,7 +36,7 @@ from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..planner.planner import check_machine, first_plan
 from ..replicas.together import for_replicas
-from .linked import merged
+from .linked import merged, near_as_one
 
 SMALLEST = 2**20
 """Tensors below it, and below a 40,000th of the memory, count only where they are accessed."""
@@ -83,6 +83,12 @@ def raise_by_prices(
             problem, _of_ops(problem, windows(sample_data(problem), late(problem, context)))
         )
         context.raise_bound(behind, kind="release times")
+    if (joined := near_as_one(problem)) is not None:
+        data = sample_data(joined)
+        context.progress("windows, near tiers as one")
+        if chosen := disjoint(windows(data, late(problem, context)), data):
+            stall = price_bound(data, window_prices(data, chosen))
+            context.raise_bound(ideal + stall, kind="windows, near tiers as one")
     for prices, kind, bound in price_rounds(problem, context, lambda: context.closed, rounds):
         context.raise_bound(ideal + bound, kind=kind, evidence=prices)
     return Outcome(reason="time" if context.expired and not context.closed else None)

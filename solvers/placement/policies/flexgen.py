@@ -11,6 +11,8 @@ Steps.
 2. Every other tensor is on the GPU for its ops only: it starts in the nearest outer tier that has room, and
    goes back behind each layer or batch. Weights are asked back when the layer before begins, the rest when
    the op before its next one starts.
+   With `early`, which FlexGen has not, all are asked back as early as memory permits (`early_returns`), so
+   that channels do not wait for the op or layer before.
 3. Without percentages, those of weights in steps of 5, of caches in quarters, of hidden states 0 and 100 are
    tried; the fastest is taken.
 
@@ -21,10 +23,11 @@ tensors of a layer's weights. Attention on the host's processor: the ops of a gr
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ....models.arrays import Integers
 from ....models.derived.backward import first_backward
@@ -32,7 +35,7 @@ from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..simulator.simulator_case import Case
 from .carry_out import Candidates, follow
-from .loads import swap
+from .loads import early_returns, swap
 
 CLASSES = ("weights", "cache", "states")
 TRIED: Mapping[str, tuple[float, ...]] = {
@@ -41,11 +44,15 @@ TRIED: Mapping[str, tuple[float, ...]] = {
     "states": (0, 100),
 }
 
+FULLEST = 24
+"""With `early`, so many percentages are tried, first those of the most bytes that the GPU has room for."""
+
 
 def solve_flexgen(problem: Placement, context: Context) -> Outcome:
     """Run the policy."""
     given = {name: (context.options[name],) for name in CLASSES if name in context.options}
-    return follow(problem, context, lambda case: decide(case, {**TRIED, **given}))
+    early = context.options["early"]
+    return follow(problem, context, lambda case: decide(case, {**TRIED, **given}, early=early))
 
 
 def serves(problem: Placement) -> bool:
@@ -55,26 +62,40 @@ def serves(problem: Placement) -> bool:
     return max(reads.values(), default=0) > 1 and first_backward(graph) is None
 
 
-def decide(case: Case, tried: Mapping[str, tuple[float, ...]] = TRIED) -> Candidates:
+def decide(case: Case, tried: Mapping[str, tuple[float, ...]] = TRIED, *, early: bool = False) -> Candidates:
     """Return the policy's decisions for all percentages of the classes."""
     kinds = [case.graph.tensors[t].kind for t in case.tensor.tolist()]
     classes = np.array([{"weight": 0, "state": 1}.get(kind, 2) for kind in kinds], dtype=np.int64)
     back = _asked_back(case, classes)
     order = sorted(range(len(kinds)), key=lambda i: (case.accesses[i][0][0], i))
+    variants: list[tuple[tuple[int, ...], int, tuple[float, ...], NDArray[np.bool_]]] = []
     for percentages in product(*(tried[name] for name in CLASSES)):
-        rests = np.zeros(len(kinds), dtype=np.bool_)
-        parts = [float(p).as_integer_ratio() for p in percentages]
-        passed, kept = [0] * 3, [0] * 3
-        for i in order:
-            c, size = classes[i], int(case.size[i])
-            part, whole = parts[c]
-            passed[c] += part * size
-            if 100 * whole * (kept[c] + size) <= passed[c]:
-                rests[i] = True
-                kept[c] += size
+        rests, nbytes = _resting(case, classes, order, percentages)
+        worth = (nbytes > case.memory, -nbytes) if early else ()
+        variants.append((worth, len(variants), percentages, rests))
+    variants.sort(key=lambda variant: variant[:2])
+    for _, _, percentages, rests in variants[: FULLEST if early else None]:
         away = np.flatnonzero(~rests[case.absence_tensor])
         said = zip(CLASSES, percentages, strict=True)
-        yield ", ".join(f"{name} {p:g} %" for name, p in said), swap(case, away, back)
+        asked = 2 * early_returns(case, away, case.absence_first + 1) if early else back
+        yield ", ".join(f"{name} {p:g} %" for name, p in said), swap(case, away, asked)
+
+
+def _resting(
+    case: Case, classes: Integers, order: Sequence[int], percentages: Sequence[float]
+) -> tuple[NDArray[np.bool_], int]:
+    """Return per tensor whether step 1 lets it rest on the GPU, and the bytes of all that do."""
+    rests = np.zeros(len(classes), dtype=np.bool_)
+    parts = [float(p).as_integer_ratio() for p in percentages]
+    passed, kept = [0] * 3, [0] * 3
+    for i in order:
+        c, size = classes[i], int(case.size[i])
+        part, whole = parts[c]
+        passed[c] += part * size
+        if 100 * whole * (kept[c] + size) <= passed[c]:
+            rests[i] = True
+            kept[c] += size
+    return rests, sum(kept)
 
 
 def _asked_back(case: Case, classes: Integers) -> Integers:

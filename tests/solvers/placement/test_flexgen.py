@@ -9,6 +9,7 @@ import lowtide as lt
 from lowtide.formulations.estimates.flexgen import Inference, least_seconds, policy
 from lowtide.instances.generators import generate
 from lowtide.models.opt import OPT, Decoder
+from lowtide.solvers.placement import relays
 from lowtide.solvers.placement.policies import flexgen
 from lowtide.solvers.placement.simulator.simulator_case import make_case
 
@@ -179,3 +180,24 @@ def test_fractions_above_all_are_refused() -> None:
         lt.UsageError, match=r"weights: found '200', expected a number of at least 0, at most 100"
     ):
         lt.solve(_on(_graph(), LARGE), "flexgen", options={"weights": "200"}, threads=1)
+
+
+def test_asked_back_early_the_channel_does_not_wait() -> None:
+    """Half of the caches rest; by layers a cache is asked back while one other op runs, early before that."""
+    problem = _on(_graph(prompt=256, prefill=False), LAYERS * MODEL.weights)
+    rests = {"weights": "50", "cache": "50", "states": "100"}
+    late, early = (
+        lt.solve(problem, "flexgen", options={**rests, "early": text}, threads=1) for text in ("0", "1")
+    )
+    assert late.objective is not None
+    assert early.objective is not None
+    assert early.objective < late.objective
+
+
+def test_what_the_host_has_no_room_for_comes_from_the_drive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(relays, "PIECE", 2**20)
+    problem = _on(_graph(prefill=False), 3 * MODEL.weights // 2, 2 * MODEL.weights)
+    result = lt.solve(problem, "flexgen", options={"weights": "0", "cache": "0"}, threads=1)
+    assert result.plan is not None, result.detail
+    assert {c.src for c in result.plan.copies if c.dst == "host"} >= {"disk"}
+    assert result.bound_kind == "windows, near tiers as one"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -10,12 +11,16 @@ import lowtide as lt
 from lowtide.models.problems.placement import Placement
 from lowtide.models.verifier.proofs.prices import proven_time
 from lowtide.models.verifier.proofs.refused import Refused
+from lowtide.solvers.context import Context
+from lowtide.solvers.placement import relays
 from lowtide.solvers.placement.bounds.certify import TRIVIAL, certify_placement
-from lowtide.solvers.placement.bounds.linked import merged
-from lowtide.solvers.placement.bounds.prices import sample_data
+from lowtide.solvers.placement.bounds.linked import merged, near_as_one
+from lowtide.solvers.placement.bounds.prices import raise_by_prices, sample_data
 from lowtide.solvers.placement.near import without_far_tiers
+from lowtide.solvers.placement.relays import through_host
 from tests.effort import seeds
-from tests.placement_cases import machine, random_graph, working_set
+from tests.oracles.brute_tiers import TooLarge, faster
+from tests.placement_cases import machine, random_graph, tiny_graph, working_set
 
 
 def behind(device: int, host: int | None) -> lt.Machine:
@@ -99,6 +104,87 @@ def test_planners_and_policies_serve_a_drive_behind_the_host(
         assert result.plan.machine == problem.machine
         if problem.may_start("input") == ("ssd",):
             assert any(c.src == "ssd" for c in result.plan.copies)
+
+
+@pytest.mark.parametrize("method", ["planner", "belady"])
+def test_what_has_no_room_on_device_and_host_is_on_the_drive(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relays, "PIECE", 1)
+    found = 0
+    for seed in seeds(6, least=4):
+        graph = random_graph(seed)
+        problem = Placement(graph, behind(working_set(graph) + 3, 10))
+        direct = through_host(problem)
+        assert direct is not None
+        assert without_far_tiers(problem)[0] == direct[0]  # all fit nowhere else
+        result = lt.solve(problem, method, threads=1, time_limit=20)
+        assert result.status is not lt.Status.FAILED, (seed, result.detail)
+        if result.plan is not None and result.objective is not None:
+            hops = {(c.src, c.dst) for c in result.plan.copies}
+            assert result.plan.machine == problem.machine
+            assert hops <= {("gpu", "host"), ("host", "gpu"), ("host", "ssd"), ("ssd", "host")}
+            assert ("ssd", "host") in hops, seed
+            assert result.bound is not None
+            assert result.bound <= result.objective
+            found += 1
+    assert found > 1
+
+
+def test_pieces_through_the_host_keep_rates_and_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A weight comes in three pieces, each ahead by the time of the longest; others follow by as much."""
+    monkeypatch.setattr(relays, "PIECE", 10**6)
+    g, second = lt.GraphBuilder(), 4 * 10**9
+    g.tensor("w", 3 * 10**6, kind="weight", final=True)
+    g.op("a", writes=[g.tensor("x", 2 * 10**6)], duration=second)
+    g.op("b", reads=["w"], duration=second)
+    g.op("c", reads=["x"], duration=second)
+    bench = behind(4 * 10**6, 10**6 * 6)
+    problem = Placement(g.build(), bench)
+    direct = through_host(problem)
+    assert direct is not None
+    simpler, carried = direct
+    assert [t.capacity for t in simpler.machine.tiers] == [4 * 10**6, 0, None]
+    plan = lt.Plan(
+        machine=simpler.machine,
+        start=(lt.Resident(0, "ssd"),),
+        start_tiers=simpler.starts,
+        runs=(
+            lt.Run(0, 0, 0, second, "gpu0"),
+            lt.Run(1, 0, 3 * second, 4 * second, "gpu0"),
+            lt.Run(2, 0, 6 * second, 7 * second, "gpu0"),
+        ),
+        copies=(
+            lt.Copy(1, "gpu", "ssd", second, 2 * second),
+            lt.Copy(0, "ssd", "gpu", 2 * second, 3 * second),
+            lt.Copy(1, "ssd", "gpu", 5 * second, 6 * second),
+        ),
+        frees=(lt.Free(1, "gpu", 2 * second), lt.Free(0, "gpu", 4 * second), lt.Free(1, "ssd", 6 * second)),
+    )
+    assert not simpler.judge(plan).violations
+    through = carried(plan)
+    assert not problem.judge(through).violations
+    assert len(through.copies) == 2 * (2 + 3 + 2)
+    half = second // 2
+    assert [r.start for r in through.runs] == [half, 3 * second + half, 6 * second + half]
+    assert max(c.end - c.start for c in through.copies) == half
+
+
+def test_no_plan_is_faster_than_what_joined_tiers_prove() -> None:
+    raised = 0
+    for seed in seeds(16, least=6):
+        graph = tiny_graph(seed)
+        problem = Placement(graph, behind(working_set(graph) + 1, 3), periodic=bool(seed % 2), whole=True)
+        joined = near_as_one(problem)
+        assert joined is not None
+        assert [t.capacity for t in joined.machine.tiers] == [working_set(graph) + 4, None]
+        context = Context(problem=problem, threads=1, time_limit=None)
+        raise_by_prices(problem, context, rounds=())
+        if context.bound_kind == "windows, near tiers as one":
+            raised += 1
+            with suppress(TooLarge):
+                assert faster(problem, context.bound or 0, 20_000) is None, seed
+    assert raised > 0
 
 
 def test_planners_serve_periods_on_the_nearer_tiers() -> None:
