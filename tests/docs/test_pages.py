@@ -103,7 +103,8 @@ def test_every_key_of_an_experiment_is_on_its_page() -> None:
     ] == []
 
 
-def test_the_picture_of_the_questions_is_as_drawn() -> None:
+def test_the_picture_of_the_questions_is_as_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(PAGES))
     pictures = runpy.run_path(str(PAGES / "pictures.py"))
     assert pictures["README"].read_text() == pictures["svg"]("questions", pictures["GREY_ON_ANY"])
 
