@@ -28,7 +28,7 @@ Objective. Minimize :math:`S_{n-1} + d_{n-1}`, or :math:`\Pi`, subject to
    during an op its workspace and what it writes for nobody; an outer tier with a capacity holds a life from
    :math:`p^x_l` (or 0) to :math:`e^x_l` if :math:`w^x_l`; never more than the capacities;
 6. a life that cannot start in tier 0 is away in the absence in which an iteration begins; one that lasts is
-   then released before that, and allocated again no sooner;
+   then released by that time, and allocated again no sooner;
 7. a life that lasts and cannot start in tier x is there, if :math:`w^x_l`, before the iteration ends or
    behind that, not both; a ring that can is there all the time;
 8. in 4 and 5, each interval of a life that lasts which may end behind :math:`\Pi` counts also
@@ -156,7 +156,7 @@ def _trips(built: IntervalModel, every: bool) -> None:
         model.add(release == allocate).only_enforce_if([~b for b in away.values()])  # (2)
         model.add(allocate <= built.begin(absence.behind))  # (2)
         if must and life.lasting:
-            model.add(release == 0 if rests else release + 1 <= built.finish)  # (6)
+            model.add(release == 0 if rests else release <= built.finish)  # (6)
             model.add(allocate >= built.finish)  # (6)
         for x, b in away.items():
             place = built.outs[absence.life, x]
@@ -190,7 +190,7 @@ def _outs(built: IntervalModel, number: int, clean: Sequence[int], ways: Mapping
         model.add(at >= (built.start[life.accesses[0]] if life.ring else built.end(life.born)))  # (3)
         if life.lasting and not life.starts[x]:
             before = model.new_bool_var(f"before {number} {x}")
-            model.add(until + 1 <= built.finish).only_enforce_if(before)  # (7)
+            model.add(until <= built.finish).only_enforce_if(before)  # (7)
             model.add(at >= built.finish).only_enforce_if(~before)  # (7)
         model.add(until >= at + built.copying(number, w)).only_enforce_if(used)  # (3)
         built.outs[number, x] = Out(used, at, until)

@@ -146,7 +146,7 @@ def _of_op(op: Op, i: int, kinds: Kinds) -> tuple[Alternative, ...]:
     where = f"op {i} {op.name!r}"
     if any(mode.operands for mode in op.all_modes):
         raise InstanceError(
-            f"makespan, {where}: found a mode that binds operands to tiers, expected modes of one memory"
+            f"{where}: found a mode that binds operands to tiers, expected modes of one memory"
         )
     found = []
     for k, (kind, _) in enumerate(kinds):
@@ -164,7 +164,7 @@ def _of_op(op: Op, i: int, kinds: Kinds) -> tuple[Alternative, ...]:
         named = sorted({name for mode in op.all_modes for name in mode.processors})
         given = ", ".join(f"{count} of kind {kind}" for kind, count in kinds)
         raise InstanceError(
-            f"makespan, {where}: found no processor that can run it ({given}), expected one of kind "
+            f"{where}: found no processor that can run it ({given}), expected one of kind "
             f"{' or '.join(named)}"
         )
     return tuple(found)
