@@ -84,7 +84,7 @@ def solve_every_order(problem: Placement, context: Context, solve: Solve) -> Out
         known(None)
     if solved is None and not heap and context.answer is None:
         return Outcome(infeasible=True, detail="no order has a plan")
-    return Outcome()
+    return Outcome(detail="" if context.answer is not None else "orders: no plan was found in any order")
 
 
 def _children(head: Order, before: tuple[tuple[int, ...], ...]) -> list[Order]:
