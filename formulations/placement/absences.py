@@ -82,7 +82,7 @@ def excess(data: StateData) -> list[int]:
 def instants(data: StateData) -> list[int]:
     """Return the instants of ops that take time and have more than fits."""
     short = excess(data)
-    for k, modes in data.modes.items():
+    for k, modes in data.modes.items() if data.capacity[0] is not None else ():
         short[k] += max(mode.nbytes for mode in modes)
     return [c for k in range(data.n) if short[k] > 0 and data.duration[k] for c in (2 * k, 2 * k + 1)]
 

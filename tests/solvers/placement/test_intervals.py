@@ -77,6 +77,24 @@ def test_every_plan_is_a_point_of_the_windows(
     assert solver.solve(built.model) in (cp_model.OPTIMAL, cp_model.FEASIBLE)
 
 
+def test_windows_let_workspaces_of_modes_be_where_tier_0_has_no_limit() -> None:
+    from ortools.sat.python import cp_model
+
+    # the weight comes from the host in 16,667 ns
+    ways = (lt.Mode(duration_ns=100), lt.Mode(duration_ns=50, workspace=10))
+    weight = lt.Tensor(name="w", nbytes=100, kind="weight", initial=True, final=True)
+    a = lt.Op(name="a", reads=(0,), writes=(1,), duration_ns=100, modes=ways)
+    b = lt.Op(name="b", reads=(1,), duration_ns=100, modes=ways)
+    graph = lt.Graph(name="roomy", tensors=(weight, lt.Tensor(name="t", nbytes=100)), ops=(a, b))
+    bench = machine(10**6, None, ssd=False)
+    problem = Placement(graph, bench, periodic=True, whole=True, start={"weight": ("host",)})
+    built = windows_cpsat.build(state_data(problem, modes=True), 10**5)
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    assert solver.solve(built.model) == cp_model.OPTIMAL
+    assert solver.objective_value == lt.solve(problem, "planner", threads=1).objective == 16_667 + 100
+
+
 @pytest.mark.parametrize("seed", [5, 9, 35, 107])
 def test_bounds_hold_and_nothing_aborts_where_numbers_are_large(seed: int) -> None:
     """CP-SAT 9.15 loses optima of windows, and aborts on linear relaxations of intervals, if it is let."""
