@@ -74,7 +74,7 @@ from tests.oracles.brute_streams import fastest_stages
 from tests.oracles.random_placement import random_placement
 from tests.partition_problems import random_latency, random_partition
 from tests.pipeline_problems import small as pipeline_of_two
-from tests.placement_cases import machine, random_graph, tiny_placement, working_set
+from tests.placement_cases import machine, random_graph, tiny_placement, with_modes, working_set
 from tests.solvers.minio.test_solve import small_problems
 from tests.solvers.placement.test_autotm import case as autotm_case
 from tests.solvers.placement.test_slots import start_of
@@ -468,7 +468,7 @@ def intervals(formulation: ModuleType, problem: lt.Placement) -> Verdict:
 def windows(formulation: ModuleType, problem: lt.Placement) -> Verdict:
     from ortools.sat.python import cp_model
 
-    data = state_data(problem)
+    data = state_data(problem, modes=True)
     built = formulation.build(data, data.ideal + sequence.longest_stall(data))
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
@@ -490,7 +490,8 @@ def intervals_battery() -> list[tuple[Any, Verdict | None]]:
 def periods_battery() -> list[tuple[Any, Verdict | None]]:
     some = [(replace(random_placement(seed), whole=True), None) for seed in (101, 381, 758, 893)]
     to_the_end = random_placement(74, ops=5, accounting=lt.Accounting.REPLACE)  # its last op updates a tensor
-    return [*some, (replace(to_the_end, whole=True), (4859, "", True))]
+    barred = random_placement(525, ops=5)  # what may not start in a tier would stay there round the end
+    return [*some, (replace(to_the_end, whole=True), (4859, "", True)), (replace(barred, whole=True), None)]
 
 
 def windows_battery() -> list[tuple[Any, Verdict | None]]:
@@ -499,7 +500,8 @@ def windows_battery() -> list[tuple[Any, Verdict | None]]:
         lt.Placement(graph, machine(working_set(graph), host, ssd=True), whole=True) for host in (0, 60_000)
     ]
     two = lt.Placement(graph, machine(working_set(graph), 90_000, ssd=False), whole=True)
-    return [(problem, None) for problem in [*some, two, *map(tiny_placement, (1, 2, 3, 5))]]
+    tiny = [*map(tiny_placement, (1, 2, 3, 5)), with_modes(tiny_placement(1), 1)]
+    return [(problem, None) for problem in [*some, two, *tiny]]
 
 
 def by_method(method: str, module: ModuleType, **options: str) -> Callable[[ModuleType, Any], Verdict]:
