@@ -23,9 +23,8 @@ from lowtide.solvers.placement.policies.tmof_online import SHARES
 from lowtide.solvers.placement.replicas import exchange, share
 from lowtide.solvers.placement.replicas.exchange import joint_bound
 from lowtide.solvers.placement.replicas.runtime import RULES, carry_out
-from lowtide.solvers.placement.replicas.share import Replicas, replicas
 from tests.solvers.placement.test_replicas import in_step_program, linked
-from tests.solvers.placement.test_tmof_gpus import CASES, RATE_IN, RATE_OUT, gpus
+from tests.solvers.placement.test_tmof_gpus import CASES, RATE_IN, RATE_OUT, found_in, gpus
 
 SOME = CASES[4::4]
 
@@ -45,12 +44,6 @@ def exchanging(
     start = dict.fromkeys(("input", "weight"), tuple(kinds))
     barriers = min(barriers, len(graph.ops) - 1)
     return Placement(data_parallel(graph, kinds, barriers, nbytes), bench, start=start)
-
-
-def found_in(problem: Placement) -> Replicas:
-    found = replicas(problem)
-    assert found is not None
-    return found
 
 
 def test_a_ring_of_three_sends_four_thirds_and_reads_what_the_last_one_sent() -> None:

@@ -12,16 +12,14 @@ import pytest
 import lowtide as lt
 from lowtide.models.problems.placement import Placement
 from lowtide.solvers.placement.replicas.runtime import RULES, carry_out
-from tests.effort import seeds
-from tests.oracles.brute_tiers import TooLarge, faster
+from tests.oracles.brute_tiers import faster
 from tests.placement_cases import tiny_graph, working_set
 from tests.solvers.placement.test_exchange import exchanging
-from tests.solvers.placement.test_replicas import found_in
 from tests.solvers.placement.test_tmof import scaled
-from tests.solvers.placement.test_tmof_gpus import parallel
+from tests.solvers.placement.test_tmof_gpus import found_in, parallel
 
-MOST = 5_000
-"""States of an exhaustive search; of what needs more, nothing is said."""
+MOST = 20_000
+"""States of an exhaustive search, which suffice here: the seeds are those of 40 where they do."""
 METHODS = ("slot-lp", "planner", "belady", "tmof", "tmof-online", "lp-bound", "serial")
 
 
@@ -68,12 +66,11 @@ def results(problem: Placement, methods: tuple[str, ...]) -> Iterator[lt.Result]
 
 def never_faster(problem: Placement, bound: int) -> None:
     """Fail if exhaustive search finds a plan of whole tensors below a bound."""
-    with suppress(TooLarge):
-        assert faster(replace(problem, whole=True), bound, MOST) is None
+    assert faster(replace(problem, whole=True), bound, MOST) is None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", seeds(24, 8))
+@pytest.mark.parametrize("seed", [6, 7, 9, 17, 19, 21, 22])
 def test_no_bound_is_above_exhaustive_search(seed: int) -> None:
     problem = question(seed)
     methods = ("slot-lp", "planner", ("auto", "belady", "tmof")[seed % 3])
@@ -81,27 +78,21 @@ def test_no_bound_is_above_exhaustive_search(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", seeds(40, 10))
+@pytest.mark.parametrize("seed", [0, 1, 4, 18, 19, 24, 27, 28, 30, 34, 38])
 def test_no_bound_of_gpus_that_exchange_gradients_is_above_exhaustive_search(seed: int) -> None:
     problem = exchange(seed)
-    if not problem.impossible():
-        never_faster(problem, max(result.bound or 0 for result in results(problem, METHODS)))
+    never_faster(problem, max(result.bound or 0 for result in results(problem, METHODS)))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", seeds(24, 8))
+@pytest.mark.parametrize("seed", [5, 8, 18, 22, 0, 1])
 def test_exhaustive_search_is_as_fast_as_any_plan_of_whole_tensors(seed: int) -> None:
-    for problem in (replace(question(seed), whole=True), replace(exchange(seed), whole=True)):
-        if problem.impossible():
-            continue
-        times = [r.objective for r in results(problem, ("serial", "belady")) if r.objective is not None]
-        found = found_in(problem)
-        one = lt.solve(found.alone, "belady", threads=1, time_limit=None).plan
-        plans = (
-            [] if one is None or found.lanes[0].received else [carry_out(found, [one, one], r) for r in RULES]
-        )
-        for judged in map(problem.judge, plans):
-            assert judged.violations == ()
-            times += [judged.objective] if judged.objective is not None else []
-        with suppress(TooLarge):
-            assert not times or faster(problem, min(times) + 1, MOST) is not None
+    problem = replace(exchange(seed) if seed < 2 else question(seed), whole=True)
+    times = [r.objective for r in results(problem, ("serial", "belady")) if r.objective is not None]
+    found = found_in(problem)
+    one = lt.solve(found.alone, "belady", threads=1, time_limit=None).plan
+    plans = [] if one is None or found.lanes[0].received else [carry_out(found, [one, one], r) for r in RULES]
+    for judged in map(problem.judge, plans):
+        assert judged.violations == ()
+        times += [judged.objective] if judged.objective is not None else []
+    assert faster(problem, min(times) + 1, MOST) is not None

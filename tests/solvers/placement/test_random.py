@@ -23,8 +23,8 @@ OTHERS = tuple(method.name for method in ROOM.methods if method.name != "auto")
 
 
 OPTIONS = {"local-search": {"runs": "200"}}
-LIMITS = {"cpsat": 2, "slot-milp": 3}
-"""Seconds: periods may take these long; what they claim when they are stopped counts as well."""
+LIMITS = {"cpsat": 2, "orders": 1, "slot-milp": 3}
+"""Seconds that these may take to the end; what they claim when they are stopped counts as well."""
 
 
 @pytest.fixture(autouse=True)
@@ -78,7 +78,7 @@ def test_tensors_of_no_bytes_are_released_behind_their_copies() -> None:
 
 @pytest.mark.parametrize("accounting", list(Accounting))
 @pytest.mark.parametrize("form", ["any", "star", "pair"])
-@pytest.mark.parametrize("seed", [1000 + k for k in seeds(32)])
+@pytest.mark.parametrize("seed", [1000 + k for k in seeds(20)])
 def test_no_method_fails_and_no_claim_is_false(seed: int, form: str, accounting: Accounting) -> None:
     problem = random_placement(seed, form=form, accounting=accounting)
     results = {name: found(problem, name) for name in ("auto", *OTHERS)}

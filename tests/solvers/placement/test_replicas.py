@@ -22,18 +22,12 @@ from lowtide.solvers.placement.replicas import runtime
 from lowtide.solvers.placement.replicas.commands import Command, commands
 from lowtide.solvers.placement.replicas.runtime import RULES, carry_out
 from lowtide.solvers.placement.replicas.share import Replicas, replicas
-from tests.solvers.placement.test_tmof_gpus import CASES, RATE_IN, RATE_OUT, parallel
+from tests.solvers.placement.test_tmof_gpus import CASES, RATE_IN, RATE_OUT, found_in, parallel
 
 SQUEEZENET = (
     "onnx:squeezenet?train=1,batch=64,blocks=14,machine=v100x4-16g-shared-pcie3,start=device,"
     "device=1000MiB,replicas={}"
 )
-
-
-def found_in(problem: Placement) -> Replicas:
-    found = replicas(problem)
-    assert found is not None
-    return found
 
 
 WEIGHT = lt.Graph(

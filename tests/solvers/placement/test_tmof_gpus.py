@@ -10,6 +10,7 @@ import lowtide as lt
 from lowtide.formulations.placement.lanes import lanes
 from lowtide.instances.transforms.data_parallel import data_parallel
 from lowtide.models.problems.placement import Placement
+from lowtide.solvers.placement.replicas.share import Replicas, replicas
 from tests.effort import seeds
 from tests.placement_cases import random_graph, tiny_graph, working_set
 from tests.solvers.placement.test_tmof import scaled, spill
@@ -44,6 +45,12 @@ def parallel(graph: lt.Graph, many: int, device: int, *, shared: int = 1) -> Pla
     kinds = [p.kind for p in bench.processors]
     start = dict.fromkeys(("input", "weight"), tuple(kinds))
     return Placement(data_parallel(graph, kinds), bench, start=start)
+
+
+def found_in(problem: Placement) -> Replicas:
+    found = replicas(problem)
+    assert found is not None
+    return found
 
 
 def alone(graph: lt.Graph, device: int, slower: int = 1) -> Placement:
