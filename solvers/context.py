@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,8 @@ class Context:
         Variables and constraints of each model that an engine was given, those of parts of the work too.
     judgement, refused
         Of the incumbent, and why the answer that was offered last was not taken, if the context is careful.
+    longest
+        Seconds of the longest `attempt`, by its work.
     """
 
     problem: Problem
@@ -108,6 +111,7 @@ class Context:
     careful: bool = False
     judgement: Judgement | None = None
     refused: str = ""
+    longest: float = 0.0
     trace: list[TracePoint] = field(default_factory=list)
 
     def inner(self, problem: Problem, seconds: float, prefix: str, turn: int = 0) -> Context:
@@ -146,6 +150,17 @@ class Context:
     def expired(self) -> bool:
         """Whether the time is up."""
         return self.remaining() <= 0
+
+    @contextmanager
+    def attempt(self, times: float = 1.0) -> Iterator[None]:
+        """Take the time of a step that nothing stops once it has begun, of so many `times` the usual work."""
+        began = self.elapsed()
+        yield
+        self.longest = max(self.longest, (self.elapsed() - began) / times)
+
+    def late(self, times: float = 1.0) -> bool:
+        """Return whether the time is up, or would be in another attempt, as the longest one was."""
+        return self.remaining() <= times * self.longest
 
     @property
     def closed(self) -> bool:

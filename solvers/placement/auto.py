@@ -9,8 +9,8 @@
 Policies plan periods, too: `belady` before the settings, others behind them. Where channels have latencies
 planner and policies plan without; their plans then get the times that the latencies leave (`timing`).
 
-Single runs: bounds by windows, settings of the planner for a quarter of the time, `flexgen` where weights are
-read again and nothing is trained, then `slot-lp`, or where there are too many ops for that or it does not
+Single runs: bounds by windows, `flexgen` where weights are read again and nothing is trained, settings of the
+planner for a quarter of the time, then `slot-lp`, or where there are too many ops for that or it does not
 serve, bounds by prices.
 
 Where the order is free: `lowtide.solvers.placement.orders.search`; orders get their plans as above, without
@@ -117,10 +117,11 @@ class _Parts:
         """Return how all of it ended."""
         context = self.context
         infeasible = self.infeasible and context.answer is None
-        if not (context.closed or context.expired or infeasible):
+        late = context.late()
+        if not (context.closed or late or infeasible):
             self.say(EXHAUSTED)
         return Outcome(
-            reason="time" if context.expired and not context.closed else None,
+            reason="time" if late and not context.closed else None,
             infeasible=infeasible,
             detail="" if context.closed else "; ".join(self.said),
         )
@@ -174,10 +175,11 @@ def _one_of_many(problem: Placement, context: Context) -> Outcome:
 def _first_plan(problem: Placement, context: Context) -> str:
     """Offer the first plan of the planner; return why there is none."""
     check_machine(problem)
-    found = first_plan(problem, context)
-    if not isinstance(found, Plan):
-        return found
-    context.offer(found)
+    with context.attempt():
+        found = first_plan(problem, context)
+        if not isinstance(found, Plan):
+            return found
+        context.offer(found)
     return "" if context.answer is not None else context.refused
 
 
@@ -242,14 +244,14 @@ def _single_run(parts: _Parts) -> None:
     """Try settings of the planner, then improve plan and bound by the slot model, or the bound by prices."""
     problem, context = parts.problem, parts.context
     parts.run("windows", lambda: raise_by_prices(problem, context, rounds=()))
-    until = context.elapsed() + context.remaining() / 4
-    _try_settings(parts, lambda: context.expired or context.elapsed() > until)
-    if context.answer is not None:
-        parts.run("planner", lambda: _first_plan(problem, context))  # at larger chunks
     if flexgen.serves(problem):
         for early in (False, True):
             decide = partial(flexgen.decide, early=early)
             parts.run("flexgen", partial(_follow, problem, context, decide, 1 / 3))
+    until = context.elapsed() + context.remaining() / 4
+    _try_settings(parts, lambda: context.expired or context.elapsed() > until)
+    if context.answer is not None and not context.late():
+        parts.run("planner", lambda: _first_plan(problem, context))  # at larger chunks
     if len(problem.graph.ops) > MOST_OPS:
         if parts.bounds:
             parts.run("bounds", lambda: raise_by_prices(problem, context))

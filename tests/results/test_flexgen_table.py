@@ -35,8 +35,7 @@ def test_no_plan_is_better_than_the_bounds_and_plans_of_tensors_beat_fractions()
         bound = max(row["bound"] for row in found.values())
         assert all(row["objective"] >= bound >= row["ideal"] for row in found.values())
         assert found["auto"]["objective"] < found["FlexGen's program"]["objective"]
-        if "host=" not in spec:  # plans through the drive are large, and time is short for all parts of auto
-            assert found["auto"]["objective"] <= found["best fractions"]["objective"]
+        assert found["auto"]["objective"] <= found["best fractions"]["objective"]
 
 
 def test_a_policy_plans_the_same_again() -> None:

@@ -108,17 +108,21 @@ def solve_planner(problem: Placement, context: Context) -> Outcome:
     context.careful = True
     context.raise_bound(ideal_time(problem), kind="sum of durations")
     context.progress("planner")
-    found = first_plan(problem, context)
-    if isinstance(found, Plan):
-        context.offer(found)
+    with context.attempt():
+        found = first_plan(problem, context)
+        if isinstance(found, Plan):
+            context.offer(found)
     detail = "" if context.closed else try_settings(problem, context, lambda: context.expired)
     if context.closed:
         return Outcome()
-    return Outcome(reason="time" if context.expired else None, detail=detail)
+    return Outcome(reason="time" if context.late() else None, detail=detail)
 
 
 def try_settings(problem: Placement, context: Context, expired: Callable[[], bool]) -> str:
-    """Offer the plan of every setting, then of the best ones at other chunks; return why there is none."""
+    """Offer the plan of every setting, then of the best ones at other chunks; return why there is none.
+
+    Nothing stops one that has begun, so that none begins when less time is left than the longest one took.
+    """
     detail = ""
     results: list[tuple[int, int]] = []
     settings = portfolio(problem)
@@ -146,16 +150,19 @@ def try_settings(problem: Placement, context: Context, expired: Callable[[], boo
         return None
 
     for number, setting in enumerate(settings):
-        if expired() or context.closed:
+        if expired() or context.late() or context.closed:
             break
-        if (value := attempt(setting)) is not None:
+        with context.attempt():
+            value = attempt(setting)
+        if value is not None:
             results.append((value, number))
     for _, number in [] if problem.whole else sorted(results)[:AGAIN]:
         for factor in FINER:
-            if expired() or context.closed:
+            if expired() or context.late(1 / factor) or context.closed:
                 break
             chunk = max(1, int(settings[number].chunk * factor))
-            attempt(replace(settings[number], chunk=chunk))
+            with context.attempt(1 / factor):
+                attempt(replace(settings[number], chunk=chunk))
     return detail if context.answer is None else ""
 
 
@@ -169,7 +176,7 @@ def first_plan(problem: Placement, context: Context) -> Plan | str:
     if not problem.whole:
         settings.insert(0, replace(settings[0], chunk=COARSE * settings[0].chunk))
     for setting in settings:
-        if context.expired:
+        if context.late():
             break
         plan = planned(problem, setting)
         if isinstance(plan, Plan):

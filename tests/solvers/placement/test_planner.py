@@ -13,8 +13,9 @@ import lowtide as lt
 from lowtide.instances import load_problem
 from lowtide.models.graph import Accounting
 from lowtide.models.problems.placement import Placement
-from lowtide.solvers.context import Outcome
+from lowtide.solvers.context import Context, Outcome
 from lowtide.solvers.placement import auto
+from lowtide.solvers.placement.planner import planner
 from lowtide.solvers.placement.planner.planner import check_machine, planned
 from lowtide.solvers.placement.planner.setting import Setting
 from tests.effort import seeds
@@ -198,13 +199,32 @@ def test_auto_closes_the_gap_of_a_period_by_the_slot_model() -> None:
 
 def test_auto_tries_all_that_the_planner_tries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auto, "solve_slots", lambda problem, context: Outcome())  # which may be better
-    for seed in range(20):
+    for seed in range(8):
         graph = random_graph(seed, 10)
         problem = Placement(graph, machine(working_set(graph) + 4, None, ssd=False), start={})
         planner, both = (lt.solve(problem, name, threads=1, time_limit=None) for name in ("planner", "auto"))
         assert planner.objective is not None
         assert both.objective is not None
         assert both.objective <= planner.objective, seed
+
+
+def test_no_setting_begins_when_the_longest_one_would_end_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each plan takes 10 seconds by a clock that only plans move; of 45 the last 5 are not enough for one."""
+    clock, begun = [0.0], []
+
+    def slow(problem: Placement, setting: Setting) -> tuple[str, None]:
+        begun.append(clock[0])
+        clock[0] += 10
+        return "no room", None
+
+    monkeypatch.setattr(Context, "elapsed", lambda self: clock[0])
+    monkeypatch.setattr(planner, "_planned", slow)
+    problem = Placement(random_graph(3), machine(10**6, None))
+    context = Context(problem=problem, time_limit=45)
+    planner.try_settings(problem, context, lambda: context.expired)
+    assert begun == [0, 10, 20, 30]
+    assert context.late()
+    assert not context.expired
 
 
 def test_what_must_start_on_the_device_does_not_fit() -> None:
