@@ -14,7 +14,7 @@ planner's first setting:
 
 The graph of the best sequence then is a problem for `auto`, for the time that is left. What
 placement and recomputation find alone is offered first, so that both together are never slower than
-either; where the machine has no channels, recomputation is all there is, and its bounds hold.
+either; where the machine has one tier, recomputation is all there is, and its bounds hold.
 
 Under the reference order each op waits for the one before it to have run once: the same problem, said to
 those who know no order.
@@ -175,8 +175,6 @@ class _Trials:
 def solve_jointly(problem: Placement, context: Context, alone: Alone) -> Outcome:
     """Offer plans that copy and run again; `alone` is `auto` where every op runs once."""
     once = replace(problem, order="reference", recompute=False)
-    if not problem.machine.channels and len(problem.machine.processors) == 1:
-        return _in_one_memory(problem, context)
     said = ""
     if once.impossible() is None:
         inner = context.inner(once, context.remaining() * ALONE, "each op once: ")
@@ -187,6 +185,8 @@ def solve_jointly(problem: Placement, context: Context, alone: Alone) -> Outcome
         return _ended(context, said)
     graph = problem.graph if problem.order == "free" else in_reference_order(problem.graph)
     try:
+        if len(problem.machine.tiers) == len(problem.machine.processors) == 1:
+            return _in_one_memory(problem, context, graph)
         check_machine(once)
         data = recompute_data(Recompute(graph), bundled=False)
     except LowtideError as error:
@@ -204,12 +204,11 @@ def _ended(context: Context, detail: str) -> Outcome:
     return Outcome(reason="time" if context.expired else None, detail=detail)
 
 
-def _in_one_memory(problem: Placement, context: Context) -> Outcome:
+def _in_one_memory(problem: Placement, context: Context, graph: Graph) -> Outcome:
     """Solve recomputation: what there is to decide where nothing can be copied.
 
     There all that is initial is in the memory at first; here not what is overwritten before it is read.
     """
-    graph = problem.graph if problem.order == "free" else in_reference_order(problem.graph)
     question = Recompute(_without_unread(graph), machine=problem.machine)
     found = _recomputed(question, context, context.remaining(), "auto")
     if found.plan is not None:

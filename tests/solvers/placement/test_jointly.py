@@ -186,3 +186,30 @@ def test_what_is_overwritten_before_it_is_read_need_not_be_there_at_first() -> N
     assert lt.solve(lt.Recompute(graph, machine=one), threads=1).status == "infeasible"
     found = lt.solve(lt.Placement(graph, one, recompute=True), threads=1)
     assert (found.status, found.objective) == ("optimal", 2)
+
+
+@pytest.mark.parametrize("order", ["reference", "free"])
+def test_without_channels_what_one_memory_cannot_hold_may_be_elsewhere(order: str) -> None:
+    """Recomputation has all that is initial in the first tier; a placement may have it in another one."""
+    weight = lt.Tensor(name="w", nbytes=5, kind="weight", initial=True, final=True)
+    graph = lt.Graph(
+        name="g",
+        tensors=(weight, lt.Tensor(name="y", nbytes=1)),
+        ops=(lt.Op(name="a", reads=(0,), writes=(1,)), lt.Op(name="b", reads=(1,))),
+    )
+    tiers = (Tier(name="gpu", capacity=3), Tier(name="host"))
+    access = tuple(Access(tier=tier.name) for tier in tiers)
+    machine = Machine(name="m", tiers=tiers, processors=(Processor(name="p", kind="gpu", tiers=access),))
+    found = lt.solve(lt.Placement(graph, machine, start={}, recompute=True, order=order), threads=1)
+    assert (found.status, found.objective) == ("optimal", 2)
+
+
+def test_one_memory_that_recomputation_does_not_serve_is_that_of_placement_alone() -> None:
+    graph = lt.load("catalogue:diamond")
+    slow = Processor(name="p", kind="gpu", tiers=(Access(tier="gpu", bytes_per_s=10**8),))
+    machine = Machine(name="slow", tiers=(Tier(name="gpu"),), processors=(slow,))
+    problem = lt.Placement(graph, machine, start={})
+    both, alone = (lt.solve(replace(problem, recompute=x), threads=1) for x in (True, False))
+    assert alone.objective is not None
+    assert both.objective == alone.objective
+    assert "expected access at no extra cost" in both.detail
