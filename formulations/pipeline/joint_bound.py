@@ -7,10 +7,10 @@ micro-batches; c ns of latency between devices. A stage may also run again in on
 its first layer alone, and B takes the time of F of all its layers, too, of the last one that of its stash.
 
 Of stage s = 0, …, p - 1 with layers :math:`i + 1, …, j`: :math:`H = \sum_{l \le i} f_l + s c` is how long a
-micro-batch takes at least until its F can start, D how long from the end of its B to that of the first
-stage, R from the start of its F to the end of its B: what B of the layers before and of those from it on
-takes, all F from it on, and messages. :math:`N = M - \sum \sigma_l - \max_l \min_k u_{lk}` bytes are left
-for activations. For any schedule of makespan T, with sums over the stage's layers in their ways,
+micro-batch takes at least until its F can start; D how long from the end of its B to that of B of the first
+stage: B of all layers before, and messages; R from the start of its F to the end of its B: F and B of all
+layers from it on, and messages. :math:`N = M - \sum \sigma_l - \max_l \min_k u_{lk}` bytes are left for
+activations. For any schedule of makespan T, with sums over the stage's layers in their ways,
 
 1. :math:`H + m \sum (f + b + w) \le T`;
 2. :math:`H + m \sum (f + b) + D \le T`;

@@ -7,6 +7,7 @@ rotary positions, groups of heads that share keys and values, and SwiGLU (Touvro
 
 from __future__ import annotations
 
+from ...models.errors import InstanceError
 from ...models.graph import Graph
 from .builder import Builder
 from .network import VALUE_BYTES
@@ -30,7 +31,22 @@ def transformer(
     hidden state, ``seq2seq`` has `layers` of both; every decoder layer reads the encoder's output. ``llama``
     is a decoder with `groups` heads of keys and values and feed-forward layers `hidden` wide (0: as many as
     heads, and four times the width; the other forms always have these).
+
+    Raises
+    ------
+    InstanceError
+        If heads do not divide the width of a Llama, or groups its heads; if another form has `groups` or
+        `hidden`.
     """
+    for what, number, by in (("d_model", d_model, heads), ("heads", heads, groups or heads)):
+        if form == "llama" and number % by:
+            raise InstanceError(
+                f"instance 'gen:transformer', {what}: found {number}, expected a multiple of {by}"
+            )
+    if form != "llama" and (groups or hidden):
+        raise InstanceError(
+            f"instance 'gen:transformer', form: found {form} with groups or hidden, expected llama with them"
+        )
     net = _Transformer(d_model, heads, seq, batch)
     if form == "llama":
         x = net.llama(layers, vocab, d_model // heads * (groups or heads), hidden or 4 * d_model)

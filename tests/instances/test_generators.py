@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from lowtide.instances import load
 from lowtide.instances.generators import FAMILIES, generate
 from lowtide.instances.generators.randwire import watts_strogatz
+from lowtide.models.errors import InstanceError
 from lowtide.models.graph import Accounting, Graph
 from tests.effort import many
 
@@ -282,6 +284,19 @@ def test_unet_skips_are_read_at_the_other_end() -> None:
         assert concat.reads == (index[f"down{level}.conv1"], index[f"up{level}.upsample"])
     assert graph.tensors[index["bottom.conv1"]].nbytes == 4 * 32 * 2 * 2
     assert graph.tensors[index["output"]].nbytes == 4 * 2 * 16 * 16
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"form": "llama", "groups": 3}, "heads: found 8, expected a multiple of 3"),
+        ({"form": "llama", "heads": 7}, "d_model: found 512, expected a multiple of 7"),
+        ({"groups": 2}, "form: found decoder with groups or hidden, expected llama"),
+    ],
+)
+def test_transformers_that_are_none_are_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(InstanceError, match=words):
+        generate("transformer", **options)
 
 
 def test_transformer_sizes_and_forms() -> None:

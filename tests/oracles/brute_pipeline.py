@@ -60,7 +60,7 @@ def simulated(
 
 
 def least(problem: lt.Pipeline) -> int | None:
-    """Return the least objective on two devices, or None if nothing fits the memory.
+    """Return the least objective, or None if nothing fits the memory; spans are those of two devices.
 
     A later first start of the second device makes no op earlier, so delays end with the first by which the
     first device alone takes as long as the best schedule.
@@ -71,7 +71,7 @@ def least(problem: lt.Pipeline) -> int | None:
     best = None
     for orders in product(*every):
         for delay in range(sum(line.durations) if span else 1):
-            start = simulated(problem, orders, (0, delay))
+            start = simulated(problem, orders, [0, delay, *[0] * (line.devices - 2)])
             if start is None:
                 break
             runs = [[(start[i], start[i] + line.durations[i]) for i in order] for order in orders]

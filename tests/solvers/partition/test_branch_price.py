@@ -101,16 +101,20 @@ def test_other_questions_are_refused() -> None:
         assert (result.status, "any order" in (result.detail or "")) == ("unknown", True), change
 
 
-@pytest.mark.slow  # six exhaustive searches, and two public inputs of 28 classes
 def test_optima_of_stages_in_any_order() -> None:
-    for seed in seeds(6):
+    statuses = set()
+    for seed in seeds(24):
         problem = replace(random_partition(seed), schedule="none", recompute="none", replicate=1)
         problem = replace(problem, contiguous=False)
-        for method in ("branch-price", "auto"):
-            result, expected = lt.solve(problem, method, threads=1), best(problem)
-            assert result.objective == expected, (seed, method)
-            assert result.status == ("infeasible" if expected is None else "optimal"), (seed, method)
-    for name, optimum in (("bert24-inference", 17_714_724), ("bert24-training", 39_789_548)):
-        problem = load_problem(lt.Partition, f"catalogue:layers/{name}", contiguous="no")
-        result = lt.solve(problem, "branch-price", threads=1, time_limit=None)
-        assert (result.objective, result.bound, result.bound_kind) == (optimum, optimum, KIND), name
+        result, expected = lt.solve(problem, "branch-price", threads=1), best(problem)
+        assert result.objective == expected, seed
+        assert result.status == ("infeasible" if expected is None else "optimal"), seed
+        statuses.add(result.status)
+    assert lt.Status.OPTIMAL in statuses
+
+
+@pytest.mark.slow  # a public input of 28 classes; table partition_optima has the other one
+def test_bert_24_in_any_order() -> None:
+    problem = load_problem(lt.Partition, "catalogue:layers/bert24-training", contiguous="no")
+    result = lt.solve(problem, "branch-price", threads=1, time_limit=None)
+    assert (result.objective, result.bound, result.bound_kind) == (39_789_548, 39_789_548, KIND)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import combinations, pairwise, product
 from random import Random
 
@@ -93,6 +94,21 @@ def test_no_schedule_of_any_stages_is_below_the_bound_and_none_above_is_better(s
     assert (found.result.status, found.result.objective) == ("optimal", best)
     assert bound <= found.bound <= best
     assert found.result.verification is not None
+
+
+@pytest.mark.parametrize(
+    ("seed", "three", "bound"),
+    [(8, False, 18), (9, False, 31), (36, False, 13), (84, False, 33), (52, True, 22)],
+)
+def test_bounds_that_a_schedule_reaches(seed: int, three: bool, bound: int) -> None:
+    """Higher ones would not be: of larger buffers, a longer way to and fro, no stage that runs in one go."""
+    asked = small(seed, 4 if three else None)
+    if three:
+        asked = replace(asked, devices=3, micro=2, memory=8)
+    assert joint_bound(asked, 10**6) == bound
+    problems = (pipeline_for(asked, stages) for stages in every(asked))
+    values = (least(problem) for problem in problems if problem.impossible() is None)
+    assert next((value for value in values if value is not None and value <= bound), None) == bound
 
 
 @pytest.mark.slow
