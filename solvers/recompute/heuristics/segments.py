@@ -79,7 +79,8 @@ def greedy_boundaries(data: RecomputeData, places: Sequence[int]) -> Iterator[li
 
 def equal_boundaries(places: Sequence[int], count: int) -> list[int]:
     """Return boundaries at some of the places, so that there are so many segments of like many places."""
-    return sorted({places[k * len(places) // count] for k in range(1, count)} if places else ())
+    count = min(count, len(places) + 1)
+    return sorted({places[k * len(places) // count] for k in range(1, count)})
 
 
 def kept_across(data: RecomputeData, boundaries: Sequence[int]) -> set[int]:
@@ -112,15 +113,16 @@ def in_whole_segments(data: RecomputeData, boundaries: Sequence[int]) -> list[in
     segment = [bisect_left(boundaries, i) for i in range(last + 1)]
     runs = list(range(last + 1))
     for i in range(last + 1, data.n):
-        missing = [u for u in data.reads[i] if u not in there]
-        begun = {segment[w] for u in missing if (w := values[u].writer) is not None}
-        stack = [
-            u
-            for u, x in enumerate(values)
-            if u not in there and x.writer is not None and x.writer <= last
-            if segment[x.writer] in begun and x.readers and x.readers[-1] >= i
-        ]
-        again = set[int]()
+        writers = (values[u].writer for u in data.reads[i] if u not in there)
+        begun = {segment[w] for w in writers if w is not None}
+        again, stack = set[int](), list[int]()
+        if begun:
+            stack = [
+                u
+                for u, x in enumerate(values)
+                if u not in there and x.writer is not None and x.writer <= last
+                if segment[x.writer] in begun and x.readers and x.readers[-1] >= i
+            ]
         while stack:
             writer = values[stack.pop()].writer
             if writer is not None and writer not in again:

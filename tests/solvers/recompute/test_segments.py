@@ -207,6 +207,7 @@ def test_whole_segments_are_those_of_the_definition() -> None:
             graph = random_graph(Random(seed), min_ops=5, max_ops=9, after=False)
             data = recompute_data(lt.Recompute(graph))
         places = gaps(data, LINEARIZED)
+        assert equal_boundaries(places, 10**15) == sorted(places)
         for count in range(1, 4):
             boundaries = equal_boundaries(places, count)
             assert len(boundaries) == min(count - 1, len(places))
