@@ -10,7 +10,8 @@ from ....formulations.placement.paths import moves, walk
 from ....formulations.placement.slots_lp import SlotProgram
 from ....models.plan import Plan
 from ....models.problems.placement import Placement
-from .emission import Part, emit
+from .emission import emit
+from .rounds import Part
 
 
 def decode(

@@ -38,7 +38,8 @@ from ...engines.memory import refuse_if_too_large
 from ...engines.model import solve_model
 from ..replicas.exchange import joint_bound, with_windows
 from ..replicas.share import replicas
-from .emission import Part, emit
+from .emission import emit
+from .rounds import Part
 from .slots import BYTES_PER_TERM, longest_stall, slot_bound
 
 
