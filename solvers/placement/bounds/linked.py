@@ -25,14 +25,23 @@ are bounds of the problem. (Certificates do not state them.)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+from ....models.errors import UsageError
 from ....models.machine import Channel, ChannelGroup, Machine, Tier
 from ....models.problems.placement import Placement
+from ....models.problems.placement_machine import LARGEST
 
 
 def merged(problem: Placement) -> Placement:
-    """Return the problem on the merged machine; itself if no channel is between outer tiers."""
+    """Return the problem on the merged machine; itself if no channel is between outer tiers.
+
+    Raises
+    ------
+    UsageError
+        If channels carry more together than a machine may say.
+    """
     machine = problem.machine
     device = machine.tiers[0].name
     if all(device in (c.src, c.dst) for c in machine.channels):
@@ -43,14 +52,14 @@ def merged(problem: Placement) -> Placement:
 def near_as_one(problem: Placement) -> Placement | None:
     """Return the problem on the machine whose near tiers are one.
 
-    None if the first tier is alone, no tier is behind the near ones, or one of them has no limit.
+    None if the first tier is alone, no tier is behind the near ones, or they have no limit together.
     """
     machine = problem.machine
     device = machine.tiers[0].name
     pairs = {(c.src, c.dst) for c in machine.channels}
     near = {t.name for t in machine.tiers[1:] if {(device, t.name), (t.name, device)} & pairs}
-    endless = any(t.capacity is None for t in machine.tiers if t.name in {device, *near})
-    if not near or len(near) + 1 == len(machine.tiers) or endless:
+    sizes = [t.capacity for t in machine.tiers if t.name in {device, *near}]
+    if not near or len(near) + 1 == len(machine.tiers) or _sum(sizes) is None:
         return None
     return _joined(problem, {t.name: device if t.name in near else t.name for t in machine.tiers})
 
@@ -61,8 +70,7 @@ def _joined(problem: Placement, into: dict[str, str]) -> Placement:
     tiers = []
     for name in dict.fromkeys(into[t.name] for t in machine.tiers):
         sizes = [t.capacity for t in machine.tiers if into[t.name] == name]
-        known = [size for size in sizes if size is not None]
-        tiers.append(Tier(name=name, capacity=sum(known) if len(known) == len(sizes) else None))
+        tiers.append(Tier(name=name, capacity=_sum(sizes)))
     parts: dict[tuple[str, str], list[Channel]] = {}
     for c in machine.channels:
         if into[c.src] != into[c.dst]:
@@ -76,6 +84,9 @@ def _joined(problem: Placement, into: dict[str, str]) -> Placement:
         )
         for (src, dst), some in parts.items()
     )
+    if (most := max((c.bytes_per_s for c in channels), default=0)) > LARGEST:
+        where = f"machine {machine.name!r}, channels of outer tiers together"
+        raise UsageError(f"{where}: found {most} bytes per second, expected at most {LARGEST}")
     groups = []
     for group in machine.groups:
         capped = {*group.channels}
@@ -91,6 +102,12 @@ def _joined(problem: Placement, into: dict[str, str]) -> Placement:
     )
     start = {kind: tuple(dict.fromkeys(into[name] for name in some)) for kind, some in problem.starts.items()}
     return replace(problem, machine=reduced, start=start)
+
+
+def _sum(sizes: Sequence[int | None]) -> int | None:
+    """Return bytes together; None if one has no limit, or they are more than a machine may say."""
+    known = [size for size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) and sum(known) <= LARGEST else None
 
 
 def _merged_into(machine: Machine) -> dict[str, str]:

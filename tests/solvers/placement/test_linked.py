@@ -57,6 +57,20 @@ def test_tiers_that_are_connected_become_one() -> None:
     ]
 
 
+def test_sums_of_a_joined_tier_that_no_machine_may_say_are_no_failure() -> None:
+    graph, half = random_graph(0), 6 * 10**16
+    bench = bypass(half, half)
+    tiers = tuple(replace(t, capacity=half) for t in bench.tiers)
+    assert merged(Placement(graph, replace(bench, tiers=tiers))).machine.tiers[1].capacity is None
+    linked = replace(behind(half, half), tiers=tiers)
+    assert near_as_one(Placement(graph, linked)) is None
+    fast = replace(bench, channels=tuple(replace(c, bytes_per_s=half) for c in bench.channels), groups=())
+    tight = replace(fast, tiers=(replace(tiers[0], capacity=working_set(graph)), *tiers[1:]))
+    assert lt.solve(Placement(graph, tight, whole=True), "planner", threads=1).plan is not None
+    with pytest.raises(lt.UsageError, match="channels of outer tiers together: found 120000000000000000"):
+        lt.solve(Placement(graph, fast), "lp-bound")
+
+
 def test_capacities_add_up_where_all_have_one() -> None:
     bench = behind(99, 30)
     tiers = (*bench.tiers[:2], replace(bench.tiers[2], capacity=12))
