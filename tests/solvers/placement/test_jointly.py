@@ -82,7 +82,8 @@ def test_as_fast_as_exhaustive_search() -> None:
         assert best is not None
         assert found.bound is not None
         assert found.bound <= best
-        joined += time_of(replace(problem, recompute=False)) > best
+        assert found.plan is not None
+        joined += len(found.plan.runs) > len(problem.graph.ops) and bool(found.plan.copies)
     assert joined
 
 
