@@ -246,7 +246,7 @@ sys.stdout.write(plans_of_small_cases())
 def plans_of_small_cases() -> str:
     """Return what the planner makes of some small cases, plans with all that is in them."""
     found = []
-    for seed in (1, 4, 7, 11):
+    for seed in (2, 6, 11, 12, 15):
         graph = random_graph(seed)
         bench = machine(working_set(graph) + 4, [None, 10][seed % 2], latency=700 * (seed % 3))
         problem = Placement(graph, bench, periodic=True, start={"input": ("gpu", "host", "ssd")})
@@ -267,7 +267,7 @@ def test_the_compiled_kernel_does_what_the_plain_one_does() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == plans_of_small_cases()
-    assert done.stdout.count("Plan(") >= 4
+    assert done.stdout.count("Plan(") >= 7
 
 
 def test_enough_memory_needs_no_time() -> None:
