@@ -80,7 +80,8 @@ def joint_plan(
     Parameters
     ----------
     time_limit
-        In seconds; half of it or more is for `auto`.
+        In seconds; half of it or more is for `auto`. The first stages and the bound, seconds for dozens of
+        layers, are not cut short.
     threads
         For `auto`.
     also
