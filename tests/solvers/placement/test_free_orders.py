@@ -17,7 +17,14 @@ from lowtide.solvers.placement.orders.ordered import Order, in_order, mutated, o
 from lowtide.solvers.placement.orders.search import shifted
 from lowtide.solvers.placement.planner.planner import planned, portfolio
 from tests.oracles.brute_placement import COPY, DEVICE, fastest
-from tests.placement_cases import machine, random_graph, tiny_placement, training_problem, working_set
+from tests.placement_cases import (
+    machine,
+    random_graph,
+    tiny_placement,
+    training_problem,
+    two_tiers,
+    working_set,
+)
 from tests.strategies import random_graph as tiny_graph
 
 
@@ -136,6 +143,16 @@ def test_what_is_overwritten_unread_need_not_leave() -> None:
     assert peak == 19
     assert bound_of_orders(problem, precedence(graph).ancestors, peak=peak) == 60
     assert lt.solve(replace(problem, order="reference"), "slot-lp", threads=1).objective == 60
+
+
+def test_what_is_only_read_in_each_iteration_comes_in_and_need_not_go_out() -> None:
+    """Out takes 80 ns, in takes 8; b leaves no room beside it, for 10 ns."""
+    weight = lt.Tensor(name="w", nbytes=8, kind="weight", initial=True, final=True)
+    ops = (lt.Op(name="a", reads=(0,)), lt.Op(name="b", workspace=8, duration_ns=10))
+    graph = lt.Graph(name="read only", tensors=(weight,), ops=ops)
+    problem = lt.Placement(graph, two_tiers(8, 10**8, 10**9), periodic=True, order="free")
+    assert bound_of(problem) == 18
+    assert lt.solve(problem, threads=1).objective == 19
 
 
 @pytest.mark.parametrize("accounting", list(Accounting))
