@@ -15,7 +15,7 @@ from tests.effort import seeds
 from tests.oracles.brute_placement import COPY, DEVICE, fastest
 from tests.oracles.brute_tiers import faster
 from tests.oracles.random_placement import random_placement
-from tests.placement_cases import machine, odd_placement, tiny_placement
+from tests.placement_cases import machine, odd_placement, tiny_placement, with_modes
 from tests.solvers.placement.test_slots import start_of
 from tests.solvers.placement.test_slots_tiers import plan_by, refused
 
@@ -58,7 +58,7 @@ def question(seed: int, accounting: lt.Accounting) -> Placement:
 @pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize("method", ["local-search", "belady", "serial", "slot-milp"])
-@pytest.mark.parametrize("seed", seeds(40, 8))
+@pytest.mark.parametrize("seed", seeds(20, 8))
 def test_every_plan_is_a_point_of_the_windows(
     seed: int, method: str, accounting: lt.Accounting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,12 +66,17 @@ def test_every_plan_is_a_point_of_the_windows(
 
     monkeypatch.setattr(slots_milp, "ROUNDS", 1)
     problem = question(seed, accounting)
+    if method != "slot-milp":
+        problem = with_modes(problem, seed)
     found = None if refused(problem) else plan_by(problem, method)
     if found is None:
         return
-    built = windows_cpsat.build(state_data(problem), problem.evaluate(found))
+    data = state_data(problem, modes=True)
+    built = windows_cpsat.build(data, problem.evaluate(found))
     for run in found.runs:
         built.model.add(built.start[run.op] == run.start)
+        for i, mode in enumerate(data.modes.get(run.op, ())):
+            built.model.add(built.mode[run.op, i] == (mode.number == run.mode))
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     assert solver.solve(built.model) in (cp_model.OPTIMAL, cp_model.FEASIBLE)
