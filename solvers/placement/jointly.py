@@ -13,8 +13,8 @@ planner's first setting:
    many was faster.
 
 The graph of the best sequence then is a problem for `auto`, for the time that is left. What
-placement and recomputation find alone is offered first, so that both together are never slower than
-either; where the machine has one tier, recomputation is all there is, and its bounds hold.
+placement and recomputation find alone is offered first, so that without a limit of time both together
+are never slower than either; where the machine has one tier, recomputation's bounds hold, too.
 
 Under the reference order each op waits for the one before it to have run once: the same problem, said to
 those who know no order.
