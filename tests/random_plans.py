@@ -11,7 +11,7 @@ from random import Random
 
 from lowtide.models.graph import Graph
 from lowtide.models.machine import Access, Channel, ChannelGroup, Machine, Processor, Tier
-from lowtide.models.plan import Plan
+from lowtide.models.plan import Copy, Plan
 from tests.oracles.naive_rules import Rules
 from tests.oracles.naive_simulator import simulate
 from tests.oracles.random_period import close_period
@@ -98,6 +98,10 @@ def random_case(rng: Random, flavour: str | None = None, max_ops: int = 6) -> Ca
         rerun = None
         if flavour != "recompute" and rng.random() < 0.2:
             rerun = rng.random() < 0.5
+        if any(
+            c.dst not in (start_tiers or {}).get(graph.tensors[c.tensor].kind, names) for c in crossing(plan)
+        ):
+            continue
         plan = fit_machine(rng, graph, plan)
         if rng.random() < 0.3:
             plan = replace(plan, start_tiers=statement(rng, graph, plan, start_tiers))
@@ -115,10 +119,16 @@ def statement(
             some = [x for x in question.get(kind, names) if rng.random() < 0.7]
         else:
             used = {r.tier for r in plan.start if graph.tensors[r.tensor].kind == kind}
+            used |= {c.dst for c in crossing(plan) if graph.tensors[c.tensor].kind == kind}
             some = [x for x in names if x in used or rng.random() < 0.3]
         if question is not None or rng.random() < 0.8:
             stated[kind] = tuple(some)
     return stated
+
+
+def crossing(plan: Plan) -> list[Copy]:
+    """Return the copies under way as a period begins: what they bring occupies its tier then."""
+    return [c for c in plan.copies if plan.period is not None and c.end > plan.period]
 
 
 def fit_machine(rng: Random, graph: Graph, plan: Plan) -> Plan:

@@ -38,6 +38,7 @@ from .tables import (
     FLIGHT_START,
     GONE,
     HOME,
+    HOST_IN,
     INITIAL,
     LASTING,
     LEAVING,
@@ -49,6 +50,7 @@ from .tables import (
     NOBODY,
     NONE,
     OP,
+    OWNER,
     PENDING,
     PERSISTENT,
     PRESENT,
@@ -103,12 +105,16 @@ def begin(d: Integers, knobs: Integers, s: Integers) -> bool:
 def may_cross(d: Integers, knobs: Integers, s: Integers, log: Integers) -> bool:
     """Return whether the next iteration may begin, and make it so where nothing has to move any more.
 
-    No copy begins now, or of what ends; what outlives the period is where it may start; inputs fit.
+    No copy begins now, or of what ends, or is under way to where its tensor may not start; what outlives the
+    period is where it may start; inputs fit.
     """
     x = s[SCALARS]
     leaves = np.int64(0)
-    for c in range(4):
-        if s[FLIGHT, c] >= 0 and s[FLIGHT_START, c] == x[TIME]:
+    for channel in range(4):
+        c = s[FLIGHT, channel]
+        if c >= 0 and s[FLIGHT_START, channel] == x[TIME]:
+            return False
+        if c >= 0 and not may_rest(d, d[OWNER, c], 0 if channel >= HOST_IN else channel + 1):
             return False
     if not come_home(d, knobs, s, log):
         return False
