@@ -1,4 +1,6 @@
-"""How many random cases a test tries: a quarter of them in `make test`, all in `make test-all` and in CI.
+"""How many random cases a test tries: a quarter of them in `make test`, all in `make test-all`.
+
+CI tries a quarter in the quick tests, and all in the slow ones.
 
 All of them: ``pytest --hypothesis-profile=full``; the profiles are registered in ``tests/conftest.py``.
 """
