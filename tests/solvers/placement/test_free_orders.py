@@ -1,6 +1,5 @@
 """Free orders: bounds, `auto` and `orders` against exhaustive search over all orders and fixed ones."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 from random import Random
@@ -16,25 +15,15 @@ from lowtide.solvers.placement.bounds.any_order import bound_of_orders, raise_or
 from lowtide.solvers.placement.orders.ordered import Order, in_order, mutated, of_first
 from lowtide.solvers.placement.orders.search import shifted
 from lowtide.solvers.placement.planner.planner import planned, portfolio
-from tests.oracles.brute_placement import COPY, DEVICE, fastest
 from tests.placement_cases import (
     machine,
     random_graph,
-    tiny_placement,
     training_problem,
     two_tiers,
     working_set,
 )
+from tests.solvers.placement.test_orders import every_order, times_of_orders
 from tests.strategies import random_graph as tiny_graph
-
-
-def every_order(graph: lt.Graph, head: Order = ()) -> Iterator[Order]:
-    """Yield all orders that keep the precedence."""
-    if len(head) == len(graph.ops):
-        yield head
-    for k, before in enumerate(precedence(graph).predecessors):
-        if k not in head and {*before} <= {*head}:
-            yield from every_order(graph, (*head, k))
 
 
 def free_problem(seed: int, accounting: Accounting = Accounting.COEXIST, ops: int = 5) -> lt.Placement:
@@ -199,15 +188,7 @@ def test_orders_finds_and_proves_the_best_of_all_orders(
     """Whole tensors; of 40 such cases it proves 37 in seconds."""
     better = 0
     for seed in cases:
-        problem = replace(tiny_placement(seed, accounting), order="free")
-        host = problem.machine.tiers[1].name
-        start = {
-            t: COPY if problem.may_start(x.kind) == (host,) else DEVICE
-            for t, x in enumerate(problem.graph.tensors)
-            if x.initial
-        }
-        graphs = [in_order(problem.graph, order) for order in every_order(problem.graph)]
-        times = [fastest(graph, problem.machine, start) for graph in graphs]
+        problem, times = times_of_orders(seed, accounting)
         best = min(time for time in times if time is not None)
         found = lt.solve(problem, "orders", threads=1, time_limit=None)
         assert (found.objective, found.bound) == (best, best), seed
