@@ -48,11 +48,11 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     """Compare, verify and list."""
     from ..results.audits.audit import audit
-    from ..results.audits.best_known import FILE
+    from ..results.audits.best_known import FOLDER
 
     found = audit(
         args.paths,
-        best_known=args.best_known or FILE,
+        best_known=args.best_known or FOLDER,
         plans=args.plans,
         progress=(lambda line: None) if args.quiet else note,
     )

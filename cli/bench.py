@@ -208,10 +208,10 @@ def _compile(left: Sequence[RunSpec], *, quiet: bool) -> None:
 
 def improve_best_known(out: Path, path: str | None) -> None:
     """Improve a best-known file by the records of the folder, and say what became better."""
-    from ..results.audits.best_known import FILE, update
+    from ..results.audits.best_known import FOLDER, update
     from ..results.audits.evidence import read_claims
 
-    done = update(read_claims([out]).claims, path or FILE)
+    done = update(read_claims([out]).claims, path or FOLDER)
     for change in done.changes:
         old = "nothing" if change.old is None else f"{change.old:,}"
         words = f"{change.problem} {change.side} {old} -> {change.new:,}"

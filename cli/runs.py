@@ -27,9 +27,7 @@ def add_options(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> No
     parser.add_argument(
         "--virtual-best", action="store_true", help="add the oracle that picks the best run of each case"
     )
-    parser.add_argument(
-        "--best-known", metavar="FILE", help="what else is known (default: the package's best_known.json)"
-    )
+    parser.add_argument("--best-known", metavar="FILE", help="what else is known (default: the package's)")
 
 
 def read_runs(paths: Sequence[str], args: argparse.Namespace) -> pd.DataFrame:

@@ -40,7 +40,7 @@ from ...models.errors import LowtideError
 from ...models.problems.peak import Peak
 from ...models.problems.problem import Problem
 from ...models.result import Status
-from .best_known import FILE, BestKnown, claims_of, read_best_known
+from .best_known import FOLDER, BestKnown, claims_of, read_best_known
 from .claims import Claim, Question, is_beyond, is_maximized
 from .evidence import read_claims
 from .recheck import problem_of, recheck, recheck_bound
@@ -114,7 +114,7 @@ class Audit:
 def audit(
     paths: Sequence[str | os.PathLike[str]] = (),
     *,
-    best_known: str | os.PathLike[str] = FILE,
+    best_known: str | os.PathLike[str] = FOLDER,
     plans: str = "all",
     progress: Callable[[str], None] = lambda line: None,
 ) -> Audit:

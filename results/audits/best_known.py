@@ -1,8 +1,8 @@
 """The best that is known about each question: objective and bound, and the runs that they come from.
 
-``best_known.json`` beside this module is part of the package. `update` only ever improves it: an
-objective counts once its plan was verified again, or if a committed table says it (its plan was verified when
-the table was made; ``table`` names it), a bound if nothing known contradicts it.
+The folder ``results/best_known`` is part of the package; it has a file for each problem. `update` only ever
+improves it: an objective counts once its plan was verified again, or if a committed table says it (its plan
+was verified when the table was made; ``table`` names it), a bound if nothing known contradicts it.
 
 ::
 
@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,8 +46,8 @@ from .claims import Claim, Question, is_beyond, is_maximized, unit_of
 from .recheck import recheck
 
 FORMAT = "lowtide/best-known"
-FILE = Path(__file__).parents[1] / "best_known.json"
-"""The file of the package."""
+FOLDER = Path(__file__).parents[1] / "best_known"
+"""The files of the package, each named after its problem."""
 
 _MARK = {
     "value": required(Field(is_size, "an integer >= 0")),
@@ -117,19 +118,30 @@ class Update(NamedTuple):
 
 
 def read_best_known(path: str | os.PathLike[str] | None = None) -> dict[Question, BestKnown]:
-    """Return the entries of a best-known file (default: the package's) by question.
+    """Return the entries of a best-known file, or of a folder of them (default: the package's), by question.
 
     Raises
     ------
     InstanceError
-        If the file is not exactly of the format.
+        If a file is not exactly of the format, or two have a question.
     """
-    where = os.fspath(FILE if path is None else path)
+    found: dict[Question, BestKnown] = {}
+    for file in best_known_files(FOLDER if path is None else path):
+        _read_file(file, found)
+    return found
+
+
+def best_known_files(path: str | os.PathLike[str]) -> list[Path]:
+    """Return the files of a folder, or the file itself."""
+    return sorted(Path(path).glob("*.json")) if Path(path).is_dir() else [Path(path)]
+
+
+def _read_file(path: Path, found: dict[Question, BestKnown]) -> None:
+    where = os.fspath(path)
     data = parse_json(read_bytes(where), where)
     check_header(data, "best-known", where)
     check_object(data, _HEAD, where)
     check_rows(data["entries"], _ENTRY, where, "entry")
-    found: dict[Question, BestKnown] = {}
     for i, row in enumerate(data["entries"]):
         for side, fields in (("objective", _MARK), ("bound", _BOUND)):
             if row[side] is not None:
@@ -145,19 +157,27 @@ def read_best_known(path: str | os.PathLike[str] | None = None) -> dict[Question
             objective=None if row["objective"] is None else Mark(**row["objective"]),
             bound=None if row["bound"] is None else Mark(**row["bound"]),
         )
-    return found
 
 
-def write_best_known(known: Mapping[Question, BestKnown], path: str | os.PathLike[str] = FILE) -> None:
-    """Write a best-known file: one entry a line, in a fixed order, whole or not at all."""
+def write_best_known(known: Mapping[Question, BestKnown], path: str | os.PathLike[str] = FOLDER) -> None:
+    """Write a best-known file, or one for each problem into a folder: each whole or not at all.
+
+    One entry a line, in a fixed order.
+    """
     entries = sorted(known.values(), key=lambda k: (k.problem, k.instance, k.sha256))
-    data = {"format": FORMAT, "version": 1, "entries": [_entry(k) for k in entries]}
-    write_whole(path, dump_json(data, ("entries",)))
+    files = {Path(path): entries}
+    if Path(path).is_dir():
+        some = groupby(entries, key=lambda k: k.problem)
+        files = {Path(path, f"{problem}.json"): list(group) for problem, group in some}
+    for file, rows in files.items():
+        data = {"format": FORMAT, "version": 1, "entries": [_entry(k) for k in rows]}
+        write_whole(file, dump_json(data, ("entries",)))
 
 
 def find_best_known(sha256: str, problem: str) -> BestKnown | None:
-    """Return what the package's file knows about a question, or None."""
-    return read_best_known().get((sha256, problem))
+    """Return what the package knows about a question, or None."""
+    file = FOLDER / f"{problem}.json"
+    return read_best_known(file).get((sha256, problem)) if file.exists() else None
 
 
 def claims_of(known: Mapping[Question, BestKnown], source: str) -> list[Claim]:
@@ -185,8 +205,8 @@ def claims_of(known: Mapping[Question, BestKnown], source: str) -> list[Claim]:
     return claims
 
 
-def update(claims: Iterable[Claim], path: str | os.PathLike[str] = FILE) -> Update:
-    """Improve a best-known file by what records say.
+def update(claims: Iterable[Claim], path: str | os.PathLike[str] = FOLDER) -> Update:
+    """Improve a best-known file, or a folder of them, by what records say.
 
     Nothing that is known gets worse. A better objective is taken only if its plan is there and verifies
     again, or if a committed table says it; a better bound only if the plan of its record, if it has one,
@@ -198,7 +218,7 @@ def update(claims: Iterable[Claim], path: str | os.PathLike[str] = FILE) -> Upda
     claims
         Those of experiments: `lowtide.results.audits.evidence.read_claims`.
     path
-        The file to improve; default: the package's. It is not touched if nothing improves.
+        What to improve; default: the package's folder. Nothing is touched if nothing improves.
 
     Returns
     -------

@@ -36,7 +36,7 @@ from ..tables.declared import (
     records_of_row,
 )
 from ..tables.store import read_records
-from .best_known import FORMAT, claims_of, read_best_known
+from .best_known import FORMAT, best_known_files, claims_of, read_best_known
 from .claims import Claim, claim_of
 
 COLUMNS = ("instance", "instance_sha256", "problem", "method", "status", "objective", "bound")
@@ -81,7 +81,7 @@ def read_claims(
     paths
         Files and folders.
     without
-        A file that is left out.
+        A best-known file, or a folder of them, that is left out.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def read_claims(
         If a path that was named is missing or is none of these.
     """
     evidence = Evidence()
-    seen = set() if without is None else {os.path.realpath(without)}
+    seen = set() if without is None else {os.path.realpath(file) for file in best_known_files(without)}
     for path in map(Path, paths):
         if path.is_dir():
             for item in _walk(path):

@@ -18,6 +18,7 @@ from lowtide.results.audits.best_known import (
     portable_name,
     read_best_known,
     update,
+    write_best_known,
 )
 from lowtide.results.audits.best_known import Update as Changes
 from lowtide.results.audits.evidence import read_claims
@@ -204,6 +205,11 @@ def test_verify_measures_the_gap_to_the_best_known(tmp_path: Path, monkeypatch: 
     spec = "gen:randwire?n=8,seed=3"
     record = run(tmp_path / "out", spec, "greedy", bound=1)
     improve(tmp_path)
-    monkeypatch.setattr("lowtide.results.audits.best_known.FILE", tmp_path / "known.json")
+    known = read_best_known(tmp_path / "known.json")
+    (tmp_path / "best").mkdir()
+    write_best_known(known, tmp_path / "best")
+    assert [file.name for file in (tmp_path / "best").iterdir()] == ["peak.json"]
+    assert read_best_known(tmp_path / "best") == known
+    monkeypatch.setattr("lowtide.results.audits.best_known.FOLDER", tmp_path / "best")
     found = answer("show", spec, cwd=tmp_path)
     assert (found["best_known"], found["known_bound"]) == (record["objective"], 1)

@@ -1,6 +1,6 @@
-"""Improve ``results/best_known.json`` by the committed tables and records.
+"""Improve ``results/best_known/`` by the committed tables and records.
 
-To be run after a table was made again: ``lowtide audit results`` finds what a table says and the file does
+To be run after a table was made again: ``lowtide audit results`` finds what a table says and the files do
 not.
 """
 
@@ -12,7 +12,7 @@ from ..running import ROOT
 
 
 def make() -> None:
-    """Improve the file, and say how often and what was refused."""
+    """Improve the files, and say how often and what was refused."""
     done = update(read_claims([ROOT / "results"]).claims)
     print(*done.refused, sep="\n")
     print(f"{len(done.changes)} improvements, {len(done.refused)} refused")
