@@ -140,7 +140,7 @@ def run(args: argparse.Namespace) -> int:
         }
         if plan.allocation is not None and verdict.valid:
             found["heights"] = dict(verdict.heights)
-        if verdict.valid and len(verdict.peaks) == 1:
+        if verdict.valid and len(verdict.peaks) == 1 and not verdict.recomputed:
             found |= _score(graph, max(verdict.peaks.values()), args.bound, order)
         if verdict.valid:
             found |= _claimed(plan, verdict, found)

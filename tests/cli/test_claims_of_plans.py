@@ -102,3 +102,20 @@ def test_a_claim_is_no_part_of_the_answer(tmp_path: Path) -> None:
     assert plan.claim is None
     hinted = answer("solve", "peak", SPEC, "--method", "reference", "--hint", "p.json", cwd=tmp_path)
     assert hinted["status"] == "feasible"
+
+
+def test_what_is_known_of_orders_is_not_held_against_plans_with_second_runs(tmp_path: Path) -> None:
+    least = lt.solve(lt.Peak(lt.load("onnx:squeezenet?train=1"))).objective
+    assert least is not None
+    solved(
+        tmp_path,
+        "recompute",
+        "onnx:squeezenet?train=1",
+        "--memory",
+        str(least - 1),
+        "--method",
+        "eviction",
+        plan="r.json",
+    )
+    found = answer("verify", "r.json", cwd=tmp_path)
+    assert (found["valid"], found["recomputed"] > 0, found["bound"]) == (True, True, None)
