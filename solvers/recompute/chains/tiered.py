@@ -17,10 +17,15 @@ of `hetero`.
     O_k(s, t, m) = \min\bigl(O_{k-1}(s, t, c_{k-1}),\ w_{ks} + O'_k(s, t, m - in_s)\bigr)
 
 where a sweep may be taken if each of its forwards fits beside the gradient behind stage t, and x_s beside the
-first one: :math:`M \ge top_t + in_s + need_s` and :math:`M \ge top_t + need_i` for the others. The answer,
-:math:`O_K(0, l, c_K)`, is the best schedule in which, as in H-Revolve, what a tier keeps is there before what
-the tiers below keep, which are empty again when it is read. On uniform chains it is never above H-Revolve's,
-whose slots do not use the cell of the gradient that never exists.
+first one: :math:`M \ge top_t + in_s + need_s` and :math:`M \ge top_t + need_i` for the others. The answer
+is :math:`O_K(0, l, c_K)`.
+
+*What is best.* The best schedule of H-Revolve's form: nothing but inputs of stages is copied, outwards right
+after it was made or read back; when one is, to or from tier k, the memory has nothing else but the last
+gradient, and tiers 1 .. k - 1 have nothing; what was copied is not made again; and what happens in the memory
+between is persistent. Schedules of other forms may be faster, so that each op once is the only bound that is
+proved. On uniform chains it is never above H-Revolve's, whose slots do not use the cell of the gradient that
+never exists.
 
 *Rounding*, of memory and of each tier's room, as in `hetero`: every schedule found fits. A tier without limit
 has room for everything and counts nothing. :math:`O(L^3 \sum_k c_k)` time in slots.
@@ -139,10 +144,10 @@ def _level(
             return None
         for s in range(count - length):
             t = s + length
-            best = np.full(room + 1, below[s, t])
-            for j in range(s + 1, int(ends[s, t]) + 1):
-                again = clock[j] - clock[s] + tier.read[s]
-                np.minimum(best, again + free[j, t] + kept[s, j - 1], out=best)
+            best, end = np.full(room + 1, below[s, t]), int(ends[s, t])
+            if end > s:
+                again = clock[s + 1 : end + 1, None] - clock[s] + tier.read[s]
+                best = np.minimum(best, (again + free[s + 1 : end + 1, t] + kept[s, s:end]).min(axis=0))
             kept[s, t], free[s, t] = best, below[s, t]
             if size[s] <= room:
                 stored = tier.write[s] + best[: room + 1 - size[s]]
