@@ -1,8 +1,8 @@
 """`cpsat` for `placement`: a bound by what must pass in windows, and plans by intervals, through CP-SAT.
 
 1. Bounds at once: the sum of the durations and those by windows.
-2. In single runs, annealing over lines of events (`lines`), from a plan of `serial` if there is none;
-   in periods local search on the simulator for a tenth of the time.
+2. In single runs, annealing over lines of events (`lines`), from a plan of `serial` if there is none, until
+   some rounds in a row find nothing; in periods local search on the simulator for a tenth of the time.
 3. The model of windows: its bound holds for every plan of whole tensors. Its best solution says what
    is gone from the fast memory when.
 4. The model of intervals, where that is gone then: mostly solved in a second.
@@ -116,7 +116,7 @@ def solve_intervals(problem: Placement, context: Context) -> Outcome:
     if context.answer is None:
         search.other(solve_serial)
     if not problem.periodic and context.time_limit is not None and outcome.reason is not None:
-        search_lines(problem, context, data, context.remaining())
+        search_lines(problem, context, data, context.remaining(), patient=True)
     if context.closed:
         return Outcome(detail=outcome.detail)
     return Outcome(reason="time" if context.expired else None, detail=outcome.detail)

@@ -41,13 +41,19 @@ LARGEST = 2**58
 COLD = 1e-6
 """Last temperature, as a part of what the start takes."""
 LEAST, FIRST, ROUNDS = 2000, 20, 4
-"""Steps of the first round, and for each pair of events; rounds without a time limit."""
+"""Steps of the first round, and for each pair of events; rounds without a time limit, or, with one, in a row
+that find no better plan."""
 SLICE = 10_000_000
 """Steps between two looks at the clock, times the square of the events: how long a step takes at most."""
 
 
-def search_lines(problem: Placement, context: Context, data: StateData, seconds: float) -> None:
-    """Improve the best plan by annealing for so many seconds; without a time limit for some rounds."""
+def search_lines(
+    problem: Placement, context: Context, data: StateData, seconds: float, *, patient: bool = False
+) -> None:
+    """Improve the best plan by annealing for so many seconds; without a time limit for some rounds.
+
+    With a time limit it ends, too, when some rounds in a row found nothing, unless it is `patient`.
+    """
     until = context.elapsed() + seconds
     if max(sum(life.nbytes for life in data.lives), data.slowest + longest_stall(data)) >= LARGEST:
         return
@@ -57,11 +63,11 @@ def search_lines(problem: Placement, context: Context, data: StateData, seconds:
         return
     line, tried = _copied(best), _copied(best)
     times, drawn = times_for(case), np.zeros(MOST + 2, np.int64)
-    square, turn = int(best.length[0]) ** 2, 0
+    square, turn, end = int(best.length[0]) ** 2, 0, ROUNDS
     steps, some = LEAST + FIRST * square, max(10, SLICE // square)
     found = time_line(case, best, times)
     context.offer(plan_of(data, moves_of(case, data, best, times), problem))
-    while (context.time_limit is not None or turn < ROUNDS) and not _over(context, until):
+    while (patient or turn < end) and not _over(context, until):
         for part, begin in zip(best, line, strict=True):
             begin[:] = part
         time_line(case, best, times)
@@ -90,6 +96,8 @@ def search_lines(problem: Placement, context: Context, data: StateData, seconds:
             )
             if sooner < found:
                 found = sooner
+                if context.time_limit is not None:
+                    end = turn + 1 + ROUNDS
                 context.offer(plan_of(data, moves_of(case, data, best, times), problem))
         turn, steps = turn + 1, 2 * steps
         context.progress(f"lines of events: round {turn}, {found:,} ns")

@@ -12,7 +12,7 @@ from lowtide.formulations.placement.intervals_cpsat import plan_of
 from lowtide.formulations.placement.states import state_data, weightless
 from lowtide.models.problems.placement import Placement
 from lowtide.solvers.context import Context
-from lowtide.solvers.placement.models.lines import case_of, line_of, moves_of, search_lines, times_for
+from lowtide.solvers.placement.models.lines import ROUNDS, case_of, line_of, moves_of, search_lines, times_for
 from lowtide.solvers.placement.models.lines_kernel import time_line
 from lowtide.solvers.placement.serial.search import serial_plan
 from tests.effort import seeds
@@ -41,6 +41,20 @@ def test_annealing_is_as_fast_as_exhaustive_search(seed: int, accounting: lt.Acc
     context = context_of(problem)
     search_lines(problem, context, state_data(problem), math.inf)
     assert context.incumbent == fastest(problem.graph, problem.machine, start_of(problem))
+
+
+def test_annealing_ends_when_rounds_in_a_row_find_nothing() -> None:
+    """The lines of tiny problems are through long before any time limit."""
+    context, rounds = context_of(tiny_placement(0, lt.Accounting.COEXIST)), list[str]()
+    context.time_limit = 3600.0
+
+    def progress(line: str) -> None:
+        rounds.append(line)
+        assert len(rounds) < 20
+
+    context.progress = progress
+    search_lines(context.problem, context, state_data(context.problem), math.inf)
+    assert len(rounds) >= ROUNDS
 
 
 @BOTH
