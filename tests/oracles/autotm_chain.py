@@ -4,12 +4,15 @@ Op by op over all states: where each content that is still needed has copies, a 
 What happens at an op is found by search over single copies and drops. It reads the raw fields.
 """
 
+from functools import cache
 from itertools import product
 
 import lowtide as lt
 from lowtide.models.graph import Accounting
 
 PINNED = frozenset({-1})
+State = tuple[tuple[int, frozenset[int]], ...]
+"""Tensors that are still needed and where they are, sorted."""
 Way = tuple[int, int, frozenset[int], frozenset[int], frozenset[int], frozenset[int], int]
 """ns alone and beside; tiers with room before, during and behind the op; where it is then; tier of use."""
 
@@ -83,8 +86,15 @@ def fastest(problem: lt.Placement, form: str, window: int = 15) -> int | None:
                     found += [(time + copy(t, (i, j)), room | after, kept, True) for kept in without(after)]
         return found
 
+    @cache
     def ways(t: int, k: int, where: frozenset[int] | None) -> list[Way]:
-        """What an item can do at op k; None: it is made there."""
+        """What an item can do at op k, each once, as fast as it can be; None: it is made there."""
+        least = dict[tuple[object, ...], Way]()
+        for way in sorted(all_ways(t, k, where), key=lambda way: way[0]):
+            least.setdefault(way[1:], way)
+        return list(least.values())
+
+    def all_ways(t: int, k: int, where: frozenset[int] | None) -> list[Way]:
         op, none = ops[k], frozenset[int]()
         used, made = t in (*op.reads, *op.writes), where is None
         pinned = where == PINNED
@@ -125,11 +135,13 @@ def fastest(problem: lt.Placement, form: str, window: int = 15) -> int | None:
                         )
         return found
 
-    def slots(k: int, where: dict[int, frozenset[int]]) -> list[tuple[int, dict[int, frozenset[int]]]]:
-        op = ops[k]
+    @cache
+    def slots(k: int, state: State) -> dict[State, int]:
+        """The states behind op k, each with the least ns to it."""
+        op, where = ops[k], dict(state)
         items = sorted({*where, *op.writes, *op.reads})
         overwritten = set(op.writes) - set(op.reads)
-        found = []
+        found: dict[State, int] = {}
         for chosen in product(*(ways(t, k, None if t in overwritten else where[t]) for t in items)):
             some = dict(zip(items, chosen, strict=True))
             held = [
@@ -157,7 +169,8 @@ def fastest(problem: lt.Placement, form: str, window: int = 15) -> int | None:
                     continue
                 length = mode.duration_ns + int(sum(times))
                 time = sum(way[0] for way in chosen) + max(length, sum(way[1] for way in chosen))
-                found.append((time, {t: way[5] for t, way in some.items() if needed(t, k)}))
+                after = tuple((t, way[5]) for t, way in some.items() if needed(t, k))
+                found[after] = min(found.get(after, time), time)
         return found
 
     there = [t for t, x in enumerate(graph.tensors) if x.initial and needed(t, -1)]
@@ -175,13 +188,12 @@ def fastest(problem: lt.Placement, form: str, window: int = 15) -> int | None:
             if tier.capacity is not None and held > tier.capacity:
                 break
         else:
-            states = {tuple(sorted(begin.items(), key=lambda pair: pair[0])): 0}
+            states: dict[State, int] = {tuple(sorted(begin.items(), key=lambda pair: pair[0])): 0}
             for k in range(n):
-                following: dict[tuple[tuple[int, frozenset[int]], ...], int] = {}
+                following: dict[State, int] = {}
                 for state, spent in states.items():
-                    for time, after in slots(k, dict(state)):
-                        key = tuple(sorted(after.items(), key=lambda pair: pair[0]))
-                        following[key] = min(following.get(key, spent + time), spent + time)
+                    for after, time in slots(k, state).items():
+                        following[after] = min(following.get(after, spent + time), spent + time)
                 states = following
             for state, spent in states.items():
                 ends = dict(state)
