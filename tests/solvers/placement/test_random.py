@@ -14,10 +14,11 @@ import lowtide as lt
 from lowtide.models.graph import Accounting
 from lowtide.models.problems.placement import Placement
 from lowtide.solvers.placement.methods import ROOM
-from lowtide.solvers.placement.policies import local_search as placement_local_search
 from tests.effort import seeds
 from tests.oracles.feasible_placement import TooLarge, is_feasible
 from tests.oracles.random_placement import random_placement
+
+pytestmark = pytest.mark.usefixtures("short_searches")
 
 OTHERS = tuple(method.name for method in ROOM.methods if method.name != "auto")
 
@@ -25,11 +26,6 @@ OTHERS = tuple(method.name for method in ROOM.methods if method.name != "auto")
 OPTIONS = {"local-search": {"runs": "200"}}
 LIMITS = {"auto": 6, "cpsat": 2, "orders": 1, "slot-milp": 3}
 """Seconds that these may take to the end; what they claim when they are stopped counts as well."""
-
-
-@pytest.fixture(autouse=True)
-def _short_searches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placement_local_search, "RUNS", 200)  # of `auto`
 
 
 def found(problem: Placement, method: str) -> lt.Result | None:
