@@ -45,7 +45,8 @@ def test_annealing_is_as_fast_as_exhaustive_search(seed: int, accounting: lt.Acc
 
 def test_annealing_ends_when_rounds_in_a_row_find_nothing() -> None:
     """The lines of tiny problems are through long before any time limit."""
-    context, rounds = context_of(tiny_placement(0, lt.Accounting.COEXIST)), list[str]()
+    problem, rounds = tiny_placement(0, lt.Accounting.COEXIST), list[str]()
+    context = context_of(problem)
     context.time_limit = 3600.0
 
     def progress(line: str) -> None:
@@ -53,7 +54,7 @@ def test_annealing_ends_when_rounds_in_a_row_find_nothing() -> None:
         assert len(rounds) < 20
 
     context.progress = progress
-    search_lines(context.problem, context, state_data(context.problem), math.inf)
+    search_lines(problem, context, state_data(problem), math.inf)
     assert len(rounds) >= ROUNDS
 
 
