@@ -63,7 +63,7 @@ def serves(problem: Placement) -> bool:
 
 
 def decide(case: Case, tried: Mapping[str, tuple[float, ...]] = TRIED, *, early: bool = False) -> Candidates:
-    """Return the policy's decisions for all percentages of the classes."""
+    """Return the policy's decisions for all percentages of the classes; once for those that mean the same."""
     kinds = [case.graph.tensors[t].kind for t in case.tensor.tolist()]
     classes = np.array([{"weight": 0, "state": 1}.get(kind, 2) for kind in kinds], dtype=np.int64)
     back = _asked_back(case, classes)
@@ -74,7 +74,11 @@ def decide(case: Case, tried: Mapping[str, tuple[float, ...]] = TRIED, *, early:
         worth = (nbytes > case.memory, -nbytes) if early else ()
         variants.append((worth, len(variants), percentages, rests))
     variants.sort(key=lambda variant: variant[:2])
+    seen = set[bytes]()
     for _, _, percentages, rests in variants[: FULLEST if early else None]:
+        if (key := rests.tobytes()) in seen:
+            continue
+        seen.add(key)
         away = np.flatnonzero(~rests[case.absence_tensor])
         said = zip(CLASSES, percentages, strict=True)
         asked = 2 * early_returns(case, away, case.absence_first + 1) if early else back
