@@ -1,4 +1,4 @@
-"""Searches that are cut short where many small questions are put to them."""
+"""Searches are cut short here: many small questions are put to them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 from lowtide.solvers.placement.policies import local_search
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", autouse=True)
 def short_searches() -> Iterator[None]:
-    """Let `auto` try 200 decisions in its local search, instead of 20,000, in each test of a file."""
+    """Let local searches try 200 decisions instead of 20,000, also those that other methods begin with."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(local_search, "RUNS", 200)
         yield

@@ -83,7 +83,6 @@ def solved(problem: Placement, method: str, hint: lt.Plan | None = None) -> lt.R
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("short_searches")
 @pytest.mark.parametrize("block", range(3))
 def test_no_plan_is_below_a_bound(block: int) -> None:
     plans = 0

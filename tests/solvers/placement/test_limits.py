@@ -19,7 +19,7 @@ from lowtide.solvers.placement.simulator.simulator_case import make_case
 from tests.effort import many
 from tests.placement_cases import machine, random_graph, working_set
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("short_searches")]
+pytestmark = pytest.mark.slow
 
 BOTH = pytest.mark.parametrize("accounting", list(Accounting))
 METHODS = {

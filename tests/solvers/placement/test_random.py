@@ -18,8 +18,6 @@ from tests.effort import seeds
 from tests.oracles.feasible_placement import TooLarge, is_feasible
 from tests.oracles.random_placement import random_placement
 
-pytestmark = pytest.mark.usefixtures("short_searches")
-
 OTHERS = tuple(method.name for method in ROOM.methods if method.name != "auto")
 
 
