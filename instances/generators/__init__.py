@@ -302,7 +302,7 @@ FAMILIES: dict[str, Family] = {
         seq=Parameter(128, "length of the sequence", least=1, most=_MOST),
         batch=_BATCH,
         vocab=Parameter(32_000, "size of the vocabulary", least=1, most=_MOST),
-        split=Parameter(False, "train: gradients of weights are ops of their own"),
+        split=Parameter(False, "with train=1: gradients of weights are ops of their own"),
         weights=_WEIGHTS,
     ),
 }
@@ -360,6 +360,10 @@ def _check_together(values: Mapping[str, Value], where: str) -> None:
     k, n = values.get("k"), values.get("n")
     if isinstance(k, int) and isinstance(n, int) and (k % 2 or k >= n):
         raise InstanceError(f"instance {where!r}, option k: found {k}, expected an even number below n = {n}")
+    if values.get("split") and not values.get("train"):
+        raise InstanceError(
+            f"instance {where!r}, option split: found 1 without train, expected train=1 with it"
+        )
 
 
 def _text(value: object) -> str:

@@ -71,6 +71,7 @@ BAD = {
     "gen:randwire?p=nan": 'option p: found "nan", expected a number',
     "gen:randwire?k=3": "option k: found 3, expected an even number below n = 32",
     "gen:randwire?n=4": "option k: found 4, expected an even number below n = 4",
+    "gen:transformer?split=1": "option split: found 1 without train, expected train=1",
     "gen:transformer?form=both": "expected decoder or encoder or seq2seq",
     "gen:chain?largest=999999999999999999": "nbytes: found the sum",
     "catalogue:diamand": "found unknown name 'diamand', did you mean diamond?",
