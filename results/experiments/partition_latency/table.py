@@ -1,6 +1,6 @@
 """The latency of one sample on accelerators that hold a part of the layers: splits and what none is below.
 
-The greedy splits are those of dnn-partitioning's own code, in ms; times and transfers are whole ns here.
+The greedy splits are those of dnn-partitioning's own program, in ms; times and transfers are whole ns here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ GREEDY = {
     "resnet50-ops": None,
     "inceptionv3": None,
 }
-"""Latencies in ms of the greedy splits of Tarnawski and others (NeurIPS 2020), where they were run."""
+"""Latencies in ms that the greedy split of dnn-partitioning's program printed (Tarnawski and others, NeurIPS
+2020; github.com/msr-fiddle/dnn-partitioning); None where it was not run."""
 
 
 def cases() -> Iterator[Case]:
