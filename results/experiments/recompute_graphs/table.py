@@ -106,19 +106,19 @@ def row_of(name: str, percent: int, seconds: float) -> list[Row]:
     return [row]
 
 
-def _gap(row: Row) -> str | None:
+def gap(row: Row) -> str | None:
     """Return the gap in percent, in two digits."""
     if row["objective"] is None:
-        return None
+        return "no schedule" if row["status"] == "infeasible" else None
     return "0" if row["status"] == "optimal" else f"{100 * (1 - row['bound'] / row['objective']):.2g}"
 
 
 def _times(key: str, row: Row) -> float | None:
-    """Return a time over that of each op once."""
-    return None if row[key] is None else row[key] / row["least_time"]
+    return None if row[key] is None or row["status"] == "infeasible" else row[key] / row["least_time"]
 
 
-def _columns(*headings: tuple[str, str]) -> Iterator[Column]:
+def multiples(*headings: tuple[str, str]) -> Iterator[Column]:
+    """Yield columns of times over that of each op once: heading and cell of each."""
     return (Column(heading, partial(_times, key), ".4f") for heading, key in headings)
 
 
@@ -126,9 +126,9 @@ OTHERS = ("rounding", "local search", "eviction", "Chen, greedy", "Chen, sqrt")
 TABLE = TableSpec(
     (
         *(Column("graph"), Column("memory, MB", lambda row: row["memory"] / 1e6, ".0f")),
-        *(Column("%", "percent", "d"), *_columns(("best", "objective"), ("bound", "bound"))),
-        *(Column("gap, %", _gap, RIGHT), Column("s", "seconds", "d")),
-        *_columns(("relaxation", "relaxation"), *zip(OTHERS, METHODS, strict=True)),
+        *(Column("%", "percent", "d"), *multiples(("best", "objective"), ("bound", "bound"))),
+        *(Column("gap, %", gap, RIGHT), Column("s", "seconds", "d")),
+        *multiples(("relaxation", "relaxation"), *zip(OTHERS, METHODS, strict=True)),
     )
 )
 
@@ -151,7 +151,7 @@ def excerpt(table: list[Row]) -> Fields:
         row = next(row for row in group if row["percent"] == percent)
         if row["objective"] is None:
             return None
-        proved = "proved" if row["status"] == "optimal" else f"gap {_gap(row)} %"
+        proved = "proved" if row["status"] == "optimal" else f"gap {gap(row)} %"
         return f"{row['objective'] / row['least_time']:.3f} ({proved})"
 
     name = Column("graph", lambda group: f"{group[0]['graph']}, training step in {group[0]['ops']} blocks")

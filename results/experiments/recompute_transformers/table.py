@@ -15,6 +15,7 @@ import lowtide as lt
 
 from ....models.derived.memory import sequential_memory
 from ...tables.spec import RIGHT, Column, Fields, Row, TableSpec
+from ..recompute_graphs.table import gap, multiples
 from ..running import HERE, Case, read_rows
 
 GRAPHS = {
@@ -70,28 +71,12 @@ def row_of(name: str, percent: int, seconds: float) -> list[Row]:
     return [row]
 
 
-def _gap(row: Row) -> str | None:
-    """Return the gap in percent, in two digits."""
-    if row["objective"] is None:
-        return "no schedule" if row["status"] == "infeasible" else None
-    return "0" if row["status"] == "optimal" else f"{100 * (1 - row['bound'] / row['objective']):.2g}"
-
-
-def _times(key: str, row: Row) -> float | None:
-    """Return a time over that of each op once."""
-    return None if row[key] is None or row["status"] == "infeasible" else row[key] / row["least_time"]
-
-
-def _columns(*headings: tuple[str, str]) -> Iterator[Column]:
-    return (Column(heading, partial(_times, key), ".4f") for heading, key in headings)
-
-
 TABLE = TableSpec(
     (
         *(Column("graph"), Column("ops", kind="d"), Column("memory, MB", lambda r: r["memory"] / 1e6, ".0f")),
-        *(Column("%", "percent", "d"), *_columns(("auto", "objective"), ("bound", "bound"))),
-        *(Column("gap, %", _gap, RIGHT), Column("s", "seconds", "d"), Column("CPU s", "cpu_seconds", "d")),
-        *_columns(("segments", "segments"), ("Chen, greedy", "chen-greedy")),
+        *(Column("%", "percent", "d"), *multiples(("auto", "objective"), ("bound", "bound"))),
+        *(Column("gap, %", gap, RIGHT), Column("s", "seconds", "d"), Column("CPU s", "cpu_seconds", "d")),
+        *multiples(("segments", "segments"), ("Chen, greedy", "chen-greedy")),
     )
 )
 
