@@ -27,6 +27,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 from ....formulations.recompute.data import RecomputeData, levels
+from ..missing import writers_of
 
 ARTICULATION, LINEARIZED = "articulation", "linearized"
 
@@ -115,20 +116,13 @@ def in_whole_segments(data: RecomputeData, boundaries: Sequence[int]) -> list[in
     for i in range(last + 1, data.n):
         writers = (values[u].writer for u in data.reads[i] if u not in there)
         begun = {segment[w] for w in writers if w is not None}
-        again, stack = set[int](), list[int]()
-        if begun:
-            stack = [
-                u
-                for u, x in enumerate(values)
-                if u not in there and x.writer is not None and x.writer <= last
-                if segment[x.writer] in begun and x.readers and x.readers[-1] >= i
-            ]
-        while stack:
-            writer = values[stack.pop()].writer
-            if writer is not None and writer not in again:
-                again.add(writer)
-                stack += (u for u in data.reads[writer] if u not in there)
-        for j in (*sorted(again), i):
+        again = [
+            u
+            for u, x in enumerate(values if begun else ())
+            if u not in there and x.writer is not None and x.writer <= last
+            if segment[x.writer] in begun and x.readers and x.readers[-1] >= i
+        ]
+        for j in (*writers_of(data, again, there), i):
             runs.append(j)
             there.update(data.writes[j])
     return runs
@@ -148,14 +142,7 @@ def with_boundaries(data: RecomputeData, boundaries: Sequence[int]) -> list[int]
     last = turn(data)
     there, runs = kept_across(data, boundaries), list(range(last + 1))
     for i in range(last + 1, data.n):
-        missing, stack = set[int](), [i]
-        while stack:
-            for u in data.reads[stack.pop()]:
-                writer = data.values[u].writer
-                if u not in there and writer is not None and writer not in missing:
-                    missing.add(writer)
-                    stack.append(writer)
-        for j in (*sorted(missing), i):
+        for j in (*writers_of(data, data.reads[i], there), i):
             runs.append(j)
             there.update(data.writes[j])
     return runs

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence, Set
 
 from ....formulations.recompute.data import RecomputeData
+from ..missing import writers_of
 
 
 def rounded(data: RecomputeData, kept: Sequence[Sequence[float]], keep: Callable[[float], bool]) -> list[int]:
@@ -31,14 +32,8 @@ def rounded(data: RecomputeData, kept: Sequence[Sequence[float]], keep: Callable
     there = {u for u, x in enumerate(values) if x.at_start}
     found: list[int] = []
     for t in range(data.n):
-        runs, missing = {t}, list(data.reads[t])
-        missing += [u for u in wanted[t + 1] if (w := values[u].writer) is not None and w <= t]
-        while missing:
-            u = missing.pop()
-            writer = values[u].writer
-            if u not in there and writer is not None and writer not in runs:
-                runs.add(writer)
-                missing += data.reads[writer]
+        needed = [u for u in wanted[t + 1] if (w := values[u].writer) is not None and w <= t]
+        runs = {t, *writers_of(data, [*data.reads[t], *needed], there)}
         found += sorted(runs)
         there |= {u for i in runs for u in data.writes[i]}
         there &= wanted[t + 1] | {u for u, x in enumerate(values) if x.writer is None}
@@ -61,14 +56,7 @@ def from_moments(data: RecomputeData, moments: Sequence[int], kept: Sequence[Set
     for i in range(data.n):
         if i in at:
             there = {u for u in there if u in at[i] or values[u].writer is None}
-        missing, stack = set[int](), [i]
-        while stack:
-            for u in data.reads[stack.pop()]:
-                writer = values[u].writer
-                if u not in there and writer is not None and writer not in missing:
-                    missing.add(writer)
-                    stack.append(writer)
-        for j in (*sorted(missing), i):
+        for j in (*writers_of(data, data.reads[i], there), i):
             found.append(j)
             there.update(data.writes[j])
             there.difference_update(data.destroys[j])
