@@ -19,7 +19,7 @@ Torch is an optional extra and slow to import: nothing here imports it before a 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...models.errors import InstanceError
 from ...models.graph import Graph
@@ -28,7 +28,11 @@ from ..options import Parameter, Value, typed_options
 from .architectures import ARCHITECTURES, BATCH
 from .updates import STATES
 
-__all__ = ["ARCHITECTURES", "load_torch", "parameters_of", "trace"]
+if TYPE_CHECKING:
+    from .architectures.example import Example
+    from .recording import Step
+
+__all__ = ["ARCHITECTURES", "load_torch", "parameters_of", "record_torch", "trace"]
 
 _COMMON = {
     "batch": BATCH,
@@ -58,6 +62,52 @@ def load_torch(name: str, **options: object) -> Graph:
     BackendUnavailable
         If torch is not installed.
     """
+    values, where = _options(name, options)
+    from .tracing import require_torch
+
+    require_torch(where)
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode():
+        example = _built(name, values, where)
+    graph = _recorded(name, values, where, example).graph
+    return graph if values["weights"] else graph.drop({"weight", "state"})
+
+
+def record_torch(name: str, *, seed: int = 0, device: str = "cpu", **options: object) -> Step:
+    """Return a network of `ARCHITECTURES` with everything that it takes to compute its step op by op.
+
+    Weights are initialized, and inputs that are no indices drawn, from the seed; indices are 0.
+
+    Parameters
+    ----------
+    device
+        Where its tensors are, as torch calls it.
+    **options
+        As of `load_torch`; the graph has the bytes of weights and states in any case.
+
+    Raises
+    ------
+    InstanceError
+        As `load_torch`.
+    BackendUnavailable
+        If torch is not installed.
+    """
+    values, where = _options(name, options)
+    from .tracing import require_torch
+
+    torch = require_torch(where)
+    with torch.random.fork_rng(), torch.device(device):
+        torch.manual_seed(seed)
+        example = _built(name, values, where)
+    for tensor in example.inputs.values():
+        if tensor.is_floating_point():
+            tensor.normal_(generator=torch.Generator(device).manual_seed(seed))
+    return _recorded(name, values, where, example)
+
+
+def _options(name: str, options: Mapping[str, object]) -> tuple[dict[str, Value], str]:
+    """Return the options of a network, checked, and what messages call it."""
     given = "&".join(f"{key}={value}" for key, value in options.items())
     where = f"torch:{name}" + (f"?{given}" if given else "")
     if name not in ARCHITECTURES:
@@ -69,18 +119,22 @@ def load_torch(name: str, **options: object) -> Graph:
         raise InstanceError(
             f"instance {where!r}, option optimizer: found {values['optimizer']}, expected train=1 beside it"
         )
-    from .tracing import require_torch
+    return values, where
 
-    require_torch(where)
-    from torch._subclasses.fake_tensor import FakeTensorMode
 
+def _built(name: str, values: Mapping[str, Value], where: str) -> Example:
+    """Return a network and its data, where torch puts tensors now."""
     sizes = {key: value for key, value in values.items() if key in ARCHITECTURES[name].parameters}
     try:
-        with FakeTensorMode():
-            example = ARCHITECTURES[name].build({**sizes, "batch": values["batch"]})
+        return ARCHITECTURES[name].build({**sizes, "batch": values["batch"]})
     except InstanceError as error:
         raise InstanceError(f"instance {where!r}, {error}") from None
-    graph = trace(
+
+
+def _recorded(name: str, values: Mapping[str, Value], where: str, example: Example) -> Step:
+    from .recording import record
+
+    return record(
         example.module,
         example.inputs,
         example.targets,
@@ -89,7 +143,6 @@ def load_torch(name: str, **options: object) -> Graph:
         name=_label(name, values),
         provenance={"source": where},
     )
-    return graph if values["weights"] else graph.drop({"weight", "state"})
 
 
 def trace(
@@ -136,30 +189,9 @@ def trace(
         x, y = torch.zeros(8, 4), torch.zeros(8, 2)
         graph = trace(torch.nn.Linear(4, 2), {"x": x}, {"y": y}, torch.nn.functional.mse_loss)
     """
-    from .lowering import lower
-    from .tracing import require_torch, trace_step
+    from .recording import record
 
-    version = require_torch(name).__version__
-    if optimizer not in STATES:
-        raise InstanceError(f"{name}, optimizer: found {optimizer!r}, expected {' or '.join(STATES)}")
-    if loss is not None and not any(p.requires_grad for p in module.parameters()):
-        raise InstanceError(f"{name}: found no parameter that gets a gradient, expected one for training")
-    lowered = lower(trace_step(module, inputs, targets or {}, loss), optimizer)
-    return Graph(
-        name=name,
-        tensors=lowered.tensors,
-        ops=lowered.ops,
-        provenance={
-            **(provenance or {}),
-            "importer": f"torch {version}",
-            "train": loss is not None,
-            **({"optimizer": optimizer} if loss is not None else {}),
-            "durations": "roofline",
-            "views_folded": lowered.views_folded,
-            "sums_folded": lowered.sums_folded,
-            "dead_ops": lowered.dead_ops,
-        },
-    )
+    return record(module, inputs, targets, loss, optimizer=optimizer, name=name, provenance=provenance).graph
 
 
 def _label(name: str, values: Mapping[str, Value]) -> str:

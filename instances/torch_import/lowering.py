@@ -36,10 +36,24 @@ Table = dict[Hashable, Tensor]
 
 @dataclass(frozen=True)
 class Lowered:
-    """Tensors and ops, and how many nodes are none of them."""
+    """Tensors and ops, what is behind them, and how many nodes are none of them.
+
+    Attributes
+    ----------
+    index
+        Storage -> the tensor that it became.
+    sources
+        By op the node that it runs (of a sum of gradients the last addition), or the name of the parameter
+        that it updates.
+    absorbed
+        Nodes that vanished into sums.
+    """
 
     tensors: tuple[Tensor, ...]
     ops: tuple[Op, ...]
+    index: dict[Hashable, int]
+    sources: tuple[Any, ...]
+    absorbed: frozenset[Any]
     views_folded: int
     sums_folded: int
     dead_ops: int
@@ -47,8 +61,9 @@ class Lowered:
 
 @dataclass(frozen=True)
 class _Draft:
-    """An op whose operands are storages."""
+    """An op whose operands are storages, and its source as `Lowered` has it."""
 
+    source: Any
     name: str
     kind: str
     reads: tuple[Hashable, ...]
@@ -81,6 +96,9 @@ def lower(trace: Trace, optimizer: str) -> Lowered:
     return Lowered(
         tensors=tuple(table[s] for s in index),
         ops=tuple(_op(draft, index) for draft in ops),
+        index=index,
+        sources=tuple(draft.source for draft in ops),
+        absorbed=frozenset(gone),
         views_folded=views,
         sums_folded=len(gone),
         dead_ops=len(drafts) - len(alive),
@@ -126,6 +144,7 @@ def _draft(node: Any, made: Sequence[Hashable], terms: Sequence[Any] | None, tab
     sources = operands(node) if terms is None else list(dict.fromkeys(terms))
     moved, work = bytes_moved(sources, node), multiply_adds(node) * (len(sources) - 1 if terms else 1)
     return _Draft(
+        source=node,
         name=node.name,
         kind=kind_of(node),
         reads=tuple(dict.fromkeys(s for x in sources for s in storages(x))),
@@ -177,6 +196,7 @@ def _with_updates(drafts: Sequence[_Draft], trace: Trace, optimizer: str, table:
         written = (weight, *states)
         moved = sum(table[s].nbytes for s in (*written, *written, gradient))
         update = _Draft(
+            source=name,
             name=f"{name}.update",
             kind=optimizer,
             reads=(weight, gradient, *states),

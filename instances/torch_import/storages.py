@@ -19,6 +19,9 @@ SHAPE_ONLY = frozenset(
 )
 """Kinds of op that look at the shape of their operand, not at its content: they read nothing."""
 
+BATCH_NORMS = ("native_batch_norm", "cudnn_batch_norm")
+"""Their arguments 3 and 4 are the running mean and variance, argument 5 says whether it is training."""
+
 
 def kind_of(node: Any) -> str:
     """Return the kind of an op: the name of its aten operator, without overload."""
@@ -59,15 +62,15 @@ def operands(node: Any) -> list[Any]:
 def overwritten(node: Any) -> list[Any]:
     """Return the storages that an op changes in place.
 
-    The operator's schema marks them. One operator changes what its schema does not mark: in training
-    ``native_batch_norm`` brings the running mean and variance up to date.
+    The operator's schema marks them. `BATCH_NORMS` change what their schemas do not mark: in training they
+    bring the running mean and variance up to date.
     """
     found = [
         node.args[i] if i < len(node.args) else node.kwargs.get(argument.name)
         for i, argument in enumerate(node.target._schema.arguments)
         if argument.alias_info is not None and argument.alias_info.is_write
     ]
-    if kind_of(node) == "native_batch_norm" and node.args[5]:
+    if kind_of(node) in BATCH_NORMS and node.args[5]:
         found += node.args[3:5]
     return list(dict.fromkeys(s for x in _nodes(found) for s in storages(x)))
 

@@ -31,12 +31,15 @@ class Trace:
         Nodes that inference returns; in training the loss.
     gradients
         Parameter -> node of its gradient; empty in inference.
+    content
+        Node of everything that exists before the first op -> the tensor that was given for it.
     """
 
     nodes: tuple[Any, ...]
     initial: dict[Any, tuple[str, str]]
     outputs: tuple[Any, ...]
     gradients: dict[str, Any]
+    content: dict[Any, Any]
 
 
 def require_torch(where: str) -> Any:
@@ -96,7 +99,8 @@ def trace_step(
             return [value, *torch.autograd.grad(value, leaves, allow_unused=True)]
 
     flat = [value for group in groups for value in group.values()]
-    graph = make_fx(step, tracing_mode="fake")(*flat).graph
+    traced = make_fx(step, tracing_mode="fake")(*flat)
+    graph = traced.graph
     labels = [
         (name, kind)
         for group, kind in zip(groups, ("weight", "weight", "input", "input"), strict=True)
@@ -113,5 +117,9 @@ def trace_step(
         outputs=tuple(results[:returned]),
         gradients={
             name: node for name, node in zip(trained, results[returned:], strict=loss is not None) if node
+        },
+        content={
+            **dict(zip(placeholders, flat, strict=True)),
+            **{node: getattr(traced, str(node.target)) for node in constants},
         },
     )

@@ -1,0 +1,148 @@
+"""Run a plan of a recorded step, and compare what was predicted with what was measured."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import torch
+
+from ....models.errors import InstanceError
+from ....models.graph import Graph
+from ....models.plan import Plan
+from ....models.verifier.verify import verify
+from ..recording import Step
+from .carry_out import carry_out
+from .eager import eager_step
+from .tensors import Tensors, drawn_in_order
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What was predicted of a plan, and what was measured when it was carried out.
+
+    Attributes
+    ----------
+    graph, device
+        What was run, and where.
+    predicted_peaks, measured_peaks
+        Bytes by tier: the verifier's, and those of the storages that torch held.
+    same_profile
+        Whether they agree at every instant of the plan, not only in the largest value.
+    predicted_ns
+        The verifier's makespan, or the period.
+    operators_ns
+        What the operators of one iteration took: of each op the median over the iterations, once for each
+        of its runs.
+    measured_ns
+        What an iteration took with everything around the operators: the median over the iterations.
+    differing
+        Tensors (loss, gradients, parameters, buffers, states) that are not bit by bit what torch's own step
+        computes, by name; None: of inference, where there is no such step.
+    """
+
+    graph: str
+    device: str
+    predicted_peaks: dict[str, int]
+    measured_peaks: dict[str, int]
+    same_profile: bool
+    predicted_ns: int
+    operators_ns: int
+    measured_ns: int
+    differing: tuple[str, ...] | None
+
+
+def run_plan(
+    step: Step,
+    plan: Plan,
+    graph: Graph | None = None,
+    *,
+    iterations: int = 1,
+    seed: int = 0,
+) -> Comparison:
+    """Carry out a plan, and return what was predicted and measured.
+
+    Parameters
+    ----------
+    step
+        What is computed.
+    plan
+        A plan of the step's graph, with one or more tiers; if it has a period, the state goes round.
+    graph
+        The graph of the plan, if it is not the step's own: it may differ in durations and workspaces.
+    iterations
+        How often. Each begins with the same inputs and the same seed. A plan without a period begins anew
+        each time, so that its results are those of one step.
+    seed
+        Of the random numbers that ops draw.
+
+    Raises
+    ------
+    InstanceError
+        If the graphs differ, or the plan moves parts of tensors.
+    VerificationError
+        If the plan breaks a rule.
+    """
+    graph = step.graph if graph is None else graph
+    check_same(step.graph, graph)
+    verdict = verify(graph, plan)
+    verdict.raise_if_invalid()
+    gradients = {f"{name}.grad" for name in step.trace.gradients}
+    keep = [t for t, tensor in enumerate(graph.tensors) if tensor.name in gradients]
+    at_once = iterations if plan.period is not None else 1  # else each begins with nothing done
+    walls: list[int] = []
+    durations: dict[int, list[int]] = defaultdict(list)
+    with torch.random.fork_rng():
+        drawn = drawn_in_order(step, seed)
+        for _ in range(iterations // at_once):
+            backend = Tensors(step, keep=keep, drawn=drawn)
+            begun = time.perf_counter_ns()
+            seen = carry_out(graph, plan, backend, at_once)
+            walls.append((time.perf_counter_ns() - begun) // at_once)
+            for op, some in backend.durations.items():
+                durations[op] += some
+        return Comparison(
+            graph=graph.name,
+            device="cpu",
+            predicted_peaks=dict(verdict.peaks),
+            measured_peaks=seen.peaks,
+            same_profile=dict(seen.profiles) == dict(verdict.profiles),
+            predicted_ns=verdict.makespan,
+            operators_ns=sum(int(median(durations[run.op])) for run in plan.runs),
+            measured_ns=int(median(walls)),
+            differing=_differing(step, backend.results, seed, at_once),
+        )
+
+
+def _differing(step: Step, results: dict[int, Any], seed: int, iterations: int) -> tuple[str, ...] | None:
+    """Return the names of the tensors that torch's own step computes otherwise."""
+    if step.optimizer is None:
+        return None
+    wanted = eager_step(step, seed=seed, iterations=iterations)
+    names = {t: step.graph.tensors[t].name for t in results}
+    return tuple(names[t] for t in sorted(results) if not _same_bits(results[t], wanted[names[t]]))
+
+
+def _same_bits(one: Any, other: Any) -> bool:
+    """Return whether two tensors have the same type, shape and bits; zeros have signs, and NaN is NaN."""
+    if one.dtype != other.dtype or one.shape != other.shape:
+        return False
+    return bool(torch.equal(*(x.contiguous().flatten().view(torch.uint8) for x in (one, other))))
+
+
+def check_same(step: Graph, graph: Graph) -> None:
+    """Raise unless two graphs have the same tensors, and ops that read and write the same of them."""
+    if step.tensors != graph.tensors:
+        raise InstanceError(
+            f"graph {graph.name!r}: found other tensors than the recorded step {step.name!r} has, expected "
+            "the same (weights=1 keeps the bytes of weights and states)"
+        )
+    for i, (one, other) in enumerate(zip(step.ops, graph.ops, strict=True)):
+        if (one.kind, one.reads, one.writes) != (other.kind, other.reads, other.writes):
+            raise InstanceError(
+                f"graph {graph.name!r}, op {i}: found {other.kind!r} {other.reads} {other.writes}, expected "
+                f"that of the recorded step, {one.kind!r} {one.reads} {one.writes}"
+            )
