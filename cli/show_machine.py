@@ -18,7 +18,9 @@ def run(args: argparse.Namespace) -> None:
     if args.json:
         emit_json({"source": args.spec, "description": about, **machine.to_dict()})
         return
-    emit_pairs([("machine", machine.name), *([("about", about)] if about else [])])
+    found = machine.provenance
+    measured = [] if found is None else [("measured", f"{found.date}, {found.device}; {found.conditions}")]
+    emit_pairs([("machine", machine.name), *([("about", about)] if about else []), *measured])
     rows = [[t.name, "unlimited" if t.capacity is None else exact_bytes(t.capacity)] for t in machine.tiers]
     emit_table(["tier", "capacity"], rows, title="tiers", right=("capacity",))
     uses = [[p.name, p.kind, ", ".join(map(_access, p.tiers))] for p in machine.processors]

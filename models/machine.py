@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from .checks import check_flag, check_integer, check_type, set_bytes
 from .errors import InstanceError
+from .measurement import Measurement
 from .units import format_bytes
 from .written import Written
 
@@ -127,7 +128,8 @@ class Contention(Written):
 class Machine(Written):
     """Tiers (innermost first, outermost last), processors, channels and their joint caps.
 
-    With `contention` processors that have the same home are streams of one device.
+    With `contention` processors that have the same home are streams of one device. `provenance` says where
+    the numbers were measured; it is no part of what machines are compared by.
 
     Raises
     ------
@@ -147,6 +149,7 @@ class Machine(Written):
     channels: tuple[Channel, ...] = ()
     groups: tuple[ChannelGroup, ...] = ()
     contention: Contention | None = None
+    provenance: Measurement | None = field(default=None, compare=False)
     _repr_html_: ClassVar[Callable[[Any], str]]
 
     def __post_init__(self) -> None:
@@ -159,6 +162,7 @@ class Machine(Written):
             for item in getattr(self, key):
                 check_type(item, kind, f"machine, {key}")
         check_type(self.contention, (Contention, type(None)), "machine, contention", "a Contention or None")
+        check_type(self.provenance, (Measurement, type(None)), "machine, provenance", "a Measurement or None")
         _check(self)
 
     def __repr__(self) -> str:
@@ -179,11 +183,9 @@ class Machine(Written):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON object of the plan format's ``machine``; without contention if there is none."""
+        """Return the JSON object of the plan format's ``machine``; without what is None."""
         found = super().to_dict()
-        if self.contention is None:
-            del found["contention"]
-        return found
+        return {key: value for key, value in found.items() if value is not None}
 
 
 def part_of(machine: Machine, processors: Collection[str]) -> Machine:
@@ -241,6 +243,12 @@ def _check(machine: Machine) -> None:
             if a.bytes_per_s is not None:
                 check_integer(a.bytes_per_s, 1, f"machine, processor {p.name!r}, bytes_per_s")
     pairs = {(c.src, c.dst) for c in machine.channels}
+    for t in machine.provenance.transfers if machine.provenance else ():
+        if t.src not in tiers or t.dst not in tiers or t.src == t.dst:
+            raise InstanceError(
+                f"machine, provenance, transfer {t.src!r} to {t.dst!r}: "
+                f"expected two different tiers of {tiers}"
+            )
     for c in machine.channels:
         if c.src not in tiers or c.dst not in tiers or c.src == c.dst:
             raise InstanceError(

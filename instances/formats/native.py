@@ -22,6 +22,7 @@ from typing import Any
 from ...models.errors import InstanceError
 from ...models.files import write_packed
 from ...models.graph import KINDS, Accounting, Graph, Mode, Op, Tensor
+from .native_measurement import measurement_from_dict
 from .strict_json import (
     FLAG,
     SIZE,
@@ -131,6 +132,8 @@ def graph_from_dict(data: Any, where: str = "graph") -> Graph:
     check_rows(data["ops"], _OP, where, "op")
     _check_after(data["ops"], where)
     try:
+        if "measured" in data.get("provenance", {}):
+            measurement_from_dict(data["provenance"]["measured"], "provenance, measured")
         graph = Graph(
             name=data["name"],
             tensors=tuple(Tensor(**row) for row in data["tensors"]),

@@ -6,6 +6,7 @@ from typing import Any
 
 from ...models.errors import InstanceError
 from ...models.machine import CONTENTIONS, Access, Channel, ChannelGroup, Contention, Machine, Processor, Tier
+from .native_measurement import measurement_from_dict
 from .strict_json import (
     FLAG,
     SIZE,
@@ -31,6 +32,7 @@ _MACHINE = {
     "channels": Field(is_list, "a list of channels"),
     "groups": Field(is_list, "a list of channel groups"),
     "contention": Field(is_object, "an object"),
+    "provenance": Field(is_object, "an object"),
 }
 _TIER = {
     "name": required(TEXT),
@@ -108,6 +110,7 @@ def machine_from_dict(data: Any, where: str = "machine") -> Machine:
                 ChannelGroup(**{**g, "channels": tuple((a, b) for a, b in g["channels"])}) for g in groups
             ),
             contention=Contention(**data["contention"]) if "contention" in data else None,
+            provenance=measurement_from_dict(data["provenance"]) if "provenance" in data else None,
         )
     except InstanceError as error:
         raise InstanceError(f"{where}: {error}") from None

@@ -40,6 +40,11 @@ class Step:
     targets: Mapping[str, Any]
     loss: Callable[..., Any] | None
 
+    @property
+    def device(self) -> str:
+        """Where it was recorded: ``cpu`` or ``cuda``."""
+        return str(next(iter(self.trace.content.values())).device.type)
+
 
 def record(
     module: Any,

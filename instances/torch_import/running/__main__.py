@@ -40,6 +40,7 @@ def _main(arguments: Sequence[str] | None) -> int:
     parser.add_argument("--graph", help="the specification of its graph, instead of the source that it names")
     parser.add_argument("--iterations", type=int, default=1, metavar="N", help="how often (default 1)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of weights, inputs and dropout")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="default cpu")
     parser.add_argument("--json", action="store_true", help="print one object")
     args = parser.parse_args(arguments)
     if args.iterations < 1:
@@ -50,7 +51,7 @@ def _main(arguments: Sequence[str] | None) -> int:
         raise InstanceError(
             f"{args.plan}: found a plan for {str(spec)!r}, expected one for torch:NAME?train=1"
         )
-    step = record_torch(spec.name, seed=args.seed, **spec.options)
+    step = record_torch(spec.name, seed=args.seed, device=args.device, **spec.options)
     found = run_plan(step, plan, graph, iterations=args.iterations, seed=args.seed)
     print(json.dumps(asdict(found)) if args.json else _text(found))
     return 0 if found.same_profile and not found.differing else 1

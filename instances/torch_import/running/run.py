@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -17,7 +20,7 @@ from ....models.verifier.verify import verify
 from ..recording import Step
 from .carry_out import carry_out
 from .eager import eager_step
-from .tensors import Tensors, drawn_in_order
+from .tensors import Tensors, draws
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,18 +98,19 @@ def run_plan(
     at_once = iterations if plan.period is not None else 1  # else each begins with nothing done
     walls: list[int] = []
     durations: dict[int, list[int]] = defaultdict(list)
-    with torch.random.fork_rng():
+    with deterministic(step.device), torch.random.fork_rng():
         drawn = drawn_in_order(step, seed)
         for _ in range(iterations // at_once):
-            backend = Tensors(step, keep=keep, drawn=drawn)
+            backend = backend_of(step, plan, keep=keep, drawn=drawn)
             begun = time.perf_counter_ns()
             seen = carry_out(graph, plan, backend, at_once)
+            backend.finish()
             walls.append((time.perf_counter_ns() - begun) // at_once)
             for op, some in backend.durations.items():
                 durations[op] += some
         return Comparison(
             graph=graph.name,
-            device="cpu",
+            device=step.device,
             predicted_peaks=dict(verdict.peaks),
             measured_peaks=seen.peaks,
             same_profile=dict(seen.profiles) == dict(verdict.profiles),
@@ -115,6 +119,42 @@ def run_plan(
             measured_ns=int(median(walls)),
             differing=_differing(step, backend.results, seed, at_once),
         )
+
+
+def backend_of(
+    step: Step, plan: Plan, *, keep: Collection[int] = (), drawn: Mapping[int, Any] | None = None
+) -> Tensors:
+    """Return what carries out a plan where the step was recorded; arguments as `Tensors` has them."""
+    if step.device == "cpu":
+        return Tensors(step, keep=keep, drawn=drawn)
+    from .streams import Streams
+
+    return Streams(step, plan.machine, keep=keep, drawn=drawn)
+
+
+def drawn_in_order(step: Step, seed: int) -> dict[int, Any]:
+    """Return the states of the generator before each op that draws random numbers, in the reference order."""
+    if not any(map(draws, step.lowered.sources)):
+        return {}
+    plan = Plan.from_order(step.graph, range(len(step.graph.ops)))
+    backend = backend_of(step, plan)
+    torch.manual_seed(seed)
+    carry_out(step.graph, plan, backend)
+    return backend.noted
+
+
+@contextmanager
+def deterministic(device: str) -> Iterator[None]:
+    """Let a GPU use algorithms that give the same bits each time; those of the CPU do."""
+    before = torch.are_deterministic_algorithms_enabled()
+    if device == "cuda":
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        torch.utils.deterministic.fill_uninitialized_memory = False
+        torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before)
 
 
 def _differing(step: Step, results: dict[int, Any], seed: int, iterations: int) -> tuple[str, ...] | None:

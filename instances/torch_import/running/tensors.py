@@ -23,11 +23,10 @@ from torch.fx.node import map_arg
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from ....models.errors import InstanceError
-from ....models.plan import Copy, Plan, Run
+from ....models.plan import Copy, Run
 from ..recording import Step
 from ..storages import SHAPE_ONLY, kind_of, storage_of, storages, tensors_of
 from ..updates import update
-from .carry_out import carry_out
 
 
 class Tensors:
@@ -40,8 +39,8 @@ class Tensors:
     keep
         Tensors whose content after their last write is wanted, beside those that are final.
     drawn
-        By op that draws random numbers the state of the generator before it (`drawn_in_order`); None: from
-        where the generator is, which is noted.
+        By op that draws random numbers the state of the generator before it; None: from where the generator
+        is, which is noted.
 
     Attributes
     ----------
@@ -49,6 +48,8 @@ class Tensors:
         Content of what is final, and of what was to be kept.
     durations
         By op, the nanoseconds of its operator's calls so far.
+    workspaces
+        By op, the bytes that its operator's last call took besides; nothing on the CPU.
     noted
         States of the generator, where none were given.
     """
@@ -61,6 +62,7 @@ class Tensors:
         self._drawn = self.noted if drawn is None else drawn
         self.results: dict[int, Any] = {}
         self.durations: dict[int, list[int]] = {}
+        self.workspaces: dict[int, int] = {}
         self._shown = _views(step)
         self._content = _content(step)
         self._parameters = {
@@ -74,14 +76,14 @@ class Tensors:
         """Allocate an initial tensor, with its content if that is valid."""
         storage = self._allocated(tensor, tier)
         if valid:
-            storage.copy_(self._content[tensor])
+            self._move(self._content[tensor], storage)
 
     def copy(self, copy: Copy) -> None:
         """Copy a tensor from tier to tier."""
         target = self._held.get((copy.tensor, copy.dst))
         if target is None:
             target = self._allocated(copy.tensor, copy.dst)
-        target.copy_(self._held[copy.tensor, copy.src])
+        self._move(self._held[copy.tensor, copy.src], target)
 
     def free(self, tensor: int, tier: str) -> None:
         """Drop the only reference to a tensor's storage in a tier."""
@@ -89,6 +91,9 @@ class Tensors:
 
     def ended(self, action: Run | Copy) -> None:
         """Nothing is under way on the CPU."""
+
+    def finish(self) -> None:
+        """Wait until all is over."""
 
     def live(self) -> Mapping[str, int]:
         """Return the bytes of the storages that torch has not released, by tier."""
@@ -118,7 +123,15 @@ class Tensors:
                 self.result(t, tiers[t])
 
     def _allocated(self, tensor: int, tier: str) -> Any:
-        return self._own(tensor, tier, torch.UntypedStorage(self.step.graph.tensors[tensor].nbytes))
+        return self._own(tensor, tier, self._empty(tier, self.step.graph.tensors[tensor].nbytes))
+
+    def _empty(self, tier: str, nbytes: int) -> Any:
+        """Return a new storage in a tier."""
+        return torch.UntypedStorage(nbytes)
+
+    def _move(self, source: Any, target: Any) -> None:
+        """Copy the bytes of a storage."""
+        target.copy_(source)
 
     def _own(self, tensor: int, tier: str, storage: Any) -> Any:
         """Make a storage the place of a tensor in a tier."""
@@ -141,11 +154,12 @@ class Tensors:
 
     def _called(self, op: int, node: Any, tiers: Mapping[int, str]) -> Any:
         """Return what an operator returns, and take its time."""
-        if _draws(node):
+        if draws(node):
+            generator = torch.cuda if self.step.device == "cuda" else torch
             if op in self._drawn:
-                torch.set_rng_state(self._drawn[op])
+                generator.set_rng_state(self._drawn[op])
             else:
-                self.noted[op] = torch.get_rng_state()
+                self.noted[op] = generator.get_rng_state()
         if kind_of(node) in SHAPE_ONLY:
             return self._timed(op, self._filled, node)
         if any(x in self.step.lowered.absorbed for x in node.all_input_nodes):
@@ -244,15 +258,6 @@ def _content(step: Step) -> dict[int, Any]:
     return found
 
 
-def drawn_in_order(step: Step, seed: int) -> dict[int, Any]:
-    """Return the states of the generator before each op that draws random numbers, in the reference order."""
-    if not any(_draws(source) for source in step.lowered.sources):
-        return {}
-    backend = Tensors(step)
-    torch.manual_seed(seed)
-    carry_out(step.graph, Plan.from_order(step.graph, range(len(step.graph.ops))), backend)
-    return backend.noted
-
-
-def _draws(source: Any) -> bool:
+def draws(source: Any) -> bool:
+    """Return whether the source of an op draws random numbers."""
     return not isinstance(source, str) and torch.Tag.nondeterministic_seeded in source.target.tags

@@ -1,0 +1,72 @@
+"""Measured graphs and machines: what the files hold, and that plans of them run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import lowtide as lt
+from lowtide.instances import load_plan
+from lowtide.instances.torch_import.measure import main, op_by_op
+from lowtide.models.measurement import Measurement
+
+torch = pytest.importorskip("torch", reason="the package torch is not installed")
+
+from lowtide.instances.torch_import.running.__main__ import main as run  # noqa: E402  (needs torch)
+
+MODEL = "resnet18?image=32&batch=2"
+
+
+@pytest.mark.slow  # a network is traced and run several times
+def test_measured_files_load_solve_and_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([MODEL, "--repeat", "2", "--out", str(tmp_path), "--cap", "1GiB"]) == 0
+    paths = capsys.readouterr().out.split()
+    assert [Path(path).name for path in paths] == [
+        "machine.toml",
+        "resnet18-image32-batch2-train-weights.json.gz",
+    ]
+    machine, graph = lt.load_machine(paths[0]), lt.load(paths[1])
+    traced = lt.load(f"torch:{MODEL}&train=1&weights=1")
+    assert graph.tensors == traced.tensors
+    assert [(op.reads, op.writes) for op in graph.ops] == [(op.reads, op.writes) for op in traced.ops]
+    assert [op.duration_ns for op in graph.ops] != [op.duration_ns for op in traced.ops]
+    found = Measurement(**graph.provenance["measured"])
+    assert found.repetitions == 2
+    assert found.versions["torch"] == torch.__version__
+    assert machine.provenance is not None
+    assert machine.provenance.device == found.device
+    assert len(machine.provenance.transfers) == 10
+    assert [tier.capacity for tier in machine.tiers] == [2**30, None]
+    peak = lt.verify(graph, lt.Plan.from_order(graph, range(len(graph.ops)))).peaks["memory"]
+    small = lt.load_machine(paths[0], {"device": int(0.9 * peak)})
+    result = lt.solve(lt.Placement(graph, small, whole=True), "planner")
+    lt.save(result, tmp_path / "plan.json")
+    assert load_plan(tmp_path / "plan.json")[0].copies
+    assert run([str(tmp_path / "plan.json")]) == 0
+    assert "memory at every instant: as predicted" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_cap_below_the_peak_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([MODEL, "--repeat", "1", "--out", str(tmp_path), "--cap", "60MB"]) == 0
+    graph = lt.load(capsys.readouterr().out.split()[1])
+    verdict = lt.verify(graph, op_by_op(graph))
+    assert verdict.valid
+    largest = max(sum(graph.tensors[t].nbytes for t in {*op.reads, *op.writes}) for op in graph.ops)
+    assert verdict.peaks["device"] == largest < 60e6
+
+
+def test_refusals(capsys: pytest.CaptureFixture[str]) -> None:
+    for words, said in (
+        (["catalogue:diamond"], "expected a network of torch:"),
+        (["resnet18", "--repeat", "0"], "--repeat: found 0"),
+        (["resnet19"], "found unknown network 'resnet19'"),
+        *(
+            []
+            if torch.cuda.is_available()
+            else [(["resnet18", "--device", "cuda"], "torch sees no CUDA device")]
+        ),
+    ):
+        assert main([*words, "--repeat", "1"] if "--repeat" not in words else words) == 2
+        assert said in capsys.readouterr().err
