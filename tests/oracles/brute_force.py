@@ -45,24 +45,21 @@ def topological_orders(graph: Graph) -> Iterator[tuple[int, ...]]:
 def memory_profile(graph: Graph, order: Sequence[int]) -> list[int]:
     """Return the bytes live during each op of the order (ops of one mode)."""
     profile = []
-    for slot, running in enumerate(order):
-        op = graph.ops[running]
-        (mode,) = op.all_modes
-        total = mode.workspace
-        for t, tensor in enumerate(graph.tensors):
-            accesses = [k for k, i in enumerate(order) if t in graph.ops[i].reads or t in graph.ops[i].writes]
-            if not accesses and not (tensor.initial and tensor.final):
-                continue
-            writers = [k for k in accesses if t in graph.ops[order[k]].writes]
-            first = 0 if tensor.initial else writers[0]
-            last = len(order) - 1 if tensor.final else accesses[-1]
-            if graph.accounting is Accounting.REPLACE and not tensor.final:
-                released = t not in graph.ops[order[last]].writes
-                if released:
-                    last -= 1
-            if first <= slot <= last:
-                total += tensor.nbytes
-        profile.append(total)
+    for i in order:
+        (mode,) = graph.ops[i].all_modes
+        profile.append(mode.workspace)
+    for t, tensor in enumerate(graph.tensors):
+        accesses = [k for k, i in enumerate(order) if t in graph.ops[i].reads or t in graph.ops[i].writes]
+        if not accesses and not (tensor.initial and tensor.final):
+            continue
+        first = 0 if tensor.initial else next(k for k in accesses if t in graph.ops[order[k]].writes)
+        last = len(order) - 1 if tensor.final else accesses[-1]
+        if graph.accounting is Accounting.REPLACE and not tensor.final:
+            released = t not in graph.ops[order[last]].writes
+            if released:
+                last -= 1
+        for k in range(first, last + 1):
+            profile[k] += tensor.nbytes
     return profile
 
 
