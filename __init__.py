@@ -45,7 +45,8 @@ from .models.problems.peak import Peak
 from .models.problems.pipeline import Pipeline
 from .models.problems.placement import Placement
 from .models.problems.recompute import Compute, Discard, Recompute, Transfer
-from .models.problems.streams import Stages, StreamOrder, Streams
+from .models.problems.stream_answers import Stages, StreamOrder
+from .models.problems.streams import Streams
 from .models.problems.trade_off import TradeOff, TradeOffPoint
 from .models.result import Result, Status
 from .models.split import Split

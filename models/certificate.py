@@ -33,7 +33,7 @@ from .flow_proof import FlowProof, ParallelSetting
 from .setting import ArenaSetting, Setting
 from .verifier.proofs.claims import DescentsProof
 from .verifier.proofs.cut import CutProof
-from .verifier.proofs.prices import PricesProof
+from .verifier.proofs.price_claims import PricesProof
 from .verifier.proofs.release import ReleaseProof
 from .verifier.proofs.stacks import StacksProof
 from .verifier.proofs.states import StatesProof

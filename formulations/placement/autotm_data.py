@@ -36,7 +36,7 @@ from functools import cached_property
 from ...models.errors import UsageError
 from ...models.graph import Accounting, Mode, Op
 from ...models.problems.placement import Placement
-from .autotm_items import Lifetime, Point, Walk
+from .autotm_items import Lifetime, Point, Walk, items_of
 from .autotm_steps import Hop, Role, Step, Ways
 
 SECOND = 10**9
@@ -253,7 +253,7 @@ def autotm_data(
     moments = [(0, m) for m in first if capacities[0] is not None]
     moments += [(i, m) for i in limited for m in range(3)]
     rows = [Row(tier=i, moment=m, rooms=(capacities[i] or 0,) * len(graph.ops)) for i, m in moments]
-    items = _items(problem, form, window)
+    items = items_of(problem, window if form is Form.ASYNC else 0)
     data = AutotmData(
         modes=tuple(
             tuple(
@@ -338,54 +338,6 @@ def _wanted(op: Op, mode: Mode, number: Mapping[str, int], anywhere: bool) -> di
     """Return by tensor the tier where a mode wants it, leaving out those taken from anywhere."""
     wanted = dict.fromkeys(op.writes if anywhere else (*op.reads, *op.writes), 0)
     return wanted | {t: number[tier] for t, tier in mode.operands}
-
-
-def _items(problem: Placement, form: Form, window: int) -> tuple[Lifetime, ...]:
-    graph, n = problem.graph, len(problem.graph.ops)
-    names = [tier.name for tier in problem.machine.tiers]
-    accesses: list[list[tuple[int, Role]]] = [[] for _ in graph.tensors]
-    for k, op in enumerate(graph.ops):
-        for t in sorted({*op.reads, *op.writes}):
-            role = Role.USED if t not in op.writes else Role.UPDATED if t in op.reads else Role.MADE
-            accesses[t].append((k, role))
-    items = []
-    for t, tensor in enumerate(graph.tensors):
-        contents: list[list[tuple[int, Role]]] = [[(-1, Role.START)]] if tensor.initial else []
-        for k, role in accesses[t]:
-            if role is Role.MADE:
-                contents.append([])
-            contents[-1].append((k, role))
-        allowed = problem.may_start(tensor.kind)
-        for number, points in enumerate(contents):
-            kept = tensor.final and number == len(contents) - 1
-            if kept:
-                points.append((n, Role.END))
-            if points == [(-1, Role.START)]:
-                continue  # nobody needs that content
-            items.append(
-                Lifetime(
-                    tensor=t,
-                    nbytes=tensor.nbytes,
-                    points=_points(points, window if form is Form.ASYNC else 0),
-                    last=points[-1][0],
-                    starts=tuple(i for i, name in enumerate(names) if name in allowed),
-                    returns=problem.periodic and kept and tensor.initial,
-                )
-            )
-    return tuple(items)
-
-
-def _points(users: list[tuple[int, Role]], window: int) -> tuple[Point, ...]:
-    """Return the points of decision: all users, and ops near these."""
-    taken = {k for k, _ in users}
-    near = {
-        k
-        for user in taken
-        for k in range(max(user - window, users[0][0] + 1), min(user + window, users[-1][0] - 1) + 1)
-    }
-    points = [Point(op=k, role=role) for k, role in users]
-    points += [Point(op=k, role=Role.PASSED) for k in near - taken]
-    return tuple(sorted(points, key=lambda point: point.op))
 
 
 def _useful(data: AutotmData, items: tuple[Lifetime, ...]) -> Iterator[Lifetime]:

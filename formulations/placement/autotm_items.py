@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...models.problems.placement import Placement
 from .autotm_steps import Role
 
 
@@ -68,3 +69,52 @@ class Walk:
     end: int
     pinned: bool
     fixed: bool = False
+
+
+def items_of(problem: Placement, window: int) -> tuple[Lifetime, ...]:
+    """Return all items; they pass up to `window` ops on either side of those that access them."""
+    graph, n = problem.graph, len(problem.graph.ops)
+    names = [tier.name for tier in problem.machine.tiers]
+    accesses: list[list[tuple[int, Role]]] = [[] for _ in graph.tensors]
+    for k, op in enumerate(graph.ops):
+        for t in sorted({*op.reads, *op.writes}):
+            role = Role.USED if t not in op.writes else Role.UPDATED if t in op.reads else Role.MADE
+            accesses[t].append((k, role))
+    items = []
+    for t, tensor in enumerate(graph.tensors):
+        contents: list[list[tuple[int, Role]]] = [[(-1, Role.START)]] if tensor.initial else []
+        for k, role in accesses[t]:
+            if role is Role.MADE:
+                contents.append([])
+            contents[-1].append((k, role))
+        allowed = problem.may_start(tensor.kind)
+        for number, points in enumerate(contents):
+            kept = tensor.final and number == len(contents) - 1
+            if kept:
+                points.append((n, Role.END))
+            if points == [(-1, Role.START)]:
+                continue  # nobody needs that content
+            items.append(
+                Lifetime(
+                    tensor=t,
+                    nbytes=tensor.nbytes,
+                    points=_points(points, window),
+                    last=points[-1][0],
+                    starts=tuple(i for i, name in enumerate(names) if name in allowed),
+                    returns=problem.periodic and kept and tensor.initial,
+                )
+            )
+    return tuple(items)
+
+
+def _points(users: list[tuple[int, Role]], window: int) -> tuple[Point, ...]:
+    """Return the points of decision: all users, and ops near these."""
+    taken = {k for k, _ in users}
+    near = {
+        k
+        for user in taken
+        for k in range(max(user - window, users[0][0] + 1), min(user + window, users[-1][0] - 1) + 1)
+    }
+    points = [Point(op=k, role=role) for k, role in users]
+    points += [Point(op=k, role=Role.PASSED) for k in near - taken]
+    return tuple(sorted(points, key=lambda point: point.op))

@@ -47,7 +47,8 @@ from typing import Any
 from ...models.derived.precedence import precedence
 from ...models.errors import UsageError
 from ...models.lowering.streams import share_of
-from ...models.problems.streams import Stages, Streams
+from ...models.problems.stream_answers import Stages
+from ...models.problems.streams import Streams
 from ..model import ModelSize, Tick, ticker
 
 ENGINE = "cpsat"

@@ -14,7 +14,7 @@ from typing import Any
 
 from ...models.errors import InstanceError
 from ...models.graph import Graph
-from ...models.problems.streams import Stages
+from ...models.problems.stream_answers import Stages
 
 
 def is_schedule(data: Any) -> bool:

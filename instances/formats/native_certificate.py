@@ -31,7 +31,7 @@ from ...models.flow_proof import FlowCase, ParallelSetting
 from ...models.setting import ArenaSetting, Setting
 from ...models.verifier.proofs.claims import OF_BRANCHES, OF_WAIST, Block, Branch, Claim, Component, Way
 from ...models.verifier.proofs.cut import Multipliers
-from ...models.verifier.proofs.prices import PricesProof
+from ...models.verifier.proofs.price_claims import PricesProof
 from ...models.verifier.proofs.states import Level
 from ..spec import relative_spec, resolved_spec
 from .native_machine import machine_from_dict

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import index
 from typing import Any, ClassVar
 
 from ..checks import check_integer, check_type, set_bytes
 from ..derived.precedence import order_with, precedence
-from ..derived.streams import Edge, stream_edges, synchronisations
+from ..derived.streams import stream_edges, synchronisations
 from ..errors import InstanceError
-from ..flow_proof import FlowProof, ParallelSetting
+from ..flow_proof import ParallelSetting
 from ..graph import A_GRAPH, Graph
 from ..lowering.devices import Devices, Rows
 from ..lowering.order import lower_runs
@@ -26,38 +26,7 @@ from ..verifier.verify import verify
 from .distributed import Distributed
 from .memory_edges import MemoryEdges
 from .problem import Judgement, Problem, peak_rows, traffic_rows
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamOrder:
-    """The order of each stream, and what holds back its memory.
-
-    Attributes
-    ----------
-    streams
-        The ops of each stream in the order in which it runs them.
-    waits
-        Pairs of ops, the first of which is to end before the second starts, besides the precedence.
-    flow
-        Proves what no execution that obeys all this exceeds; without a case it proves nothing.
-    """
-
-    streams: tuple[tuple[int, ...], ...]
-    waits: tuple[Edge, ...] = ()
-    flow: FlowProof = field(default=FlowProof(cases=()))
-
-    @property
-    def edges(self) -> tuple[Edge, ...]:
-        """The pairs of ops that follow each other in a stream or wait for each other."""
-        return tuple(dict.fromkeys((*stream_edges(self.streams), *self.waits)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stages:
-    """The stages one after another: of each its groups, of each group the ops one after another."""
-
-    stages: tuple[tuple[tuple[int, ...], ...], ...]
-
+from .stream_answers import Stages, StreamOrder, plain
 
 StreamAnswer = StreamOrder | Stages | Plan
 
@@ -67,25 +36,6 @@ COUNTED = 5000
 
 LINK = 10**10
 """Bytes per second from one device to another, as a current PCIe link has them, if nothing else is said."""
-
-
-def _plain(answer: StreamOrder | Stages) -> StreamOrder | Stages:
-    """Return an answer as tuples of integers without empty streams, groups and stages.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is made of something else.
-    """
-    if isinstance(answer, Stages):
-        stages = (tuple(tuple(map(index, group)) for group in some if group) for some in answer.stages)
-        return Stages(stages=tuple(some for some in stages if some))
-    check_type(answer.flow, FlowProof, "streams, flow")
-    return StreamOrder(
-        streams=tuple(tuple(map(index, some)) for some in answer.streams if some),
-        waits=tuple((index(i), index(j)) for i, j in answer.waits),
-        flow=answer.flow,
-    )
 
 
 @dataclass(frozen=True)
@@ -278,7 +228,7 @@ class Streams(Problem):
             if self.cluster is not None:
                 return self._on_devices(self.cluster, item)
             item = self._of_plan(item) if isinstance(item, Plan) else item
-            item = _plain(item if isinstance(item, StreamOrder | Stages) else self._of_sequences(item))
+            item = plain(item if isinstance(item, StreamOrder | Stages) else self._of_sequences(item))
         except (AttributeError, LookupError, TypeError, ValueError):
             expected = "stages of groups of ops" if self.device.staged else "streams of ops"
             expected = expected if self.cluster is None else "devices of streams of ops"

@@ -19,7 +19,8 @@ from ..written import Written
 from .proofs.cut import CutProof, check_cut
 from .proofs.descents import check_descents
 from .proofs.flow import check_flow
-from .proofs.prices import PricesProof, check_prices
+from .proofs.price_claims import PricesProof
+from .proofs.prices import check_prices
 from .proofs.refused import Refused
 from .proofs.release import ReleaseProof, check_release
 from .proofs.stacks import PeakProof, StacksProof, stacked

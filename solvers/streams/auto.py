@@ -25,7 +25,8 @@ from ...models.graph import Graph
 from ...models.lowering.devices import Devices
 from ...models.problems.makespan import Makespan
 from ...models.problems.memory_edges import MemoryEdges, apply_edges
-from ...models.problems.streams import COUNTED, Stages, StreamOrder, Streams
+from ...models.problems.stream_answers import Stages, StreamOrder
+from ...models.problems.streams import COUNTED, Streams
 from ..context import Context, Outcome
 from ..parallel.adding import edges_by_rule
 from ..parallel.edges import order_within

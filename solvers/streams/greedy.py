@@ -12,7 +12,8 @@ from heapq import heapify, heappop, heappush
 
 from ...formulations.model import ticker
 from ...models.derived.precedence import precedence
-from ...models.problems.streams import Stages, Streams
+from ...models.problems.stream_answers import Stages
+from ...models.problems.streams import Streams
 from ..context import Context, Outcome
 from .bounds import raise_first_bound
 from .events import in_time, refuse_orders

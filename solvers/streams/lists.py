@@ -27,7 +27,8 @@ from heapq import heapify, heappop, heappush
 from ...formulations.model import BuildTimeout, Tick, ticker
 from ...models.derived.precedence import descendants_with, precedence
 from ...models.graph import Graph
-from ...models.problems.streams import StreamOrder, Streams
+from ...models.problems.stream_answers import StreamOrder
+from ...models.problems.streams import Streams
 from ..context import Context, Outcome
 from .bounds import raise_first_bound
 from .events import in_time, refuse_stages

@@ -29,7 +29,8 @@ from ...formulations.model import BuildTimeout, Tick, ticker
 from ...models.derived.precedence import bits, descendants_with
 from ...models.derived.streams import cover_edges
 from ...models.graph import Graph
-from ...models.problems.streams import StreamOrder, Streams
+from ...models.problems.stream_answers import StreamOrder
+from ...models.problems.streams import Streams
 from ..context import Context, Outcome
 from .bounds import raise_first_bound
 from .events import in_time, refuse_stages

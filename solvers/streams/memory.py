@@ -8,7 +8,8 @@ the rules of `lowtide.solvers.parallel.adding`; they become waits.
 from __future__ import annotations
 
 from ...models.problems.memory_edges import MemoryEdges
-from ...models.problems.streams import StreamAnswer, StreamOrder, Streams
+from ...models.problems.stream_answers import StreamOrder
+from ...models.problems.streams import StreamAnswer, Streams
 from ..context import Context, Outcome
 from ..parallel.adding import MOST_OPS, edges_by_rule
 from ..parallel.edges import order_within

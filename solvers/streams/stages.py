@@ -38,7 +38,8 @@ from ...models.derived.precedence import bits, precedence
 from ...models.graph import Graph
 from ...models.lowering.streams import share_of
 from ...models.machine import Contention
-from ...models.problems.streams import Stages, Streams
+from ...models.problems.stream_answers import Stages
+from ...models.problems.streams import Streams
 from ..context import Context, Outcome
 from .bounds import raise_first_bound
 from .events import refuse_orders

@@ -29,7 +29,8 @@ from ...formulations.model import BuildTimeout, ticker
 from ...models.derived.streams import cover_edges
 from ...models.errors import UsageError
 from ...models.graph import Graph
-from ...models.problems.streams import Stages, Streams
+from ...models.problems.stream_answers import Stages
+from ...models.problems.streams import Streams
 from ..context import Context, Outcome
 from .bounds import raise_first_bound
 from .events import refuse_orders

@@ -11,7 +11,7 @@ import pytest
 
 import lowtide as lt
 from lowtide.instances import read_hint
-from lowtide.models.problems.streams import Stages
+from lowtide.models.problems.stream_answers import Stages
 from tests.commands import answer
 
 FOLDER = Path(__file__).parents[1] / "data/ios/schedules"

@@ -9,7 +9,7 @@ from typing import Any
 import lowtide as lt
 from lowtide.models.certificate import Certificate
 from lowtide.models.setting import Setting
-from lowtide.models.verifier.proofs.prices import PricesProof
+from lowtide.models.verifier.proofs.price_claims import PricesProof
 from lowtide.models.verifier.proofs.working_set import WorkingSetProof
 from tests.placement_cases import machine
 

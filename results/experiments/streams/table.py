@@ -16,7 +16,7 @@ import lowtide as lt
 
 from ....models.derived.streams import synchronisations
 from ....models.problems.memory_edges import apply_edges
-from ....models.problems.streams import Stages, StreamOrder
+from ....models.problems.stream_answers import Stages, StreamOrder
 from ....models.verifier.verdict import Verification
 from ...tables.spec import RIGHT, Column, Fields, Row, TableSpec
 from ..running import Case

@@ -15,7 +15,7 @@ from ....models.checks import check_integer, check_seconds, check_type
 from ....models.errors import UsageError
 from ....models.problems.placement import Placement
 from ....models.result import Result
-from ....models.verifier.proofs.prices import PricesProof
+from ....models.verifier.proofs.price_claims import PricesProof
 from ....models.verifier.proofs.refused import Refused
 from ....models.verifier.proofs.release import ReleaseProof
 from ...certify import Certified

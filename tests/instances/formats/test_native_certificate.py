@@ -16,7 +16,7 @@ from lowtide.models.flow_proof import FlowCase, FlowProof, ParallelSetting
 from lowtide.models.setting import ArenaSetting, Setting
 from lowtide.models.verifier.proofs.claims import Block, Branch, Component, DescentsProof, Way
 from lowtide.models.verifier.proofs.cut import CutProof, Multipliers
-from lowtide.models.verifier.proofs.prices import PricesProof
+from lowtide.models.verifier.proofs.price_claims import PricesProof
 from lowtide.models.verifier.proofs.release import ReleaseProof
 from lowtide.models.verifier.proofs.stacks import StacksProof
 from lowtide.models.verifier.proofs.states import Level, StatesProof

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 import lowtide as lt
-from lowtide.formulations.makespan.data import MakespanData, makespan_data
+from lowtide.formulations.makespan.data import makespan_data
 from lowtide.solvers.context import Context, Outcome
 from lowtide.solvers.makespan import auto as makespan_auto
 from lowtide.solvers.makespan.labels import bound_kernel
 from lowtide.solvers.makespan.labels import method as makespan_labels
-from lowtide.solvers.makespan.labels.ideals import Ideals, Known, find_ideals, nothing_started, steps_from
+from lowtide.solvers.makespan.labels.ideals import Known, find_ideals
 from lowtide.solvers.makespan.labels.method import Direction, _Run, set_labels
 from lowtide.solvers.makespan.labels.search import Beam, Form, search
-from lowtide.solvers.makespan.labels.shape import Shape, reversed_shape, shape_of
+from lowtide.solvers.makespan.labels.shape import reversed_shape
 from lowtide.solvers.makespan.labels.together import (
     SCALE,
     Prices,
@@ -30,8 +30,9 @@ from lowtide.solvers.makespan.labels.together import (
 )
 from lowtide.solvers.makespan.lists.series import in_series, joined
 from tests.effort import seeds, share
+from tests.label_cases import makespan_of, one_pass, prepared, random_tree, small_problem
 from tests.oracles.brute_force import brute_force_peak
-from tests.oracles.brute_makespan import fastest_schedule, live_bytes
+from tests.oracles.brute_makespan import fastest_schedule
 from tests.strategies import random_graph
 
 
@@ -39,45 +40,6 @@ class Durations(NamedTuple):
     """All that `_sums` asks of a shape."""
 
     duration: np.ndarray
-
-
-def small_problem(seed: int, most_ops: int = 6) -> lt.Makespan:
-    """Return a problem with memory from just too little to a few bytes more than the sequential peak."""
-    rng = Random(seed)
-    graph = replace(random_graph(rng, min_ops=4, max_ops=most_ops), accounting=lt.Accounting.COEXIST)
-    peak = brute_force_peak(graph)[0]
-    memory = rng.choice([max(0, peak - 1), peak, peak + 1, peak + 3, None])
-    return lt.Makespan(graph, processors=rng.randint(1, 3), memory=memory)
-
-
-def prepared(problem: lt.Makespan) -> tuple[MakespanData, Shape, Ideals]:
-    data = makespan_data(problem)
-    shape = shape_of(data)
-    assert shape is not None
-    ideals = find_ideals(shape, 10**6, lambda: False)
-    assert ideals is not None
-    return data, shape, ideals
-
-
-def one_pass(shape: Shape, prices: Prices, below: int, width: int, form: Form = "beam") -> Beam:
-    beam = search(
-        shape,
-        Known(),
-        prices,
-        below=below,
-        width=width,
-        stop=np.zeros(1, dtype=np.int64),
-        expired=lambda: False,
-        form=form,
-    )
-    assert beam is not None
-    return beam
-
-
-def makespan_of(beam: Beam, shape: Shape) -> int | None:
-    if beam.starts is None:
-        return None
-    return max(s + int(d) for s, d in zip(beam.starts, shape.duration, strict=True))
 
 
 @pytest.mark.parametrize("start", range(0, share(80), 20))
@@ -146,126 +108,6 @@ def test_the_price_bound_is_one_and_above_the_load_bound_somewhere() -> None:
         assert price_bound(shape, prices) * data.tick <= best, f"seed {seed}"
         above += price_bound(shape, prices) > price_bound(shape, uniform_prices(shape))
     assert above > share(5, least=1)
-
-
-def test_whatever_runs_together_in_an_optimal_schedule_lies_in_one_of_the_sets() -> None:
-    """The started ops of a schedule are among the ideals, and the running ones in a set."""
-    for seed in range(400, 400 + share(40)):
-        problem = small_problem(seed)
-        result = lt.solve(problem, "cpsat", threads=1)
-        if result.plan is None:
-            continue
-        _, shape, ideals = prepared(problem)
-        together = find_sets(shape, ideals, lambda: False)
-        assert together is not None
-        ideal_sets = set(ideals.sets.tolist())
-        for now in sorted({run.start for run in result.plan.runs}):
-            ended = sum(run.end <= now for run in result.plan.runs)
-            running = sum(1 << run.op for run in result.plan.runs if run.start <= now < run.end)
-            started = sum(1 << run.op for run in result.plan.runs if run.start <= now)
-            assert started in ideal_sets
-            assert any(
-                running & ~s == 0 and ended <= latest
-                for s, latest in zip(together.sets.tolist(), together.latest.tolist(), strict=True)
-            ), f"seed {seed}, at {now}"
-
-
-def test_ideals_are_those_within_the_memory_that_can_be_completed() -> None:
-    for seed in range(500, 500 + share(30)):
-        problem = small_problem(seed, most_ops=5)
-        if problem.memory is None:
-            continue
-        data, shape, ideals = prepared(problem)
-        edges = data.bytes.predecessors
-
-        def paths(done: frozenset[int], n: int = data.n, edges=edges, problem=problem) -> set[frozenset[int]]:  # type: ignore[no-untyped-def]
-            if len(done) == n:
-                return {done}
-            found = set[frozenset[int]]()
-            for i in set(range(n)) - done:
-                more = done | {i}
-                if set(edges[i]) <= done and live_bytes(problem.graph, more, done) <= problem.memory:
-                    found |= paths(more)
-            return found | {done} if found else set()
-
-        expected = {sum(1 << i for i in some) for some in paths(frozenset())}
-        assert set(ideals.sets.tolist()) == expected
-        known, (sets, after) = Known(), nothing_started(shape)
-        for _ in range(data.n if expected else 0):
-            level = steps_from(shape, sets, after, known, np.zeros(1, dtype=np.int64))
-            sets, after = level.sets[level.first[1] :], level.after[level.first[1] :]
-            assert set(sets.tolist()) == {s for s in expected if s.bit_count() == int(sets[0]).bit_count()}
-
-
-def random_tree(rng: Random, count: int) -> lt.Graph:
-    """Return an in-tree, or several, with initial and final tensors and workspace."""
-    parent = [rng.choice([*range(i + 1, count), *[None] * (rng.random() < 0.1)]) for i in range(count - 1)]
-    tensors = [
-        lt.Tensor(name=f"t{i}", nbytes=rng.randint(0, 9), final=rng.random() < 0.1) for i in range(count)
-    ]
-    initial = [
-        lt.Tensor(name=f"x{i}", nbytes=rng.randint(0, 9), initial=True) for i in range(rng.randint(0, 3))
-    ]
-    reads: list[list[int]] = [[] for _ in range(count)]
-    for i, p in enumerate([*parent, None]):
-        if p is not None:
-            reads[p].append(i)
-    for x in range(len(initial)):
-        reads[rng.randrange(count)].append(count + x)
-    ops = tuple(
-        lt.Op(
-            name=f"o{i}",
-            duration_ns=rng.randint(1, 5),
-            workspace=rng.choice([0, 0, rng.randint(0, 6)]),
-            reads=tuple(reads[i]),
-            writes=(i,),
-        )
-        for i in range(count)
-    )
-    graph = lt.Graph(name="tree", tensors=(*tensors, *initial), ops=ops)
-    return replace(graph, accounting=lt.Accounting.COEXIST)
-
-
-def test_the_ideals_of_trees_lead_nowhere_but_to_all_ops() -> None:
-    dead = 0
-    for seed in seeds(70):
-        rng = Random(seed)
-        graph = random_tree(rng, rng.randint(5, 9))
-        peak = brute_force_peak(graph)[0]
-        shape = shape_of(
-            makespan_data(lt.Makespan(graph, processors=2, memory=peak + rng.choice([0, 0, 1, 3])))
-        )
-        assert shape is not None
-        assert len(shape.child_at)
-        n, capacity = len(shape.duration), int(shape.numbers[1])
-        none = np.empty(0, dtype=np.int64)
-        free = find_ideals(shape._replace(child_at=none, child=none), 10**6, lambda: False)
-        assert free is not None
-        reached = [nothing_started(shape)]
-        stop, known = np.zeros(1, dtype=np.int64), Known()
-        for _ in range(n):
-            both = steps_from(shape, *reached[-1], known, stop)
-            reached.append((both.sets[both.first[1] :], both.after[both.first[1] :]))
-        found = sorted(int(s) for sets, _ in reached for s in sets)
-        assert found == sorted(int(s) for s in free.sets)
-        # Without a look ahead more sets are reached.
-        some = {0: int(shape.numbers[2])}
-        everything = set(some)
-        while some:
-            wider = {}
-            for s, live in some.items():
-                for i in range(n):
-                    fits = not s >> i & 1 and not int(shape.before[i]) & ~s
-                    if fits and live + int(shape.alloc[i]) <= capacity:
-                        freed = int(shape.workspace[i]) + int(
-                            shape.life_bytes[shape.life_at[i] : shape.life_at[i + 1]].sum()
-                        )
-                        wider[s | 1 << i] = live + int(shape.alloc[i]) - freed
-            some = wider
-            everything |= set(wider)
-        assert everything.issuperset(found)
-        dead += len(everything) - len(found)
-    assert dead > 200 * share(70) // 70
 
 
 def test_time_runs_backwards_with_the_same_sets_and_the_same_optimum() -> None:

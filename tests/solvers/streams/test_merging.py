@@ -15,7 +15,7 @@ import pytest
 import lowtide as lt
 from lowtide.instances import read_hint
 from lowtide.models.derived.merging import merge_ops, sets_of, stated_merges, text_of
-from lowtide.models.problems.streams import Stages
+from lowtide.models.problems.stream_answers import Stages
 from lowtide.solvers.streams.merging import best_merges
 from tests.commands import answer, refused
 from tests.effort import seeds
