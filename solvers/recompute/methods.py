@@ -150,6 +150,24 @@ ROOM = Room(
             _SLOTS,
         ),
         Method(
+            "rockmate",
+            ".recompute.blocks.rockmate:solve_rockmate",
+            "programs within the blocks of a chain for several budgets, then rotor's over the blocks",
+            proves=BOUND,
+            source="Zhao et al., Rockmate, ICML 2023",
+            options=(
+                Option("save-budgets", 10, "of what a block saves", least=1),
+                Option("peak-budgets", 3, "of a block's peak, for each of what it saves", least=1),
+                Option(
+                    "programs",
+                    "moment",
+                    "within blocks: moment, or checkmate",
+                    choices=("moment", "checkmate"),
+                ),
+            ),
+            kernels=(".recompute.chains.hetero", *_GRAPHS),
+        ),
+        Method(
             "checkmate",
             ".recompute.models.stages:solve_checkmate",
             "MILP in stages, then bounds on the problem by moments",

@@ -8,7 +8,8 @@ time to reverse stages s .. t with m bytes beside the input of stage s, the grad
 (1)  over s < j <= t:  sum_{s <= k < j} f_k + C(j, t, m - in_j) + C(s, j - 1, m),  if every forward of the
      sweep fits: m >= top_t + need_k for s <= k < j;
 (2)  taped:  f_s + C(s + 1, t, m - tape_s) + b_s  (nothing between for s = t), if m >= top_t + save_s and
-     m >= back_s;
+     m >= back_s; or the least of that over several *options* of stage s, each with an f, a b and bytes of
+     its own (of blocks of ops, `lowtide.solvers.recompute.blocks`);
 (3)  plain, s = t:  b_s, if m >= back_s.
 
 A taped chain has stages 1 .. l, a plain one stages 0 .. l of which stage i has the forward F_i (the last one
@@ -37,13 +38,14 @@ fits; the best one may be missed, unless `unit` divides all sizes. O(L^3 M) time
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from math import gcd
 
 import numpy as np
 
-from ....models.arrays import Integers
+from ....models.arrays import Booleans, Integers
 from ...engines.arrays import Rows
 from ...engines.kernels import kernel
 from .chain import PlainChain, TapedChain
@@ -61,7 +63,20 @@ CELLS = 40_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Stages:
-    """A chain as the program sees it: bytes and ns by stage, stages numbered from 0."""
+    """A chain as the program sees it: bytes and ns by stage, stages numbered from 0.
+
+    Attributes
+    ----------
+    taped
+        (2) instead of (3).
+    backward, tape, save, back
+        By option, those of stage 0 first; one option a stage, unless `counts` says otherwise. A tape below 0
+        says that the input goes, too: with it m is never more than the memory less what is kept.
+    counts, saving, alone
+        Options of each stage, by option the ns of the forward that saves, and whether it is one for s = t < L
+        only; where they are empty, one option a stage, for all t, that takes as long as the forward that
+        saves nothing.
+    """
 
     taped: bool
     forward: list[int]
@@ -73,6 +88,22 @@ class Stages:
     need_next: list[int]
     save: list[int]
     back: list[int]
+    counts: Sequence[int] = ()
+    saving: Sequence[int] = ()
+    alone: Sequence[bool] = ()
+
+    @property
+    def begins(self) -> list[int]:
+        """The first option of each stage, and the number of all."""
+        return [0, *accumulate(self.counts or [1] * len(self.forward))]
+
+    def allows(self, option: int, s: int, t: int) -> bool:
+        """Return whether an option of stage s is one for C(s, t, m)."""
+        return s == t < len(self.forward) - 1 or not self.alone or not self.alone[option]
+
+    def pair(self, option: int) -> int:
+        """Return the ns of the forward that saves, and of the backward, with an option."""
+        return (self.saving or self.forward)[option] + self.backward[option]
 
 
 def stages_of_taped(chain: TapedChain) -> Stages:
@@ -184,7 +215,10 @@ def program(
     def array(values: list[int]) -> Integers:
         return np.array(values, dtype=np.int64)
 
-    times = (array(stages.forward), array(stages.backward))
+    begins = stages.begins
+    pairs = [stages.pair(k) if stages.taped else stages.backward[k] for k in range(begins[-1])]
+    times = (array(stages.forward), array(pairs), array(begins))
+    alone = np.array(stages.alone or [False] * begins[-1])
     kept = (slots_of(stages.inputs, unit), slots_of(stages.tape, unit))
     needs = tuple(
         array(part) for part in (stages.top, stages.need_first, stages.need_next, stages.save, stages.back)
@@ -193,7 +227,7 @@ def program(
     for length in range(count):
         if not goes_on(length + 1):
             return None
-        _fill(table, length, count, room, unit, stages.taped, times, kept, needs)
+        _fill(table, length, count, room, unit, stages.taped, alone, times, kept, needs)
     return Program(stages=stages, table=table, unit=unit, kept=kept)
 
 
@@ -216,12 +250,13 @@ def _fill(
     room: int,
     unit: int,
     taped: bool,
-    times: tuple[Integers, Integers],
+    alone: Booleans,
+    times: tuple[Integers, Integers, Integers],
     kept: tuple[Integers, Integers],
     needs: tuple[Integers, Integers, Integers, Integers, Integers],
 ) -> None:
     """Write C(s, s + length) for every s, at row s (2 L - s + 1) / 2 + length, by slots."""
-    forward, backward = times
+    forward, pairs, begins = times
     inputs, tape = kept
     top, need_first, need_next, save, back = needs
     for s in range(count - length):
@@ -229,16 +264,19 @@ def _fill(
         row = s * (2 * count - s + 1) // 2 + t - s
         best = table[row]
         if taped:  # (2)
-            low = max(-(-(top[t] + save[s]) // unit), -(-back[s] // unit), tape[s])
-            cost = forward[s] + backward[s]
-            if length == 0:
-                best[low:] = cost
-            else:
-                inner = table[(s + 1) * (2 * count - s) // 2 + t - s - 1]
-                for m in range(low, room + 1):
-                    best[m] = min(best[m], cost + inner[m - tape[s]])
+            for k in range(begins[s], begins[s + 1]):
+                if alone[k] and (length or t == count - 1):
+                    continue
+                low = max(-(-(top[t] + save[k]) // unit), -(-back[k] // unit), tape[k], np.int64(0))
+                if length == 0:
+                    for m in range(low, room + 1):
+                        best[m] = min(best[m], pairs[k])
+                else:
+                    inner = table[(s + 1) * (2 * count - s) // 2 + t - s - 1]
+                    for m in range(low, room + 1 + min(tape[k], np.int64(0))):
+                        best[m] = min(best[m], pairs[k] + inner[m - tape[k]])
         elif length == 0:  # (3)
-            best[max(np.int64(0), -(-back[s] // unit)) :] = backward[s]
+            best[max(np.int64(0), -(-back[s] // unit)) :] = pairs[s]
         need, cost = np.int64(0), np.int64(0)
         for j in range(s + 1, t + 1):  # (1)
             cost += forward[j - 1]
@@ -250,19 +288,22 @@ def _fill(
                 best[m] = min(best[m], cost + right[m - inputs[j]] + left[m])
 
 
-def schedule(found: Program, first: int, end: int, room: int) -> list[int]:
-    """Return the codes of a schedule of stages `first` to `end` in the time C: the first choice each time."""
+Step = tuple[str, int, int]
+"""``sweep``, s, j: the forwards of stages s to j - 1, which save nothing; ``save``, ``back``: s, option."""
+
+
+def steps(found: Program, first: int, end: int, room: int) -> Iterator[Step]:
+    """Yield a schedule of stages `first` to `end` in the time C: the first choice each time."""
     stages, unit, value = found.stages, found.unit, found.time
-    count = len(stages.forward)
     inputs, tape = found.kept
-    last = 2 * count - 1 if stages.taped else 2 * count - 2  # op of the backward of stage 0
-    codes: list[int] = []
-    todo = [(first, end, room)]
+    begins = stages.begins
+    todo: list[tuple[int, int, int] | Step] = [(first, end, room)]
     while todo:
-        s, t, m = todo.pop()
-        if t < s:  # a backward
-            codes.append(last - s)
+        item = todo.pop()
+        if isinstance(item[0], str):
+            yield item
             continue
+        s, t, m = item
         best = value(s, t, m)
         split, cost, need = 0, 0, 0
         for j in range(s + 1, t + 1):
@@ -273,14 +314,30 @@ def schedule(found: Program, first: int, end: int, room: int) -> list[int]:
                 split = j
                 break
         if split:
-            codes += sweep(stages, s, split)
+            yield "sweep", s, split
             todo += [(s, split - 1, m), (split, t, m - int(inputs[split]))]
             continue
-        todo.append((s, s - 1, m))
+        for k in range(begins[s], begins[s + 1]):
+            need = max(-(-max(stages.top[t] + stages.save[k], stages.back[k]) // unit), int(tape[k]))
+            inner = value(s + 1, t, m - int(tape[k])) if stages.taped and s < t else 0
+            right = m >= need and best == stages.pair(k) + inner and stages.allows(k, s, t)
+            if right or not stages.taped:
+                break
+        todo.append(("back", s, k))
         if stages.taped:
-            codes.append(s)
+            yield "save", s, k
             if s < t:
-                todo.append((s + 1, t, m - int(tape[s])))
+                todo.append((s + 1, t, m - int(tape[k])))
+
+
+def schedule(found: Program, first: int, end: int, room: int) -> list[int]:
+    """Return the codes of a schedule of stages with one option each."""
+    stages = found.stages
+    count = len(stages.forward)
+    last = 2 * count - 1 if stages.taped else 2 * count - 2  # op of the backward of stage 0
+    codes: list[int] = []
+    for kind, s, j in steps(found, first, end, room):
+        codes += sweep(stages, s, j) if kind == "sweep" else [s if kind == "save" else last - s]
     return codes
 
 

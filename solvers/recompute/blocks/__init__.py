@@ -1,0 +1,1 @@
+"""Graphs as chains of blocks of ops: programs within the blocks, and one over them."""

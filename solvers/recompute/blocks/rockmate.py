@@ -1,0 +1,228 @@
+"""`rockmate`: programs within blocks of the graph, and a program over the chain of blocks.
+
+*Statement* (Zhao, Le Hellard, Eyraud-Dubois, Gusak and Beaumont, "Rockmate: an Efficient, Fast, Automatic and
+Generic Tool for Re-materialization in PyTorch", ICML 2023).
+
+1. The graph is cut into a chain of blocks where one value crosses (`cutting`).
+2. Within each block a program of recomputation is solved for several budgets of what is saved between its
+   forward and its backward, and of its peak (`within`); blocks that are the same are solved once. Each
+   solution is an option: ticks of forward and backward, what it saves, what it needs.
+3. The program of rotor (`chains.hetero`, (1) and (2)) chooses for each block an option, and blocks whose
+   forward saves nothing and runs again. An option lets its input go when it needs that no more.
+
+*What differs.* The programs within blocks are not Gurobi's. ``programs=moment`` solves what to save by the
+MILP of one moment, the rest (`lowtide.formulations.recompute.moments_milp`): computed again just before use,
+that is a fastest way wherever it keeps within the peak; else it is annealed. ``programs=checkmate`` solves
+the MILP in stages on HiGHS, up to its share of the time. The published tool plans a forward and a backward,
+and leaves the optimizer's step alone; here the graph is the whole step, so that gradients of weights take
+memory until their updates, and an op that overwrites what it reads runs once and what it leaves stays. The
+plan is judged for the graph, op by op.
+
+*Not a bound.* A best choice of options is a fastest schedule neither of the problem (blocks run whole, what
+is kept stays until its backward, budgets are few) nor, after the time is up, of the statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ....formulations.recompute.data import RecomputeData
+from ....formulations.recompute.moments_milp import by_need
+from ....models.problems.recompute import Recompute
+from ...context import Context, Outcome
+from ..chains.hetero import NEVER, Program, Stages, program, steps
+from ..heuristics.method import (
+    STOPPED,
+    first_bound,
+    known_runs,
+    offer,
+    offer_annealed,
+    offer_heuristics,
+)
+from ..models.moments import raise_moments
+from ..models.stages import solve_stages
+from .cutting import Cut, cut
+from .within import Way, Within, alone, peak_of_sweep, sweeps_of, way_of, within
+
+WITHIN = 0.9
+"""Part of the time for the programs within blocks, at most."""
+
+
+def solve_rockmate(problem: Recompute, context: Context) -> Outcome:
+    """Offer the schedule of the program over the blocks.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> problem = lt.Recompute(lt.load("gen:backprop-chain?l=5"), memory=5)
+    >>> result = lt.solve(problem, "rockmate")
+    >>> result.objective, dict(result.facts)
+    (13, {'blocks': 6, 'different_blocks': 3, 'programs': 2})
+    """
+    data = first_bound(problem, context)
+    if data is None:
+        return Outcome()
+    found = cut(data)
+    blocks = [within(data, found, k) for k in range(len(found.blocks))]
+    ways, facts = ways_of_blocks(blocks, context)
+    context.progress("program over the chain of blocks")
+    chain = program(
+        _stages(data, found, blocks, ways), data.memory - found.base, goes_on=lambda _: not context.expired
+    )
+    if chain is None:
+        return Outcome(reason="time", facts=facts)
+    if chain.room(0) < 0 or chain.time(0, len(blocks) - 1, chain.room(0)) >= NEVER:
+        return Outcome(detail="no choice of options fits", facts=facts)
+    runs = list(_runs(data, found, chain, blocks, ways))
+    if not offer(context, data, runs):
+        return Outcome(detail="the schedule does not fit when ops of several blocks meet", facts=facts)
+    return Outcome(facts=facts)
+
+
+def ways_of_blocks(blocks: Sequence[Within], context: Context) -> tuple[list[list[Way]], dict[str, int]]:
+    """Return the options of each block, and how many programs that took."""
+    saves, peaks = context.options["save-budgets"], context.options["peak-budgets"]
+    keys = [(block.graph.sha256, block.once) for block in blocks]
+    different = dict(zip(keys, blocks, strict=True))
+    until = context.elapsed() + WITHIN * context.remaining()
+    solved: dict[tuple[str, frozenset[int]], list[Way]] = {}
+    programs, left = 0, len(different) * saves * peaks
+    for key, block in different.items():
+        answers: list[tuple[int, int, Way | None]] = []
+        for saved, peak in _budgets(block, answers, saves, peaks):
+            share = (until - context.elapsed()) / max(1, left)
+            if share <= 0:
+                break
+            answers.append((saved, peak, _program(block, saved, peak, context, share)))
+            programs += 1
+            left -= 1
+        found = _best([way for _, _, way in answers if way is not None])
+        solved[key] = [*found, *_best(alone(block, found))]
+        left = (len(different) - len(solved)) * saves * peaks
+        context.progress(f"{len(solved)} of {len(different)} different blocks, {programs} programs")
+    facts = {"blocks": len(blocks), "different_blocks": len(different), "programs": programs}
+    return [solved[key] for key in keys], facts
+
+
+def _best(ways: Sequence[Way]) -> list[Way]:
+    """Return the ways that no other one beats; of those that take the same, the first."""
+    found: list[Way] = []
+    for x in ways:
+        if not any(y.beats(x) for y in found):
+            found = [*(y for y in found if not x.beats(y)), x]
+    return found
+
+
+def _budgets(
+    block: Within, answers: list[tuple[int, int, Way | None]], saves: int, peaks: int
+) -> Iterator[tuple[int, int]]:
+    """Yield budgets of what is saved and of the peak, largest first, of which the answers do not say all.
+
+    An answer to larger budgets that keeps within the smaller ones answers those too, and so does none.
+    """
+    whole = way_of(block, range(len(block.ops)))
+    answers.append((whole.saved, whole.peak, whole))
+    least = max(Recompute(block.graph).least_bytes(i) for i in range(len(block.ops)))
+
+    def open_yet(saved: int, peak: int) -> bool:
+        return not any(
+            s >= saved and p >= peak and (way is None or (way.saved <= saved and way.peak <= peak))
+            for s, p, way in answers
+        )
+
+    for k in reversed(range(saves)):
+        if block.rest is None:
+            peak = least + (whole.peak - least) * k // saves
+            if open_yet(0, peak):
+                yield 0, peak
+            continue
+        saved = block.output + (whole.saved - block.output) * k // saves
+        top = block.largest_peak
+        for j in reversed(range(peaks)):
+            peak = top if j == peaks - 1 else least + (top - least) * j // (peaks - 1)
+            if open_yet(saved, peak):
+                yield saved, peak
+            if j == peaks - 1:
+                top = min((way.peak for s, _, way in answers if way is not None and s == saved), default=top)
+
+
+def _program(block: Within, saved: int, peak: int, context: Context, seconds: float) -> Way | None:
+    """Return the best way that a program finds within two budgets, None if it finds none."""
+    problem = block.problem(saved, peak)
+    if problem.impossible() is not None:
+        return None
+    inner = context.inner(problem, seconds, "block: ")
+    data = first_bound(problem, inner)
+    if data is not None and context.options["programs"] == "checkmate":
+        until = inner.elapsed() + inner.remaining() / 2
+        offer_heuristics(inner, data, lambda: inner.elapsed() >= until)
+        if not inner.closed:
+            solve_stages(problem, data, inner, None)
+    elif data is not None:
+        _save_and_anneal(block, data, inner)
+    runs = known_runs(inner)
+    return None if runs is None else way_of(block, runs)
+
+
+def _save_and_anneal(block: Within, data: RecomputeData, inner: Context) -> None:
+    """Offer what the program of one moment says to save, at the rest, and what annealing makes of it."""
+    start = list(range(data.n))
+
+    def take(runs: list[int]) -> None:
+        start[:] = runs
+        offer(inner, data, runs)
+
+    moments = by_need(data)[:1] if block.rest is None else [block.rest]
+    outcome = raise_moments(data, inner, moments, inner.remaining(), found=take)
+    if not outcome.infeasible and outcome.reason not in STOPPED:
+        offer_annealed(inner, data, lambda: False, start=start)
+
+
+def _stages(data: RecomputeData, found: Cut, blocks: Sequence[Within], ways: Sequence[list[Way]]) -> Stages:
+    """Return the blocks as stages with options; bytes in units, ns in ticks."""
+    sweeps = [sweeps_of(data, found, k)[0] for k in range(len(blocks) - 1)]
+    first, behind = (
+        [*(peak_of_sweep(*pair, holding=held) for pair in zip(blocks, sweeps, strict=False)), 0]
+        for held in (True, False)
+    )
+    options = [(k, way) for k, some in enumerate(ways) for way in some]
+    inputs = [block.input for block in blocks]
+    return Stages(
+        taped=True,
+        forward=[*(sum(data.duration[i] for i in some if i not in found.once) for some in sweeps), 0],
+        backward=[way.backward for _, way in options],
+        inputs=inputs,
+        tape=[way.saved - inputs[k] for k, way in options],
+        top=list(found.top),
+        need_first=[a - b for a, b in zip(first, inputs, strict=True)],
+        need_next=behind,
+        save=[way.before - inputs[k] for k, way in options],
+        back=[found.through[k] + way.after - inputs[k] for k, way in options],
+        counts=[len(some) for some in ways],
+        saving=[way.forward for _, way in options],
+        alone=[way.alone for _, way in options],
+    )
+
+
+def _runs(
+    data: RecomputeData, found: Cut, chain: Program, blocks: Sequence[Within], ways: Sequence[list[Way]]
+) -> Iterator[int]:
+    """Yield the ops of the schedule as they run."""
+    options = [way for some in ways for way in some]
+    passed = set[int]()
+    for kind, s, x in steps(chain, 0, len(blocks) - 1, chain.room(0)):
+        if kind == "sweep":
+            for k in range(s, x):
+                first, again = sweeps_of(data, found, k)
+                yield from again if k in passed else first
+                passed.add(k)
+            continue
+        block, runs = blocks[s], options[x].runs
+        at = len(runs) if block.rest is None else runs.index(block.rest)
+        skipped = found.once if s in passed else frozenset()
+        for p in runs[:at] if kind == "save" else runs[at + 1 :]:
+            i = block.ops[p]
+            if i is not None and i not in skipped:
+                yield i
+        if kind == "back":
+            passed.add(s)
