@@ -67,8 +67,11 @@ def test_on_plain_chains_it_is_rotor(accounting: str) -> None:
             turns.add(turn(recompute_data(lt.Recompute(graph))) - l)
             for percent in (20, 60):
                 problem = tight(graph, percent)
-                found = lt.solve(problem, "rockmate")
-                assert found.objective == lt.solve(problem, "hetero-chain").objective, (spec, percent)
+                found = lt.solve(problem, "rockmate", time_limit=None)
+                assert found.objective == lt.solve(problem, "hetero-chain", time_limit=None).objective, (
+                    spec,
+                    percent,
+                )
                 tried += found.objective is not None and found.objective > problem.least_time
     assert tried >= 6
     assert turns == ({0} if accounting == "coexist" else {-1})
@@ -82,7 +85,7 @@ def test_on_chains_of_single_layers_it_is_the_optimum() -> None:
         sizes = [(rng.randint(1, 3), rng.randint(1, 6)) for _ in range(n)]
         graph = layers(sizes, [(rng.randint(1, 4), rng.randint(1, 4)) for _ in range(n)])
         problem = tight(graph, rng.randint(30, 90))
-        found = lt.solve(problem, "rockmate", options=FEW)
+        found = lt.solve(problem, "rockmate", time_limit=None, options=FEW)
         assert found.objective == fastest_recomputation(graph, problem.machine), seed
         again += found.objective is not None and found.objective > problem.least_time
     assert again >= 3
@@ -97,7 +100,7 @@ def test_never_faster_than_exhaustive_search() -> None:
     graphs += [random_graph(Random(seed), min_ops=4, max_ops=6, max_tensors=7) for seed in range(20)]
     for graph in graphs:
         problem = tight(graph, 40)
-        found = lt.solve(problem, "rockmate", options=FEW)
+        found = lt.solve(problem, "rockmate", time_limit=None, options=FEW)
         if found.objective is None:
             continue
         assert found.verification is not None
@@ -116,7 +119,7 @@ def test_what_the_program_over_blocks_promises_fits(spec: str) -> None:
     for seed in range(2):
         graph = lt.load(spec.format(seed) + f",accounting={('coexist', 'replace')[seed]}")
         problem = tight(graph, 50)
-        found = lt.solve(problem, "rockmate", options=FEW)
+        found = lt.solve(problem, "rockmate", time_limit=None, options=FEW)
         assert "does not fit" not in found.detail, seed
         again += found.objective is not None and found.objective > problem.least_time
     assert again >= 1
@@ -172,7 +175,7 @@ def test_blocks_that_are_the_same_are_solved_once() -> None:
     facts = []
     for n in (4, 8):
         graph = layers([(2, 6)] * n, [(2, 3)] * n)
-        facts.append(lt.solve(tight(graph, 50), "rockmate", options=FEW).facts)
+        facts.append(lt.solve(tight(graph, 50), "rockmate", time_limit=None, options=FEW).facts)
     assert facts[0]["blocks"] * 2 == facts[1]["blocks"]
     assert facts[0]["different_blocks"] == facts[1]["different_blocks"]
     assert facts[0]["programs"] == facts[1]["programs"]
@@ -187,7 +190,7 @@ def test_budgets_are_kept() -> None:
         part = within(data, found, k)
         whole = way_of(part, range(len(part.ops)))
         problem = part.problem(part.output + 5, part.largest_peak)
-        result = lt.solve(problem, "local-search", options={"rounds": "1"})
+        result = lt.solve(problem, "local-search", time_limit=None, options={"rounds": "1"})
         assert result.plan is not None
         way = way_of(part, [run.op for run in result.plan.runs])
         assert way.saved <= part.output + 5 < whole.saved
@@ -201,7 +204,7 @@ def test_programs_of_checkmate_find_the_same() -> None:
     for seed in range(3):
         problem = tight(lt.load(f"gen:chain?n=6,train=1,seed={seed}"), 50)
         found = [
-            lt.solve(problem, "rockmate", options={**FEW, "programs": name}).objective
+            lt.solve(problem, "rockmate", time_limit=None, options={**FEW, "programs": name}).objective
             for name in ("moment", "checkmate")
         ]
         assert found[0] == found[1], seed
