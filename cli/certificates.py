@@ -225,7 +225,7 @@ def _judged(graph: Graph, plan: Plan | None, certificate: Certificate) -> Judgem
         except InstanceError as error:
             raise InstanceError(f"verify, plan beside the certificate: {error}") from None
     if isinstance(setting, ArenaSetting):
-        arena = Arena(graph, setting.alignment)
+        arena = Arena(graph, setting.alignment, pools="/".join(setting.pools))
         try:
             return arena.judge(arena.read(plan))
         except InstanceError as error:
@@ -244,8 +244,8 @@ def _rows(found: dict[str, Any], graph: Graph, judged: Judgement | None) -> list
     from ..models.units import exact_value, format_gap
 
     of_peak = found["unit"] == "bytes"
-    words = {"states": "states", "descents": "claims", "cut": "multipliers"}
-    word = {**words, "prices": "ways of bytes", "flow": "arcs", "stacks": "steps"}.get(found["kind"])
+    words = {"states": "states", "descents": "claims", "cut": "multipliers", "stacks": "steps"}
+    word = {**words, "prices": "ways of bytes", "flow": "arcs", "pools": "steps"}.get(found["kind"])
     counted = f"{found['checked']:,} {word} in " if word and found["valid"] else ""
     rows = [
         ("graph", f"{graph.name} ({len(graph.ops):,} ops, sha256 {graph.sha256[:12]}…)"),

@@ -18,6 +18,7 @@ prices        `PricesProof`             `lowtide.models.verifier.proofs.prices`
 release       `ReleaseProof`            `lowtide.models.verifier.proofs.release`
 flow          `FlowProof`               `lowtide.models.verifier.flow`
 stacks        `StacksProof`             `lowtide.models.verifier.proofs.stacks`
+pools         `PoolsProof`              `lowtide.models.verifier.proofs.stacks`
 ============  ========================  ==========================================
 
 Sets of ops are bit masks (bit v: op v); in files they are hexadecimal strings. *Forward* a walk executes
@@ -35,7 +36,7 @@ from .verifier.proofs.claims import DescentsProof
 from .verifier.proofs.cut import CutProof
 from .verifier.proofs.price_claims import PricesProof
 from .verifier.proofs.release import ReleaseProof
-from .verifier.proofs.stacks import StacksProof
+from .verifier.proofs.stacks import PoolsProof, StacksProof
 from .verifier.proofs.states import StatesProof
 from .verifier.proofs.working_set import WorkingSetProof
 
@@ -48,6 +49,7 @@ Proof = (
     | ReleaseProof
     | FlowProof
     | StacksProof
+    | PoolsProof
 )
 
 

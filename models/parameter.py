@@ -18,6 +18,7 @@ _EXPECTED = {
     "machine": "a name that lowtide list machines shows, or a .toml or .json file",
     "processors": "an integer >= 1, or kinds with counts such as cpu=4,gpu=1",
     "tiers": "tiers such as host or host+ssd, or anywhere",
+    "pools": "kinds of tensors such as weight+state, or weight+state/gradient",
 }
 
 
@@ -34,8 +35,8 @@ class Parameter(NamedTuple):
         The range of numbers; the texts that it may be, or a regular expression of them.
     kind
         "size" (bytes), "limit" (bytes or none), "machine" (name or file), "processors" (a count, or kinds
-        with counts), "tiers" (names joined by +); else the type of the default says it: a flag, a count, a
-        number, a choice.
+        with counts), "tiers" (names joined by +), "pools" (kinds joined by +, pools by /); else the
+        type of the default says it: a flag, a count, a number, a choice.
     required
         Whether there is no answer without it.
     flag

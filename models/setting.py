@@ -36,8 +36,22 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArenaSetting(Written):
-    """The question of `arena` beside its graph: what every address is a multiple of, in bytes."""
+    """The question of `arena` beside its graph.
+
+    Attributes
+    ----------
+    alignment
+        What every address is a multiple of, in bytes.
+    pools
+        Of each pool but the first one, the kinds of its tensors, joined by ``+``; all else is in the first.
+    """
 
     problem: ClassVar[str] = "arena"
     unit: ClassVar[str] = "bytes"
     alignment: int
+    pools: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON object, without pools where there is one alone."""
+        found = Written.to_dict(self)
+        return found if self.pools else {"alignment": self.alignment}

@@ -9,7 +9,9 @@ half-open positions from :math:`\pi_{born}` (or 0) to the largest of :math:`\pi_
 of the plan meet if and only if these intervals of positions do.
 
 **Pairs.** (a, b, i): op i makes b and may put it at the address of a, which it reads and does not write, if
-no other access of a comes later (`lowtide.models.lowering.residencies.inplace_pairs`).
+no other access of a comes later (`lowtide.models.lowering.residencies.inplace_pairs`). Both are in one pool.
+
+**Pools.** Piece p lies in pool :math:`g_p`; pools have addresses of their own.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from ...models.problems.arena import Addressed, Arena
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What is to be placed; `number` is its place in `Addressed.addresses`, `size` its bytes."""
+    """What is to be placed; `number` is its place in `Addressed.addresses`, `size` its bytes, `pool` g."""
 
     number: int
     size: int
@@ -35,16 +37,18 @@ class Piece:
     ends: tuple[int, ...]
     starts: tuple[int, ...]
     final: bool = False
+    pool: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class ArenaData:
-    """The pieces, the pairs that some order lets share as ``(a, b, op)``, the graph, and the alignment."""
+    """Pieces, pairs that some order lets share as ``(a, b, op)``, graph, alignment, and how many pools."""
 
     graph: Graph
     pieces: tuple[Piece, ...]
     pairs: tuple[tuple[int, int, int], ...]
     alignment: int
+    pools: int = 1
 
     @property
     def n(self) -> int:
@@ -84,7 +88,7 @@ class ArenaData:
         """Return what an allocation for an order must place; ids are the numbers of the pieces."""
         lives = self.lifetimes(order)
         pieces = [
-            Buffer(id=str(k), lower=a, upper=b, size=p.size, alignment=self.alignment)
+            Buffer(id=str(k), lower=a, upper=b, size=p.size, alignment=self.alignment, pool=str(p.pool))
             for k, (p, (a, b)) in enumerate(zip(self.pieces, lives, strict=True))
             if a < b
         ]
@@ -122,25 +126,30 @@ def arena_data(problem: Arena) -> ArenaData:
         ends = tuple(i for i in accessors if i not in starts)
         born = None if tensor.initial else accessors[0]
         where[t] = len(pieces)
-        pieces.append(Piece(t, tensor.nbytes, born, ends, starts, tensor.final))
+        pool = problem.pool_of[t]
+        pieces.append(Piece(t, tensor.nbytes, born, ends, starts, tensor.final, pool))
     for i, op in enumerate(graph.ops):
         if op.least_workspace:
-            pieces.append(Piece(len(graph.tensors) + i, op.least_workspace, i, (i,), ()))
-    pairs = tuple((where[r], where[w], i) for i, r, w in sharing_pairs(graph) if r in where and w in where)
+            number = len(graph.tensors) + i
+            pieces.append(Piece(number, op.least_workspace, i, (i,), (), pool=problem.pool_of[number]))
+    pairs = tuple((where[r], where[w], i) for i, r, w in sharing_pairs(problem) if {r, w} <= {*where})
     return ArenaData(
         graph=graph,
         pieces=tuple(pieces),
         pairs=pairs,
         alignment=problem.alignment,
+        pools=len(problem.pool_names),
     )
 
 
-def sharing_pairs(graph: Graph) -> list[tuple[int, int, int]]:
+def sharing_pairs(problem: Arena) -> list[tuple[int, int, int]]:
     """Return ``(op, read, write)``: the in-place pairs that some order may let share an address.
 
     The op is the first writer of the write, only reads the read, which is not final, and no other access of
-    the read must come later. In ``replace`` such reads are gone when the write comes, and there are none.
+    the read must come later; both are in one pool. In ``replace`` such reads are gone when the write comes,
+    and there are none.
     """
+    graph, pool_of = problem.graph, problem.pool_of
     if graph.accounting is Accounting.REPLACE or not any(op.inplace for op in graph.ops):
         return []
     accessors, after = sequential_memory(graph).accessors, precedence(graph).descendants
@@ -149,6 +158,7 @@ def sharing_pairs(graph: Graph) -> list[tuple[int, int, int]]:
         for i, op in enumerate(graph.ops)
         for r, w in dict.fromkeys(op.inplace)
         if r not in op.writes
+        and pool_of[r] == pool_of[w]
         and not graph.tensors[r].final
         and not graph.tensors[w].initial
         and accessors[w][0] == i

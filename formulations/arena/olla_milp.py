@@ -14,9 +14,9 @@ Variables, for steps s = 0..n-1. :math:`C_{is} \in \{0, 1\}`: op i runs at step 
 1 for s = n if it is final. :math:`L_{ps} \in [0, 1]`: p is there during step s.
 :math:`v_p \in [0, 1]`: p is there at all. :math:`k_p` integer: the address is :math:`A k_p`.
 :math:`y_{pq} \in \{0, 1\}`: p lies below q. :math:`x_{abi} \in \{0, 1\}`: the pair shares an address.
-:math:`H`: the height, between the known bounds.
+:math:`h_g`: the height of pool g; their sum is between the known bounds.
 
-Objective. Minimize H subject to
+Objective. Minimize :math:`\sum_g h_g` subject to
 
 1. :math:`\sum_s C_{is} = 1` and :math:`\sum_i C_{is} = 1`;
 2. :math:`\sum_s s C_{js} + 1 \le \sum_s s C_{is}` for each direct predecessor j of i;
@@ -28,10 +28,10 @@ Objective. Minimize H subject to
 7. :math:`A k_p + s_p \le A k_q + (U + s_p) (1 - y_{pq})`;
 8. :math:`A k_a \le A k_b + U (1 - x)`, :math:`A k_b \le A k_a + U (1 - x)`, and
    :math:`x + C_{is} + P_{a,s+1} \le 2`: a dies with i;
-9. :math:`A k_p + s_p \le H + (U + s_p) (1 - v_p)`.
+9. :math:`A k_p + s_p \le h_{g_p} + (U + s_p) (1 - v_p)`.
 
 A pair that shares is only there together at i, by 8. Pieces of which one comes after all that hold the other
-in every order never meet, and have no y.
+in every order never meet, and have no y; nor have pieces of different pools.
 """
 
 from __future__ import annotations
@@ -104,8 +104,12 @@ def build(
     meeting = [(p, q) for p, q in permutations(range(m), 2) if _meet(data, p, q)]
     model.y = pyo.Var(meeting, domain=pyo.Binary)
     model.x = pyo.Var(range(len(data.pairs)), domain=pyo.Binary)
-    model.H = pyo.Var(domain=pyo.NonNegativeIntegers, bounds=(lower, max(lower, most)))
-    model.objective = pyo.Objective(expr=model.H)
+    alone = lower if data.pools == 1 else 0
+    model.h = pyo.Var(range(data.pools), domain=pyo.NonNegativeIntegers, bounds=(alone, max(alone, most)))
+    total = sum(model.h[g] for g in range(data.pools))
+    model.objective = pyo.Objective(expr=total)
+    if data.pools > 1:
+        model.known = pyo.Constraint(expr=total >= lower)
     built = OllaArena(model, data, most)
     tick = ticker(expired)
     with silent_pyomo():
@@ -117,7 +121,7 @@ def build(
 
 
 def _meet(data: ArenaData, p: int, q: int) -> bool:
-    """Return whether two pieces may be there at one time."""
+    """Return whether two pieces of one pool may be there at one time."""
     before = precedence(data.graph).ancestors
 
     def gone(a: Piece, b: Piece) -> bool:
@@ -127,7 +131,7 @@ def _meet(data: ArenaData, p: int, q: int) -> bool:
         return all(past >> i & 1 for i in a.ends) and all((past | 1 << b.born) >> i & 1 for i in a.starts)
 
     one, other = data.pieces[p], data.pieces[q]
-    return not gone(one, other) and not gone(other, one)
+    return one.pool == other.pool and not gone(one, other) and not gone(other, one)
 
 
 Add = Callable[[Any], Any]
@@ -223,7 +227,7 @@ def heights(built: OllaArena, add: Add, tick: Tick) -> None:
     for p, units in enumerate(built.sizes()):
         tick()
         slack = (built.most + units) * (1 - model.v[p])
-        add(built.data.step * model.k[p] + units <= model.H + slack)
+        add(built.data.step * model.k[p] + units <= model.h[built.data.pieces[p].pool] + slack)
 
 
 CONSTRAINTS = (one_each, precedes, preserved, found, there, ordered, below, shared, heights)

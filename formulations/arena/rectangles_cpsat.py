@@ -11,7 +11,7 @@ it is final.
 :math:`o_p = A k_p`: its address.
 :math:`x_q \in \{0, 1\}`: pair q = (a, b, i) shares its address.
 :math:`t_p \in \{0, 1\}`, of what is initial and only read in ``replace``: p is there at all.
-:math:`H`: the height, between the known bounds.
+:math:`h_g`: the height of pool g; :math:`H = \sum_g h_g`, between the known bounds.
 
 Piece p occupies its bytes from :math:`\pi_{F_p}` (:math:`-1` if it is initial: what is initial meets at 0
 anyhow; in ``replace``, where it may be gone before, it is there from 0, if :math:`t_p`) to
@@ -26,9 +26,9 @@ Objective. Minimize H subject to
    :math:`D_p = 0` if not :math:`t_p`;
 4. if :math:`x_q`, then :math:`o_a = o_b` and :math:`D_a = \pi_i + 1`: a dies with i;
 5. :math:`\sum_q x_q \le 1` over the pairs of one a;
-6. rectangles do not overlap;
-7. :math:`o_p + s_p \le H`, if :math:`t_p`.
-8. At each position the bytes of the rectangles there add up to at most H (implied by 6 and 7).
+6. rectangles of one pool do not overlap;
+7. :math:`o_p + s_p \le h_{g_p}`, if :math:`t_p`.
+8. At each position the bytes of a pool's rectangles there add up to at most its height (implied by 6 and 7).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ArenaModel:
 
     model: Any
     data: ArenaData
-    height: Any
+    heights: list[Any]
     position: list[Any]
     gone: list[Any]
     address: list[Any]
@@ -61,8 +61,8 @@ class ArenaModel:
     shares: list[Any]
     there: dict[int, Any] = field(default_factory=dict)
     """Of each piece that may never be there: whether it is."""
-    boxes: list[tuple[Any, Any, int]] = field(default_factory=list)
-    """Interval of positions, interval of addresses, units."""
+    boxes: dict[int, list[tuple[Any, Any, int]]] = field(default_factory=dict)
+    """By pool: interval of positions, interval of addresses, units."""
 
     def start(self, p: Piece) -> Any:
         """Return the first position of a piece."""
@@ -117,7 +117,7 @@ def build(
     built = ArenaModel(
         model=model,
         data=data,
-        height=variable("H", lower, most),
+        heights=[variable("H", lower, most)],
         position=[
             variable(
                 f"pi{i}", order.ancestors[i].bit_count(), n - 1 - order.descendants[i].bit_count(), at.get(i)
@@ -138,11 +138,15 @@ def build(
         built.address.append(built.multiple[-1] * step)
         if p.born is None and not p.ends and not p.final:
             built.there[k] = model.new_bool_var(f"t{k}")
+    total = built.heights[0]
+    if data.pools > 1:
+        built.heights = [variable(f"h{g}", 0, most) for g in range(data.pools)]
+        model.add(sum(built.heights) == total)
     tick = ticker(expired)
     for add in CONSTRAINTS:
         tick()
         add(built)
-    model.minimize(built.height)
+    model.minimize(total)
     return built
 
 
@@ -204,29 +208,30 @@ def apart(built: ArenaModel) -> None:
             y = model.new_optional_fixed_size_interval_var(built.address[k], units, there, "")
         else:
             x_axis = model.new_interval_var(start, length, end, "")
-        built.boxes.append((x_axis, y, units))
+        built.boxes.setdefault(p.pool, []).append((x_axis, y, units))
     for (a, b, i), x in zip(data.pairs, built.shares, strict=True):
         above, units = data.pieces[b].size // built.data.unit, data.pieces[a].size // built.data.unit
         if above < units:
             time = model.new_optional_fixed_size_interval_var(built.position[i], 1, x, "")
             low = built.address[a] + above
-            built.boxes.append(
-                (time, model.new_optional_fixed_size_interval_var(low, units - above, x, ""), units - above)
-            )
-    model.add_no_overlap_2d([box[0] for box in built.boxes], [box[1] for box in built.boxes])
+            upper = model.new_optional_fixed_size_interval_var(low, units - above, x, "")
+            built.boxes[data.pieces[a].pool].append((time, upper, units - above))
+    for boxes in built.boxes.values():
+        model.add_no_overlap_2d([box[0] for box in boxes], [box[1] for box in boxes])
 
 
 def below_height(built: ArenaModel) -> None:
     """Constraint 7."""
     for k, (p, address) in enumerate(zip(built.data.pieces, built.address, strict=True)):
-        row = built.model.add(address + p.size // built.data.unit <= built.height)
+        row = built.model.add(address + p.size // built.data.unit <= built.heights[p.pool])
         if k in built.there:
             row.only_enforce_if(built.there[k])
 
 
 def loads(built: ArenaModel) -> None:
     """Constraint 8."""
-    built.model.add_cumulative([box[0] for box in built.boxes], [box[2] for box in built.boxes], built.height)
+    for pool, boxes in built.boxes.items():
+        built.model.add_cumulative([box[0] for box in boxes], [box[2] for box in boxes], built.heights[pool])
 
 
 CONSTRAINTS = (different, precedences, stays, sharing, one_partner, apart, below_height, loads)

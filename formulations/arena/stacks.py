@@ -21,6 +21,11 @@ The height is the end of a buffer, so that its residue is 0 or that of some size
 there is none. A height of this form can only be refuted further with a larger threshold; so one threshold
 tells whether a given height is least by this argument (`threshold_for`).
 
+**Pools.** What is there in pool g has :math:`K_g` units at that moment, so that its height is at least
+:math:`A (K_g - 1) + \rho'` (also if nothing is there). Of P pools that have bytes, the heights sum to at
+least :math:`A K - P (A - \rho')`. Besides, each pool alone is a case of its own: the bounds of cases with
+the bytes of one pool each sum to a bound, too (`apart`).
+
 **In-place pairs.** Rounding is monotone: of two that share an address, which take the larger of their sizes,
 the larger one's rounded size is the larger. Take the rounded sizes in layers: layer h holds the units
 :math:`[h, h + 1)` of each size above h. In each layer, each w that may be made in place
@@ -49,6 +54,7 @@ from dataclasses import dataclass, replace
 from ...models.derived.memory import sequential_memory
 from ...models.derived.precedence import precedence
 from ...models.graph import Graph, Op, Tensor
+from ...models.problems.arena import Arena
 from .data import sharing_pairs
 
 
@@ -62,49 +68,86 @@ class Stacks:
         The same ops by number, so that orders of one are orders of the other.
     step
         Bytes that the topmost unit has at least: the residue behind the threshold.
+    pools
+        How many pools have bytes.
     """
 
     graph: Graph
     alignment: int
     step: int
+    pools: int
 
     def to_height(self, peak: int) -> int:
         """Return the least height that a bound on the peak of `graph` allows."""
         units = -(-peak // self.alignment)
-        return self.alignment * (units - 1) + self.step if units else 0
+        return max(0, self.alignment * units - self._open) if units else 0
+
+    def to_peak(self, height: int) -> int:
+        """Return the least peak that proves a height."""
+        return -(-(height + self._open) // self.alignment) * self.alignment if height > 0 else 0
+
+    @property
+    def _open(self) -> int:
+        return self.pools * (self.alignment - self.step)
 
 
-def threshold_for(graph: Graph, alignment: int, height: int) -> int:
-    """Return the threshold at which a bound may reach a height that ends with some buffer."""
-    residue = (height - 1) % alignment + 1
-    return max((x for x in _residues(graph, alignment) if x < residue), default=0)
+def threshold_for(problem: Arena, height: int) -> int:
+    """Return the threshold at which a bound may reach a height that ends with some buffer.
+
+    Of several pools it is one to try, as the bound may reach their sum at another.
+    """
+    residue = (height - 1) % problem.alignment + 1
+    return max((x for x in _residues(problem) if x < residue), default=0)
 
 
-def stacks(graph: Graph, alignment: int = 1, threshold: int = 0) -> Stacks:
+def apart(problem: Arena) -> list[Arena]:
+    """Return a problem for each pool, in which all else has no bytes."""
+    if not problem.pools:
+        return [problem]
+    graph, pool_of = problem.graph, problem.pool_of
+    many = len(graph.tensors)
+    found = []
+    for pool in range(len(problem.pool_names)):
+        tensors = tuple(
+            t if p == pool else replace(t, nbytes=0) for t, p in zip(graph.tensors, pool_of, strict=False)
+        )
+        ops = tuple(
+            op if p == pool else replace(op, workspace=0, modes=())
+            for op, p in zip(graph.ops, pool_of[many:], strict=True)
+        )
+        found.append(replace(problem, graph=replace(graph, tensors=tensors, ops=ops), pools=""))
+    return found
+
+
+def stacks(problem: Arena, threshold: int = 0) -> Stacks:
     """Return the graph of the page of mathematics for a threshold.
 
     Examples
     --------
     >>> import lowtide as lt
-    >>> found = stacks(lt.load("catalogue:diamond"), 4)
+    >>> found = stacks(lt.Arena(lt.load("catalogue:diamond"), 4))
     >>> [t.nbytes for t in found.graph.tensors], found.to_height(24)
     ([4, 4, 4, 4], 21)
     """
+    graph, alignment = problem.graph, problem.alignment
 
     def rounded(size: int) -> int:
         units, residue = divmod(size, alignment)
         return alignment * (units + (residue > threshold))
 
-    steps = [x for x in _residues(graph, alignment) if x > threshold]
+    steps = [x for x in _residues(problem) if x > threshold]
+    sizes = (*(t.nbytes for t in graph.tensors), *(op.least_workspace for op in graph.ops))
+    pools = len({pool for size, pool in zip(sizes, problem.pool_of, strict=True) if size})
     tensors = tuple(replace(t, nbytes=rounded(t.nbytes)) for t in graph.tensors)
     ops = tuple(replace(op, workspace=rounded(op.least_workspace), modes=(), inplace=()) for op in graph.ops)
-    merged = _merged(replace(graph, tensors=tensors, ops=ops), sharing_pairs(graph))
-    return Stacks(graph=merged, alignment=alignment, step=min(steps, default=alignment))
+    merged = _merged(replace(graph, tensors=tensors, ops=ops), sharing_pairs(problem))
+    return Stacks(graph=merged, alignment=alignment, step=min(steps, default=alignment), pools=pools)
 
 
-def _residues(graph: Graph, alignment: int) -> list[int]:
+def _residues(problem: Arena) -> list[int]:
+    graph = problem.graph
     sizes = {*(t.nbytes for t in graph.tensors), *(op.least_workspace for op in graph.ops)}
-    return sorted({s % alignment for s in sizes} - {0})
+    return sorted({s % problem.alignment for s in sizes} - {0})
 
 
 def _merged(graph: Graph, pairs: list[tuple[int, int, int]]) -> Graph:

@@ -9,7 +9,7 @@
 
     {…, "problem": "parallel-memory", "setting": {"processors", "edges"}, "bound": bytes, …}
 
-    {…, "problem": "arena", "setting": {"alignment"}, "bound": bytes, …}
+    {…, "problem": "arena", "setting": {"alignment", "pools"}, "bound": bytes, …}
 
 It is what `Certificate.to_dict` returns; the proofs are those of `lowtide.models.certificate`, with masks in
 hexadecimal digits, least significant last. Sources count from the folder of the file, as in plans. Here
@@ -32,6 +32,7 @@ from ...models.setting import ArenaSetting, Setting
 from ...models.verifier.proofs.claims import OF_BRANCHES, OF_WAIST, Block, Branch, Claim, Component, Way
 from ...models.verifier.proofs.cut import Multipliers
 from ...models.verifier.proofs.price_claims import PricesProof
+from ...models.verifier.proofs.stacks import StacksProof
 from ...models.verifier.proofs.states import Level
 from ..spec import relative_spec, resolved_spec
 from .native_machine import machine_from_dict
@@ -218,7 +219,7 @@ def _setting_of(
     problem: str, data: Mapping[str, Any], where: str
 ) -> Setting | ParallelSetting | ArenaSetting:
     if problem == "arena":
-        return ArenaSetting(**_values(ArenaSetting, data, where))
+        return ArenaSetting(**_values(ArenaSetting, {"pools": [], **data}, where))
     return _setting(data, where) if problem == "placement" else _parallel(data, where)
 
 
@@ -268,6 +269,14 @@ def _case(data: Any, where: str) -> FlowCase:
     )
 
 
+def _stacks(data: Any, where: str) -> StacksProof:
+    kind = data.get("kind") if isinstance(data, dict) else None
+    if kind != StacksProof.kind:
+        raise InstanceError(f'{where}, kind: found {show(kind)}, expected "stacks"')
+    found: StacksProof = _read(StacksProof, data, where)
+    return found
+
+
 def _claim(data: Any, where: str) -> Claim:
     kind = data.get("kind") if isinstance(data, dict) else None
     if kind not in ("component", "way"):
@@ -301,6 +310,7 @@ _FORMS: dict[str, tuple[Field, Reader]] = {
         required(Field(optional(is_object), "an object or null")),
         lambda data, where: None if data is None else _read(Branch, data, f"{where}, beyond"),
     ),
+    "tuple[StacksProof, ...]": _several(_stacks, "stacks"),
     "tuple[Level, ...]": _several(partial(_read, Level), "level"),
     "tuple[Block, ...]": _several(partial(_read, Block), "block"),
     "tuple[Branch, ...]": _several(partial(_read, Branch), "branch"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate
 from typing import Any, ClassVar, NamedTuple
 
 from ..buffers import Buffers
@@ -11,7 +13,7 @@ from ..checks import check_integer, check_sums, check_type
 from ..derived.memory import sequential_memory
 from ..derived.precedence import check_order
 from ..errors import InstanceError
-from ..graph import A_GRAPH, Graph
+from ..graph import A_GRAPH, KINDS, Graph
 from ..lowering.buffers import buffers_from_plan
 from ..lowering.order import lower_order
 from ..parameter import Parameter
@@ -31,8 +33,8 @@ class Addressed(NamedTuple):
     order
         The ops by index.
     addresses
-        In bytes, of each tensor, then of the workspace of each op; None where there is nothing to place: no
-        bytes, or never there.
+        In bytes, each in its pool, of each tensor, then of the workspace of each op; None where there is
+        nothing to place: no bytes, or never there.
     """
 
     order: tuple[int, ...]
@@ -46,7 +48,8 @@ class Arena(Problem):
     Every op runs once, one after another, on one memory, under the graph's precedence and accounting. What is
     there at one time has disjoint addresses, but for in-place pairs (`Op.inplace`), which may share theirs
     where the read dies with the op. The objective is the end of the highest buffer in bytes: the *tensor
-    arena* of TensorFlow Lite Micro, the workspace pool of TVM.
+    arena* of TensorFlow Lite Micro, the workspace pool of TVM. With several pools each has addresses of its
+    own from 0, and the objective is the sum of their ends.
 
     Parameters
     ----------
@@ -56,11 +59,15 @@ class Arena(Problem):
         All addresses are multiples of so many bytes.
     source
         What the problem was loaded from.
+    pools
+        The kinds of tensors in each pool but the first one, such as ``weight+state/gradient`` for two more;
+        all other kinds are in the first. Workspaces of ops are of kind ``workspace``. Empty: one pool.
 
     Raises
     ------
     InstanceError
-        If the alignment is below 1, sizes and alignments add up to 2**62 or more, or a mode names tiers.
+        If the alignment is below 1, sizes and alignments add up to 2**62 or more, a mode names tiers, or
+        pools have a kind that is none, or one twice.
 
     Examples
     --------
@@ -73,16 +80,24 @@ class Arena(Problem):
     graph: Graph
     alignment: int = 1
     source: str | None = None
+    pools: str = ""
     name: ClassVar[str] = "arena"
     unit: ClassVar[str] = "bytes"
     picture: ClassVar[str] = "allocations"
     parameters: ClassVar[Mapping[str, Parameter]] = {
         "alignment": Parameter(1, "every address is a multiple of so many bytes", least=1),
+        "pools": Parameter("", "kinds of tensors that lie in pools of their own", kind="pools"),
     }
 
     def __post_init__(self) -> None:
         check_type(self.graph, Graph, "arena, graph", A_GRAPH)
         check_integer(self.alignment, 1, "arena, alignment")
+        check_type(self.pools, str, "arena, pools")
+        kinds = [kind for pool in self.pool_names[1:] for kind in pool.split("+")]
+        for k, kind in enumerate(kinds):
+            if kind not in KINDS or kind in kinds[:k]:
+                expected = f"each at most once of {', '.join(KINDS)}, joined by +, pools by /"
+                raise InstanceError(f"arena, pools: found {kind!r} in {self.pools!r}, expected {expected}")
         check_type(self.source, (str, type(None)), "arena, source", "a str or None")
         sizes = [*(t.nbytes for t in self.graph.tensors), *(op.least_workspace for op in self.graph.ops)]
         check_sums({"arena, sizes and alignments": sum(sizes) + len(sizes) * self.alignment})
@@ -93,14 +108,28 @@ class Arena(Problem):
                     "expected none (an arena is one memory)"
                 )
 
+    @property
+    def pool_names(self) -> tuple[str, ...]:
+        """The kinds of each pool; the first one has an empty name."""
+        return ("", *self.pools.split("/")) if self.pools else ("",)
+
+    @cached_property
+    def pool_of(self) -> tuple[int, ...]:
+        """The pool of each tensor, then of the workspace of each op, as indices of `pool_names`."""
+        kinds = {kind: k for k, pool in enumerate(self.pool_names) for kind in pool.split("+")}
+        own = [kinds.get(tensor.kind, 0) for tensor in self.graph.tensors]
+        return (*own, *[kinds.get("workspace", 0)] * len(self.graph.ops))
+
     def called(self) -> tuple[str, str | None]:
-        """Return the graph's name, the alignment, and the source."""
+        """Return the graph's name, alignment and pools, and the source."""
         aligned = f", alignment {self.alignment}" if self.alignment > 1 else ""
-        return f"{self.graph.name}{aligned}", self.source or self.graph.source
+        apart = f", pools {self.pools}" if self.pools else ""
+        return f"{self.graph.name}{aligned}{apart}", self.source or self.graph.source
 
     def said(self) -> dict[str, Any]:
-        """Return the graph's hash and the alignment."""
-        return {"arena": self.graph.sha256, "alignment": self.alignment}
+        """Return the graph's hash, the alignment, and the pools if there are some."""
+        pools = {"pools": self.pools} if self.pools else {}
+        return {"arena": self.graph.sha256, "alignment": self.alignment, **pools}
 
     def read(self, item: object) -> Addressed:
         """Return an `Addressed`, or that of a plan with an allocation.
@@ -136,6 +165,13 @@ class Arena(Problem):
             if addresses[k] is not None:
                 raise InstanceError(f"found several buffers of tensor {k}, expected one address")
             addresses[k] = plan.allocation[name]
+        if self.pools:  # they lie one behind the other; each begins with its lowest buffer
+            begin = [0] * len(self.pool_names)
+            for pool in range(len(begin)):
+                of_pool = zip(addresses, self.pool_of, strict=True)
+                begin[pool] = min((x for x, p in of_pool if x is not None and p == pool), default=0)
+            pairs = zip(addresses, self.pool_of, strict=True)
+            addresses = [None if x is None else x - begin[pool] for x, pool in pairs]
         return Addressed(plan.order, tuple(addresses))
 
     def _pieces(self, order: Sequence[int], buffers: Buffers) -> list[tuple[int, str]]:
@@ -149,22 +185,38 @@ class Arena(Problem):
         ]
 
     def evaluate(self, answer: Addressed) -> int:
-        """Return the end of the highest buffer in bytes."""
+        """Return the end of the highest buffer in bytes, of several pools the sum of these."""
+        return sum(self.heights(answer))
+
+    def heights(self, answer: Addressed) -> list[int]:
+        """Return the end of the highest buffer of each pool."""
         sizes = (*(t.nbytes for t in self.graph.tensors), *(op.least_workspace for op in self.graph.ops))
-        pairs = zip(answer.addresses, sizes, strict=True)
-        return max((x + size for x, size in pairs if x is not None), default=0)
+        found = [0] * len(self.pool_names)
+        for x, size, pool in zip(answer.addresses, sizes, self.pool_of, strict=True):
+            if x is not None:
+                found[pool] = max(found[pool], x + size)
+        return found
 
     def judge(self, answer: Addressed) -> Judgement:
-        """Lower the order to a plan; verify its allocation with the alignment, then both together."""
+        """Lower the order to a plan; verify its allocation with alignment and pools, then both together.
+
+        In the plan, whose memory is one, each pool begins at the first multiple of the alignment behind the
+        one before.
+        """
         plan = lower_order(self.graph, answer.order)
         buffers = buffers_from_plan(self.graph, plan)
-        placed = {name: answer.addresses[k] for k, name in self._pieces(answer.order, buffers)}
+        pieces = self._pieces(answer.order, buffers)
+        pool_of = {name: self.pool_names[self.pool_of[k]] for k, name in pieces}
+        placed = {name: answer.addresses[k] for k, name in pieces}
         allocation = {name: x for name, x in placed.items() if x is not None}
-        aligned = tuple(replace(b, alignment=self.alignment) for b in buffers.buffers)
-        verdict = verify_allocation(replace(buffers, buffers=aligned), allocation)
+        stated = tuple(replace(b, alignment=self.alignment, pool=pool_of[b.id]) for b in buffers.buffers)
+        pools = dict.fromkeys(self.pool_names)
+        verdict = verify_allocation(replace(buffers, buffers=stated, pools=pools), allocation)
         if not verdict.valid:
             return Judgement(objective=None, verification=verdict)
-        plan = replace(plan, allocation=allocation)
+        ends = [-(-verdict.heights[name] // self.alignment) * self.alignment for name in pools]
+        begin = dict(zip(pools, accumulate(ends, initial=0), strict=False))
+        plan = replace(plan, allocation={b: x + begin[pool_of[b]] for b, x in allocation.items()})
         whole = verify(self.graph, plan, rerun=False)
         return Judgement(
             objective=sum(verdict.heights.values()) if whole.valid else None,
@@ -173,11 +225,11 @@ class Arena(Problem):
         )
 
     def setting(self, edges: tuple[tuple[int, int], ...] = ()) -> ArenaSetting:
-        """Return the alignment."""
-        return ArenaSetting(alignment=self.alignment)
+        """Return alignment and pools."""
+        return ArenaSetting(alignment=self.alignment, pools=self.pool_names[1:])
 
     def facts(self, judgement: Judgement) -> list[tuple[str, str]]:
-        """Return the peak of the answer's order, and how much the addresses add to it."""
+        """Return the peak of the answer's order, how much the addresses add to it, and each pool's height."""
         if judgement.plan is None or judgement.objective is None:
             return []
         peak = sequential_memory(self.graph).peak(judgement.plan.order)
@@ -185,4 +237,9 @@ class Arena(Problem):
         if 0 < peak != judgement.objective:
             change = (judgement.objective - peak) / peak
             text += f", the height is {format_gap(abs(change))} {'more' if change > 0 else 'less'}"
-        return [("peak of the order", text)]
+        rows = [("peak of the order", text)]
+        if self.pools:
+            heights = self.heights(self._of_plan(judgement.plan))
+            for name, height in zip(self.pool_names, heights, strict=True):
+                rows.append((f"pool {name or 'of the rest'}", exact_bytes(height)))
+        return rows

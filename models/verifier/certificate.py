@@ -23,7 +23,7 @@ from .proofs.price_claims import PricesProof
 from .proofs.prices import check_prices
 from .proofs.refused import Refused
 from .proofs.release import ReleaseProof, check_release
-from .proofs.stacks import PeakProof, StacksProof, stacked
+from .proofs.stacks import PeakProof, PoolsProof, StacksProof, each_pool, stacked
 from .proofs.states import StatesProof, check_states
 from .proofs.working_set import WorkingSetProof, check_working_set
 
@@ -98,6 +98,7 @@ def verify_certificate(graph: Graph, certificate: Certificate) -> CertificateVer
             ReleaseProof: Setting,
             FlowProof: ParallelSetting,
             StacksProof: ArenaSetting,
+            PoolsProof: ArenaSetting,
         }
         expected = settings.get(type(proof), type(None))
         if not isinstance(setting, expected):
@@ -114,6 +115,10 @@ def verify_certificate(graph: Graph, certificate: Certificate) -> CertificateVer
         elif isinstance(proof, StacksProof):
             assert isinstance(setting, ArenaSetting)
             checked = _check_peak(*stacked(graph, setting, bound, proof), proof.peak)
+        elif isinstance(proof, PoolsProof):
+            assert isinstance(setting, ArenaSetting)
+            parts = each_pool(graph, setting, bound, proof)
+            checked = sum(_check_peak(*stacked(*part), part[-1].peak) for part in parts)
         else:
             checked = _check_peak(graph, bound, proof)
     except Refused as fault:

@@ -2,7 +2,8 @@
 
 1. The reference order, with greedy addresses.
 2. The least peak of the graph of `lowtide.formulations.arena.stacks`, which bounds every height, and its
-   order; with an alignment also for the threshold that can refute the incumbent.
+   order; with an alignment also for the threshold that can refute the incumbent; of several pools the sum of
+   the least peaks of each alone, too.
 3. The addresses of these orders by `offsets auto`.
 4. A walk over orders: blocks pass each other as in `lowtide.solvers.peak.orders.local_search`, among orders
    whose own bound is below the incumbent. Each gets greedy addresses, and branch and bound for an instant.
@@ -17,8 +18,8 @@ from dataclasses import dataclass, field
 from random import Random
 
 from ...formulations.arena.data import ArenaData, arena_data
-from ...formulations.arena.stacks import Stacks, stacks, threshold_for
-from ...models.derived.memory import SequentialMemory, sequential_memory
+from ...formulations.arena.stacks import Stacks, apart, stacks, threshold_for
+from ...models.derived.memory import sequential_memory
 from ...models.derived.precedence import precedence
 from ...models.problems.arena import Arena
 from ...models.problems.peak import Peak
@@ -42,14 +43,17 @@ SMALL, LARGEST = 30, 120
 
 @dataclass(kw_only=True)
 class _Orders:
-    """Orders that were met, by the bound on their heights, best first."""
+    """Orders that were met, by the bound on their heights, best first: the sum of the peaks of pools."""
 
-    memory: SequentialMemory
-    stacks: Stacks
+    pools: list[Stacks]
     found: dict[tuple[int, ...], int] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.memories = [sequential_memory(pool.graph) for pool in self.pools]
+
     def add(self, order: Sequence[int]) -> None:
-        self.found[tuple(order)] = self.stacks.to_height(self.memory.peak(order))
+        pairs = zip(self.pools, self.memories, strict=True)
+        self.found[tuple(order)] = sum(pool.to_height(memory.peak(order)) for pool, memory in pairs)
 
     def best(self) -> list[tuple[int, ...]]:
         return sorted(self.found, key=lambda order: (self.found[order], order))
@@ -62,19 +66,20 @@ def solve_auto(problem: Arena, context: Context) -> Outcome:
     allocate(context, data, reference, 0.0, QUICK)
     if context.expired:
         return Outcome(reason="time")
-    least = stacks(problem.graph, problem.alignment)
-    orders = _Orders(memory=sequential_memory(least.graph), stacks=least)
+    orders = _Orders(pools=[stacks(pool) for pool in apart(problem)])
     orders.add(reference)
-    bound_by_peak(context, orders, least)
+    bound_by_peaks(context, orders, [stacks(problem)])
+    if problem.pools and not context.closed:
+        bound_by_peaks(context, orders, orders.pools)
     small = len(data.pieces) <= SMALL
     _allocate_best(context, data, orders, small)
     tried = {0}
     while not context.closed and context.incumbent and problem.alignment > 1:
-        threshold = threshold_for(problem.graph, problem.alignment, context.incumbent)
+        threshold = threshold_for(problem, context.incumbent)
         if threshold in tried or context.expired:
             break
         tried.add(threshold)
-        bound_by_peak(context, orders, stacks(problem.graph, problem.alignment, threshold))
+        bound_by_peaks(context, orders, [stacks(problem, threshold)])
         _allocate_best(context, data, orders, small)
     if not context.closed and not small and data.n > 1:
         _walk(problem, context, data, orders)
@@ -90,15 +95,21 @@ def solve_auto(problem: Arena, context: Context) -> Outcome:
     return solve_joint(problem, context)
 
 
-def bound_by_peak(context: Context, orders: _Orders, least: Stacks) -> None:
-    """Solve the least peak of a graph for its part of the time; keep bound and order."""
-    peak = Peak(least.graph)
-    inner = context.inner(peak, PEAK_PART * _left(context), "least peak: ")
-    solve_peak(peak, inner)
-    if inner.answer is not None:
-        orders.add(inner.answer)
-    if inner.bound is not None:
-        context.raise_bound(least.to_height(inner.bound), inner.proof or "exact", kind="least peak")
+def bound_by_peaks(context: Context, orders: _Orders, every: Sequence[Stacks]) -> None:
+    """Solve the least peak of each graph for its part of the time; keep the sum as bound, and the orders."""
+    heights, proof = [], "exact"
+    for least in every:
+        peak = Peak(least.graph)
+        inner = context.inner(peak, PEAK_PART * _left(context) / len(every), "least peak: ")
+        solve_peak(peak, inner)
+        if inner.answer is not None:
+            orders.add(inner.answer)
+        heights.append(least.to_height(inner.bound or 0))
+        proof = "floating" if "floating" in (proof, inner.proof) else "exact"
+    if len(every) == 1:
+        context.raise_bound(heights[0], proof, kind="least peak")
+    else:
+        context.raise_bound(sum(heights), proof, kind="least peaks of pools", evidence=tuple(heights))
 
 
 def _left(context: Context) -> float:

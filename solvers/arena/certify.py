@@ -1,37 +1,39 @@
-"""Certificates of `arena`: the least peak that bounds a height, proved once more."""
+"""Certificates of `arena`: the least peaks that bound a height, proved once more."""
 
 from __future__ import annotations
 
-from ...formulations.arena.stacks import stacks, threshold_for
+import math
+from collections.abc import Sequence
+
+from ...formulations.arena.stacks import apart, stacks, threshold_for
 from ...models.certificate import Certificate
 from ...models.problems.arena import Arena
 from ...models.result import Result
-from ...models.verifier.proofs.stacks import StacksProof
+from ...models.verifier.proofs.stacks import PoolsProof, StacksProof
 from ..certify import Certified
 from ..context import Context
 from ..peak.certify.certify import certify
 
 
 def certify_height(problem: Arena, result: Result, context: Context) -> Certified:
-    """Return a certificate of a result's bound; of the least peak's where another argument went beyond."""
+    """Return a certificate of a result's bound, if least peaks prove it: of all together, or of each pool."""
     if result.bound is None:
         return Certified(None, None, "there is no bound")
     graph, bound = problem.graph, result.bound
-    threshold = threshold_for(graph, problem.alignment, bound)
-    least = stacks(graph, problem.alignment, threshold)
     orders = [] if result.plan is None else [result.plan.order]
-    units = -(-(bound - least.step) // problem.alignment) + 1 if bound else 0
-    found = certify(
-        least.graph,
-        units * problem.alignment,
-        orders=orders,
-        time_limit=context.time_limit,
-        memory_limit=context.memory_limit,
-        progress=context.progress,
-    )
-    if found is None:
+    proof: StacksProof | PoolsProof | None = None
+    if result.evidence is None:
+        for threshold in dict.fromkeys((threshold_for(problem, bound), *([0] if problem.pools else []))):
+            proof = proof or _proved(problem, bound, threshold, orders, context)
+    else:
+        parts = [
+            _proved(pool, least, 0, orders, context)
+            for pool, least in zip(apart(problem), result.evidence, strict=True)
+        ]
+        found = tuple(part for part in parts if part is not None)
+        proof = PoolsProof(bounds=result.evidence, stacks=found) if len(found) == len(parts) else None
+    if proof is None:
         return Certified(bound, None)
-    proof = StacksProof(threshold=threshold, peak=found.proof)  # type: ignore[arg-type]
     certificate = Certificate(
         bound=bound,
         proof=proof,
@@ -41,3 +43,22 @@ def certify_height(problem: Arena, result: Result, context: Context) -> Certifie
         setting=problem.setting(),
     )
     return Certified(bound, certificate)
+
+
+def _proved(
+    problem: Arena, bound: int, threshold: int, orders: Sequence[Sequence[int]], context: Context
+) -> StacksProof | None:
+    """Return a proof that no height is below a bound, in the time that is left."""
+    least = stacks(problem, threshold)
+    left = context.remaining()
+    found = certify(
+        least.graph,
+        least.to_peak(bound),
+        orders=orders,
+        time_limit=None if math.isinf(left) else left,
+        memory_limit=context.memory_limit,
+        progress=context.progress,
+    )
+    if found is None:
+        return None
+    return StacksProof(threshold=threshold, peak=found.proof)  # type: ignore[arg-type]

@@ -81,7 +81,7 @@ def allocated(data: ArenaData, order: Sequence[int], rule: Allocation) -> dict[s
 
 def raise_cheap_bound(problem: Arena, context: Context) -> None:
     """Raise the bound to what single ops need."""
-    least = stacks(problem.graph, problem.alignment)
+    least = stacks(problem)
     context.raise_bound(least.to_height(working_set_bound(least.graph)), kind="working set")
 
 

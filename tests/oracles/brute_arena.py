@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations, count
 from random import Random
 
@@ -15,6 +16,33 @@ from tests.oracles.brute_force import topological_orders
 
 Piece = tuple[str, int, int, int]
 """Name, first slot, slot behind the last, bytes."""
+
+
+def least_sum(graph: Graph, alignment: int, pools: Sequence[Sequence[str]]) -> int:
+    """Return the least sum of heights over all orders and addresses; of each pool but the first its kinds."""
+    known: dict[frozenset[Piece], int] = {}
+
+    def pool_of(piece: Piece) -> int:
+        number = int(piece[0][1:])
+        kind = "workspace" if piece[0][0] == "w" else graph.tensors[number].kind
+        return next((k for k, kinds in enumerate(pools, 1) if kind in kinds), 0)
+
+    best: int | None = None
+    for order in topological_orders(graph):
+        pieces, partners = pieces_of(graph, order)
+        total = 0
+        for pool in range(len(pools) + 1):
+            some = [piece for piece in pieces if pool_of(piece) == pool]
+            names = {piece[0] for piece in some}
+            pairs = {pair for pair in partners if names >= {*pair}}
+            key = frozenset(some) | {(a + b, 0, 0, 0) for a, b in pairs}
+            if key not in known:
+                least = max((size for *_, size in some), default=0)
+                known[key] = next(h for h in count(least) if _fits(some, pairs, alignment, h))
+            total += known[key]
+        best = total if best is None else min(best, total)
+    assert best is not None
+    return best
 
 
 def least_height(graph: Graph, alignment: int = 1) -> int:
@@ -169,3 +197,13 @@ def arena_cases(seeds: range) -> Iterator[tuple[Graph, int]]:
         while sum(t.nbytes > 0 for t in graph.tensors) + sum(op.workspace > 0 for op in graph.ops) > 9:
             graph = arena_graph(rng)
         yield graph, rng.choice((1, 1, 2, 3, 4))
+
+
+def pool_cases(seeds: range) -> Iterator[tuple[Graph, int, str]]:
+    """Yield a graph with tensors of several kinds, an alignment and pools for each seed."""
+    kinds = ("activation", "gradient", "weight")
+    pools = ("weight", "weight/gradient", "weight+workspace", "workspace/gradient+weight")
+    for seed, (graph, alignment) in zip(seeds, arena_cases(seeds), strict=True):
+        rng = Random(seed)
+        tensors = tuple(replace(t, kind=rng.choice(kinds)) for t in graph.tensors)
+        yield replace(graph, tensors=tensors), alignment, rng.choice(pools)

@@ -18,7 +18,7 @@ from lowtide.models.verifier.proofs.claims import Block, Branch, Component, Desc
 from lowtide.models.verifier.proofs.cut import CutProof, Multipliers
 from lowtide.models.verifier.proofs.price_claims import PricesProof
 from lowtide.models.verifier.proofs.release import ReleaseProof
-from lowtide.models.verifier.proofs.stacks import StacksProof
+from lowtide.models.verifier.proofs.stacks import PoolsProof, StacksProof
 from lowtide.models.verifier.proofs.states import Level, StatesProof
 from lowtide.models.verifier.proofs.working_set import WorkingSetProof
 from tests.oracles.price_certificates import SETTING
@@ -70,6 +70,13 @@ PROOFS: dict[str, Proof] = {
     ),
     "release": ReleaseProof(op=1, tiers=("ssd",), groups=("in",)),
     "stacks": StacksProof(threshold=3, peak=WorkingSetProof(at="op", op=1)),
+    "pools": PoolsProof(
+        bounds=(4, 8),
+        stacks=(
+            StacksProof(threshold=0, peak=WorkingSetProof(at="op", op=1)),
+            StacksProof(threshold=3, peak=WorkingSetProof(at="first")),
+        ),
+    ),
     "flow": FlowProof(
         cases=(FlowCase(decisions=((0, True),), price=1, scale=2, arcs=((-1, 0, 4),)), FlowCase(arcs=()))
     ),
@@ -82,6 +89,7 @@ SETTINGS: dict[str, Setting | ParallelSetting | ArenaSetting] = {
     "release": SETTING,
     "flow": PARALLEL,
     "stacks": ArenaSetting(alignment=16),
+    "pools": ArenaSetting(alignment=16, pools=("weight+state", "gradient")),
 }
 
 

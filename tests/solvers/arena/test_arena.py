@@ -109,10 +109,11 @@ def test_the_bound_holds_at_every_threshold() -> None:
         best = least_height(graph, alignment)
         bounds = []
         for threshold in range(alignment):
-            found = stacks(graph, alignment, threshold)
+            found = stacks(lt.Arena(graph, alignment), threshold)
             bounds.append(found.to_height(least_peak(found.graph)))
         assert max(bounds) <= best
-        found = stacks(graph, alignment, threshold_for(graph, alignment, best))
+        problem = lt.Arena(graph, alignment)
+        found = stacks(problem, threshold_for(problem, best))
         assert found.to_height(least_peak(found.graph)) == max(bounds) or max(bounds) < best
         reached += max(bounds) == best
     assert reached > 25
@@ -196,7 +197,7 @@ def test_both_programs_make_the_same_graph_of_fewer_bytes() -> None:
     merged = 0
     for graph, alignment in arena_cases(range(100)):
         for threshold in range(alignment):
-            mine = stacks(graph, alignment, threshold)
+            mine = stacks(lt.Arena(graph, alignment), threshold)
             proof = StacksProof(threshold=threshold, peak=WorkingSetProof(at="first"))
             for bound in (0, 7, 8, 9, 10):
                 theirs, peak = stacked(graph, ArenaSetting(alignment=alignment), bound, proof)

@@ -1,0 +1,48 @@
+"""Tables of joint problems: deciding together is never behind the best that decides one after the other."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from lowtide.results.experiments.arena.table import SYSTEMS
+from lowtide.results.experiments.running import read_rows
+from lowtide.results.tables.spec import Row
+
+
+def by(name: str, key: str, column: str) -> list[dict[str, Row]]:
+    """Return the rows of a table by what one column says, for each value of another."""
+    found: dict[str, dict[str, Row]] = defaultdict(dict)
+    for row in read_rows(name):
+        assert row[column] not in found[row[key]]
+        found[row[key]][row[column]] = row
+    return list(found.values())
+
+
+def test_an_arena_is_never_above_an_order_and_then_addresses() -> None:
+    groups = by("arena", "graph", "system")
+    assert len(groups) == 76
+    for group in groups:
+        assert group.keys() == {*SYSTEMS, "least"}
+        ours = group["least"]
+        assert ours["bound"] <= ours["height"] <= min(group[system]["height"] for system in SYSTEMS)
+        assert (ours["status"] == "optimal") == (ours["bound"] == ours["height"])
+        assert ours["status"] != "optimal" or ours["certified"] == ours["height"]
+    proved = sum(group["least"]["status"] == "optimal" for group in groups)
+    assert proved >= 0.95 * len(groups)
+
+
+def test_a_free_order_is_never_slower_than_a_fixed_one_nor_than_two_steps() -> None:
+    groups = by("placement_order", "graph", "method")
+    assert len(groups) == 12
+    for group in groups:
+        ours = group["auto"]
+        others = [group[name]["time"] for name in ("fixed", "two steps", "swapadvisor")]
+        assert ours["bound"] <= ours["time"] <= min(time for time in others if time is not None)
+
+
+def test_copies_and_second_runs_are_never_slower_than_one_of_them_alone() -> None:
+    rows = read_rows("placement_recompute")
+    assert rows
+    for row in rows:
+        alone = [row[name] for name in ("copies", "runs") if row[name] is not None]
+        assert row["bound"] <= row["both"] <= min(alone)
