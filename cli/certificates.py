@@ -219,7 +219,9 @@ def _judged(graph: Graph, plan: Plan | None, certificate: Certificate) -> Judgem
         return None
     setting = certificate.setting
     if isinstance(setting, Setting):
-        problem = Placement(graph, setting.machine, periodic=setting.periodic, start=setting.starts)
+        problem = Placement(
+            graph, setting.machine, periodic=setting.periodic, start=setting.starts, order=setting.order
+        )
         try:
             return problem.judge(problem.read(plan))
         except InstanceError as error:
@@ -245,7 +247,8 @@ def _rows(found: dict[str, Any], graph: Graph, judged: Judgement | None) -> list
 
     of_peak = found["unit"] == "bytes"
     words = {"states": "states", "descents": "claims", "cut": "multipliers", "stacks": "steps"}
-    word = {**words, "prices": "ways of bytes", "flow": "arcs", "pools": "steps"}.get(found["kind"])
+    words |= {"prices": "ways of bytes", "flow": "arcs", "pools": "steps", "lags": "pairs of ops"}
+    word = words.get(found["kind"])
     counted = f"{found['checked']:,} {word} in " if word and found["valid"] else ""
     rows = [
         ("graph", f"{graph.name} ({len(graph.ops):,} ops, sha256 {graph.sha256[:12]}…)"),

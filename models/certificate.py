@@ -2,10 +2,10 @@
 
 A certificate of `peak` claims: every order of the ops of this graph that obeys its precedence has a peak of
 at least `bound` bytes. One of `placement` claims: every plan of this graph in its setting, with the ops in
-reference order, takes at least `bound` ns. One of `parallel-memory` claims: no parallel schedule of this
-graph in its setting needs more than `bound` bytes; one of
-`arena`: no order and no addresses need less. What each kind of proof says, and why it proves the claim, is in
-the module that checks it:
+reference order, or in any if that is free, takes at least `bound` ns. One of `parallel-memory` claims: no
+parallel schedule of this graph in its setting needs more than `bound` bytes; one of `arena`: no order and
+no addresses need less. What each kind of proof says, and why it proves the claim, is in the module that
+checks it:
 
 ============  ========================  ==========================================
 kind          proof                     checked by
@@ -16,6 +16,7 @@ states        `StatesProof`             `lowtide.models.verifier.proofs.states`
 descents      `DescentsProof`           `lowtide.models.verifier.proofs.descents`
 prices        `PricesProof`             `lowtide.models.verifier.proofs.prices`
 release       `ReleaseProof`            `lowtide.models.verifier.proofs.release`
+lags          `LagsProof`               `lowtide.models.verifier.proofs.lags`
 flow          `FlowProof`               `lowtide.models.verifier.flow`
 stacks        `StacksProof`             `lowtide.models.verifier.proofs.stacks`
 pools         `PoolsProof`              `lowtide.models.verifier.proofs.stacks`
@@ -34,6 +35,7 @@ from .flow_proof import FlowProof, ParallelSetting
 from .setting import ArenaSetting, Setting
 from .verifier.proofs.claims import DescentsProof
 from .verifier.proofs.cut import CutProof
+from .verifier.proofs.lags import LagsProof
 from .verifier.proofs.price_claims import PricesProof
 from .verifier.proofs.release import ReleaseProof
 from .verifier.proofs.stacks import PoolsProof, StacksProof
@@ -47,6 +49,7 @@ Proof = (
     | DescentsProof
     | PricesProof
     | ReleaseProof
+    | LagsProof
     | FlowProof
     | StacksProof
     | PoolsProof

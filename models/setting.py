@@ -14,7 +14,8 @@ from .written import Written
 class Setting:
     """The question of `placement` beside its graph: machine, whether periodic, tiers at time 0 by kind.
 
-    Where `start` is None inputs start in the outermost tier, and kinds that it does not name anywhere.
+    Where `start` is None inputs start in the outermost tier, and kinds that it does not name anywhere. The
+    `order` of the ops is ``"reference"`` or ``"free"``.
     """
 
     problem: ClassVar[str] = "placement"
@@ -22,6 +23,7 @@ class Setting:
     machine: Machine
     periodic: bool
     start: Mapping[str, tuple[str, ...]] | None
+    order: str = "reference"
 
     @property
     def starts(self) -> Mapping[str, tuple[str, ...]]:
@@ -31,7 +33,8 @@ class Setting:
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object."""
         start = None if self.start is None else {k: list(v) for k, v in sorted(self.start.items())}
-        return {"machine": self.machine.to_dict(), "periodic": self.periodic, "start": start}
+        order = {} if self.order == "reference" else {"order": self.order}
+        return {"machine": self.machine.to_dict(), "periodic": self.periodic, "start": start, **order}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -193,7 +193,8 @@ def answer(question: str, method: str, seconds: float | None = None) -> list[Any
 
 def write(texts: list[str]) -> None:
     """Put on record what every method says, if it says it soon and twice the same."""
-    record, before = {}, json.loads(RECORD.read_text()) if texts else {}
+    before = json.loads(RECORD.read_text()) if texts else {}
+    record: dict[str, list[Any]] = {}
     for question in questions():
         for method in methods():
             if method.problem != question.split()[0]:

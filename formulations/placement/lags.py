@@ -71,11 +71,15 @@ LONGEST = 2**61
 
 
 class Lag(NamedTuple):
-    """The start of `after` comes at least `ns` behind the end of `before`; `BEGIN` and n are the ends."""
+    """The start of `after` comes at least `ns` behind the end of `before`; `BEGIN` and n are the ends.
+
+    `outward`: the bytes that take so long leave the fast memory, which is too small at `after`.
+    """
 
     before: int
     after: int
     ns: int
+    outward: bool = False
 
 
 def ancestor_rows(masks: Sequence[int]) -> Booleans:
@@ -190,7 +194,7 @@ def lags(data: SampleData, ancestors: Booleans, expired: Callable[[], bool] = la
                     -(-(load + nbytes - room) * SECOND // rate) for _, x, room, rate in forms if x == outward
                 ]
                 if max(ns, default=0) > 0:
-                    yield Lag(a, b, max(ns))
+                    yield Lag(a, b, max(ns), outward)
 
 
 def _moved(size: Integers, ops: Booleans, windows: Booleans) -> list[int]:
@@ -286,6 +290,23 @@ def one_machine(duration: Sequence[int], heads: Integers, tails: Integers) -> in
         work = np.cumsum((d * some)[::-1])[::-1]
         best = max(best, int((r + work)[some].max() + least))
     return best
+
+
+def deciding(data: SampleData, ancestors: Booleans, found: Sequence[Lag]) -> list[Lag]:
+    """Return those of some lags that no head and no tail can do without, and the longest around."""
+    heads, tails = heads_and_tails(data.duration, ancestors, [x for x in found if x.before != x.after])
+    n, d = len(data.duration), data.duration
+    around = [x for x in found if x.before == x.after]
+    kept = sorted(around, key=lambda x: d[x.before] + x.ns)[-1:]
+    for x in found:
+        if x.before == x.after:
+            continue
+        begun = heads[x.before] + d[x.before] if x.before != BEGIN else 0
+        ended = tails[x.after] + d[x.after] if x.after < n else 0
+        head = x.after < n and begun + x.ns == heads[x.after]
+        if head or (x.before != BEGIN and ended + x.ns == tails[x.before]):
+            kept.append(x)
+    return kept
 
 
 def _heads(d: Integers, ancestors: Booleans, found: Sequence[Lag]) -> Integers:

@@ -5,7 +5,7 @@
     {"format": "lowtide/certificate", "version": 1, "problem": "peak", "graph": {"name", "source", "sha256"},
      "bound": bytes, "proof": {"kind", …}}
 
-    {…, "problem": "placement", "setting": {"machine", "periodic", "start"}, "bound": ns, …}
+    {…, "problem": "placement", "setting": {"machine", "periodic", "start", "order"}, "bound": ns, …}
 
     {…, "problem": "parallel-memory", "setting": {"processors", "edges"}, "bound": bytes, …}
 
@@ -122,6 +122,7 @@ _SETTING = {
     "machine": _OBJECT,
     "periodic": required(FLAG),
     "start": required(Field(optional(is_object), "an object or null")),
+    "order": required(Field(lambda x: x in ("reference", "free"), '"reference" or "free"')),
 }
 _GRAPH = {
     "name": required(TEXT),
@@ -224,6 +225,7 @@ def _setting_of(
 
 
 def _setting(data: Mapping[str, Any], where: str) -> Setting:
+    data = {"order": "reference", **data}
     check_object(data, _SETTING, where)
     for kind, tiers in (data["start"] or {}).items():
         if not is_text_list(tiers):
@@ -232,6 +234,7 @@ def _setting(data: Mapping[str, Any], where: str) -> Setting:
         machine=machine_from_dict(data["machine"], f"{where}, machine"),
         periodic=data["periodic"],
         start=None if data["start"] is None else {kind: tuple(x) for kind, x in data["start"].items()},
+        order=data["order"],
     )
 
 
@@ -304,6 +307,10 @@ _FORMS: dict[str, tuple[Field, Reader]] = {
     "tuple[str, ...]": (required(Field(is_text_list, "a list of strings")), _as_tuple),
     "tuple[tuple[int, int], ...]": (_PAIRS, _as_tuples),
     "tuple[tuple[int, int, int], ...]": (_TRIPLES, _as_tuples),
+    "PeakProof | None": (
+        required(Field(optional(is_object), "an object or null")),
+        lambda data, where: None if data is None else _proof(data, f"{where}, least"),
+    ),
     "PeakProof": (_OBJECT, lambda data, where: _proof(data, f"{where}, peak")),
     "Multipliers": (_OBJECT, lambda data, where: _read(Multipliers, data, f"{where}, multipliers")),
     "Branch | None": (

@@ -286,8 +286,8 @@ class Placement(Problem):
         return self.starts.get(kind, tuple(tier.name for tier in self.machine.tiers))
 
     def setting(self, edges: tuple[tuple[int, int], ...] = ()) -> Setting:
-        """Return machine, period and where tensors may start."""
-        return Setting(machine=self.machine, periodic=self.periodic, start=self.starts)
+        """Return machine, period, where tensors may start, and which order."""
+        return Setting(machine=self.machine, periodic=self.periodic, start=self.starts, order=self.order)
 
     def judge(self, answer: Plan) -> Judgement:
         """Verify the plan, and that it keeps to the reference order and to whole tensors if it must.

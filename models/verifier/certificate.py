@@ -19,6 +19,7 @@ from ..written import Written
 from .proofs.cut import CutProof, check_cut
 from .proofs.descents import check_descents
 from .proofs.flow import check_flow
+from .proofs.lags import LagsProof, ordered_time
 from .proofs.price_claims import PricesProof
 from .proofs.prices import check_prices
 from .proofs.refused import Refused
@@ -41,7 +42,7 @@ class CertificateVerdict(Written):
         Of the certificate; bytes or ns.
     checked
         How many states (of ``states``), claims (``descents``), multipliers (``cut``), ways of bytes
-        (``prices``) or arcs (``flow``) were checked.
+        (``prices``), pairs of ops (``lags``) or arcs (``flow``) were checked.
     witness
         The first thing that does not hold; empty if valid.
     """
@@ -96,6 +97,7 @@ def verify_certificate(graph: Graph, certificate: Certificate) -> CertificateVer
         settings = {
             PricesProof: Setting,
             ReleaseProof: Setting,
+            LagsProof: Setting,
             FlowProof: ParallelSetting,
             StacksProof: ArenaSetting,
             PoolsProof: ArenaSetting,
@@ -103,12 +105,19 @@ def verify_certificate(graph: Graph, certificate: Certificate) -> CertificateVer
         expected = settings.get(type(proof), type(None))
         if not isinstance(setting, expected):
             raise Refused(f"found proof {proof.kind} of problem {certificate.problem}, expected another kind")
+        if isinstance(setting, Setting) and setting.order != "reference" and type(proof) is not LagsProof:
+            raise Refused(
+                f"found proof {proof.kind} of order {setting.order}, expected one that holds in all"
+            )
         if isinstance(proof, PricesProof):
             assert isinstance(setting, Setting)
             checked = check_prices(graph, setting, bound, proof)
         elif isinstance(proof, ReleaseProof):
             assert isinstance(setting, Setting)
             check_release(graph, setting, bound, proof)
+        elif isinstance(proof, LagsProof):
+            assert isinstance(setting, Setting)
+            checked = _check_lags(graph, setting, bound, proof)
         elif isinstance(proof, FlowProof):
             assert isinstance(setting, ParallelSetting)
             checked = check_flow(graph, setting, bound, proof)
@@ -124,6 +133,19 @@ def verify_certificate(graph: Graph, certificate: Certificate) -> CertificateVer
     except Refused as fault:
         return CertificateVerdict(valid=False, kind=proof.kind, bound=bound, checked=0, witness=str(fault))
     return CertificateVerdict(valid=True, kind=proof.kind, bound=bound, checked=checked)
+
+
+def _check_lags(graph: Graph, setting: Setting, bound: int, proof: LagsProof) -> int:
+    """Raise `Refused` unless no plan in any order is faster than `bound`; return what was checked."""
+    proven = ordered_time(graph, setting, proof)
+    if bound > proven:
+        raise Refused(f"bound: found {bound} ns, expected at most {proven} ns, which the lags prove")
+    checked = len(proof.inward) + len(proof.outward)
+    if proof.peak > 0:
+        if proof.least is None:
+            raise Refused(f"lags: found a peak of {proof.peak} bytes without a proof, expected one")
+        checked += _check_peak(graph, proof.peak, proof.least)
+    return checked
 
 
 def _check_peak(graph: Graph, bound: int, proof: PeakProof) -> int:

@@ -46,3 +46,12 @@ def test_copies_and_second_runs_are_never_slower_than_one_of_them_alone() -> Non
     for row in rows:
         alone = [row[name] for name in ("copies", "runs") if row[name] is not None]
         assert row["bound"] <= row["both"] <= min(alone)
+
+
+def test_second_runs_and_two_tiers_are_never_slower_than_without_one_of_them() -> None:
+    groups = by("recompute_tiers", "memory", "way")
+    assert groups
+    for group in groups:
+        times = {name: row["time"] for name, row in group.items()}
+        assert times["together"] <= min(times["host"], times["ssd"])
+        assert max(times["host"], times["ssd"]) <= times["runs"]

@@ -93,7 +93,7 @@ def proven_time(graph: Graph, setting: Setting, proof: PricesProof) -> tuple[int
     Refused
         If the setting is another one, or the proof is not one of this graph in it.
     """
-    _check_setting(graph, setting.machine)
+    check_machine(graph, setting.machine)
     setting = merged_setting(setting)
     machine = setting.machine
     if len(machine.tiers) > 1 + TIERS:
@@ -125,7 +125,8 @@ def proven_time(graph: Graph, setting: Setting, proof: PricesProof) -> tuple[int
     return ideal + max(0, -(-total // (proof.denominator * SECOND))), ways
 
 
-def _check_setting(graph: Graph, machine: Machine) -> None:
+def check_machine(graph: Graph, machine: Machine) -> None:
+    """Raise `Refused` unless one processor runs all ops, in any of their modes, with operands in one tier."""
     device = machine.tiers[0].name
     fault = None
     if len(machine.processors) != 1 or [a.tier for a in machine.processors[0].tiers] != [device]:
@@ -135,7 +136,7 @@ def _check_setting(graph: Graph, machine: Machine) -> None:
     elif any(mode.operands for op in graph.ops for mode in op.all_modes):
         fault = "ops with fixed tiers, expected free modes"
     if fault:
-        raise Refused(f"prices, machine {machine.name!r}: found {fault}")
+        raise Refused(f"machine {machine.name!r}: found {fault}")
 
 
 @dataclass(frozen=True, slots=True)

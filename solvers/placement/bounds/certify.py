@@ -1,18 +1,23 @@
-"""`certify_placement`: prove a bound on the time of a placement once more, and write the prices down.
+"""`certify_placement`: prove a bound on the time of a placement once more, and write its proof down.
 
 Where inputs must come from afar, a release time may prove it at once. Else the prices are those of
 `lp-bound` (`lowtide.solvers.placement.bounds.prices`): windows in closed form, then dual values of linear
 programs. The checker is told them, not what they prove: that it works out itself.
+
+Where the order is free, it is told between which ops to look for lags
+(`lowtide.formulations.placement.lags`), and the proof of a least peak.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ....models.certificate import Certificate
 from ....models.checks import check_integer, check_seconds, check_type
 from ....models.errors import UsageError
+from ....models.problems.peak import Peak
 from ....models.problems.placement import Placement
 from ....models.result import Result
 from ....models.verifier.proofs.price_claims import PricesProof
@@ -61,7 +66,7 @@ def certify_placement(
     Raises
     ------
     UsageError
-        If the order is free.
+        If ops may run again.
 
     Examples
     --------
@@ -75,10 +80,8 @@ def certify_placement(
     from ....models.verifier.proofs.release import released_time
 
     check_type(problem, Placement, "certify_placement, problem")
-    if problem.freedoms:
-        raise UsageError(
-            f"certify_placement: found {', '.join(problem.freedoms)}, expected the reference order"
-        )
+    if problem.recompute:
+        raise UsageError("certify_placement: found recompute, expected each op once")
     check_integer(bound, 0, "certify_placement, bound")
     check_seconds(time_limit, "certify_placement, time limit", zero=True)
     check_integer(threads, 1, "certify_placement, threads")
@@ -87,6 +90,8 @@ def certify_placement(
     context = Context(problem=problem, time_limit=time_limit, threads=threads, seed=seed, progress=progress)
     graph = problem.graph
     setting = problem.setting()
+    if problem.order == "free":
+        return _of_every_order(problem, bound, context)
     best: PricesProof | ReleaseProof = TRIVIAL
     ideal, proven = ideal_time(problem), 0
     released = best_release(problem)
@@ -120,6 +125,56 @@ def certify_placement(
     return Certificate(
         bound=min(bound, proven),
         proof=best,
+        graph_name=graph.name,
+        graph_source=graph.source,
+        graph_sha256=graph.sha256,
+        setting=setting,
+    )
+
+
+def _of_every_order(problem: Placement, bound: int, context: Context) -> Certificate | None:
+    """Return the certificate of the best bound up to one that lags and a least peak prove in every order."""
+    from ....formulations.placement.lags import ancestor_rows, deciding, lags
+    from ....models.derived.precedence import precedence
+    from ....models.verifier.proofs.lags import LagsProof, ordered_time
+    from ...peak.auto import solve_auto as solve_peak
+    from ...peak.certify.certify import certify
+    from .any_order import MOST_OPS
+    from .prices import sample_data
+
+    graph, setting = problem.graph, problem.setting()
+    if len(graph.ops) > MOST_OPS:
+        return None
+    try:
+        proof = LagsProof()
+        proven = ideal = ordered_time(graph, setting, proof)
+        if proven < bound:
+            data, rows = sample_data(problem), ancestor_rows(precedence(graph).ancestors)
+            context.progress("certificate: lags")
+            found = deciding(data, rows, [*lags(data, rows, lambda: context.expired)])
+            proof = LagsProof(
+                inward=tuple((x.before, x.after) for x in found if not x.outward),
+                outward=tuple((x.before, x.after) for x in found if x.outward),
+            )
+            proven = ordered_time(graph, setting, proof)
+        if proven < bound and not context.expired:
+            peak = Peak(graph)
+            inner = context.inner(peak, context.remaining() / 2, "certificate, least peak: ")
+            solve_peak(peak, inner)
+            more = replace(proof, peak=(inner.exact or (0,))[0])
+            if more.peak and (value := ordered_time(graph, setting, more)) > proven:
+                orders = [] if inner.answer is None else [inner.answer]
+                left = None if context.time_limit is None else context.remaining()
+                sealed = certify(graph, more.peak, orders=orders, time_limit=left)
+                if sealed is not None:
+                    proof, proven = replace(more, least=sealed.proof), value  # type: ignore[arg-type]
+    except (Refused, UsageError):  # a machine, an accounting or a graph that lags do not serve
+        return None
+    if proven <= ideal < bound:
+        return None
+    return Certificate(
+        bound=min(bound, proven),
+        proof=proof,
         graph_name=graph.name,
         graph_source=graph.source,
         graph_sha256=graph.sha256,

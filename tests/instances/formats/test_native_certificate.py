@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from lowtide.models.flow_proof import FlowCase, FlowProof, ParallelSetting
 from lowtide.models.setting import ArenaSetting, Setting
 from lowtide.models.verifier.proofs.claims import Block, Branch, Component, DescentsProof, Way
 from lowtide.models.verifier.proofs.cut import CutProof, Multipliers
+from lowtide.models.verifier.proofs.lags import LagsProof
 from lowtide.models.verifier.proofs.price_claims import PricesProof
 from lowtide.models.verifier.proofs.release import ReleaseProof
 from lowtide.models.verifier.proofs.stacks import PoolsProof, StacksProof
@@ -69,6 +71,9 @@ PROOFS: dict[str, Proof] = {
         groups=(("in", (0, 1)),),
     ),
     "release": ReleaseProof(op=1, tiers=("ssd",), groups=("in",)),
+    "lags": LagsProof(
+        inward=((0, 1), (1, 2)), outward=((-1, 0),), peak=8, least=WorkingSetProof(at="op", op=1)
+    ),
     "stacks": StacksProof(threshold=3, peak=WorkingSetProof(at="op", op=1)),
     "pools": PoolsProof(
         bounds=(4, 8),
@@ -87,6 +92,7 @@ PARALLEL = ParallelSetting(processors=2, edges=((0, 1),))
 SETTINGS: dict[str, Setting | ParallelSetting | ArenaSetting] = {
     "prices": SETTING,
     "release": SETTING,
+    "lags": replace(SETTING, order="free"),
     "flow": PARALLEL,
     "stacks": ArenaSetting(alignment=16),
     "pools": ArenaSetting(alignment=16, pools=("weight+state", "gradient")),

@@ -24,6 +24,7 @@ from tests.oracles.arena_certificates import bad_stacks
 from tests.oracles.brute_force import brute_force_peak
 from tests.oracles.certificates import PROVERS, certificate, damaged, neighbour, signed
 from tests.oracles.flow_certificates import bad_flows
+from tests.oracles.lag_certificates import bad_lags
 from tests.oracles.price_certificates import bad_prices
 from tests.oracles.proof_rules import Rule, checker_without, rules
 from tests.oracles.release_certificates import bad_releases
@@ -103,7 +104,7 @@ def refused_by() -> dict[Rule, list[tuple[Graph, Certificate]]]:
     """Return the bad certificates by the rule that refuses them."""
     found: dict[Rule, list[tuple[Graph, Certificate]]] = defaultdict(list)
     for graph, bad in chain(
-        by_hand(), bad_prices(), bad_releases(), bad_stacks(), bad_flows(), bad_certificates()
+        by_hand(), bad_prices(), bad_releases(), bad_lags(), bad_stacks(), bad_flows(), bad_certificates()
     ):
         rule = refusing(graph, bad)
         if rule is not None and len(found[rule]) < 60:
