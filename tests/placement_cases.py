@@ -227,3 +227,11 @@ def every_choice(problem: lt.Placement) -> Iterator[lt.Placement]:
             for op, mode in zip(problem.graph.ops, chosen, strict=True)
         )
         yield replace(problem, graph=replace(problem.graph, ops=ops))
+
+
+def behind(device: int, host: int | None) -> lt.Machine:
+    """Device, host, and an SSD that only the host sees."""
+    bench = machine(device, host, shared=False)
+    moved = {("gpu", "ssd"): ("host", "ssd"), ("ssd", "gpu"): ("ssd", "host")}
+    pairs = [(moved.get((c.src, c.dst), (c.src, c.dst)), c) for c in bench.channels]
+    return replace(bench, channels=tuple(replace(c, src=src, dst=dst) for (src, dst), c in pairs))

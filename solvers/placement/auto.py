@@ -3,7 +3,7 @@
 1. The sum of the durations as a bound, and release times where inputs may not start on the device, and the
    first plan of the planner; often they meet.
 2. Bounds by windows and by linear programs in a thread of their own (with two threads or more), while
-   the planner tries its other settings; with one thread the settings first, for half of the time. Where
+   the planner tries its other settings; with one thread these for half of the time, and behind it. Where
    there are few ops `slot-lp`, whose programs grow with the square of the ops, goes on from there.
 
 Policies plan periods, too: `belady` before the settings, others behind them. Where channels have latencies
@@ -11,7 +11,7 @@ planner and policies plan without; their plans then get the times that the laten
 
 Single runs: bounds by windows, `flexgen` where weights are read again and nothing is trained, settings of the
 planner for a quarter of the time, then `slot-lp`, or where there are too many ops for that or it does not
-serve, bounds by prices.
+serve, bounds by prices; and the other settings with what time is left.
 
 Where the order is free: `lowtide.solvers.placement.orders.search`; orders get their plans as above, without
 linear programs for bounds, which would be those of one order.
@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -88,6 +88,7 @@ class _Parts:
     context: Context
     bounds: bool = True
     said: list[str] = field(default_factory=list)
+    settings: Iterator[str] | None = None
     infeasible: bool = False
 
     def run(self, name: str, part: Callable[[], Outcome | str | None]) -> None:
@@ -217,6 +218,7 @@ def _periodic(parts: _Parts) -> None:
         if parts.bounds:
             parts.run("bounds", lambda: raise_by_prices(problem, context))
         _slots_of_period(parts)
+        _try_settings(parts, lambda: context.expired)
         _search_whole(parts)
         return
     stopped: list[BaseException] = []
@@ -257,6 +259,7 @@ def _single_run(parts: _Parts) -> None:
             parts.run("bounds", lambda: raise_by_prices(problem, context))
     else:
         parts.run("slot model", lambda: _slots(problem, context))
+    _try_settings(parts, lambda: context.expired)
     if context.answer is None:
         _without_planner(parts)
         parts.run("bounds", lambda: raise_by_prices(problem, context))
@@ -279,9 +282,16 @@ def _slots(problem: Placement, context: Context) -> Outcome:
 
 
 def _try_settings(parts: _Parts, expired: Callable[[], bool]) -> None:
+    """Try settings of the planner, from where it was left off, until the time for them is up."""
+
     def settings() -> str:
         check_machine(parts.problem)
-        return try_settings(parts.problem, parts.context, expired)
+        if parts.settings is None:
+            parts.settings = try_settings(parts.problem, parts.context, expired)
+        detail = ""
+        while not expired() and (said := next(parts.settings, None)) is not None:
+            detail = said or detail
+        return detail if parts.context.answer is None else ""
 
     parts.run("planner", settings)
 

@@ -165,7 +165,7 @@ class _Trials:
             alone, restored = self.problem_of(runs)
             plan: Plan | str = ""
             with suppress(UsageError):  # joint caps in both directions, which the planner does not know
-                plan = "" if alone.impossible() else planned(alone, portfolio(alone)[0])
+                plan = "" if alone.impossible() else planned(alone, portfolio(alone)[0], context=self.context)
             if isinstance(plan, Plan):
                 time = self.context.offer(restored(plan))
                 self.times[key] = None if self.context.refused else time

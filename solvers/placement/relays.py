@@ -81,11 +81,11 @@ def _carried(plan: Plan, sizes: list[int], d: str, h: str, x: str) -> Plan:
         return plan
     ahead = max(p.end - p.start for p in pieces)
 
-    def hop(copy: Copy, src: str, dst: str, by: int) -> Copy:
-        return replace(copy, src=src, dst=dst, start=copy.start + by, end=copy.end + by)
+    def hop(c: Copy, src: str, dst: str, by: int) -> Copy:
+        return Copy(c.tensor, src, dst, c.start + by, c.end + by, c.bytes)
 
     copies = [hop(c, c.src, c.dst, ahead) for c in plan.copies if {c.src, c.dst} != {d, x}]
-    frees = [replace(f, time=f.time + ahead) for f in plan.frees]
+    frees = [Free(f.tensor, f.tier, f.time + ahead, f.bytes) for f in plan.frees]
     for p in pieces:
         first = 0 if p.src == x else ahead
         copies += [hop(p, p.src, h, first), hop(p, h, p.dst, first + ahead)]
@@ -105,5 +105,6 @@ def _pieces(copy: Copy, nbytes: int) -> list[Copy]:
     times = [copy.start + (copy.end - copy.start) * j // many for j in range(many + 1)]
     ends = [low + (high - low) * j // many for j in range(many + 1)]
     return [
-        replace(copy, start=times[j], end=times[j + 1], bytes=(ends[j], ends[j + 1])) for j in range(many)
+        Copy(copy.tensor, copy.src, copy.dst, times[j], times[j + 1], (ends[j], ends[j + 1]))
+        for j in range(many)
     ]

@@ -167,7 +167,9 @@ class _Descent:
         return 2**62 if plan is None else self.problem.evaluate(plan)
 
     def _plan(self, order: Order, setting: Setting) -> Plan | None:
-        found = planned(replace(self.problem, graph=in_order(self.problem.graph, order)), setting)
+        found = planned(
+            replace(self.problem, graph=in_order(self.problem.graph, order)), setting, context=self.context
+        )
         return found if isinstance(found, Plan) else None
 
     def _offer(self, plan: Plan, order: Order) -> None:

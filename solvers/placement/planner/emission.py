@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ....models.graph import Graph
 from ....models.lowering.builder import PlanBuilder
@@ -21,6 +21,7 @@ def emitted_plan(
     world: World,
     period: int | None,
     tiers: Sequence[str],
+    tick: Callable[[], object],
 ) -> Plan:
     """Return the plan of a period, or of a single run.
 
@@ -35,6 +36,8 @@ def emitted_plan(
         ns; None for a single run.
     tiers
         Names of the device, host and slow tier.
+    tick
+        Is called again and again, and may raise.
     """
     ends = {
         names.HOST_OUT: (tiers[0], tiers[1]),
@@ -56,6 +59,7 @@ def emitted_plan(
     index, lows = work.index[world.chunk["owner"]].tolist(), work.low.tolist()
     for kind, what, where, low, high, begin, end in world.log[: world.state[0].logged].tolist():
         if kind == names.LOG_RUN:
+            tick()
             out.run(what // each, 0, begin, end, processor)
             continue
         t, base = index[what], lows[what]

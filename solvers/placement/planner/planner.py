@@ -49,9 +49,10 @@ the choice by furthest next use is Belady's (1966), used for tensors by SwapAdvi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from ....formulations.model import BuildTimeout, ticker
 from ....formulations.placement.releases import ideal_time
 from ....models.errors import UsageError
 from ....models.machine import Machine
@@ -75,11 +76,22 @@ COARSE = 4
 AGAIN = 2
 """Settings that are tried again."""
 
+NO_TIME = "no time to make a plan, or to judge it"
+
+JUDGING = 7e-6
+"""Seconds of the verifier for an action of a plan of hundreds of thousands."""
+GRACE = 0.5
+"""Seconds over its time limit that the verifier may take."""
+
 
 def portfolio(problem: Placement) -> list[Setting]:
-    """Return the settings of the first round, the most promising first."""
+    """Return the settings of the first round, the most promising first.
+
+    Nothing is staged where the slow tier is behind the host (`lowtide.solvers.placement.relays`): it would go
+    from the host through the device and the host again.
+    """
     capacity = problem.machine.tiers[0].capacity
-    base = Setting()
+    base = Setting() if _without_channels(problem.machine) is None else Setting(slots=0)
     if problem.whole:  # a slot would be as large as the largest tensor
         base = replace(base, slots=0, gate=False)
         return [
@@ -91,7 +103,7 @@ def portfolio(problem: Placement) -> list[Setting]:
         ]
     if capacity is not None:
         base = replace(base, chunk=min(base.chunk, max(1, capacity // PARTS)))
-    return [
+    settings = [
         replace(base, gate=False),
         replace(base, slots=0, gate=False),
         base,
@@ -99,6 +111,7 @@ def portfolio(problem: Placement) -> list[Setting]:
         replace(base, horizon=ENDLESS_HORIZON),
         replace(base, lead=80),
     ]
+    return list(dict.fromkeys(settings))
 
 
 @for_replicas
@@ -112,58 +125,67 @@ def solve_planner(problem: Placement, context: Context) -> Outcome:
         found = first_plan(problem, context)
         if isinstance(found, Plan):
             context.offer(found)
-    detail = "" if context.closed else try_settings(problem, context, lambda: context.expired)
+    detail = ""
+    for said in () if context.closed else try_settings(problem, context, lambda: context.expired):
+        detail = said or detail
     if context.closed:
         return Outcome()
-    return Outcome(reason="time" if context.late() else None, detail=detail)
+    late = context.late()
+    return Outcome(reason="time" if late else None, detail=detail if context.answer is None else "")
 
 
-def try_settings(problem: Placement, context: Context, expired: Callable[[], bool]) -> str:
-    """Offer the plan of every setting, then of the best ones at other chunks; return why there is none.
+def try_settings(problem: Placement, context: Context, expired: Callable[[], bool]) -> Iterator[str]:
+    """Offer the plan of every setting, then of the best ones at other chunks; yield why each has none, or "".
 
-    Nothing stops one that has begun, so that none begins when less time is left than the longest one took.
+    None begins when less time is left than the longest one took.
+
+    Parameters
+    ----------
+    problem, context
+        Of the solve.
+    expired
+        Whether to take the modes of ops that are the best so far.
     """
-    detail = ""
     results: list[tuple[int, int]] = []
     settings = portfolio(problem)
     if any(len(op.modes) > 1 for op in problem.graph.ops):
         modes, plan = chosen_modes(
             problem,
-            lambda some: planned(problem, replace(settings[0], modes=tuple(some))),
+            lambda some: planned(problem, replace(settings[0], modes=tuple(some)), context=context),
             lambda: expired() or context.closed,
         )
         settings = [replace(setting, modes=tuple(modes)) for setting in settings]
         if plan is not None:
             context.offer(plan)
-
-    def attempt(setting: Setting) -> int | None:
-        nonlocal detail
-        plan, finished = _planned(problem, setting)
-        if isinstance(plan, Plan):
-            value = problem.evaluate(plan)
-            if context.incumbent is not None and value >= context.incumbent:
-                return value
-            plan = finished(plan)
-        if isinstance(plan, Plan):
-            return context.offer(plan)
-        detail = plan
-        return None
-
+            yield ""
     for number, setting in enumerate(settings):
-        if expired() or context.late() or context.closed:
-            break
+        if context.late() or context.closed:
+            return
         with context.attempt():
-            value = attempt(setting)
-        if value is not None:
+            value = _attempt(problem, setting, context)
+        if isinstance(value, int):
             results.append((value, number))
+        yield value if isinstance(value, str) else ""
     for _, number in [] if problem.whole else sorted(results)[:AGAIN]:
         for factor in FINER:
-            if expired() or context.late(1 / factor) or context.closed:
-                break
+            if context.late(1 / factor) or context.closed:
+                return
             chunk = max(1, int(settings[number].chunk * factor))
             with context.attempt(1 / factor):
-                attempt(replace(settings[number], chunk=chunk))
-    return detail if context.answer is None else ""
+                value = _attempt(problem, replace(settings[number], chunk=chunk), context)
+            yield value if isinstance(value, str) else ""
+
+
+def _attempt(problem: Placement, setting: Setting, context: Context) -> int | str:
+    """Offer the plan of a setting if it is the best so far; return its time, or why there is none."""
+    plan, finished = _planned(problem, setting, context=context)
+    if isinstance(plan, str):
+        return plan
+    value = problem.evaluate(plan)
+    if context.incumbent is not None and value >= context.incumbent:
+        return value
+    found = _finished(plan, finished, context)
+    return found if isinstance(found, str) else context.offer(found)
 
 
 def first_plan(problem: Placement, context: Context) -> Plan | str:
@@ -171,14 +193,14 @@ def first_plan(problem: Placement, context: Context) -> Plan | str:
 
     The very first setting is that of the portfolio with larger chunks, for an answer in seconds.
     """
-    plan: Plan | str = "no time"
+    plan: Plan | str = NO_TIME
     settings = portfolio(problem)
     if not problem.whole:
         settings.insert(0, replace(settings[0], chunk=COARSE * settings[0].chunk))
     for setting in settings:
         if context.late():
             break
-        plan = planned(problem, setting)
+        plan = planned(problem, setting, context=context)
         if isinstance(plan, Plan):
             break
     return plan
@@ -239,6 +261,7 @@ def planned(
     setting: Setting,
     *,
     believed: Sequence[int] | None = None,
+    context: Context | None = None,
 ) -> Plan | str:
     """Return the plan of a setting, or why there is none.
 
@@ -253,6 +276,8 @@ def planned(
         With others it shows what the policy does on line, when ops last longer or shorter than it knows:
         its decisions follow the events as they happen, latencies too. The plan is one of the graph, with
         true durations.
+    context
+        Whose time limit ends the simulation, and the plan is one that the verifier can judge by then.
 
     Raises
     ------
@@ -274,14 +299,15 @@ def planned(
             f"placement by the planner, believed durations: found {len(believed)} of at least "
             f"{min(believed, default=0)} ns, expected {ops} of at least 0 ns"
         )
-    plan, finished = _planned(problem, setting, believed)
-    return finished(plan) if isinstance(plan, Plan) else plan
+    plan, finished = _planned(problem, setting, believed, context)
+    return _finished(plan, finished, context)
 
 
 def _planned(
     problem: Placement,
     setting: Setting,
     believed: Sequence[int] | None = None,
+    context: Context | None = None,
 ) -> tuple[Plan | str, Callable[[Plan], Plan | str]]:
     """Return a plan or why there is none, and what makes it one for the problem, hardly a faster one."""
     from ..recurring import as_inputs
@@ -292,8 +318,29 @@ def _planned(
     simplified, restored = as_inputs(chosen)
     prompt, timed = without_latencies(simplified) if believed is None else (simplified, lambda plan: plan)
 
+    tick = ticker(lambda: context is not None and context.expired)
+
     def finished(plan: Plan) -> Plan | str:
-        found = timed(plan) or simulated_plan(simplified, setting)
+        found = timed(plan) or simulated_plan(simplified, setting, tick=tick)
         return moded(restored(found)) if isinstance(found, Plan) else found
 
-    return simulated_plan(prompt, setting, believed), finished
+    try:
+        return simulated_plan(prompt, setting, believed, tick), finished
+    except BuildTimeout:
+        return NO_TIME, finished
+
+
+def _finished(
+    plan: Plan | str, finished: Callable[[Plan], Plan | str], context: Context | None
+) -> Plan | str:
+    """Return the plan of the problem, if there is time to make and to judge it, or why there is none."""
+    if isinstance(plan, str):
+        return plan
+    try:
+        plan = finished(plan)
+    except BuildTimeout:
+        return NO_TIME
+    if isinstance(plan, str) or context is None:
+        return plan
+    actions = len(plan.runs) + len(plan.copies) + len(plan.frees)
+    return NO_TIME if JUDGING * actions > context.remaining() + GRACE else plan

@@ -25,6 +25,7 @@ from .world import (
     LOG_RUN,
     NO,
     NOTHING,
+    PAUSED,
     PRESENT,
     REPEATS,
     SLOW,
@@ -43,30 +44,32 @@ IDLE_MOVES = 64
 
 
 @kernel_in_place
-def simulate(w: World, iterations: int) -> tuple[int, int, int]:
+def simulate(w: World, iterations: int, events: int) -> tuple[int, int]:
     """Run iterations until the state at the boundary repeats, or a single one.
 
-    Returns how it ended, the time in ns (or the op at which it is stuck), and how many iterations were run;
-    the log then holds the last one, times counted from its start.
+    Returns how it ended, and the time in ns (or the op at which it is stuck); the log then holds the last
+    iteration, times counted from its start. It goes on when it is called again, after so many events
+    (``PAUSED``), or where its log is full, with a longer one.
     """
     n = len(w.op) - 1
     s = w.state[0]
-    place_first(w)
-    if not clear_for_inputs(w):
-        return STUCK, 0, 0
-    remember(w)
-    begin_iteration(w)
-    done = 0
-    op, before = s.now, s.logged
+    if s.begun == 0:
+        s.begun = 1
+        place_first(w)
+        if not clear_for_inputs(w):
+            return STUCK, 0
+        remember(w)
+        begin_iteration(w)
+        s.op_before, s.logged_before = s.now, s.logged
     most = IDLE_MOVES * len(w.chunk) + 1024
-    while True:
-        changed = decide(w)
-        if s.now != op:
-            op, before = s.now, s.logged
-        elif s.logged - before > most:
-            return STUCK, s.now % n, done
+    for _ in range(events):
         if s.logged + 64 + 8 * len(w.tensor) > len(w.log):
-            return FULL_LOG, 0, done
+            return FULL_LOG, 0
+        changed = decide(w)
+        if s.now != s.op_before:
+            s.op_before, s.logged_before = s.now, s.logged
+        elif s.logged - s.logged_before > most:
+            return STUCK, s.now % n
         time = FAR
         if s.running >= 0:
             time = s.run_end
@@ -79,7 +82,7 @@ def simulate(w: World, iterations: int) -> tuple[int, int, int]:
             if s.forced == 0:
                 s.forced = 1
                 continue
-            return STUCK, s.now % n, done
+            return STUCK, s.now % n
         s.forced = 0
         s.time = time
         for c in range(4):
@@ -90,19 +93,20 @@ def simulate(w: World, iterations: int) -> tuple[int, int, int]:
             end_run(w)
             if s.now % n == 0:
                 period = time - s.boundary
-                done += 1
+                s.done += 1
                 if not s.periodic:
-                    return DONE, period, done
+                    return DONE, period
                 if not clear_for_inputs(w):
-                    return STUCK, 0, done
+                    return STUCK, 0
                 if remember(w):
-                    return REPEATS, period, done
-                if done == iterations:
-                    return ENDLESS, period, done
-                s.held = done >= FREE_ITERATIONS
+                    return REPEATS, period
+                if s.done == iterations:
+                    return ENDLESS, period
+                s.held = s.done >= FREE_ITERATIONS
                 s.boundary = time
                 s.logged = 0
                 begin_iteration(w)
+    return PAUSED, 0
 
 
 @inner

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from .world import (
     HOST_IN,
     HOST_OUT,
     LOG,
+    PAUSED,
     REPEATS,
     SLOW,
     SLOW_IN,
@@ -35,20 +36,30 @@ from .world import (
 )
 
 GIB = 2**30
+EVENTS = 256
+"""After which the time is looked at."""
 ITERATIONS = 10
 """After which a state that does not repeat is given up."""
 SHARE = 40_000
 """Of the device: tensors below it, and below 1 MiB, stay there."""
 LOG_ROWS = 2**19
-"""Rows of the first log; there are four times as many as often as needed."""
+"""Rows of the log at first; there are four times as many as often as needed."""
 HOST_PART = 16
 """Of the host: the most that inputs may take there which could start in the slow tier as well."""
 UNLIMITED = 2**60
 """Bytes of a tier without a capacity."""
 
 
-def simulated_plan(problem: Placement, setting: Setting, believed: Sequence[int] | None = None) -> Plan | str:
-    """Return the plan of a setting, or why there is none; `believed` durations are those of its forecasts."""
+def simulated_plan(
+    problem: Placement,
+    setting: Setting,
+    believed: Sequence[int] | None = None,
+    tick: Callable[[], object] = lambda: None,
+) -> Plan | str:
+    """Return the plan of a setting, or why there is none; `believed` durations are those of its forecasts.
+
+    `tick` is called again and again, and may raise.
+    """
     machine = problem.machine
     names = [t.name for t in machine.tiers]
     channel, joint = _channels(problem)
@@ -76,32 +87,33 @@ def simulated_plan(problem: Placement, setting: Setting, believed: Sequence[int]
         state[last] -= sum(x.nbytes for x in idle)
     if (excess := _place(problem, work, state)) > 0:
         return f"what must start in one tier exceeds the capacity by {excess} bytes"
-    rows = LOG_ROWS
-    while True:
-        world = World(
-            op=work.op,
-            by_op=work.by_op,
-            access=work.access,
-            tensor=work.tensor.copy(),
-            chunk=work.chunk.copy(),
-            channel=channel.copy(),
-            state=state.copy(),
-            log=np.zeros(rows, LOG),
-            load=work.op["live"].copy(),
-            least=work.op["floor"].copy(),
-            next_deficit=np.zeros(len(work.op), np.int64),
-            lists=np.zeros((4, len(work.tensor)), np.int64),
-            listed=np.zeros(4, np.int64),
-            is_listed=np.zeros((4, len(work.tensor)), np.int64),
-            scratch=np.zeros(len(work.op) + len(work.tensor), np.int64),
-        )
-        how, time, _ = simulate(world, ITERATIONS)
-        if how != FULL_LOG:
-            break
-        rows *= 4
+    world = World(
+        op=work.op,
+        by_op=work.by_op,
+        access=work.access,
+        tensor=work.tensor.copy(),
+        chunk=work.chunk,
+        channel=channel,
+        state=state,
+        log=np.zeros(LOG_ROWS, LOG),
+        load=work.op["live"].copy(),
+        least=work.op["floor"].copy(),
+        next_deficit=np.zeros(len(work.op), np.int64),
+        lists=np.zeros((4, len(work.tensor)), np.int64),
+        listed=np.zeros(4, np.int64),
+        is_listed=np.zeros((4, len(work.tensor)), np.int64),
+        scratch=np.zeros(len(work.op) + len(work.tensor), np.int64),
+    )
+    while (ended := simulate(world, ITERATIONS, EVENTS))[0] in (PAUSED, FULL_LOG):
+        tick()
+        if ended[0] == FULL_LOG:
+            longer = np.zeros(4 * len(world.log), LOG)
+            longer[: len(world.log)] = world.log
+            world = world._replace(log=longer)
+    how, time = ended
     if how in (REPEATS, DONE):
         period = int(time) if problem.periodic else None
-        return emitted_plan(problem.graph, machine, work, world, period, names)
+        return emitted_plan(problem.graph, machine, work, world, period, names, tick)
     if how == STUCK:
         time //= 1 + int(state[0].twice)
         return f"stuck before op {time} {problem.graph.ops[time].name!r}: no room can be made for it"

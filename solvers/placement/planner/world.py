@@ -28,9 +28,9 @@ NONE, COMING, VALID = _numbers(3)
 LOG_RUN, LOG_COPY, LOG_FREE = _numbers(3)
 DEVICE, HOST, SLOW = _numbers(3)
 
-REPEATS, ENDLESS, STUCK, FULL_LOG, DONE = _numbers(5)
+REPEATS, ENDLESS, STUCK, FULL_LOG, DONE, PAUSED = _numbers(6)
 """How a simulation ends: the state repeats, or not within the iterations; nothing goes on; the log is full;
-a single run is over."""
+a single run is over; so many events have happened."""
 
 DIRTIES, CLEANS, AWAYS, SLOWS = _numbers(4)
 """Lists of tensors: with dirty chunks, with clean ones, with absent ones, with bytes that only slow holds."""
@@ -118,6 +118,10 @@ CHANNEL = record(
 
 STATE = record(
     # What changes.
+    begun="whether the first event has happened",
+    done="iterations that are over",
+    op_before="op that was next at an event before, the first one since then",
+    logged_before="rows of the log then",
     now="op that is next",
     time="ns",
     running="op; -1: none",

@@ -24,8 +24,7 @@ from lowtide.solvers.placement.bounds.prices import price_rounds, sample_data
 from tests.effort import seeds
 from tests.oracles.brute_placement import COPY, DEVICE, fastest
 from tests.oracles.price_certificates import GRAPH, LEAST, PROOF, SETTING, bad_prices, signed
-from tests.placement_cases import machine, random_graph, tiny_placement, working_set
-from tests.solvers.placement.test_linked import behind
+from tests.placement_cases import behind, machine, random_graph, tiny_placement, working_set
 from tests.solvers.placement.test_prices import any_prices, overwritten
 
 

@@ -24,8 +24,8 @@ from tests.effort import seeds
 from tests.models.verifier.test_prices import changed, ideal_of
 from tests.oracles.brute_tiers import TooLarge, faster
 from tests.oracles.random_placement import random_placement
-from tests.placement_cases import machine, random_graph, working_set
-from tests.solvers.placement.test_linked import behind, bypass
+from tests.placement_cases import behind, machine, random_graph, working_set
+from tests.solvers.placement.test_linked import bypass
 from tests.solvers.placement.test_prices import any_prices
 
 BOTH = pytest.mark.parametrize("accounting", list(Accounting))

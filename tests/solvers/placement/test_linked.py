@@ -20,15 +20,7 @@ from lowtide.solvers.placement.near import without_far_tiers
 from lowtide.solvers.placement.relays import through_host
 from tests.effort import seeds
 from tests.oracles.brute_tiers import TooLarge, faster
-from tests.placement_cases import machine, random_graph, tiny_graph, working_set
-
-
-def behind(device: int, host: int | None) -> lt.Machine:
-    """Device, host, and an SSD that only the host sees."""
-    bench = machine(device, host, shared=False)
-    moved = {("gpu", "ssd"): ("host", "ssd"), ("ssd", "gpu"): ("ssd", "host")}
-    pairs = [(moved.get((c.src, c.dst), (c.src, c.dst)), c) for c in bench.channels]
-    return replace(bench, channels=tuple(replace(c, src=src, dst=dst) for (src, dst), c in pairs))
+from tests.placement_cases import behind, machine, random_graph, tiny_graph, working_set
 
 
 def bypass(device: int, host: int | None) -> lt.Machine:

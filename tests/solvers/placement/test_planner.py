@@ -212,7 +212,7 @@ def test_no_setting_begins_when_the_longest_one_would_end_late(monkeypatch: pyte
     """Each plan takes 10 seconds by a clock that only plans move; of 45 the last 5 are not enough for one."""
     clock, begun = [0.0], []
 
-    def slow(problem: Placement, setting: Setting) -> tuple[str, None]:
+    def slow(problem: Placement, setting: Setting, context: Context) -> tuple[str, None]:
         begun.append(clock[0])
         clock[0] += 10
         return "no room", None
@@ -221,7 +221,7 @@ def test_no_setting_begins_when_the_longest_one_would_end_late(monkeypatch: pyte
     monkeypatch.setattr(planner, "_planned", slow)
     problem = Placement(random_graph(3), machine(10**6, None))
     context = Context(problem=problem, time_limit=45)
-    planner.try_settings(problem, context, lambda: context.expired)
+    assert [*planner.try_settings(problem, context, lambda: context.expired)] == ["no room"] * 4
     assert begun == [0, 10, 20, 30]
     assert context.late()
     assert not context.expired
