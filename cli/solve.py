@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from . import certificates, largest, parallel, problem_flags, sweep_memory
+from . import certificates, joint, largest, parallel, problem_flags, sweep_memory
 from .certificates import LIMIT, certificate_line, with_certificate
 from .files import check_outputs
 from .output import emit_json, emit_pairs, note
@@ -44,12 +45,13 @@ EXAMPLES = (
     "lowtide solve parallel-memory graph.json.gz --bound 12GiB --apply new.json.gz --simulate 1000",
     "lowtide solve memory-edges graph.json.gz --bound 12GiB --processors 4",
     "lowtide solve recompute 'gen:backprop-chain?l=5&accounting=replace' --memory 4 --plan plan.json",
+    "lowtide solve pipeline catalogue:gpt2-medium-train --stages 4 --micro 8 --memory 6GB --plan plan.json",
     "lowtide solve minio 'gen:harpoon?levels=3' --memory 903 --whole",
 )
 
 ABSENT = (
     *("apply", "bound", "certificate", "certificate_limit", "largest", "machine", "plot"),
-    *("merge", "simulate", "sweep_memory", "target"),
+    *("merge", "simulate", "stages", "sweep_memory", "target"),
 )
 """Flags that are looked at whatever the problem; None where it does not have them."""
 
@@ -84,6 +86,8 @@ def add_parser(subparsers: Subparsers) -> None:
             largest.add_flags(group, target=bool(ROOMS[name].ideal))
         if ROOMS[name].merges:
             group.add_argument("--merge", action="store_true", default=None, help=MERGE)
+        if name == "pipeline":
+            joint.add_flags(group)
         if name in parallel.PARALLEL:
             parallel.add_flags(group)
 
@@ -132,7 +136,7 @@ def _common() -> Parser:
 
 def run(args: argparse.Namespace) -> int:
     """Solve and print the result."""
-    from ..instances import load_problem, read_hint, write_answer
+    from ..instances import load_problem, read_hint
     from ..instances.answers import check_ending
     from ..models.errors import UsageError
     from ..solvers.context import available_cores
@@ -158,6 +162,7 @@ def run(args: argparse.Namespace) -> int:
         check_ending(args.problem, args.plan)
     sweep_memory.check_flags(args)
     largest.check_flags(args)
+    joint.check_flags(args)
     options = unique(args.solver_option, "--solver-option")
     find_method(args.problem, args.method)
     cores = available_cores()
@@ -168,6 +173,9 @@ def run(args: argparse.Namespace) -> int:
     if args.largest is not None:
         check_outputs(outputs)
         return largest.run(args, given, options)
+    if args.stages is not None:
+        check_outputs(outputs)
+        return _report(args, *joint.solved(args, given))
     problem: Any = load_problem(args.problem, args.spec, **given)
     if args.merge:
         problem = _merged(args, problem, given)
@@ -210,17 +218,32 @@ def run(args: argparse.Namespace) -> int:
         if args.simulate is not None and result.reason != "interrupted":
             with suppress(KeyboardInterrupt):  # what was solved is kept
                 found = parallel.simulated(result, problem, args, progress)
+    if args.apply is not None and is_verified(result):
+        parallel.write_with_edges(result, args.apply)
+    if found is None:
+        return _report(args, problem, result, loaded)
+    return _report(args, problem, result, loaded, {"simulated": found.record()}, found.rows())
+
+
+def _report(
+    args: argparse.Namespace,
+    problem: Any,
+    result: Result,
+    loaded: float,
+    more: Mapping[str, Any] | None = None,
+    rows: Sequence[tuple[str, str]] = (),
+) -> int:
+    """Write the plan, print the record, and `more` in it or `rows` below; return the exit status."""
+    from ..instances import write_answer
+
     plan_path = None
     if args.plan is not None and is_verified(result):
         write_answer(result, args.plan)
         plan_path = args.plan
-    if args.apply is not None and is_verified(result):
-        parallel.write_with_edges(result, args.apply)
     if args.json:
-        record = run_record(result, loaded, plan_path)
-        emit_json(record if found is None else {**record, "simulated": found.record()})
+        emit_json({**run_record(result, loaded, plan_path), **(more or {})})
     else:
-        emit_pairs([*summary(problem, result, loaded, plan_path), *([] if found is None else found.rows())])
+        emit_pairs([*summary(problem, result, loaded, plan_path), *rows])
     return exit_status(result)
 
 

@@ -42,11 +42,12 @@ b_{lk}) + 2 (p - 1) c`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, permutations
 
 from ...models.derived.layers import Layer
+from ..model import BuildTimeout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,27 +65,38 @@ UNIT = 1024
 """The weight of a byte; those of ns are integers beside it."""
 
 
-def joint_bound(asked: Joint, upper: int) -> int | None:
+def joint_bound(asked: Joint, upper: int, tick: Callable[[], object] = lambda: None) -> int | None:
     """Return the bound in ns, at most `upper`; None: no stages fit the memory.
 
     Parameters
     ----------
     upper
         A makespan that is reached or that nobody asks beyond; what comes out is no larger.
+    tick
+        Is called again and again; where it raises `BuildTimeout`, the bound is what is proved by then.
     """
-    data = _Data(asked)
-    low, high = data.alone, upper
-    if not data.possible(1 << 200):
-        return None
-    if low >= high or not data.possible(high - 1):
-        return high
-    while low < high:
-        middle = (low + high) // 2
-        if data.possible(middle):
-            high = middle
-        else:
-            low = middle + 1
+    low, high = min(_alone(asked), upper), upper
+    try:
+        data = _Data(asked, tick)
+        if not data.possible(1 << 200):
+            return None
+        if low >= high or not data.possible(high - 1):
+            return high
+        while low < high:
+            middle = (low + high) // 2
+            if data.possible(middle):
+                high = middle
+            else:
+                low = middle + 1
+    except BuildTimeout:  # no makespan below `low` is possible
+        pass
     return low
+
+
+def _alone(asked: Joint) -> int:
+    """Return how long a micro-batch alone takes at least."""
+    work = sum(x.forward + min(y.backward for y in x.ways) for x in asked.layers)
+    return work + 2 * (asked.devices - 1) * asked.latency_ns
 
 
 def _prefix(values: Sequence[int]) -> list[int]:
@@ -94,8 +106,8 @@ def _prefix(values: Sequence[int]) -> list[int]:
 class _Data:
     """The sums of the page, from the first layer on."""
 
-    def __init__(self, asked: Joint) -> None:
-        layers = asked.layers
+    def __init__(self, asked: Joint, tick: Callable[[], object]) -> None:
+        layers, self.tick = asked.layers, tick
         self.asked, self.count = asked, len(layers)
         self.forward = _prefix([x.forward for x in layers])
         self.back = _prefix([min(y.backward for y in x.ways) for x in layers])
@@ -103,7 +115,6 @@ class _Data:
         self.buffer = [min(y.buffer for y in x.ways) for x in layers]
         self.at_once = _prefix([x.ways[0].backward + x.ways[0].weight + x.forward for x in layers])
         self.least = _prefix([min(y.backward + y.weight for y in x.ways) for x in layers])
-        self.alone = self.forward[-1] + self.back[-1] + 2 * (asked.devices - 1) * asked.latency_ns
         weights = {(0, 1, 0), (0, 0, 1), (0, 1, 1)}
         if asked.memory is not None:
             weights |= {(1, 0, 0)}
@@ -114,9 +125,10 @@ class _Data:
                     if nbytes > 0 and beta + gamma > 0:
                         rate = UNIT * nbytes // max(beta, gamma)
                         weights.add((UNIT, rate * (beta > 0), rate * (gamma > 0)))
-        self.weighted = [
-            (*weight, _prefix([_least(x, *weight) for x in layers])) for weight in sorted(weights)
-        ]
+        self.weighted: list[tuple[int, int, int, list[int]]] = []
+        for weight in sorted(weights):
+            tick()
+            self.weighted.append((*weight, _prefix([_least(x, *weight) for x in layers])))
 
     def possible(self, most: int) -> bool:
         """Return whether some cuts satisfy the page's rows for T = `most`."""
@@ -154,6 +166,7 @@ class _Data:
         tail, rest
             D, and the least time of B behind the stage.
         """
+        self.tick()
         asked, m = self.asked, self.asked.micro
         window = most - self.forward[i] - s * asked.latency_ns
         work = self.forward[j] - self.forward[i]

@@ -18,13 +18,15 @@ Every plan is one of problem `pipeline`, verified as all are.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise, product
+from itertools import chain, pairwise, product
 from random import Random
 
+from ...formulations.model import BuildTimeout, Tick, ticker
 from ...formulations.pipeline.bounds import lower_bound
 from ...formulations.pipeline.joint_bound import Joint, joint_bound
 from ...models.derived.layers import Choice, stage_of
@@ -44,6 +46,9 @@ SINGLE = ("gpipe", "1f1b", "zb", "zb-h1", "zb-h2")
 FEW = 3
 """Stages that are improved, and stages that `auto` schedules."""
 
+LEAST_SECONDS = 0.001
+"""For `auto` to judge the best schedule, where the time is up."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class JointPlan:
@@ -56,7 +61,8 @@ class JointPlan:
     result
         Of the pipeline of these stages; None if nothing was found.
     bound
-        Of the makespan over all stages, choices and schedules, in ns; None: none are within the memory.
+        Of the makespan over all stages, choices and schedules, in ns; None: none are within the memory, which
+        is proved.
     """
 
     ends: tuple[int, ...] = ()
@@ -73,21 +79,29 @@ def pipeline_for(asked: Joint, stages: Stages) -> Pipeline:
 
 
 def joint_plan(
-    asked: Joint, *, time_limit: float = 60.0, threads: int = 1, also: Sequence[Stages] = ()
+    asked: Joint,
+    *,
+    time_limit: float | None = 60.0,
+    threads: int = 1,
+    also: Sequence[Stages] = (),
+    progress: Callable[[str], None] | None = None,
 ) -> JointPlan:
     """Return the best plan found, and a bound of all.
 
     Parameters
     ----------
     time_limit
-        In seconds; half of it or more is for `auto`. The first stages and the bound, seconds for dozens of
-        layers, are not cut short.
+        In seconds, None for no limit; half of it is for `auto`, if stages and their bound are found before.
     threads
         For `auto`.
     also
         Stages to look at, too, such as published ones.
+    progress
+        Called with lines of text.
     """
-    until = time.monotonic() + time_limit
+    limit = math.inf if time_limit is None else time_limit
+    until = time.monotonic() + limit
+    tick = ticker(lambda: time.monotonic() > until)
     choices = Choices(asked)
     seen: set[Stages] = set()
     best: dict[Stages, tuple[int, tuple[int, ...]]] = {}
@@ -99,30 +113,42 @@ def joint_plan(
             problem = pipeline_for(asked, stages)
             least = min((value for value, _ in best.values()), default=None)
             if problem.impossible() is None and (least is None or lower_bound(problem).value < least):
-                found = min(schedules(problem), default=None)
+                found = min(schedules(problem, tick), default=None)
                 if found is not None:
                     best[stages] = found
         return best[stages][0] if stages in best else None
 
-    for stages in [*also, *_candidates(asked, choices)]:
-        look(stages)
+    try:
+        for stages in chain(also, _candidates(asked, choices, tick)):
+            look(stages)
+        for stages in sorted(best, key=lambda stages: best[stages][0])[:FEW]:
+            half = until - limit / 2 if time_limit is not None else math.inf
+            _improve(asked, stages, look, choices, half)
+    except (BuildTimeout, KeyboardInterrupt):  # with what was found until then
+        until = min(until, time.monotonic())
     rank = sorted(best, key=lambda stages: best[stages][0])
-    for stages in rank[:FEW]:
-        _improve(asked, stages, look, choices, until - time_limit / 2)
-    rank = sorted(best, key=lambda stages: best[stages][0])
-    bound = joint_bound(asked, best[rank[0]][0] if rank else 1 << 62)
+    bound = joint_bound(asked, best[rank[0]][0] if rank else 1 << 62, tick)
     found = JointPlan(bound=bound)
     least: int | None = None
     for number, stages in enumerate(rank[:FEW]):
         problem = pipeline_for(asked, stages)
         if least is not None and (least == bound or lower_bound(problem).value >= least):
             continue
-        left = max((until - time.monotonic()) / (min(FEW, len(rank)) - number), 0.5)
-        hint = problem.lower(best[stages][1])
-        result = solve(problem, time_limit=left, threads=threads, hint=hint)
+        left = max(until - time.monotonic(), LEAST_SECONDS)
+        if least is not None and left == LEAST_SECONDS:
+            break
+        result = solve(
+            problem,
+            time_limit=None if time_limit is None else left / (min(FEW, len(rank)) - number),
+            threads=threads,
+            hint=problem.lower(best[stages][1]),
+            progress=progress,
+        )
         if result.objective is not None and (least is None or result.objective < least):
             least = result.objective
             found = JointPlan(ends=stages[0], choices=stages[1], result=result, bound=bound)
+        if result.reason == "interrupted":
+            break
     return found
 
 
@@ -138,14 +164,16 @@ def profiles(asked: Joint) -> list[tuple[int, ...]]:
     return list(dict.fromkeys(found))
 
 
-def _candidates(asked: Joint, choices: Choices) -> Iterator[Stages]:
+def _candidates(asked: Joint, choices: Choices, tick: Tick) -> Iterator[Stages]:
     """Yield the best stages for each profile."""
     for profile in profiles(asked):
-        if (found := divided(asked, choices, profile)) is not None:
+        if (found := divided(asked, choices, profile, tick)) is not None:
             yield found
 
 
-def divided(asked: Joint, choices: Choices, profile: Sequence[int]) -> Stages | None:
+def divided(
+    asked: Joint, choices: Choices, profile: Sequence[int], tick: Tick = lambda: None
+) -> Stages | None:
     """Return the stages with the least largest value for a profile; None if none are within the memory."""
     count, p, m, c = len(asked.layers), asked.devices, asked.micro, asked.latency_ns
     ahead, back = [0], [0]
@@ -158,6 +186,7 @@ def divided(asked: Joint, choices: Choices, profile: Sequence[int]) -> Stages | 
         last = count - (p - 1 - s)
         for i, (largest, total, stages) in reached.items():
             for j in range(last if s == p - 1 else i + 1, last + 1):
+                tick()
                 if i >= j or (found := choices.best(i, j, profile[s])) is None:
                     continue
                 choice, b, both = found
@@ -270,31 +299,31 @@ def _neighbours(asked: Joint, stages: Stages, choices: Choices) -> Iterator[Stag
                     yield (*ends[:s], end, *ends[s + 1 :]), (*chosen[:s], *pair, *chosen[s + 2 :])
 
 
-def schedules(problem: Pipeline) -> Iterator[tuple[int, tuple[int, ...]]]:
+def schedules(problem: Pipeline, tick: Tick = lambda: None) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Yield makespans and starts of the rules and of orders within the memory."""
     tried: list[Orders] = []
-    for orders in _orders(problem):
+    for orders in _orders(problem, tick):
         fits = problem.memory is None or max(peaks(problem.line, orders)) <= problem.memory
         if fits and orders not in tried:
             tried.append(orders)
-            starts = problem.timed(orders)
+            starts = problem.timed(orders, tick)
             yield problem.evaluate(starts), starts
 
 
-def _orders(problem: Pipeline) -> Iterator[Orders]:
+def _orders(problem: Pipeline, tick: Tick) -> Iterator[Orders]:
     line = problem.line
     for rule in SINGLE:
         try:
-            yield from RULES[rule](problem, lambda: None)
+            yield from RULES[rule](problem, tick)
         except UsageError:  # a stage without W
             continue
     p = line.devices
     for ahead in ([p - i for i in range(p)], [2 * (p - i) - 1 for i in range(p)], [line.micro] * p):
-        if (orders := _as_soon_as_possible(problem, ahead)) is not None:
+        if (orders := _as_soon_as_possible(problem, ahead, tick)) is not None:
             yield orders
 
 
-def _as_soon_as_possible(problem: Pipeline, ahead: Sequence[int]) -> Orders | None:
+def _as_soon_as_possible(problem: Pipeline, ahead: Sequence[int], tick: Tick) -> Orders | None:
     """Return orders of devices that run what they can first, B before F before W; None if memory is short.
 
     Parameters
@@ -309,6 +338,7 @@ def _as_soon_as_possible(problem: Pipeline, ahead: Sequence[int]) -> Orders | No
     free, held = [0] * p, [0] * p
     orders: Orders = [[] for _ in stages]
     for _ in line.keys:
+        tick()
         found = []
         for i, (x, n) in enumerate(zip(stages, done, strict=True)):
             room = problem.room[i]

@@ -42,7 +42,7 @@ OWN = {
     },
     "recompute": {"--memory", "--slots", "--machine", "--addresses", "--page", "--sweep-memory", "--plot"},
     "minio": {"--memory", "--whole"},
-    "pipeline": {"--memory", "--objective"},
+    "pipeline": {"--memory", "--objective", "--stages", "--micro"},
     "partition": {
         "--processors",
         "--memory",

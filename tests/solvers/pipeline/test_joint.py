@@ -6,13 +6,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations, pairwise, product
 from random import Random
+from typing import Any
 
 import pytest
 
 import lowtide as lt
+from lowtide.formulations.pipeline import joint_bound as bounds
 from lowtide.formulations.pipeline.joint_bound import Joint, joint_bound
 from lowtide.models.derived.layers import Choice, Layer, Way
 from lowtide.models.derived.training_layers import training_layers
+from lowtide.solvers.pipeline import joint
 from lowtide.solvers.pipeline.joint import joint_plan, pipeline_for
 from tests.effort import seeds
 from tests.oracles.brute_pipeline import least
@@ -111,6 +114,48 @@ def test_bounds_that_a_schedule_reaches(seed: int, three: bool, bound: int) -> N
     assert next((value for value in values if value is not None and value <= bound), None) == bound
 
 
+def larger(seed: int) -> Joint:
+    """Return a question on three devices."""
+    rng = Random(seed)
+    asked = small(seed, rng.choice((4, 5, 6, 7)))
+    return replace(asked, devices=3, micro=rng.choice((2, 3, 4, 5, 6)), memory=rng.randint(6, 30))
+
+
+@pytest.mark.parametrize(
+    ("seed", "ends", "choices", "bound"),
+    [
+        (851, (2, 5, 7), (None, (0, 0, 0), (0, 0)), 51),  # B of the least, in one go or in ways
+        (697, (2, 3, 5), (None, (0,), (0, 0)), 81),  # a longer B leaves less room
+        (826, (2, 4, 6), (None, None, (0, 0)), 103),
+    ],
+)
+def test_bounds_of_three_devices_that_a_rule_reaches(
+    seed: int, ends: tuple[int, ...], choices: tuple[Choice, ...], bound: int
+) -> None:
+    asked = larger(seed)
+    assert joint_bound(asked, 10**6) == bound
+    assert min(joint.schedules(pipeline_for(asked, (ends, choices))))[0] == bound
+
+
+@pytest.mark.parametrize("seed", [182, 689, 736])
+def test_no_cut_alone_has_a_lower_bound(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all cuts of later stages the one with the least time of B counts."""
+    asked = larger(seed)
+    bound = joint_bound(asked, 10**6)
+    assert bound is not None
+    back, count = bounds._Data._back, len(asked.layers)
+    alone = []
+    for cuts in combinations(range(1, count), 2):
+        stages = [*enumerate(pairwise((0, *cuts, count)))]
+
+        def of_cut(data: Any, s: int, i: int, j: int, *more: Any) -> int | None:
+            return back(data, s, i, j, *more) if (s, (i, j)) in stages else None  # noqa: B023
+
+        monkeypatch.setattr(bounds._Data, "_back", of_cut)
+        alone.append(joint_bound(asked, 10**6))
+    assert bound == min(value for value in alone if value is not None)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(16))
 def test_bounds_hold_for_stages_and_schedules_at_random(seed: int) -> None:
@@ -152,3 +197,35 @@ def test_layers_that_no_memory_holds_are_refused_by_the_bound() -> None:
     assert joint_bound(none, 10**6) is None
     found = joint_plan(none)
     assert (found.result, found.bound) == (None, None)
+
+
+def test_when_the_time_is_up_there_is_what_was_found_by_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock moves by a second with each look at it, in the midst of whatever is done."""
+    clock = [0.0]
+
+    class Clock:
+        @staticmethod
+        def monotonic() -> float:
+            clock[0] += 1
+            return clock[0]
+
+    asked = replace(small(3, 6), devices=3, micro=4, memory=30)
+    whole = joint_plan(asked, time_limit=None)
+    assert whole.result is not None
+    assert whole.result.objective is not None
+    assert whole.bound is not None
+    monkeypatch.setattr(joint, "time", Clock)
+    found = 0
+    for limit in (1, 10, 50, 100, 200, 400, 800, 1600):
+        clock[0] = 0
+        plan = joint_plan(asked, time_limit=limit)
+        assert clock[0] < limit + 20
+        assert plan.bound is not None
+        assert plan.bound <= whole.bound
+        if plan.result is not None:
+            found += 1
+            assert plan.result.verification is not None
+            assert plan.result.verification.valid
+            assert plan.result.objective is not None
+            assert plan.bound <= plan.result.objective
+    assert 2 < found < 8
