@@ -20,3 +20,4 @@ def test_the_joint_plan_is_never_behind_a_published_one_nor_below_the_bound() ->
         assert ours["joint"] <= ours["time"] == min(times)
         assert all(row["peak"] <= row["memory"] for row in group if row["peak"] is not None)
         assert all(row["time"] >= ours["joint"] for row in group if row["time"] in times)
+        assert all(row["time"] >= ours["anywhere"] for row in group if row["time"] is not None)
