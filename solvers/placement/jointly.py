@@ -12,9 +12,9 @@ planner's first setting:
 4. flips of single values in the best set of 2, and of neighbours in the ladder, while one of the last so
    many was faster.
 
-The graph of the best sequence then is a problem for `auto`, for the time that is left. What
-placement and recomputation find alone is offered first, so that without a limit of time both together
-are never slower than either; where the machine has one tier, recomputation's bounds hold, too.
+The graph of the best sequence then is a problem for `auto`, for the time that is left. What placement and
+recomputation find alone, and POFO's program on chains, is offered first, so that without a limit of time both
+together are never slower than any of them; where the machine has one tier, recomputation's bounds hold, too.
 
 Under the reference order each op waits for the one before it to have run once: the same problem, said to
 those who know no order.
@@ -40,6 +40,7 @@ from ...models.result import Result, Status
 from ..context import Context, Outcome
 from .bounds.returns import raise_by_returns
 from .planner.planner import check_machine, planned, portfolio
+from .pofo.method import solve_pofo
 from .reruns import sequenced
 
 Alone = Callable[[Placement, Context], Outcome]
@@ -51,6 +52,8 @@ SIZES = 4
 """Memories of 3, between the device and what each op once needs."""
 IDLE = 40
 """Flips in a row that are of no use, after which 4 ends."""
+PROGRAM = 0.1
+"""Part of the time that is left behind placement alone, for the program of chains."""
 BOUND = 0.25
 """Part of the time that is left behind placement alone, for bounds."""
 ALONE, LADDER, ONE_MEMORY, FLIPS = 0.2, 0.4, 0.6, 0.85
@@ -181,6 +184,7 @@ def solve_jointly(problem: Placement, context: Context, alone: Alone) -> Outcome
         said = alone(once, inner).detail
         if inner.answer is not None:
             context.offer(inner.answer)
+    _offer_pofo(problem, context)
     if context.closed or context.expired:
         return _ended(context, said)
     graph = problem.graph if problem.order == "free" else in_reference_order(problem.graph)
@@ -196,6 +200,17 @@ def solve_jointly(problem: Placement, context: Context, alone: Alone) -> Outcome
     if not context.closed and not context.expired:
         raise_by_returns(problem, context, graph, context.remaining(), known)
     return _ended(context, said)
+
+
+def _offer_pofo(problem: Placement, context: Context) -> None:
+    """Offer the plan of POFO's program, if the graph is a chain that it serves."""
+    if context.closed or context.expired:
+        return
+    inner = context.inner(problem, context.remaining() * PROGRAM, "POFO: ")
+    with suppress(LowtideError):
+        solve_pofo(problem, inner)
+    if inner.answer is not None:
+        context.offer(inner.answer)
 
 
 def _ended(context: Context, detail: str) -> Outcome:

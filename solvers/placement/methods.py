@@ -12,7 +12,8 @@ _PLANNER = (".placement.planner.planner_kernel", ".placement.timing_kernel")
 _AUTOTM = (".placement.models.autotm_kernel",)
 _ADDRESSES = (".offsets.first_come", ".offsets.placing_kernel")
 _LINES = (".placement.models.lines_moves_kernel", ".placement.models.lines_kernel")
-_EVERY = (*_PLANNER, *SIMULATOR, *_LINES, *_AUTOTM, *_ADDRESSES, *PEAK_KERNELS)
+_CHAINS = (".recompute.chains.hetero",)
+_EVERY = (*_PLANNER, *SIMULATOR, *_LINES, *_AUTOTM, *_ADDRESSES, *PEAK_KERNELS, *_CHAINS)
 _FREE = ("order=free",)
 
 
@@ -85,6 +86,16 @@ ROOM = Room(
             kernels=SIMULATOR,
         ),
         *POLICIES,
+        Method(
+            "pofo",
+            ".placement.pofo.method:solve_pofo",
+            "plain chains with --recompute: values are kept, offloaded beside ops or made again",
+            proves=BOUND,
+            source="Beaumont, Eyraud-Dubois and Shilova, NeurIPS 2021",
+            options=(Option("memory-slots", 200, "that are distinguished; sizes are rounded up to them"),),
+            kernels=_CHAINS,
+            freedoms=(*_FREE, "recompute"),
+        ),
         Method(
             "serial",
             ".placement.serial.search:solve_serial",

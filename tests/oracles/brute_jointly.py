@@ -8,6 +8,7 @@ started, and whatever may be released for it. First runs keep the order of the g
 """
 
 import heapq
+from collections.abc import Container
 from itertools import chain, combinations
 
 import lowtide as lt
@@ -16,8 +17,13 @@ DEVICE, COPY = 1, 2  # a tensor is on the device, has a copy outside
 IDLE = (-1, 0)
 
 
-def fastest_jointly(graph: lt.Graph, machine: lt.Machine, start: dict[int, int]) -> int | None:
-    """Return the least makespan in ns, None if there is no plan; `start`: where initial tensors are at 0."""
+def fastest_jointly(
+    graph: lt.Graph, machine: lt.Machine, start: dict[int, int], stay: Container[int] = ()
+) -> int | None:
+    """Return the least makespan in ns, None if there is no plan.
+
+    `start` says where initial tensors are at 0, `stay` which tensors are never copied out.
+    """
     names = [tier.name for tier in machine.tiers]
     rate = {(c.src, c.dst): c.bytes_per_s for c in machine.channels}
     size = [t.nbytes for t in graph.tensors]
@@ -27,11 +33,17 @@ def fastest_jointly(graph: lt.Graph, machine: lt.Machine, start: dict[int, int])
     def copy_ns(t: int, a: int, b: int) -> int:
         return -(-size[t] * 10**9 // rate[names[a], names[b]])
 
-    # now; first runs so far; op, copy out, copy in, each with its end; where tensors are
-    queue = [(0, 0, IDLE, IDLE, IDLE, tuple(start.get(t, 0) for t in tensors))]
+    behind = [sum(op.duration_ns for op in graph.ops[k:]) for k in range(len(graph.ops) + 1)]
+
+    def least(now: int, done: int, run: tuple[int, int]) -> int:
+        """Return when all can have run, each op once from here on."""
+        return behind[done] + now if run[0] < 0 else behind[max(done, run[0] + 1)] + run[1]
+
+    # The least end; now; first runs so far; op, copy out, copy in, each with its end; where tensors are
+    queue = [(0, 0, 0, IDLE, IDLE, IDLE, tuple(start.get(t, 0) for t in tensors))]
     met = set()
     while queue:
-        now, done, run, out, back, where = heapq.heappop(queue)
+        _, now, done, run, out, back, where = heapq.heappop(queue)
         left = tuple((x, max(0, end - now)) for x, end in (run, out, back))
         if (done, left, where) in met:
             continue
@@ -51,7 +63,11 @@ def fastest_jointly(graph: lt.Graph, machine: lt.Machine, start: dict[int, int])
         if there and done == len(graph.ops) and (run, out, back) == (IDLE,) * 3:
             return now
         busy = set() if run[0] < 0 else {*graph.ops[run[0]].reads, *graph.ops[run[0]].writes}
-        loose = [t for t in tensors if state[t] & DEVICE and t not in busy and t not in (out[0], back[0])]
+        loose = [
+            t
+            for t in tensors
+            if size[t] and state[t] & DEVICE and t not in busy and t not in (out[0], back[0])
+        ]
         tried: dict[object, list[set[int]]] = {}
         for gone in chain.from_iterable(combinations(loose, r) for r in range(len(loose) + 1)):
             kept = [x & ~DEVICE if t in gone else x for t, x in enumerate(state)]
@@ -65,7 +81,7 @@ def fastest_jointly(graph: lt.Graph, machine: lt.Machine, start: dict[int, int])
                         continue
                 written = set() if i < 0 and run[0] < 0 else {*graph.ops[max(i, run[0])].writes}
                 space = 0 if i < 0 and run[0] < 0 else graph.ops[max(i, run[0])].workspace
-                can_leave = [t for t in tensors if kept[t] == DEVICE and t not in written]
+                can_leave = [t for t in tensors if kept[t] == DEVICE and t not in written and t not in stay]
                 outs = [out] if out[0] >= 0 or not rate else [IDLE, *((t, -1) for t in can_leave)]
                 can_come = [t for t in tensors if kept[t] == COPY and t not in used]
                 backs = [back] if back[0] >= 0 or not rate else [IDLE, *((t, -1) for t in can_come)]
@@ -85,9 +101,12 @@ def fastest_jointly(graph: lt.Graph, machine: lt.Machine, start: dict[int, int])
                         if (now_run, now_out, now_back) == (run, out, back):
                             continue
                         ends = [end for x, end in (now_run, now_out, now_back) if x >= 0]
-                        item = (min(ends), done, now_run, now_out, now_back, tuple(after))
-                        heapq.heappush(queue, item)
+                        then = min(ends)
+                        item = (done, now_run, now_out, now_back, tuple(after))
+                        heapq.heappush(queue, (max(then, least(then, done, now_run)), then, *item))
         ends = [end for x, end in (run, out, back) if x >= 0]
         if ends:  # nothing more starts
-            heapq.heappush(queue, (min(ends), done, run, out, back, tuple(state)))
+            then = min(ends)
+            item = (done, run, out, back, tuple(state))
+            heapq.heappush(queue, (max(then, least(then, done, run)), then, *item))
     return None

@@ -143,15 +143,15 @@ def test_as_fast_as_every_schedule_of_its_form() -> None:
 def test_never_below_exhaustive_search_and_mostly_there() -> None:
     """Up to 5 stages; some need a schedule of another form: of 5 stages, seed 0 takes 157 ns, not 169."""
     above = []
-    for seed in range(0, 16, 2):
-        for stages in (3, 4, 5) if seed != 6 else (3, 4):
+    for seed in (0, 2, 14, 20, 28):
+        for stages in (3, 4, 5):
             problem = chain(seed, stages)
             best, found = fastest_chain(problem), time_of(problem, "tiered-chain")
             assert best is not None
             assert found is not None
             assert found >= best
             above += [(seed, stages)] if found > best else []
-    assert above == [(0, 5), (6, 3), (14, 4), (14, 5)]
+    assert above == [(0, 5), (14, 4), (14, 5), (20, 5), (28, 4)]
 
 
 def test_the_two_exhaustive_searches_agree() -> None:
