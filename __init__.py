@@ -31,10 +31,12 @@ from .models.errors import (
 )
 from .models.graph import Accounting, Graph, Mode, Op, Tensor
 from .models.graph_builder import GraphBuilder
+from .models.hybrid_rules import Need
 from .models.machine import Access, Channel, ChannelGroup, Contention, Machine, Processor, Tier
 from .models.plan import Copy, Free, Plan, Resident, Run
 from .models.problems.arena import Addressed, Arena
 from .models.problems.distributed import Distributed, DistributedSchedule, Send
+from .models.problems.hybrid import Hybrid
 from .models.problems.makespan import Makespan
 from .models.problems.memory_edges import Edges, MemoryEdges
 from .models.problems.minio import Eviction, MinIO, Traversal
@@ -89,6 +91,7 @@ __all__ = [
     "Gap",
     "Graph",
     "GraphBuilder",
+    "Hybrid",
     "InstanceError",
     "LowtideError",
     "Machine",
@@ -97,6 +100,7 @@ __all__ = [
     "MinIO",
     "Mode",
     "Moment",
+    "Need",
     "Offsets",
     "Op",
     "ParallelMemory",

@@ -152,6 +152,17 @@ def partition() -> str:
     )  # fmt: skip
 
 
+def hybrid() -> str:
+    """Two stages: three replicas of one device, and a group of two that split each layer."""
+    return (
+        "".join(box(20, 12 + 28 * r, 64, 20, BLUE) + text(52, 26 + 28 * r, "1 2 3", size=9) for r in range(3))
+        + "".join(line(((88, 22 + 28 * r), (108, 44)), arrow=r == 1) for r in range(3))
+        + box(112, 22, 64, 20, ORANGE) + box(112, 46, 64, 20, ORANGE)
+        + text(144, 36, "½ 4 5", size=9) + text(144, 60, "½ 4 5", size=9)
+        + text(52, 104, "3 replicas", size=9, colour=BLUE) + text(144, 84, "a group of 2", size=9, colour=ORANGE)
+    )  # fmt: skip
+
+
 def pipeline() -> str:
     """Three micro-batches on three devices: forward, backward, gradients of weights."""
     rows, colours = ("FFF..BWBWBW", ".FF.BFBWBWW", "..FBFBFBWWW"), {"F": RED, "B": BLUE, "W": GREEN}
@@ -179,6 +190,7 @@ QUESTIONS: dict[str, tuple[Callable[[], str], str]] = {
     "arena": (arena, "which order, and which addresses?"),
     "distributed": (distributed, "which op on which device?"),
     "partition": (partition, "which layers on which device?"),
+    "hybrid": (hybrid, "how many devices for each stage?"),
     "pipeline": (pipeline, "which micro-batch runs when?"),
 }
 

@@ -26,12 +26,15 @@ class Split:
         Per stage: the kind of its devices, and how many share its micro-batches in turn.
     again
         The forward ops that run again in the backward pass, where that is to be chosen.
+    modes
+        Per op: the number of its mode, where that is to be chosen.
     """
 
     stage: tuple[int, ...]
     kinds: tuple[str, ...]
     replicas: tuple[int, ...]
     again: tuple[int, ...] = ()
+    modes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,7 @@ from ..models.problems import PROBLEMS
 from ..models.problems.problem import Problem
 from .arena.methods import ROOM as ARENA
 from .distributed.methods import ROOM as DISTRIBUTED
+from .hybrid.methods import ROOM as HYBRID
 from .makespan.methods import ROOM as MAKESPAN
 from .method import Method
 from .minio.methods import ROOM as MINIO
@@ -59,6 +60,7 @@ ROOMS: Mapping[str, Room] = {
         STREAMS,
         PIPELINE,
         PARTITION,
+        HYBRID,
     )
 }
 """What each problem brings, by its name."""

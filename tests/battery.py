@@ -106,6 +106,10 @@ LOADED = {
         "catalogue:layers/pipedream-vgg16?processors=4&replicate=4&sync=1GB",
         "catalogue:unet-4-train?processors=3",
     ),
+    "hybrid": (
+        "catalogue:layers/piper-bert32?processors=16&memory=8GiB&link=25GiB",
+        "catalogue:unet-4-train?processors=3&micro=6",
+    ),
     "recompute": (
         "catalogue:pyramid?memory=4",
         "catalogue:unet-4-train?memory=40MiB",

@@ -72,6 +72,7 @@ FORMATS = (
     Format(name="ios", read="formats.ios_network:read_ios"),
     Format(name="dnn-partitioning", read="formats.dnn_partitioning:read_dnn_partitioning"),
     Format(name="pipedream", read="formats.pipedream_profile:read_pipedream"),
+    Format(name="piper", read="formats.piper_layers:read_piper"),
     Format(
         name="dot",
         read="formats.networkx_io:read_dot",

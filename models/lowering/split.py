@@ -65,6 +65,7 @@ def split_of_plan(graph: Graph, plan: Plan) -> Split:
         raise InstanceError(f"found a plan for another graph than {graph.name!r}")
     at = {p.name: s for s, p in enumerate(plan.machine.processors)}
     stage = {run.op: at.get(run.processor, -1) for run in plan.runs}
+    mode = {run.op: run.mode for run in plan.runs}
     if len(plan.runs) != len(graph.ops) or sorted(stage) != [*range(len(graph.ops))] or -1 in stage.values():
         raise InstanceError(f"found a plan of {len(plan.runs)} runs, expected one of each op on a processor")
     named = [_NAME.fullmatch(p.name) for p in plan.machine.processors]
@@ -73,4 +74,5 @@ def split_of_plan(graph: Graph, plan: Plan) -> Split:
         kinds=tuple(p.kind for p in plan.machine.processors),
         replicas=tuple(int(x[1] or 1) if x else 1 for x in named),
         again=tuple(int(i) for x in named if x and x[2] for i in x[2].split("+")),
+        modes=tuple(mode[i] for i in range(len(graph.ops))),
     )

@@ -2,6 +2,7 @@
 
 from .arena import Arena
 from .distributed import Distributed
+from .hybrid import Hybrid
 from .makespan import Makespan
 from .memory_edges import MemoryEdges
 from .minio import MinIO
@@ -31,6 +32,7 @@ PROBLEMS: dict[str, type[Problem]] = {
         Streams,
         Pipeline,
         Partition,
+        Hybrid,
     )
 }
 """Every problem of the suite by its CLI name."""

@@ -43,7 +43,9 @@ class SplitVerdict:
 
 
 @dataclass(slots=True)
-class _Value:
+class Value:
+    """What an op makes of a tensor, and the ops that read it."""
+
     tensor: int
     nbytes: int
     writer: int
@@ -58,7 +60,7 @@ def judge_split(graph: Graph, split: Split, durations: list[int], rules: SplitRu
     durations
         Per op: ns, in the mode that it runs in.
     """
-    values, ordered = _values(graph)
+    values, ordered = ordered_values(graph)
     stages = len(split.kinds)
     found = _wrong(graph, split, rules, ordered)
     loads, memories = [], []
@@ -107,9 +109,9 @@ def judge_split(graph: Graph, split: Split, durations: list[int], rules: SplitRu
     )
 
 
-def _values(graph: Graph) -> tuple[list[_Value], list[tuple[int, int]]]:
+def ordered_values(graph: Graph) -> tuple[list[Value], list[tuple[int, int]]]:
     """Return the values that ops make, and all pairs of ops of which the second needs the first."""
-    latest: dict[int, _Value] = {}
+    latest: dict[int, Value] = {}
     values, pairs = [], []
     for i, op in enumerate(graph.ops):
         pairs += [(j, i) for j in op.after]
@@ -118,7 +120,7 @@ def _values(graph: Graph) -> tuple[list[_Value], list[tuple[int, int]]]:
                 latest[t].readers.append(i)
                 pairs.append((latest[t].writer, i))
         for t in op.writes:
-            latest[t] = _Value(t, graph.tensors[t].nbytes, i, [])
+            latest[t] = Value(t, graph.tensors[t].nbytes, i, [])
             values.append(latest[t])
     return values, pairs
 

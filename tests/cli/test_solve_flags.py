@@ -55,6 +55,15 @@ OWN = {
         "--sync",
         "--objective",
     },
+    "hybrid": {
+        "--processors",
+        "--memory",
+        "--link",
+        "--micro",
+        "--replicate",
+        "--tensor",
+        "--recompute",
+    },
     "streams": {"--streams", "--contention", "--parts", "--sync-ns", "--memory", "--link"},
 }
 OWN["memory-edges"] = OWN["parallel-memory"]

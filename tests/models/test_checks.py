@@ -50,6 +50,8 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         "recompute, machine 'single': found contention 'fluid', expected none",
     ),
     "Partition": (lambda: lt.Partition(WRONG), "partition, graph: found 'spec'"),
+    "Hybrid": (lambda: lt.Hybrid(WRONG), "hybrid, graph: found 'spec'"),
+    "Hybrid needs": (lambda: lt.Hybrid(GRAPH, needs=((),)), "hybrid, needs: found other numbers of them"),
     "Arena": (lambda: lt.Arena(WRONG), "arena, graph: found 'spec'"),
     "Arena sums": (lambda: lt.Arena(GRAPH, 2**62 - 1), "arena, sizes and alignments: found"),
     "Arena alignment": (lambda: lt.Arena(GRAPH, 0), "arena, alignment: found 0, expected"),

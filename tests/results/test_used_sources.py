@@ -23,6 +23,7 @@ ASKED = {
     "placement": "gen:chain?n=6&seed=1&machine=v100-16g-pcie3&start=gpu&device=60B",
     "streams": "gen:layered?layers=3&width=3&seed=1",
     "partition": "gen:layered?layers=3&width=3&seed=1&processors=2",
+    "hybrid": "gen:layered?layers=3&width=3&seed=1&processors=2&micro=2",
     "makespan": "gen:tasks?n=12&cores=2&processors=2&memory=120",
     "distributed": "gen:tasks?n=12&cores=2&machine=v100x4-16g-nvlink&processors=2",
     "parallel-memory": "gen:layered?layers=3&width=3&seed=1",

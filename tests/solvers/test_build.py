@@ -30,6 +30,7 @@ SPECS = {
     "minio": "catalogue:harpoon?memory=14",
     "parallel-memory": "catalogue:diamond?processors=2",
     "pipeline": "gen:stages?p=2&m=3&memory=2",
+    "hybrid": "catalogue:diamond?processors=2&micro=2",
     "partition": "catalogue:diamond?processors=2",
     "streams": "catalogue:diamond?contention=half-serial&parts=2",
     "memory-edges": "catalogue:diamond?bound=1000",

@@ -1,4 +1,4 @@
-"""Layer graphs of dnn-partitioning and PipeDream: what vanishes and what stays, by hand; faults."""
+"""Layer graphs of dnn-partitioning, PipeDream and Piper: what vanishes and what stays, by hand; faults."""
 
 from __future__ import annotations
 
@@ -94,12 +94,66 @@ def test_a_profile_by_hand(tmp_path: Path) -> None:
     assert graph.provenance["layers"] == {"together": [[0, 3], [1, 2]], "backward": [2, 3]}
 
 
+def mode(name: str, time: float, each: float, sync: dict[str, float], sent: dict[str, float]) -> Any:
+    sizes = {"parameterSize": 6.0, "memoryUsageA": each, "memoryUsageB": 2.5}
+    return {"id": name, "timePerSample": time, **sizes, "syncTimeFw": sync, "syncTimeBw": sent}
+
+
+MODES: dict[str, Any] = {
+    "maxDevices": 4,
+    "maxMemoryPerDevice": 100.0,
+    "bandwidth": 5.0,
+    "mbsInBatch": 12,
+    "nodes": [
+        {"id": 7, "name": "b", "TMPCs": {"1": [mode("vanilla", 0.0, 3, {"9": 0}, {})]}},
+        {
+            "id": 9,
+            "name": "a",
+            "TMPCs": {
+                "10": [mode("vanilla", 0.5, 2, {}, {"7": 3.5})],
+                "2": [
+                    mode("vanilla", 1.0, 2.25, {}, {"7": 0}),
+                    mode("activation recomp", 1.5, 0, {}, {"7": 0}),
+                ],
+            },
+        },
+    ],
+    "edges": [{"sourceId": 9, "destId": 7, "communicationCost": 4.5}],
+}
+
+
+@pytest.mark.parametrize(("unit", "ns"), [({}, 10**9), ({"timeUnit": "ms"}, 10**6)])
+def test_modes_by_hand(unit: dict[str, str], ns: int, tmp_path: Path) -> None:
+    (tmp_path / "small.json").write_text(json.dumps({**MODES, **unit}))
+    graph = lt.load(f"piper:{tmp_path}/small.json")
+    assert [(op.name, op.kind, op.reads, op.writes) for op in graph.ops] == [
+        ("a 9", "a", (), (0,)),
+        ("b 7", "b", (0,), ()),
+    ]
+    assert [t.nbytes for t in graph.tensors] == [5]
+    modes = [[(m.processors, m.duration_ns) for m in op.modes] for op in graph.ops]
+    first = [(("t2",), ns), (("t2",), ns + ns // 2), (("t10",), ns // 2)]
+    assert modes == [first, [(("t1",), 1)]]
+    problem = lt.Hybrid.of(graph, memory=50)
+    assert (problem.processors, problem.memory, problem.link, problem.micro) == (4, 50, 5, 12)
+    assert problem.needs[0] == (
+        lt.Need(weights=6, each=3, once=3),
+        lt.Need(weights=6, once=3, again=True),
+        lt.Need(weights=6, each=2, once=3, sync=((0, 4),)),
+    )
+    result = lt.solve(problem, threads=1)  # 1 s or ms, and 2 * 5 / 5 s of transfers
+    assert result.objective == ns + 2 * 10**9
+
+
 @pytest.mark.parametrize(
     ("scheme", "text", "words"),
     [
         ("dnn-partitioning", "[]", "expected layers of dnn-partitioning"),
         ("dnn-partitioning", json.dumps({**LAYERS, "nodes": LAYERS["nodes"][:3]}), "found KeyError 3"),
         ("dnn-partitioning", json.dumps({**LAYERS, "maxCPUs": "x"}), "found ValueError"),
+        ("piper", "[]", "expected layers of Piper"),
+        ("piper", json.dumps({**MODES, "timeUnit": "h"}), "found KeyError 'h'"),
+        ("piper", json.dumps({**MODES, "nodes": MODES["nodes"][:1]}), "found KeyError 9"),
         ("pipedream", PROFILE.replace("LSTM(1, 1) --", "LSTM"), "found line 'node3 -- LSTM forward"),
         ("pipedream", PROFILE + "\tnode9 -- node2\n", "found 'node9'"),
         ("pipedream", PROFILE + "\tnode3 -- node2\n", "found the cycle"),

@@ -58,6 +58,13 @@ QUESTIONS = (
     ("recompute", "gen:backprop-chain?l=5&slots=3", "backprop-chain in 6 bytes", "365b7ba5e07cf863"),
     ("minio", "catalogue:harpoon?memory=14", "harpoon in 14 bytes", "16d002852ed68575"),
     ("minio", "catalogue:harpoon?memory=14&whole=1", "harpoon in 14 bytes", "aebac601eccb4efc"),
+    ("hybrid", "catalogue:diamond", "diamond on 1 devices", "54f96a4a952a6c2d"),
+    (
+        "hybrid",
+        "catalogue:layers/piper-bert32?processors=8&micro=64&recompute=none&tensor=2&memory=8GiB",
+        "piper-bert32 on 8 devices",
+        "797032a59a33e4be",
+    ),
     ("partition", "catalogue:diamond", "diamond on 1 any devices", "ac914d47b15cbf0b"),
     (
         "partition",

@@ -1,0 +1,1 @@
+"""Formulations of the hybrid problem."""

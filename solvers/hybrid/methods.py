@@ -1,0 +1,38 @@
+"""The room of problem `hybrid`."""
+
+from __future__ import annotations
+
+from ...models.problems.hybrid import Hybrid
+from ..method import BOUND, OPTIMUM, Method, Option
+from ..room import Room
+
+_MOST = Option("most", 40_000, "ideals at most")
+
+ROOM = Room(
+    problem=Hybrid,
+    methods=(
+        Method(
+            "auto",
+            ".hybrid.piper:solve_ideals",
+            "dynamic program over all beginnings of the graph, modes by exact knapsacks",
+            proves=OPTIMUM,
+            options=(_MOST,),
+        ),
+        Method(
+            "piper",
+            ".hybrid.piper:solve_piper",
+            "the same program, modes by the published heuristic",
+            proves=BOUND,
+            source="Tarnawski, Narayanan and Phanishayee, Piper, NeurIPS 2021",
+            options=(_MOST,),
+        ),
+        Method(
+            "equal",
+            ".hybrid.equal:solve_equal",
+            "stages of the same degrees and equal numbers of layers",
+            proves=BOUND,
+            source="Narayanan and others, PipeDream-2BW, ICML 2021, as Piper compares it",
+        ),
+    ),
+    bound=".hybrid.bounds:raise_bound",
+)
