@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-from lowtide.results.sweeps.folder import write_record, write_runs
 from lowtide.results.sweeps.record import Usage, complete, unanswered
 from lowtide.results.sweeps.runspec import Limits, RunSpec, source_hash
 
@@ -97,13 +95,3 @@ def random_trace(objective: int, bound: int | None, spent: float, source: random
         low = None if bound is None else bound - step * (bound // 10)
         points.append([seconds, objective + step * (objective // 10), low])
     return points
-
-
-def write_random_folder(out: Path, count: int, **options: Any) -> list[dict[str, Any]]:
-    """Write a folder of an experiment with so many records; return them."""
-    pairs = list({run.name: (run, record) for run, record in random_records(count, **options)}.values())
-    out.mkdir(parents=True, exist_ok=True)
-    write_runs(out, [run for run, _ in pairs])
-    for _, record in pairs:
-        write_record(out, record)
-    return [record for _, record in pairs]
