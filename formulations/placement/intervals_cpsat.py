@@ -56,10 +56,10 @@ from ...models.plan import Plan
 from ...models.problems.placement import Placement
 from ..linear_program import SECOND
 from ..model import Tick
-from . import sequence
 from .absences import holds
 from .intervals_model import IntervalModel, Moves, Out, Trip, Value, moves_of, order_of
-from .sequence import rates, timing
+from .sequence import Order, Timing, rates, timing
+from .sequence_plan import plan
 from .states import StateData
 from .windows_cpsat import add_windows, choices, line
 
@@ -273,22 +273,52 @@ def _links(built: IntervalModel, gone: Mapping[tuple[int, int], Any]) -> None:
                 model.add(row).only_enforce_if(there)  # (9)
 
 
-def decode(built: IntervalModel, value: Value, problem: Placement, *, beside: bool = False) -> Plan:
+def decode(
+    built: IntervalModel,
+    value: Value,
+    problem: Placement,
+    *,
+    beside: bool = False,
+    data: StateData | None = None,
+) -> Plan:
     """Return the plan of a solution.
 
     Its events follow each other as in the solution, as early as they can in that order (`sequence`), unless
-    that needs more time than the solution itself.
+    that needs more time than the solution itself. `data`: that of the problem, if the model's is `finer`.
     """
-    return plan_of(built.data, moves_of(built, value), problem, beside=beside)
+    moves = moves_of(built, value)
+    if data is None:
+        return plan_of(built.data, moves, problem, beside=beside)
+    order, times = order_of(built.data.chosen(moves.modes), rates(built.data, beside=beside)[0], moves)
+    sooner = timing(data.chosen(moves.modes), order, beside=beside)
+    return planned(data, problem, order, times if sooner is None else sooner, moves.modes, beside=beside)
 
 
 def plan_of(data: StateData, moves: Moves, problem: Placement, *, beside: bool = False) -> Plan:
     """Return the plan of moves, as `decode` does."""
-    modes = [x[m].number if (x := data.modes.get(k)) else 0 for k, m in enumerate(moves.modes)]
+    order, times = order_for(data, moves, beside=beside)
+    return planned(data, problem, order, times, moves.modes, beside=beside)
+
+
+def order_for(data: StateData, moves: Moves, *, beside: bool = False) -> tuple[Order, Timing]:
+    """Return the order of moves, and its times: as early as they can be, unless that needs more time."""
     data = data.chosen(moves.modes)
     order, times = order_of(data, rates(data, beside=beside)[0], moves)
-    sooner = timing(data, order, beside=beside)
-    last = data.n - 1
+    sooner, last = timing(data, order, beside=beside), data.n - 1
     if sooner is not None and (sooner.period or sooner.start[last]) <= (times.period or times.start[last]):
         times = sooner
-    return sequence.plan(data, problem, order, times, modes=modes, beside=beside)
+    return order, times
+
+
+def planned(
+    data: StateData,
+    problem: Placement,
+    order: Order,
+    times: Timing,
+    modes: Sequence[int],
+    *,
+    beside: bool = False,
+) -> Plan:
+    """Return the plan of an order with its times, ops in modes by their places in `StateData.modes`."""
+    numbers = [x[m].number if (x := data.modes.get(k)) else 0 for k, m in enumerate(modes)]
+    return plan(data.chosen(modes), problem, order, times, modes=numbers, beside=beside)

@@ -7,7 +7,8 @@ ops, of copies and of the iteration. An *order* says which stays there are, and 
 within the iteration; in a period that order repeats.
 
 *Times.* Each event starts as early as it can: behind the op, copies and births that it needs; copies on one
-channel, or on channels whose joint cap does not carry all of them at once, one after another in the order;
+channel, or on channels whose joint cap does not carry all of them at once, one after another in the order
+(those of a *batch* share their channel: they begin and end together, after as long as all their bytes take);
 and what takes room in a tier behind the event before it that takes room there, and behind the ends of as many
 stays, those of the first ends first, as make enough of it. These are constraints :math:`S_j + h_{ij} \Pi \ge
 S_i + w_{ij}` with h iterations between the two and the period :math:`\Pi`: a longest path in a single run
@@ -22,11 +23,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...models.lowering.builder import PlanBuilder
-from ...models.plan import Plan
-from ...models.problems.placement import Placement
 from ..linear_program import SECOND
-from .states import StateData, weightless
+from .states import StateData
 
 WARM = 4
 """Iterations of a period after which the walk along an order repeats."""
@@ -52,12 +50,16 @@ class Stay:
 
 @dataclass(frozen=True, kw_only=True)
 class Copying:
-    """A copy of a life on a channel, and its place in the order: when it begins and ends, as instants."""
+    """A copy of a life on a channel, and its place in the order: when it begins and ends, as instants.
+
+    Copies on a channel of the same `batch` (-1: none) share it, and begin and end together.
+    """
 
     life: int
     way: int
     begin: float
     end: float
+    batch: int = -1
 
 
 @dataclass(kw_only=True)
@@ -152,8 +154,8 @@ class _Graph:
         return None
 
 
-def _holds(data: StateData, stay: Stay, event: int) -> bool:
-    """Whether a use of a stay lasts to the end of an event, or ends as that starts."""
+def lasts(data: StateData, stay: Stay, event: int) -> bool:
+    """Return whether a use of a stay lasts to the end of an event, or ends as that starts."""
     return event >= data.n or stay.life < 0 or data.lives[stay.life].tensor in data.keeps[event]
 
 
@@ -161,10 +163,12 @@ def timing(data: StateData, order: Order, *, beside: bool = False) -> Timing | N
     """Return when events start in an order; None if room is never enough, or the order is impossible."""
     rate, turns = rates(data, beside=beside)
     n, graph = data.n, _Graph()
-    length = [*data.duration, 0]
-    for copy in order.copies:
-        way, nbytes = data.ways[copy.way], data.lives[copy.life].nbytes
-        length.append(way.latency - (-nbytes * SECOND // rate[copy.way]))
+    length = lengths(data, order, rate)
+    first: dict[int, int] = {}
+    for event, copy in enumerate(order.copies, n + 1):
+        if copy.batch >= 0 and first.setdefault(copy.batch, event) != event:
+            graph.add((first[copy.batch], 0), (event, 0), 0)
+            graph.add((event, 0), (first[copy.batch], 0), 0)
     for k in range(n):
         graph.add((k - 1, 0) if k else (n, 0), (k, 0), data.duration[k - 1] if k else 0)
     graph.add((n - 1, 0), (n, 1), data.duration[-1])
@@ -180,7 +184,7 @@ def timing(data: StateData, order: Order, *, beside: bool = False) -> Timing | N
             life = data.lives[stay.life]
             if life.lasting and stay.begin is not None and not life.starts[stay.tier]:
                 graph.add((n, stay.begin[1]), stay.begin, 0)  # it is not there between iterations
-                used = length[event] if _holds(data, stay, event) else 0
+                used = length[event] if lasts(data, stay, event) else 0
                 graph.add((event, later), (n, stay.begin[1] + 1), used)
     _one_by_one(data, order, length, graph)
     if not _Room(data, order, length, graph).take(turns):
@@ -204,6 +208,18 @@ def timing(data: StateData, order: Order, *, beside: bool = False) -> Timing | N
     return Timing(start=[s - start[n] for s in start], period=high)
 
 
+def lengths(data: StateData, order: Order, rate: Sequence[int]) -> list[int]:
+    """Return the ns of all events: a copy takes what all bytes of its batch do."""
+    total: dict[int, int] = {}
+    for copy in order.copies:
+        total[copy.batch] = total.get(copy.batch, 0) + data.lives[copy.life].nbytes
+    length = [*data.duration, 0]
+    for copy in order.copies:
+        nbytes = total[copy.batch] if copy.batch >= 0 else data.lives[copy.life].nbytes
+        length.append(data.ways[copy.way].latency - (-nbytes * SECOND // rate[copy.way]))
+    return length
+
+
 def _one_by_one(data: StateData, order: Order, length: Sequence[int], graph: _Graph) -> None:
     """Let the stays of a tensor in a tier follow each other."""
     some: dict[tuple[int, int], list[Stay]] = {}
@@ -218,7 +234,7 @@ def _one_by_one(data: StateData, order: Order, length: Sequence[int], graph: _Gr
             event, shift = following.begin
             for i, y in stay.uses:
                 if (i, y) != (event, shift + later) and i != data.n:
-                    graph.add((i, y), (event, shift + later), length[i] if _holds(data, stay, i) else 0)
+                    graph.add((i, y), (event, shift + later), length[i] if lasts(data, stay, i) else 0)
 
 
 Held = tuple[float, int, Stay, int]
@@ -263,7 +279,7 @@ class _Room:
                 self.done[event] = turn
                 for g, group in enumerate(groups):
                     if event > n and self.order.copies[event - n - 1].way in group:
-                        if (last := carried[g]) is not None:
+                        if (last := carried[g]) is not None and not self._beside(last, at):
                             self._wait(last, at, self.length[last[0]])
                         carried[g] = at
                 for tier, nbytes, more in self._demands(at):
@@ -277,6 +293,11 @@ class _Room:
                     self.held[tier] += more
         return True
 
+    def _beside(self, first: At, then: At) -> bool:
+        """Whether two copies are of one batch."""
+        batch = self.order.copies[first[0] - self.data.n - 1].batch
+        return first[1] == then[1] and 0 <= batch == self.order.copies[then[0] - self.data.n - 1].batch
+
     def _wait(self, first: At, then: At, wait: int) -> None:
         """Let an event wait so many ns behind the start of another one."""
         if first != then and self.noted:
@@ -289,7 +310,7 @@ class _Room:
         new: dict[int, list[Held]] = {}
         for stay in self.takes.get(event, ()):
             base = turn if stay.begin is None else turn - stay.begin[1]
-            until = max((base + y) * span + self.place[i][_holds(self.data, stay, i)] for i, y in stay.uses)
+            until = max((base + y) * span + self.place[i][lasts(self.data, stay, i)] for i, y in stay.uses)
             new.setdefault(stay.tier, []).append((until, lives[stay.life].nbytes, stay, base))
         if event < self.data.n:
             keeps = self.data.keeps[event]
@@ -320,7 +341,7 @@ class _Room:
                     self.used[tier] -= x[1]
         while capacity is not None and self.used[tier] + nbytes > capacity:
             for x in held:
-                uses = [(i, x[3] + y, _holds(self.data, x[2], i)) for i, y in x[2].uses]
+                uses = [(i, x[3] + y, lasts(self.data, x[2], i)) for i, y in x[2].uses]
                 if all(self.done.get(i, -1) >= y and ((i, y) != at or not last) for i, y, last in uses):
                     break
             else:
@@ -330,72 +351,3 @@ class _Room:
             for i, y, last in uses:
                 self._wait((i, y), at, self.length[i] if last else 0)
         return True
-
-
-def plan(
-    data: StateData,
-    problem: Placement,
-    order: Order,
-    times: Timing,
-    *,
-    modes: Sequence[int] = (),
-    beside: bool = False,
-) -> Plan:
-    """Return the plan of a timing, ops in these modes (default: the first)."""
-    machine, graph, n = problem.machine, problem.graph, data.n
-    names, rate = [tier.name for tier in machine.tiers], rates(data, beside=beside)[0]
-    period = times.period or 0
-    first = weightless(problem)
-    delay = max((ns for _, _, ns in first), default=0)  # everything waits for them
-    times = Timing(start=[s + delay for s in times.start], period=times.period)
-    out = PlanBuilder(graph, machine)
-    length = [*data.duration, 0]
-    for number, copy in enumerate(order.copies, n + 1):
-        way, nbytes = data.ways[copy.way], data.lives[copy.life].nbytes
-        length.append(way.latency - (-nbytes * SECOND // rate[copy.way]))
-        begin = times.start[number] % period if period else times.start[number]
-        out.copy(data.lives[copy.life].tensor, names[way.src], names[way.dst], begin, begin + length[-1])
-    for stay in order.stays:
-        life = data.lives[stay.life]
-        tier = names[stay.tier]
-        release = max(
-            times.start[i] + y * period + (length[i] if _holds(data, stay, i) else 0) for i, y in stay.uses
-        )
-        if stay.begin is None:
-            out.start(life.tensor, tier)
-        else:
-            i, y = stay.begin
-            begin = times.start[i] + y * period
-            shift = -(begin // period) * period - period if period else 0
-            if life.lasting and release + shift >= (not life.starts[stay.tier]):
-                out.start(life.tensor, tier, valid=begin + length[i] + shift <= 0)
-        last = life.accesses[-1] % n if life.accesses else n
-        rewritten = last < n and not stay.tier and life.tensor in graph.ops[last].writes
-        if rewritten and stay.last:
-            continue  # the next version takes its room, or is released behind the op that writes it
-        if not life.lasting and all(i != n for i, _ in stay.uses):
-            out.free(life.tensor, tier, release)
-        elif life.lasting and stay.begin is not None:
-            at = release % period
-            out.free(life.tensor, tier, at if at or life.starts[stay.tier] else period)
-    born = {(life.tensor, life.born) for life in data.lives}
-    for k, op in enumerate(graph.ops):
-        for t in op.writes:
-            if graph.tensors[t].nbytes and (t, k) not in born:
-                out.free(t, names[0], times.start[k] + data.duration[k])
-        out.run(
-            k,
-            modes[k] if modes else 0,
-            times.start[k],
-            times.start[k] + data.duration[k],
-            machine.processors[0].name,
-        )
-    for t, tensor in enumerate(graph.tensors):
-        used = [k for k, op in enumerate(graph.ops) if t in op.reads or t in op.writes]
-        if used and not (tensor.initial or tensor.final or tensor.nbytes):
-            out.free(t, names[0], times.start[used[-1]] + data.duration[used[-1]])
-    for t, tier, ns in first:
-        out.start(t, tier)
-        if tier != names[0]:
-            out.copy(t, tier, names[0], 0, ns)
-    return out.plan(period=times.period)

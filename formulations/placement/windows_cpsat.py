@@ -20,7 +20,8 @@ Objective. Minimize :math:`S_{n-1} + d_{n-1}`, or :math:`\Pi`, subject to
 1. :math:`S_k + d_k \le S_{k+1}`, :math:`S_{n-1} + d_{n-1} \le \Pi`;
 2. :math:`\sum_g z_l a_{gc} \ge V_k` at both instants of op k, in whichever iteration; for each X, with the
    capacities of the other outer tiers taken off :math:`V_k`, the same of :math:`n, h` and :math:`f`, which
-   tightens the relaxation;
+   tightens the relaxation; :math:`V_k`, of an op with one mode, rounded up to the next sum of some of the
+   :math:`z_l` on the left (`attainable`): that is what the left side is, where variables are 0 or 1;
 3. :math:`n^X_{gc} \ge a_{gc} - \sum_{x \notin X} u^x_{gc}`, :math:`\sum_g z_l u^x_{gc} \le C_x`, and
    :math:`\sum_x u^x_{gc} \ge a_{gc}` if every outer tier has a capacity;
 4. :math:`n^X_{gc} \le h^X_{gc} \le h^X_{g'c'}` for later instants of the life, :math:`n^X_{gc} \le
@@ -49,7 +50,7 @@ Source: this suite; `windows` has the same rows for one window at a time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise, product
@@ -67,6 +68,9 @@ BYTES_PER_TERM = 600
 EXACT_UNITS = 1000
 """Units of a ns up to which rates are exact in (5) and (6); beyond them `PARTS` units, rounded down."""
 PARTS = 16
+
+MOST_BITS = 2**26
+"""Sums times sizes up to which (2) is rounded up to a sum; beyond, to a multiple of the divisor."""
 
 
 @dataclass
@@ -196,19 +200,19 @@ def add_windows(built: WindowModel, row: Tick) -> None:
     if not limited:
         return
     alone: dict[tuple[int, int], Any] = {}
-    room: dict[tuple[int, int], list[Any]] = {}
+    room: dict[tuple[int, int], list[tuple[int, Any]]] = {}
     for (g, c), gone in built.gone.items():
         for x in limited:
             built.inside[g, c, x] = there = model.new_bool_var(f"in {x} {g} {c}")
             nbytes = data.lives[built.absences[g].life].nbytes
-            room.setdefault((x, c % (2 * data.n)), []).append(nbytes * there)
+            room.setdefault((x, c % (2 * data.n)), []).append((-nbytes, there))
         somewhere = [built.inside[g, c, x] for x in limited]
         if free:
             alone[g, c] = model.new_bool_var(f"alone {g} {c}")
             somewhere.append(alone[g, c])
         model.add_at_least_one(~gone, *somewhere)  # (3)
     for (x, _), terms in room.items():
-        model.add(sum(terms) <= data.capacity[x])  # (3)
+        _at_least(model, terms, -(data.capacity[x] or 0))  # (3)
     if free:
         _tiers(built, free, alone, row)
 
@@ -287,12 +291,44 @@ def _memory(
     for c, some in at.items():
         short = loads[c // 2] - sum(others)
         size = {key: data.lives[built.absences[key[0]].life].nbytes for key in some}
-        if modes := data.modes.get(c // 2):
-            short += sum(x.nbytes * built.mode[c // 2, i] for i, x in enumerate(modes))
+        modes = [(-x.nbytes, built.mode[c // 2, i]) for i, x in enumerate(data.modes.get(c // 2, ()))]
+        if not modes:
+            short = attainable(size.values(), short)
         if modes or short > 0:
-            model.add(sum(size[key] * alone[key] for key in some) >= short)  # (2)
-            model.add(sum(size[g, c] * came[c][built.absences[g].life] for g, c in some) >= short)  # (2)
-            model.add(sum(size[key] * leaves[key] for key in some) >= short)  # (2)
+            _at_least(model, [*((size[key], alone[key]) for key in some), *modes], short)  # (2)
+            lives = [(size[g, c], came[c][built.absences[g].life]) for g, c in some]
+            _at_least(model, [*lives, *modes], short)  # (2)
+            _at_least(model, [*((size[key], leaves[key]) for key in some), *modes], short)  # (2)
+
+
+def _at_least(model: Any, some: Sequence[tuple[int, Any]], least: int) -> None:
+    """Let bytes add up to a number, in units of their greatest common divisor: `engines.cpsat.NARROW`."""
+    unit = gcd(*(nbytes for nbytes, _ in some)) or 1
+    model.add(sum(nbytes // unit * part for nbytes, part in some) >= -(-least // unit))
+
+
+def attainable(sizes: Iterable[int], least: int) -> int:
+    """Return the smallest sum of some of these sizes from `least` on, or a number between the two.
+
+    The other sizes add up to no more than all of them less `least`: the greatest such sum is the highest bit
+    of a number that has one for each sum, in units of the greatest common divisor.
+
+    Examples
+    --------
+    >>> attainable([50, 30, 20, 20], 60), attainable([50, 30, 20, 20], 91)
+    (70, 100)
+    """
+    sizes = sorted(sizes)
+    unit = gcd(*sizes) or 1
+    room = (sum(sizes) - least) // unit
+    if room < 0 or least <= 0:
+        return least
+    if room * len(sizes) <= MOST_BITS:
+        sums, few = 1, (1 << (room + 1)) - 1
+        for nbytes in sizes:
+            sums |= (sums << (nbytes // unit)) & few
+        room = sums.bit_length() - 1
+    return sum(sizes) - room * unit
 
 
 def _carry(built: WindowModel, rate: int, some: Sequence[tuple[int, Any]], time: Any) -> None:
@@ -303,5 +339,7 @@ def _carry(built: WindowModel, rate: int, some: Sequence[tuple[int, Any]], time:
     unit = rate // gcd(rate, SECOND)  # of a ns: bytes take whole numbers of them
     if unit > EXACT_UNITS:
         unit = PARTS
-    terms = [z * SECOND * unit // rate * part for z, part in some]
-    built.model.add(sum(terms) <= unit * built.tick * time)
+    terms = [(z * SECOND * unit // rate, part) for z, part in some]
+    common = gcd(unit * built.tick, *(units for units, _ in terms))
+    total = sum(units // common * part for units, part in terms)
+    built.model.add(total <= unit * built.tick // common * time)

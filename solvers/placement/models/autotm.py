@@ -178,9 +178,12 @@ def _milp(
 def _outcome(context: Context, outcome: Outcome, bound: int) -> Outcome:
     """Say in an outcome what is known of the form."""
     infeasible = outcome.infeasible and context.incumbent is None
-    said = (
-        "there is no plan of this form" if infeasible else f"no plan of this form takes less than {bound} ns"
-    )
+    said = f"no plan of this form takes less than {bound} ns"
+    if infeasible:
+        said = (
+            "no plan of this form: moved only as the form lets them, the tensors that some op needs do not "
+            "fit into the tiers; other methods may have a plan"
+        )
     detail = ", ".join(text for text in (outcome.detail, said) if text)
     return Outcome(reason=outcome.reason, detail=detail, facts={} if infeasible else {"form_bound": bound})
 

@@ -5,9 +5,12 @@
    some rounds in a row find nothing; in periods local search on the simulator for a tenth of the time.
 3. The model of windows: its bound holds for every plan of whole tensors. Its best solution says what
    is gone from the fast memory when.
-4. The model of intervals, where that is gone then: mostly solved in a second.
-5. The model of windows again, for solutions near its bound, and 4 again.
-6. Where there are few absences or it is a period, the model of intervals, for plans that are faster than the
+4. In single runs, solutions of it at its bound, and for each the model of intervals in parts of a ns
+   (`batches`), where that is gone then; few steps for both, many tries. A plan that ends at the bound in
+   parts of a ns loses no more than rounding. Then copies of the best plan share channels.
+5. The model of intervals, where that is gone then: mostly solved in a second.
+6. The model of windows again, for solutions near its bound, and 5 again.
+7. Where there are few absences or it is a period, the model of intervals, for plans that are faster than the
    one found; in single runs the annealing again, while there is time.
 """
 
@@ -21,6 +24,7 @@ from typing import Any, ClassVar
 from ....formulations.model import BuildTimeout, ticker
 from ....formulations.placement import intervals_cpsat, windows_cpsat
 from ....formulations.placement.absences import absences
+from ....formulations.placement.batches import finer
 from ....formulations.placement.intervals_cpsat import common_tick
 from ....formulations.placement.intervals_model import IntervalModel
 from ....formulations.placement.sequence import longest_stall, rates
@@ -35,13 +39,17 @@ from ...engines.memory import refuse_if_too_large
 from ..bounds.prices import raise_by_prices
 from ..policies.local_search import solve_local_search
 from ..serial.search import solve_serial
+from .batches import search_batches
 from .lines import search_lines
 
 FEW = 100
 """Absences up to which lives may leave where no instant is, too."""
 
-OTHER, LINES, FIRST, NEXT, REST = 0.1, 0.3, 0.4, 0.3, 0.5
+OTHER, LINES, FIRST, NEXT, REST = 0.1, 0.2, 0.4, 0.3, 0.5
 """Parts of the time that is left: for other methods, lines, the bound, each round after it, and plans."""
+SINGLE, TRIES, TRIED, VAIN = 0.15, 40, 0.6, 4
+"""In single runs: the part for the bound, how many solutions at the bound are sought, in which part of the
+time that is left, and how often none may be found in a row."""
 ROUNDS = 6
 SLACKS = 3
 """Rounds ask for a solution within 0, 1 or 2 ns for each op of the bound, in turn."""
@@ -49,6 +57,12 @@ SLACKS = 3
 SETTINGS = {"linearization_level": "2"}
 """The linear relaxation of windows proves nearly all of the bound, that of intervals finds plans sooner."""
 
+NEAR = {"linearization_level": "0", "max_deterministic_time": "1"}
+PLAN = {"linearization_level": "0", "max_deterministic_time": "0.2"}
+"""Any solution of windows, or a plan: without relaxations, and not for long."""
+
+LONGEST = 2**53
+"""Parts of a ns up to which plans at the bound are sought."""
 LARGEST = 2**60
 """Of bytes times ticks, which relaxations of intervals add up in 64 bits: CP-SAT 9.15 aborts beyond them."""
 
@@ -156,9 +170,16 @@ class _Search:
         """
         context = self.context
         context.progress("interval model: bound")
-        outcome = self._relaxed(self._windows(), FIRST, seed=context.seed)
+        part = FIRST if self.problem.periodic else SINGLE
+        outcome = self._relaxed(self._windows(), part, seed=context.seed)
         if outcome.infeasible:
-            return outcome
+            return replace(
+                outcome,
+                detail="no plan of whole tensors: during some op more must be away from the first tier than "
+                f"the other tiers hold, or the channels ever bring there and back ({outcome.detail})",
+            )
+        if not self.problem.periodic:
+            self.at_bound()
         planned: Solution | None = None
         for number in range(ROUNDS):
             best = self.solution
@@ -177,7 +198,55 @@ class _Search:
             self._relaxed(built, NEXT, seed=context.seed + number)
         return self.plans()
 
-    def _relaxed(self, built: WindowModel, part: float, *, seed: int) -> Outcome:
+    def at_bound(self) -> None:
+        """Look for solutions of the windows at their bound, and for their plans, which lose by rounding only.
+
+        Where there is no such solution, no plan takes as little as the bound, which is raised by a ns.
+        """
+        context, (data, parts) = self.context, finer(self.data)
+        before, until, vain = self.solution, context.elapsed() + TRIED * context.remaining(), 0
+        for number in range(TRIES):
+            bound, vain = context.bound, vain + 1
+            if bound is None or context.closed or vain > VAIN or context.elapsed() > until:
+                break
+            if bound * parts >= LONGEST:
+                break
+            context.progress("interval model: plans at the bound")
+            self.solution, built = None, self._windows()
+            built.model.clear_objective()
+            built.model.add(built.finish <= bound)
+            outcome = self._relaxed(built, 1.0, seed=context.seed + number, settings=NEAR)
+            if outcome.infeasible:
+                context.raise_bound(bound + 1, kind="CP-SAT, windows")
+            if self.solution is not None:
+                vain = 0
+                self._planned(data, bound * parts, self.solution)
+        self.solution = self.solution or before
+
+    def _planned(self, data: StateData, end: int, solution: Solution) -> None:
+        """Offer a plan in which that is gone, if there is one by `end`, in the parts of a ns of the data."""
+        tick = common_tick(data, rates(data, beside=False)[0])
+        row = ticker(lambda: self.context.expired)
+        every = len(absences(data)) <= FEW
+        built = intervals_cpsat.build(
+            data, end, tick=tick, every=every, rows=False, gone=solution.gone, row=row
+        )
+        built.model.clear_objective()
+        built.model.add(built.finish * tick <= end)
+        self._fix(built, solution)
+        own = self._own(self.problem, 1.0)
+
+        def read(value: Any) -> Any:
+            return intervals_cpsat.decode(built, value, self.problem, data=self.data)
+
+        solve_cpsat(built.model, own, decode=read, to_objective=lambda ticks: self.data.ideal, defaults=PLAN)
+        if own.answer is not None:
+            self.context.offer(own.answer)
+            search_batches(self.problem, self.context, self.data, own.answer)
+
+    def _relaxed(
+        self, built: WindowModel, part: float, *, seed: int, settings: Mapping[str, str] = SETTINGS
+    ) -> Outcome:
         """Solve a model of windows for a part of the time."""
         context, end = self.context, built.finish
         proves = built.model.has_objective()
@@ -194,7 +263,7 @@ class _Search:
             return bound
 
         own = replace(self._own(Relaxation(self.problem.graph), part), seed=seed)
-        outcome = solve_cpsat(built.model, own, decode=read, to_objective=note, defaults=SETTINGS)
+        outcome = solve_cpsat(built.model, own, decode=read, to_objective=note, defaults=settings)
         if own.answer is not None and (
             self.solution is None or own.answer.objective < self.solution.objective
         ):

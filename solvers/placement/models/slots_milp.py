@@ -19,7 +19,8 @@ from typing import Any
 
 from ....formulations.placement import slots_milp
 from ....formulations.placement.pieces import Cut, coarse
-from ....formulations.placement.sequence import Order, longest_stall, plan, timing
+from ....formulations.placement.sequence import Order, longest_stall, timing
+from ....formulations.placement.sequence_plan import plan
 from ....formulations.placement.slots_milp import SlotMilp, build, crowded, finer, size
 from ....formulations.placement.slots_order import neighbours, order
 from ....formulations.placement.states import StateData, state_data

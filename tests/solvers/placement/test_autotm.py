@@ -185,7 +185,7 @@ def test_ops_read_slow_memory_in_place_where_that_is_shorter() -> None:
     # nothing fits in the static form: `make` has no mode that writes in slow memory
     result = lt.solve(spill(20, in_place=True), "autotm-static", threads=1)
     assert result.status is lt.Status.UNKNOWN
-    assert result.detail == "HiGHS: Infeasible, there is no plan of this form"
+    assert result.detail.startswith("HiGHS: Infeasible, no plan of this form: ")
 
 
 def test_auto_ends_with_the_synchronous_form_where_ops_use_slow_memory() -> None:
@@ -205,7 +205,7 @@ def test_a_point_without_steps(form: str) -> None:
     )
     result = lt.solve(lt.Placement(graph, node(10), start={"weight": (DRAM,)}), f"autotm-{form}", threads=1)
     assert result.status is lt.Status.UNKNOWN
-    assert result.detail.endswith("there is no plan of this form")
+    assert "no plan of this form: " in result.detail
 
 
 def test_enough_memory_takes_the_sum_of_durations() -> None:

@@ -8,7 +8,8 @@ import pytest
 import lowtide as lt
 from lowtide.formulations.placement import slots_milp as placement_slots_milp
 from lowtide.formulations.placement.pieces import Cut, Piece, coarse
-from lowtide.formulations.placement.sequence import Copying, Order, Stay, longest_stall, plan, timing
+from lowtide.formulations.placement.sequence import Copying, Order, Stay, longest_stall, timing
+from lowtide.formulations.placement.sequence_plan import plan
 from lowtide.formulations.placement.slots_milp import SlotMilp, build
 from lowtide.formulations.placement.states import state_data
 from lowtide.instances import load_problem
