@@ -29,6 +29,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...formulations.hybrid.data import Degree, HybridData, LayerMode, hybrid_data
 from ...models.problems.hybrid import Hybrid
@@ -240,13 +241,13 @@ class _Program:
         count = len(self.inside)
         fronts: list[list[_State]] = [[] for _ in range(count)]
         fronts[-1] = [_State(0, 0, count - 1)]
-        alive = np.zeros(count, dtype=bool)
-        alive[-1] = True
+        fewest = np.full(count, -1, dtype=np.int64)  # replicas behind an ideal; -1: there are no stages
+        fewest[-1] = 0
         left = self.problem.processors - -(-self.work // most)
         for j in range(count - 2, -1, -1):
             if self.context.expired:
                 raise _Expired
-            larger = np.flatnonzero(alive[j + 1 :]) + j + 1
+            larger = np.flatnonzero(fewest[j + 1 :] >= 0) + j + 1
             own = np.flatnonzero(self.inside[j])
             larger = larger[self.inside[larger[:, None], own].all(axis=1)]
             for t, degree in self.degrees.items():
@@ -256,9 +257,11 @@ class _Program:
                 for d, exchanged in degree.exchanged.items():
                     budget = most * d - crossing - (exchanged[some] - exchanged[j])
                     near = np.flatnonzero(fastest <= budget)
+                    under_way = -(-(fewest[some[near]] + d) // d)
+                    near = near[self._fit(j, some[near], t, under_way)]
                     for i, within in zip(some[near].tolist(), budget[near].tolist(), strict=True):
                         self._extend(fronts, (j, i, t), d, within, int(left[j]))
-            alive[j] = bool(fronts[j])
+            fewest[j] = min((x.replicas for x in fronts[j]), default=-1)
         if not fronts[0]:
             return None
         return self._split(min(fronts[0], key=lambda state: (state.devices, state.replicas)))
@@ -272,6 +275,14 @@ class _Program:
         leaving = np.flatnonzero(self.inside[j][self.tails] & ~self.inside[j][self.heads])
         beyond = ~self.inside[some[:, None], self.heads[leaving]] @ degree.both[leaving]
         return np.asarray(degree.read[j] + degree.made[some] - beyond)
+
+    def _fit(self, j: int, some: Ints, t: int, under_way: Ints) -> NDArray[np.bool_]:
+        """Return whether stages to larger ideals fit in their smallest modes with so many micro-batches."""
+        held = np.zeros(len(some), dtype=np.int64)
+        for y in np.unique(under_way).tolist():
+            least, here = self._sizes(t, y).least, under_way == y
+            held[here] = least[some[here]] - least[j]
+        return np.asarray(held <= self.room)
 
     def _extend(
         self, fronts: list[list[_State]], stage: tuple[int, int, int], d: int, budget: int, left: int
@@ -292,9 +303,7 @@ class _Program:
     def _choice(self, stage: tuple[int, int, int], y: int, budget: int) -> Choice | None:
         """Return modes of a stage with y micro-batches under way that take at most the budget."""
         j, i, t = stage
-        if (t, y) not in self.sizes:
-            self.sizes[t, y] = self._sizes(t, y)
-        sizes = self.sizes[t, y]
+        sizes = self._sizes(t, y)
         if sizes.least[i] - sizes.least[j] > self.room:
             return None
         key = (*stage, y)
@@ -321,8 +330,10 @@ class _Program:
 
     def _sizes(self, t: int, y: int) -> _Sizes:
         """Return what the knapsacks of all stages on groups of t with y micro-batches under way share."""
-        swaps = Swaps([_items(row, y) or [(0, 0)] for row in self.data.degrees[t].modes])
-        return _Sizes(swaps, self.inside @ swaps.least)
+        if (t, y) not in self.sizes:
+            swaps = Swaps([_items(row, y) or [(0, 0)] for row in self.data.degrees[t].modes])
+            self.sizes[t, y] = _Sizes(swaps, self.inside @ swaps.least)
+        return self.sizes[t, y]
 
     def _split(self, state: _State) -> Split:
         """Return the stages of a state of the empty ideal."""
