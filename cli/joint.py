@@ -154,9 +154,9 @@ def _nothing(args: argparse.Namespace, found: JointPlan, seconds: float) -> Resu
     return replace(
         result,
         status=Status.UNKNOWN,
-        reason="time",
+        reason=found.reason or "exhausted",
         bound=found.bound,
         proof="exact",
         bound_kind="all stages",
-        detail="",
+        detail="" if found.reason else "no rule has a schedule of any stages within the memory",
     )

@@ -63,12 +63,15 @@ class JointPlan:
     bound
         Of the makespan over all stages, choices and schedules, in ns; None: none are within the memory, which
         is proved.
+    reason
+        Why the search for stages was cut short: "time" or "interrupted"; None if it was not.
     """
 
     ends: tuple[int, ...] = ()
     choices: tuple[Choice, ...] = ()
     result: Result | None = None
     bound: int | None = None
+    reason: str | None = None
 
 
 def pipeline_for(asked: Joint, stages: Stages) -> Pipeline:
@@ -118,17 +121,19 @@ def joint_plan(
                     best[stages] = found
         return best[stages][0] if stages in best else None
 
+    reason = None
     try:
         for stages in chain(also, _candidates(asked, choices, tick)):
             look(stages)
         for stages in sorted(best, key=lambda stages: best[stages][0])[:FEW]:
             half = until - limit / 2 if time_limit is not None else math.inf
             _improve(asked, stages, look, choices, half)
-    except (BuildTimeout, KeyboardInterrupt):  # with what was found until then
+    except (BuildTimeout, KeyboardInterrupt) as stopped:  # with what was found until then
         until = min(until, time.monotonic())
+        reason = "time" if isinstance(stopped, BuildTimeout) else "interrupted"
     rank = sorted(best, key=lambda stages: best[stages][0])
     bound = joint_bound(asked, best[rank[0]][0] if rank else 1 << 62, tick)
-    found = JointPlan(bound=bound)
+    found = JointPlan(bound=bound, reason=reason)
     least: int | None = None
     for number, stages in enumerate(rank[:FEW]):
         problem = pipeline_for(asked, stages)
@@ -146,7 +151,7 @@ def joint_plan(
         )
         if result.objective is not None and (least is None or result.objective < least):
             least = result.objective
-            found = JointPlan(ends=stages[0], choices=stages[1], result=result, bound=bound)
+            found = JointPlan(ends=stages[0], choices=stages[1], result=result, bound=bound, reason=reason)
         if result.reason == "interrupted":
             break
     return found

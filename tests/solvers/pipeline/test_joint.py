@@ -222,10 +222,18 @@ def test_when_the_time_is_up_there_is_what_was_found_by_then(monkeypatch: pytest
         assert clock[0] < limit + 20
         assert plan.bound is not None
         assert plan.bound <= whole.bound
-        if plan.result is not None:
+        assert plan.reason in ("time", None)
+        if plan.result is None:
+            assert plan.reason == "time"
+        else:
             found += 1
             assert plan.result.verification is not None
             assert plan.result.verification.valid
             assert plan.result.objective is not None
             assert plan.bound <= plan.result.objective
     assert 2 < found < 8
+
+
+def test_where_no_stages_have_a_schedule_of_a_rule_the_time_is_not_blamed() -> None:
+    found = joint_plan(replace(small(0), memory=5), time_limit=None)
+    assert (found.result, found.bound, found.reason) == (None, 36, None)
