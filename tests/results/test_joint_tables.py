@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 
 from lowtide.results.experiments.arena.table import SYSTEMS
+from lowtide.results.experiments.placement_fragmentation.table import PAGE, PAGED
+from lowtide.results.experiments.placement_g10.table import PUBLISHED
 from lowtide.results.experiments.running import read_rows
+from lowtide.results.experiments.swap_systems.compared import AUTO
 from lowtide.results.tables.spec import Row
 
 
@@ -55,3 +58,14 @@ def test_second_runs_and_two_tiers_are_never_slower_than_without_one_of_them() -
         times = {name: row["time"] for name, row in group.items()}
         assert times["together"] <= min(times["host"], times["ssd"])
         assert max(times["host"], times["ssd"]) <= times["runs"]
+
+
+def test_ours_fits_with_addresses_and_in_pages() -> None:
+    rows = read_rows("placement_fragmentation")
+    for page, workloads in ((None, PUBLISHED), (PAGE, PAGED)):
+        some = [row for row in rows if row["page"] == page]
+        assert {row["workload"] for row in some if row["method"] == AUTO} == {*workloads}
+        assert all(row["period"] is not None for row in some if row["method"] == AUTO)
+        for row in some:
+            assert row["period"] is None or row["bound"] <= row["period"]
+            assert page is not None or row["period"] is None or row["height"] <= row["device"]
