@@ -207,6 +207,7 @@ def _offer_pofo(problem: Placement, context: Context) -> None:
     if context.closed or context.expired:
         return
     inner = context.inner(problem, context.remaining() * PROGRAM, "POFO: ")
+    inner.careful = True
     with suppress(LowtideError):
         solve_pofo(problem, inner)
     if inner.answer is not None:

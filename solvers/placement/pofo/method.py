@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ....formulations.model import ticker
 from ....models.errors import UsageError
 from ....models.graph import Accounting
 from ....models.problems.placement import Placement
@@ -54,20 +55,20 @@ def solve_pofo(problem: Placement, context: Context) -> Outcome:
         out=rate_of(machine, device, outer, every, most_ns),
         back=rate_of(machine, outer, device, every, most_ns),
         outside=outer in first,
+        tick=ticker(lambda: context.expired),
     )
-
-    def goes_on(stage: int) -> bool:
-        context.progress(f"stage {stage} of {len(chain.x)}")
-        return not context.expired
-
-    segments = pofo(chain, slots, goes_on)
+    context.progress(f"segments of {len(chain.x)} stages")
+    segments = pofo(chain, slots)
     if segments is None and context.expired:
         return Outcome(reason="time")
     if segments is None:
         return Outcome(detail="found no plan of its form in the memory, counted in slots")
     context.offer(emit(chain, segments, machine, outer, inside=device in first))
     away = sum(segment.away for segment in segments)
-    return Outcome(detail=f"{len(segments)} segments, {away} of whose inputs leave")
+    return Outcome(
+        reason="time" if context.expired else None,
+        detail=f"{len(segments)} segments, {away} of whose inputs leave",
+    )
 
 
 def _outer_tier(problem: Placement, nbytes: int) -> str:

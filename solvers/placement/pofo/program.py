@@ -37,11 +37,13 @@ bound.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
+from ....formulations.model import BuildTimeout, Tick
 from ....models.arrays import Integers
 from ....models.graph import Graph
 from ...recompute.chains.hetero import NEVER, Program, schedule
@@ -81,6 +83,8 @@ class Chain:
         The channels to and from the outer tier.
     outside
         Whether input 0 has a copy there from the beginning.
+    tick
+        Called now and then; raises when the time is up.
     """
 
     graph: Graph
@@ -90,6 +94,7 @@ class Chain:
     out: Rate
     back: Rate
     outside: bool
+    tick: Tick
 
     def size(self, i: int) -> int:
         """Return the bytes of input i."""
@@ -130,6 +135,7 @@ class Chain:
         """Yield the ops of the best schedules of a segment that take less time, the slowest first."""
         before = limit
         for room in range(self.found.room(first) + 1):
+            self.tick()
             if (time := self.found.time(first, last, room)) < before:
                 before = time
                 yield tuple(schedule(self.found, first, last, room))
@@ -144,29 +150,26 @@ class _States:
     segment: list[Segment]
 
 
-def pofo(chain: Chain, slots: int, goes_on: Callable[[int], bool]) -> list[Segment] | None:
-    """Return the segments of the best plan that the program finds; None if nothing fits or it was ended.
+def pofo(chain: Chain, slots: int) -> list[Segment] | None:
+    """Return the segments of the best plan that the program finds in time; None if it finds none.
 
-    Segments of one stage come first, but for the last one: what they find shortens the search among all.
+    Short segments come first: what they find shortens the search among longer ones.
 
     Parameters
     ----------
     slots
         That memory is counted in.
-    goes_on
-        Asked at each stage; False ends the program.
     """
     time, segments = NEVER, None
-    for longest in (1, len(chain.x)):
-        found = _program(chain, slots, longest, goes_on, time)
-        time, segments = found or (time, segments)
+    with suppress(BuildTimeout):
+        for longest in (1, 4, 16, max(17, len(chain.x))):
+            found = _program(chain, slots, longest, time)
+            time, segments = found or (time, segments)
     return segments
 
 
-def _program(
-    chain: Chain, slots: int, longest: int, goes_on: Callable[[int], bool], limit: int
-) -> tuple[int, list[Segment]] | None:
-    """Return the least time below a limit, and its segments; None if there is none or it was ended."""
+def _program(chain: Chain, slots: int, longest: int, limit: int) -> tuple[int, list[Segment]] | None:
+    """Return the least time below a limit and its segments, of so many stages at most; None without any."""
     count = len(chain.x)
     unit = max(1, -(-chain.memory // slots))
     reached: list[list[tuple[Integers, Integers, Segment]]] = [[] for _ in range(count)]
@@ -176,13 +179,12 @@ def _program(
     rest = chain.rest()
     best: tuple[int, int, tuple[int, ...]] | None = None  # stage, state, ops
     for i in range(count):
-        if not goes_on(i):
-            return None
-        states = _undominated(reached[i], unit)
+        states = _undominated(reached[i], unit, chain.tick)
         stages.append(states)
         if not states.numbers.size:
             continue
-        for ops in chain.reversals(i, count - 1, limit - int(states.numbers[3].min())):
+        most = limit - int(states.numbers[3].min()) if i + longest >= count else 0
+        for ops in chain.reversals(i, count - 1, most):
             total = states.numbers[3] + _at_the_turn(chain, i, ops, states.numbers)[0]
             state = int(np.argmin(total))
             if total[state] < limit:
@@ -202,7 +204,7 @@ def _program(
     return limit, segments[::-1]
 
 
-def _undominated(found: list[tuple[Integers, Integers, Segment]], unit: int) -> _States:
+def _undominated(found: list[tuple[Integers, Integers, Segment]], unit: int, tick: Tick) -> _States:
     """Return the states of a stage, rounded, without those that are dominated, the fastest first."""
     if not found:
         return _States(numbers=np.zeros((4, 0), np.int64), parent=np.zeros(0, np.int64), segment=[])
@@ -215,6 +217,7 @@ def _undominated(found: list[tuple[Integers, Integers, Segment]], unit: int) -> 
         kept: list[int] = []
         front = np.empty((3, 0), np.int64)
         for state in np.lexsort((rounded[0] + rounded[1] + rounded[2], rounded[3])).tolist():
+            tick()
             own = rounded[:3, state, None]
             if not (front <= own).all(axis=0).any():
                 kept.append(state)
