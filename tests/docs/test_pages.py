@@ -84,7 +84,8 @@ def test_every_public_name_is_on_the_page_of_python() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["native", "native_plan", "native_machine", "native_buffers", "native_certificate"]
+    "module",
+    ["native", "native_plan", "native_machine", "native_measurement", "native_buffers", "native_certificate"],
 )
 def test_every_key_of_a_native_file_is_on_the_page_of_formats(module: str) -> None:
     page = (PAGES / "formats.md").read_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -13,7 +14,9 @@ import lowtide as lt
 from lowtide.instances.torch_import.running.carry_out import carry_out
 from lowtide.models.errors import InstanceError, VerificationError
 from lowtide.models.graph import Graph
-from lowtide.models.plan import Copy, Plan, Run
+from lowtide.models.machine import Channel
+from lowtide.models.op import Op, Tensor
+from lowtide.models.plan import Copy, Free, Plan, Resident, Run
 from tests.effort import many
 from tests.mutations import ACTIONS, MUTATIONS, mutate
 from tests.random_plans import FLAVOURS, Case, random_case
@@ -140,6 +143,29 @@ def test_a_changed_plan_is_refused_or_computes_the_same(flavour: str, seed: int,
         assert not kinds & {"read", "write-conflict", "copy-source", "copy-target", "free", "final"}
         if not kinds:
             assert profiles == dict(verdict.profiles)
+
+
+def test_copies_that_take_no_time_are_made_in_every_period() -> None:
+    """Bytes that weigh nothing, from tier to tier to tier at once, listed the wrong way round."""
+    graph = Graph(
+        name="nothing",
+        tensors=(Tensor(name="w", nbytes=0, initial=True, final=True),),
+        ops=(Op(name="read", reads=(0,)),),
+    )
+    machine = lt.load_machine("a100-40g-pcie3")
+    link = Channel(src="ssd", dst="host", bytes_per_s=1)
+    plan = Plan(
+        machine=replace(machine, channels=(*machine.channels, link)),
+        start=(Resident(0, "ssd"),),
+        start_tiers={},
+        copies=(Copy(0, "host", "gpu", 1, 1), Copy(0, "ssd", "host", 1, 1)),
+        runs=(Run(0, 0, 1, 2, "gpu0"),),
+        frees=(Free(0, "host", 2), Free(0, "gpu", 2)),
+        period=3,
+    )
+    assert lt.verify(graph, plan).valid
+    backend, _ = carried_out(graph, plan, iterations=3)
+    assert backend.results == {0: "0"}
 
 
 @given(seed=st.integers(0, 10**6))

@@ -12,6 +12,7 @@ from lowtide.instances.torch_import.measure import main, op_by_op
 from lowtide.models.measurement import Measurement
 
 torch = pytest.importorskip("torch", reason="the package torch is not installed")
+torch.set_num_threads(1)  # threads that wait for each other on busy cores take minutes
 
 from lowtide.instances.torch_import.running.__main__ import main as run  # noqa: E402  (needs torch)
 

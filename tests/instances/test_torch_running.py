@@ -19,6 +19,7 @@ from lowtide.models.plan import Plan
 
 torch = pytest.importorskip("torch", reason="the package torch is not installed")
 nn = torch.nn
+torch.set_num_threads(1)  # threads that wait for each other on busy cores take minutes
 
 from lowtide.instances.torch_import.running.__main__ import main  # noqa: E402  (needs torch)
 from lowtide.instances.torch_import.running.run import Comparison, run_plan  # noqa: E402
@@ -62,7 +63,8 @@ def step(name: str, optimizer: str) -> Step:
     return record(module, inputs, targets, nn.functional.cross_entropy, optimizer=optimizer, name=name)
 
 
-def agrees(found: Comparison) -> None:
+def agrees(found: Comparison, parameters: int = 4) -> None:
+    assert found.compared > 2 * parameters  # their gradients, and the loss
     assert found.same_profile
     assert found.measured_peaks == found.predicted_peaks
     assert found.differing == ()
@@ -147,7 +149,7 @@ def test_inference() -> None:
     torch.manual_seed(0)
     module, inputs = convolutional()
     found = record(module, inputs)
-    seen = Tensors(found)
+    seen = Tensors(found, keep=())
     carry_out(found.graph, reference(found), seen)
     (value,) = (seen.results[t] for t, x in enumerate(found.graph.tensors) if x.kind == "output")
     assert torch.equal(value, module(*inputs.values()))
@@ -176,8 +178,8 @@ def test_views_and_changes_in_place() -> None:
     torch.manual_seed(0)
     labels = {"y": torch.arange(16) % 10}
     found = record(InPlace(), {"x": torch.randn(16, 24)}, labels, nn.functional.cross_entropy)
-    agrees(run_plan(found, reference(found)))
-    agrees(run_plan(found, placed(found, share=0.8)))
+    agrees(run_plan(found, reference(found)), parameters=3)
+    agrees(run_plan(found, placed(found)), parameters=3)
     assert {"copy_", "relu_", "add_", "rand_like", "full_like"} <= {op.kind for op in found.graph.ops}
 
 

@@ -103,7 +103,7 @@ def carry_out(graph: Graph, plan: Plan, backend: Backend, iterations: int = 1) -
     for k in range(iterations):
         if k:
             execution.turn_over()
-        execution.iterate(first=k == 0)
+        execution.iterate(first=k == 0, last=k == iterations - 1)
     return CarriedOut(execution.seen())
 
 
@@ -138,7 +138,7 @@ class _Execution:
         self.operands: dict[int, dict[int, str]] = {}
         self.filled: dict[int, int] = {}
         self.points: dict[str, list[tuple[int, int]]] = {}
-        self.reported: set[int] = set()
+        self.done: set[int] = set()
         for entry in plan.start:
             self._place(entry)
 
@@ -146,9 +146,10 @@ class _Execution:
         self.backend.place(entry.tensor, entry.tier, valid=entry.valid)
         self.held[entry.tensor, entry.tier] = 0 if entry.valid else STALE
 
-    def iterate(self, *, first: bool) -> None:
+    def iterate(self, *, first: bool, last: bool) -> None:
         """Carry out all events of a period, or of a plan that has none."""
         self.points = defaultdict(list)
+        self.done.clear()
         if first:  # copies that the iteration before would have begun
             for n, copy in enumerate(self.plan.copies):
                 if self._crosses(copy):
@@ -168,12 +169,12 @@ class _Execution:
                 self._close(now)
                 now = time
             if time > end and not judged:  # what is released after the end was there at the end
-                self._results()
+                self._results(last)
                 judged = True
             handlers[event](time, n)
         self._close(now)
         if not judged:
-            self._results()
+            self._results(last)
 
     def _crosses(self, copy: Copy) -> bool:
         return self.plan.period is not None and copy.end > self.plan.period
@@ -206,14 +207,15 @@ class _Execution:
         """Return what a version is called in the next period; what is under way goes on being it."""
         return version if version < 0 else 0 if version == self.last[t] else STALE
 
-    def _results(self) -> None:
-        """Find the last version of every final tensor."""
+    def _results(self, last: bool) -> None:
+        """Find the last version of every final tensor; in the last iteration the backend may keep it."""
         for t, tensor in enumerate(self.graph.tensors):
             if tensor.final:
                 tier = next((x for x in self._tiers() if self.held.get((t, x)) == self.last[t]), None)
                 if tier is None:
                     raise VerificationError(f"at the end {self._found(t)}, expected version {self.last[t]}")
-                self.backend.result(t, tier)
+                if last:
+                    self.backend.result(t, tier)
 
     def _tiers(self) -> list[str]:
         return [tier.name for tier in self.plan.machine.tiers]
@@ -284,18 +286,17 @@ class _Execution:
 
     def _instant(self, time: int, n: int) -> None:
         """Carry out a copy that takes no time, and before it the one that brings its source, if one does."""
-        if n in self.reported:
+        if n in self.done:
             return
         copy = self.plan.copies[n]
-        self.reported.add(n)
+        self.done.add(n)
         for other, before in enumerate(self.plan.copies):
-            same = (before.tensor, before.dst, before.start, before.end) == (
-                copy.tensor,
-                copy.src,
-                time,
-                time,
-            )
-            if same and self.held.get((copy.tensor, copy.src), STALE) < 0:
+            brings = (before.tensor, before.dst) == (copy.tensor, copy.src)
+            if (
+                brings
+                and before.start == before.end == time
+                and self.held.get((copy.tensor, copy.src), STALE) < 0
+            ):
                 self._instant(time, other)
         self._copy_start(time, n)
         self._copy_end(time, n)

@@ -42,9 +42,11 @@ class Comparison:
         of its runs.
     measured_ns
         What an iteration took with everything around the operators: the median over the iterations.
+    compared
+        How many tensors (loss, gradients, parameters, buffers, states) were compared with torch's own step.
     differing
-        Tensors (loss, gradients, parameters, buffers, states) that are not bit by bit what torch's own step
-        computes, by name; None: of inference, where there is no such step.
+        Those of them that are not bit by bit what it computes, by name; None: of inference, which has no
+        such step.
     """
 
     graph: str
@@ -55,6 +57,7 @@ class Comparison:
     predicted_ns: int
     operators_ns: int
     measured_ns: int
+    compared: int
     differing: tuple[str, ...] | None
 
 
@@ -67,6 +70,9 @@ def run_plan(
     seed: int = 0,
 ) -> Comparison:
     """Carry out a plan, and return what was predicted and measured.
+
+    It is carried out once more than is asked for, to keep what is compared with torch's own step, which
+    needs as much memory as it does without a plan.
 
     Parameters
     ----------
@@ -101,13 +107,15 @@ def run_plan(
     with deterministic(step.device), torch.random.fork_rng():
         drawn = drawn_in_order(step, seed)
         for _ in range(iterations // at_once):
-            backend = backend_of(step, plan, keep=keep, drawn=drawn)
-            begun = time.perf_counter_ns()
+            backend = backend_of(step, plan, drawn=drawn)
             seen = carry_out(graph, plan, backend, at_once)
             backend.finish()
-            walls.append((time.perf_counter_ns() - begun) // at_once)
+            begun = backend.begun_ns
+            walls.append(0 if begun is None else (time.perf_counter_ns() - begun) // at_once)
             for op, some in backend.durations.items():
                 durations[op] += some
+        backend = backend_of(step, plan, keep=keep, drawn=drawn)
+        carry_out(graph, plan, backend, at_once)
         return Comparison(
             graph=graph.name,
             device=step.device,
@@ -117,12 +125,13 @@ def run_plan(
             predicted_ns=verdict.makespan,
             operators_ns=sum(int(median(durations[run.op])) for run in plan.runs),
             measured_ns=int(median(walls)),
+            compared=len(backend.results),
             differing=_differing(step, backend.results, seed, at_once),
         )
 
 
 def backend_of(
-    step: Step, plan: Plan, *, keep: Collection[int] = (), drawn: Mapping[int, Any] | None = None
+    step: Step, plan: Plan, *, keep: Collection[int] | None = None, drawn: Mapping[int, Any] | None = None
 ) -> Tensors:
     """Return what carries out a plan where the step was recorded; arguments as `Tensors` has them."""
     if step.device == "cpu":
@@ -170,7 +179,7 @@ def _same_bits(one: Any, other: Any) -> bool:
     """Return whether two tensors have the same type, shape and bits; zeros have signs, and NaN is NaN."""
     if one.dtype != other.dtype or one.shape != other.shape:
         return False
-    return bool(torch.equal(*(x.contiguous().flatten().view(torch.uint8) for x in (one, other))))
+    return bool(torch.equal(*(x.cpu().contiguous().flatten().view(torch.uint8) for x in (one, other))))
 
 
 def check_same(step: Graph, graph: Graph) -> None:

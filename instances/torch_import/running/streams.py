@@ -44,7 +44,7 @@ class Streams(Tensors):
         step: Step,
         machine: Machine,
         *,
-        keep: Collection[int] = (),
+        keep: Collection[int] | None = None,
         drawn: Mapping[int, Any] | None = None,
     ) -> None:
         if not torch.cuda.is_available():
@@ -63,16 +63,19 @@ class Streams(Tensors):
         self._timers: list[tuple[int, Any, Any]] = []
 
     def result(self, tensor: int, tier: str) -> None:
-        """Keep the content of a tensor, once it is there."""
-        torch.cuda.synchronize()
-        super().result(tensor, tier)
+        """Keep the content of a tensor, once it is there, if that is wanted."""
+        if self.keep is not None:
+            torch.cuda.synchronize()
+            super().result(tensor, tier)
 
     def run(self, run: Run, tiers: Mapping[int, str]) -> None:
         """Compute an op on the stream of its processor."""
+        self._begin()
         self._on_stream(run.processor, run, super().run, run, tiers)
 
     def copy(self, copy: Copy) -> None:
         """Copy a tensor on the stream of its channel."""
+        self._begin()
         self._on_stream((copy.src, copy.dst), copy, super().copy, copy)
 
     def ended(self, action: Run | Copy) -> None:

@@ -37,7 +37,7 @@ class Tensors:
     step
         What is computed.
     keep
-        Tensors whose content after their last write is wanted, beside those that are final.
+        Tensors whose content after their last write is wanted, beside those that are final; None: of none.
     drawn
         By op that draws random numbers the state of the generator before it; None: from where the generator
         is, which is noted.
@@ -45,7 +45,9 @@ class Tensors:
     Attributes
     ----------
     results
-        Content of what is final, and of what was to be kept.
+        Content of what is final, and of what was to be kept; on the CPU.
+    begun_ns
+        The clock when the first run or copy began; what is placed before is not waited for.
     durations
         By op, the nanoseconds of its operator's calls so far.
     workspaces
@@ -55,12 +57,13 @@ class Tensors:
     """
 
     def __init__(
-        self, step: Step, *, keep: Collection[int] = (), drawn: Mapping[int, Any] | None = None
+        self, step: Step, *, keep: Collection[int] | None = None, drawn: Mapping[int, Any] | None = None
     ) -> None:
         self.step, self.keep = step, keep
         self.noted: dict[int, Any] = {}
         self._drawn = self.noted if drawn is None else drawn
         self.results: dict[int, Any] = {}
+        self.begun_ns: int | None = None
         self.durations: dict[int, list[int]] = {}
         self.workspaces: dict[int, int] = {}
         self._shown = _views(step)
@@ -80,6 +83,7 @@ class Tensors:
 
     def copy(self, copy: Copy) -> None:
         """Copy a tensor from tier to tier."""
+        self._begin()
         target = self._held.get((copy.tensor, copy.dst))
         if target is None:
             target = self._allocated(copy.tensor, copy.dst)
@@ -104,11 +108,14 @@ class Tensors:
         return found
 
     def result(self, tensor: int, tier: str) -> None:
-        """Keep the content of a tensor."""
-        self.results[tensor] = self._view(self._held[tensor, tier], self._shown[tensor]).clone()
+        """Keep the content of a tensor, if that is wanted."""
+        if self.keep is not None:
+            found = self._view(self._held[tensor, tier], self._shown[tensor])
+            self.results[tensor] = found.to("cpu", copy=True)
 
     def run(self, run: Run, tiers: Mapping[int, str]) -> None:
         """Compute an op."""
+        self._begin()
         op, source = self.step.graph.ops[run.op], self.step.lowered.sources[run.op]
         for t in op.writes:
             if t not in op.reads:
@@ -119,8 +126,13 @@ class Tensors:
             else:
                 self._adopt(source, self._called(run.op, source, tiers), op.reads, tiers)
         for t in op.writes:
-            if t in self.keep:
+            if self.keep is not None and t in self.keep:
                 self.result(t, tiers[t])
+
+    def _begin(self) -> None:
+        if self.begun_ns is None:
+            self.finish()
+            self.begun_ns = time.perf_counter_ns()
 
     def _allocated(self, tensor: int, tier: str) -> Any:
         return self._own(tensor, tier, self._empty(tier, self.step.graph.tensors[tensor].nbytes))
