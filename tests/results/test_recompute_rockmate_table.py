@@ -10,7 +10,11 @@ def test_rows_are_those_in_which_something_fits_and_no_schedule_beats_the_bound(
     beside = [row for row in read_rows("recompute_transformers") if row["status"] != "infeasible"]
     assert [(row["graph"], row["percent"]) for row in rows] == [(r["graph"], r["percent"]) for r in beside]
     for row, known in zip(rows, beside, strict=True):
-        assert (row["auto"], row["bound"], row["memory"]) == (known["objective"], known["bound"], known["memory"])
+        assert (row["auto"], row["bound"], row["memory"]) == (
+            known["objective"],
+            known["bound"],
+            known["memory"],
+        )
         assert row["objective"] is None or row["objective"] >= row["bound"]
         assert (row["objective"] is None) == (row["status"] == "unknown")
         assert row["blocks"] >= row["different_blocks"] >= 1

@@ -1,10 +1,11 @@
 """A block as a problem of its own: its forward, the rest of the step as one op, its backward.
 
 The op *rest* stands for what runs between the forward and the backward of a block. It cannot run again, since
-it overwrites what it reads; it finds the block's output, leaves the gradients that the backward reads, and
-has a workspace: with P units of memory, and a workspace of P - S less the bytes of these gradients, at most
-S units of the block are kept while the rest runs. So the program within a block for two budgets, S of what is
-saved and P of the peak, is a problem of recomputation like any other. The last block has no rest.
+it overwrites what it reads; it finds the block's output and what of it is kept, leaves the gradients that the
+backward reads, and has a workspace: with P units of memory, and a workspace of P - S less the bytes of these
+gradients, at most S units of the block are kept while the rest runs. So the program within a block for two
+budgets, S of what is saved and P of the peak, is a problem of recomputation like any other. The last block
+has no rest.
 
 What is counted elsewhere has no bytes here: kept and initial values, gradients that pass through
 (`cutting.Cut.top`). The input is there at the start; it goes when the block needs it no more, unless the
@@ -152,7 +153,7 @@ def within(data: RecomputeData, found: Cut, k: int) -> Within:
             writes[inside[x.writer]].append(t)
         for p in readers:
             reads[p].append(t)
-        if rest is not None and u == block.output:
+        if rest is not None and (u == block.output or (x.writer in block.forward and u in found.kept)):
             reads[rest].append(t)
     named = tuple(
         Op(

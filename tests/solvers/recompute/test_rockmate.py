@@ -77,6 +77,7 @@ def test_on_plain_chains_it_is_rotor(accounting: str) -> None:
     assert turns == ({0} if accounting == "coexist" else {-1})
 
 
+@pytest.mark.slow  # ten chains, each beside exhaustive search
 def test_on_chains_of_single_layers_it_is_the_optimum() -> None:
     again = 0
     for seed in range(10):
@@ -112,6 +113,7 @@ def test_never_faster_than_exhaustive_search() -> None:
     assert again >= 2
 
 
+@pytest.mark.slow  # two steps of each kind
 @pytest.mark.parametrize("spec", STEPS)
 def test_what_the_program_over_blocks_promises_fits(spec: str) -> None:
     """The memory that it counts is enough for the schedule, whatever way the blocks run."""
@@ -123,6 +125,23 @@ def test_what_the_program_over_blocks_promises_fits(spec: str) -> None:
         assert "does not fit" not in found.detail, seed
         again += found.objective is not None and found.objective > problem.least_time
     assert again >= 1
+
+
+def test_what_later_blocks_find_is_there_before_they_run() -> None:
+    """Also what an op leaves that runs once: it crosses, though it is no block's output."""
+    problem = tight(lt.load("catalogue:resnet50-train"), 60)
+    options = {"save-budgets": "2", "peak-budgets": "1"}
+    found = lt.solve(problem, "rockmate", time_limit=None, options=options)
+    assert found.objective is not None
+    assert found.objective > problem.least_time
+    data = recompute_data(problem)
+    blocks = cut(data)
+    assert any(block.output is None for block in blocks.blocks[:-1])
+    for k in range(len(blocks.blocks) - 1):
+        part = within(data, blocks, k)
+        assert part.rest is not None
+        needed = {t for p in part.once for t in part.graph.ops[p].writes}
+        assert needed <= set(part.graph.ops[part.rest].reads)
 
 
 def test_blocks_cover_the_step_and_one_value_crosses() -> None:
