@@ -59,7 +59,7 @@ LOADED = {
     "arena": (
         "catalogue:accumulate",
         "catalogue:harpoon?alignment=4",
-        "catalogue:unet-4-train?alignment=16&pools=gradient/weight+state",
+        "catalogue:unet-4?alignment=16&pools=input+output",
         "gen:randwire?n=12&seed=3",
     ),
     "makespan": (
