@@ -36,7 +36,7 @@ def _main(arguments: Sequence[str] | None) -> int:
     parser = argparse.ArgumentParser(
         prog=f"python -m {__package__}", description=(__doc__ or "").split("\n")[0]
     )
-    parser.add_argument("plan", help="a native plan, as lowtide solve --out writes it")
+    parser.add_argument("plan", help="a native plan, as lowtide solve --plan writes it")
     parser.add_argument("--graph", help="the specification of its graph, instead of the source that it names")
     parser.add_argument("--iterations", type=int, default=1, metavar="N", help="how often (default 1)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of weights, inputs and dropout")
