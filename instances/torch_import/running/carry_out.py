@@ -63,13 +63,7 @@ class Backend(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CarriedOut:
-    """What was seen while a plan was carried out.
-
-    Attributes
-    ----------
-    profiles
-        By tier the measured bytes at the plan's times; of several iterations those of the last one.
-    """
+    """By tier the measured bytes at the plan's times; of several iterations those of the last one."""
 
     profiles: Mapping[str, Profile]
 
