@@ -234,7 +234,7 @@ WORDS: dict[str, tuple[Callable[[], str], int, int]] = {
 PICTURES = {
     **{name: (draw, 200, 120) for name, (draw, _) in QUESTIONS.items()},
     **WORDS,
-    "questions": (many, 880, 525),
+    "questions": (many, 880, 700),
 }
 
 

@@ -196,7 +196,7 @@ QUESTIONS: dict[str, tuple[Callable[[], str], str]] = {
 
 
 def many() -> str:
-    """The twelve questions."""
+    """The questions, four in a row."""
     parts = []
     for k, (name, (draw, question)) in enumerate(QUESTIONS.items()):
         x, y = 12 + 215 * (k % 4), 175 * (k // 4)
