@@ -1,11 +1,12 @@
-"""Published schedules that are orders in closed form: GPipe, 1F1B, interleaved 1F1B, ZB-H1 and ZB-H2.
+"""Published schedules that are orders in closed form: GPipe, 1F1B, interleaved 1F1B, ZB-H1, ZB-H2, ZB-V.
 
-Each B is followed by its W, but in the last two. The stages of a device are its *chunks*. `RULES` has these
+Each B is followed by its W, but in the last three. The stages of a device are its *chunks*. `RULES` has these
 and those of `lowtide.solvers.pipeline.blocks`.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import accumulate
@@ -160,6 +161,43 @@ def zero_bubble(line: PipelineOps, k: int) -> Orders:
     return found
 
 
+def zero_bubble_v(line: PipelineOps) -> Orders:
+    """Return the orders of ZB-V, at most 2 p activations of a stage on a device; none for m < p.
+
+    Stages go there and back. Device i starts with the F on the way there that are done until the first
+    micro-batch comes back; i times F on the way back and there in turn; p - i times F, B and W on the way
+    back. Then F, B and W in turn, on the way there and on the way back, until no F is left; and B on both
+    ways in turn, each of the last p - i with the W that waits longest. In slots of equal length no device is
+    idle between its first F and its last W, if there are 2 p micro-batches.
+
+    Source: Qi and others, "Zero bubble pipeline parallelism", ICLR 2024, section 6. Their search fills gaps
+    one after the other; with slots of equal length it comes to F and B in this order.
+    """
+    p, m = line.devices, line.micro
+    there, back = range(2)
+    found: Orders = []
+    for i, chunks in enumerate(line.chunks if m >= p else ()):
+        turns = [("F", there)] * (2 * (p - i) - 1) + [("F", back), ("F", there)] * i
+        turns += [("F", back), ("B", back), ("W", back)] * (p - i)
+        turns += [(kind, way) for way in (there, back) for kind in "FBW"] * (m - p)
+        turns += [("B", there), ("B", back)] * i + [("B", there), ("W", there)] * (p - i)
+        following = Counter[tuple[str, int]]()
+        late: list[int] = []
+        order: list[int] = []
+        for kind, way in turns:
+            if kind == "W":
+                order += late[:1]
+                del late[:1]
+                continue
+            s, j = chunks[way], following[kind, way]
+            if j < m:
+                following[kind, way] += 1
+                order.append(line.op[kind, s, j])
+                late += [line.op["W", s, j]] if kind == "B" and line.stages[s].weight else []
+        found.append(order + late)
+    return found
+
+
 def _one_stage_each(line: PipelineOps, method: str) -> None:
     if [x.device for x in line.stages] != [*range(line.devices)]:
         raise UsageError(
@@ -193,6 +231,13 @@ def _within(problem: Pipeline, tick: Tick) -> Iterable[Orders]:
     return [zero_bubble(problem.line, k)] if k else []
 
 
+def _there_and_back(problem: Pipeline, tick: Tick) -> Iterator[Orders]:
+    """Yield the schedules of V-ZB's block, and that of ZB-V, which holds as much."""
+    yield from v_orders("v-zb", problem, tick)
+    if orders := zero_bubble_v(problem.line):
+        yield orders
+
+
 RULES: dict[str, Callable[[Pipeline, Tick], Iterable[Orders]]] = {
     "gpipe": _only(gpipe),
     "1f1b": _only(one_f_one_b),
@@ -202,6 +247,6 @@ RULES: dict[str, Callable[[Pipeline, Tick], Iterable[Orders]]] = {
     "zb": _within,
     "v-min": partial(v_orders, "v-min"),
     "v-half": partial(v_orders, "v-half"),
-    "v-zb": partial(v_orders, "v-zb"),
+    "v-zb": _there_and_back,
 }
 """By method: the orders of schedules, of which the best counts."""

@@ -240,20 +240,6 @@ def test_alpas_program_on_the_chain() -> None:
     assert [oracle(k, objective="time") for k in range(1, 7)] == [416, 241, 199, 150, 150, 129]
 
 
-def test_the_chain_with_a_choice_of_what_runs_again() -> None:
-    graph, classes = chain_of(tuple((t, 2 * t) for t in CHAIN), WEIGHTS, KEPT, PASSED)
-
-    def optimum(devices: int, memory: int) -> int | None:
-        problem = lt.Partition(
-            graph, devices, memory=memory, micro=8, schedule="1f1b", recompute="choose", **classes
-        )
-        return lt.solve(problem, "chain", threads=1).objective
-
-    # at 180 None if 10 bytes entered the first stage, too: here the network's input is no value
-    assert [optimum(3, m) for m in (140, 180, 200, 220, 400, 600)] == [None, 71, 68, 63, 63, 63]
-    assert [optimum(4, m) for m in (180, 220, 400, 500, 600)] == [56, 48, 47, 44, 43]
-
-
 def random_chain(seed: int) -> lt.Partition:
     """Return a training chain of up to four layers with little memory."""
     rng = Random(seed)

@@ -86,6 +86,12 @@ def test_stages_there_and_back_take_what_is_published(p: int, m: int, method: st
     assert result.objective == V_TIMES[p, m, method]
 
 
+@pytest.mark.parametrize("p", [2, 3, 4, 7, 12])
+def test_zero_bubble_there_and_back_leaves_no_slot_idle(p: int) -> None:
+    result = lt.solve(asked(f"p={p}&m={2 * p}&v=2&placement=v", objective="span", memory=2 * p), "v-zb")
+    assert (result.status, result.objective) == ("optimal", 6 * 2 * p)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("p", [2, 3, 4, 5, 6, 7, 10])
 def test_stages_there_and_back_hold_what_is_published(p: int) -> None:
