@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ...models.checks import check_integer
 from ...models.errors import InstanceError
 from ...models.graph import Graph
 from ..formats.strict_json import nearest
@@ -62,7 +63,7 @@ def load_torch(name: str, **options: object) -> Graph:
     BackendUnavailable
         If torch is not installed.
     """
-    values, where = _options(name, options)
+    values, where = checked_options(name, options)
     from .tracing import require_torch
 
     require_torch(where)
@@ -89,11 +90,12 @@ def record_torch(name: str, *, seed: int = 0, device: str = "cpu", **options: ob
     Raises
     ------
     InstanceError
-        As `load_torch`.
+        As `load_torch`, or if the seed is negative.
     BackendUnavailable
         If torch is not installed.
     """
-    values, where = _options(name, options)
+    values, where = checked_options(name, options)
+    check_integer(seed, 0, f"instance {where!r}, seed")
     from .tracing import require_torch
 
     torch = require_torch(where)
@@ -106,8 +108,8 @@ def record_torch(name: str, *, seed: int = 0, device: str = "cpu", **options: ob
     return _recorded(name, values, where, example)
 
 
-def _options(name: str, options: Mapping[str, object]) -> tuple[dict[str, Value], str]:
-    """Return the options of a network, checked, and what messages call it."""
+def checked_options(name: str, options: Mapping[str, object]) -> tuple[dict[str, Value], str]:
+    """Return all options of a network, and what messages call it; errors are those of `load_torch`."""
     given = "&".join(f"{key}={value}" for key, value in options.items())
     where = f"torch:{name}" + (f"?{given}" if given else "")
     if name not in ARCHITECTURES:

@@ -43,7 +43,7 @@ from ...models.units import parse_bytes
 from ..formats.native import write_graph
 from ..machines.written import write_machine
 from ..spec import parse_spec
-from . import record_torch
+from . import checked_options, record_torch
 from .recording import Step
 from .tracing import require_torch
 
@@ -263,6 +263,7 @@ def _main(arguments: Sequence[str] | None) -> int:
     if cap is not None and args.device == "cuda":
         total = torch.cuda.get_device_properties(0).total_memory
         torch.cuda.set_per_process_memory_fraction(min(1.0, cap / total))
+    networks = [_network(model, args.batch) for model in args.models]
     conditions = "deterministic algorithms" if args.device == "cuda" else ""
     found = measurement(args.device, args.repeat, conditions)
     args.out.mkdir(parents=True, exist_ok=True)
@@ -270,18 +271,24 @@ def _main(arguments: Sequence[str] | None) -> int:
     both = "; both tiers are its memory" if args.device == "cpu" else ""
     write_machine(measured_machine(args.device, found, cap), path, f"{found.device}, as measured{both}")
     print(path)
-    for model in args.models:
-        spec = parse_spec(model if ":" in model else f"torch:{model}")
-        if spec.scheme != "torch":
-            raise InstanceError(f"measure: found {model!r}, expected a network of torch:")
-        options = {"train": "1", "weights": "1", **spec.options}
-        if args.batch is not None:
-            options["batch"] = str(args.batch)
-        step = record_torch(spec.name, seed=args.seed, device=args.device, **options)
+    for name, options in networks:
+        step = record_torch(name, seed=args.seed, device=args.device, **options)
         path = args.out / f"{step.graph.name}.json.gz"
         write_graph(measured_graph(step, found, cap), path)
         print(path)
     return 0
+
+
+def _network(model: str, batch: int | None) -> tuple[str, dict[str, str]]:
+    """Return the name of a network and its options, checked before anything is measured."""
+    spec = parse_spec(model if ":" in model else f"torch:{model}")
+    if spec.scheme != "torch":
+        raise InstanceError(f"measure: found {model!r}, expected a network of torch:")
+    options = {"train": "1", "weights": "1", **spec.options}
+    if batch is not None:
+        options["batch"] = str(batch)
+    checked_options(spec.name, options)
+    return spec.name, options
 
 
 if __name__ == "__main__":

@@ -40,7 +40,10 @@ def check_demands(problem: Any) -> None:
     check_flag(problem.addresses, f"{problem.name}, addresses")
     set_bytes(problem, "page", 1, f"{problem.name}, page", optional=True)
     if problem.addresses and problem.page is not None:
-        raise InstanceError(f"{problem.name}: found addresses and page, expected one of them")
+        raise InstanceError(
+            f"{problem.name}: found addresses (--addresses) and page={problem.page} (--page), expected one "
+            "of them"
+        )
 
 
 def said_demands(problem: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from _pytest.mark import ParameterSet
 import lowtide as lt
 from lowtide.__main__ import build_parser
 from lowtide.instances.formats.strict_json import Field
+from lowtide.models.problems import PROBLEMS
 from lowtide.results.sweeps.experiment import KEYS
 from tests.docs.pages import PAGES, Reader, agree, blocks, edited
 
@@ -75,6 +76,18 @@ def test_blocks_behind_a_directive_are_found(tmp_path: Path) -> None:
 
 def test_the_readme_is_one_page() -> None:
     assert len((PAGES.parent / "README.md").read_text().splitlines()) <= 120
+
+
+def test_the_readme_and_the_first_page_ask_the_same_of_every_problem() -> None:
+    rows = {
+        path: re.findall(r"^\| \[`.*", path.read_text().replace("(docs/", "("), re.MULTILINE)
+        for path in (PAGES.parent / "README.md", PAGES / "index.md")
+    }
+    first, second = rows.values()
+    assert first == second
+    pages = re.findall(r"\((problems/\w+\.md)\)", "".join(first))
+    on_pages = "".join((PAGES / page).read_text() for page in pages)
+    assert [name for name in PROBLEMS if f"```{{methods}} {name}\n" not in on_pages] == []
 
 
 def test_every_public_name_is_on_the_page_of_python() -> None:

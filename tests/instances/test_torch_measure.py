@@ -58,11 +58,15 @@ def test_a_cap_below_the_peak_is_kept(tmp_path: Path, capsys: pytest.CaptureFixt
     assert verdict.peaks["device"] == largest < 60e6
 
 
-def test_refusals(capsys: pytest.CaptureFixture[str]) -> None:
+def test_refusals(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything is measured, so that no file is left behind."""
+    monkeypatch.chdir(tmp_path)
     for words, said in (
         (["catalogue:diamond"], "expected a network of torch:"),
         (["resnet18", "--repeat", "0"], "--repeat: found 0"),
-        (["resnet19"], "found unknown network 'resnet19'"),
+        (["resnet18", "resnet19"], "found unknown network 'resnet19'"),
         *(
             []
             if torch.cuda.is_available()
@@ -71,3 +75,4 @@ def test_refusals(capsys: pytest.CaptureFixture[str]) -> None:
     ):
         assert main([*words, "--repeat", "1"] if "--repeat" not in words else words) == 2
         assert said in capsys.readouterr().err
+        assert list(tmp_path.iterdir()) == []

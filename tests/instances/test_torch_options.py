@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import lowtide as lt
 from lowtide.instances import list_instances, load, parse_spec
 from lowtide.instances.torch_import import ARCHITECTURES, parameters_of
+from lowtide.instances.torch_import.measure import main as measure
+from lowtide.instances.torch_import.running.__main__ import main as running
 from lowtide.models.errors import BackendUnavailable, InstanceError
+from lowtide.models.plan import Plan
 from tests.commands import refused, within
 
 
@@ -56,3 +61,16 @@ def test_without_torch_one_line_names_the_extra(name: str, tmp_path: Path) -> No
 def test_wrong_options_are_refused_before_torch_is_needed(spec: str, words: str) -> None:
     with pytest.raises(InstanceError, match=rf"^instance '{re.escape(spec)}'.*{words}"):
         load(spec)
+
+
+@pytest.mark.usefixtures("_no_torch")
+def test_measuring_and_running_say_what_is_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graph = replace(load("catalogue:diamond"), provenance={"source": "torch:resnet18?train=1&weights=1"})
+    lt.save(graph, tmp_path / "graph.json")
+    lt.save(Plan.from_order(graph, range(len(graph.ops))), tmp_path / "plan.json")
+    plan = [str(tmp_path / "plan.json"), "--graph", str(tmp_path / "graph.json")]
+    for command, words in ((measure, ["resnet18"]), (running, plan), (running, [*plan, "--device", "cuda"])):
+        assert command(words) == 2
+        assert re.fullmatch(r"lowtide: .*the package torch .*lowtide\[torch\]'\n", capsys.readouterr().err)

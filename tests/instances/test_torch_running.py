@@ -238,6 +238,10 @@ def test_another_graph_is_refused() -> None:
     dropped = found.graph.drop({"weight"})
     with pytest.raises(InstanceError, match="found other tensors than the recorded step"):
         run_plan(found, Plan.from_order(dropped, range(len(dropped.ops))), dropped)
+    with pytest.raises(InstanceError, match=r"found \d+ ops, expected the \d+ of the recorded step"):
+        run_plan(found, reference(found), replace(found.graph, ops=found.graph.ops[:-1]))
+    with pytest.raises(InstanceError, match="iterations: found 0, expected at least 1"):
+        run_plan(found, reference(found), iterations=0)
 
 
 @pytest.mark.slow  # a whole network, traced and run three times
@@ -251,6 +255,11 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert said["differing"] == []
     assert main([path]) == 0
     assert "bit by bit those of the eager step" in capsys.readouterr().out
+    assert main([path, "--seed", "-1"]) == 2
+    assert "seed: found -1, expected an integer >= 0" in capsys.readouterr().err
+    if not torch.cuda.is_available():
+        assert main([path, "--device", "cuda"]) == 2
+        assert "torch sees no CUDA device" in capsys.readouterr().err
     lt.save(Plan.from_order(lt.load("catalogue:diamond"), range(4)), path)
     assert main([path]) == 2
     assert "expected one for torch:NAME" in capsys.readouterr().err

@@ -126,3 +126,9 @@ def test_demands_are_part_of_the_question() -> None:
 def test_a_page_larger_than_the_memory_leaves_no_plan() -> None:
     assert lt.solve(again(1, page=10**6), "eviction", threads=1).status is lt.Status.INFEASIBLE
     assert lt.solve(swapped(1, page=10**6), "belady", threads=1).plan is None
+
+
+def test_both_demands_are_refused_by_their_flags() -> None:
+    said = r"found addresses \(--addresses\) and page=4 \(--page\), expected one of them"
+    with pytest.raises(lt.InstanceError, match=said):
+        swapped(0, addresses=True, page=4)

@@ -13,6 +13,7 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from ....models.errors import InstanceError, LowtideError, UsageError
 from ....models.texts import one_line
@@ -20,7 +21,10 @@ from ....models.units import exact_bytes, format_duration
 from ...load_plan import load_plan
 from ...spec import parse_spec
 from .. import record_torch
-from .run import Comparison, run_plan
+from ..tracing import require_torch
+
+if TYPE_CHECKING:
+    from .run import Comparison
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,6 +49,8 @@ def _main(arguments: Sequence[str] | None) -> int:
     args = parser.parse_args(arguments)
     if args.iterations < 1:
         raise UsageError(f"--iterations: found {args.iterations}, expected an integer >= 1")
+    if args.device == "cuda" and not require_torch("running").cuda.is_available():
+        raise UsageError("--device: found cuda, expected cpu, for torch sees no CUDA device")
     plan, graph = load_plan(args.plan, args.graph)
     spec = parse_spec(str(graph.provenance.get("source", graph.source)))
     if spec.scheme != "torch":
@@ -52,6 +58,8 @@ def _main(arguments: Sequence[str] | None) -> int:
             f"{args.plan}: found a plan for {str(spec)!r}, expected one for torch:NAME?train=1"
         )
     step = record_torch(spec.name, seed=args.seed, device=args.device, **spec.options)
+    from .run import run_plan
+
     found = run_plan(step, plan, graph, iterations=args.iterations, seed=args.seed)
     print(json.dumps(asdict(found)) if args.json else _text(found))
     return 0 if found.same_profile and not found.differing else 1

@@ -91,10 +91,12 @@ def run_plan(
     Raises
     ------
     InstanceError
-        If the graphs differ, or the plan moves parts of tensors.
+        If there are no iterations, the graphs differ, or the plan moves parts of tensors.
     VerificationError
         If the plan breaks a rule.
     """
+    if iterations < 1:
+        raise InstanceError(f"iterations: found {iterations}, expected at least 1")
     graph = step.graph if graph is None else graph
     check_same(step.graph, graph)
     verdict = verify(graph, plan)
@@ -188,6 +190,11 @@ def check_same(step: Graph, graph: Graph) -> None:
         raise InstanceError(
             f"graph {graph.name!r}: found other tensors than the recorded step {step.name!r} has, expected "
             "the same (weights=1 keeps the bytes of weights and states)"
+        )
+    if len(step.ops) != len(graph.ops):
+        raise InstanceError(
+            f"graph {graph.name!r}: found {len(graph.ops)} ops, expected the {len(step.ops)} of the recorded "
+            f"step {step.name!r}"
         )
     for i, (one, other) in enumerate(zip(step.ops, graph.ops, strict=True)):
         if (one.kind, one.reads, one.writes) != (other.kind, other.reads, other.writes):
