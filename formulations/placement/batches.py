@@ -57,7 +57,6 @@ def batched(
     steps: int,
     least: int = 0,
     seed: int = 0,
-    beside: bool = False,
     expired: Callable[[], bool] = lambda: False,
 ) -> tuple[Order, Timing]:
     """Return an order of a single run with batches that ends no later, and its times.
@@ -70,11 +69,9 @@ def batched(
         When it ends: after so many steps, when the last op starts at `least` ns, or when this says so.
     seed
         For what is drawn.
-    beside
-        See `sequence.rates`.
     """
     draw, last = Random(seed), data.n - 1
-    rate = rates(data, beside=beside)[0]
+    rate = rates(data, beside=False)[0]
     for _ in range(steps):
         if times.start[last] <= least or expired():
             break
@@ -82,7 +79,7 @@ def batched(
         if copies is None:
             continue
         found = replace(order, copies=copies)
-        sooner = timing(data, found, beside=beside)
+        sooner = timing(data, found)
         if sooner is not None and sooner.start[last] <= times.start[last]:
             order, times = found, sooner
     return order, times

@@ -66,6 +66,10 @@ LONGEST = 2**53
 LARGEST = 2**60
 """Of bytes times ticks, which relaxations of intervals add up in 64 bits: CP-SAT 9.15 aborts beyond them."""
 
+LATEST = 2**62
+"""Times in ns from which there are no models."""
+TOO_LARGE = "found times or bytes that add up to more than 64 bits, too many for CP-SAT"
+
 Gone = Mapping[tuple[int, int], bool]
 
 
@@ -122,7 +126,10 @@ def solve_intervals(problem: Placement, context: Context) -> Outcome:
             search.other(solve_serial)
         search_lines(problem, context, data, LINES * context.remaining())
     try:
-        outcome = search.rounds() if problem.whole else search.plans()
+        if search.horizon >= LATEST:
+            outcome = Outcome(detail=TOO_LARGE)
+        else:
+            outcome = search.rounds() if problem.whole else search.plans()
     except BuildTimeout:
         outcome = Outcome(reason="time", detail="the interval model of placement was not built in time")
     if outcome.infeasible and context.answer is None:
@@ -239,7 +246,7 @@ class _Search:
         def read(value: Any) -> Any:
             return intervals_cpsat.decode(built, value, self.problem, data=self.data)
 
-        solve_cpsat(built.model, own, decode=read, to_objective=lambda ticks: self.data.ideal, defaults=PLAN)
+        _solved(built.model, own, decode=read, to_objective=lambda ticks: self.data.ideal, defaults=PLAN)
         if own.answer is not None:
             self.context.offer(own.answer)
             search_batches(self.problem, self.context, self.data, own.answer)
@@ -263,7 +270,7 @@ class _Search:
             return bound
 
         own = replace(self._own(Relaxation(self.problem.graph), part), seed=seed)
-        outcome = solve_cpsat(built.model, own, decode=read, to_objective=note, defaults=settings)
+        outcome = _solved(built.model, own, decode=read, to_objective=note, defaults=settings)
         if own.answer is not None and (
             self.solution is None or own.answer.objective < self.solution.objective
         ):
@@ -328,7 +335,7 @@ class _Search:
             return found
 
         small = sum(life.nbytes for life in data.lives) * built.horizon < LARGEST
-        outcome = solve_cpsat(
+        outcome = _solved(
             built.model,
             own,
             decode=read,
@@ -366,3 +373,10 @@ class _Search:
             log=context.log,
             models=context.models,
         )
+
+
+def _solved(model: Any, own: Context, **how: Any) -> Outcome:
+    """Run CP-SAT, unless it finds that sums of the model leave 64 bits."""
+    if "overflow" in model.validate():
+        return Outcome(detail=TOO_LARGE)
+    return solve_cpsat(model, own, **how)

@@ -55,6 +55,29 @@ def test_copies_share_a_channel_where_each_would_lose_a_part_of_a_ns() -> None:
     assert (result.status, result.objective) == (lt.Status.OPTIMAL, 10 + 100 + 20 + 100 + 10)
 
 
+@pytest.mark.parametrize("factor", [2**54, 2**56])
+def test_numbers_too_large_for_cp_sat_leave_what_is_found(factor: int) -> None:
+    problem = sharing()
+    ops = tuple(replace(op, duration_ns=factor * op.duration_ns) for op in problem.graph.ops)
+    result = lt.solve(replace(problem, graph=replace(problem.graph, ops=ops)), "cpsat", time_limit=None)
+    assert result.status is lt.Status.FEASIBLE
+    assert result.objective == 40 * factor + 204
+    assert result.bound == 40 * factor + 200
+    assert "too many for CP-SAT" in result.detail
+
+
+def test_times_beyond_64_bits_are_no_failure_of_cp_sat() -> None:
+    problem = sharing()
+    tensors = tuple(replace(x, nbytes=2**40 * x.nbytes) for x in problem.graph.tensors)
+    ops = tuple(replace(op, workspace=2**40 * op.workspace) for op in problem.graph.ops)
+    graph = replace(problem.graph, tensors=tensors, ops=ops)
+    bench = machine(301 * 2**40, None, ssd=False)
+    bench = replace(bench, channels=tuple(replace(c, bytes_per_s=1) for c in bench.channels))
+    result = lt.solve(replace(problem, graph=graph, machine=bench), "cpsat", time_limit=None)
+    assert result.status is not lt.Status.FAILED, result.detail
+    assert "too many for CP-SAT" in result.detail
+
+
 @pytest.mark.parametrize("seed", seeds(24, least=12))
 def test_batches_are_plans_that_verify_and_end_no_later(seed: int) -> None:
     problem = replace(random_placement(seed, ops=6), whole=True, periodic=False)
