@@ -71,7 +71,13 @@ def solved(args: argparse.Namespace, given: dict[str, object]) -> Found:
     asked = question(args, given)
     loaded = time.perf_counter() - started
     with Progress(quiet=args.quiet, always=args.progress, unit="ns") as progress:
-        found = joint_plan(asked, time_limit=args.time_limit, threads=args.threads, progress=progress)
+        found = joint_plan(
+            asked,
+            time_limit=args.time_limit,
+            threads=args.threads,
+            seed=args.seed,
+            progress=progress,
+        )
     seconds = time.perf_counter() - started - loaded
     problem, cuts, ways = None, None, None
     if found.result is None:
@@ -158,5 +164,5 @@ def _nothing(args: argparse.Namespace, found: JointPlan, seconds: float) -> Resu
         bound=found.bound,
         proof="exact",
         bound_kind="all stages",
-        detail="" if found.reason else "no rule has a schedule of any stages within the memory",
+        detail="" if found.reason else "found no stages of which a rule has a schedule within the memory",
     )

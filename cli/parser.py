@@ -166,7 +166,7 @@ def refuse_useless(args: argparse.Namespace, flag: str, useless: Sequence[str]) 
     """Raise `UsageError` if flags were given that another one has no use for."""
     for name in useless:
         if getattr(args, name) is not None:
-            raise UsageError(f"solve: found --{name} with {flag}, which has no use for it")
+            raise UsageError(f"solve: found --{name.replace('_', '-')} with {flag}, which has no use for it")
 
 
 def unique(pairs: Sequence[tuple[str, str]], option: str) -> dict[str, str]:

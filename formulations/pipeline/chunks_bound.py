@@ -46,7 +46,7 @@ from .joint_bound import Joint
 
 
 def chunks_bound(asked: Joint) -> int | None:
-    """Return the bound in ns; None: no stages fit the memory, or there are more devices than layers.
+    """Return the bound in ns; None: all states exceed all memory, or devices are more than layers.
 
     Examples
     --------
@@ -68,6 +68,8 @@ def chunks_bound(asked: Joint) -> int | None:
         least = min(way.backward + way.weight for way in x.ways)
         found += [ahead[i] + m * (x.forward + least), ahead[i] + m * (x.forward + back[i]) + behind[i]]
     free = None if asked.memory is None else p * asked.memory - sum(x.states for x in layers)
+    if free is not None and free < 0:
+        return None
     for split in (False, True):
         idle = sum(ahead[i] + i * c + split * (behind[i] + i * c) for i in range(p))
         options = [[*_options(x, split)] for x in layers]
@@ -78,10 +80,7 @@ def chunks_bound(asked: Joint) -> int | None:
                 down * x.forward + min(down * time + up * stay * nbytes for time, nbytes in some)
                 for x, some, stay in zip(layers, options, stays, strict=True)
             )
-            divisor = p * down + up * (free or 0)
-            if divisor <= 0:
-                return None
-            found.append(-(-(m * work + down * idle) // divisor))
+            found.append(-(-(m * work + down * idle) // (p * down + up * (free or 0))))
     return max(found)
 
 

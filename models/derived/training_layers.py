@@ -37,6 +37,7 @@ from dataclasses import dataclass, field
 from ..errors import InstanceError
 from ..graph import Graph
 from .layers import Layer, Way
+from .stages import pipeline_of
 from .values import Value, values_of
 
 PRODUCTS = frozenset({"mm", "addmm", "linear", "convolution", "Linear", "Gemm", "Conv"})
@@ -82,7 +83,7 @@ def training_layers(graph: Graph) -> TrainingLayers:
     Raises
     ------
     InstanceError
-        If it has no backward pass, or cannot be cut.
+        If it has no backward pass, cannot be cut, or is a pipeline of several micro-batches.
 
     Examples
     --------
@@ -92,10 +93,22 @@ def training_layers(graph: Graph) -> TrainingLayers:
     >>> len(found.layers), found.between
     (28, 3145728)
     """
+    _check_one_step(graph)
     step = _step(graph)
     _cut(step)
     _assign(step)
     return TrainingLayers(layers=tuple(_layer(step, k) for k in range(len(step.ends))), between=step.between)
+
+
+def _check_one_step(graph: Graph) -> None:
+    try:
+        micro = pipeline_of(graph).micro
+    except InstanceError:  # no pipeline
+        return
+    if micro > 1:
+        raise InstanceError(
+            f"layers of {graph.name!r}: found a pipeline of {micro} micro-batches, expected a step of one"
+        )
 
 
 def _step(graph: Graph) -> _Step:

@@ -86,6 +86,7 @@ def joint_plan(
     *,
     time_limit: float | None = 60.0,
     threads: int = 1,
+    seed: int = 0,
     also: Sequence[Stages] = (),
     progress: Callable[[str], None] | None = None,
 ) -> JointPlan:
@@ -97,6 +98,8 @@ def joint_plan(
         In seconds, None for no limit; half of it is for `auto`, if stages and their bound are found before.
     threads
         For `auto`.
+    seed
+        Of the order in which neighbours are looked at, and for `auto`.
     also
         Stages to look at, too, such as published ones.
     progress
@@ -127,7 +130,7 @@ def joint_plan(
             look(stages)
         for stages in sorted(best, key=lambda stages: best[stages][0])[:FEW]:
             half = until - limit / 2 if time_limit is not None else math.inf
-            _improve(asked, stages, look, choices, half)
+            _improve(asked, stages, look, choices, half, Random(seed))
     except (BuildTimeout, KeyboardInterrupt) as stopped:  # with what was found until then
         until = min(until, time.monotonic())
         reason = "time" if isinstance(stopped, BuildTimeout) else "interrupted"
@@ -144,8 +147,9 @@ def joint_plan(
             break
         result = solve(
             problem,
-            time_limit=None if time_limit is None else left / (min(FEW, len(rank)) - number),
+            time_limit=None if left == math.inf else left / (min(FEW, len(rank)) - number),
             threads=threads,
+            seed=seed,
             hint=problem.lower(best[stages][1]),
             progress=progress,
         )
@@ -262,9 +266,10 @@ def _improve(
     look: Callable[[Stages], int | None],
     choices: Choices,
     until: float,
+    rng: Random,
 ) -> None:
     """Look at neighbours in random order while they are better and there is time."""
-    value, rng = look(stages), Random(0)
+    value = look(stages)
     moved = True
     while moved:
         moved = False

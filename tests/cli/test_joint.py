@@ -69,8 +69,10 @@ def test_with_no_time_there_is_a_bound(tmp_path: Path, monkeypatch: pytest.Monke
         ((f"{SPEC}&objective=span", *ASKED), "expected makespan"),
         ((SPEC, *ASKED, "--hint", "plan.json"), "found --hint with --stages"),
         ((f"{SPEC}&cuts=3-9", *ASKED), "found cuts with --stages"),
+        ((SPEC, *ASKED, "--memory-limit", "1GiB"), "found --memory-limit with --stages"),
         ((SPEC, "--stages", "99", "--micro", "2"), "expected at least 99"),
         (("gen:randwire?n=8", *ASKED), "expected a training step"),
+        (("gen:stages?p=2&m=3", *ASKED), "found a pipeline of 3 micro-batches, expected a step of one"),
     ],
 )
 def test_what_does_not_go_together_is_refused(words: tuple[str, ...], fault: str, tmp_path: Path) -> None:

@@ -87,6 +87,8 @@ def test_states_that_no_devices_hold_are_refused() -> None:
     asked = alike(keep)
     heavy = replace(asked, memory=3, layers=tuple(replace(x, states=9) for x in asked.layers))
     assert chunks_bound(heavy) is None
+    nothing = tuple(replace(x, ways=(replace(keep, activation=0),)) for x in heavy.layers)
+    assert chunks_bound(replace(heavy, layers=nothing)) is None
     assert chunks_bound(replace(asked, devices=5)) is None
 
 

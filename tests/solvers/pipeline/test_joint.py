@@ -237,3 +237,24 @@ def test_when_the_time_is_up_there_is_what_was_found_by_then(monkeypatch: pytest
 def test_where_no_stages_have_a_schedule_of_a_rule_the_time_is_not_blamed() -> None:
     found = joint_plan(replace(small(0), memory=5), time_limit=None)
     assert (found.result, found.bound, found.reason) == (None, 36, None)
+
+
+def test_who_interrupts_a_search_without_a_limit_waits_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[dict[str, Any]] = []
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    def recorded(*arguments: Any, **options: Any) -> lt.Result:
+        given.append(options)
+        return lt.solve(*arguments, **options)
+
+    monkeypatch.setattr(joint, "_improve", interrupted)
+    monkeypatch.setattr(joint, "solve", recorded)
+    found = joint_plan(small(3), time_limit=None, seed=5)
+    assert (found.reason, given[0]["seed"]) == ("interrupted", 5)
+    assert given[0]["time_limit"] is not None
+    assert given[0]["time_limit"] <= joint.LEAST_SECONDS
+    assert found.result is not None
+    assert found.result.verification is not None
+    assert found.result.verification.valid
