@@ -32,6 +32,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from ...models.checks import check_integer
 from ...models.errors import InstanceError, LowtideError, UsageError
 from ...models.graph import Graph
 from ...models.lowering.builder import PlanBuilder
@@ -257,6 +258,7 @@ def _main(arguments: Sequence[str] | None) -> int:
     torch = require_torch("measure")
     if args.repeat < 1:
         raise UsageError(f"--repeat: found {args.repeat}, expected an integer >= 1")
+    check_integer(args.seed, 0, "--seed")
     if args.device == "cuda" and not torch.cuda.is_available():
         raise UsageError("--device: found cuda, expected cpu, for torch sees no CUDA device")
     cap = None if args.cap is None else parse_bytes(args.cap)

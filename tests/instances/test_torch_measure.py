@@ -66,6 +66,7 @@ def test_refusals(
     for words, said in (
         (["catalogue:diamond"], "expected a network of torch:"),
         (["resnet18", "--repeat", "0"], "--repeat: found 0"),
+        (["resnet18", "--seed", "-1"], "--seed: found -1"),
         (["resnet18", "resnet19"], "found unknown network 'resnet19'"),
         *(
             []
