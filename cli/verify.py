@@ -155,6 +155,8 @@ def _claimed(plan: Plan, verdict: Verification, scored: Mapping[str, Any]) -> di
     """Return what the plan claims: its status where the objective was recomputed and agrees, else a doubt."""
     from ..models.problems import PROBLEMS
     from ..models.problems.arena import Arena
+    from ..models.problems.hybrid import Hybrid
+    from ..models.problems.partition import Partition
     from ..models.problems.peak import Peak
     from ..models.problems.pipeline import Pipeline, longest_span
     from ..models.result import relative_gap
@@ -167,7 +169,7 @@ def _claimed(plan: Plan, verdict: Verification, scored: Mapping[str, Any]) -> di
         found, best = max(verdict.peaks.values(), default=0), scored["best_known"]
     elif claim.problem == Arena.name and verdict.heights:
         found = max(verdict.heights.values())
-    elif PROBLEMS[claim.problem].unit == "ns":
+    elif PROBLEMS[claim.problem].unit == "ns" and claim.problem not in (Partition.name, Hybrid.name):
         spans = (verdict.makespan, longest_span(plan)) if claim.problem == Pipeline.name else ()
         found = claim.objective if claim.objective in spans else verdict.makespan
     if found is None:

@@ -19,6 +19,7 @@ it and all later stages, over d, rounded up. d divides N. Only p, a and b depend
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isqrt
 
 from ...models.derived.values import values_of
 from ...models.hybrid_rules import Need, degree_of
@@ -87,6 +88,8 @@ def hybrid_data(problem: Hybrid) -> HybridData:
     ]
     kinds = [[mode.processors or ("t1",) for mode in op.all_modes] for op in graph.ops]
     degrees = {degree_of(kind) or 0 for rows in kinds for some in rows for kind in some}
+    small = [d for d in range(1, isqrt(problem.micro) + 1) if problem.micro % d == 0]
+    divisors = sorted({*small, *(problem.micro // d for d in small)})
     data: dict[int, Degree] = {}
     for t in sorted(degrees):
         if t > min(problem.tensor or t, problem.processors):
@@ -113,8 +116,8 @@ def hybrid_data(problem: Hybrid) -> HybridData:
                     else -(-4 * (d - 1) * x.weights * 10**9 // (problem.micro * link))
                     for x in needs
                 )
-                for d in range(1, most + 1)
-                if problem.micro % d == 0
+                for d in divisors
+                if d <= most
             },
         )
     return HybridData(n=len(graph.ops), arcs=arcs, before=tuple(before), degrees=data)

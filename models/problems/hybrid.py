@@ -272,6 +272,10 @@ def _checked(graph: Graph, needs: Sequence[Sequence[Need]]) -> tuple[tuple[Need,
             check_type(need, Need, f"hybrid, needs of op {i}")
             for key in ("weights", "each", "once"):
                 check_integer(getattr(need, key), 0, f"hybrid, needs of op {i}, {key}")
+            if len({t for t, _ in need.sync}) < len(need.sync):
+                raise InstanceError(
+                    f"hybrid, needs of op {i}, sync: found {need.sync}, expected each tensor once"
+                )
             for t, nbytes in need.sync:
                 check_integer(nbytes, 0, f"hybrid, needs of op {i}, sync of tensor {t}")
                 if t not in graph.ops[i].reads and t not in graph.ops[i].writes:

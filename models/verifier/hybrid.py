@@ -1,7 +1,7 @@
 """Judges stages of data and tensor parallel devices: the time and the bytes of each, from the graph alone.
 
 A stage runs its ops on d replicas, each a group of t devices that split tensors: on d t devices. Op i in mode
-m takes its duration there.
+m takes its duration there. A mode runs on the groups that it names, one that names none on one device.
 
 - All groups have at most `processors` devices together. d divides `micro`, the micro-batches of a batch,
   and all d add up to at most `micro`, as that many are under way. d and t are at most `replicate` and
@@ -98,7 +98,7 @@ def _wrong(
             found.append(Violation(kind="group", message=said, resource=where))
     for i, (op, m) in enumerate(zip(graph.ops, split.modes, strict=True)):
         kind = split.kinds[split.stage[i]]
-        there = [k for k, mode in enumerate(op.all_modes) if not mode.processors or kind in mode.processors]
+        there = [k for k, mode in enumerate(op.all_modes) if kind in (mode.processors or ("t1",))]
         again = [k for k in there if needs[i][k].again]
         if m not in there:
             said = f"op {i} {op.name!r}: found mode {m}, expected one of {there} on kind {kind!r}"

@@ -158,7 +158,12 @@ def _too_large(problem: Hybrid, data: HybridData) -> str:
         work += sum(x.time for x in rows) + sum(degree.made + degree.read)
         work += sum(degree.exchanged[max(degree.exchanged)])
         held += sum(most * x.each + x.once for x in rows)
-    return "" if max(work, held) < EXACT else "times or bytes of all modes add up to 2**52 or more"
+    if max(work, held) >= EXACT:
+        return "times or bytes of all modes add up to 2**52 or more"
+    # times are multiplied by replicas and by devices; the bisection looks at less than four times the longest
+    if work * problem.processors >= 2**60:
+        return "times of all modes, multiplied by the devices, are 2**60 or more"
+    return ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,8 +47,16 @@ def test_a_claim_that_disagrees_with_the_verifier_is_no_status(tmp_path: Path, v
     assert (found["valid"], found["status"], found["bound"]) == (True, None, None)
 
 
-def test_what_a_plan_alone_cannot_show_is_no_status(tmp_path: Path) -> None:
-    solved(tmp_path, "minio", "catalogue:harpoon?memory=14", plan="q.json")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("minio", "catalogue:harpoon?memory=14"),
+        ("partition", SPEC, "--processors", "2"),
+        ("hybrid", SPEC, "--processors", "2"),
+    ],
+)
+def test_what_a_plan_alone_cannot_show_is_no_status(words: tuple[str, ...], tmp_path: Path) -> None:
+    solved(tmp_path, *words, plan="q.json")
     found = answer("verify", "q.json", cwd=tmp_path)
     assert (found["valid"], found["status"], found["claim"]["status"]) == (True, None, "optimal")
     assert "cannot be recomputed" in within("verify", "q.json", cwd=tmp_path).stdout

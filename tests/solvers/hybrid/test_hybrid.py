@@ -90,6 +90,42 @@ def test_stages_by_hand() -> None:
         assert any(v.kind == kind and word in v.message for v in violations), (wrong, violations)
 
 
+def chain_of_two(first: lt.Mode, second: lt.Op, **asked: object) -> lt.Hybrid:
+    """Return two layers, 4 bytes between them."""
+    ops = (lt.Op(name="a", writes=(0,), modes=(first,)), second)
+    graph = lt.Graph(name="two", tensors=(lt.Tensor(name="x", nbytes=4),), ops=ops)
+    return lt.Hybrid(graph, **asked)  # type: ignore[arg-type]
+
+
+def test_modes_that_name_no_group_are_for_one_device() -> None:
+    """On two devices the layers had to share a group of two, where the second has no mode."""
+    first = lt.Mode(duration_ns=4, processors=("t2",))
+    problem = chain_of_two(first, lt.Op(name="b", reads=(0,), duration_ns=3), processors=2, micro=2)
+    split = lt.Split(stage=(0, 0), kinds=("t2",), replicas=(1,), modes=(0, 0))
+    assert [v.kind for v in problem.judge(split).verification.violations] == ["mode"]
+    assert lt.solve(problem, threads=1).status == "infeasible"
+    assert lt.solve(replace(problem, processors=3), threads=1).objective == 4
+
+
+def test_a_tensor_is_synced_once() -> None:
+    needs = ((lt.Need(sync=((0, 1), (0, 5))),), (lt.Need(),))
+    with pytest.raises(lt.InstanceError, match=r"op 0, sync: found .*expected each tensor once"):
+        chain_of_two(lt.Mode(duration_ns=1, processors=("t1",)), lt.Op(name="b", reads=(0,)), needs=needs)
+
+
+@pytest.mark.parametrize(("ns", "devices"), [(2**50, 2**13), (2**40, 2**11)])
+def test_large_numbers_are_exact_or_refused(ns: int, devices: int) -> None:
+    """Micro-batches are 2**40: only divisors of them are looked at."""
+    first = lt.Mode(duration_ns=ns, processors=(f"t{devices // 2}",))
+    second = lt.Op(name="b", reads=(0,), modes=(first,))
+    result = lt.solve(chain_of_two(first, second, processors=devices, micro=2**40), threads=1)
+    if ns * devices < 2**60:
+        assert (result.status, result.objective, result.bound) == ("optimal", ns, ns)
+    else:
+        assert result.status == "unknown"
+        assert "multiplied by the devices" in result.detail
+
+
 def test_knapsacks_find_what_exhaustive_search_finds() -> None:
     closed = 0
     for seed in seeds(600):
