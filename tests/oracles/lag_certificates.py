@@ -49,9 +49,45 @@ def overwritten() -> lt.Graph:
     return lt.Graph(name="overwritten", tensors=tuple(tensors), ops=tuple(ops))
 
 
+def out_only() -> lt.Graph:
+    """Return a graph whose peak has 8 bytes that go out while the second op runs, and need not come back."""
+    tensors = [lt.Tensor(name="y", nbytes=8, final=True), lt.Tensor(name="s", nbytes=0)]
+    ops = (
+        lt.Op(name="a", writes=(0,), duration_ns=1),
+        lt.Op(name="b", writes=(1,), duration_ns=20, after=(0,)),
+        lt.Op(name="c", reads=(1,), duration_ns=10, workspace=8),
+    )
+    return lt.Graph(name="out only", tensors=tuple(tensors), ops=ops)
+
+
+def too_high() -> Iterator[tuple[lt.Graph, Certificate]]:
+    """Yield certificates of more ns than a plan takes, each near to one that is right."""
+    quick = replace(SETTING, machine=two_tiers(8, 10**8, 8 * 10**9))
+    yield GRAPH, lagging(13, LagsProof(outward=((1, 1),)), quick)  # the weight is never written
+    a, b = GRAPH.ops
+    modes = (lt.Mode(duration_ns=10, workspace=8), lt.Mode(duration_ns=12))
+    either = replace(GRAPH, ops=(a, replace(b, workspace=0, duration_ns=1, modes=modes)))
+    yield either, lagging(14, graph=either)
+    pairs = (("gpu", "host"), ("host", "gpu"), ("gpu", "ssd"), ("ssd", "gpu"))
+    machine = replace(
+        SETTING.machine,
+        tiers=(*SETTING.machine.tiers, lt.Tier(name="ssd")),
+        channels=tuple(lt.Channel(src=x, dst=y, bytes_per_s=10**9) for x, y in pairs),
+        groups=(lt.ChannelGroup(name="slow", channels=(("ssd", "gpu"),), bytes_per_s=10**8),),
+    )
+    yield GRAPH, lagging(20, setting=replace(SETTING, machine=machine))
+    graph = out_only()
+    proof = lt.certify(graph, 16)
+    assert proof is not None
+    peak = LagsProof(peak=16, least=proof.proof)  # type: ignore[arg-type]
+    once = replace(SETTING, periodic=False, machine=two_tiers(8, 10**9, 10**9))
+    yield graph, lagging(32, peak, once, graph)
+
+
 def bad_lags() -> Iterator[tuple[lt.Graph, Certificate]]:
     """Yield them."""
     yield GRAPH, lagging(19)
+    yield from too_high()
     for pair in ((1, 0), (0, 1), (1, 5), (2, 2), (-1, 1)):
         yield GRAPH, lagging(11, LagsProof(inward=(pair,)))
     yield GRAPH, lagging(11, LagsProof(outward=((2, 1),)))

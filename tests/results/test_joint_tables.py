@@ -60,12 +60,13 @@ def test_second_runs_and_two_tiers_are_never_slower_than_without_one_of_them() -
         assert max(times["host"], times["ssd"]) <= times["runs"]
 
 
-def test_ours_fits_with_addresses_and_in_pages() -> None:
+def test_ours_fits_with_addresses_and_in_pages_and_is_the_fastest() -> None:
     rows = read_rows("placement_fragmentation")
     for page, workloads in ((None, PUBLISHED), (PAGE, PAGED)):
         some = [row for row in rows if row["page"] == page]
-        assert {row["workload"] for row in some if row["method"] == AUTO} == {*workloads}
-        assert all(row["period"] is not None for row in some if row["method"] == AUTO)
+        ours = {row["workload"]: row["period"] for row in some if row["method"] == AUTO}
+        assert ours.keys() == {*workloads}
+        assert all(ours[row["workload"]] <= row["period"] for row in some if row["period"] is not None)
         for row in some:
             assert row["period"] is None or row["bound"] <= row["period"]
             assert page is not None or row["period"] is None or row["height"] <= row["device"]

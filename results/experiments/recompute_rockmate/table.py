@@ -13,6 +13,7 @@ from functools import partial
 import lowtide as lt
 
 from ...tables.spec import RIGHT, Column, Fields, Row, TableSpec
+from ..recompute_graphs.table import multiples
 from ..running import Case, read_rows
 
 BESIDE = ("graph", "spec", "ops", "percent", "memory", "least_time", "bound", "segments")
@@ -46,17 +47,11 @@ def row_of(known: Row, seconds: float) -> list[Row]:
     ]
 
 
-def _times(key: str, row: Row) -> float | None:
-    """Return a time over that of each op once."""
-    return None if row[key] is None else row[key] / row["least_time"]
-
-
 TABLE = TableSpec(
     (
         *(Column("graph"), Column("ops", kind="d"), Column("memory, MB", lambda r: r["memory"] / 1e6, ".0f")),
-        *(Column("%", "percent", "d"), Column("rockmate", partial(_times, "objective"), ".4f")),
-        *(Column("auto", partial(_times, "auto"), ".4f"), Column("bound", partial(_times, "bound"), ".4f")),
-        Column("segments", partial(_times, "segments"), ".4f"),
+        *(Column("%", "percent", "d"), *multiples(("rockmate", "objective"))),
+        *multiples(("auto", "auto"), ("bound", "bound"), ("segments", "segments")),
         *(Column("blocks", kind="d"), Column("different", "different_blocks", "d")),
         *(Column("programs", kind="d"), Column("s", "seconds", "d"), Column("CPU s", "cpu_seconds", "d")),
         Column("why none", lambda row: "" if row["objective"] else row["reason"], RIGHT),

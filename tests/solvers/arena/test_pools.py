@@ -63,7 +63,13 @@ def test_a_read_and_a_write_in_two_pools_share_nothing() -> None:
     ops = (lt.Op(name="a", writes=(0,)), lt.Op(name="b", reads=(0,), writes=(1,), inplace=((0, 1),)))
     graph = lt.Graph(name="in place", tensors=tensors, ops=ops)
     assert lt.solve(lt.Arena(graph)).objective == 4
-    assert lt.solve(lt.Arena(graph, pools="gradient")).objective == 8
+    problem = lt.Arena(graph, pools="gradient")
+    result = lt.solve(problem)
+    assert result.objective == 8
+    claim, proof, _ = certified(problem, result, Context(problem=problem))
+    assert proof is not None
+    assert claim == proof.bound == 8
+    assert lt.verify_certificate(graph, proof).valid
 
 
 def test_pools_lie_one_behind_the_other_in_the_plan() -> None:

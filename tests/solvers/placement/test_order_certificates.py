@@ -11,11 +11,12 @@ import lowtide as lt
 from lowtide.formulations.placement.lags import ancestor_rows, deciding, heads_and_tails, lags, one_machine
 from lowtide.instances import decode_certificate, encode_certificate
 from lowtide.models.derived.precedence import precedence
+from lowtide.models.setting import Setting
 from lowtide.models.verifier.proofs.lags import LagsProof, ordered_time
 from lowtide.solvers.certify import certified
 from lowtide.solvers.context import Context
 from lowtide.solvers.placement.bounds.prices import sample_data
-from tests.oracles.lag_certificates import GRAPH, RIGHT, SETTING, bad_lags, lagging
+from tests.oracles.lag_certificates import GRAPH, RIGHT, SETTING, bad_lags, lagging, too_high
 from tests.solvers.placement.test_free_orders import MET, bound_of, fixed, free_problem, shuffled, small
 
 
@@ -121,6 +122,16 @@ def test_bad_certificates_are_refused() -> None:
         verdict = lt.verify_certificate(graph, bad)
         assert not verdict.valid
         assert "expected" in verdict.witness
+
+
+def test_plans_take_less_than_what_is_refused() -> None:
+    for graph, bad in too_high():
+        setting = bad.setting
+        assert isinstance(setting, Setting)
+        problem = lt.Placement(graph, setting.machine, periodic=setting.periodic, start=setting.start)
+        taken = lt.solve(problem, threads=1, time_limit=None).objective
+        assert taken is not None
+        assert ordered_time(graph, setting, bad.proof) <= taken < bad.bound  # type: ignore[arg-type]
 
 
 def test_where_ops_run_again_there_is_no_certificate() -> None:
