@@ -22,6 +22,9 @@ _USELESS = ("hint", "log", "memory_limit")
 CHOSEN = ("cuts", "ways", "devices", "micro")
 """Options of the source that say what is decided here."""
 
+ALL = "all stages"
+"""What the bound holds for."""
+
 
 def add_flags(parser: argparse._ActionsContainer) -> None:
     """Add the flags of the question."""
@@ -85,13 +88,13 @@ def solved(args: argparse.Namespace, given: dict[str, object]) -> Found:
     else:
         cuts, ways = words_of(asked.layers, found.ends, found.choices)
         problem = load_problem(Pipeline, args.spec, cuts=cuts, ways=ways, micro=asked.micro, **given)
-        result = _of_source(found.result, problem, seconds)
-    together = {"stages": asked.devices, "micro": asked.micro, "cuts": cuts, "ways": ways}
-    together["bound"] = found.bound
+        result = _of_all(_of_source(found.result, problem, seconds), found)
+    together: dict[str, Any] = {"stages": asked.devices, "micro": asked.micro, "cuts": cuts, "ways": ways}
     rows = [] if cuts is None or ways is None else [("cuts", cuts), ("ways", ways)]
-    if found.bound is not None:
-        gap = format_gap(relative_gap(result.objective, found.bound))
-        rows.append(("bound of all", f"{exact_value(found.bound, 'ns')}, gap {gap}, proof exact"))
+    if found.result is not None and (own := found.result.bound) is not None:
+        together["bound_of_these"] = own
+        gap = format_gap(relative_gap(found.result.objective, own))
+        rows.append(("these stages", f"{found.result.status}, bound {exact_value(own, 'ns')}, gap {gap}"))
     return problem, result, loaded, {"joint": together}, rows
 
 
@@ -142,6 +145,21 @@ def _of_source(result: Result, problem: Pipeline, seconds: float) -> Result:
     return replace(result, instance=problem.instance.name, plan=plan, graph=problem.graph, seconds=spent)
 
 
+def _of_all(result: Result, found: JointPlan) -> Result:
+    """Return a result with what is proved of all stages, not of those that were chosen alone."""
+    from ..models.result import Status
+
+    closed = result.objective == found.bound
+    return replace(
+        result,
+        status=Status.OPTIMAL if closed else Status.FEASIBLE,
+        reason=None if closed else found.reason or "exhausted",
+        bound=found.bound,
+        proof=None if found.bound is None else "exact",
+        bound_kind=None if found.bound is None else ALL,
+    )
+
+
 def _nothing(args: argparse.Namespace, found: JointPlan, seconds: float) -> Result:
     """Return the result where there is no plan, or none was found."""
     from ..models.result import Result, Status
@@ -163,6 +181,6 @@ def _nothing(args: argparse.Namespace, found: JointPlan, seconds: float) -> Resu
         reason=found.reason or "exhausted",
         bound=found.bound,
         proof="exact",
-        bound_kind="all stages",
+        bound_kind=ALL,
         detail="" if found.reason else "found no stages of which a rule has a schedule within the memory",
     )
