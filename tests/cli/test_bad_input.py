@@ -110,7 +110,7 @@ def test_command(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None
         (("solve", "peek", "gen:chain"), "did you mean peak or pipeline?"),
         (
             ("solve", "best", "gen:chain"),
-            "expected one of arena, distributed, makespan, memory-edges, minio",
+            "expected one of arena, distributed, hybrid, makespan, memory-edges",
         ),
         ((*SOLVE, "gen:chain", "--time-limit", "-3"), "time-limit"),
         ((*SOLVE, "gen:chain", "--time-limit", "inf"), "found 'inf'"),

@@ -127,8 +127,6 @@ def test_who_proves_things_of_one_order_refuses_a_free_one() -> None:
                 lt.solve(problem, method.name)
     with pytest.raises(lt.UsageError, match="order=free"):
         lt.build(replace(problem, periodic=False), "cpsat")
-    with pytest.raises(lt.UsageError, match="order=free"):
-        lt.certify_placement(problem, 1)
     with pytest.raises(InstanceError, match="expected reference or free"):
         replace(problem, order="any")
 
