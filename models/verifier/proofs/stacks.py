@@ -104,7 +104,7 @@ def _pool_of(setting: ArenaSetting) -> dict[str, int]:
     """
     kinds = [kind for pool in setting.pools for kind in pool.split("+")]
     if not {*kinds} <= {*KINDS} or len({*kinds}) < len(kinds):
-        raise Refused(f"pools: found {list(setting.pools)}, expected each kind at most once")
+        raise Refused(f"pools: found {list(setting.pools)}, expected kinds of tensors, each at most once")
     return {kind: k for k, pool in enumerate(setting.pools, 1) for kind in pool.split("+")}
 
 
