@@ -30,8 +30,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from ...models.errors import InstanceError
 from ...models.graph import Graph, Mode, Op, Tensor
+from .foreign import reading
 from .strict_json import parse_json, read_bytes
 from .task_order import topological_order
 
@@ -46,12 +46,8 @@ def read_dnn_partitioning(path: str | os.PathLike[str]) -> Graph:
     """
     where = os.fspath(path)
     data = parse_json(read_bytes(path), where)
-    try:
+    with reading(where, "layers of dnn-partitioning"):
         return _graph(data, where, Path(path).name.removesuffix(".gz").removesuffix(".json"))
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise InstanceError(
-            f"{where}: found {type(error).__name__} {error}, expected layers of dnn-partitioning"
-        ) from None
 
 
 def _graph(data: Any, where: str, name: str) -> Graph:

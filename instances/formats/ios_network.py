@@ -29,9 +29,9 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from ...models.errors import InstanceError
 from ...models.graph import Graph, Op, Tensor
 from ..options import Parameter
+from .foreign import reading
 from .strict_json import parse_json, read_bytes
 
 PARAMETERS = {
@@ -78,7 +78,7 @@ def read_ios(
         seconds = max(flops / (tflops * 1e12 * share / parts), moved / (gb_per_s * 1e9))
         return share, max(1, round(seconds * 1e9) + launch_ns)
 
-    try:
+    with reading(os.fspath(path), "a network in blocks"):
         nodes = [node for block in data["blocks"] for node in block["nodes"]]
         name_of_input, shape = str(data["input"]["name"]), data["input"]["shape"]
         nbytes = ELEMENT
@@ -114,10 +114,6 @@ def read_ios(
             )
         blocks = [[number[x] - 1 for x in part] for part in _parts(data)]
         merges = list(_merges(nodes, [op.name for op in ops], roofline))
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise InstanceError(
-            f"{os.fspath(path)}: found {type(error).__name__} {error}, expected a network in blocks"
-        ) from None
     source = str(data.get("source", ""))
     return Graph(
         name=str(data.get("name", Path(path).stem)),

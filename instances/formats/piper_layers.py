@@ -24,8 +24,8 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-from ...models.errors import InstanceError
 from ...models.graph import Graph, Mode, Op, Tensor
+from .foreign import reading
 from .strict_json import parse_json, read_bytes
 from .task_order import topological_order
 
@@ -42,12 +42,8 @@ def read_piper(path: str | os.PathLike[str]) -> Graph:
     """
     where = os.fspath(path)
     data = parse_json(read_bytes(path), where)
-    try:
+    with reading(where, "layers of Piper"):
         return _graph(data, where, Path(path).name.removesuffix(".gz").removesuffix(".json"))
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise InstanceError(
-            f"{where}: found {type(error).__name__} {error}, expected layers of Piper"
-        ) from None
 
 
 def _graph(data: Any, where: str, name: str) -> Graph:
