@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .parser import Parser, key_value, shown_examples, size, unique, whole_number
+from .parser import Parser, key_value, shown_examples, size, size_or_none, unique, whole_number
 from .start import METAVAR
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ def _add_flag(group: argparse._ActionsContainer, key: str, parameter: Parameter,
     kinds: dict[str, tuple[str, Any]] = {
         "size": ("SIZE", _size_or_share),
         "limit": ("SIZE", _limit_or_share),
+        "rate": ("RATE", size_or_none),
         "machine": ("NAME", str),
         "processors": ("N", str),
         "pools": ("KINDS", str),

@@ -265,10 +265,11 @@ def _print(found: dict[str, Any], graph: Graph) -> None:
         rows.append(("bound", f"{exact_bytes(found['bound'])}, {found['bound_from']}"))
         rows.append(("gap", format_gap(found["gap"])))
     if (claim := found["claim"]) is not None:
-        status = found["status"] or claim["status"]
-        rows.append(("status", f"{status}, as the plan claims ({claim['problem']} {claim['method']})"))
-        if found["doubt"] is not None:
-            rows.append(("doubt", f"not confirmed: {found['doubt']}"))
+        whose = f"({claim['problem']} {claim['method']})"
+        if found["doubt"] is None:
+            rows.append(("status", f"{found['status']}, as the plan claims {whose}"))
+        else:
+            rows.append(("claim", f"{claim['status']} {whose}, not confirmed: {found['doubt']}"))
     if found["makespan"] is not None:
         rows.append(("makespan", format_duration(found["makespan"])))
         rows.append(("stall", format_duration(found["stall"])))

@@ -46,7 +46,7 @@ def typed_option(key: str, given: object, parameter: Parameter, where: str) -> A
     InstanceError
         As `typed_options`.
     """
-    if parameter.kind == "limit" and given in (None, "none"):
+    if parameter.kind in ("limit", "rate") and given in (None, "none"):
         return None
     value = convert(given, parameter)
     if value is None:

@@ -15,6 +15,7 @@ _TRUTH = {"0": False, "1": True, "false": False, "true": True, "no": False, "yes
 _EXPECTED = {
     "size": "bytes such as 4096, 512MiB or 4GiB",
     "limit": "bytes such as 4096, 512MiB or 4GiB, or none",
+    "rate": "bytes per second such as 25GiB, or none",
     "machine": "a name that lowtide list machines shows, or a .toml or .json file",
     "processors": "an integer >= 1, or kinds with counts such as cpu=4,gpu=1",
     "tiers": "tiers such as host or host+ssd, or anywhere",
@@ -34,9 +35,9 @@ class Parameter(NamedTuple):
     least, most, choices, pattern
         The range of numbers; the texts that it may be, or a regular expression of them.
     kind
-        "size" (bytes), "limit" (bytes or none), "machine" (name or file), "processors" (a count, or kinds
-        with counts), "tiers" (names joined by +), "pools" (kinds joined by +, pools by /); else the
-        type of the default says it: a flag, a count, a number, a choice.
+        "size" (bytes), "limit" (bytes or none), "rate" (bytes per second or none), "machine" (name or file),
+        "processors" (a count, or kinds with counts), "tiers" (names joined by +), "pools" (kinds joined by
+        +, pools by /); else the type of the default says it: a flag, a count, a number, a choice.
     required
         Whether there is no answer without it.
     flag
@@ -72,7 +73,7 @@ class Parameter(NamedTuple):
 def convert(value: object, parameter: Parameter) -> Value | None:
     """Return the value in the parameter's type, or None if it is not one of those that it takes."""
     default = parameter.default
-    if parameter.kind in ("size", "limit"):
+    if parameter.kind in ("size", "limit", "rate"):
         if type(value) is int:
             return value if value >= parameter.least else None
         try:

@@ -261,7 +261,10 @@ def _main(arguments: Sequence[str] | None) -> int:
     check_integer(args.seed, 0, "--seed")
     if args.device == "cuda" and not torch.cuda.is_available():
         raise UsageError("--device: found cuda, expected cpu, for torch sees no CUDA device")
-    cap = None if args.cap is None else parse_bytes(args.cap)
+    try:
+        cap = None if args.cap is None else parse_bytes(args.cap)
+    except UsageError as error:
+        raise UsageError(f"--cap: {str(error).removeprefix('size: ')}") from None
     if cap is not None and args.device == "cuda":
         total = torch.cuda.get_device_properties(0).total_memory
         torch.cuda.set_per_process_memory_fraction(min(1.0, cap / total))

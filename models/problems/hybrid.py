@@ -94,7 +94,7 @@ class Hybrid(Problem):
         "processors": Parameter(1, "devices (default as the instance has it)", least=1),
         "memory": Parameter("none", "of each device (default as the instance has it)", kind="limit"),
         "link": Parameter(
-            "none", "bytes per second of a device to others (default as the instance has it)", kind="limit"
+            "none", "bytes per second of a device to others (default as the instance has it)", kind="rate"
         ),
         "micro": Parameter(1, "micro-batches of a batch (default as the instance has it)", least=1),
         "replicate": Parameter(1, "replicas of a stage at most (default any)", least=1),

@@ -111,14 +111,14 @@ class Partition(Problem):
         ),
         "memory": Parameter("none", "of each device (default as the instance has it)", kind="limit"),
         "link": Parameter(
-            "none", "bytes per second to or from a device (default as the instance has it)", kind="limit"
+            "none", "bytes per second to or from a device (default as the instance has it)", kind="rate"
         ),
         "contiguous": Parameter("yes", "whether values pass to later stages only", choices=("yes", "no")),
         "schedule": Parameter("none", "of micro-batches, for what stages keep of them", choices=SCHEDULES),
         "micro": Parameter(1, "micro-batches of a batch", least=1),
         "recompute": Parameter("none", "forward ops that run again in the backward pass", choices=RECOMPUTE),
         "replicate": Parameter(1, "devices that may share a stage", least=1),
-        "sync": Parameter("none", "bytes per second of the exchange of gradients", kind="size"),
+        "sync": Parameter("none", "bytes per second of the exchange of gradients", kind="rate"),
         "objective": Parameter(
             "load", "the largest load, the time of a batch, or of one sample", choices=OBJECTIVES
         ),
