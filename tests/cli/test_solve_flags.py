@@ -110,10 +110,7 @@ def test_options_may_stand_before_the_problem(tmp_path: Path) -> None:
         (("peak",), "solve: the following arguments are required: spec"),
         (("makespan", SPEC, "--memory", "x"), "solve: argument --memory: found 'x', expected bytes such as"),
         (("hybrid", SPEC, "--link", "50%"), "solve: argument --link: found '50%', expected bytes such as"),
-        (
-            ("hybrid", SPEC + "?link=50%"),
-            f"instance '{SPEC}?link=50%', option link: found \"50%\", expected bytes per",
-        ),
+        (("hybrid", f"{SPEC}&link=50%"), f"instance '{SPEC}&link=50%', option link: found \"50%\", expected"),
     ],
 )
 def test_wrong_words_are_named(arguments: tuple[str, ...], expected: str, tmp_path: Path) -> None:
