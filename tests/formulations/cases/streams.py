@@ -1,0 +1,48 @@
+"""Cases of `streams`: stages of groups."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import lowtide as lt
+from lowtide.formulations.streams import rates_cpsat, stages_cpsat
+from tests.formulations.cases.case import Case, Verdict, proved, solved, verdict_of
+from tests.oracles.brute_streams import fastest_stages
+from tests.solvers.streams.test_devices import rates_question
+from tests.solvers.streams.test_stages import question as stages_question
+
+
+def groups(formulation: ModuleType, problem: lt.Streams) -> Verdict:
+    built = formulation.build(problem)
+    read = lambda value: formulation.decode(built, value)  # noqa: E731
+    return verdict_of(solved(formulation, problem, built, read, lambda ns: ns))
+
+
+def groups_battery() -> list[tuple[Any, Verdict | None]]:
+    return [
+        (
+            p,
+            proved(
+                fastest_stages(
+                    p.graph,
+                    p.contention,
+                    p.device.parts,
+                    sync_ns=p.sync_ns,
+                    memory=p.memory,
+                    streams=p.streams,
+                )
+            ),
+        )
+        for p in map(stages_question, (*range(20), 56, 84))
+    ]
+
+
+def rates_battery() -> list[tuple[Any, Verdict | None]]:
+    return [(p, proved(best)) for p, best in map(rates_question, range(14))]
+
+
+CASES = [
+    Case("streams stages", stages_cpsat, groups_battery, groups, implied=(9,)),
+    Case("streams rates", rates_cpsat, rates_battery, groups, implied=(1,)),
+]
