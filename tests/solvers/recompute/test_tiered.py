@@ -18,6 +18,19 @@ from tests.oracles.naive_h_revolve import naive_h_revolve
 from tests.recompute_tiers import bench
 
 
+COMPUTED = {
+    ((1, 2), ((4, 7),)): (121, 296, 978, 2418),
+    ((3, 4), ((25, 12),)): (100, 250, 808, 1798),
+    ((1, 1, 2), ((4, 7), (20, 33))): (121, 325, 1017, 2320),
+    ((2, 3, 1), ((4, 7), (20, 33))): (110, 262, 804, 1820),
+    ((1, 2, 3), ((10, 10), (50, 20))): (130, 320, 1000, 2210),
+    ((3, 2, 4), ((1, 30), (90, 2))): (100, 250, 812, 1846),
+}
+"""Times in ns of 5, 10, 25 and 50 steps by slots, in memory and in each slower tier, and by the ns of a write
+and of a read there; each op takes 10 ns. Computed by checkpoint_schedules 1.0.4: the last entry of opt that
+``hrevolve_sequences.hrevolve.get_hopt_table(n - 1, slots, (0, *writes), (0, *reads), 10, 10)`` returns."""
+
+
 def time_of(problem: lt.Recompute, method: str) -> int | None:
     return lt.solve(problem, method, threads=1).objective
 
@@ -49,6 +62,17 @@ def test_the_published_values_of_h_revolve() -> None:
         for x, value in zip(H_X, values, strict=True):
             ns = round(10 * x)
             assert value_of(n, (slots, disk), [(ns, ns)]) == round(10 * value)
+
+
+def test_values_that_the_public_package_computed() -> None:
+    """24 more, on two and on three levels; the method's, too."""
+    for (slots, costs), values in COMPUTED.items():
+        write, read = zip((0, 0), *costs, strict=True)
+        for n, value in zip((5, 10, 25, 50), values, strict=True):
+            assert value_of(n, slots, [*costs]) == value
+            found = h_revolve(n - 1, slots, write, read, 10, 10)
+            assert found is not None
+            assert found[0] == value
 
 
 def test_the_values_of_h_revolves_recurrences() -> None:
