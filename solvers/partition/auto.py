@@ -2,14 +2,16 @@
 
 1. What runs again is to be chosen: `chain`.
 2. Contiguous stages: `ideals`, which begins with `chain`.
-3. Any stages, for the largest load: `branch-price`, for some rounds and at most a third of the time. It
-   proves few large classes in seconds; of many its linear programs do not converge.
+3. Any stages, for the largest load: `branch-price` for some rounds, of many classes a part of the time at
+   most. It proves few large classes in seconds; of many its linear programs do not converge, and the MILP
+   finds better splits.
 4. The latency: `serial`, the bound of `latency`, and the MILP of `latency_milp`.
 5. Else, or too many ideals: the MILP where it states the problem, from cuts of the reference order.
 """
 
 from __future__ import annotations
 
+from ...formulations.partition.data import partition_data
 from ...models.problems.partition import Partition
 from ..context import Context, Outcome
 from .branch_price import solve_branch_price
@@ -18,8 +20,8 @@ from .ideals import solve_ideals
 from .models import solve_milp
 from .serial import solve_serial
 
-PRICED, ROUNDS = 1 / 3, 500
-"""Of the time, and of its rounds, for `branch-price`."""
+FEW, PRICED, ROUNDS = 40, 1 / 3, 500
+"""Classes of which `branch-price` gets all the time; of more: its part; and its rounds in any case."""
 
 
 def solve_auto(problem: Partition, context: Context) -> Outcome:
@@ -34,7 +36,8 @@ def solve_auto(problem: Partition, context: Context) -> Outcome:
         if context.closed or outcome.infeasible or outcome.reason is not None:
             return outcome
     else:
-        inner = context.inner(problem, PRICED * context.remaining(), "")
+        part = 1.0 if partition_data(problem).n <= FEW else PRICED
+        inner = context.inner(problem, part * context.remaining(), "")
         inner.engine_options, inner.log = {}, None  # they are the MILP's
         outcome = solve_branch_price(problem, inner, rounds=ROUNDS)
         if inner.answer is not None:

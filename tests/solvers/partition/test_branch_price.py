@@ -12,7 +12,8 @@ import pytest
 import lowtide as lt
 from lowtide.formulations.partition.data import partition_data
 from lowtide.instances import load_problem
-from lowtide.solvers.context import Context
+from lowtide.solvers.context import Context, Outcome
+from lowtide.solvers.partition import auto
 from lowtide.solvers.partition.branch_price import KIND, Pricing, Rule, Search, solve_branch_price
 from tests.effort import seeds
 from tests.oracles.brute_partition import best
@@ -138,3 +139,19 @@ def test_bert_24_in_any_order() -> None:
     problem = load_problem(lt.Partition, "catalogue:layers/bert24-training", contiguous="no")
     result = lt.solve(problem, "branch-price", threads=1, time_limit=None)
     assert (result.objective, result.bound, result.bound_kind) == (39_789_548, 39_789_548, KIND)
+
+
+def test_auto_gives_few_classes_all_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It proves BERT-24 of 28 classes; in a third of the time it may not, and the MILP behind it does not."""
+    limits: list[float] = []
+
+    def priced(problem: lt.Partition, context: Context, *, rounds: int) -> Outcome:
+        limits.append(context.time_limit or 0)
+        return Outcome(reason="interrupted")
+
+    monkeypatch.setattr(auto, "solve_branch_price", priced)
+    for name in ("bert24-inference", "gnmt-inference"):
+        problem = load_problem(lt.Partition, f"catalogue:layers/{name}", contiguous="no")
+        auto.solve_auto(problem, Context(problem=problem, time_limit=3000))
+    few, many = limits
+    assert few > 2000 > 1000 >= many

@@ -128,3 +128,21 @@ def test_what_it_refuses() -> None:
     ):
         with pytest.raises(UsageError, match=words):
             lt.solve(wrong, "pofo")
+
+
+def test_what_leaves_before_a_forward_stays_until_it_has_run() -> None:
+    """A wait of whole ns lets more out than it is for: a byte of x2, which F2 reads behind the wait."""
+    graph = lt.load("gen:backprop-chain?l=4")
+    sizes, ns, spaces = (
+        (3, 5, 2, 5, 4, 1, 0, 0, 1, 1),
+        (1, 1, 2, 1, 1, 1, 1, 1, 1),
+        (0, 0, 1, 0, 0, 1, 1, 1, 0),
+    )
+    tensors = (replace(x, nbytes=size) for x, size in zip(graph.tensors, sizes, strict=True))
+    ops = (replace(op, duration_ns=d, workspace=w) for op, d, w in zip(graph.ops, ns, spaces, strict=True))
+    graph = replace(graph, tensors=tuple(tensors), ops=tuple(ops))
+    result = lt.solve(lt.Placement(graph, two_tiers(9, 3 * 10**9), start=GPU, recompute=True), "pofo")
+    assert result.objective == 15, result.detail
+    assert result.plan is not None
+    start = next(run.start for run in result.plan.runs if run.op == 2)
+    assert [x.bytes for x in result.plan.copies if x.tensor == 2 and x.end <= start] == [(0, 1)]

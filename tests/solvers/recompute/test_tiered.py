@@ -17,7 +17,6 @@ from tests.oracles.brute_recompute import fastest_recomputation
 from tests.oracles.naive_h_revolve import naive_h_revolve
 from tests.recompute_tiers import bench
 
-
 COMPUTED = {
     ((1, 2), ((4, 7),)): (121, 296, 978, 2418),
     ((3, 4), ((25, 12),)): (100, 250, 808, 1798),
