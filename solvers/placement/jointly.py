@@ -25,8 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from dataclasses import replace
 from random import Random
 
 from ...formulations.recompute.data import RecomputeData, recompute_data
@@ -39,6 +38,7 @@ from ...models.problems.recompute import Recompute
 from ...models.result import Result, Status
 from ..context import Context, Outcome
 from .bounds.returns import raise_by_returns
+from .dropping import Droppable, droppable, with_dropped
 from .planner.planner import check_machine, planned, portfolio
 from .pofo.method import solve_pofo
 from .reruns import sequenced
@@ -60,91 +60,12 @@ ALONE, LADDER, ONE_MEMORY, FLIPS = 0.2, 0.4, 0.6, 0.85
 """Parts of the time at which placement alone, 2, 3 and 4 end; the best sequence gets the rest."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Droppable:
-    """A value that can be made again: the op that makes it, the op for which, and the price.
-
-    Attributes
-    ----------
-    value, before, behind
-        Its number; its absence is between these two ops, of which the second one reads it.
-    price
-        ns of the run for each byte.
-    """
-
-    value: int
-    before: int
-    behind: int
-    price: float
-
-
 def in_reference_order(graph: Graph) -> Graph:
     """Return the graph in which each op waits for the one before it to have run once."""
     ops = (
         replace(op, after=tuple(sorted({*op.after, k - 1}))) if k else op for k, op in enumerate(graph.ops)
     )
     return replace(graph, ops=tuple(ops))
-
-
-def droppable(data: RecomputeData) -> list[Droppable]:
-    """Return what can be dropped in its longest absence and made again behind it, the cheapest first.
-
-    The writers of these values leave no tensor of several versions, and what they read is not overwritten
-    before.
-    """
-    clock = list(accumulate(data.duration, initial=0))
-    found = []
-    for u, x in enumerate(data.values):
-        w = x.writer
-        if w is None or not x.nbytes or any(data.values[v].rivals for v in data.writes[w]):
-            continue
-        absences = [(clock[c] - clock[a + 1], a, c) for a, c in pairwise((w, *x.readers)) if c > a + 1]
-        if not absences:
-            continue
-        _, a, c = max(absences)
-        rivals = (data.values[r].writer for v in data.reads[w] for r in data.values[v].rivals)
-        if not any(i is not None and w <= i < c for i in rivals):
-            price = data.ns(data.duration[w]) / (x.nbytes * data.unit)
-            found.append(Droppable(value=u, before=a, behind=c, price=price))
-    return sorted(found, key=lambda d: (d.price, d.value))
-
-
-def with_dropped(data: RecomputeData, dropped: Sequence[Droppable]) -> list[int]:
-    """Return each op once, and before the op behind an absence the runs that make again what is dropped.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> data = recompute_data(lt.Recompute(lt.load("gen:backprop-chain?l=3")))
-    >>> with_dropped(data, [d for d in droppable(data) if d.value in (1, 2)])
-    [0, 1, 2, 3, 0, 1, 4, 5, 6]
-    """
-    runs: list[int] = []
-    absent_from = {d.value: d.before for d in dropped}
-    wanted: dict[int, list[int]] = {}
-    for d in dropped:
-        wanted.setdefault(d.behind, []).append(d.value)
-    made = set[int]()
-
-    def make(u: int, now: int) -> None:
-        todo = [(u, False)]
-        while todo:
-            v, ready = todo.pop()
-            w = data.values[v].writer
-            if v in made or w is None:
-                continue
-            if ready:
-                runs.append(w)
-                made.update(data.writes[w])
-                continue
-            todo.append((v, True))
-            todo += [(x, False) for x in data.reads[w] if absent_from.get(x, now) < now]
-
-    for i in range(data.n):
-        for u in wanted.get(i, ()):
-            make(u, i)
-        runs.append(i)
-    return runs
 
 
 class _Trials:

@@ -49,6 +49,7 @@ def test_copies_and_second_runs_are_never_slower_than_one_of_them_alone() -> Non
     for row in rows:
         alone = [row[name] for name in ("copies", "runs") if row[name] is not None]
         assert row["bound"] <= row["both"] <= min(alone)
+        assert row["both"] <= min(row["capuchin"], row["superneurons"])
 
 
 def test_second_runs_and_two_tiers_are_never_slower_than_without_one_of_them() -> None:

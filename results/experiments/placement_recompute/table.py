@@ -1,4 +1,4 @@
-"""Training steps in 70 and 50 % of their memory: copies alone, second runs alone, and both together.
+"""Training steps in 70 and 50 % of their memory: copies alone, second runs alone, both; published systems.
 
 Everything starts on the device, a V100 on PCIe 3, whose memory is a part of the peak of the reference order.
 One thread; the seconds are time limits of the clock. ``both.svg`` is a plan that copies and runs again.
@@ -24,6 +24,8 @@ PARTS = (70, 50)
 DRAWN = "catalogue:unet-4-train", 50
 ALONE, BOTH = 8, 24
 """Seconds for copies and for second runs, and for both together."""
+SYSTEMS = "capuchin", "superneurons"
+"""Published systems that copy and run again; they end within a second."""
 
 
 def cases() -> Iterator[Case]:
@@ -39,16 +41,18 @@ def solved(graph: str, part: int) -> list[Row]:
     device = lt.Peak(loaded).evaluate(tuple(range(len(loaded.ops)))) * part // 100
     spec = f"{graph}?machine=v100-16g-pcie3&start=gpu&device={device}B"
 
-    def result(problem: type[lt.Placement | lt.Recompute], spec: str, seconds: int) -> lt.Result:
-        found = lt.solve(
-            load_problem(problem, resolved_spec(spec, str(FOLDER))), time_limit=seconds, threads=1
-        )
+    def result(
+        problem: type[lt.Placement | lt.Recompute], spec: str, seconds: int, method: str = "auto"
+    ) -> lt.Result:
+        asked = load_problem(problem, resolved_spec(spec, str(FOLDER)))
+        found = lt.solve(asked, method, time_limit=seconds, threads=1)
         assert found.status is not lt.Status.FAILED, found.detail
         return found
 
     copies = result(lt.Placement, spec, ALONE)
     runs = result(lt.Recompute, f"{graph}?memory={device}B", ALONE)
     both = result(lt.Placement, f"{spec}&recompute=1", BOTH)
+    systems = {name: result(lt.Placement, f"{spec}&recompute=1", ALONE, name) for name in SYSTEMS}
     assert both.plan is not None
     if (graph, part) == DRAWN:
         figure = plot.new_figure(plot.timeline_inches(both.plan))
@@ -72,6 +76,8 @@ def solved(graph: str, part: int) -> list[Row]:
             "bound": both.bound,
             "again": len(both.plan.runs) - len(loaded.ops),
             "copied": sum(_bytes(loaded, copy) for copy in both.plan.copies),
+            **{name: found.objective for name, found in systems.items()},
+            **{f"{name} evictions": found.facts.get("emergencies", 0) for name, found in systems.items()},
         }
     ]
 
@@ -86,6 +92,12 @@ def _times(column: str, row: Row) -> float | None:
     return None if row[column] is None else row[column] / row["ideal"]
 
 
+def _of_system(name: str, row: Row) -> str | None:
+    """Return the time of a system, with a star if it needed emergency evictions."""
+    time = _times(name, row)
+    return None if time is None else f"{time:.4f}{'*' if row[f'{name} evictions'] else ''}"
+
+
 TABLE = TableSpec(
     (
         Column("network", lambda row: row["graph"].removeprefix("catalogue:")),
@@ -96,6 +108,7 @@ TABLE = TableSpec(
         Column("bound", partial(_times, "bound"), ".4f"),
         Column("runs again", "again", "d"),
         Column("GB copied", lambda row: row["copied"] / 1e9, ".2f"),
+        *(Column(name, partial(_of_system, name), ">") for name in SYSTEMS),
     )
 )
 

@@ -200,6 +200,25 @@ POLICIES = (
         ),
         Option("ahead", 1, "times of a copy that a tensor is asked back before its access"),
     ),
+    _policy(
+        "capuchin",
+        "swaps while they are hidden, then whatever costs less: a swap, or runs again with --recompute",
+        "Peng et al., Capuchin, ASPLOS 2020, from summaries",
+        freedoms=("recompute",),
+    ),
+    _policy(
+        "superneurons",
+        "offload what convolutions make; with --recompute the ops between them run again",
+        "Wang et al., SuperNeurons, PPoPP 2018, from its abstract and code",
+        Option(
+            "recomputation",
+            "cost-aware",
+            "what runs again between two checkpoints: once (speed), for each op that needs it (memory), or "
+            "by the segment's bytes (cost-aware)",
+            choices=("cost-aware", "speed", "memory"),
+        ),
+        freedoms=("recompute",),
+    ),
     Method(
         "zero-offload",
         ".placement.policies.zero_offload:solve_zero_offload",
