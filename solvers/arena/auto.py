@@ -2,12 +2,13 @@
 
 1. The reference order, with greedy addresses.
 2. The least peak of the graph of `lowtide.formulations.arena.stacks`, which bounds every height, and its
-   order; with an alignment also for the threshold that can refute the incumbent; of several pools the sum of
-   the least peaks of each alone, too.
+   order; of several pools the sum of the least peaks of each alone, too; with an alignment also for the
+   threshold, in each pool, that can refute the incumbent's height there.
 3. The addresses of these orders by `offsets auto`.
-4. A walk over orders: blocks pass each other as in `lowtide.solvers.peak.orders.local_search`, among orders
+4. Every pair of `two-step`: all orders with the published rules for addresses, then `offsets auto` for each.
+5. A walk over orders: blocks pass each other as in `lowtide.solvers.peak.orders.local_search`, among orders
    whose own bound is below the incumbent. Each gets greedy addresses, and branch and bound for an instant.
-5. Positions and rectangles in one model by CP-SAT, where it is not too large: exact. Small cases come here
+6. Positions and rectangles in one model by CP-SAT, where it is not too large: exact. Small cases come here
    right after their bound; for large ones the best orders have the rest of the time.
 """
 
@@ -26,9 +27,10 @@ from ...models.problems.peak import Peak
 from ..context import Context, Outcome
 from ..peak.auto import solve_auto as solve_peak
 from .allocating import QUICK, allocate
+from .pairs import offer_by_rules, orders_of_pairs, search_each
 
-PEAK_PART, FIRST_PART = 0.4, 0.15
-"""Of the time left, for a least peak and for the addresses of its order."""
+PEAK_PART, FIRST_PART, PAIRS_PART = 0.4, 0.15, 0.3
+"""Of the time left, for a least peak, for the addresses of its order, and for those of the orders of pairs."""
 UNLIMITED = 20.0
 """Seconds that count as left where there is no limit."""
 STEPS = 60
@@ -47,9 +49,12 @@ class _Orders:
 
     pools: list[Stacks]
     found: dict[tuple[int, ...], int] = field(default_factory=dict)
+    searched: set[tuple[int, ...]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.memories = [sequential_memory(pool.graph) for pool in self.pools]
+        self.least = [0 for _ in self.pools]  # what is proved of the height of each pool alone
+        self.proof = "exact"
 
     def add(self, order: Sequence[int]) -> None:
         pairs = zip(self.pools, self.memories, strict=True)
@@ -68,48 +73,63 @@ def solve_auto(problem: Arena, context: Context) -> Outcome:
         return Outcome(reason="time")
     orders = _Orders(pools=[stacks(pool) for pool in apart(problem)])
     orders.add(reference)
-    bound_by_peaks(context, orders, [stacks(problem)])
-    if problem.pools and not context.closed:
-        bound_by_peaks(context, orders, orders.pools)
     small = len(data.pieces) <= SMALL
-    _allocate_best(context, data, orders, small)
-    tried = {0}
-    while not context.closed and context.incumbent and problem.alignment > 1:
-        threshold = threshold_for(problem, context.incumbent)
-        if threshold in tried or context.expired:
-            break
-        tried.add(threshold)
-        bound_by_peaks(context, orders, [stacks(problem, threshold)])
-        _allocate_best(context, data, orders, small)
+    _bound_and_place(problem, context, data, orders, small)
+    if not context.closed and not context.expired:
+        _pairs(problem, context, data, orders)
     if not context.closed and not small and data.n > 1:
         _walk(problem, context, data, orders)
     if len(data.pieces) > LARGEST:
         for order in orders.best()[:LONGER]:
             if not context.closed:
                 allocate(context, data, order, _left(context) / 2)
-    if context.closed or len(data.pieces) > LARGEST or context.expired:
+    if context.closed or context.expired:
         return Outcome(reason="time" if context.expired else None)
+    if len(data.pieces) > LARGEST:
+        words = "neither least peaks nor searches for addresses closed the gap; auto leaves out the exact model"
+        return Outcome(detail=f"{words} above {LARGEST} tensors and workspaces: --method cpsat takes more")
     from .models import solve_joint
 
     context.progress("positions and rectangles")
     return solve_joint(problem, context)
 
 
-def bound_by_peaks(context: Context, orders: _Orders, every: Sequence[Stacks]) -> None:
-    """Solve the least peak of each graph for its part of the time; keep the sum as bound, and the orders."""
-    heights, proof = [], "exact"
+def _bound_and_place(
+    problem: Arena, context: Context, data: ArenaData, orders: _Orders, small: bool
+) -> None:
+    """Bound by least peaks and place their orders, at each threshold that the incumbent's heights ask for."""
+    alone = apart(problem)
+    if problem.pools:
+        least = _least_peaks(context, orders, [stacks(problem)])
+        context.raise_bound(least[0], orders.proof, kind="least peak")
+    tried: set[tuple[int, ...]] = set()
+    thresholds = (0,) * len(alone)
+    while not (context.closed or context.expired or thresholds in tried):
+        tried.add(thresholds)
+        least = _least_peaks(context, orders, list(map(stacks, alone, thresholds)))
+        orders.least = list(map(max, orders.least, least))
+        if problem.pools:
+            context.raise_bound(
+                sum(orders.least), orders.proof, kind="least peaks of pools", evidence=tuple(orders.least)
+            )
+        else:
+            context.raise_bound(least[0], orders.proof, kind="least peak")
+        _allocate_best(context, data, orders, small)
+        thresholds = tuple(map(threshold_for, alone, problem.heights(context.answer)))
+
+
+def _least_peaks(context: Context, orders: _Orders, every: Sequence[Stacks]) -> list[int]:
+    """Solve the least peak of each graph for its part of the time; return their bounds on heights."""
+    heights = []
     for least in every:
-        peak = Peak(least.graph)
-        inner = context.inner(peak, PEAK_PART * _left(context) / len(every), "least peak: ")
-        solve_peak(peak, inner)
+        inner = context.inner(Peak(least.graph), PEAK_PART * _left(context) / len(every), "least peak: ")
+        solve_peak(Peak(least.graph), inner)
         if inner.answer is not None:
             orders.add(inner.answer)
         heights.append(least.to_height(inner.bound or 0))
-        proof = "floating" if "floating" in (proof, inner.proof) else "exact"
-    if len(every) == 1:
-        context.raise_bound(heights[0], proof, kind="least peak")
-    else:
-        context.raise_bound(sum(heights), proof, kind="least peaks of pools", evidence=tuple(heights))
+        if inner.proof == "floating":
+            orders.proof = inner.proof
+    return heights
 
 
 def _left(context: Context) -> float:
@@ -122,8 +142,20 @@ def _allocate_best(context: Context, data: ArenaData, orders: _Orders, small: bo
             return
         if small:
             allocate(context, data, order, INSTANT, QUICK)
-        else:
+        elif order not in orders.searched:
+            orders.searched.add(order)
             allocate(context, data, order, FIRST_PART * _left(context))
+
+
+def _pairs(problem: Arena, context: Context, data: ArenaData, orders: _Orders) -> None:
+    """Let each pair of `two-step` lower the incumbent: the orders that may need least first."""
+    known = orders_of_pairs(problem, context)
+    for order in known:
+        orders.add(order)
+    least = orders.found.__getitem__
+    offer_by_rules(context, data, orders.best(), least)
+    open_ = [order for order in orders.best() if order not in orders.searched]
+    search_each(context, data, open_, least, PAIRS_PART * _left(context))
 
 
 def _walk(problem: Arena, context: Context, data: ArenaData, orders: _Orders) -> None:

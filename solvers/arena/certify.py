@@ -27,7 +27,7 @@ def certify_height(problem: Arena, result: Result, context: Context) -> Certifie
             proof = proof or _proved(problem, bound, threshold, orders, context)
     else:
         parts = [
-            _proved(pool, least, 0, orders, context)
+            _proved(pool, least, threshold_for(pool, least), orders, context)
             for pool, least in zip(apart(problem), result.evidence, strict=True)
         ]
         found = tuple(part for part in parts if part is not None)

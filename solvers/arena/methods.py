@@ -8,7 +8,7 @@ from ..offsets.methods import OFFSETS_KERNELS
 from ..peak.methods import PEAK_KERNELS
 from ..room import Export, Room
 
-_ORDERS = (
+ORDERS = (
     *("reference", "greedy", "inductor", "inductor-lpmf", "inductor-dfs", "inductor-bfs"),
     *("xla", "xla-list", "xla-dfs", "xla-post-order", "xla-bfs", "auto"),
 )
@@ -49,7 +49,7 @@ ROOM = Room(
             "an order by one published rule, then addresses for it by another",
             proves=BOUND,
             options=(
-                Option("order", "reference", "a method of peak", choices=_ORDERS),
+                Option("order", "reference", "a method of peak", choices=ORDERS),
                 Option("allocation", "tflm", "a rule for addresses", choices=_ALLOCATIONS),
             ),
             source="TensorFlow Lite Micro, TVM, XLA, PyTorch",

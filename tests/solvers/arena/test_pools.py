@@ -114,6 +114,19 @@ def test_optima_of_pools_are_certified() -> None:
     assert kinds == {"stacks", "pools"}
 
 
+def test_each_pool_has_a_threshold_of_its_own() -> None:
+    """With one for all, the bound of this graph stays 4 B below its height."""
+    problem = lt.Arena(lt.load("onnx:squeezenet?train=1"), 16, pools="gradient")
+    result = lt.solve(problem, threads=1, time_limit=30)
+    assert result.objective == result.bound == 24_746_728
+    _, proof, _ = certified(problem, result, Context(problem=problem))
+    assert proof is not None
+    assert isinstance(proof.proof, PoolsProof)
+    assert {part.threshold for part in proof.proof.stacks} > {0}
+    assert lt.verify_certificate(problem.graph, proof).valid
+    assert not lt.verify_certificate(problem.graph, replace(proof, bound=proof.bound + 1)).valid
+
+
 def test_two_pools_need_what_each_needs() -> None:
     assert lt.verify_certificate(GRAPH, stacked_at_least(10, RIGHT, pools=("weight",))).valid
     right = stacked_at_least(13, EACH, pools=("weight",))
