@@ -30,7 +30,7 @@ from .allocating import QUICK, allocate
 from .pairs import offer_by_rules, orders_of_pairs, search_each
 
 PEAK_PART, FIRST_PART, PAIRS_PART = 0.4, 0.15, 0.3
-"""Of the time left, for a least peak, for the addresses of its order, and for those of the orders of pairs."""
+"""Of the time left: for a least peak, for the addresses of its order, for those of the orders of pairs."""
 UNLIMITED = 20.0
 """Seconds that count as left where there is no limit."""
 STEPS = 60
@@ -86,7 +86,7 @@ def solve_auto(problem: Arena, context: Context) -> Outcome:
     if context.closed or context.expired:
         return Outcome(reason="time" if context.expired else None)
     if len(data.pieces) > LARGEST:
-        words = "neither least peaks nor searches for addresses closed the gap; auto leaves out the exact model"
+        words = "least peaks and searches for addresses leave a gap; auto leaves out the exact model"
         return Outcome(detail=f"{words} above {LARGEST} tensors and workspaces: --method cpsat takes more")
     from .models import solve_joint
 
@@ -94,9 +94,7 @@ def solve_auto(problem: Arena, context: Context) -> Outcome:
     return solve_joint(problem, context)
 
 
-def _bound_and_place(
-    problem: Arena, context: Context, data: ArenaData, orders: _Orders, small: bool
-) -> None:
+def _bound_and_place(problem: Arena, context: Context, data: ArenaData, orders: _Orders, small: bool) -> None:
     """Bound by least peaks and place their orders, at each threshold that the incumbent's heights ask for."""
     alone = apart(problem)
     if problem.pools:
