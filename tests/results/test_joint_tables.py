@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from lowtide.results.experiments.arena.table import SYSTEMS
+from lowtide.results.experiments.arena_pools.table import ALIGNMENT
 from lowtide.results.experiments.placement_fragmentation.table import PAGE, PAGED
 from lowtide.results.experiments.placement_g10.table import PUBLISHED
 from lowtide.results.experiments.running import read_rows
@@ -32,6 +33,20 @@ def test_an_arena_is_never_above_an_order_and_then_addresses() -> None:
         assert ours["status"] != "optimal" or ours["certified"] == ours["height"]
     proved = sum(group["least"]["status"] == "optimal" for group in groups)
     assert proved >= 0.95 * len(groups)
+
+
+def test_several_memories_need_no_less_than_one_and_no_more_than_two_steps() -> None:
+    groups = by("arena_pools", "instance", "system")
+    assert len(groups) == 21
+    one = {g["least"]["graph"]: g["least"]["bound"] for g in groups if g["least"]["pools"] is None}
+    for group in groups:
+        ours = group["least"]
+        assert ours["bound"] <= ours["height"] <= min(row["height"] for row in group.values())
+        assert (ours["status"] == "optimal") == (ours["bound"] == ours["height"] == ours["certified"])
+        heights = [int(x) for x in str(ours["each"]).split("/")]
+        assert sum(heights) == ours["height"]
+        # one behind the other, each from a multiple of the alignment, they are an answer in one memory
+        assert one[ours["graph"]] <= sum(-(-x // ALIGNMENT) * ALIGNMENT for x in heights)
 
 
 def test_a_free_order_is_never_slower_than_a_fixed_one_nor_than_two_steps() -> None:
