@@ -1,4 +1,4 @@
-"""Several memories with fixed addresses each: what deployed systems' rules need, and the least sum of heights."""
+"""Several memories with fixed addresses each: what deployed rules need, and the least sum of heights."""
 
 from __future__ import annotations
 
