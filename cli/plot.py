@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from ..models.result import Result
     from .parser import Subparsers
 
-PLAN_KINDS = ("profile", "gantt", "residency", "timeline", "cells", "allocation")
+PLAN_KINDS = ("profile", "gantt", "residency", "timeline", "cells", "stages", "allocation")
 RUN_KINDS = ("cactus", "performance-profile", "trace", "scatter")
 CURVE_KIND = "trade-off"
 
 _OF_PLANS = ("order", "graph", "buffers", "tier", "bound", "start")
 _WITHOUT = {
-    "tier": ("cells", "residency", "timeline"),
-    "bound": ("cells", "gantt", "residency", "timeline", "allocation"),
-    "start": ("cells", "profile", "gantt", "residency", "allocation"),
+    "tier": ("cells", "residency", "stages", "timeline"),
+    "bound": ("cells", "gantt", "residency", "stages", "timeline", "allocation"),
+    "start": ("cells", "profile", "gantt", "residency", "stages", "allocation"),
 }
 _OF_RUNS = ("value", "by", "x", "y", "where", "virtual_best", "best_known")
 
@@ -72,7 +72,7 @@ def add_parser(subparsers: Subparsers) -> None:
         choices=(*PLAN_KINDS, *RUN_KINDS, CURVE_KIND),
         metavar="KIND",
         help=f"of plans: {', '.join(PLAN_KINDS)} (default {PLAN_KINDS[0]}; timeline of "
-        f"several tiers, allocation where there are addresses, gantt of streams); "
+        f"several tiers, allocation where there are addresses, gantt of streams, stages of hybrid); "
         f"of experiments: {', '.join(RUN_KINDS)} (default {RUN_KINDS[0]}); of curves: {CURVE_KIND}",
     )
     parser.add_argument("--title", metavar="TEXT", help="title (default: the name of the graph)")
@@ -167,7 +167,7 @@ def _draw_curve(args: argparse.Namespace, curve: TradeOff) -> tuple[Axes, dict[s
 
 
 def _kind_of_plan(args: argparse.Namespace) -> str | None:
-    """Return what is drawn of a plan, unless a tier or a bound is named: a timeline, addresses, streams."""
+    """Return what is drawn of a plan, unless a tier or a bound is named: what suits its machine or claim."""
     from ..instances import read_answer
     from ..models.plan import Plan
     from .sources import read_record
@@ -180,6 +180,8 @@ def _kind_of_plan(args: argparse.Namespace) -> str | None:
         return None
     if len(plan.machine.tiers) > 1:
         return "timeline"
+    if plan.claim is not None and plan.claim.problem == "hybrid":
+        return "stages"
     return "allocation" if plan.allocation else "gantt" if plan.machine.contention else None
 
 
@@ -239,6 +241,10 @@ def _draw_plan(kind: str, args: argparse.Namespace) -> tuple[Axes, dict[str, Any
         figure = plot.new_figure(plot.cells_inches(graph, plan))
         (ax, *_) = plot.cells(item, graph, figure, title=args.title)
         return ax, {"graph": graph.name, "runs": len(plan.runs), "ops": len(graph.ops)}
+    if kind == "stages":
+        figure = plot.new_figure(plot.stages_inches(plan))
+        (ax, *_) = plot.stages(item, graph, figure, title=args.title)
+        return ax, {"graph": graph.name, "stages": len(plan.machine.processors)}
     figure = plot.new_figure(plot.residency_inches(plan))
     (ax, *_) = plot.residency(item, graph, figure, title=args.title)
     peaks = {tier: memory.peak for tier, memory in memory_profiles(graph, plan).items()}

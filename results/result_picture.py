@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ..models.buffers import Buffers
     from ..models.result import Result
 
-KINDS = ("profile", "gantt", "residency", "timeline", "cells", "allocation", "allocations")
+KINDS = ("profile", "gantt", "residency", "timeline", "cells", "stages", "allocation", "allocations")
 """The functions of `lowtide.plot` that draw a result."""
 
 _MOST_CELLS_OPS = 200
@@ -33,8 +33,9 @@ def plot_result(result: Result, kind: str | None = None, **options: Any) -> Any:
     ----------
     kind
         "profile" (memory over time), "gantt" (processors, and memory), "timeline" (runs, stalls, copies and
-        every tier), "residency" (every tier), "cells" (runs and runs again, memory cells) or "allocations"
-        (time x address). None: what suits the problem.
+        every tier), "residency" (every tier), "cells" (runs and runs again, memory cells), "stages" (of a
+        pipeline, and what a device of each holds) or "allocations" (time x address). None: what suits the
+        problem.
     **options
         Of the function of that name in `lowtide.plot`, such as ``title`` or ``ax``.
 
@@ -81,6 +82,8 @@ def rendered_picture(item: Result | Buffers) -> bytes:
     inches = INCHES
     if plan is not None and kind in ("gantt", "timeline"):
         inches = (plot.gantt_inches if kind == "gantt" else plot.timeline_inches)(plan)
+    if plan is not None and kind == "stages":
+        inches = plot.stages_inches(plan)
     if plan is not None and item.graph is not None and kind == "cells":
         inches = plot.cells_inches(item.graph, plan)
     if kind == "timeline":

@@ -89,7 +89,7 @@ class Hybrid(Problem):
     source: str | None = None
     name: ClassVar[str] = "hybrid"
     unit: ClassVar[str] = "ns"
-    picture: ClassVar[str] = "gantt"
+    picture: ClassVar[str] = "stages"
     parameters: ClassVar[Mapping[str, Parameter]] = {
         "processors": Parameter(1, "devices (default as the instance has it)", least=1),
         "memory": Parameter("none", "of each device (default as the instance has it)", kind="limit"),

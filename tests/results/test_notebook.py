@@ -117,7 +117,7 @@ QUESTIONS = {
     "arena": ("catalogue:two-branches", "allocations", "b5"),
     "memory-edges": ("catalogue:two-branches?bound=1KiB", "gantt", "busy"),
     "parallel-memory": ("catalogue:two-branches", "profile", ""),
-    "hybrid": ("catalogue:two-branches?processors=2&micro=2", "gantt", "stage"),
+    "hybrid": ("catalogue:two-branches?processors=2&micro=2", "stages", "micro-batches"),
     "partition": ("catalogue:two-branches?processors=2", "gantt", "stage 1"),
     "peak": ("catalogue:two-branches", "profile", ""),
 }

@@ -43,6 +43,7 @@ BUFFERS = lt.Buffers(
     buffers=tuple(lt.Buffer(id=f"{i}{NAME}", lower=0, upper=10**9, size=5, pool=NAME) for i in range(3)),
     name=NAME,
 )
+STAGES = lt.solve(lt.Hybrid(GRAPH, 2, micro=2), threads=1)
 
 PICTURES: dict[str, Callable[[Figure], object]] = {
     "profile": lambda figure: lt.plot.profile(PLAN, GRAPH, figure.subplots()),
@@ -50,6 +51,7 @@ PICTURES: dict[str, Callable[[Figure], object]] = {
     "residency": lambda figure: lt.plot.residency(PLAN, GRAPH, figure),
     "timeline": lambda figure: lt.plot.timeline(PLAN, GRAPH, figure),
     "cells": lambda figure: lt.plot.cells(PLAN, GRAPH, figure),
+    "stages": lambda figure: lt.plot.stages(STAGES, figure=figure),
     "allocations": lambda figure: lt.plot.allocations(
         {b.id: 5 * i for i, b in enumerate(BUFFERS.buffers)}, BUFFERS, figure
     ),
