@@ -1,15 +1,18 @@
 """Predicted against measured: plans of training steps, carried out on torch tensors, on this machine.
 
 Each step is traced, its ops are timed one by one in the reference order, and the plans are made for the graph
-with those durations: the reference order, an order of less memory (`greedy`), copies to other tiers within
-`SHARE` of the peak (`planner`, whole tensors), and ops that run again (`segments`) within what is resident
-and `SHARE` of the rest. Then each is carried out (`lowtide.instances.torch_import.running`). Needs torch.
+with those durations: the reference order, the order of least peak memory (`peak auto`); copies to the host
+within `SHARE` of the peak, whole tensors (`placement`: `auto` and three policies), in a single run and, with
+`auto`, in a period; ops that run again within what is resident and `SHARE` of the rest (`recompute`: `auto`
+and `segments`); and both (`placement`, ``recompute``). Then each is carried out
+(`lowtide.instances.torch_import.running`). Needs torch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 from ....instances.machines import load_machine
 from ....instances.torch_import import record_torch
@@ -32,8 +35,17 @@ NETWORKS = {
 
 SHARE = 0.7
 
+POLICIES = ("vdnn", "autoswap", "demand-lru")
+"""Published: one that offloads by layers, one by scores of absences, and one without any forecast."""
+
 ITERATIONS = 3
 """Of each measurement, whose median counts."""
+
+ROUNDS = 20
+"""Iterations of a plan that has a period, one after another: weights go on from each to the next."""
+
+SECONDS = 20.0
+"""Limit of each solve."""
 
 MACHINE = "v100-16g-pcie3"
 """Its rates decide what the planner moves; no time of copies is compared."""
@@ -56,7 +68,8 @@ def measured(name: str, device: str) -> list[Row]:
     graph = measured_graph(step, measurement(device, ITERATIONS, ""))
     rows = []
     for kind, plan in plans(graph).items():
-        found = run_plan(step, plan, graph, iterations=ITERATIONS)
+        iterations = ITERATIONS if plan.period is None else ROUNDS
+        found = run_plan(step, plan, graph, iterations=iterations)
         verdict = verify(graph, plan)
         predicted = sum(graph.ops[run.op].duration_ns for run in plan.runs)
         fast = plan.machine.tiers[0].name
@@ -67,6 +80,7 @@ def measured(name: str, device: str) -> list[Row]:
                 "ops": len(graph.ops),
                 "device": found.device,
                 "plan": kind,
+                "iterations": iterations,
                 "copies": len(plan.copies),
                 "recomputed": verdict.recomputed,
                 "predicted_peak": found.predicted_peaks[fast],
@@ -87,21 +101,26 @@ def plans(graph: Graph) -> dict[str, Plan]:
     peak = max(verify(graph, order).peaks.values())
     resident = sum(tensor.nbytes for tensor in graph.tensors if tensor.initial)
     machine = load_machine(MACHINE, {"gpu": int(SHARE * peak)})
-    placement = PROBLEMS["placement"].of(graph, machine=machine, whole=True)
+    placement = partial(PROBLEMS["placement"].of, graph, machine=machine, whole=True)
     recompute = PROBLEMS["recompute"].of(graph, memory=int(resident + SHARE * (peak - resident)))
-    found = {
-        "reference order": order,
-        "greedy order": solve(PROBLEMS["peak"].of(graph), "greedy").plan,
-        "copies": solve(placement, "planner", time_limit=None).plan,
-        "second runs": solve(recompute, "segments", time_limit=None).plan,
+    asked: dict[str, tuple[Any, str]] = {
+        "least-peak order": (PROBLEMS["peak"].of(graph), "auto"),
+        "copies, `auto`": (placement(), "auto"),
+        **{f"copies, `{policy}`": (placement(), policy) for policy in POLICIES},
+        "copies in a period, `auto`": (placement(periodic=True), "auto"),
+        "second runs, `auto`": (recompute, "auto"),
+        "second runs, `segments`": (recompute, "segments"),
+        "copies and second runs, `auto`": (placement(recompute=True), "auto"),
     }
-    return {kind: plan for kind, plan in found.items() if plan is not None}
+    found = {kind: solve(*question, time_limit=SECONDS, threads=1).plan for kind, question in asked.items()}
+    return {"reference order": order, **{kind: plan for kind, plan in found.items() if plan is not None}}
 
 
 TABLE = TableSpec(
     (
         Column("network", lambda row: f"`{row['network']}`, batch {row['batch']}"),
         Column("plan"),
+        Column("iterations", kind=","),
         Column("copies", kind=","),
         Column("second runs", "recomputed", ","),
         Column("peak predicted, MB", lambda row: row["predicted_peak"] / 1e6, ",.2f"),
@@ -127,5 +146,6 @@ def text(rows: list[Row]) -> Fields:
         "least": f"{ratios[0]:.2f}",
         "most": f"{ratios[-1]:.2f}",
         "share": f"{SHARE:.0%}",
+        "rounds": max(row["iterations"] for row in rows),
         "table": TABLE.of(rows),
     }
