@@ -4,8 +4,9 @@
 whose ops have one mode each:
 
 1. Segments and rules of eviction; bounds by single moments, and the schedules that keep what their solutions
-   keep (first of all in graphs that are large for the rules); annealing of sequences of runs, from one of
-   these even where it does not fit.
+   keep (first of all in graphs that are large for the rules); while nothing fits, what every schedule needs
+   up to the first run of each op (`models.least_memory`); annealing of sequences of runs, from one of these
+   even where it does not fit.
 2. Bounds by moments, from one to as many as the longest path has ops.
 3. Retention intervals (MOCCASIN) in the order of the first runs of the best schedule, from it as hint; where
    slower tiers return values, the MILP in stages with paging (POET).
@@ -28,6 +29,7 @@ from ..context import Context, Outcome
 from .chains.methods_of_chains import solve_chain
 from .heuristics.eviction import RULES
 from .heuristics.method import PRUNED_OPS, STOPPED, first_bound, offer_annealed, offer_rules
+from .models.least_memory import none_fits
 from .models.moccasin import COPIES, solve_intervals
 from .models.moments import raise_bounds, round_moments
 from .models.paging import costs_of_paging, solve_pages
@@ -113,6 +115,8 @@ def solve_graph(problem: Recompute, context: Context) -> Outcome:
         return outcome
     if many and context.answer is None:
         offer_rules(context, data, searched, moves=0)
+    if context.answer is None and (why := none_fits(problem, data, searched)):
+        return Outcome(infeasible=True, detail=why)
     offer_annealed(context, data, searched, start=start)
     if context.closed:
         return Outcome()

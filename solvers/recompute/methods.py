@@ -222,6 +222,20 @@ ROOM = Room(
             options=(Option("moves", 200, "without a better schedule, after which it ends"),),
         ),
         _graph(
+            "tw-remat",
+            ".recompute.heuristics.treewidth:solve_tw_remat",
+            "across the separators of a tree decomposition; the best depth that fits",
+            source="Kumar et al., Efficient Rematerialization for Deep Networks, NeurIPS 2019",
+            options=(
+                Option(
+                    "decomposition",
+                    "both",
+                    "min-degree, min-fill, or both: the op that is eliminated next",
+                    choices=("both", "min-degree", "min-fill"),
+                ),
+            ),
+        ),
+        _graph(
             "chen-greedy",
             ".recompute.heuristics.method:solve_chen_greedy",
             "checkpoints where segments exceed a size; the best size that fits",
