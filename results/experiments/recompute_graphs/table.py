@@ -114,7 +114,7 @@ def gap(row: Row) -> str | None:
 
 
 def _times(key: str, row: Row) -> float | None:
-    return None if row[key] is None or row["status"] == "infeasible" else row[key] / row["least_time"]
+    return None if row[key] is None or row.get("status") == "infeasible" else row[key] / row["least_time"]
 
 
 def multiples(*headings: tuple[str, str]) -> Iterator[Column]:
