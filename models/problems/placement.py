@@ -19,7 +19,7 @@ from ..units import format_duration
 from ..verifier.verdict import Verification, Violation, sorted_violations
 from ..verifier.verify import verify
 from . import demands
-from .placement_machine import check_reach, check_sizes
+from .placement_machine import check_reach, check_sizes, named_as_chains
 from .placement_witness import impossible_mode, impossible_moment, impossible_op, impossible_start
 from .problem import Judgement, Problem, peak_rows, traffic_rows
 
@@ -150,6 +150,10 @@ class Placement(Problem):
                     raise InstanceError(
                         f"placement, start of kind {kind!r}: found tier {tier!r}, expected one of {tiers}"
                     )
+        if self.recompute:
+            machine, start = named_as_chains(self.machine, self.start, self.graph)
+            object.__setattr__(self, "machine", machine)
+            object.__setattr__(self, "start", start)
         check_no_contention(self.machine, "placement")
         check_reach(self.machine)
         check_sizes(self.machine)

@@ -2,11 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from ..errors import InstanceError
+from ..graph import Graph
 from ..machine import Machine
+from .recompute_machine import ONE_MEMORY, with_named_tiers
+
+Starts = Mapping[str, tuple[str, ...]]
 
 LARGEST = 10**17
 """Of capacities in bytes, rates in bytes per second and latencies in ns."""
+
+
+def named_as_chains(machine: Machine, start: Starts | None, graph: Graph) -> tuple[Machine, Starts | None]:
+    """Return the machine and the starts with the tiers that modes of a taped chain name.
+
+    Its first tier is called as they call the memory; the tiers that they lose tensors to, which it lacks,
+    stand behind it. Both are as they were where modes name no memory, or the machine has one.
+    """
+    memory, first = ONE_MEMORY.tiers[0].name, machine.tiers[0].name
+    named = {tier for op in graph.ops for mode in op.modes for _, tier in mode.operands}
+    known = {tier.name for tier in machine.tiers}
+    if memory not in named - known or len(machine.processors) != 1:
+        return machine, start
+    found = with_named_tiers(machine, graph)
+    tiers = sorted(found.tiers[1:], key=lambda tier: tier.name in known)
+    if start is not None:
+        start = {kind: tuple(memory if x == first else x for x in some) for kind, some in start.items()}
+    return replace(found, tiers=(found.tiers[0], *tiers)), start
 
 
 def check_reach(machine: Machine) -> None:

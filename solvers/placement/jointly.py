@@ -12,6 +12,8 @@ planner's first setting:
 4. flips of single values in the best set of 2, and of neighbours in the ladder, while one of the last so
    many was faster.
 
+Of taped chains POFO's plan is tried first, then all this where every forward saves.
+
 The graph of the best sequence then is a problem for `auto`, for the time that is left. What placement and
 recomputation find alone, and POFO's program on chains, is offered first, so that without a limit of time both
 together are never slower than any of them; where the machine has one tier, recomputation's bounds hold, too.
@@ -37,10 +39,11 @@ from ...models.problems.placement import Placement
 from ...models.problems.recompute import Recompute
 from ...models.result import Result, Status
 from ..context import Context, Outcome
+from ..recompute.chains.chain import is_taped
 from .bounds.returns import raise_by_returns
 from .dropping import Droppable, droppable, with_dropped
 from .planner.planner import check_machine, planned, portfolio
-from .pofo.method import solve_pofo
+from .pofo.method import solve_pofo, stages_of
 from .reruns import sequenced
 
 Alone = Callable[[Placement, Context], Outcome]
@@ -98,6 +101,10 @@ class _Trials:
 
 def solve_jointly(problem: Placement, context: Context, alone: Alone) -> Outcome:
     """Offer plans that copy and run again; `alone` is `auto` where every op runs once."""
+    if is_taped(problem.graph):
+        with suppress(UsageError):
+            stages_of(problem)
+            return _of_taped(problem, context, alone)
     once = replace(problem, order="reference", recompute=False)
     said = ""
     if once.impossible() is None:
@@ -121,6 +128,34 @@ def solve_jointly(problem: Placement, context: Context, alone: Alone) -> Outcome
     if not context.closed and not context.expired:
         raise_by_returns(problem, context, graph, context.remaining(), known)
     return _ended(context, said)
+
+
+def _of_taped(problem: Placement, context: Context, alone: Alone) -> Outcome:
+    """Offer POFO's plan, and the best one in which every forward saves: a problem of ops with one mode."""
+    _offer_pofo(problem, context)
+    if context.closed or context.expired:
+        return _ended(context, "")
+    machine, graph = problem.machine, problem.graph
+    linked = {end for c in machine.channels for end in (c.src, c.dst)} | {machine.tiers[0].name}
+    only = replace(
+        machine,
+        tiers=tuple(tier for tier in machine.tiers if tier.name in linked),
+        processors=tuple(
+            replace(p, tiers=tuple(x for x in p.tiers if x.tier in linked)) for p in machine.processors
+        ),
+    )
+    firsts = [op.all_modes[0] for op in graph.ops]
+    ops = tuple(
+        replace(op, modes=(), duration_ns=mode.duration_ns, workspace=mode.workspace)
+        for op, mode in zip(graph.ops, firsts, strict=True)
+    )
+    start = {kind: tuple(x for x in some if x in linked) for kind, some in problem.starts.items()}
+    saving = replace(problem, graph=replace(graph, ops=ops), machine=only, start=start)
+    inner = context.inner(saving, context.remaining(), "every forward saves: ")
+    outcome = solve_jointly(saving, inner, alone)
+    if inner.answer is not None:
+        context.offer(_of_problem(problem, inner.answer))
+    return _ended(context, outcome.detail)
 
 
 def _offer_pofo(problem: Placement, context: Context) -> None:

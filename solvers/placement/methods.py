@@ -89,7 +89,7 @@ ROOM = Room(
         Method(
             "pofo",
             ".placement.pofo.method:solve_pofo",
-            "plain chains with --recompute: values are kept, offloaded beside ops or made again",
+            "plain and taped chains with --recompute: values are kept, offloaded beside ops or made again",
             proves=BOUND,
             source="Beaumont, Eyraud-Dubois and Shilova, NeurIPS 2021",
             options=(Option("memory-slots", 200, "that are distinguished; sizes are rounded up to them"),),

@@ -7,7 +7,7 @@ device as soon as they are outside, but not before the forward that reads it has
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -35,11 +35,11 @@ class _Emission:
         """Bytes that still have to go out."""
         return sum(self.chain.graph.tensors[t].nbytes - done for t, done in self.out)
 
-    def spend(self, ns: int, op: int | None, out: int = 0, back: int = 0) -> None:
+    def spend(self, ns: int, code: int | None, out: int = 0, back: int = 0) -> None:
         """Run an op, or wait, for so many ns; so many bytes go out and come in beside."""
         start, self.now = self.now, self.now + ns
-        if op is not None:
-            self.builder.run(op, 0, start, self.now, self.processor)
+        if code is not None:
+            self.builder.run(*self.chain.op(code), start, self.now, self.processor)
         self._move(self.out, out, start, self.device, self.outer)
         self._move(self.back, back, start, self.outer, self.device)
 
@@ -62,17 +62,18 @@ class _Emission:
         ns = wait(self.chain.out, self.pending - most)
         self.spend(ns, None, out=self.chain.out.moved(ns))
 
-    def run(self, op: int) -> None:
+    def run(self, code: int) -> None:
         """Run an op, beside which bytes go out."""
-        ns = self.chain.ns(op)
-        self.spend(ns, op, out=self.chain.out.moved(ns))
+        ns = self.chain.ns(code)
+        self.spend(ns, code, out=self.chain.out.moved(ns))
 
     def release(self) -> None:
         """Release everything behind its last use before it is made again; all ops have run."""
         graph, wanted = self.chain.graph, set[int]()
         for run in sorted(self.builder.runs, key=lambda run: -run.start):
             op = graph.ops[run.op]
-            for t in sorted({*op.reads, *op.writes} - wanted):
+            there = {*op.reads} | self.chain.written(run.op, run.mode)
+            for t in sorted(there - wanted):
                 if not graph.tensors[t].final:
                     self.builder.free(t, self.device, run.end)
             wanted = (wanted | {*op.reads}) - {*op.writes}
@@ -83,7 +84,9 @@ def wait(rate: Rate, nbytes: int) -> int:
     return int(rate.waits(np.array(max(nbytes, 0))))
 
 
-def emit(chain: Chain, segments: Sequence[Segment], machine: Machine, outer: str, *, inside: bool) -> Plan:
+def emit(
+    chain: Chain, segments: Sequence[Segment], machine: Machine, outer: str, first: Mapping[int, bool]
+) -> Plan:
     """Return the plan of segments.
 
     Parameters
@@ -92,38 +95,40 @@ def emit(chain: Chain, segments: Sequence[Segment], machine: Machine, outer: str
         Of the program.
     machine, outer
         Of the problem, and its tier where values go.
-    inside
-        Whether input 0 is on the device at time 0; else it comes first.
+    first
+        By initial tensor, whether it is on the device at time 0; the others come first.
     """
-    first = chain.x[0]
-    load = 0 if inside else max(wait(chain.back, chain.size(0)), chain.back.latency + 1)
+    fetched = [t for t, inside in first.items() if not inside]
+    load = max(wait(chain.back, chain.bytes_of(fetched)), chain.back.latency + 1) if fetched else 0
     plan = _Emission(chain, machine, outer, load)
-    if inside:
-        plan.builder.start(first, plan.device)
-    if not inside or (chain.outside and segments[0].away):
-        plan.builder.start(first, outer)
-    if not inside:
-        plan.builder.copy(first, outer, plan.device, 0, load)
+    for t, inside in first.items():
+        if inside:
+            plan.builder.start(t, plan.device)
+        if not inside or (t == chain.inputs[0] and chain.outside and segments[0].away):
+            plan.builder.start(t, outer)
+        if not inside:
+            plan.builder.copy(t, outer, plan.device, 0, load)
     kept = np.zeros(1, np.int64)
     due = np.zeros(1, np.int64)
     beside: list[Beside] = []
     for segment in segments[:-1]:
         _forward(plan, segment, int(kept[0]))
-        x = chain.size(segment.first)
+        x = chain.size(segment.first, segment.taped)
         _, due = returned(chain, kept + x, segment.first, segment.ops, due, beside)
         due, kept = (due + x, kept) if segment.away else (due, kept + x)
     last = segments[-1]
-    base = kept + chain.size(last.first)
+    base = kept + chain.size(last.first, last.taped)
     turn = turn_of(chain, last, int(kept[0]), plan.pending, int(due[0]))
     _, due = returned(chain, base, last.first, last.ops[turn:], due, beside)
-    for op, used in zip(last.ops[:turn], chain.uses(last.first, last.ops), strict=False):
+    for code, used in zip(last.ops[:turn], chain.uses(last.first, last.ops), strict=False):
         plan.go_out(chain.memory - int(base[0]) - used)
-        plan.run(op)
+        plan.run(code)
     plan.go_out(0)
-    plan.back.extend([chain.x[s.first], 0] for s in reversed(segments[:-1]) if s.away)
+    gone = [chain.of(s.first, s.taped) for s in reversed(segments[:-1]) if s.away]
+    plan.back.extend([t, 0] for some in gone for t in some)
     plan.spend(wait(chain.back, int(due[0])), None, back=int(due[0]))
-    for number, ns, nbytes in reversed(beside):
-        plan.spend(ns, number, back=nbytes)
+    for run, ns, nbytes in reversed(beside):
+        plan.spend(ns, run, back=nbytes)
     plan.release()
     return plan.builder.plan()
 
@@ -132,16 +137,18 @@ def _forward(plan: _Emission, segment: Segment, kept: int) -> None:
     """Run the forwards of a segment."""
     chain, i = plan.chain, segment.first
     for k in range(i, segment.last + 1):
-        room = chain.memory - kept - chain.need(i, k)
+        code = chain.forward(k, segment.saves)
+        room = chain.memory - kept - chain.need(i, k, segment.saves)
         if k == i or not segment.away:
-            room -= chain.size(i)
+            room -= chain.size(i, segment.taped)
         if k == i and segment.away:
-            t, outgoing = chain.x[i], chain.goes_out(i)
+            some, outgoing = chain.of(i, segment.taped), chain.goes_out(i, segment.taped)
             if outgoing:
-                plan.out.append([t, 0])
-            plan.until[t] = plan.now + wait(chain.out, plan.pending - room - outgoing) + chain.ns(i)
+                plan.out.extend([t, 0] for t in some)
+            end = plan.now + wait(chain.out, plan.pending - room - outgoing) + chain.ns(code)
+            plan.until |= dict.fromkeys(some, end)
             room += outgoing
             if not outgoing:
-                plan.builder.free(t, plan.device, plan.until[t])
+                plan.builder.free(chain.inputs[i], plan.device, end)
         plan.go_out(room)
-        plan.run(k)
+        plan.run(code)

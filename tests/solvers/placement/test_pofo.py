@@ -94,6 +94,115 @@ def test_plans_of_any_sizes_verify_and_are_between_the_limits() -> None:
     assert joined > 1
 
 
+def taped(seed: int, stages: int) -> lt.Graph:
+    """Return a taped chain: tapes of any size or none, gradients and workspaces or none."""
+    rng = Random(seed)
+    options = f"saved={rng.choice((0, 3, 9))}&workspace={seed % 2}&gradients={seed // 2 % 2}&spread=3"
+    return lt.load(f"gen:taped-chain?l={stages}&seed={seed}&largest=5&{options}")
+
+
+def least_memory(graph: lt.Graph) -> int:
+    return max(lt.Recompute(graph).least_bytes(i) for i in range(len(graph.ops)))
+
+
+@pytest.mark.slow
+def test_the_optimum_of_tiny_taped_chains() -> None:
+    """Exhaustive search over modes, runs and copies; whole bytes, and none of gradients."""
+    again, out = 0, 0
+    for seed in (2, 6, 18, 22, 23, 32):
+        rng = Random(seed)
+        graph = lt.load(f"gen:taped-chain?l=2&seed={seed}&forward=1&backward=1&spread=2")
+        small = {"a1": (0, 1, 1), "s1": (0, 1, 1), "s2": (0, 1, 1), "a0": (1,)}
+        tensors = (replace(x, nbytes=rng.choice(small.get(x.name, (0,)))) for x in graph.tensors)
+        graph = replace(graph, tensors=tuple(tensors))
+        machine = two_tiers(least_memory(graph) + rng.randint(0, 1), 10**9)
+        start = {"gradient": ("gpu",), "input": rng.choice((("gpu",), ("host",)))}
+        problem = lt.Placement(graph, machine, start=start, recompute=True)
+        places = {"memory": 1, "host": 2}
+        where = {
+            t: sum(places.get(tier, 0) for tier in problem.may_start(x.kind))
+            for t, x in enumerate(graph.tensors)
+            if x.initial
+        }
+        result = lt.solve(problem, "pofo", threads=1)
+        assert result.objective == fastest_jointly(graph, problem.machine, where), (seed, result.detail)
+        assert result.plan is not None
+        again += len(result.plan.runs) > len(graph.ops)
+        out += any(copy.dst == "host" for copy in result.plan.copies)
+    assert again
+    assert out
+
+
+def test_taped_chains_are_between_the_limits() -> None:
+    """No rate: rotor's program. Copies at no time, room for a tape beside: each op once."""
+    joined, tapes = 0, 0
+    for seed in range(16):
+        rng = Random(seed)
+        graph = taped(seed, rng.randint(1, 7))
+        memory, rate = (
+            least_memory(graph) + rng.randint(0, 12),
+            10**9 * rng.choice((1, 2, 5)) // rng.choice((1, 3)),
+        )
+        start = rng.choice((ANYWHERE, {**GPU, "gradient": ("gpu",)}, {**HOST, "gradient": ("host",)}))
+        problem = lt.Placement(graph, two_tiers(memory, rate), start=start, recompute=True)
+        result = lt.solve(problem, "pofo", threads=1)
+        assert result.objective is not None, result.detail
+        assert result.plan is not None
+        copied = {copy.tensor for copy in result.plan.copies if copy.dst == "host"}
+        joined += len(result.plan.runs) > len(graph.ops) and bool(copied)
+        tapes += any(graph.tensors[t].name[0] == "s" for t in copied)
+        inside = replace(problem, start=ANYWHERE)
+        alone = lt.solve(lt.Recompute(graph, memory=memory), "hetero-chain", threads=1).objective
+        if alone is not None:
+            slow = lt.Placement(graph, two_tiers(memory, 1), start=ANYWHERE, recompute=True)
+            assert lt.solve(inside, "pofo", threads=1).objective <= alone  # type: ignore[operator]
+            assert lt.solve(slow, "pofo", threads=1).objective == alone
+        modes = [tuple(replace(m, duration_ns=1000 * m.duration_ns) for m in op.modes) for op in graph.ops]
+        ops = tuple(replace(op, modes=some) for op, some in zip(graph.ops, modes, strict=True))
+        beside = 1 + max(x.nbytes for x in graph.tensors if x.name[0] == "s")
+        machine = two_tiers(memory + beside, 10**12)
+        fast = lt.Placement(replace(graph, ops=ops), machine, start=ANYWHERE, recompute=True)
+        at_once = lt.solve(fast, "pofo", threads=1)
+        assert at_once.plan is not None
+        assert len(at_once.plan.runs) == len(graph.ops)
+        assert at_once.objective // 1000 == at_once.bound // 1000  # type: ignore[operator]
+    assert joined > 1
+    assert tapes > 1
+
+
+@pytest.mark.slow
+def test_auto_of_a_taped_chain_has_its_plan_and_those_that_always_save() -> None:
+    """Never above the program; below it where every forward saves and copies are planned."""
+    graph = lt.load("gen:taped-chain?l=6&seed=1")
+    problem = lt.Placement(graph, two_tiers(150, 10**9), start=ANYWHERE, recompute=True)
+    found, once = Context(problem=problem), []
+
+    def alone(other: lt.Placement, context: Context) -> Outcome:
+        once.append(other)
+        return Outcome()
+
+    solve_jointly(problem, found, alone)
+    program = lt.solve(problem, "pofo", threads=1).objective
+    assert found.trace[0].incumbent == program
+    assert found.incumbent is not None
+    assert program is not None
+    assert found.incumbent < program
+    assert problem.judge(found.answer).objective == found.incumbent
+    assert all(len(op.all_modes) == 1 for other in once for op in other.graph.ops)
+
+
+def test_taped_chains_run_on_any_machine() -> None:
+    """Its first tier is what they call the memory; what they lose goes to a tier from which nothing comes."""
+    machine = lt.load_machine("a100-40g-pcie3")
+    graph = lt.load("gen:taped-chain?l=3")
+    problem = lt.Placement(graph, machine, start=GPU, recompute=True)
+    assert [tier.name for tier in problem.machine.tiers] == ["memory", "lost", "host", "ssd"]
+    assert problem.may_start("input") == ("memory",)
+    assert replace(problem, whole=True).machine == problem.machine
+    assert lt.Placement(graph, machine, recompute=True).may_start("input") == ("ssd",)
+    assert lt.Placement(graph, machine).machine == machine
+
+
 def test_coarse_slots_are_safe() -> None:
     graph = lt.load("gen:backprop-chain?l=12&largest=1000&forward=900&backward=900&spread=3&seed=2")
     machine = two_tiers(working_set(graph) + 500, 10**9 // 4)
