@@ -148,6 +148,27 @@ def test_what_goes_stays_while_there_is_room() -> None:
         assert fits(data, fewer)
 
 
+def test_what_is_final_takes_its_room_meanwhile() -> None:
+    """While `w` is left, 7 bytes must be there, with `a`; `b`, of one byte, may stay in 8."""
+    sizes = {"x": 1, "a": 2, "b": 1, "c": 1, "w": 3, "e": 0}
+    tensors = [lt.Tensor(name=t, nbytes=n, initial=t == "x", final=t in "ae") for t, n in sizes.items()]
+    operands = [((0,), 1), ((0,), 2), ((2,), 3), ((0,), 4), ((2, 3, 4), 5)]
+    ops = [lt.Op(name=f"o{i}", reads=reads, writes=(left,)) for i, (reads, left) in enumerate(operands)]
+    graph = lt.Graph(name="step", tensors=tuple(tensors), ops=tuple(ops))
+    runs = [0, 1, 2, 3, 1, 4]
+    assert held_on(recompute_data(lt.Recompute(graph, memory=7)), runs) == runs
+    assert held_on(recompute_data(lt.Recompute(graph, memory=8)), runs) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.slow  # a step of five hundred ops
+def test_an_op_that_overwrites_what_it_finds_runs_once() -> None:
+    """Batch norms with their running means."""
+    problem = tight("catalogue:resnet50-train", 70)
+    found = lt.solve(problem, "tw-remat", time_limit=None, options={"decomposition": "min-fill"})
+    assert found.objective is not None
+    assert found.objective > problem.least_time
+
+
 @pytest.mark.slow  # many graphs
 def test_second_thoughts_keep_schedules_valid() -> None:
     looked = 0
