@@ -55,8 +55,8 @@ SIZES = 4
 """Memories of 3, between the device and what each op once needs."""
 IDLE = 40
 """Flips in a row that are of no use, after which 4 ends."""
-PROGRAM = 0.1
-"""Part of the time that is left behind placement alone, for the program of chains."""
+PROGRAM, OF_TAPED = 0.1, 0.6
+"""Part of the time that is left behind placement alone, for the program of chains; and of taped ones."""
 BOUND = 0.25
 """Part of the time that is left behind placement alone, for bounds."""
 ALONE, LADDER, ONE_MEMORY, FLIPS = 0.2, 0.4, 0.6, 0.85
@@ -132,9 +132,19 @@ def solve_jointly(problem: Placement, context: Context, alone: Alone) -> Outcome
 
 def _of_taped(problem: Placement, context: Context, alone: Alone) -> Outcome:
     """Offer POFO's plan, and the best one in which every forward saves: a problem of ops with one mode."""
-    _offer_pofo(problem, context)
+    _offer_pofo(problem, context, OF_TAPED)
     if context.closed or context.expired:
         return _ended(context, "")
+    saving = always_saving(problem)
+    inner = context.inner(saving, context.remaining(), "every forward saves: ")
+    outcome = solve_jointly(saving, inner, alone)
+    if inner.answer is not None:
+        context.offer(_of_problem(problem, inner.answer))
+    return _ended(context, outcome.detail)
+
+
+def always_saving(problem: Placement) -> Placement:
+    """Return the problem of a taped chain whose forwards save, on the tiers that channels join."""
     machine, graph = problem.machine, problem.graph
     linked = {end for c in machine.channels for end in (c.src, c.dst)} | {machine.tiers[0].name}
     only = replace(
@@ -150,19 +160,14 @@ def _of_taped(problem: Placement, context: Context, alone: Alone) -> Outcome:
         for op, mode in zip(graph.ops, firsts, strict=True)
     )
     start = {kind: tuple(x for x in some if x in linked) for kind, some in problem.starts.items()}
-    saving = replace(problem, graph=replace(graph, ops=ops), machine=only, start=start)
-    inner = context.inner(saving, context.remaining(), "every forward saves: ")
-    outcome = solve_jointly(saving, inner, alone)
-    if inner.answer is not None:
-        context.offer(_of_problem(problem, inner.answer))
-    return _ended(context, outcome.detail)
+    return replace(problem, graph=replace(graph, ops=ops), machine=only, start=start)
 
 
-def _offer_pofo(problem: Placement, context: Context) -> None:
+def _offer_pofo(problem: Placement, context: Context, part: float = PROGRAM) -> None:
     """Offer the plan of POFO's program, if the graph is a chain that it serves."""
     if context.closed or context.expired:
         return
-    inner = context.inner(problem, context.remaining() * PROGRAM, "POFO: ")
+    inner = context.inner(problem, context.remaining() * part, "POFO: ")
     inner.careful = True
     with suppress(LowtideError):
         solve_pofo(problem, inner)

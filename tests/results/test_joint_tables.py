@@ -67,6 +67,15 @@ def test_copies_and_second_runs_are_never_slower_than_one_of_them_alone() -> Non
         assert row["both"] <= min(row["capuchin"], row["superneurons"])
 
 
+def test_pofo_and_auto_are_never_slower_than_second_runs_alone() -> None:
+    rows = read_rows("placement_pofo")
+    assert len(rows) == 8
+    for row in rows:
+        assert row["bound"] <= min(row["auto"], row["pofo"])
+        assert max(row["auto"], row["pofo"]) <= row["runs"]
+    assert any(row["pofo"] < min(row["copies"], row["runs"]) for row in rows)
+
+
 def test_second_runs_and_two_tiers_are_never_slower_than_without_one_of_them() -> None:
     groups = by("recompute_tiers", "memory", "way")
     assert groups
