@@ -6,9 +6,13 @@ bytes at the same time, each at a constant rate in proportion to its bytes, take
 a *batch* (`sequence`).
 
 `finer` states a question in parts of a ns, of which copies take whole numbers; `batched` looks for batches
-and places in the order with which a plan in ns ends as soon as it would without any rounding: a random walk
-over orders that end no later. In each step two batches become one, one of them moves elsewhere, or one is cut
-in two.
+and places in the order with which a plan in ns ends as soon as it would without any rounding: a random walk,
+over orders that end no later than the best one and, as in threshold accepting, a few ns that become less with
+each step. In each step two batches near each other that lose less together become one, one of them moves
+elsewhere, or one is cut in two.
+
+Source: threshold accepting is that of G. Dueck and T. Scheuer, J. Comput. Phys. 90 (1990); the rest is this
+suite's.
 """
 
 from __future__ import annotations
@@ -25,6 +29,10 @@ from .windows_cpsat import EXACT_UNITS, PARTS
 
 JOIN, SHIFT = 0.5, 0.9
 """Of the steps of the walk, those up to which two batches become one, and then those in which one moves."""
+NEAR = 6
+"""Of the batches with which one loses less together, how many of the nearest may become one with it."""
+LATER = 4
+"""By how many ns an order may end later than the best one, at the beginning of the walk."""
 BESIDE = 1e-2
 """By how much of a place in the order a batch moves beyond another one, at most."""
 
@@ -72,17 +80,22 @@ def batched(
     """
     draw, last = Random(seed), data.n - 1
     rate = rates(data, beside=False)[0]
-    for _ in range(steps):
-        if times.start[last] <= least or expired():
+    best, soonest = order, times
+    for step in range(steps):
+        if soonest.start[last] <= least or expired():
             break
         copies = _stepped(data, order, rate, draw)
         if copies is None:
             continue
         found = replace(order, copies=copies)
-        sooner = timing(data, found)
-        if sooner is not None and sooner.start[last] <= times.start[last]:
-            order, times = found, sooner
-    return order, times
+        then = timing(data, found)
+        latest = soonest.start[last] + LATER * (steps - step) // steps
+        if then is None or then.start[last] > max(times.start[last], latest):
+            continue
+        order, times = found, then
+        if then.start[last] <= soonest.start[last]:
+            best, soonest = found, then
+    return best, soonest
 
 
 def _stepped(data: StateData, order: Order, rate: list[int], draw: Random) -> list[Copying] | None:
@@ -97,19 +110,26 @@ def _stepped(data: StateData, order: Order, rate: list[int], draw: Random) -> li
     some, copies = groups[key], list(order.copies)
     if kind >= SHIFT:
         return _cut(copies, some, draw)
-    others = [groups[x] for x in keys if x != key and x[0] == key[0]]
+    where = copies[some[0]].begin
+    others = sorted(
+        (abs(copies[x[0]].begin - where), x) for at, x in groups.items() if at != key and at[0] == key[0]
+    )
     if not others:
         return None
-    other = draw.choice(others)
     if kind >= JOIN:
-        place = copies[other[0]]
+        place = copies[draw.choice(others)[1][0]]
         shift = BESIDE * draw.uniform(-1, 1)
         for i in some:
             copies[i] = replace(copies[i], begin=place.begin + shift, end=place.end + shift)
         return copies
-    total = [sum(data.lives[copies[i].life].nbytes for i in x) for x in (some, other)]
-    if any(nbytes * SECOND % rate[key[0]] == 0 for nbytes in total):
+
+    def lost(batch: list[int]) -> int:
+        return -sum(data.lives[copies[i].life].nbytes for i in batch) * SECOND % rate[key[0]]
+
+    near = [x for _, x in others if lost(some + x) < lost(some) + lost(x)][:NEAR]
+    if not near:
         return None
+    other = draw.choice(near)
     place = copies[draw.choice((some, other))[0]]
     for i in (*some, *other):
         copies[i] = replace(copies[i], batch=min(*some, *other), begin=place.begin, end=place.end)

@@ -13,7 +13,7 @@ from ....models.problems.placement import Placement
 from ...context import Context
 from .lines import case_of, line_of, moves_of, times_for
 
-STEPS = 6000
+STEPS = 3000
 """Of a walk."""
 
 

@@ -96,6 +96,20 @@ def test_batches_are_plans_that_verify_and_end_no_later(seed: int) -> None:
     assert not problem.judge(planned(data, problem, shared, sooner, moves.modes)).violations
 
 
+def test_a_walk_that_ends_later_than_it_was_returns_the_best() -> None:
+    problem = sharing()
+    data, found = state_data(problem), serial_plan(problem, lambda: False)
+    assert found is not None
+    case = case_of(data)
+    line = line_of(case, data, problem, found)
+    assert line is not None
+    order, times = order_for(data, moves_of(case, data, line, times_for(case)))
+    order, times = batched(data, order, times, steps=400)
+    assert times.start[2] == 10 + 100 + 20 + 100
+    for seed in range(30):  # one step, which may cut a batch: 101 ns
+        assert batched(data, order, times, steps=1, seed=seed)[1].start[2] == times.start[2]
+
+
 def test_parts_of_a_ns_make_copies_exact() -> None:
     data, parts = finer(state_data(sharing()))
     assert parts == 3
