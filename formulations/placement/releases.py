@@ -44,6 +44,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, combinations
 
+from ...models.derived.precedence import precedence
 from ...models.machine import Machine
 from ...models.problems.placement import Placement
 from .windows import Window
@@ -133,6 +134,41 @@ def best_release(problem: Placement, found: Sequence[Window] = ()) -> Release | 
                     best = Release(time=time, op=k, tiers=tuple(sorted(cut)), groups=groups)
             for t in {*op.writes} & inside.keys():  # from here on another version of it is read
                 del inside[t]
+    return best
+
+
+def best_release_of_orders(problem: Placement) -> Release | None:
+    """Return what proves the best bound where one processor may run the ops in any order; None: nothing does.
+
+    Of op k, B are the late bytes whose initial content k or its ancestors read, and the tail are k and its
+    descendants, all by the precedence: they come before the start of k, and behind it, in every order.
+    """
+    if len(problem.machine.processors) > 1:
+        return best_release(problem)
+    graph, late, edges = problem.graph, late_tensors(problem), precedence(problem.graph)
+    durations = [min(mode.duration_ns for mode in op.all_modes) for op in graph.ops]
+    old, needed = {*late}, list[set[int]]()  # tensors that nobody has written yet
+    for k, op in enumerate(graph.ops):
+        needed.append((old & {*op.reads}).union(*(needed[j] for j in edges.predecessors[k])))
+        old -= {*op.writes}
+    tails = [
+        durations[k] + sum(durations[j] for j in range(k + 1, len(durations)) if behind >> j & 1)
+        for k, behind in enumerate(edges.descendants)
+    ]
+    best: Release | None = None
+    for cut in cuts(problem.machine):
+        inside = {t: graph.tensors[t].nbytes for t, starts in late.items() if starts <= cut}
+        carried, groups = rate_out_of(problem.machine, cut)
+        if not any(inside.values()) or not carried:
+            continue
+        for k, tail in enumerate(tails):
+            some = [t for t in needed[k] if inside.get(t)]
+            if not some:
+                continue
+            latency = least_latency(problem.machine, cut, set().union(*(late[t] for t in some)))
+            time = latency - (-sum(inside[t] for t in some) * SECOND // carried) + tail
+            if best is None or time > best.time:
+                best = Release(time=time, op=k, tiers=tuple(sorted(cut)), groups=groups)
     return best
 
 

@@ -4,7 +4,9 @@ r"""The kind `release`: no plan is faster, because an op waits for what must com
 initial, not final if the setting is periodic (then no copy of theirs crosses the period's end), the first op
 that accesses them reads them, and the setting lets their kinds start in U only. Op k needs B bytes of them
 when it starts: with one processor, which runs the ops in the reference order, those that ops up to k read;
-else those that k reads and no op before it writes. Each of these bytes has passed a channel out of U by then.
+where that order is free, those that k and its ancestors read before a write (by the precedence, they do so in
+every order); else those that k reads and no op before it writes. Each of these bytes has passed a channel out
+of U by then.
 It passes behind the latencies of a way from where it starts to the channel and over it, and before those of a
 way on to a tier that a processor uses; the channels out of U carry at most R bytes/s together: their rates,
 of those of a group at most its cap. So k starts at
@@ -12,7 +14,7 @@ of those of a group at most its cap. So k starts at
 .. math:: \lambda + \lceil B / R \rceil
 
 or later, :math:`\lambda` the least latencies of both ways; then it runs, with one processor all ops from k on
-one after another, and the plan takes no less.
+one after another (where the order is free, k and its descendants), and the plan takes no less.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from typing import ClassVar
 from ...graph import Graph
 from ...setting import Setting
 from ...written import Written
+from .executed import executed_sets, masks
 from .refused import Refused, require_op
 
 
@@ -68,6 +71,12 @@ def released_time(graph: Graph, setting: Setting, proof: ReleaseProof) -> int:
     if not cut or not cut <= set(names) - used:
         raise Refused(f"release, tiers: found {sorted(cut)}, expected some that no processor uses")
     one = len(machine.processors) == 1
+    upto: list[int] = [*range(k + 1)] if one else [k]
+    behind = [*range(k, len(graph.ops))] if one else [k]
+    if one and setting.order != "reference":
+        sets = masks(executed_sets(graph))
+        upto = [i for i in range(k + 1) if i == k or sets.ancestors[k] >> i & 1]
+        behind = [i for i in behind if i == k or sets.descendants[k] >> i & 1]
     nbytes, starts = 0, set[str]()
     for t, tensor in enumerate(graph.tensors):
         allowed = set(setting.starts.get(tensor.kind, names))
@@ -76,12 +85,11 @@ def released_time(graph: Graph, setting: Setting, proof: ReleaseProof) -> int:
         if not late or not accessed or t not in graph.ops[accessed[0]].reads:
             continue
         first = next((i for i in accessed if t in graph.ops[i].writes), len(graph.ops))
-        if any(t in graph.ops[i].reads and i <= first for i in (range(k + 1) if one else [k])):
+        if any(t in graph.ops[i].reads and i <= first for i in upto):
             nbytes += tensor.nbytes
             starts |= allowed
     rate = _rate(setting, proof, cut)
-    behind = graph.ops[k:] if one else graph.ops[k : k + 1]
-    tail = sum(min(mode.duration_ns for mode in op.all_modes) for op in behind)
+    tail = sum(min(mode.duration_ns for mode in graph.ops[i].all_modes) for i in behind)
     return tail if not nbytes else _latency(setting, cut, starts, used) - (-nbytes * SECOND // rate) + tail
 
 

@@ -10,12 +10,13 @@ from random import Random
 import pytest
 
 import lowtide as lt
-from lowtide.formulations.placement.releases import best_release
+from lowtide.formulations.placement.releases import best_release, best_release_of_orders
 from lowtide.instances import decode_certificate, encode_certificate, write_graph
 from lowtide.models.problems.placement import Placement
 from lowtide.models.setting import Setting
 from lowtide.models.verifier.proofs.release import ReleaseProof, released_time
 from tests.commands import answer, within
+from tests.oracles.brute_force import topological_orders
 from tests.oracles.release_certificates import BENCH, GRAPH, RIGHT, SETTING, bad_releases, released
 from tests.placement_cases import machine, random_graph
 from tests.random_plans import random_machine
@@ -73,6 +74,80 @@ def test_the_checker_finds_what_the_formulation_says(seed: int) -> None:
         setting = Setting(machine=bench, periodic=problem.periodic, start=problem.starts)
         proof = ReleaseProof(op=release.op, tiers=release.tiers, groups=release.groups)
         assert released_time(graph, setting, proof) == release.time
+
+
+def reordered(graph: lt.Graph, order: tuple[int, ...]) -> lt.Graph:
+    """Return the graph that lists its ops in another order that keeps the precedence."""
+    at = {i: k for k, i in enumerate(order)}
+    ops = tuple(replace(graph.ops[i], after=tuple(sorted(at[j] for j in graph.ops[i].after))) for i in order)
+    return replace(graph, ops=ops)
+
+
+def test_a_release_of_free_orders_holds_in_each() -> None:
+    rng = Random(8)
+    below = found = 0
+    for _ in range(2500):
+        bench = random_machine(rng, "tiered")
+        graph = any_graph(rng, min_ops=2, max_ops=5, max_tensors=6)
+        far = tuple(tier.name for tier in bench.tiers[1:])
+        try:
+            problem = Placement(graph, bench, periodic=rng.random() < 0.5, start={"input": far}, order="free")
+        except lt.InstanceError:
+            continue
+        release = best_release_of_orders(problem)
+        if release is None or len(bench.processors) > 1:
+            continue
+        proof = ReleaseProof(op=release.op, tiers=release.tiers, groups=release.groups)
+        setting = problem.setting()
+        assert released_time(graph, setting, proof) == release.time
+        assert not verdict_of(graph, setting, release.time + 1, proof)
+        assert verdict_of(graph, setting, release.time, proof)
+        each = []
+        for order in topological_orders(graph):
+            moved = replace(proof, op=order.index(release.op))
+            each.append(released_time(reordered(graph, order), replace(setting, order="reference"), moved))
+        assert release.time <= min(each)
+        found += 1
+        below += release.time < max(each)
+    assert found > 20
+    assert below > 5
+
+
+def test_only_ancestors_come_before_in_every_order() -> None:
+    tensors = tuple(replace(GRAPH.tensors[0], name=name) for name in "xy")
+    ops = (
+        lt.Op(name="a", reads=(0,), duration_ns=1),
+        lt.Op(name="b", reads=(1,), duration_ns=1000),
+        lt.Op(name="c", reads=(1,), after=(0,), duration_ns=5000),
+    )
+    graph = lt.Graph(name="two inputs", tensors=tensors, ops=ops)
+    free = replace(SETTING, order="free")
+    assert released_time(graph, SETTING, RIGHT) == 12_000 + 6000
+    assert released_time(graph, free, RIGHT) == 6000 + 1000
+    release = best_release_of_orders(
+        Placement(graph, BENCH, periodic=True, start={"input": ("ssd",)}, order="free")
+    )
+    assert release is not None
+    assert (release.op, release.time) == (2, 12_000 + 5000)
+    assert released_time(graph, free, replace(RIGHT, op=2)) == release.time
+
+
+def verdict_of(graph: lt.Graph, setting: Setting, bound: int, proof: ReleaseProof) -> bool:
+    """Return whether the checker takes the certificate."""
+    certificate = replace(released(bound, proof, setting), graph_name=graph.name, graph_sha256=graph.sha256)
+    return lt.verify_certificate(graph, certificate).valid
+
+
+@pytest.mark.parametrize("accounting", lt.Accounting)
+def test_late_inputs_and_sums_have_certificates_in_any_order(accounting: lt.Accounting) -> None:
+    graph = replace(GRAPH, accounting=accounting)
+    for start, bound in (({"input": ("ssd",)}, 7000), ({"input": ("gpu",)}, 1001)):
+        problem = Placement(graph, BENCH, periodic=True, start=start, order="free")
+        certificate = lt.certify_placement(problem, bound)
+        assert certificate is not None
+        assert certificate.bound == bound
+        assert lt.verify_certificate(graph, certificate).valid
+        assert not lt.verify_certificate(graph, replace(certificate, bound=bound + 1)).valid
 
 
 def test_the_command_proves_and_confirms_what_it_solves(tmp_path: Path) -> None:
