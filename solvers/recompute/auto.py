@@ -7,7 +7,8 @@ whose ops have one mode each:
    keep (first of all in graphs that are large for the rules); while nothing fits, what every schedule needs
    up to the first run of each op (`models.least_memory`); annealing of sequences of runs, from one of these
    even where it does not fit.
-2. Bounds by moments, from one to as many as the longest path has ops.
+2. Bounds by moments, from one to as many as the longest path has ops. Where blocks of the graph repeat, the
+   schedule of programs within them and over their chain (`rockmate`).
 3. Retention intervals (MOCCASIN) in the order of the first runs of the best schedule, from it as hint; where
    slower tiers return values, the MILP in stages with paging (POET).
 4. Bounds by all moments for the rest of the time; if they leave some of it, annealing once more.
@@ -26,6 +27,7 @@ from ...models.problems.recompute import Recompute
 from ...models.units import exact_bytes
 from ...models.verifier.verdict import Verification
 from ..context import Context, Outcome
+from .blocks.rockmate import offer_blocks
 from .chains.methods_of_chains import solve_chain
 from .heuristics.eviction import RULES
 from .heuristics.method import PRUNED_OPS, STOPPED, first_bound, offer_annealed, offer_rules
@@ -46,6 +48,10 @@ SEARCHED, BOUNDED, MODELLED, PAGED = 0.2, 0.3, 0.4, 0.7
 moments end halfway to there, in large graphs at `MODELLED`); step 2, the first bounds; step 3, the model,
 without paging and with it, which takes longer to build. While there is no schedule, step 1 goes on until
 `MODELLED`: without one none helps."""
+
+BLOCKS, CLOSE = 0.35, 0.01
+"""Fraction of the time for the programs over repeated blocks (`rockmate`), at most, after the first bounds;
+and the gap to the bound below which they are not tried, since schedules of blocks are coarser than that."""
 
 EXHAUSTED = (
     "heuristics, retention intervals and the bounds by moments ended without a proof; "
@@ -127,6 +133,10 @@ def solve_graph(problem: Recompute, context: Context) -> Outcome:
         return outcome
     if context.expired:
         return Outcome(reason="time")
+    if context.incumbent is None or context.incumbent > (1 + CLOSE) * (context.bound or 0):
+        offer_blocks(data, context, BLOCKS * whole)
+    if context.closed:
+        return Outcome()
     if data.n <= MOST_OPS:
         costs = costs_of_paging(problem, in_ns(data))
         if costs is None:

@@ -34,6 +34,9 @@ _READS = Option(
     choices=("once", "many"),
 )
 _SLOTS = Option("memory-slots", 500, "that are distinguished; sizes are rounded up to them")
+_PROGRAMS = Option(
+    "programs", "moment", "within blocks: moment, or checkmate", choices=("moment", "checkmate")
+)
 _STATED = ".recompute.stated:"
 _EXPORTS = {
     "checkmate": Export(
@@ -158,13 +161,24 @@ ROOM = Room(
             options=(
                 Option("save-budgets", 10, "of what a block saves", least=1),
                 Option("peak-budgets", 3, "of a block's peak, for each of what it saves", least=1),
-                Option(
-                    "programs",
-                    "moment",
-                    "within blocks: moment, or checkmate",
-                    choices=("moment", "checkmate"),
-                ),
+                _PROGRAMS,
             ),
+            kernels=(".recompute.chains.hetero", *_GRAPHS),
+        ),
+        Method(
+            "hiremate",
+            ".recompute.blocks.hiremate:solve_hiremate",
+            "programs over parts of parts of the graph: solutions for several budgets are options above",
+            proves=BOUND,
+            source="Gusak et al., HiRemate, ICML 2025",
+            options=(
+                Option("save-budgets", 6, "of what a part saves", least=1),
+                Option("peak-budgets", 3, "of a part's peak, for each of what it saves", least=1),
+                Option("parts", 8, "of a graph or a part, at most", least=2),
+                Option("leaf", 32, "forwards that are not cut further, at most", least=1),
+                _PROGRAMS,
+            ),
+            engine="highs",
             kernels=(".recompute.chains.hetero", *_GRAPHS),
         ),
         Method(

@@ -19,6 +19,7 @@ Bytes: initial values take theirs all the time (`Cut.base`); `Cut.top` has what 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -105,17 +106,7 @@ def cut(data: RecomputeData) -> Cut:
             if not {block_of[i] for i in x.readers} <= near:
                 kept.add(u)
     once = {i for i in range(behind) if i in alone or (data.writes[i] and kept.issuperset(data.writes[i]))}
-    top, through = [0] * len(blocks), [0] * len(blocks)
-    started = {x.tensor for x in values if x.at_start}
-    for u, x in enumerate(values):
-        if x.writer is None or x.tensor in started or (x.writer < behind and u not in kept):
-            continue
-        # Backwards run from the last block to the first: this is there while some block up to k reads it.
-        until = 0 if x.final else min((block_of[i] for i in x.readers), default=block_of[x.writer])
-        begin = len(blocks) if u in kept else block_of[x.writer]
-        for k in range(until, begin):
-            top[k] += x.nbytes
-            through[k] += x.nbytes * (k > until or x.final or u in kept)
+    top, through = beside(data, blocks, kept)
     return Cut(
         blocks=tuple(
             Block(forward=x.forward, backward=x.backward, output=None if x.output in kept else x.output)
@@ -127,6 +118,24 @@ def cut(data: RecomputeData) -> Cut:
         top=tuple(top),
         through=tuple(through),
     )
+
+
+def beside(data: RecomputeData, blocks: Sequence[Block], kept: Set[int]) -> tuple[list[int], list[int]]:
+    """Return `Cut.top` and `Cut.through`."""
+    block_of = {i: k for k, block in enumerate(blocks) for i in (*block.forward, *block.backward)}
+    behind = blocks[-1].forward.start
+    top, through = [0] * len(blocks), [0] * len(blocks)
+    started = {x.tensor for x in data.values if x.at_start}
+    for u, x in enumerate(data.values):
+        if x.writer is None or x.tensor in started or (x.writer < behind and u not in kept):
+            continue
+        # Backwards run from the last block to the first: this is there while some block up to k reads it.
+        until = 0 if x.final else min((block_of[i] for i in x.readers), default=block_of[x.writer])
+        begin = len(blocks) if u in kept else block_of[x.writer]
+        for k in range(until, begin):
+            top[k] += x.nbytes
+            through[k] += x.nbytes * (k > until or x.final or u in kept)
+    return top, through
 
 
 def _gaps(data: RecomputeData, last: int, kept: set[int]) -> tuple[list[int], list[int | None]]:

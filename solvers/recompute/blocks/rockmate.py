@@ -38,6 +38,7 @@ from ..heuristics.method import (
     offer,
     offer_annealed,
     offer_heuristics,
+    part_of,
 )
 from ..models.moments import raise_moments
 from ..models.stages import solve_stages
@@ -46,6 +47,9 @@ from .within import Way, Within, alone, peak_of_sweep, sweeps_of, way_of, within
 
 WITHIN = 0.9
 """Part of the time for the programs within blocks, at most."""
+
+REPEATED = 8
+"""Blocks that are like an earlier one, from which on a graph is said to repeat its blocks."""
 
 
 def solve_rockmate(problem: Recompute, context: Context) -> Outcome:
@@ -64,6 +68,25 @@ def solve_rockmate(problem: Recompute, context: Context) -> Outcome:
         return Outcome()
     found = cut(data)
     blocks = [within(data, found, k) for k in range(len(found.blocks))]
+    return _over_blocks(data, found, blocks, context)
+
+
+def offer_blocks(data: RecomputeData, context: Context, seconds: float) -> None:
+    """Offer the schedule over the blocks within so many seconds, where `REPEATED` blocks are like others."""
+    found = cut(data)
+    blocks = [within(data, found, k) for k in range(len(found.blocks))]
+    if len(blocks) - len({key_of(block) for block in blocks}) < REPEATED:
+        return
+    own = part_of(context, seconds)
+    own.options = {"save-budgets": 10, "peak-budgets": 1, "programs": "moment"}
+    own.engine_options = {}
+    _over_blocks(data, found, blocks, own)
+    if (runs := known_runs(own)) is not None:
+        offer(context, data, runs)
+
+
+def _over_blocks(data: RecomputeData, found: Cut, blocks: list[Within], context: Context) -> Outcome:
+    """Offer the schedule of the program over the blocks."""
     ways, facts = ways_of_blocks(blocks, context)
     context.progress("program over the chain of blocks")
     chain = program(
@@ -79,32 +102,37 @@ def solve_rockmate(problem: Recompute, context: Context) -> Outcome:
     return Outcome(facts=facts)
 
 
+def key_of(block: Within) -> tuple[str, frozenset[int]]:
+    """Return what is the same of blocks that are the same."""
+    return block.graph.sha256, block.once
+
+
 def ways_of_blocks(blocks: Sequence[Within], context: Context) -> tuple[list[list[Way]], dict[str, int]]:
     """Return the options of each block, and how many programs that took."""
     saves, peaks = context.options["save-budgets"], context.options["peak-budgets"]
-    keys = [(block.graph.sha256, block.once) for block in blocks]
+    keys = [key_of(block) for block in blocks]
     different = dict(zip(keys, blocks, strict=True))
     until = context.elapsed() + WITHIN * context.remaining()
     solved: dict[tuple[str, frozenset[int]], list[Way]] = {}
     programs, left = 0, len(different) * saves * peaks
     for key, block in different.items():
         answers: list[tuple[int, int, Way | None]] = []
-        for saved, peak in _budgets(block, answers, saves, peaks):
+        for saved, peak in budgets(block, answers, saves, peaks):
             share = (until - context.elapsed()) / max(1, left)
             if share <= 0:
                 break
-            answers.append((saved, peak, _program(block, saved, peak, context, share)))
+            answers.append((saved, peak, way_within(block, saved, peak, context, share)))
             programs += 1
             left -= 1
-        found = _best([way for _, _, way in answers if way is not None])
-        solved[key] = [*found, *_best(alone(block, found))]
+        found = not_beaten([way for _, _, way in answers if way is not None])
+        solved[key] = [*found, *not_beaten(alone(block, found))]
         left = (len(different) - len(solved)) * saves * peaks
         context.progress(f"{len(solved)} of {len(different)} different blocks, {programs} programs")
     facts = {"blocks": len(blocks), "different_blocks": len(different), "programs": programs}
     return [solved[key] for key in keys], facts
 
 
-def _best(ways: Sequence[Way]) -> list[Way]:
+def not_beaten(ways: Sequence[Way]) -> list[Way]:
     """Return the ways that no other one beats; of those that take the same, the first."""
     found: list[Way] = []
     for x in ways:
@@ -113,7 +141,7 @@ def _best(ways: Sequence[Way]) -> list[Way]:
     return found
 
 
-def _budgets(
+def budgets(
     block: Within, answers: list[tuple[int, int, Way | None]], saves: int, peaks: int
 ) -> Iterator[tuple[int, int]]:
     """Yield budgets of what is saved and of the peak, largest first, of which the answers do not say all.
@@ -146,7 +174,7 @@ def _budgets(
                 top = min((way.peak for s, _, way in answers if way is not None and s == saved), default=top)
 
 
-def _program(block: Within, saved: int, peak: int, context: Context, seconds: float) -> Way | None:
+def way_within(block: Within, saved: int, peak: int, context: Context, seconds: float) -> Way | None:
     """Return the best way that a program finds within two budgets, None if it finds none."""
     problem = block.problem(saved, peak)
     if problem.impossible() is not None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from random import Random
 from types import ModuleType
 from typing import Any
 
 import lowtide as lt
-from lowtide.formulations.recompute import moccasin_cpsat, moments_milp, stages_milp
+from lowtide.formulations.recompute import layers_milp, moccasin_cpsat, moments_milp, stages_milp
 from lowtide.formulations.recompute.data import in_ns, recompute_data
 from lowtide.formulations.recompute.stages_paging import CONSTRAINTS as PAGING
+from lowtide.solvers.context import Context
+from lowtide.solvers.engines.highs import solve_highs
 from lowtide.solvers.recompute.models.moments import relaxed_data
 from lowtide.solvers.recompute.models.paging import paging
 from tests import recompute_problems
 from tests.formulations.cases.case import Case, Verdict, solved, verdict_of
+from tests.oracles.brute_layers import Run, fastest, judged, random_layers
 from tests.oracles.brute_recompute import fastest_recomputation
 from tests.oracles.brute_stages import fastest_in_stages
 
@@ -82,6 +87,34 @@ def retentions(formulation: ModuleType, problem: lt.Recompute) -> Verdict:
     return context.incumbent, verdict_of(context)[3]
 
 
+def layers(formulation: ModuleType, data: layers_milp.Layers) -> Verdict:
+    """The least ticks, and those of what a solution says runs, if it fits."""
+    context = Context(problem=recompute_problems.battery()[0], time_limit=None, threads=1)
+    judged_as = list[int | None]()
+    built = formulation.build(data)
+
+    def read(value: Callable[[Any], float]) -> None:
+        passes = dict[int, list[Run]]()
+        for step in formulation.decode(built, value):
+            kind = "back" if step.is_back else "forward"
+            passes.setdefault(step.turn, []).append((kind, step.layer, step.option))
+        judged_as.append(judged(data, list(passes.values())))
+
+    outcome = solve_highs(built.model, context, decode=read, to_objective=lambda ticks: ticks)
+    if outcome.infeasible:
+        return None, None
+    return context.bound, judged_as[-1] if judged_as else None
+
+
+def layers_battery() -> list[tuple[Any, Verdict | None]]:
+    found: list[tuple[Any, Verdict | None]] = []
+    for seed in (5, 71, 76):  # each row decides one of them
+        data = random_layers(Random(seed))
+        best = fastest(data)
+        found.append((data, (best, best)))
+    return found
+
+
 FREE = ("runs_once", "runs_after")
 """Rows that only free stages have."""
 
@@ -92,5 +125,6 @@ CASES = [
     Case("recompute free stages", stages_milp, free_battery, free_stages, (), FREE),
     Case("recompute paging", stages_milp, paged_battery, paged, (), PAGING),
     Case("recompute moments", moments_milp, relaxation_battery, relaxation, (), moments_milp.CONSTRAINTS),
+    Case("recompute layers", layers_milp, layers_battery, layers, (), layers_milp.CONSTRAINTS),
     Case("recompute retentions", moccasin_cpsat, stages_battery, retentions, implied=(2,)),
 ]
