@@ -20,6 +20,7 @@ BESIDE = ("graph", "spec", "ops", "percent", "memory", "least_time", "bound", "s
 
 PEERS = {
     "rockmate": ("blocks", "different_blocks", "programs"),
+    "hiremate": ("parts", "levels", "different_parts"),
     "tw-remat": ("min_degree_width", "min_fill_width"),
 }
 """By method, the facts of its results that are kept."""
@@ -68,8 +69,9 @@ TABLE = TableSpec(
         *multiples(("auto", "auto"), ("bound", "bound"), ("segments", "segments")),
         *(Column(f"CPU s, {method}", f"{method} cpu_seconds", "d") for method in PEERS),
         *(Column("blocks", kind="d"), Column("different", "different_blocks", "d")),
+        *(Column("programs", kind="d"), Column("parts", kind="d"), Column("levels", kind="d")),
         *(
-            Column("programs", kind="d"),
+            Column("different parts", "different_parts", "d"),
             Column("width", lambda r: min(r["min_degree_width"], r["min_fill_width"]), "d"),
         ),
         Column("why none", why_none, RIGHT),
