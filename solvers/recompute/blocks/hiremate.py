@@ -87,10 +87,10 @@ def solve_hiremate(problem: Recompute, context: Context) -> Outcome:
     Examples
     --------
     >>> import lowtide as lt
-    >>> problem = lt.Recompute(lt.load("gen:backprop-chain?l=9"), memory=6)
-    >>> result = lt.solve(problem, "hiremate", options={"leaf": "3"})
+    >>> problem = lt.Recompute(lt.load("gen:backprop-chain?l=9"), memory=7)
+    >>> result = lt.solve(problem, "hiremate", options={"leaf": "2"})
     >>> result.objective, result.facts["parts"], result.facts["levels"]
-    (23, 4, 1)
+    (23, 5, 2)
     """
     data = first_bound(problem, context)
     if data is None:

@@ -37,7 +37,7 @@ def parts(data: RecomputeData, rest: int | None, *, least: int, most: int, leaf:
     >>> data = recompute_data(lt.Recompute(lt.load("gen:backprop-chain?l=5")))
     >>> found = parts(data, None, least=1, most=3, leaf=2)
     >>> [(list(block.forward), list(block.backward)) for block in found.blocks]
-    [([0, 1], [9, 10]), ([2, 3], [7, 8]), ([4, 5], [6])]
+    [([0], [9, 10]), ([1, 2], [7, 8]), ([3, 4, 5], [6])]
     """
     middle = turn(data) + 1 if rest is None else rest
     count = min(most, middle, max(least, -(-middle // leaf)))
