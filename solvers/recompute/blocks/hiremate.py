@@ -1,7 +1,8 @@
 """`hiremate`: a hierarchy of parts of the graph, a program at each level over the options of the one below.
 
 *Statement* (Gusak, Zhao, Le Hellard, Li, Eyraud-Dubois and Beaumont, "HiRemate: Hierarchical Approach for
-Efficient Re-materialization of Neural Networks", ICML 2025).
+Efficient Re-materialization of Neural Networks", ICML 2025; the text was not at hand: what follows is taken
+from its abstract and from the public program of its authors).
 
 1. The forwards are cut into parts, each with its backwards (`parts`), and parts into parts, down to ``leaf``
    forwards; any number of values may cross, other than between Rockmate's blocks.

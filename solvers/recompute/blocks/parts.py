@@ -9,8 +9,8 @@ backwards leave for others is least; the gaps are chosen by a dynamic program.
 
 A part of a step (`within.Within`) is cut likewise, with the op *rest* as a last block of its own.
 
-Source: Gusak et al., "HiRemate" (ICML 2025), Algorithm 1, which merges ops bottom to top into sub-graphs of
-few inputs and outputs. Ours are intervals of the reference order, found top down.
+Source: Gusak et al., "HiRemate" (ICML 2025), by its public program, which merges ops bottom to top into
+sub-graphs of few inputs and outputs. Ours are intervals of the reference order, found top down.
 """
 
 from __future__ import annotations

@@ -191,6 +191,17 @@ def test_auto_of_a_taped_chain_has_its_plan_and_those_that_always_save() -> None
     assert all(len(op.all_modes) == 1 for other in once for op in other.graph.ops)
 
 
+@pytest.mark.parametrize("seed", [5, 7, 8])
+def test_a_gradient_that_is_given_is_there_during_every_forward(seed: int) -> None:
+    rng = Random(seed)
+    graph = taped(seed, rng.randint(2, 6))
+    tensors = (replace(x, nbytes=9) if x.initial and x.kind == "gradient" else x for x in graph.tensors)
+    graph = replace(graph, tensors=tuple(tensors))
+    machine = two_tiers(least_memory(graph) + rng.randint(0, 6), 10**9 // 2)
+    problem = lt.Placement(graph, machine, start={**GPU, "gradient": ("gpu",)}, recompute=True)
+    assert lt.solve(problem, "pofo", threads=1).status == "feasible"
+
+
 def test_taped_chains_run_on_any_machine() -> None:
     """Its first tier is what they call the memory; what they lose goes to a tier from which nothing comes."""
     machine = lt.load_machine("a100-40g-pcie3")
