@@ -85,7 +85,12 @@ def wait(rate: Rate, nbytes: int) -> int:
 
 
 def emit(
-    chain: Chain, segments: Sequence[Segment], machine: Machine, outer: str, first: Mapping[int, bool]
+    chain: Chain,
+    segments: Sequence[Segment],
+    machine: Machine,
+    outer: str,
+    first: Mapping[int, str],
+    ways: Mapping[str, Rate],
 ) -> Plan:
     """Return the plan of segments.
 
@@ -96,18 +101,24 @@ def emit(
     machine, outer
         Of the problem, and its tier where values go.
     first
-        By initial tensor, whether it is on the device at time 0; the others come first.
+        By initial tensor, the tier where it is at time 0; what is not on the device comes first.
+    ways
+        By such a tier, its channel to the device.
     """
-    fetched = [t for t, inside in first.items() if not inside]
-    load = max(wait(chain.back, chain.bytes_of(fetched)), chain.back.latency + 1) if fetched else 0
+    device, load = machine.tiers[0].name, 0
+    fetched = list[tuple[int, str, int, int]]()
+    for tier, way in sorted(ways.items()):
+        some = [t for t, where in first.items() if where == tier]
+        ns = max(wait(way, chain.bytes_of(some)), way.latency + 1)
+        fetched += [(t, tier, load, load + ns) for t in some]
+        load += ns
     plan = _Emission(chain, machine, outer, load)
-    for t, inside in first.items():
-        if inside:
-            plan.builder.start(t, plan.device)
-        if not inside or (t == chain.inputs[0] and chain.outside and segments[0].away):
+    for t, where in first.items():
+        plan.builder.start(t, where)
+        if where == device and t == chain.inputs[0] and chain.outside and segments[0].away:
             plan.builder.start(t, outer)
-        if not inside:
-            plan.builder.copy(t, outer, plan.device, 0, load)
+    for t, tier, begin, end in fetched:
+        plan.builder.copy(t, tier, device, begin, end)
     kept = np.zeros(1, np.int64)
     due = np.zeros(1, np.int64)
     beside: list[Beside] = []

@@ -24,8 +24,8 @@ def solve_pofo(problem: Placement, context: Context) -> Outcome:
     Raises
     ------
     UsageError
-        If the graph is no chain, ops may not run again, copies must be whole, or no outer tier has room
-        for every value and channels from and to the device.
+        If the graph is no chain, ops may not run again, copies must be whole, no outer tier has room for
+        every value and channels from and to the device, or nothing leads there from where inputs must start.
     """
     if not problem.recompute:
         raise UsageError("method pofo: found ops that run once, expected --recompute")
@@ -35,7 +35,7 @@ def solve_pofo(problem: Placement, context: Context) -> Outcome:
     if graph.accounting is not Accounting.COEXIST:
         raise UsageError(f"method pofo: found accounting {graph.accounting}, expected coexist")
     stages, inputs, tapes, given = stages_of(problem)
-    outer = _outer_tier(problem, sum(graph.tensors[t].nbytes for t in (*inputs, *tapes)))
+    outer = _outer_tier(problem, sum(graph.tensors[t].nbytes for t in (*inputs, *tapes[:-1], *given)))
     device = machine.tiers[0].name
     context.raise_bound(sum(op.all_modes[0].duration_ns for op in graph.ops), kind="each op once")
     most = max(map(max, (stages.back, stages.save, stages.need_next)))
@@ -45,7 +45,7 @@ def solve_pofo(problem: Placement, context: Context) -> Outcome:
     found = program(stages, memory, slots, lambda length: not context.expired)
     if found is None:
         return Outcome(reason="time")
-    start = {t: problem.may_start(graph.tensors[t].kind) for t in (inputs[0], *given)}
+    first = {t: _first_tier(problem, t, outer) for t in (inputs[0], *given)}
     most_ns = sum(stages.forward) + sum(stages.backward) + max(c.latency_ns for c in machine.channels)
     chain = Chain(
         graph=graph,
@@ -56,7 +56,7 @@ def solve_pofo(problem: Placement, context: Context) -> Outcome:
         memory=memory,
         out=rate_of(machine, device, outer, every, most_ns),
         back=rate_of(machine, outer, device, every, most_ns),
-        outside=outer in start[inputs[0]],
+        outside=outer in problem.may_start(graph.tensors[inputs[0]].kind),
         tick=ticker(lambda: context.expired),
     )
     context.progress(f"segments of {len(inputs)} stages")
@@ -65,8 +65,8 @@ def solve_pofo(problem: Placement, context: Context) -> Outcome:
         return Outcome(reason="time")
     if segments is None:
         return Outcome(detail="found no plan of its form in the memory, counted in slots")
-    first = {t: device in tiers for t, tiers in start.items()}
-    context.offer(emit(chain, segments, machine, outer, first))
+    ways = {tier: rate_of(machine, tier, device, every, most_ns) for tier in first.values() if tier != device}
+    context.offer(emit(chain, segments, machine, outer, first, ways))
     away = sum(segment.away for segment in segments)
     return Outcome(
         reason="time" if context.expired else None,
@@ -114,4 +114,19 @@ def _outer_tier(problem: Placement, nbytes: int) -> str:
             return tier.name
     raise UsageError(
         f"method pofo: found no tier with channels from and to {device.name!r} and room for {nbytes} bytes"
+    )
+
+
+def _first_tier(problem: Placement, t: int, outer: str) -> str:
+    """Return where an initial tensor starts: on the device, else outside, else in a tier that leads there."""
+    machine, tensor = problem.machine, problem.graph.tensors[t]
+    device, tiers = machine.tiers[0].name, problem.may_start(tensor.kind)
+    room = {tier.name for tier in machine.tiers if tier.capacity is None or tier.capacity >= tensor.nbytes}
+    near = {outer} | {c.src for c in machine.channels if c.dst == device} & room
+    for tier in (device, outer, *tiers):
+        if tier in tiers and tier in near | {device}:
+            return tier
+    raise UsageError(
+        f"method pofo: found tensor {tensor.name!r} at first in {' or '.join(tiers)}, expected a tier with "
+        f"room for it and a channel to {device!r}"
     )

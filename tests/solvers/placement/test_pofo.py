@@ -101,6 +101,13 @@ def taped(seed: int, stages: int) -> lt.Graph:
     return lt.load(f"gen:taped-chain?l={stages}&seed={seed}&largest=5&{options}")
 
 
+def replace_sizes(graph: lt.Graph, **sizes: int) -> lt.Graph:
+    """Return the graph with other bytes of some tensors, by name."""
+    return replace(
+        graph, tensors=tuple(replace(x, nbytes=sizes.get(x.name, x.nbytes)) for x in graph.tensors)
+    )
+
+
 def least_memory(graph: lt.Graph) -> int:
     return max(lt.Recompute(graph).least_bytes(i) for i in range(len(graph.ops)))
 
@@ -266,3 +273,33 @@ def test_what_leaves_before_a_forward_stays_until_it_has_run() -> None:
     assert result.plan is not None
     start = next(run.start for run in result.plan.runs if run.op == 2)
     assert [x.bytes for x in result.plan.copies if x.tensor == 2 and x.end <= start] == [(0, 1)]
+
+
+@pytest.mark.parametrize("where", [{}, {"gradient": ("host",)}, {"gradient": ("gpu",)}])
+def test_what_starts_in_another_tier_than_values_go_to(where: Starts) -> None:
+    """The input comes from the SSD, inputs of segments leave for the host: 8 bytes at 1 GB/s come first."""
+    graph = replace_sizes(lt.load("gen:taped-chain?l=4&seed=3&forward=9&backward=9&spread=2"), a0=8, d4=2)
+    machine = two_tiers(least_memory(graph), 10**9)
+    ssd = (lt.Channel(src=a, dst=b, bytes_per_s=10**9) for a, b in (("gpu", "ssd"), ("ssd", "gpu")))
+    machine = replace(
+        machine, tiers=(*machine.tiers, lt.Tier(name="ssd")), channels=(*machine.channels, *ssd)
+    )
+    problem = lt.Placement(graph, machine, start={"input": ("ssd",), **where}, recompute=True)
+    result = lt.solve(problem, "pofo", threads=1)
+    assert result.plan is not None, result.detail
+    begin = 10 if problem.may_start("gradient") == ("host",) else 8
+    assert min(run.start for run in result.plan.runs) == begin
+    assert {(x.tensor, x.tier) for x in result.plan.start} >= {(0, "ssd")}
+    assert any(copy.dst == "host" for copy in result.plan.copies)
+
+
+def test_an_input_that_nothing_brings() -> None:
+    graph = lt.load("gen:backprop-chain?l=2")
+    machine = two_tiers(9, 10**9)
+    ways = (lt.Channel(src=a, dst=b, bytes_per_s=10**9) for a, b in (("ssd", "host"), ("host", "ssd")))
+    machine = replace(
+        machine, tiers=(*machine.tiers, lt.Tier(name="ssd")), channels=(*machine.channels, *ways)
+    )
+    problem = lt.Placement(graph, machine, recompute=True)
+    with pytest.raises(UsageError, match="tensor 'x0' at first in ssd, expected a tier with room"):
+        lt.solve(problem, "pofo")
