@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...models.plan import Plan
@@ -37,9 +38,10 @@ def stages(
 ) -> list[Axes]:
     """Draw one sample's way through the stages and, beside each, the bytes of each of its devices.
 
-    At the left a lane per stage, as in `gantt`, with its replicas and the size of their groups. At the right,
-    on the same lines, what each device of the stage holds: once, whatever is under way (weights, states, what
-    a second run needs), and for the micro-batches under way; the line is the limit of the memory.
+    At the left a lane per stage that runs anything, as in `gantt`, with its replicas and the size of their
+    groups. At the right, on the same lines, what each device of the stage holds: once, whatever is under way
+    (weights, states, what a second run needs), and for the micro-batches under way; the line is the limit of
+    the memory.
 
     Parameters
     ----------
@@ -72,6 +74,9 @@ def stages(
     plan, graph = plan_and_graph(item, graph, "stages")
     asked = Hybrid.of(graph) if problem is None else problem
     split = asked.read(plan)
+    busy = {run.processor for run in plan.runs}
+    stages_of_plan = tuple(p for p in plan.machine.processors if p.name in busy)
+    plan = replace(plan, machine=replace(plan.machine, processors=stages_of_plan))
     verification = verify(graph, plan, rerun=False)
     verification.raise_if_invalid()
     memories = asked.verdict(split).memories

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 import lowtide as lt
 
 PROBLEM = lt.Hybrid(lt.load("gen:chain?n=5&seed=1"), 3, memory=10**6, micro=4, replicate=1)
@@ -31,3 +35,15 @@ def test_the_limit_is_drawn_where_it_is_known() -> None:
         _, right = lt.plot.stages(result, figure=lt.plot.new_figure(), problem=problem)
         assert len(right.lines) == lines
     assert float(right.lines[0].get_xdata()[0]) * 1024 == 10**6  # type: ignore[index,arg-type]
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_stages_that_run_nothing_are_left_out(last: bool) -> None:
+    plan = lt.solve(PROBLEM, threads=1).plan
+    assert plan is not None
+    some = plan.machine.processors
+    idle = replace(some[0], name="idle")
+    machine = replace(plan.machine, processors=(*some, idle) if last else (idle, *some))
+    _, right = lt.plot.stages(replace(plan, machine=machine), PROBLEM.graph, lt.plot.new_figure())
+    _, same = lt.plot.stages(plan, PROBLEM.graph, lt.plot.new_figure())
+    assert widths(right) == widths(same)
