@@ -4,16 +4,16 @@ Sets and data. Op k, in the reference order, lasts at least :math:`d_k`. The *la
 content is there at time 0 in tiers only that no processor uses: initial, read by the first op that accesses
 them, and (if the problem is periodic) not final; :math:`S_t` are the tiers where t may start. For a set U of
 tiers that no processor uses, let :math:`E_U` be the channels that lead out of U, :math:`R_U` what they carry
-together (bytes/s, at most the joint caps), and :math:`\lambda_U` the least latencies that a byte of a late
-tensor with :math:`S_t \subseteq U` meets: the least, over the channels of :math:`E_U`, on a way from
+together (bytes/s, at most the joint caps). Let :math:`B_{Uk}` be the bytes of the late tensors with
+:math:`S_t \subseteq U` that must be there when op k starts: with one processor, what ops up to k read, for
+they run in this order; else what k reads of what no op before it writes. :math:`\lambda_{Uk}` are the least
+latencies that one of these bytes meets: the least, over the channels of :math:`E_U`, on a way from
 :math:`S_t` to the channel and over it, and the least on a way from its other end to a tier that some
-processor uses. Let :math:`B_{Uk}` be the bytes of the late tensors with :math:`S_t \subseteq U` that must be
-there when op k starts: with one processor, what ops up to k read, for they run in this order; else what k
-reads of what no op before it writes.
+processor uses.
 
 **Bound.** Op k starts at :math:`r_k` or later, in every plan,
 
-.. math:: r_k = \max_{U:\,B_{Uk} > 0} \lambda_U + \lceil B_{Uk} / R_U \rceil ,
+.. math:: r_k = \max_{U:\,B_{Uk} > 0} \lambda_{Uk} + \lceil B_{Uk} / R_U \rceil ,
 
 and no plan is faster than :math:`\max_k (r_k + q_k)`, where :math:`q_k = \sum_{j \ge k} d_j` with one
 processor, else :math:`q_k = d_k`.
@@ -23,7 +23,7 @@ them. (In a periodic plan they reappear so at time 0, and no copy of theirs cros
 starts, every byte of :math:`B_{Uk}` is valid in a tier that a processor uses, so it passed a channel of
 :math:`E_U`. It did so while the copy was in progress, behind the latencies of the copies that brought it
 there and of this one, and before those that took it on: within an interval of length
-:math:`s_k - \lambda_U`, the same for all bytes, if :math:`s_k` is the start of k. The channels of
+:math:`s_k - \lambda_{Uk}`, the same for all bytes, if :math:`s_k` is the start of k. The channels of
 :math:`E_U` carry at most :math:`R_U` times its length. With one processor, the ops from k on run one after
 another from :math:`s_k` to the end. Times are integers. QED. The accounting plays no part: under ``replace``
 too, what k reads is valid when it starts.
@@ -40,7 +40,7 @@ Source: this project's; release times and tails are textbook bounds of one-machi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import accumulate, combinations
 
@@ -50,6 +50,9 @@ from ...models.problems.placement import Placement
 from .windows import Window
 
 SECOND = 10**9
+
+Needed = tuple[int, int, set[str]]
+"""An op, the late bytes that must be there when it starts, and the tiers where they may start."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,33 +111,25 @@ def release_bound(problem: Placement, found: Sequence[Window] = ()) -> int:
 
 def best_release(problem: Placement, found: Sequence[Window] = ()) -> Release | None:
     """Return what proves the bound, None if nothing must come from afar; parameters as of `release_bound`."""
-    late = late_tensors(problem)
-    if not late:
-        return None
-    graph = problem.graph
+    graph, late = problem.graph, late_tensors(problem)
     one = len(problem.machine.processors) == 1
     tails = [min(mode.duration_ns for mode in op.all_modes) for op in graph.ops]
     if one:
         tails = list(accumulate(reversed(tails)))[::-1]
         tails = [tail + stall for tail, stall in zip(tails, _stalls_behind(found, len(tails)), strict=True)]
-    best: Release | None = None
-    for cut in cuts(problem.machine):
-        inside = {t: graph.tensors[t].nbytes for t, starts in late.items() if starts <= cut}
-        carried, groups = rate_out_of(problem.machine, cut)
-        if not any(inside.values()) or not carried:
-            continue
-        latency = least_latency(problem.machine, cut, set().union(*(late[t] for t in inside)))
-        nbytes = 0
+
+    def needed(inside: Set[int]) -> Iterator[Needed]:
+        left, nbytes, starts = {*inside}, 0, set[str]()
         for k, op in enumerate(graph.ops):
-            fresh = sum(inside.pop(t) if one else inside[t] for t in {*op.reads} & inside.keys())
-            nbytes = nbytes + fresh if one else fresh
-            if fresh:
-                time = latency - (-nbytes * SECOND // carried) + tails[k]
-                if best is None or time > best.time:
-                    best = Release(time=time, op=k, tiers=tuple(sorted(cut)), groups=groups)
-            for t in {*op.writes} & inside.keys():  # from here on another version of it is read
-                del inside[t]
-    return best
+            if fresh := {*op.reads} & left:
+                if not one:
+                    nbytes, starts = 0, set()
+                nbytes += sum(graph.tensors[t].nbytes for t in fresh)
+                starts.update(*(late[t] for t in fresh))
+                yield k, nbytes, starts
+            left -= {*op.reads, *op.writes} if one else {*op.writes}  # written: another version is read
+
+    return _best(problem, late, needed, tails)
 
 
 def best_release_of_orders(problem: Placement) -> Release | None:
@@ -147,28 +142,50 @@ def best_release_of_orders(problem: Placement) -> Release | None:
         return best_release(problem)
     graph, late, edges = problem.graph, late_tensors(problem), precedence(problem.graph)
     durations = [min(mode.duration_ns for mode in op.all_modes) for op in graph.ops]
-    old, needed = {*late}, list[set[int]]()  # tensors that nobody has written yet
+    old, read = {*late}, list[set[int]]()  # tensors that nobody has written yet
     for k, op in enumerate(graph.ops):
-        needed.append((old & {*op.reads}).union(*(needed[j] for j in edges.predecessors[k])))
+        read.append((old & {*op.reads}).union(*(read[j] for j in edges.predecessors[k])))
         old -= {*op.writes}
     tails = [
         durations[k] + sum(durations[j] for j in range(k + 1, len(durations)) if behind >> j & 1)
         for k, behind in enumerate(edges.descendants)
     ]
+
+    def needed(inside: Set[int]) -> Iterator[Needed]:
+        for k, some in enumerate(read):
+            here = some & inside
+            yield k, sum(graph.tensors[t].nbytes for t in here), set().union(*(late[t] for t in here))
+
+    return _best(problem, late, needed, tails)
+
+
+def _best(
+    problem: Placement,
+    late: Mapping[int, set[str]],
+    needed: Callable[[Set[int]], Iterable[Needed]],
+    tails: Sequence[int],
+) -> Release | None:
+    """Return what proves the best bound, None if nothing must come from afar.
+
+    Parameters
+    ----------
+    problem, late
+        On any machine; its late tensors.
+    needed
+        From those of them that start within a cut to ops and what must be there when they start.
+    tails
+        By op, the least ns from its start to the end.
+    """
+    machine = problem.machine
     best: Release | None = None
-    for cut in cuts(problem.machine):
-        inside = {t: graph.tensors[t].nbytes for t, starts in late.items() if starts <= cut}
-        carried, groups = rate_out_of(problem.machine, cut)
-        if not any(inside.values()) or not carried:
-            continue
-        for k, tail in enumerate(tails):
-            some = [t for t in needed[k] if inside.get(t)]
-            if not some:
-                continue
-            latency = least_latency(problem.machine, cut, set().union(*(late[t] for t in some)))
-            time = latency - (-sum(inside[t] for t in some) * SECOND // carried) + tail
-            if best is None or time > best.time:
-                best = Release(time=time, op=k, tiers=tuple(sorted(cut)), groups=groups)
+    for cut in cuts(machine) if late else ():
+        carried, groups = rate_out_of(machine, cut)
+        inside = {t for t, starts in late.items() if starts <= cut}
+        for k, nbytes, starts in needed(inside) if carried else ():
+            if nbytes:
+                time = least_latency(machine, cut, starts) - (-nbytes * SECOND // carried) + tails[k]
+                if best is None or time > best.time:
+                    best = Release(time=time, op=k, tiers=tuple(sorted(cut)), groups=groups)
     return best
 
 

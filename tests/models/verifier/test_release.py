@@ -76,6 +76,27 @@ def test_the_checker_finds_what_the_formulation_says(seed: int) -> None:
         assert released_time(graph, setting, proof) == release.time
 
 
+@pytest.mark.parametrize("order", ["reference", "free"])
+def test_only_what_the_op_needs_counts_its_latencies(order: str) -> None:
+    """Slow is the way from the host; what is there at first is read later, and has met no latency."""
+    tensors = (
+        lt.Tensor(name="x", nbytes=4, kind="input", initial=True),
+        lt.Tensor(name="y", nbytes=1, kind="weight", initial=True),
+    )
+    ops = (lt.Op(name="a", reads=(0,), duration_ns=9000), lt.Op(name="b", reads=(1,), duration_ns=1))
+    graph = lt.Graph(name="near and far", tensors=tensors, ops=ops)
+    pairs = (("gpu", "host", 2, 0), ("host", "gpu", 2, 0), ("host", "ssd", 90, 70), ("ssd", "host", 90, 70))
+    ways = (lt.Channel(src=a, dst=b, bytes_per_s=r * 10**6, latency_ns=late) for a, b, r, late in pairs)
+    bench = replace(machine(9, None), channels=tuple(ways), groups=())
+    start = {"input": ("ssd",), "weight": ("host",)}
+    problem = Placement(graph, bench, start=start, order=order)
+    found = best_release(problem) if order == "reference" else best_release_of_orders(problem)
+    assert found is not None
+    assert found.time == 70 + 2000 + 9000 + (order == "reference")
+    proof = ReleaseProof(op=found.op, tiers=found.tiers, groups=found.groups)
+    assert released_time(graph, problem.setting(), proof) == found.time
+
+
 def reordered(graph: lt.Graph, order: tuple[int, ...]) -> lt.Graph:
     """Return the graph that lists its ops in another order that keeps the precedence."""
     at = {i: k for k, i in enumerate(order)}
