@@ -155,7 +155,7 @@ def choose(case: Case, data: RecomputeData | None) -> Choice:
 
     for g in sorted(pool, key=lambda g: (-free[g], g)) if may_copy else ():
         case.tick()
-        if not _helps(case, load > case.memory, g):
+        if not _helpful(case, load > case.memory, [g]):
             continue
         end, start = link.times(g)
         if end <= start:
@@ -165,7 +165,7 @@ def choose(case: Case, data: RecomputeData | None) -> Choice:
         over = load > case.memory
         if enough is None and not over.any():
             enough = len(found.swapped)
-        some = [g for g in pool if _helps(case, over, g)] or pool
+        some = _helpful(case, over, pool) or pool
         cheap = min((g for g in some if g in remade), key=lambda g: (remade[g].overhead, g), default=None)
         best = min(some, key=lambda g: (-free[g], g)) if may_copy else None
         if best is not None and cheap is not None:
@@ -192,13 +192,16 @@ def _candidates(case: Case, over: NDArray[np.bool_]) -> list[int]:
         i = int(case.absence_tensor[g])
         if i not in longest or away_ns(case, g) > away_ns(case, longest[i]):
             longest[i] = g
-    return [g for g in sorted(longest.values()) if _helps(case, over, g)]
+    return _helpful(case, over, sorted(longest.values()))
 
 
-def _helps(case: Case, over: NDArray[np.bool_], absence: int) -> bool:
-    """Return whether an absence lasts beside one of the ops at which not all fits."""
-    spans = case.away_ops(absence, int(case.absence_next[absence]))
-    return any(over[low:high].any() for low, high in spans)
+def _helpful(case: Case, over: NDArray[np.bool_], some: Sequence[int]) -> list[int]:
+    """Return those of some absences that last beside one of the ops at which not all fits."""
+    first, after = (ends[np.array(some, np.int64)] for ends in (case.absence_first + 1, case.absence_next))
+    before = np.concatenate((np.zeros(1, np.int64), np.cumsum(over, dtype=np.int64)))  # such ops, by op
+    low, high = np.minimum(first, case.ops), np.minimum(after, case.ops)
+    beside = before[high] - before[low] + before[np.maximum(after - case.ops, 0)]
+    return [g for g, k in zip(some, beside.tolist(), strict=True) if k > 0]
 
 
 def trigger(case: Case, absence: int, start: int, ahead: int = 0) -> int:

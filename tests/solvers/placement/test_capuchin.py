@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from random import Random
+
+import numpy as np
 
 import lowtide as lt
 from lowtide.formulations.recompute.data import RecomputeData
@@ -12,8 +15,9 @@ from lowtide.solvers.placement.policies import capuchin
 from lowtide.solvers.placement.policies.again import Laid, _laid, absences_within
 from lowtide.solvers.placement.policies.capuchin import Link, Remade, choose, trigger, update
 from lowtide.solvers.placement.reruns import sequenced
-from lowtide.solvers.placement.simulator.simulator_case import Case
+from lowtide.solvers.placement.simulator.simulator_case import NEVER, Case, make_case
 from tests.effort import seeds
+from tests.random_decisions import random_problem
 from tests.solvers.placement.test_again import again, data_of, first_case, random_again, random_network, small
 from tests.solvers.placement.test_systems_rules import network
 
@@ -156,6 +160,21 @@ def test_a_candidate_is_the_longest_absence() -> None:
         for g in capuchin._candidates(case, case.live > 30)
     ]
     assert ends == [(4, 11), (2, 10), (3, 9), (4, 8), (5, 7)]
+
+
+def test_what_helps_lasts_beside_an_op_at_which_not_all_fits() -> None:
+    """In periods absences last to the next iteration, too."""
+    rng, met = Random(3), set()
+    for seed in seeds(40):
+        case = make_case(random_problem(seed, 4 + seed % 9))
+        some = np.flatnonzero((case.absence_first >= 0) & (case.absence_next < NEVER)).tolist()
+        over = np.array([rng.random() < 0.2 for _ in range(case.ops)])
+        helpful = [
+            g for g in some if any(over[a:b].any() for a, b in case.away_ops(g, int(case.absence_next[g])))
+        ]
+        assert capuchin._helpful(case, over, some) == helpful
+        met |= {(g in helpful, bool(case.absence_next[g] > case.ops)) for g in some}
+    assert len(met) == 4
 
 
 def laid_out(problem: lt.Placement, runs: list[int]) -> Laid:
