@@ -153,7 +153,9 @@ class _Segment:
     events: tuple[Event, ...]
 
 
-def walk(cut: Cut, life: Life, every: Sequence[Move], amounts: Amounts, carried: Carried) -> Walk | None:
+def walk(
+    cut: Cut, life: Life, every: Sequence[Move], amounts: Amounts, carried: Carried, *, whole: bool = False
+) -> Walk | None:
     """Return the paths of a life; None if those of a ring do not close.
 
     Parameters
@@ -164,19 +166,22 @@ def walk(cut: Cut, life: Life, every: Sequence[Move], amounts: Amounts, carried:
         The moves over channels.
     amounts, carried
         What is where, and what moves; neither need add up exactly.
+    whole
+        They do, in whole bytes, and so shall the paths.
     """
     some = cut.instants(life)
+    least, near = (0.5, 0) if whole else (life.nbytes * SAME, min(life.nbytes // 10**6, 10**4))
     here = amounts(some[0])
     order = sorted((item for item in here.items() if item[1] > 0), key=lambda item: _rank(item[0]))
     total = sum(part for _, part in order)
     row = [_Segment(part / total * life.nbytes, state, state, ()) for state, part in order]
     for p in some[:-1]:
         following = amounts(p + 1)
-        if _differs(here, following, life.nbytes * SAME, row):
+        if _differs(here, following, least, row):
             row = _changed(row, life.nbytes, p, following, _arcs(every, carried(p)))
             here = following
     found = []
-    for path in _whole(row, life.nbytes):
+    for path in _whole(row, life.nbytes, near):
         kept = _needed(cut, life, path)
         if kept is None:
             return None
@@ -235,7 +240,7 @@ def _changed(
     row: list[_Segment], nbytes: int, p: int, following: Mapping[State, float], arcs: list[_Arc]
 ) -> list[_Segment]:
     """Return the row behind a piece: a flow from where bytes are to where they shall be, in paths."""
-    least = nbytes * 1e-9
+    least = min(0.5, nbytes * 1e-9)
     supply: dict[State, float] = {}
     for segment in row:
         supply[segment.state] = supply.get(segment.state, 0.0) + segment.length
@@ -343,9 +348,8 @@ def _applied(
     return found
 
 
-def _whole(row: Sequence[_Segment], nbytes: int) -> list[Path]:
-    """Round where paths end to whole bytes; ends near those of the life are those."""
-    near = min(nbytes // 10**6, 10**4)
+def _whole(row: Sequence[_Segment], nbytes: int, near: int) -> list[Path]:
+    """Round where paths end to whole bytes; ends so near those of the life are those."""
     found: list[Path] = []
     position, low = 0.0, 0
     for number, segment in enumerate(row):

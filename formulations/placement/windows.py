@@ -18,8 +18,9 @@ version at c was written by op i or a later one; (an initial tensor that starts 
 written at time 0). Each byte that is only in X at c was copied there behind the end of i, so
 :math:`\sigma \ge V / R - (T_c - T_{2i+1})` for the stalls between the end of i and c.
 
-Stalls of windows that do not overlap add up. For each c and X the best j and i are found by sorting the
-tensors by next access and by last write: O(n T log T) for n ops and T tensors.
+Ops start and end at whole ns, so each of these stalls is rounded up. Those of windows that do not overlap add
+up. For each c and X the best j and i are found by sorting the tensors by next access and by last write:
+O(n T log T) for n ops and T tensors.
 
 The window that reaches from one end of a single run to the other gives the usual bound, what exceeds memory
 over the rate of the channel. Source: this suite.
@@ -46,7 +47,7 @@ class Window:
     Attributes
     ----------
     stall
-        ns; it may be negative: then the window proves nothing by itself.
+        ns, rounded up; it may be negative: then the window proves nothing by itself.
     low, high
         Instants; `low` is one of the first iteration, or -1.
     instant
@@ -97,7 +98,7 @@ def windows(data: SampleData, expired: Callable[[], bool] = lambda: False) -> li
                 for instant in (2 * k, 2 * k + 1):
                     spans = data.time(instant) - times if outward else times - data.time(instant)
                     best = int(np.argmax(excess / rate * SECOND - spans))
-                    stall = (int(excess[best]) * SECOND - rate * int(spans[best])) // rate
+                    stall = -((rate * int(spans[best]) - int(excess[best]) * SECOND) // rate)
                     end = 2 * int(far[best]) + (1 if outward else 0)
                     found.append(_window(data, stall, instant, end, tiers, rate, outward))
     return sorted(found, key=lambda w: (-w.stall, w.low, w.high, w.tiers, w.outward))

@@ -69,7 +69,7 @@ ROOM = Room(
         ),
         Method(
             "lp-bound",
-            ".placement.bounds.prices:solve_price_bound",
+            ".placement.bounds.lp_bound:solve_price_bound",
             "bounds by windows in closed form and by prices from linear programs over sample instants",
             proves=BOUND,
             kernels=_PLANNER,
@@ -116,12 +116,13 @@ ROOM = Room(
             "whole tensors, any tiers, single runs and periods: MILPs over pieces of time that get finer",
             proves=BOUND,
             engine="highs",
-            kernels=(*_PLANNER, *SIMULATOR),
+            kernels=SIMULATOR,
         ),
         Method(
             "cpsat",
             ".placement.models.intervals:solve_intervals",
-            "whole tensors, any tiers, single runs and periods: windows for a bound, intervals for plans",
+            "any tiers, single runs and periods: windows for a bound, intervals for plans of whole "
+            "tensors, and whole bytes near a solution of the slot model",
             proves=BOUND,
             options=(
                 Option(
@@ -129,7 +130,7 @@ ROOM = Room(
                 ),
             ),
             engine="cpsat",
-            kernels=(*_PLANNER, *SIMULATOR, *_LINES),
+            kernels=(*SIMULATOR, *_LINES),
         ),
         Method(
             "tmof",

@@ -1,4 +1,4 @@
-"""`lp-bound`: lower bounds on the time of a placement, from windows in closed form and from prices.
+"""Lower bounds on the time of a placement, from windows in closed form and from prices (`lp-bound`).
 
 1. The best windows that do not overlap (`lowtide.formulations.placement.windows`): seconds at most, often
    all that there is to gain.
@@ -20,7 +20,6 @@ between the two ops, but the bound may count as if there could be. QED.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -31,11 +30,8 @@ from ....formulations.placement.samples_lp import build, sampled_prices
 from ....formulations.placement.windows import Window, disjoint, windows
 from ....models.errors import UsageError
 from ....models.graph import Accounting
-from ....models.plan import Plan
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..planner.planner import check_machine, first_plan
-from ..replicas.together import for_replicas
 from .linked import merged, near_as_one
 
 SMALLEST = 2**20
@@ -50,20 +46,6 @@ NEAR = 0.03
 
 LARGE = 2000
 """Above so many ops the windows look at the clock."""
-
-
-@for_replicas
-def solve_price_bound(problem: Placement, context: Context) -> Outcome:
-    """Raise the bound; make a plan first if there is none, to know when to stop."""
-    raise_first_bounds(problem, context)
-    context.careful = True
-    if context.answer is None:
-        with suppress(UsageError):  # a machine that the planner does not serve: the bound needs no plan
-            check_machine(problem)
-            plan = first_plan(problem, context)
-            if isinstance(plan, Plan):
-                context.offer(plan)
-    return raise_by_prices(problem, context)
 
 
 def raise_first_bounds(problem: Placement, context: Context) -> None:
@@ -126,7 +108,10 @@ def price_rounds(
     chosen = disjoint(found, data)
     if chosen:
         prices = window_prices(data, chosen)
-        yield prices, "windows", price_bound(data, prices)
+        bound, whole = price_bound(data, prices), sum(w.stall for w in chosen)
+        yield prices, "windows", bound
+        if whole > bound:
+            yield prices, "windows in whole ns", whole
     done: list[int] = []
     for apart, most, bins in rounds:
         if closed() or context.expired:

@@ -7,8 +7,9 @@ lanes go in step: op number k of each starts when all that belongs to op k - 1 i
    follow each other within the piece, into the number with which that takes least time.
 2. In each round an equal part of every path that changes in the piece begins to do so; a copy that follows
    another one comes in the round behind it. Each channel moves its bytes one copy after another, at such
-   rates that all channels end together, as fast as rates and caps allow; copies end at whole ns. A round
-   begins when the one before has ended, an op when the last round before it has.
+   rates that all channels end together, as fast as rates and caps allow; copies end at whole ns. Where a
+   round would last longer for that, those copies that do not end at whole ns by themselves go side by side.
+   A round begins when the one before has ended, an op when the last round before it has.
 3. What need not be in a tier any more, nor be copied from there, is released before the first round; the
    source of a copy at the end of its round.
 """
@@ -17,6 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil
 
 from ....formulations.placement.paths import State, tiers_of
 from ....formulations.placement.states import Life, StateData, weightless
@@ -178,13 +181,12 @@ def _carry_out(out: _Emission, some: Sequence[Change], rounds: int) -> None:
             g, src, dst = way
             wait = latency(out.parts, way)
             at = begin + wait
-            for life, low, high in ranges:
-                share = (high - low) * taken / nbytes[way]
-                end = at - (-share.numerator // share.denominator)
-                t = out.tensor(g, life)
-                names, part = out.names[g], out.plan.part(t, low, high)
-                out.plan.copy(t, names[src], names[dst], at - wait, end, part)
-                at = end
+            for turn, ns in _turns(ranges, taken / nbytes[way]):
+                for life, low, high in turn:
+                    t = out.tensor(g, life)
+                    names, part = out.names[g], out.plan.part(t, low, high)
+                    out.plan.copy(t, names[src], names[dst], at - wait, at + ns, part)
+                at += ns
             out.clock = max(out.clock, at)
         for change in some:
             for x, _, gone in change.tiers():
@@ -193,6 +195,20 @@ def _carry_out(out: _Emission, some: Sequence[Change], rounds: int) -> None:
                     if 0 <= j < rounds:
                         low, high = (int(b) for b in change.bounds(rounds)[j : j + 2])
                         out.free(change.g, change.life, x, low, high, out.clock)
+
+
+def _turns(
+    ranges: Sequence[tuple[Life, int, int]], per_byte: Fraction
+) -> list[tuple[Sequence[tuple[Life, int, int]], int]]:
+    """Return which copies of a channel go side by side, turn by turn, and the ns of each turn."""
+    exact = [(high - low) * per_byte for _, low, high in ranges]
+    if sum(map(ceil, exact)) <= ceil(sum(exact)):
+        return [([some], ceil(ns)) for some, ns in zip(ranges, exact, strict=True)]
+    turns: list[tuple[Sequence[tuple[Life, int, int]], int]] = [
+        ([some], int(ns)) for some, ns in zip(ranges, exact, strict=True) if ns.denominator == 1
+    ]
+    beside = [some for some, ns in zip(ranges, exact, strict=True) if ns.denominator > 1]
+    return [*turns, (beside, ceil(sum(ns for ns in exact if ns.denominator > 1)))]
 
 
 def _around(out: _Emission) -> None:

@@ -1,16 +1,18 @@
 """`cpsat` for `placement`: a bound by what must pass in windows, and plans by intervals, through CP-SAT.
 
 1. Bounds at once: the sum of the durations and those by windows.
-2. In single runs, annealing over lines of events (`lines`), from a plan of `serial` if there is none, until
+2. In bytes, a plan of the slot model, and its model in whole bytes and ns (`slots_near`), in CP-SAT, which
+   starts from it; what follows cuts no tensors.
+3. In single runs, annealing over lines of events (`lines`), from a plan of `serial` if there is none, until
    some rounds in a row find nothing; in periods local search on the simulator for a tenth of the time.
-3. The model of windows: its bound holds for every plan of whole tensors. Its best solution says what
-   is gone from the fast memory when.
-4. In single runs, solutions of it at its bound, and for each the model of intervals in parts of a ns
+4. Of whole tensors, the model of windows: its bound holds for every plan. Its best solution says what is gone
+   from the fast memory when.
+5. In single runs, solutions of it at its bound, and for each the model of intervals in parts of a ns
    (`batches`), where that is gone then; few steps for both, many tries. A plan that ends at the bound in
    parts of a ns loses no more than rounding. Then copies of the best plan share channels.
-5. The model of intervals, where that is gone then: mostly solved in a second.
-6. The model of windows again, for solutions near its bound, and 5 again.
-7. Where there are few absences or it is a period, the model of intervals, for plans that are faster than the
+6. The model of intervals, where that is gone then: mostly solved in a second.
+7. The model of windows again, for solutions near its bound, and 6 again.
+8. Where there are few absences or it is a period, the model of intervals, for plans that are faster than the
    one found; in single runs the annealing again, while there is time.
 """
 
@@ -41,6 +43,8 @@ from ..policies.local_search import solve_local_search
 from ..serial.search import solve_serial
 from .batches import search_batches
 from .lines import search_lines
+from .slots import search_in_bytes
+from .slots_near import by_cpsat
 
 FEW = 100
 """Absences up to which lives may leave where no instant is, too."""
@@ -119,6 +123,11 @@ def solve_intervals(problem: Placement, context: Context) -> Outcome:
     if refused is not None:
         return refused
     search = _Search(problem, context, data)
+    if not problem.whole:
+        with suppress(UsageError):  # the slot model does not serve the machine
+            search_in_bytes(problem, context, by_cpsat)
+        if context.closed:
+            return Outcome()
     if problem.periodic:
         search.other(solve_local_search)
     else:

@@ -7,6 +7,8 @@
 3. If the bounds at hand are not near, the program without limit on the rounds gives one, from safe duals.
 4. If plan and bound are apart, more rounds.
 5. Where a plan has a few ns of stall that come from rounding only, once more with a margin behind each run.
+6. Where plan and bound are so near that rounding may be all: whole bytes and ns near the program's solution
+   (`slots_near`).
 
 Plans cut tensors into byte ranges, so a problem with whole tensors gets bounds only. Where everything fits at
 every moment, but so tightly that nothing can move in the given number of rounds, there is no answer.
@@ -14,18 +16,22 @@ every moment, but so tightly that nothing can move in the given number of rounds
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from ....formulations.linear_program import dual_bound
 from ....formulations.model import BuildTimeout
 from ....formulations.placement.single_ops import window_bound
 from ....formulations.placement.slots_columns import memory_of
 from ....formulations.placement.slots_lp import build, size
 from ....formulations.placement.states import StateData, state_data
-from ....models.plan import Plan
+from ....models.errors import UsageError
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ...engines.memory import refuse_if_too_large
+from ..bounds.prices import raise_by_prices
 from ..replicas.together import for_replicas
-from .slots_plan import decode
+from .slots_near import Engine, search_near
+from .slots_plan import Rounded, decode
 
 ROUNDS = (8, 64)
 RESERVES = (0, 1, 64)
@@ -39,6 +45,7 @@ MOST_ROWS = 20_000
 BYTES_PER_TERM = 600
 """Measured at the peak of building a program of 275,000 coefficients and solving it with HiGHS."""
 DENOMINATOR = 2**90
+WHAT = "the slot model"
 
 
 @for_replicas
@@ -58,26 +65,29 @@ def solve_slots(problem: Placement, context: Context) -> Outcome:
     data = state_data(problem)
     context.raise_bound(data.ideal, kind="sum of durations")
     context.raise_bound(window_bound(data, expired=lambda: context.expired), kind="single ops")
-    refused = refuse_if_too_large(
-        size(data), bytes_per_term=BYTES_PER_TERM, context=context, what="the slot model"
-    )
+    refused = refuse_if_too_large(size(data), bytes_per_term=BYTES_PER_TERM, context=context, what=WHAT)
     if refused is not None:
         return refused
     bounded = False
+    known: dict[int, Rounded] = {}
     for rounds in ROUNDS:
         if not problem.whole:
-            plan = plan_in_rounds(problem, data, context, rounds)
-            if plan is not None:
-                context.offer(plan)
+            found = plan_in_rounds(problem, data, context, rounds)
+            if found is not None:
+                known[context.offer(found.plan)] = found
         if not bounded and not _near(context):
             raise_by_slots(data, context)
             bounded = True
         if context.expired or _near(context):
             break
     if context.incumbent is not None and data.ideal == context.bound and _near(context):
-        plan = None if context.closed else plan_in_rounds(problem, data, context, ROUNDS[0], MARGIN)
-        if plan is not None:
-            context.offer(plan)
+        found = None if context.closed else plan_in_rounds(problem, data, context, ROUNDS[0], MARGIN)
+        if found is not None:
+            context.offer(found.plan)
+    if known and not context.closed:
+        with suppress(UsageError):  # they do not serve the machine
+            raise_by_prices(problem, context, rounds=())
+        search_near(problem, context, data, known[min(known)])
     detail = ""
     if context.incumbent is None and not context.expired:
         detail = _why_no_plan(problem)
@@ -111,7 +121,7 @@ def longest_stall(data: StateData) -> int:
 
 def plan_in_rounds(
     problem: Placement, data: StateData, context: Context, rounds: int, margin: int = 0
-) -> Plan | None:
+) -> Rounded | None:
     """Return the best plan with so many rounds in each piece, or None if none was found in time."""
     from ...engines.highs_lp import primal_values
 
@@ -137,8 +147,31 @@ def plan_in_rounds(
             continue
         plan = decode(slots, values, problem, lambda: context.expired)
         if plan is not None:
-            return plan
+            return Rounded(plan, slots, values)
     return None
+
+
+def search_in_bytes(problem: Placement, context: Context, engine: Engine) -> None:
+    """Offer a plan of the slot model, and those in whole bytes and ns near it; too large a model gives none.
+
+    Parameters
+    ----------
+    problem, context
+        Of the solve.
+    engine
+        For whole bytes and ns.
+
+    Raises
+    ------
+    UsageError
+        If the model does not serve the machine.
+    """
+    data = state_data(problem)
+    if refuse_if_too_large(size(data), bytes_per_term=BYTES_PER_TERM, context=context, what=WHAT) is None:
+        found = plan_in_rounds(problem, data, context, ROUNDS[0])
+        if found is not None:
+            context.offer(found.plan)
+            search_near(problem, context, data, found, engine)
 
 
 def raise_by_slots(data: StateData, context: Context) -> None:

@@ -11,7 +11,15 @@ from typing import Any
 import pytest
 
 import lowtide as lt
-from lowtide.formulations.placement import autotm_milp, sequence, slots_milp, tmof_milp, windows_cpsat
+from lowtide.formulations.placement import (
+    autotm_milp,
+    sequence,
+    slots_milp,
+    slots_near_cpsat,
+    slots_near_milp,
+    tmof_milp,
+    windows_cpsat,
+)
 from lowtide.formulations.placement import intervals_cpsat as placement_cpsat
 from lowtide.formulations.placement.pieces import coarse
 from lowtide.formulations.placement.states import state_data
@@ -24,6 +32,7 @@ from tests.solvers.placement.test_autotm import case as autotm_case
 from tests.solvers.placement.test_slots import start_of
 from tests.solvers.placement.test_slots_milp import case as slots_case
 from tests.solvers.placement.test_slots_milp import ragged
+from tests.solvers.placement.test_slots_near import enumerated, found_by, random_program
 from tests.solvers.placement.test_tmof import scaled, spill
 from tests.solvers.placement.test_tmof_gpus import parallel
 
@@ -115,6 +124,18 @@ def slots_battery() -> list[tuple[Any, Verdict | None]]:
     return [((problem, upper), None) for problem in problems for upper in (False, True)]
 
 
+def near_battery() -> list[tuple[Any, Verdict | None]]:
+    return [
+        ((k, every), (enumerated(*random_program(k), every),)) for k in range(8) for every in (False, True)
+    ]
+
+
+def slots_near(formulation: ModuleType, item: tuple[int, bool]) -> Verdict:
+    """The least cost near a point of a random program."""
+    number, every = item
+    return (found_by(formulation, *random_program(number), every),)
+
+
 def autotm_battery() -> list[tuple[Any, Verdict | None]]:
     problems = [autotm_case(seed, in_place=some) for seed in range(8) for some in (True, False)]
     return [(problem, (fastest_by_rules(problem, "async"),)) for problem in problems]
@@ -147,6 +168,8 @@ CASES = [
     Case("placement intervals in periods", placement_cpsat, periods_battery, intervals, (), (6, 7, 8)),
     Case("placement windows", windows_cpsat, windows_battery, windows),
     Case("placement slots", slots_milp, slots_battery, slots),
+    Case("placement slots near, CP-SAT", slots_near_cpsat, near_battery, slots_near, (2,)),
+    Case("placement slots near, MILP", slots_near_milp, near_battery, slots_near, (2,)),
     Case("placement autotm", autotm_milp, autotm_battery, autotm),
     Case("placement tmof", tmof_milp, tmof_battery, by_method("tmof", tmof_milp), (), (1, 2, 3, 4, 5)),
     Case("placement tmof disjoint", tmof_milp, tmof_in_turn, tmof_shared("disjoint"), (), (6,)),

@@ -26,7 +26,7 @@ def test_policies_are_held_against_the_bound_by_windows(method: str) -> None:
     assert result.bound is not None
     assert windows is not None
     assert ideal_time(problem) < result.bound <= windows
-    assert result.bound_kind == "windows"
+    assert str(result.bound_kind).startswith("windows")
 
 
 def test_a_network_that_fits_waits_for_its_inputs_alone_and_is_optimal() -> None:

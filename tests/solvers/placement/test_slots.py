@@ -189,7 +189,7 @@ def test_more_rounds_and_more_memory_only_help(seed: int) -> None:
     problem = case(4 * seed + 1)
     data, context = state_data(problem), Context(problem=problem)
     found = [plan_in_rounds(problem, data, context, rounds) for rounds in (1, 4, 16)]
-    times = [problem.evaluate(plan) for plan in found if plan is not None]
+    times = [problem.evaluate(some.plan) for some in found if some is not None]
     assert len(times) == 3
     for slow, fast in pairwise(times):
         assert fast <= slow + 1000

@@ -43,7 +43,7 @@ def test_plans_verify_and_are_above_the_bound_of_all_plans(seed: int) -> None:
     assert context.bound <= result.objective
     best = plan_in_rounds(problem, data, context, 64)
     assert best is not None
-    assert problem.evaluate(best) <= 1.002 * result.objective
+    assert problem.evaluate(best.plan) <= 1.002 * result.objective
 
 
 def spill() -> lt.Graph:

@@ -1,0 +1,147 @@
+"""Whole bytes and ns near a solution of the slot model: as enumeration finds, and plans lose nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import product
+from random import Random
+from typing import Any
+
+import pytest
+
+import lowtide as lt
+from lowtide.formulations.linear_program import LinearProgram, ProgramBuilder
+from lowtide.formulations.placement import slots_near_cpsat, slots_near_milp
+from lowtide.formulations.placement.slots_near import near
+from lowtide.formulations.placement.states import state_data
+from lowtide.instances import load_problem
+from lowtide.models.problems.placement import Placement
+from lowtide.solvers.context import Context
+from lowtide.solvers.engines.cpsat import solve_cpsat
+from lowtide.solvers.engines.highs import solve_highs
+from lowtide.solvers.placement.models import slots, slots_near
+from lowtide.solvers.placement.models.emission import _turns
+from tests.effort import seeds
+from tests.placement_cases import machine
+from tests.solvers.placement.test_slots import scaled, weights
+
+DISTANCE = 2
+LOADED = "onnx:squeezenet?train=1&batch=64&device=1000MiB&start=device&blocks={}&machine={}"
+
+
+def random_program(seed: int) -> tuple[LinearProgram, list[float]]:
+    """Return a program of four small variables, and any fractional point."""
+    rng = Random(seed)
+    builder = ProgramBuilder(1, 1)
+    upper = [rng.randint(0, 9) for _ in range(4)]
+    for j, u in enumerate(upper):
+        builder.variable(u, 1, cost=1 if not j else rng.choice((0, 0, 1, 3)))
+    point = [rng.choice((0.0, float(u), rng.uniform(0, u))) for u in upper]
+    for _ in range(3):
+        terms = [(j, rng.choice((-6, -4, 3, 6, 9))) for j in sorted(rng.sample(range(4), rng.randint(1, 3)))]
+        at = sum(a * point[j] for j, a in terms)
+        builder.row(terms, round(at) + rng.randint(-4, 2), 1)
+    return builder.done(), point
+
+
+def enumerated(program: LinearProgram, point: Sequence[float], every: bool) -> int | None:
+    """Return the least cost of integers near a point, where what may change does."""
+    rounded = [min(u, max(0, round(x))) for x, u in zip(point, program.upper, strict=True)]
+    ranges = [
+        range(max(0, x - DISTANCE), min(u, x + DISTANCE) + 1) if every or c or 0 < x < u else (x,)
+        for x, u, c in zip(rounded, program.upper, program.cost, strict=True)
+    ]
+    rows = [
+        (program.column[a:b], program.value[a:b], low)
+        for a, b, low in zip(program.first, program.first[1:], program.low, strict=False)
+    ]
+    costs = [
+        sum(c * x for c, x in zip(program.cost, some, strict=True))
+        for some in product(*ranges)
+        if all(sum(v * some[j] for j, v in zip(js, vs, strict=True)) >= low for js, vs, low in rows)
+    ]
+    return min(costs, default=None)
+
+
+def found_by(formulation: Any, program: LinearProgram, point: Sequence[float], every: bool) -> Any:
+    """Return the least cost that a formulation leads to."""
+    solve: Any = solve_cpsat if formulation.ENGINE == "cpsat" else solve_highs
+    model = near(program, point, distance=DISTANCE, every=every)
+    built = formulation.build(model)
+    own = Context(problem=slots_near.Rounding(weights(1)), threads=1, time_limit=None)
+
+    def read(value: Any) -> Any:
+        values = formulation.decode(built, value)
+        assert values is not None
+        cost = sum(c * x for c, x in zip(program.cost, values, strict=True))
+        return slots_near.Stalled(time=cost, values=values)
+
+    solve(built.model, own, decode=read, to_objective=lambda cost: model.stall + cost)
+    return own.incumbent
+
+
+@pytest.mark.parametrize("every", [False, True])
+@pytest.mark.parametrize("seed", seeds(60, least=10))
+def test_both_models_find_what_enumeration_finds(seed: int, every: bool) -> None:
+    program, point = random_program(seed)
+    best = enumerated(program, point, every)
+    for formulation in (slots_near_cpsat, slots_near_milp):
+        assert found_by(formulation, program, point, every) == best
+
+
+def test_values_that_break_a_row_or_leave_their_bounds_are_none() -> None:
+    builder = ProgramBuilder(1, 1)
+    builder.row([(builder.variable(5, 1, cost=1), 12)], 50, 1)
+    model = near(builder.done(), [4.2], distance=3)
+    assert [model.values(lambda j, d=d: d) for d in (0, 1, 2)] == [None, [5], None]  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("method", ["slot-lp", "cpsat"])
+def test_real_plans_lose_nothing_by_rounding(method: str) -> None:
+    """Twelve blocks of SqueezeNet's step: apart by rounding, optimal in whole bytes and ns."""
+    problem = load_problem("placement", LOADED.format(12, "v100-16g-pcie3"))
+    result = lt.solve(problem, method, threads=1, time_limit=None)
+    assert (result.status, result.objective) == (lt.Status.OPTIMAL, 74_282_223)
+
+
+def test_without_whole_bytes_the_plan_is_apart_from_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slots, "search_near", lambda *arguments: None)
+    problem = load_problem("placement", LOADED.format(12, "v100-16g-pcie3"))
+    result = lt.solve(problem, "slot-lp", threads=1, time_limit=None)
+    assert result.status is lt.Status.FEASIBLE
+
+
+def copies(*nbytes: int) -> list[tuple[Any, int, int]]:
+    return [(None, 0, some) for some in nbytes]
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "per_byte", "turns"),
+    [
+        ((3, 6), Fraction(2), [(1, 6), (1, 12)]),  # both end at whole ns
+        ((1, 1), Fraction(3, 2), [(2, 3)]),  # 3 ns side by side, 4 one after the other
+        ((1, 2, 1), Fraction(3, 2), [(1, 3), (2, 3)]),  # the second one ends at a whole ns by itself
+        ((1, 2), Fraction(3, 2), [(1, 2), (1, 3)]),  # 4.5 ns take 5 either way
+    ],
+)
+def test_copies_go_side_by_side_where_turns_take_longer(
+    nbytes: tuple[int, ...], per_byte: Fraction, turns: list[tuple[int, int]]
+) -> None:
+    assert [(len(some), ns) for some, ns in _turns(copies(*nbytes), per_byte)] == turns
+
+
+def test_only_what_is_near_its_bound_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan that is far from its bound does not lose by rounding: nothing is solved for it."""
+    calls: list[Any] = []
+    monkeypatch.setattr(slots_near, "_solved", lambda *arguments, **named: calls.append(arguments))
+    problem = Placement(scaled(weights(10, 10, 10), 10_000), machine(200_000, None, ssd=False))
+    data, context = state_data(problem), Context(problem=problem)
+    found = slots.plan_in_rounds(problem, data, context, 8)
+    assert found is not None
+    context.offer(found.plan)
+    assert context.incumbent is not None
+    for bound, count in ((context.incumbent - 10**6, 0), (context.incumbent - 1, 2)):
+        context.bound = bound
+        slots_near.search_near(problem, context, data, found)
+        assert len(calls) == count
