@@ -247,7 +247,13 @@ def _rows(found: dict[str, Any], graph: Graph, judged: Judgement | None) -> list
 
     of_peak = found["unit"] == "bytes"
     words = {"states": "states", "descents": "claims", "cut": "multipliers", "stacks": "steps"}
-    words |= {"prices": "ways of bytes", "flow": "arcs", "pools": "steps", "lags": "pairs of ops"}
+    words |= {
+        "prices": "ways of bytes",
+        "windows": "ways of bytes",
+        "flow": "arcs",
+        "pools": "steps",
+        "lags": "pairs of ops",
+    }
     word = words.get(found["kind"])
     counted = f"{found['checked']:,} {word} in " if word and found["valid"] else ""
     rows = [

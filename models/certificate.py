@@ -15,6 +15,7 @@ cut           `CutProof`                `lowtide.models.verifier.proofs.cut`
 states        `StatesProof`             `lowtide.models.verifier.proofs.states`
 descents      `DescentsProof`           `lowtide.models.verifier.proofs.descents`
 prices        `PricesProof`             `lowtide.models.verifier.proofs.prices`
+windows       `WindowsProof`            `lowtide.models.verifier.proofs.windows`
 release       `ReleaseProof`            `lowtide.models.verifier.proofs.release`
 lags          `LagsProof`               `lowtide.models.verifier.proofs.lags`
 flow          `FlowProof`               `lowtide.models.verifier.flow`
@@ -36,7 +37,7 @@ from .setting import ArenaSetting, Setting
 from .verifier.proofs.claims import DescentsProof
 from .verifier.proofs.cut import CutProof
 from .verifier.proofs.lags import LagsProof
-from .verifier.proofs.price_claims import PricesProof
+from .verifier.proofs.price_claims import PricesProof, WindowsProof
 from .verifier.proofs.release import ReleaseProof
 from .verifier.proofs.stacks import PoolsProof, StacksProof
 from .verifier.proofs.states import StatesProof
@@ -48,6 +49,7 @@ Proof = (
     | StatesProof
     | DescentsProof
     | PricesProof
+    | WindowsProof
     | ReleaseProof
     | LagsProof
     | FlowProof

@@ -272,12 +272,11 @@ def _case(data: Any, where: str) -> FlowCase:
     )
 
 
-def _stacks(data: Any, where: str) -> StacksProof:
+def _of_kind(expected: str, data: Any, where: str) -> Proof:
     kind = data.get("kind") if isinstance(data, dict) else None
-    if kind != StacksProof.kind:
-        raise InstanceError(f'{where}, kind: found {show(kind)}, expected "stacks"')
-    found: StacksProof = _read(StacksProof, data, where)
-    return found
+    if kind != expected:
+        raise InstanceError(f'{where}, kind: found {show(kind)}, expected "{expected}"')
+    return _proof(data, where)
 
 
 def _claim(data: Any, where: str) -> Claim:
@@ -317,7 +316,8 @@ _FORMS: dict[str, tuple[Field, Reader]] = {
         required(Field(optional(is_object), "an object or null")),
         lambda data, where: None if data is None else _read(Branch, data, f"{where}, beyond"),
     ),
-    "tuple[StacksProof, ...]": _several(_stacks, "stacks"),
+    "tuple[StacksProof, ...]": _several(partial(_of_kind, StacksProof.kind), "stacks"),
+    "tuple[PricesProof, ...]": _several(partial(_of_kind, PricesProof.kind), "window"),
     "tuple[Level, ...]": _several(partial(_read, Level), "level"),
     "tuple[Block, ...]": _several(partial(_read, Block), "block"),
     "tuple[Branch, ...]": _several(partial(_read, Branch), "branch"),

@@ -20,12 +20,13 @@ from .proofs.cut import CutProof, check_cut
 from .proofs.descents import check_descents
 from .proofs.flow import check_flow
 from .proofs.lags import LagsProof, ordered_time
-from .proofs.price_claims import PricesProof
+from .proofs.price_claims import PricesProof, WindowsProof
 from .proofs.prices import check_prices
 from .proofs.refused import Refused
 from .proofs.release import ReleaseProof, check_release
 from .proofs.stacks import PeakProof, PoolsProof, StacksProof, each_pool, stacked
 from .proofs.states import StatesProof, check_states
+from .proofs.windows import check_windows
 from .proofs.working_set import WorkingSetProof, check_working_set
 
 
@@ -42,7 +43,7 @@ class CertificateVerdict(Written):
         Of the certificate; bytes or ns.
     checked
         How many states (of ``states``), claims (``descents``), multipliers (``cut``), ways of bytes
-        (``prices``), pairs of ops (``lags``) or arcs (``flow``) were checked.
+        (``prices``, ``windows``), pairs of ops (``lags``) or arcs (``flow``) were checked.
     witness
         The first thing that does not hold; empty if valid.
     """
@@ -96,6 +97,7 @@ def verify_certificate(graph: Graph, certificate: Certificate) -> CertificateVer
         setting = certificate.setting
         settings = {
             PricesProof: Setting,
+            WindowsProof: Setting,
             ReleaseProof: Setting,
             LagsProof: Setting,
             FlowProof: ParallelSetting,
@@ -113,6 +115,9 @@ def verify_certificate(graph: Graph, certificate: Certificate) -> CertificateVer
         if isinstance(proof, PricesProof):
             assert isinstance(setting, Setting)
             checked = check_prices(graph, setting, bound, proof)
+        elif isinstance(proof, WindowsProof):
+            assert isinstance(setting, Setting)
+            checked = check_windows(graph, setting, bound, proof)
         elif isinstance(proof, ReleaseProof):
             assert isinstance(setting, Setting)
             check_release(graph, setting, bound, proof)

@@ -10,6 +10,7 @@ import pytest
 
 from lowtide.instances import write_graph
 from tests.commands import answer, refused, within
+from tests.models.verifier.test_prices import random_placement
 from tests.placement_cases import machine, random_graph, working_set
 
 SAID = ("solve", "placement", "g.json?start.input=anywhere", "--machine", "m.json", "--threads", "1")
@@ -43,6 +44,21 @@ def test_a_bound_is_proved_and_confirmed(folder: Path, method: str, period: tupl
     shown = within("verify", "p.json", "--certificate", "c.json.gz", cwd=folder).stdout
     assert "ways of bytes" in shown
     assert "gap" in shown
+
+
+def test_windows_are_confirmed_one_by_one(folder: Path) -> None:
+    problem = random_placement(6, periodic=False)
+    write_graph(problem.graph, folder / "g.json")
+    (folder / "m.json").write_text(json.dumps(problem.machine.to_dict()))
+    found = answer(*SAID, "--method", "lp-bound", "--certificate", "c.json", cwd=folder)
+    assert (found["bound_kind"], found["certificate"]["kind"]) == ("windows in whole ns", "windows")
+    proved = answer("verify", "--certificate", "c.json", cwd=folder)
+    assert (proved["valid"], proved["bound"]) == (True, found["bound"])
+    assert "ways of bytes" in within("verify", "--certificate", "c.json", cwd=folder).stdout
+    data = json.loads((folder / "c.json").read_text())
+    data["proof"]["windows"] *= 2
+    (folder / "twice.json").write_text(json.dumps(data))
+    assert "charged twice" in answer("verify", "--certificate", "twice.json", cwd=folder, status=1)["witness"]
 
 
 def test_false_claims_and_other_questions(folder: Path) -> None:

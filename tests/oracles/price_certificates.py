@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import lowtide as lt
 from lowtide.models.certificate import Certificate
 from lowtide.models.setting import Setting
-from lowtide.models.verifier.proofs.price_claims import PricesProof
+from lowtide.models.verifier.proofs.price_claims import PricesProof, WindowsProof
 from lowtide.models.verifier.proofs.working_set import WorkingSetProof
 from tests.placement_cases import machine
 
@@ -34,6 +35,25 @@ PROOF = PricesProof(
 )
 """A byte that comes from the host in the first epoch pays 1000 / 6 ns: 1e9 / RATE."""
 LEAST = 100 + 1334
+TURNS = lt.Graph(
+    name="turns",
+    tensors=tuple(lt.Tensor(name=x, nbytes=8, initial=True, kind="input") for x in "xy"),
+    ops=(lt.Op(name="a", reads=(0,), duration_ns=50), lt.Op(name="b", reads=(1,), duration_ns=50)),
+)
+NARROW = replace(SETTING, machine=machine(8, None, ssd=False))
+WINDOWS = WindowsProof(
+    windows=(
+        PROOF,
+        replace(
+            PROOF,
+            samples=(-1, 1, 2),
+            memory=(0, 1000, 0),
+            channels=((("host", "gpu"), (0, 1000, 0)),),
+        ),
+    )
+)
+"""x comes in before a, y only behind it, for x fills the memory: two stalls of 1333.3 ns each."""
+SUM = 100 + 2 * 1334
 
 
 def signed(
@@ -65,6 +85,8 @@ def bad_prices() -> Iterator[tuple[lt.Graph, Certificate]]:
     yield GRAPH, signed(replace(PROOF, memory=(-1, 0)))
     yield GRAPH, signed(replace(PROOF, memory=(0,)))
     yield GRAPH, signed(replace(PROOF, memory=(2**61, 0)))
+    yield TURNS, signed(WINDOWS, SUM + 1, TURNS, NARROW)
+    yield TURNS, signed(WindowsProof(windows=2 * WINDOWS.windows[1:]), 0, TURNS, NARROW)
     yield GRAPH, signed(setting=None)
     yield GRAPH, signed(WorkingSetProof(at="op", op=0))
     yield GRAPH, replace(signed(), graph_sha256="0" * 64)
@@ -85,3 +107,27 @@ def other_machines() -> Iterator[lt.Machine]:
     more += [lt.Channel(src=x, dst="gpu", bytes_per_s=10) for x in names]
     tiers = tuple(lt.Tier(name=x) for x in names)
     yield replace(BENCH, tiers=(*BENCH.tiers, *tiers), channels=(*BENCH.channels, *more))
+
+
+def in_parts(rng: Random, proof: PricesProof, count: int = 3) -> WindowsProof:
+    """Return a proof by windows, each with the prices of channels of some epochs, and of memory near them."""
+    owner = [rng.randrange(count) for _ in proof.samples]
+
+    def passing(w: int, row: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(p if owner[e] == w else 0 for e, p in enumerate(row))
+
+    def held(w: int, row: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(p if w in (owner[e], owner[e - 1]) else 0 for e, p in enumerate(row))
+
+    return WindowsProof(
+        windows=tuple(
+            replace(
+                proof,
+                memory=held(w, proof.memory),
+                capacities=tuple((name, held(w, row)) for name, row in proof.capacities),
+                channels=tuple((pair, passing(w, row)) for pair, row in proof.channels),
+                groups=tuple((name, passing(w, row)) for name, row in proof.groups),
+            )
+            for w in range(count)
+        )
+    )

@@ -1,4 +1,4 @@
-"""The data of a proof by prices; `prices` beside it says what they claim, and why that suffices."""
+"""The data of proofs by prices; `prices` and `windows` beside it say what they claim, and why it is true."""
 
 from __future__ import annotations
 
@@ -46,3 +46,11 @@ class PricesProof(Written):
             "channels": [{"src": a, "dst": b, "prices": list(x)} for (a, b), x in self.channels],
             "groups": [{"name": name, "prices": list(x)} for name, x in self.groups],
         }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowsProof(Written):
+    """Prices by window of time; no stall is charged in two of them."""
+
+    kind: ClassVar[str] = "windows"
+    windows: tuple[PricesProof, ...]

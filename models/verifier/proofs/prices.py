@@ -93,15 +93,34 @@ def proven_time(graph: Graph, setting: Setting, proof: PricesProof) -> tuple[int
     Refused
         If the setting is another one, or the proof is not one of this graph in it.
     """
+    setting = setting_of_prices(graph, setting)
+    ideal = sum(min(mode.duration_ns for mode in op.all_modes) for op in graph.ops)
+    if not proof.samples:
+        return ideal, 0
+    steps = steps_of(graph)
+    total, charges, ways = earned(graph, steps, setting, proof)
+    total += _above_least(steps, proof, charges)
+    return ideal + max(0, -(-total // (proof.denominator * SECOND))), ways
+
+
+def setting_of_prices(graph: Graph, setting: Setting) -> Setting:
+    """Return the setting with tiers merged; raise `Refused` if prices do not serve it."""
     check_machine(graph, setting.machine)
     setting = merged_setting(setting)
     machine = setting.machine
     if len(machine.tiers) > 1 + TIERS:
         raise Refused(f"prices, machine {machine.name!r}: found {len(machine.tiers)} tiers apart, expected 4")
-    ideal = sum(min(mode.duration_ns for mode in op.all_modes) for op in graph.ops)
-    if not proof.samples:
-        return ideal, 0
-    steps = _steps(graph)
+    return setting
+
+
+def earned(
+    graph: Graph, steps: Sequence[Step], setting: Setting, proof: PricesProof
+) -> tuple[int, list[int], int]:
+    """Return what stalls cost at least at their charges, these charges by epoch, and the ways of bytes.
+
+    The first in ns / (denominator * SECOND), charges in 1 / (denominator * SECOND); ops in their least modes.
+    """
+    machine = setting.machine
     samples = _samples(steps, setting, proof)
     _check_prices(machine, proof, len(samples))
     used, ways = _paid_by_bytes(graph, steps, setting, proof, samples)
@@ -121,8 +140,7 @@ def proven_time(graph: Graph, setting: Setting, proof: PricesProof) -> tuple[int
             raise Refused(f"epoch {e}: found prices of channels by which a stall earns more than it costs")
         total -= charge * span
         charges.append(charge)
-    total += _above_least(steps, samples, proof, charges)
-    return ideal + max(0, -(-total // (proof.denominator * SECOND))), ways
+    return total, charges, ways
 
 
 def check_machine(graph: Graph, machine: Machine) -> None:
@@ -140,7 +158,7 @@ def check_machine(graph: Graph, machine: Machine) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class Step:
     """An op as the setting counts them: tensors that it reads and writes, ns, bytes of workspace.
 
     `modes`: ns and bytes that each of its modes has above these; none for an op with one.
@@ -153,22 +171,27 @@ class _Step:
     modes: tuple[tuple[int, int], ...] = ()
 
 
-def _steps(graph: Graph) -> list[_Step]:
+def steps_of(graph: Graph) -> list[Step]:
+    """Return the ops as they count, under ``replace`` two for each."""
     found = []
     for op in graph.ops:
         reads, writes = frozenset(op.reads), frozenset(op.writes)
         if graph.accounting is Accounting.REPLACE:
-            found.append(_Step(reads, frozenset(), 0, 0))
+            found.append(Step(reads, frozenset(), 0, 0))
             reads = frozenset()
         ns, nbytes = (min(x) for x in zip(*((m.duration_ns, m.workspace) for m in op.all_modes), strict=True))
         above = tuple((m.duration_ns - ns, m.workspace - nbytes) for m in op.modes)
-        found.append(_Step(reads, writes, ns, nbytes, above))
+        found.append(Step(reads, writes, ns, nbytes, above))
     return found
 
 
-def _samples(steps: Sequence[_Step], setting: Setting, proof: PricesProof) -> list[int]:
+def _samples(steps: Sequence[Step], setting: Setting, proof: PricesProof) -> list[int]:
     samples, first = list(proof.samples), 0 if setting.periodic else -1
-    if samples != sorted(set(samples)) or not first <= samples[0] <= samples[-1] < 2 * len(steps):
+    if (
+        not samples
+        or samples != sorted(set(samples))
+        or not first <= samples[0] <= samples[-1] < 2 * len(steps)
+    ):
         raise Refused(f"samples: expected ascending instants in [{first}, {2 * len(steps)})")
     if not setting.periodic and samples[0] != -1:
         raise Refused("samples: expected -1 as the first one of a single run")
@@ -197,7 +220,7 @@ def _check_prices(machine: Machine, proof: PricesProof, count: int) -> None:
         raise Refused("prices: found larger ones than fit, expected a smaller denominator")
 
 
-def _epochs(steps: Sequence[_Step], setting: Setting, samples: Sequence[int]) -> list[tuple[int, bool]]:
+def _epochs(steps: Sequence[Step], setting: Setting, samples: Sequence[int]) -> list[tuple[int, bool]]:
     """Return per epoch the durations within it, and whether there may be a stall in it."""
     clock = [0]
     for step in steps:
@@ -211,11 +234,9 @@ def _epochs(steps: Sequence[_Step], setting: Setting, samples: Sequence[int]) ->
     return found
 
 
-def _above_least(
-    steps: Sequence[_Step], samples: Sequence[int], proof: PricesProof, charges: Sequence[int]
-) -> int:
+def _above_least(steps: Sequence[Step], proof: PricesProof, charges: Sequence[int]) -> int:
     """Return what modes add to the least of each op, in ns / (denominator * SECOND)."""
-    rent = dict(zip(samples, proof.memory, strict=True))
+    rent, samples = dict(zip(proof.samples, proof.memory, strict=True)), proof.samples
     total = 0
     for k, step in enumerate(steps):
         e = sum(c <= 2 * k for c in samples) - 1  # of -1, in a period, the last one
@@ -237,7 +258,7 @@ def _rates(machine: Machine, proof: PricesProof) -> list[tuple[tuple[int, ...], 
 
 
 def _paid_by_bytes(
-    graph: Graph, steps: Sequence[_Step], setting: Setting, proof: PricesProof, samples: list[int]
+    graph: Graph, steps: Sequence[Step], setting: Setting, proof: PricesProof, samples: list[int]
 ) -> tuple[int, int]:
     """Return what all bytes and workspace pay at least, and how many kinds of ways were priced."""
     import numpy as np

@@ -2,7 +2,8 @@
 
 Where inputs must come from afar, a release time may prove it at once. Else the prices are those of
 `lp-bound` (`lowtide.solvers.placement.bounds.prices`): windows in closed form, then dual values of linear
-programs. The checker is told them, not what they prove: that it works out itself.
+programs. Windows that prove more one by one, each rounded up to whole ns, have prices of their own. The
+checker is told them, not what they prove: that it works out itself.
 
 Where the order is free, it is told between which ops to look for lags
 (`lowtide.formulations.placement.lags`), and the proof of a least peak.
@@ -10,7 +11,7 @@ Where the order is free, it is told between which ops to look for lags
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ from ....models.errors import UsageError
 from ....models.problems.peak import Peak
 from ....models.problems.placement import Placement
 from ....models.result import Result
-from ....models.verifier.proofs.price_claims import PricesProof
+from ....models.verifier.proofs.price_claims import PricesProof, WindowsProof
 from ....models.verifier.proofs.refused import Refused
 from ....models.verifier.proofs.release import ReleaseProof
 from ...certify import Certified
@@ -29,6 +30,9 @@ from ...context import Context
 
 if TYPE_CHECKING:
     from ....formulations.placement.prices import Prices
+    from ....formulations.placement.windows import Window
+    from ....models.graph import Graph
+    from ....models.setting import Setting
 
 TRIVIAL = PricesProof(denominator=1, least=0, samples=(), memory=())
 """Proves the sum of the durations."""
@@ -38,7 +42,7 @@ def certify_placement(
     problem: Placement,
     bound: int,
     *,
-    prices: Prices | None = None,
+    prices: Prices | Sequence[Window] | None = None,
     time_limit: float | None = 60.0,
     threads: int = 1,
     seed: int = 0,
@@ -56,7 +60,7 @@ def certify_placement(
     bound
         ns, such as `Result.bound`.
     prices
-        Those that proved the bound (`Result.evidence`), if they are known; else they are computed.
+        Those that proved the bound, or windows (`Result.evidence`), if known; else they are computed.
     time_limit
         Seconds; None for no limit.
     threads, seed
@@ -76,8 +80,8 @@ def certify_placement(
     >>> certify_placement(problem, sum(op.duration_ns for op in problem.graph.ops)).proof.kind
     'prices'
     """
+    from ....formulations.placement.prices import window_prices
     from ....formulations.placement.releases import best_release, ideal_time
-    from ....models.verifier.proofs.prices import proven_time
     from ....models.verifier.proofs.release import released_time
 
     check_type(problem, Placement, "certify_placement, problem")
@@ -86,14 +90,14 @@ def certify_placement(
     check_integer(bound, 0, "certify_placement, bound")
     check_seconds(time_limit, "certify_placement, time limit", zero=True)
     check_integer(threads, 1, "certify_placement, threads")
-    from .prices import price_rounds
+    from .prices import price_rounds, sample_data
 
     context = Context(problem=problem, time_limit=time_limit, threads=threads, seed=seed, progress=progress)
     graph = problem.graph
     setting = problem.setting()
     if problem.order == "free":
         return _of_every_order(problem, bound, context)
-    best: PricesProof | ReleaseProof = TRIVIAL
+    best: PricesProof | WindowsProof | ReleaseProof = TRIVIAL
     ideal, proven = ideal_time(problem), 0
     released = best_release(problem)
     if released is not None:
@@ -104,17 +108,19 @@ def certify_placement(
         return proven >= bound
 
     try:
-        ideal, _ = proven_time(graph, setting, TRIVIAL)
+        ideal, _ = price_time(graph, setting, TRIVIAL)
         if ideal >= proven:
             best, proven = TRIVIAL, ideal
         rounds = (found for found, _, _ in price_rounds(problem, context, reached))
-        known = [] if prices is None else [prices]
+        known: list[Prices | Sequence[Window]] = [] if prices is None else [prices]
+        if isinstance(prices, Sequence):  # the same prices together may do
+            known.append(window_prices(sample_data(problem), prices))
         while not reached():
             found = known.pop() if known else next(rounds, None)
             if found is None:
                 break
-            proof = prices_proof(problem, found)
-            value, _ = proven_time(graph, setting, proof)
+            proof = proof_of(problem, found)
+            value, _ = price_time(graph, setting, proof)
             if value > proven:
                 best, proven = proof, value
     except KeyboardInterrupt:
@@ -216,6 +222,27 @@ def certify_time(problem: Placement, result: Result, context: Context) -> Certif
         progress=context.progress,
     )
     return Certified(result.bound, certificate)
+
+
+def proof_of(problem: Placement, found: Prices | Sequence[Window]) -> PricesProof | WindowsProof:
+    """Return the proof by prices, or by windows with prices of their own."""
+    from ....formulations.placement.prices import Prices, window_prices
+    from .prices import sample_data
+
+    if isinstance(found, Prices):
+        return prices_proof(problem, found)
+    data = sample_data(problem)
+    return WindowsProof(windows=tuple(prices_proof(problem, window_prices(data, [w])) for w in found))
+
+
+def price_time(graph: Graph, setting: Setting, proof: PricesProof | WindowsProof) -> tuple[int, int]:
+    """Return the ns that the checker says a proof proves, and how many ways of bytes it priced."""
+    from ....models.verifier.proofs.prices import proven_time
+    from ....models.verifier.proofs.windows import windows_time
+
+    if isinstance(proof, WindowsProof):
+        return windows_time(graph, setting, proof)
+    return proven_time(graph, setting, proof)
 
 
 def prices_proof(problem: Placement, prices: Prices) -> PricesProof:

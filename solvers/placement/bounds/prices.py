@@ -98,8 +98,11 @@ def price_rounds(
     context: Context,
     closed: Callable[[], bool],
     rounds: Sequence[tuple[int, int, int]] = ROUNDS,
-) -> Iterator[tuple[Prices, str, int]]:
-    """Yield prices, what made them, and their bound on the stall in ns, until closed or out of time."""
+) -> Iterator[tuple[Prices | tuple[Window, ...], str, int]]:
+    """Yield prices, what made them, and their bound on the stall in ns, until closed or out of time.
+
+    Where windows prove more one by one, each rounded up to whole ns, they are yielded themselves.
+    """
     from ...engines.highs_lp import dual_values
 
     data = sample_data(problem)
@@ -111,7 +114,7 @@ def price_rounds(
         bound, whole = price_bound(data, prices), sum(w.stall for w in chosen)
         yield prices, "windows", bound
         if whole > bound:
-            yield prices, "windows in whole ns", whole
+            yield tuple(chosen), "windows in whole ns", whole
     done: list[int] = []
     for apart, most, bins in rounds:
         if closed() or context.expired:

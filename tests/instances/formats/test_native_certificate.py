@@ -18,7 +18,7 @@ from lowtide.models.setting import ArenaSetting, Setting
 from lowtide.models.verifier.proofs.claims import Block, Branch, Component, DescentsProof, Way
 from lowtide.models.verifier.proofs.cut import CutProof, Multipliers
 from lowtide.models.verifier.proofs.lags import LagsProof
-from lowtide.models.verifier.proofs.price_claims import PricesProof
+from lowtide.models.verifier.proofs.price_claims import PricesProof, WindowsProof
 from lowtide.models.verifier.proofs.release import ReleaseProof
 from lowtide.models.verifier.proofs.stacks import PoolsProof, StacksProof
 from lowtide.models.verifier.proofs.states import Level, StatesProof
@@ -70,6 +70,14 @@ PROOFS: dict[str, Proof] = {
         channels=((("host", "gpu"), (1000, 0)),),
         groups=(("in", (0, 1)),),
     ),
+    "windows": WindowsProof(
+        windows=(
+            PricesProof(denominator=6, least=3, samples=(-1, 0), memory=(0, 5)),
+            PricesProof(
+                denominator=7, least=0, samples=(1,), memory=(0,), channels=((("host", "gpu"), (9,)),)
+            ),
+        )
+    ),
     "release": ReleaseProof(op=1, tiers=("ssd",), groups=("in",)),
     "lags": LagsProof(
         inward=((0, 1), (1, 2)), outward=((-1, 0),), peak=8, least=WorkingSetProof(at="op", op=1)
@@ -91,6 +99,7 @@ PROOFS: dict[str, Proof] = {
 PARALLEL = ParallelSetting(processors=2, edges=((0, 1),))
 SETTINGS: dict[str, Setting | ParallelSetting | ArenaSetting] = {
     "prices": SETTING,
+    "windows": SETTING,
     "release": SETTING,
     "lags": replace(SETTING, order="free"),
     "flow": PARALLEL,
@@ -199,6 +208,13 @@ BAD: dict[str, tuple[str, tuple[Any, ...], Any, str]] = {
         ("proof", "claims", 0, "branches", 0),
         1,
         "claim 0, branch 0: found 1, expected",
+    ),
+    "window": ("windows", ("proof", "windows", 1), 3, "window 1, kind: found null, expected"),
+    "window's kind": (
+        "windows",
+        ("proof", "windows", 0, "kind"),
+        "windows",
+        'window 0, kind: found "windows", expected "prices"',
     ),
     "height": (
         "descents",

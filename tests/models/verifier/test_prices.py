@@ -19,7 +19,12 @@ from lowtide.models.setting import Setting
 from lowtide.models.verifier.certificate import verify_certificate
 from lowtide.models.verifier.proofs.prices import proven_time
 from lowtide.solvers.context import Context
-from lowtide.solvers.placement.bounds.certify import certify_placement, prices_proof
+from lowtide.solvers.placement.bounds.certify import (
+    certify_placement,
+    price_time,
+    prices_proof,
+    proof_of,
+)
 from lowtide.solvers.placement.bounds.prices import price_rounds, sample_data
 from tests.effort import seeds
 from tests.oracles.brute_placement import COPY, DEVICE, fastest
@@ -108,7 +113,7 @@ def test_what_is_overwritten_unread_pays_nothing() -> None:
 def test_prices_of_the_rounds_are_confirmed(seed: int, periodic: bool) -> None:
     problem = random_placement(seed, periodic=periodic)
     for prices, _, bound in price_rounds(problem, Context(problem=problem), lambda: False):
-        proven, _ = proven_time(problem.graph, setting_of(problem), prices_proof(problem, prices))
+        proven, _ = price_time(problem.graph, setting_of(problem), proof_of(problem, prices))
         assert proven - ideal_of(problem) >= bound
         assert all(proven <= time for time in plan_times(problem))
 

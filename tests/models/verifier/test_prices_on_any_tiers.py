@@ -12,13 +12,13 @@ import pytest
 
 import lowtide as lt
 from lowtide.formulations.placement.prices import Prices, price_bound
+from lowtide.formulations.placement.windows import Window
 from lowtide.instances.formats.native_certificate import decode_certificate, encode_certificate
 from lowtide.models.graph import Accounting
 from lowtide.models.problems.placement import Placement
 from lowtide.models.verifier.certificate import verify_certificate
-from lowtide.models.verifier.proofs.prices import proven_time
 from lowtide.solvers.context import Context
-from lowtide.solvers.placement.bounds.certify import certify_placement, prices_proof
+from lowtide.solvers.placement.bounds.certify import certify_placement, price_time, proof_of
 from lowtide.solvers.placement.bounds.prices import price_rounds, sample_data
 from tests.effort import seeds
 from tests.models.verifier.test_prices import changed, ideal_of
@@ -31,8 +31,8 @@ from tests.solvers.placement.test_prices import any_prices
 BOTH = pytest.mark.parametrize("accounting", list(Accounting))
 
 
-def prices_of(problem: Placement, seed: int) -> Iterator[tuple[Prices, int]]:
-    """Yield prices with the bound that the formulation has of them; none where it does not serve."""
+def prices_of(problem: Placement, seed: int) -> Iterator[tuple[Prices | tuple[Window, ...], int]]:
+    """Yield prices, or windows, with the bound that the formulation has of them, where it serves."""
     try:
         data = sample_data(problem)
     except lt.UsageError:
@@ -41,8 +41,8 @@ def prices_of(problem: Placement, seed: int) -> Iterator[tuple[Prices, int]]:
         for number in range(20):
             prices = any_prices(data, 1000 * seed + number)
             yield prices, price_bound(data, prices)
-    for prices, _, bound in price_rounds(problem, Context(problem=problem), lambda: False):
-        yield prices, bound
+    for found, _, bound in price_rounds(problem, Context(problem=problem), lambda: False):
+        yield found, bound
 
 
 def never_faster(problem: Placement, bound: int) -> None:
@@ -60,7 +60,7 @@ def test_prices_prove_what_the_formulation_says_and_no_more_than_there_is(
     problem = random_placement(seed, ops=3, accounting=accounting)
     best = 0
     for prices, bound in prices_of(problem, seed):
-        proven, _ = proven_time(problem.graph, problem.setting(), prices_proof(problem, prices))
+        proven, _ = price_time(problem.graph, problem.setting(), proof_of(problem, prices))
         assert proven >= ideal_of(problem) + bound
         best = max(best, proven)
     never_faster(problem, best)

@@ -12,9 +12,9 @@ import pytest
 import lowtide as lt
 from lowtide.formulations.placement.releases import ideal_time
 from lowtide.models.graph import Accounting
-from lowtide.models.verifier.proofs.prices import proven_time
+from lowtide.models.verifier.proofs.price_claims import WindowsProof
 from lowtide.solvers.context import Context
-from lowtide.solvers.placement.bounds.certify import certify_placement, prices_proof
+from lowtide.solvers.placement.bounds.certify import certify_placement, price_time, proof_of
 from lowtide.solvers.placement.bounds.prices import price_rounds
 from lowtide.solvers.placement.methods import ROOM
 from lowtide.solvers.placement.modes import (
@@ -29,6 +29,7 @@ from lowtide.solvers.placement.planner.planner import planned, portfolio
 from lowtide.solvers.placement.planner.setting import Setting
 from tests.effort import seeds
 from tests.oracles import brute_placement, brute_tiers
+from tests.oracles.price_certificates import in_parts
 from tests.oracles.random_placement import random_placement
 from tests.placement_cases import every_choice, machine, tiny_placement, training_problem, with_modes
 from tests.solvers.placement.test_claims import bounds, in_bytes, small
@@ -128,9 +129,13 @@ def test_no_bound_in_bytes_is_above_any_choice_of_modes(seed: int, accounting: A
     with suppress(lt.UsageError):  # machines that prices do not serve
         for prices, _, bound in price_rounds(problem, context, lambda: False):
             best = max(best, ideal_time(problem) + bound)
-            proof = prices_proof(problem, prices)
-            for _ in range(4):  # those prices, and any others
-                best = max(best, proven_time(problem.graph, problem.setting(), proof)[0])
+            proof = proof_of(problem, prices)
+            best = max(best, price_time(problem.graph, problem.setting(), proof)[0])
+            if isinstance(proof, WindowsProof):
+                continue
+            for _ in range(4):  # those prices, and any others, also window by window
+                for some in (proof, in_parts(rng, proof)):
+                    best = max(best, price_time(problem.graph, problem.setting(), some)[0])
                 proof = replace(proof, memory=tuple(p * rng.randint(0, 3) // 2 for p in proof.memory))
     never_faster(problem, best)
 
