@@ -83,7 +83,7 @@ def record_torch(name: str, *, seed: int = 0, device: str = "cpu", **options: ob
     Parameters
     ----------
     device
-        Where its tensors are, as torch calls it.
+        Where its tensors are, as torch calls it; if not the CPU, the initial weights wait in its memory.
     **options
         As of `load_torch`; the graph has the bytes of weights and states in any case.
 
@@ -105,7 +105,8 @@ def record_torch(name: str, *, seed: int = 0, device: str = "cpu", **options: ob
     for tensor in example.inputs.values():
         if tensor.is_floating_point():
             tensor.normal_(generator=torch.Generator(device).manual_seed(seed))
-    return _recorded(name, values, where, example)
+    step = _recorded(name, values, where, example)
+    return step if step.device == "cpu" else step.with_weights_on_host()
 
 
 def checked_options(name: str, options: Mapping[str, object]) -> tuple[dict[str, Value], str]:

@@ -4,17 +4,18 @@
         [--repeat 20] [--out DIR]
 
 Each network of ``torch:`` is traced as a training step with weights (further options behind ``?``), and
-each op is timed where it runs: by events on a GPU, by a monotonic clock on the CPU; its duration is the
+each op is timed where it runs: by a monotonic clock on the CPU, by events on a GPU, which is given something
+to do before each op, so that what is timed is the op and not how fast the host calls it. Its duration is the
 median over the repetitions, after `WARM_UP` steps that do not count. The ops run in the reference order;
 where that needs more than the cap, each op has its operands brought in and taken out again. On a GPU
-algorithms are deterministic, and an op's workspace is what torch's allocator held at most while it ran
-beyond what the op was given and made, in bytes asked for. The CPU's allocator does not say: workspaces
-are 0 there.
+algorithms are deterministic where torch has some, and an op's workspace is what torch's allocator held at
+most while it ran beyond what the op was given and made, in bytes asked for. The CPU's allocator does not
+say: workspaces are 0 there.
 
 The machine has two tiers, and channels whose latency is the time of the smallest copy, and whose rate is
 that of the largest copy without it. Its provenance lists each copy that was timed, by size; on a GPU also
 beside ops, and beside copies the other way, which give the joint cap. On the CPU both tiers are the same
-memory. What runs on a GPU was written without one, and has not been run yet.
+memory. What runs on a GPU was written without one; a test has a model of one.
 
 Files: ``NAME.json.gz`` for each network, ``machine.toml``. Units: bytes, nanoseconds, bytes per second.
 """
@@ -75,8 +76,8 @@ def measured_graph(step: Step, found: Measurement, cap: int | None = None) -> Gr
     workspaces: dict[int, int] = {}
     with deterministic(step.device):
         for k in range(WARM_UP + found.repetitions):
-            backend = backend_of(step, plan)
-            carry_out(step.graph, plan, backend)
+            backend = backend_of(step, plan, alone=True)
+            carry_out(step.graph, plan, backend, watch=False)
             backend.finish()
             for op, some in backend.durations.items() if k >= WARM_UP else ():
                 times.setdefault(op, []).extend(some)
@@ -152,6 +153,9 @@ def measured_machine(device: str, found: Measurement, cap: int | None = None) ->
         Capacity of the device in bytes; None: all of a GPU, and no limit on the CPU.
     """
     torch = require_torch("machine")
+    from .running.run import prepare
+
+    prepare(device)
     timed = _Copies(torch, device, found.repetitions)
     kinds = ("nothing", "compute", "reverse") if device == "cuda" else ("nothing",)
     transfers = tuple(
@@ -182,6 +186,9 @@ class _Copies:
         self.torch, self.repetitions = torch, repetitions
         self.time = self._on_gpu if device == "cuda" else self._on_cpu
         if device == "cuda":
+            from .running.streams import HEAD_START
+
+            self.head_start = HEAD_START
             self.here, self.there = torch.cuda.Stream(), torch.cuda.Stream()
             self.square = torch.rand(4096, 4096, device="cuda")
 
@@ -203,16 +210,19 @@ class _Copies:
         ways = [(near[0], far[0]), (far[1], near[1])]
         (source, target), back = ways if src == "device" else ways[::-1]
         torch.cuda.synchronize()
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        with torch.cuda.stream(self.here):
+            torch.cuda._sleep(self.head_start)
+            begin.record()
+        self.there.wait_event(begin)  # both begin at once, whatever the host takes to issue them
         with torch.cuda.stream(self.there):
             if beside == "compute":
                 for _ in range(16):
                     self.square @ self.square
             elif beside == "reverse":
-                for _ in range(2):
+                for _ in range(3):
                     back[1].copy_(back[0], non_blocking=True)
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         with torch.cuda.stream(self.here):
-            begin.record()
             target.copy_(source, non_blocking=True)
             end.record()
         torch.cuda.synchronize()
@@ -224,11 +234,14 @@ def measurement(device: str, repetitions: int, conditions: str) -> Measurement:
     torch = require_torch("measurement")
     versions = {"torch": str(torch.__version__), "python": platform.python_version()}
     name = platform.processor() or platform.machine()
+    told = [f"threads {torch.get_num_threads()}"]
     if device == "cuda":
         name = torch.cuda.get_device_name(0)
-        versions["cuda"] = str(torch.version.cuda)
-    else:
-        conditions = ", ".join(filter(None, (f"threads {torch.get_num_threads()}", conditions)))
+        versions |= {"cuda": str(torch.version.cuda), "cudnn": str(torch.backends.cudnn.version())}
+        tf32 = {"products": torch.backends.cuda.matmul.allow_tf32, "cuDNN": torch.backends.cudnn.allow_tf32}
+        used = [name for name, allowed in tf32.items() if allowed]
+        told = ["deterministic algorithms", f"TF32 in {' and '.join(used) or 'nothing'}"]
+    conditions = ", ".join(filter(None, (*told, conditions)))
     today = datetime.now(UTC).date().isoformat()
     return Measurement(
         device=name, date=today, versions=versions, repetitions=repetitions, conditions=conditions
@@ -265,12 +278,11 @@ def _main(arguments: Sequence[str] | None) -> int:
         cap = None if args.cap is None else parse_bytes(args.cap)
     except UsageError as error:
         raise UsageError(f"--cap: {str(error).removeprefix('size: ')}") from None
-    if cap is not None and args.device == "cuda":
-        total = torch.cuda.get_device_properties(0).total_memory
-        torch.cuda.set_per_process_memory_fraction(min(1.0, cap / total))
+    from .running.run import limit_device
+
+    limit_device(args.device, cap)
     networks = [_network(model, args.batch) for model in args.models]
-    conditions = "deterministic algorithms" if args.device == "cuda" else ""
-    found = measurement(args.device, args.repeat, conditions)
+    found = measurement(args.device, args.repeat, "" if cap is None else f"cap of {cap} bytes")
     args.out.mkdir(parents=True, exist_ok=True)
     path = args.out / "machine.toml"
     both = "; both tiers are its memory" if args.device == "cpu" else ""

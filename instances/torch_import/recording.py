@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...models.errors import InstanceError
@@ -29,6 +29,8 @@ class Step:
         What updates the parameters; None in inference.
     module, inputs, targets, loss
         What was recorded.
+    device
+        Where it is computed: ``cpu`` or ``cuda``.
     """
 
     graph: Graph
@@ -39,11 +41,19 @@ class Step:
     inputs: Mapping[str, Any]
     targets: Mapping[str, Any]
     loss: Callable[..., Any] | None
+    device: str = "cpu"
 
-    @property
-    def device(self) -> str:
-        """Where it was recorded: ``cpu`` or ``cuda``."""
-        return str(next(iter(self.trace.content.values())).device.type)
+    def with_weights_on_host(self) -> Step:
+        """Return the step with the initial weights in the host's memory, and the module there too.
+
+        So they are on the device only where a plan, or torch's own step, has them there.
+        """
+        self.module.cpu()
+        content = {
+            node: value.detach().cpu() if self.trace.initial[node][1] == "weight" else value
+            for node, value in self.trace.content.items()
+        }
+        return replace(self, trace=replace(self.trace, content=content))
 
 
 def record(
@@ -80,4 +90,5 @@ def record(
         },
     )
     trained = optimizer if loss is not None else None
-    return Step(graph, trace, lowered, trained, module, inputs, targets or {}, loss)
+    device = str(next(iter(trace.content.values())).device.type)
+    return Step(graph, trace, lowered, trained, module, inputs, targets or {}, loss, device)

@@ -31,6 +31,7 @@ class Values:
         self.workspace: list[tuple[Run, str, int]] = []
         self.results: dict[int, str] = {}
         self.homes: dict[str, str] = {}
+        self.turns = 0
 
     def place(self, tensor: int, tier: str, *, valid: bool) -> None:
         self.held[tensor, tier] = f"{tensor}" if valid else "garbage"
@@ -60,6 +61,9 @@ class Values:
         for _, tier, nbytes in self.workspace:
             found[tier] = found.get(tier, 0) + nbytes
         return found
+
+    def turn_over(self) -> None:
+        self.turns += 1
 
     def result(self, tensor: int, tier: str) -> None:
         self.results[tensor] = self.held[tensor, tier]
@@ -180,4 +184,5 @@ def test_a_period_goes_on_with_what_the_one_before_left(seed: int) -> None:
         found = reference(case.graph, content)
         content.update({t: text for t, text in found.items() if case.graph.tensors[t].initial})
     assert backend.results == found
+    assert backend.turns == 2
     assert profiles == dict(lt.verify(case.graph, case.plan, start_tiers=case.start_tiers).profiles)

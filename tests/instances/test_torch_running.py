@@ -183,6 +183,42 @@ def test_views_and_changes_in_place() -> None:
     assert {"copy_", "relu_", "add_", "rand_like", "full_like"} <= {op.kind for op in found.graph.ops}
 
 
+def test_what_kernels_return_otherwise_than_traced() -> None:
+    """As cuDNN does: other strides, brought into the traced ones, and bytes that no trace knows of."""
+
+    def operator(name: str, schema: str, real: Any, traced: Any) -> Any:
+        found = torch.library.custom_op(f"lowtide_tests::{name}", real, mutates_args=(), schema=schema)
+        found.register_fake(traced)
+        return found
+
+    otherwise = operator(
+        "otherwise",
+        "(Tensor x) -> (Tensor, Tensor)",
+        lambda x: ((x * 2).t().contiguous().t(), torch.arange(5, dtype=torch.uint8)),
+        lambda x: (torch.empty_like(x), x.new_empty(0, dtype=torch.uint8)),
+    )
+    both = operator(
+        "both",
+        "(Tensor x, Tensor reserve) -> Tensor",
+        lambda x, reserve: x + reserve.sum(),
+        lambda x, reserve: torch.empty_like(x),
+    )
+
+    class Module(nn.Module):  # type: ignore[misc,name-defined]
+        def forward(self, x: Any) -> Any:
+            return both(*otherwise(x + 1))
+
+    x = torch.randn(3, 4)
+    found = record(Module(), {"x": x})
+    plan = reference(found)
+    seen = Tensors(found, keep=())
+    carry_out(found.graph, plan, seen)
+    (value,) = (seen.results[t] for t, x in enumerate(found.graph.tensors) if x.kind == "output")
+    assert torch.equal(value, (x + 1) * 2 + 10)
+    assert value.stride() == (4, 1)
+    assert not run_plan(found, plan).same_profile  # the five bytes are seen
+
+
 def test_sums_are_added_in_the_traced_order() -> None:
     """Also where both terms are sums themselves."""
 
@@ -232,7 +268,10 @@ def test_memory_that_is_not_released_is_seen(monkeypatch: pytest.MonkeyPatch) ->
     right = carry_out(found.graph, reference(found), Tensors(found)).profiles["memory"]
     assert leaking[-1][1] == right[-1][1] + sum(storage.nbytes() for storage in leaks)
     module = "lowtide.instances.torch_import.running.run"
-    monkeypatch.setattr(f"{module}.backend_of", lambda found, plan, **more: Leaking(found, **more))
+    monkeypatch.setattr(
+        f"{module}.backend_of",
+        lambda found, plan, keep=None, drawn=None, **_: Leaking(found, keep=keep, drawn=drawn),
+    )
     assert not run_plan(found, reference(found)).same_profile
 
 

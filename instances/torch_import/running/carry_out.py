@@ -57,6 +57,9 @@ class Backend(Protocol):
     def live(self) -> Mapping[str, int]:
         """Return the bytes that are allocated now, by tier."""
 
+    def turn_over(self) -> None:
+        """Take note that an iteration ends, and the next one begins."""
+
     def result(self, tensor: int, tier: str) -> None:
         """Take note that this tensor's last version is in that tier, before it may go."""
 
@@ -73,7 +76,9 @@ class CarriedOut:
         return {tier: max(held for _, held in points) for tier, points in self.profiles.items()}
 
 
-def carry_out(graph: Graph, plan: Plan, backend: Backend, iterations: int = 1) -> CarriedOut:
+def carry_out(
+    graph: Graph, plan: Plan, backend: Backend, iterations: int = 1, *, watch: bool = True
+) -> CarriedOut:
     """Carry out a plan, and return what was seen.
 
     Parameters
@@ -84,6 +89,8 @@ def carry_out(graph: Graph, plan: Plan, backend: Backend, iterations: int = 1) -
         Holds nothing yet.
     iterations
         How often, one after the other; more than once only if the plan has a period.
+    watch
+        Ask for the bytes after each instant, which takes time; else there are no profiles.
 
     Raises
     ------
@@ -93,7 +100,7 @@ def carry_out(graph: Graph, plan: Plan, backend: Backend, iterations: int = 1) -
         If the plan uses what is not there, or releases what is in use; it names the action and the time.
     """
     _check(graph, plan, iterations)
-    execution = _Execution(graph, plan, backend)
+    execution = _Execution(graph, plan, backend, watch)
     for k in range(iterations):
         if k:
             execution.turn_over()
@@ -123,8 +130,8 @@ def _check(graph: Graph, plan: Plan, iterations: int) -> None:
 class _Execution:
     """The state while a plan is carried out: what is where, and what is under way."""
 
-    def __init__(self, graph: Graph, plan: Plan, backend: Backend) -> None:
-        self.graph, self.plan, self.backend = graph, plan, backend
+    def __init__(self, graph: Graph, plan: Plan, backend: Backend, watch: bool) -> None:
+        self.graph, self.plan, self.backend, self.watch = graph, plan, backend, watch
         self.tiers = {p.name: [a.tier for a in p.tiers] for p in plan.machine.processors}
         self.needs, self.makes, self.last = _versions(graph)
         self.held: dict[tuple[int, str], int] = {}
@@ -148,15 +155,9 @@ class _Execution:
             for n, copy in enumerate(self.plan.copies):
                 if self._crosses(copy):
                     self._copy_start(0, n)
-        handlers: tuple[Callable[[int, int], None], ...] = (
-            self._run_end,
-            self._copy_end,
-            self._instant,
-            self._free,
-            self._begin,
-            self._copy_start,
-            self._run_start,
-        )
+        handlers: tuple[Callable[[int, int], None], ...]
+        handlers = (self._run_end, self._copy_end, self._instant, self._free)
+        handlers += (self._begin, self._copy_start, self._run_start)
         now, end, judged = 0, _end(self.plan), False
         for time, event, n in _events(self.plan):
             if time != now:
@@ -175,7 +176,7 @@ class _Execution:
 
     def seen(self) -> dict[str, Profile]:
         """Return the profile of every tier."""
-        return {tier.name: tuple(self.points[tier.name]) for tier in self.plan.machine.tiers}
+        return {tier.name: tuple(self.points[tier.name]) for tier in self.plan.machine.tiers if self.watch}
 
     def turn_over(self) -> None:
         """Go from the end of a period to the beginning of the next one.
@@ -183,6 +184,7 @@ class _Execution:
         What is only final leaves, what is only initial reappears where it starts, and the last version of
         what is both becomes version 0.
         """
+        self.backend.turn_over()
         for (t, tier), version in list(self.held.items()):
             tensor = self.graph.tensors[t]
             if tensor.initial and tensor.final:
@@ -326,7 +328,7 @@ class _Execution:
 
     def _close(self, time: int) -> None:
         """Take the points of an instant: what the backend says is alive."""
-        if self.plan.period is not None and time >= self.plan.period:
+        if not self.watch or (self.plan.period is not None and time >= self.plan.period):
             return
         live = self.backend.live()
         for tier in self.plan.machine.tiers:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Collection, Mapping
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -46,8 +47,9 @@ class Tensors:
     ----------
     results
         Content of what is final, and of what was to be kept; on the CPU.
-    begun_ns
-        The clock when the first run or copy began; what is placed before is not waited for.
+    iterations_ns
+        What each iteration took, from the first run or copy to the end of the last one; what is placed before
+        does not count. Known after `finish`.
     durations
         By op, the nanoseconds of its operator's calls so far.
     workspaces
@@ -63,7 +65,7 @@ class Tensors:
         self.noted: dict[int, Any] = {}
         self._drawn = self.noted if drawn is None else drawn
         self.results: dict[int, Any] = {}
-        self.begun_ns: int | None = None
+        self.iterations_ns: list[int] = []
         self.durations: dict[int, list[int]] = {}
         self.workspaces: dict[int, int] = {}
         self._shown = _views(step)
@@ -73,7 +75,10 @@ class Tensors:
         }
         self._held: dict[tuple[int, str], Any] = {}
         self._ledger: list[tuple[Any, int, str]] = []
+        self._untraced: dict[int, Any] = {}
         self._updates: Counter[int] = Counter()
+        self._marks: list[Any] = []
+        self._over = False
 
     def place(self, tensor: int, tier: str, *, valid: bool) -> None:
         """Allocate an initial tensor, with its content if that is valid."""
@@ -96,8 +101,15 @@ class Tensors:
     def ended(self, action: Run | Copy) -> None:
         """Nothing is under way on the CPU."""
 
+    def turn_over(self) -> None:
+        """Note when an iteration ends and the next one begins."""
+        self._begin()
+        self._mark()
+
     def finish(self) -> None:
-        """Wait until all is over."""
+        """Wait until all is over; times are known then."""
+        self._end()
+        self.iterations_ns = [b - a for a, b in pairwise(self._marks)]
 
     def live(self) -> Mapping[str, int]:
         """Return the bytes of the storages that torch has not released, by tier."""
@@ -108,34 +120,55 @@ class Tensors:
         return found
 
     def result(self, tensor: int, tier: str) -> None:
-        """Keep the content of a tensor, if that is wanted."""
+        """Keep the content of a tensor at the end, if that is wanted."""
+        self._end()
         if self.keep is not None:
-            found = self._view(self._held[tensor, tier], self._shown[tensor])
-            self.results[tensor] = found.to("cpu", copy=True)
+            self._kept(tensor, tier)
+
+    def _kept(self, tensor: int, tier: str) -> None:
+        found = self._view(self._held[tensor, tier], self._shown[tensor])
+        self.results[tensor] = found.to("cpu", copy=True)
 
     def run(self, run: Run, tiers: Mapping[int, str]) -> None:
         """Compute an op."""
         self._begin()
-        op, source = self.step.graph.ops[run.op], self.step.lowered.sources[run.op]
+        op = self.step.graph.ops[run.op]
         for t in op.writes:
-            if t not in op.reads:
-                self._held.pop((t, tiers[t]), None)
-        with torch.no_grad():
-            if isinstance(source, str):
-                self._update(run.op, source, tiers)
-            else:
-                self._adopt(source, self._called(run.op, source, tiers), op.reads, tiers)
+            if t not in op.reads and (t, tiers[t]) in self._held:
+                self.free(t, tiers[t])
+        self._compute(run.op, tiers)
         for t in op.writes:
             if self.keep is not None and t in self.keep:
-                self.result(t, tiers[t])
+                self._kept(t, tiers[t])
+
+    def _compute(self, op: int, tiers: Mapping[int, str]) -> None:
+        """Call the operator of an op, and keep what it makes."""
+        source = self.step.lowered.sources[op]
+        with torch.no_grad():
+            if isinstance(source, str):
+                self._update(op, source, tiers)
+            else:
+                made = self._called(op, source, tiers)
+                self._adopt(source, made, self.step.graph.ops[op].reads, tiers)
 
     def _begin(self) -> None:
-        if self.begun_ns is None:
-            self.finish()
-            self.begun_ns = time.perf_counter_ns()
+        """Begin to count, at the first run or copy."""
+        if not self._marks:
+            self._mark()
+
+    def _end(self) -> None:
+        """Stop counting, once what is under way is over."""
+        if self._marks and not self._over:
+            self._over = True
+            self._mark()
+
+    def _mark(self) -> None:
+        self._marks.append(time.perf_counter_ns())
 
     def _allocated(self, tensor: int, tier: str) -> Any:
-        return self._own(tensor, tier, self._empty(tier, self.step.graph.tensors[tensor].nbytes))
+        like = self._untraced.get(tensor)
+        nbytes = self.step.graph.tensors[tensor].nbytes if like is None else like.untyped_storage().nbytes()
+        return self._own(tensor, tier, self._empty(tier, nbytes))
 
     def _empty(self, tier: str, nbytes: int) -> Any:
         """Return a new storage in a tier."""
@@ -161,7 +194,7 @@ class Tensors:
         if isinstance(value, torch.Tensor):
             (key,) = storages(node)
             t = self.step.lowered.index[key]
-            return self._view(self._held[t, tiers[t]], value)
+            return self._view(self._held[t, tiers[t]], self._untraced.get(t, value))
         return value
 
     def _called(self, op: int, node: Any, tiers: Mapping[int, str]) -> Any:
@@ -225,18 +258,23 @@ class Tensors:
         ]
         taken = set(reads)
         for tensor, like in zip(found, tensors_of(node), strict=True):
-            layout, traced = ((x.dtype, tuple(x.shape), x.stride()) for x in (tensor, like))
-            if layout != traced:
-                raise InstanceError(f"op {node.name!r}: torch returned {layout}, the trace has {traced}")
             t = self.step.lowered.index[storage_of(like)]
+            layout, traced = ((x.dtype, tuple(x.shape)) for x in (tensor, like))
+            if layout != traced and like.numel():
+                raise InstanceError(f"op {node.name!r}: torch returned {layout}, the trace has {traced}")
+            if layout != traced:  # cuDNN's reserve for the backward pass, whose size no trace knows
+                self._untraced[t] = tensor.to("meta")
+            elif t not in taken:
+                tensor = self._exact(t, tensor, like)
             if t not in taken:
                 taken.add(t)
-                self._own(t, tiers[t], self._exact(t, tensor, like).untyped_storage())
+                self._own(t, tiers[t], tensor.untyped_storage())
 
     def _exact(self, t: int, tensor: Any, like: Any) -> Any:
-        """Return a tensor in a storage of as many bytes as were traced."""
+        """Return a tensor in a storage of as many bytes, and with the strides, that were traced."""
         nbytes = self.step.graph.tensors[t].nbytes
-        if tensor.untyped_storage().nbytes() == nbytes and tensor.storage_offset() == like.storage_offset():
+        there = (tensor.untyped_storage().nbytes(), tensor.storage_offset(), tensor.stride())
+        if there == (nbytes, like.storage_offset(), like.stride()):
             return tensor
         return self._view(torch.UntypedStorage(nbytes, device=tensor.device), like).copy_(tensor)
 
