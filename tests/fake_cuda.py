@@ -310,13 +310,10 @@ class _Factories(TorchFunctionMode):  # type: ignore[misc]
             if func is torch.empty and options.get("dtype") is torch.uint8 and args[0] < self.fake.pool_bytes:
                 return self.fake.empty(args[0])
             return self.fake.counted(func(*args, **options))
-        if options.pop("pin_memory", False):
+        if options.pop("pin_memory", False) and args[0]:
             memory = torch.frombuffer(bytearray(args[0] + 1), dtype=torch.uint8)
             self.fake.pinned.append((memory.data_ptr(), memory.data_ptr() + args[0] + 1, memory))
-            found = (
-                torch.frombuffer(memory.numpy().data[: args[0]], dtype=torch.uint8) if args[0] else memory[:0]
-            )
-            return found
+            return torch.frombuffer(memory.numpy().data[: args[0]], dtype=torch.uint8)
         return func(*args, **options)
 
 

@@ -58,6 +58,7 @@ def on_gpu(step: Step) -> Step:
     return replace(step, device="cuda")
 
 
+@pytest.mark.slow  # a model of a device
 @pytest.mark.parametrize("what", ["order", "copies", "period", "second runs"])
 def test_plans_run_on_the_model(what: str) -> None:
     """The same code as on a GPU: order and bits of real operators, bytes, and the times of its clock."""
@@ -141,6 +142,7 @@ class Jitter:
         return 10**7 if step < measure.WARM_UP else 1_000 * (1 + 7 * step % 20)
 
 
+@pytest.mark.slow  # a model of a device
 def test_durations_are_medians_of_what_counts() -> None:
     step = on_gpu(perceptron())
     single = {"relu", "tanh", "tanh_backward", "threshold_backward"}  # one operator each, and nothing beside
@@ -191,6 +193,7 @@ def test_workspaces_are_what_an_op_took_and_gave_back(monkeypatch: pytest.Monkey
         assert op.workspace == wanted, op
 
 
+@pytest.mark.slow  # a model of a device
 def test_machine_has_the_rates_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure, "SIZES", (2**10, 2**14, 2**18))
     monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", "")

@@ -168,6 +168,7 @@ CASES = [
 ]
 
 
+@SLOW
 @pytest.mark.parametrize(("method", "kind"), CASES)
 def test_plans_of_methods_leave_nothing_to_chance(method: str, kind: str) -> None:
     found = [solved(method, kind, seed) for seed in seeds(6, least=3)]

@@ -69,6 +69,7 @@ def words(folder: Path, memory: int, *more: str) -> list[str]:
     ]
 
 
+@pytest.mark.slow  # steps of a network, and plans
 def test_stages_on_the_cpu(tmp_path: Path, small: None) -> None:
     """One after the other; what is there is not made again, and the rows go on where they end."""
     memory = int(0.95 * peak_of(step("cpu").graph) / predicted_measured.SHARE)
@@ -159,6 +160,7 @@ def test_every_question_has_a_method_that_takes_it() -> None:
         assert lt.solve(problem, method, time_limit=2).plan is not None
 
 
+@pytest.mark.slow  # steps of a network, and plans
 def test_checkpoint_keeps_blocks_and_runs_them_again() -> None:
     calls = []
 
