@@ -8,7 +8,9 @@ at a point are *steps*, see `autotm_steps`.
 
 An item that is there at time 0 may be *pinned*: in the first tier alone until its last point. Else it begins
 in another tier. What must return ends with a copy where it began. So an item has one or several *walks*, of
-which it takes one: pinned, or from some tiers.
+which it takes one: pinned, or from some tiers. What must return and is overwritten unread has its first and
+its last content in one item, which is nowhere in between; only the first one is pinned. A first content that
+nobody reads stays until the first op starts.
 
 An op runs in one of its *modes*. A mode takes each operand from one tier, or from wherever it is; what an op
 reads or writes in another tier than the first lengthens it by the bytes over the processor's rate there.
@@ -161,12 +163,16 @@ class AutotmData:
 
     def steps(self, walk: Walk, i: int) -> list[Step]:
         """Return the steps of a walk at its point i."""
-        point, last = walk.points[i], i + 1 == len(walk.points)
-        steps = self.ways.steps(point.role, last=last, pinned=walk.pinned)
+        point, before = walk.points[i], walk.points[i - 1].role if i else None
+        last = i + 1 == len(walk.points) or (before is not None and walk.points[i + 1].role is Role.MADE)
+        steps = self.ways.steps(point.role, last=last, pinned=walk.fixed or (walk.pinned and i < walk.again))
         if point.role is Role.START:
             return [step for step in steps if step.dst in walk.starts]
         if point.role is Role.END:
             return [step for step in steps if not walk.end & ~step.src]
+        if point.role is Role.MADE:
+            old = walk.starts if before is Role.START else (0,)
+            steps = tuple(step for step in steps if step.src in old)
         if not point.role.accessed:
             return list(steps)
         uses = self.uses(point.op, self.items[walk.item].tensor)
@@ -254,6 +260,8 @@ def autotm_data(
     moments += [(i, m) for i in limited for m in range(3)]
     rows = [Row(tier=i, moment=m, rooms=(capacities[i] or 0,) * len(graph.ops)) for i, m in moments]
     items = items_of(problem, window if form is Form.ASYNC else 0)
+    if capacities[0] is not None and (0, 0) not in moments and any(x.unread for x in items):
+        rows.append(Row(tier=0, moment=0, rooms=(capacities[0], *(total,) * (len(graph.ops) - 1))))
     data = AutotmData(
         modes=tuple(
             tuple(
@@ -291,7 +299,6 @@ def autotm_data(
 
 def _check(problem: Placement) -> None:
     graph, machine, found = problem.graph, problem.machine, None
-    overwritten = _overwritten(problem) if problem.periodic else None
     if len(machine.processors) != 1 or len(machine.tiers) > MOST_TIERS:
         found = (
             f"{len(machine.tiers)} tiers and {len(machine.processors)} processors, expected at most "
@@ -304,20 +311,8 @@ def _check(problem: Placement) -> None:
     elif graph.accounting is Accounting.REPLACE and len(machine.processors[0].tiers) > 1:
         # What is read may leave as the op starts: where from would depend on what ends at that instant.
         found = "accounting replace and ops that use several tiers in place, expected coexist or one tier"
-    elif overwritten is not None:
-        found = f"tensor {overwritten} that must return and is overwritten unread, expected an update"
     if found:
         raise UsageError(f"AutoTM on {graph.name!r} and machine {machine.name!r}: found {found}")
-
-
-def _overwritten(problem: Placement) -> int | None:
-    """Return an initial and final tensor that an op overwrites without reading it: a new content."""
-    for op in problem.graph.ops:
-        for t in op.writes:
-            tensor = problem.graph.tensors[t]
-            if t not in op.reads and tensor.initial and tensor.final:
-                return t
-    return None
 
 
 def _link(problem: Placement, src: str, dst: str) -> Link:
@@ -372,8 +367,11 @@ def _walks(data: AutotmData, t: int) -> Iterator[Walk]:
     named = any(mode.wanted.get(item.tensor) for k in accessed for mode in data.modes[k])
     fixed = not item.nbytes and not named and (0 in item.starts or not item.initial)
     if fixed or (item.initial and 0 in item.starts):
-        alone = tuple(point for point in item.points if not point.role.passed)
-        yield Walk(item=t, points=alone, starts=(1,), end=1, pinned=True, fixed=fixed)
+        whole = Walk(item=t, points=item.points, starts=(1,), end=1, pinned=True, fixed=fixed)
+        stays = len(item.points) if fixed else whole.again
+        yield replace(
+            whole, points=tuple(x for i, x in enumerate(item.points) if i >= stays or not x.role.passed)
+        )
     if fixed:
         return
     outer = [1 << i for i in item.starts if i] if item.initial else []

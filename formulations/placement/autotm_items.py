@@ -18,7 +18,7 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True)
 class Lifetime:
-    """A content in fixed bytes.
+    """A content in fixed bytes; of what must return and is overwritten, the first one and the last one.
 
     Attributes
     ----------
@@ -46,6 +46,11 @@ class Lifetime:
         """Whether it is there at time 0."""
         return self.points[0].role is Role.START
 
+    @property
+    def unread(self) -> bool:
+        """Whether it is there at time 0, where nobody needs it."""
+        return self.initial and self.points[1].role in (Role.DROPPED, Role.MADE)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Walk:
@@ -60,7 +65,7 @@ class Walk:
     starts, end
         States in which it may be at time 0, if it is there; the state that it must at least have at the end.
     pinned, fixed
-        Whether it stays in the first tier until its last point; whether it has no bytes, and is simply there.
+        Whether its (first) content stays in the first tier; whether it has no bytes, and is simply there.
     """
 
     item: int
@@ -69,6 +74,11 @@ class Walk:
     end: int
     pinned: bool
     fixed: bool = False
+
+    @property
+    def again(self) -> int:
+        """The place of the point where the content behind the first one is made; else behind all points."""
+        return next((i for i, x in enumerate(self.points) if i and x.role is Role.MADE), len(self.points))
 
 
 def items_of(problem: Placement, window: int) -> tuple[Lifetime, ...]:
@@ -88,10 +98,14 @@ def items_of(problem: Placement, window: int) -> tuple[Lifetime, ...]:
                 contents.append([])
             contents[-1].append((k, role))
         allowed = problem.may_start(tensor.kind)
+        if tensor.final and contents:
+            contents[-1].append((n, Role.END))
+        returns = problem.periodic and tensor.initial and tensor.final
+        if returns and len(contents) > 1:
+            first, last = contents[0], contents.pop()
+            dropped = [(0, Role.DROPPED)] if len(first) == 1 and last[0][0] else []
+            contents[0] = [*first, *dropped, *last]
         for number, points in enumerate(contents):
-            kept = tensor.final and number == len(contents) - 1
-            if kept:
-                points.append((n, Role.END))
             if points == [(-1, Role.START)]:
                 continue  # nobody needs that content
             items.append(
@@ -101,14 +115,17 @@ def items_of(problem: Placement, window: int) -> tuple[Lifetime, ...]:
                     points=_points(points, window),
                     last=points[-1][0],
                     starts=tuple(i for i, name in enumerate(names) if name in allowed),
-                    returns=problem.periodic and kept and tensor.initial,
+                    returns=returns and not number,
                 )
             )
     return tuple(items)
 
 
 def _points(users: list[tuple[int, Role]], window: int) -> tuple[Point, ...]:
-    """Return the points of decision: all users, and ops near these."""
+    """Return the points of decision: all users, and ops near these, each content by itself."""
+    made = [i for i, (_, role) in enumerate(users) if role is Role.MADE and i]
+    if made:
+        return _points(users[: made[-1]], window) + _points(users[made[-1] :], window)
     taken = {k for k, _ in users}
     near = {
         k

@@ -30,16 +30,20 @@ Hop = tuple[int, int]
 
 
 class Role(IntEnum):
-    """What happens to an item at a point; at the last three ones an op leaves it alone beside its copies."""
+    """What happens to an item at a point; at the last three ones an op leaves it alone beside its copies.
+
+    DROPPED: what was there at time 0, and nobody needs, leaves as the first op starts.
+    """
 
     START = 0
     MADE = 1
     USED = 2
     UPDATED = 3
     END = 4
-    PASSED = 5
-    PASSED_INWARD = 6
-    PASSED_OUTWARD = 7
+    DROPPED = 5
+    PASSED = 6
+    PASSED_INWARD = 7
+    PASSED_OUTWARD = 8
 
     @property
     def accessed(self) -> bool:
@@ -123,9 +127,11 @@ class Ways:
         elif role is Role.END:
             found = [Step(src=state, dst=0) for state in states]
         elif role is Role.MADE:
-            found = [
-                s for use in self.access for s in self._behind(Step(src=0, dst=0, use=use), 1 << use, last)
-            ]
+            olds = [0, *(1 << tier for tier in range(self.tiers))]  # of a content that it replaces
+            new = [Step(src=old, dst=0, use=use, rooms=(old, 0, 0)) for old in olds for use in self.access]
+            found = [s for step in new for s in self._behind(step, 1 << step.use, last)]
+        elif role is Role.DROPPED:
+            found = [Step(src=state, dst=0, rooms=(state, 0, 0)) for state in states]
         elif role.passed:
             found = [step for state in states for step in self._passing(role, state)]
         else:

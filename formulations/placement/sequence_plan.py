@@ -8,7 +8,8 @@ from ...models.lowering.builder import PlanBuilder
 from ...models.plan import Plan
 from ...models.problems.placement import Placement
 from .sequence import Order, Timing, lasts, lengths, rates
-from .states import StateData, weightless
+from .states import StateData
+from .weightless import with_weightless
 
 
 def plan(
@@ -24,9 +25,6 @@ def plan(
     machine, graph, n = problem.machine, problem.graph, data.n
     names, rate = [tier.name for tier in machine.tiers], rates(data, beside=beside)[0]
     period = times.period or 0
-    first = weightless(problem)
-    delay = max((ns for _, _, ns in first), default=0)  # everything waits for them
-    times = Timing(start=[s + delay for s in times.start], period=times.period)
     out = PlanBuilder(graph, machine)
     length = lengths(data, order, rate)
     for number, copy in enumerate(order.copies, n + 1):
@@ -71,8 +69,4 @@ def plan(
         used = [k for k, op in enumerate(graph.ops) if t in op.reads or t in op.writes]
         if used and not (tensor.initial or tensor.final or tensor.nbytes):
             out.free(t, names[0], times.start[used[-1]] + data.duration[used[-1]])
-    for t, tier, ns in first:
-        out.start(t, tier)
-        if tier != names[0]:
-            out.copy(t, tier, names[0], 0, ns)
-    return out.plan(period=times.period)
+    return with_weightless(out.plan(period=times.period), problem)

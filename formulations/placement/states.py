@@ -23,6 +23,7 @@ from itertools import pairwise
 from ...models.errors import UsageError
 from ...models.graph import Accounting
 from ...models.problems.placement import Placement
+from .weightless import ways
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,22 +217,20 @@ def state_data(problem: Placement, *, modes: bool = False) -> StateData:
 
 def _check(problem: Placement, modes: bool) -> None:
     machine, found = problem.machine, None
-    device = machine.tiers[0].name
-    near = {device}  # and, before a single run, what leads there
-    if not problem.periodic:
-        near |= {c.src for c in machine.channels if c.dst == device}
+    device, near = machine.tiers[0].name, ways(problem, inward=True).keys()
     if any(
-        (len(op.all_modes) > 1 and not modes) or any(mode.operands for mode in op.all_modes)
+        (len(op.all_modes) > 1 and not modes)
+        or any(tier != device for mode in op.all_modes for _, tier in mode.operands)
         for op in problem.graph.ops
     ):
-        each = "free modes" if modes else "one free mode each (cpsat chooses modes)"
-        found = f"ops with {'' if modes else 'several modes or '}fixed tiers, expected {each}"
+        each = "operands there in all modes" if modes else "one mode each, with operands there"
+        found = f"ops with {'' if modes else 'several modes or '}operands outside {device!r}, expected {each}"
     elif len(machine.processors) != 1 or [a.tier for a in machine.processors[0].tiers] != [device]:
         found = "another use of tiers, expected one processor that uses the first tier only"
     elif any(
         t.initial and not t.nbytes and not near & {*problem.may_start(t.kind)} for t in problem.graph.tensors
     ):
-        found = f"an initial tensor of no bytes that may not start in {device!r}, expected that it may"
+        found = f"an initial tensor of no bytes that starts where no way leads to {device!r}, expected one"
     if found:
         raise UsageError(f"placement of {problem.graph.name!r} on machine {machine.name!r}: found {found}")
 
@@ -274,19 +273,3 @@ def _lives(problem: Placement) -> tuple[Life, ...]:
                     )
                 )
     return tuple(lives)
-
-
-def weightless(problem: Placement) -> list[tuple[int, str, int]]:
-    """Return where initial tensors of no bytes start, in tier 0 if they may; they have no life.
-
-    Each with its tier and the ns from there to tier 0: the latency of the channel.
-    """
-    device = problem.machine.tiers[0].name
-    latency = {c.src: c.latency_ns for c in problem.machine.channels if c.dst == device}
-    found = []
-    for t, tensor in enumerate(problem.graph.tensors):
-        if tensor.initial and not tensor.nbytes:
-            allowed = problem.may_start(tensor.kind)
-            tier = device if device in allowed else next((x for x in allowed if x in latency), allowed[0])
-            found.append((t, tier, 0 if tier == device else latency.get(tier, 0)))
-    return found

@@ -13,7 +13,10 @@ rates :math:`B_w` in bytes/ns of the own links w, and joint caps, such as those 
 takes the link between the device and an outer tier x; links between outer tiers stay idle. What may start on
 the device does; what may start in an outer tier without limit has its copy there, in one with a limit where
 :math:`e_{glx} = 1`. *Slots* k are the ops, and before the first one a slot of no length if something may not
-start on the device. Intervals j of a life lie between consecutive accesses (from the birth, from time 0; to
+start on the device, behind the last one another if an op writes something of that kind that outlives the
+iterations of a period. What may not be on the device between these has left by then, and comes in behind; no
+life that goes on is swapped to where it may not be then.
+Intervals j of a life lie between consecutive accesses (from the birth, from time 0; to
 the end, if it is kept; in a period, to the first access of the next iteration); :math:`K_j`: the slots
 inside. The GPUs go in step: slot k + 1 starts everywhere when all that belongs to slot k ends.
 
@@ -205,9 +208,12 @@ def _total(data: StateData) -> int:
 
 
 def _may_copy(built: TmofModel, g: int, number: int, x: int) -> bool:
-    """Whether a life may be copied to a tier: no ring, and none that surely has its copy there."""
-    copied = built.copied(g, number, x)
-    return not built.slots[g].data.lives[number].ring and not (isinstance(copied, int) and copied)
+    """Whether a life may be copied to a tier.
+
+    No ring, none that surely has its copy there, and none that may not be there as a period ends.
+    """
+    copied, life = built.copied(g, number, x), built.slots[g].data.lives[number]
+    return not life.ring and not (isinstance(copied, int) and copied) and (not life.lasting or life.starts[x])
 
 
 def _last(slots: Slots) -> dict[int, int]:
@@ -223,6 +229,11 @@ def _swaps(built: TmofModel, g: int) -> None:
         first, last = some.slots[0], some.slots[-1]
         if life.born < 0 and not first and not life.starts[0]:
             model.left[g, j, first].setlb(1)  # (1)
+        if some.life in slots.barred and slots.count in some.slots:
+            model.left[g, j, slots.count].setlb(1)  # (1)
+            for k in range(first, slots.count) if some.returns else ():
+                for x in slots.outer:
+                    model.into[g, j, x, k].setub(0)  # (3)
         if life.ring and not life.accesses:
             add(model.left[g, j, first] >= model.left[g, j, last])
         if len(slots.outer) > 1:
@@ -264,7 +275,7 @@ def _memory(built: TmofModel, g: int) -> None:
     for j, some in enumerate(slots.intervals):
         for k in some.slots:
             spanning[k % slots.count].append((j, k))
-    held = [0] * slots.before + list(data.need)
+    held = [0] * slots.before + list(data.need) + [0] * slots.behind
     for life in data.lives if data.replace else ():
         for k in life.accesses[: None if life.kept and life.accesses[-1:] < (data.n,) else -1]:
             if life.tensor not in data.keeps[k % data.n]:
@@ -275,7 +286,8 @@ def _memory(built: TmofModel, g: int) -> None:
         base = sum(x.nbytes for x in start if {0, data.n} & {*x.accesses})
         last = {some.life: j for j, some in enumerate(slots.intervals) if not some.returns}
         base += sum(data.lives[number].nbytes for number in data.unread if number not in last)
-        gone = [(last[number], slots.count - 1) for number in data.unread if number in last]
+        stay = [number for number in data.unread if number in last and number not in slots.barred]
+        gone = [(last[number], slots.count - 1) for number in stay]
         rows.append((base, [*spanning[0], *gone], 1))
     for base, inside, earlier in rows:
         lives = [slots.intervals[j].life for j, _ in inside]
@@ -301,7 +313,7 @@ def _capacities(built: TmofModel) -> None:
                 for number, life in enumerate(some.data.lives):
                     copied = built.copied(g, number, x)
                     begin = some.of(life.born) + 1
-                    end = last.get(number, -2) + (number in some.data.unread)
+                    end = last.get(number, -2) + (number in some.data.unread and number not in some.barred)
                     at = [i for i in (k, k + some.count) if begin <= i <= end]
                     if life.ring:
                         at = at[:1] or ([k] if number in last else [])
@@ -335,7 +347,7 @@ def _links(built: TmofModel, lanes: Sequence[Lane], groups: Sequence[ChannelGrou
                     flows.setdefault((g, way), [[] for _ in range(count)])[key[3] % count].append(table[key])
     for g, some in enumerate(built.slots):
         for k in range(count):
-            if k >= some.before:
+            if 0 <= k - some.before < some.data.n:
                 duration = some.data.duration[k - some.before]
                 model.rows.add(model.slot[k] >= duration)
                 longest[k] = max(longest[k], duration)

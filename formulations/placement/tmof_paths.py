@@ -76,7 +76,7 @@ class _Own:
         """Return the bytes in each state at an instant."""
         built, value, slots = self.built, self.value, self.built.slots[self.g]
         k, behind = self.at[e]
-        if self.number in slots.data.unread and k == slots.count:
+        if self.number in slots.data.unread and self.number not in slots.barred and k == slots.count:
             k, behind = k - 1, True
         nbytes = slots.data.lives[self.number].nbytes
         held = dict[int, int]()

@@ -1,4 +1,8 @@
-"""The slots of TMOF's program (`tmof_milp`), the intervals between accesses, and what GPUs in step share."""
+"""The slots of TMOF's program (`tmof_milp`), the intervals between accesses, and what GPUs in step share.
+
+*Barred* lives may not be in tier 0 at the end of a period, though they go on behind it. Each is in an
+interval then, for a slot of no length comes before the first op and one behind the last one.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +28,24 @@ class Interval:
 
 @dataclass(frozen=True)
 class Slots:
-    """The slots of a GPU: its ops, and one before them if something may not start on the device."""
+    """The slots of a GPU: its ops, one before them if something may not start on the device.
+
+    And one behind them, if something that an op writes may not be there at the end of a period.
+    """
 
     data: StateData
     before: int
+    behind: int
 
     @cached_property
     def count(self) -> int:
         """Number of slots in an iteration."""
-        return self.data.n + self.before
+        return self.data.n + self.before + self.behind
+
+    @cached_property
+    def barred(self) -> frozenset[int]:
+        """Numbers of the lives that may not be in tier 0 at the end of a period."""
+        return frozenset(j for j, life in enumerate(self.data.lives) if life.lasting and not life.starts[0])
 
     def of(self, k: int) -> int:
         """Return the slot of an op, from n on in the next iteration; -1: time 0."""
@@ -64,7 +77,7 @@ class Slots:
                     and behind not in life.accesses
                     and not (life.ring and life.accesses)
                 )
-                last = self.count if ends else self.of(behind)
+                last = self.count + (number in self.barred and not life.ring) if ends else self.of(behind)
                 if last - self.of(before) > 1:
                     found.append(Interval(number, range(self.of(before) + 1, last), not ends))
         return tuple(found)
@@ -78,21 +91,11 @@ def slots_of(data: Sequence[StateData]) -> tuple[Slots, ...]:
     UsageError
         For a problem that the model does not cover.
     """
-    found = None
-    far = [[life for life in x.lives if life.born < 0 and not life.starts[0]] for x in data]
-    slots = tuple(Slots(x, int(any(far))) for x in data)
-    barred = any(
-        not any(life.starts[x] for x in one.outer)
-        for one, lives in zip(slots, far, strict=True)
-        for life in lives
-    )
-    if any(life.lasting and not all(life.starts) for x in data for life in x.lives):
-        found = "a tensor that outlives iterations and may not be everywhere between them, expected it may"
-    elif barred:
-        found = "a tensor that may start in tiers without a channel to the device only, expected one with"
-    elif len({x.n for x in data}) > 1:
+    far = [life for x in data for life in x.lives if not life.starts[0] and (life.born < 0 or life.lasting)]
+    behind = any(life.born >= 0 for life in far)
+    slots = tuple(Slots(x, int(bool(far)), int(behind)) for x in data)
+    if len({x.n for x in data}) > 1:
         found = f"{[x.n for x in data]} ops on the processors, expected the same number on each"
-    if found:
         raise UsageError(f"TMOF: found {found}")
     return slots
 

@@ -65,6 +65,8 @@ from .states import StateData
 ENGINE = "cpsat"
 BYTES_PER_TERM = 600
 
+LARGEST = 2**62
+"""Coefficients from which CP-SAT takes none."""
 EXACT_UNITS = 1000
 """Units of a ns up to which rates are exact in (5) and (6); beyond them `PARTS` units, rounded down."""
 PARTS = 16
@@ -341,5 +343,7 @@ def _carry(built: WindowModel, rate: int, some: Sequence[tuple[int, Any]], time:
         unit = PARTS
     terms = [(z * SECOND * unit // rate, part) for z, part in some]
     common = gcd(unit * built.tick, *(units for units, _ in terms))
+    if max([unit * built.tick, *(units for units, _ in terms)]) // common >= LARGEST:
+        return  # a bound without the row
     total = sum(units // common * part for units, part in terms)
     built.model.add(total <= unit * built.tick // common * time)

@@ -275,6 +275,8 @@ def _slots_of_period(parts: _Parts) -> None:
 
 def _slots(problem: Placement, context: Context) -> Outcome:
     """Improve plan and bound by the slot model; where it does not serve, the bound by prices."""
+    if any(len(op.all_modes) > 1 for op in problem.graph.ops):
+        return raise_by_prices(problem, context)
     try:
         return solve_slots(problem, context)
     except UsageError:

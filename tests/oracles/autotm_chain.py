@@ -49,6 +49,13 @@ def fastest(problem: lt.Placement, form: str, window: int = 15) -> int | None:
     def needed(t: int, k: int) -> bool:
         return max(life(t, k), default=-1) > k
 
+    def returns(t: int) -> bool:
+        return problem.periodic and graph.tensors[t].initial and graph.tensors[t].final
+
+    def again(t: int) -> bool:
+        """Whether the content at the end is not that at time 0."""
+        return any(t in op.writes and t not in op.reads for op in ops)
+
     def without(some: frozenset[int]) -> list[frozenset[int]]:
         """What dropping copies leaves."""
         kept = [
@@ -100,6 +107,8 @@ def fastest(problem: lt.Placement, form: str, window: int = 15) -> int | None:
         pinned = where == PINNED
         at = frozenset({0}) if pinned else none if where is None else where
         found: list[Way] = []
+        if not used and not needed(t, k):
+            return [(0, 0, at, none, none, none, -1)]
         if not used:
             found.append((0, 0, at, at, at, PINNED if pinned else at, -1))
             of = life(t, k)
@@ -151,9 +160,11 @@ def fastest(problem: lt.Placement, form: str, window: int = 15) -> int | None:
                 ]
                 for at in ([way[2] for way in chosen], [way[3] for way in chosen], [way[4] for way in chosen])
             ]
+            for t in overwritten & where.keys():  # what was there at time 0, until op 0 starts
+                held[0][max(0, *where[t])] += size[t]
             rooms = [tier.capacity for tier in machine.tiers]
             # In the first tier what is there before an op counts for itself only where the op's start is one.
-            moments = held if early else [[0, *held[0][1:]], held[1], held[2]]
+            moments = held if early or not k else [[0, *held[0][1:]], held[1], held[2]]
             if any(room is not None and use[i] > room for use in moments for i, room in enumerate(rooms)):
                 continue
             slow = [(size[t], way[6]) for t, way in some.items() if way[6] >= 0 and rates[way[6]]]
@@ -173,7 +184,7 @@ def fastest(problem: lt.Placement, form: str, window: int = 15) -> int | None:
                 found[after] = min(found.get(after, time), time)
         return found
 
-    there = [t for t, x in enumerate(graph.tensors) if x.initial and needed(t, -1)]
+    there = [t for t, x in enumerate(graph.tensors) if x.initial and (needed(t, -1) or returns(t))]
     starts = []
     for t in there:
         allowed = problem.may_start(graph.tensors[t].kind)
@@ -198,7 +209,9 @@ def fastest(problem: lt.Placement, form: str, window: int = 15) -> int | None:
             for state, spent in states.items():
                 ends = dict(state)
                 back = not problem.periodic or all(
-                    ends[t] == PINNED if at == PINNED else at <= ends[t]
+                    (frozenset({0}) <= ends[t] if again(t) else ends[t] == PINNED)
+                    if at == PINNED
+                    else at <= ends[t]
                     for t, at in begin.items()
                     if graph.tensors[t].final and t in ends
                 )

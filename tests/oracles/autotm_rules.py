@@ -52,6 +52,9 @@ def fastest(
         """Whether the content at the end of op k is needed later."""
         return max(points[t, k], default=-1) > k
 
+    def returns(t: int) -> bool:
+        return problem.periodic and graph.tensors[t].initial and graph.tensors[t].final
+
     def near(t: int, k: int) -> bool:
         """Whether a move may go beside op k."""
         if form != "async":
@@ -70,7 +73,7 @@ def fastest(
         op, room = ops[k], machine.tiers[0].capacity if rooms is None else rooms[k]
         operands = {*op.reads, *op.writes}
         others = [t for t in where if t not in operands]
-        choices = []
+        choices = list[list[tuple[int, str]]]()
         for t in sorted(operands):
             if t not in op.reads:
                 choices.append([(0, ALONE), (0, SLOW)])
@@ -107,7 +110,11 @@ def fastest(
                 for moved in product(*moves):
                     after = dict(zip(others, (s for _, s in moved), strict=True))
                     held = [t for t, s in at.items() if s in FAST]
-                    held += [t for t in others if where[t] in FAST or after[t] in FAST]
+                    early = {t for t in where if where[t] in FAST or (t in op.reads and at[t] in FAST)}
+                    if room is not None and not k and sum(size[t] for t in early) > room:
+                        continue
+                    kept = [t for t in others if needed(t, k - 1)]
+                    held += [t for t in kept if where[t] in FAST or after[t] in FAST]
                     if room is not None and sum(size[t] for t in held) + mode.workspace > room:
                         continue
                     time = before + max(mode.duration_ns + longer, sum(c for c, _ in moved))
@@ -125,19 +132,25 @@ def fastest(
                         found.append((time + sum(c for _, c, _ in ended), {t: s for t, _, s in ended}))
         return found
 
-    there = [t for t, x in enumerate(graph.tensors) if x.initial and needed(t, -1)]
-    states = {tuple(zip(there, some, strict=True)): 0 for some in product(*(may_start(t) for t in there))}
-    for k in range(n):
-        following: dict[tuple[tuple[int, str], ...], int] = {}
+    def ended(t: int, begin: str, end: str) -> bool:
+        """Whether what must return is where it began; what is overwritten unread is not pinned any more."""
+        if any(t in op.writes and t not in op.reads for op in ops):
+            return end in (FAST if begin == PINNED else (BOTH, SLOW))
+        return (begin == PINNED) == (end == PINNED) and end != ALONE
+
+    there = [t for t, x in enumerate(graph.tensors) if x.initial and (needed(t, -1) or returns(t))]
+    best: int | None = None
+    for some in product(*(may_start(t) for t in there)):
+        begin = dict(zip(there, some, strict=True))
+        states = {tuple(begin.items()): 0}
+        for k in range(n):
+            following: dict[tuple[tuple[int, str], ...], int] = {}
+            for state, spent in states.items():
+                for time, after in slots(k, dict(state)):
+                    key = tuple(sorted(after.items()))
+                    following[key] = min(following.get(key, spent + time), spent + time)
+            states = following
         for state, spent in states.items():
-            for time, after in slots(k, dict(state)):
-                key = tuple(sorted(after.items()))
-                following[key] = min(following.get(key, spent + time), spent + time)
-        states = following
-    if problem.periodic:
-        states = {
-            state: spent
-            for state, spent in states.items()
-            if all(s != ALONE or not graph.tensors[t].initial for t, s in state)
-        }
-    return min(states.values(), default=None)
+            if all(ended(t, begin[t], s) for t, s in state if returns(t)):
+                best = spent if best is None else min(best, spent)
+    return best

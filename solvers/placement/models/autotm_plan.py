@@ -81,6 +81,7 @@ def emit(problem: Placement, data: AutotmData, paths: list[Path], modes: list[Mo
         for item, role, step in here:
             if role.accessed:
                 item.held |= 1 << step.use  # what the op makes
+            if role.accessed or role is Role.DROPPED:
                 out.leave(item, step.rooms[1], start)
         end = start + _length(data, k, modes[k], here)
         out.run(k, modes[k].number, start, end, problem.machine.processors[0].name)

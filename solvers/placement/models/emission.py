@@ -22,7 +22,8 @@ from fractions import Fraction
 from math import ceil
 
 from ....formulations.placement.paths import State, tiers_of
-from ....formulations.placement.states import Life, StateData, weightless
+from ....formulations.placement.states import Life, StateData
+from ....formulations.placement.weightless import with_weightless
 from ....models.lowering.builder import PlanBuilder
 from ....models.plan import Free, Plan, Resident
 from ....models.problems.placement import Placement
@@ -100,11 +101,14 @@ def emit(
                 _unread(out, g, part, k, ends[1 + g])
     if problem.periodic:
         _around(out)
-    return out.plan.plan(period=out.clock if problem.periodic else None)
+    plan = out.plan.plan(period=out.clock if problem.periodic else None)
+    for part in parts:
+        plan = with_weightless(plan, part.lane.problem, part.lane.ops, part.lane.tensors)
+    return plan
 
 
 def _start(out: _Emission, g: int, part: Part) -> None:
-    """Put what is there at time 0 where it is; tensors of no bytes into tier 0 at once."""
+    """Put what is there at time 0 where it is."""
     span = len(part.cut.pieces)
     for walk in part.walks:
         life = walk.life
@@ -115,11 +119,6 @@ def _start(out: _Emission, g: int, part: Part) -> None:
                 if life.lasting and not life.ring and _reader(part.cut.data, life) is None:
                     for x in tiers_of(state):  # it is not read any more
                         out.free(g, life, x, path.low, path.high, 0)
-    for t, tier, ns in weightless(part.lane.problem):
-        out.plan.start(part.lane.tensors[t], tier)
-        if tier != out.names[g][0]:
-            out.plan.copy(part.lane.tensors[t], tier, out.names[g][0], 0, ns)
-            out.clock = max(out.clock, ns)
 
 
 def _last_use(out: _Emission, g: int, part: Part, k: int) -> None:

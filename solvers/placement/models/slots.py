@@ -30,6 +30,7 @@ from ...context import Context, Outcome
 from ...engines.memory import refuse_if_too_large
 from ..bounds.prices import raise_by_prices
 from ..replicas.together import for_replicas
+from .choices import for_modes
 from .slots_near import Engine, search_near
 from .slots_plan import Rounded, decode
 
@@ -49,6 +50,7 @@ WHAT = "the slot model"
 
 
 @for_replicas
+@for_modes()
 def solve_slots(problem: Placement, context: Context) -> Outcome:
     """Find plans and bounds by the slot model.
 

@@ -33,6 +33,7 @@ from ..bounds.prices import raise_by_prices
 from ..policies.local_search import solve_local_search
 from ..replicas.together import for_replicas
 from ..serial.search import solve_serial
+from .choices import for_modes
 from .slots import raise_by_slots
 from .slots_sample import set_values
 
@@ -56,6 +57,7 @@ Value = Callable[[Any], float]
 
 
 @for_replicas
+@for_modes()
 def solve_slot_milp(problem: Placement, context: Context) -> Outcome:
     """Find plans of whole tensors, and bounds for all plans of whole tensors.
 

@@ -38,11 +38,13 @@ from ...engines.memory import refuse_if_too_large
 from ...engines.model import solve_model
 from ..replicas.exchange import joint_bound, with_windows
 from ..replicas.share import replicas
+from .choices import for_modes
 from .emission import emit
 from .rounds import Part
 from .slots import BYTES_PER_TERM, longest_stall, slot_bound
 
 
+@for_modes(by_plans=True)
 def solve_tmof(problem: Placement, context: Context) -> Outcome:
     """Find the fastest plan of TMOF's form; the bound is that of all plans.
 

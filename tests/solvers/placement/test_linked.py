@@ -215,17 +215,16 @@ def test_bounds_refuse_machines_that_read_in_place_before_they_merge_tiers() -> 
     assert lt.solve(problem, "serial", threads=1).objective == total
 
 
-def test_auto_bounds_single_runs_by_prices_where_the_slot_model_does_not_serve() -> None:
-    """A tensor of no bytes starts where no channel leads to the device."""
+def test_auto_bounds_single_runs_of_several_modes_by_prices() -> None:
+    """Its ops have several modes: there the slot model takes a program for each branch."""
     graph = random_graph(10)
-    nothing = lt.Tensor(name="nothing", nbytes=0, kind="other", initial=True)
-    graph = replace(graph, tensors=(*graph.tensors, nothing))
-    problem = Placement(graph, behind(working_set(graph) + 1, None), start={"other": ("ssd",)})
-    with pytest.raises(lt.UsageError, match="an initial tensor of no bytes"):
-        lt.solve(problem, "slot-lp", threads=1)
+    first = graph.ops[0]
+    modes = tuple(lt.Mode(duration_ns=first.duration_ns * k, workspace=first.workspace) for k in (1, 2))
+    graph = replace(graph, ops=(replace(graph.ops[0], modes=modes), *graph.ops[1:]))
+    problem = Placement(graph, behind(working_set(graph) + 1, None))
     result, prices = (lt.solve(problem, name, threads=1, time_limit=20) for name in ("auto", "lp-bound"))
-    assert prices.bound_kind == "prices"
     assert result.bound == prices.bound
+    assert (result.bound_kind or "").startswith(("prices", "release", "windows"))
 
 
 def test_a_part_of_a_machine_that_sees_every_tier_is_all_of_it() -> None:

@@ -17,6 +17,7 @@ from lowtide.solvers.context import Context
 from lowtide.solvers.placement.bounds.certify import certify_placement, price_time, proof_of
 from lowtide.solvers.placement.bounds.prices import price_rounds
 from lowtide.solvers.placement.methods import ROOM
+from lowtide.solvers.placement.models import slots_milp
 from lowtide.solvers.placement.modes import (
     fastest_modes,
     in_modes,
@@ -34,13 +35,12 @@ from tests.oracles.random_placement import random_placement
 from tests.placement_cases import every_choice, machine, tiny_placement, training_problem, with_modes
 from tests.solvers.placement.test_claims import bounds, in_bytes, small
 from tests.solvers.placement.test_slots import start_of
-from tests.solvers.placement.test_slots_tiers import refused
 
 SYSTEMS = tuple(m.name for m in ROOM.methods if any(option.name == "strict" for option in m.options))
 OPTIONS = {"local-search": {"runs": "60"}}
-REFUSE = {"pofo", "slot-lp", "slot-milp", "tmof", "zero-offload", "zero-infinity"}
-"""Methods that serve one mode an op only, or second runs only, and say so."""
-SLOW = {"auto", "autotm-static", "autotm-sync", "autotm-async", "cpsat", *REFUSE}
+REFUSE = {"pofo", "tmof", "zero-offload", "zero-infinity"}
+"""Methods that serve one mode an op only, second runs only, or no whole tensors, and say so."""
+SLOW = {"auto", "autotm-static", "autotm-sync", "autotm-async", "cpsat", "slot-lp", "slot-milp", *REFUSE}
 """Tried once, with all random cases."""
 MOST = 1000
 """States that a search looks at."""
@@ -103,13 +103,37 @@ def test_cpsat_chooses_modes_as_exhaustive_search_does(seed: int, accounting: Ac
     assert best is None or (result.bound is not None and result.bound <= best)
 
 
+@BOTH
+@pytest.mark.parametrize("form", ["slot-lp", "slot-milp", "tmof"])
+@pytest.mark.parametrize("seed", seeds(20, least=3))
+def test_slot_forms_choose_modes_as_well_as_exhaustive_search(
+    seed: int, form: str, accounting: Accounting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole tensors: its plan is the best one. In bytes: no plan is faster than the bound."""
+    monkeypatch.setattr(slots_milp, "ROUNDS", 3)
+    problem = with_modes(random_placement(seed, ops=3, accounting=accounting), seed)
+    if problem.impossible():
+        return
+    result = lt.solve(replace(problem, whole=form == "slot-milp"), form, threads=1, time_limit=None)
+    assert result.status is not lt.Status.FAILED, result.detail
+    if result.status is lt.Status.INFEASIBLE:
+        below: int | None = 10**7  # ns: nothing takes as long
+    else:
+        below = result.objective if form == "slot-milp" and result.objective is not None else result.bound
+    assert below is not None
+    try:
+        assert fastest(replace(problem, whole=True), below, MOST) is None
+    except brute_tiers.TooLarge:
+        return
+
+
 @pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize("seed", seeds(6, least=3))
 def test_no_choice_of_modes_is_faster_than_the_bound_of_cpsat(seed: int, accounting: Accounting) -> None:
     """On any tiers, single runs and periods."""
     problem = with_modes(replace(random_placement(seed, accounting=accounting), whole=True), seed)
-    if refused(problem):
+    if problem.impossible():
         return
     result = lt.solve(problem, "cpsat", threads=1, time_limit=None, options={"max_deterministic_time": "0.2"})
     assert result.status is not lt.Status.FAILED, result.detail

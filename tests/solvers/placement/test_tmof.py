@@ -11,6 +11,7 @@ from lowtide.formulations.placement.tmof_milp import build
 from lowtide.solvers.context import Context
 from lowtide.solvers.placement.models.slots import plan_in_rounds, raise_by_slots
 from tests.effort import seeds
+from tests.oracles.random_placement import brief_period
 from tests.placement_cases import machine, random_graph, tiny_graph, working_set
 
 
@@ -121,12 +122,43 @@ def test_enough_memory_takes_the_sum_of_durations() -> None:
     assert result.objective == 500_000
 
 
-def test_what_the_model_does_not_cover_is_refused() -> None:
-    problem = lt.Placement(random_graph(1), machine(40_000, 10), start={"weight": ("gpu",)}, periodic=True)
-    with pytest.raises(lt.UsageError, match="outlives iterations and may not be everywhere"):
-        lt.solve(problem, "tmof")
+def test_what_starts_where_no_link_leads_to_the_device_has_no_plan_of_the_form() -> None:
     path = (("gpu", "host"), ("host", "gpu"), ("host", "ssd"), ("ssd", "host"))
     channels = tuple(lt.Channel(src=a, dst=b, bytes_per_s=1000) for a, b in path)
     chain = replace(machine(40_000, None, shared=False), channels=channels)
-    with pytest.raises(lt.UsageError, match="in tiers without a channel to the device only"):
-        lt.solve(lt.Placement(random_graph(1), chain), "tmof")
+    result = lt.solve(lt.Placement(random_graph(1), chain), "tmof")
+    assert (result.status, result.plan) == (lt.Status.UNKNOWN, None)
+    assert "among plans of TMOF's form" in result.detail
+    assert result.bound is not None
+
+
+@pytest.mark.parametrize("writes", [(), (0,)])
+@pytest.mark.parametrize("periodic", [False, True])
+def test_a_weight_that_is_on_the_host_between_iterations_comes_and_goes_in_each(
+    writes: tuple[int, ...], periodic: bool
+) -> None:
+    weight = lt.Tensor(name="w", nbytes=60_000, kind="weight", initial=True, final=True)
+    ops = (lt.Op(name="use", reads=(0,), writes=writes, duration_ns=100_000),)
+    graph = lt.Graph(name="weight", tensors=(weight,), ops=ops)
+    bench = machine(60_000, None, ssd=False)
+    for tiers in (("host",), ("gpu", "host")):
+        problem = lt.Placement(graph, bench, periodic=periodic, start={"weight": tiers})
+        result = lt.solve(problem, "tmof", threads=1)
+        ways = 10_000_000 + 12_000_000 * bool(writes and periodic) if len(tiers) == 1 else 0
+        later = int(periodic and len(tiers) == 1)  # it leaves 1 ns before the end
+        assert result.objective == 100_000 + ways + later
+
+
+@pytest.mark.parametrize("accounting", list(lt.Accounting))
+@pytest.mark.parametrize("seed", seeds(30, least=8))
+def test_periods_whose_tensors_may_not_start_everywhere_have_plans(
+    seed: int, accounting: lt.Accounting
+) -> None:
+    problem = replace(brief_period(seed, accounting), whole=False)
+    result = lt.solve(problem, "tmof", threads=1)
+    assert result.status is not lt.Status.FAILED, result.detail
+    if result.objective is not None:
+        anywhere = lt.solve(replace(problem, start=None), "tmof", threads=1)
+        assert anywhere.objective is not None
+        assert anywhere.bound is not None
+        assert anywhere.bound <= result.objective
