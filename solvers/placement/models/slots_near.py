@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from ....formulations.model import BuildTimeout, ticker
@@ -37,6 +38,10 @@ NODES = ("2000", "500")
 quarters of them are enough."""
 WORK = ("5", "20")
 """Of CP-SAT likewise, in its own measure, about seconds."""
+
+
+LARGEST = 2**61
+"""Of sums of rows in CP-SAT, which adds up in 64 bits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,13 +78,16 @@ def by_highs(
         return answer(slots_near_milp.decode(built, value))
 
     settings = {"mip_max_nodes": NODES[every]}
-    solve_highs(built.model, own, decode=read, to_objective=lambda cost: base + cost, settings=settings)
+    to_objective = partial(int.__add__, base)
+    solve_highs(built.model, own, decode=read, to_objective=to_objective, settings=settings, exact=True)
 
 
 def by_cpsat(
     model: Near, own: Context, answer: Callable[[list[int] | None], Stalled | None], base: int, every: bool
 ) -> None:
-    """Solve the model of CP-SAT, whose linear relaxation is nearly exact."""
+    """Solve the model of CP-SAT, whose linear relaxation is nearly exact; none whose sums leave 64 bits."""
+    if any(DISTANCE * sum(map(abs, a)) + abs(low) >= LARGEST for _, a, low in model.rows):
+        return
     built = slots_near_cpsat.build(model)
 
     def read(value: slots_near_cpsat.Value) -> Stalled | None:

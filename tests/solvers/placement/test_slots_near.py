@@ -145,3 +145,24 @@ def test_only_what_is_near_its_bound_is_searched(monkeypatch: pytest.MonkeyPatch
         context.bound = bound
         slots_near.search_near(problem, context, data, found)
         assert len(calls) == count
+
+
+@pytest.mark.parametrize(
+    ("engine", "rate"), [("highs", 3 * 10**9 + 1), ("cpsat", 10**9 + 1), ("cpsat", 10**18 + 1)]
+)
+def test_large_factors_are_no_error(engine: str, rate: int) -> None:
+    """HiGHS solves such models in other units; CP-SAT none whose sums leave 64 bits."""
+    builder = ProgramBuilder(1, 1)
+    stall, sent = builder.variable(10**6, 1, cost=1), builder.variable(10**6, 1)
+    builder.row([(stall, rate), (sent, -(10**9))], 0, 1)
+    builder.row([(sent, 1)], 700, 1)
+    least = -(-700 * 10**9 // rate)
+    model = near(builder.done(), [least + 1.0, 700.0], distance=slots_near.DISTANCE)
+    own = Context(problem=slots_near.Rounding(weights(1)), threads=1, time_limit=None)
+
+    def answer(values: list[int] | None) -> slots_near.Stalled | None:
+        return None if values is None else slots_near.Stalled(time=values[stall], values=values)
+
+    solve = slots_near.by_highs if engine == "highs" else slots_near.by_cpsat
+    solve(model, own, answer, model.stall, False)
+    assert own.incumbent == (None if rate >= 10**18 else least)
