@@ -27,6 +27,7 @@ QUESTIONS = (
     f"{NETWORK}&blocks=12&{THREE}&device=1000MiB&start=device&whole=1",
     f"{NETWORK}&blocks=12&{THREE}&device=1000MiB&host=200MiB&start=device&whole=1",
     f"{NETWORK}&blocks=12&{TWO}&device=1000MiB&periodic=1&whole=1",
+    f"{NETWORK}&blocks=12&{TWO}&device=1000MiB&start=device",
     f"{NETWORK}&blocks=50&{TWO}&device=1000MiB&start=device&whole=1",
     f"{NETWORK}&blocks=50&{TWO}&device=1000MiB&start=device",
     f"{NETWORK}&blocks=50&{THREE}&device=1000MiB&start=device",
@@ -36,7 +37,7 @@ QUESTIONS = (
 )
 
 
-def cases(*, seconds: float = 20) -> Iterator[Case]:
+def cases(*, seconds: float = 10) -> Iterator[Case]:
     """Yield a case for each question; seconds are those of each form."""
     for question in QUESTIONS:
         yield Case(question, partial(rows_of, question, seconds))
