@@ -30,6 +30,7 @@ _HAIR = 1 / 1200
 _SEEN = 1 / 1400  # part of the width that every bar has, so that it can be seen
 _LONGEST = 28  # characters of the name of a lane
 _NAMED = 150  # bars of a lane up to which names are written into them
+_LOW = 6  # height in points of a row in which text of 7 points meets no text of the next
 _CHARACTER = 0.54 * 7  # width in points of a character of 7 points, on average
 
 
@@ -209,8 +210,11 @@ def write_lane_names(ax: Axes, y: float, name: str, remark: str) -> None:
 def _write_names(
     ax: Axes, bars: Sequence[Bar], bottom: float, height: float, unit: int, span: int, colours: dict[str, str]
 ) -> None:
-    """Write names into the bars that have room for at least four characters of them."""
-    width = ax.get_window_extent().width / ax.figure.dpi * 72
+    """Write names into the bars that have room for four characters, unless a row is too low for text."""
+    extent, shown = ax.get_window_extent(), abs(ax.get_ylim()[1] - ax.get_ylim()[0])
+    width, row = (length / ax.figure.dpi * 72 for length in (extent.width, extent.height * height / shown))
+    if row < _LOW:
+        return
     for bar in bars:
         room = int(((bar.end - bar.start) / span * width - 4) / _CHARACTER)
         if bar.name and room >= 4:

@@ -159,6 +159,30 @@ def test_names_are_written_into_bars_with_room(swapped: tuple[Graph, Plan]) -> N
     assert {"load", "mul", "v", "w"} <= {*texts(plot.gantt(plan, graph, plot.new_figure())[0])}
 
 
+@pytest.mark.parametrize(("rows", "taller", "written"), [(3, 1, True), (5, 1, False), (5, 3, True)])
+def test_names_are_written_into_rows_with_room(rows: int, taller: int, written: bool) -> None:
+    names = [f"w{i}" for i in range(rows)]
+    graph = Graph(
+        name="together",
+        tensors=tuple(Tensor(name=x, nbytes=MIB, kind="weight", initial=True, final=True) for x in names),
+        ops=(Op(name="use", reads=tuple(range(rows)), duration_ns=MS),),
+    )
+    machine = Machine(
+        tiers=(Tier(name="gpu"), Tier(name="host")),
+        processors=(Processor(name="gpu0", tiers=(Access(tier="gpu"),)),),
+        channels=(Channel(src="host", dst="gpu", bytes_per_s=10**10),),
+    )
+    plan = Plan(
+        machine=machine,
+        start=tuple(Resident(i, "host") for i in range(rows)),
+        runs=(Run(0, 0, 9 * MS, 10 * MS, "gpu0"),),
+        copies=tuple(Copy(i, "host", "gpu", 0, 9 * MS) for i in range(rows)),
+    )
+    width, height = plot.timeline_inches(plan)
+    lanes = plot.timeline(plan, graph, plot.new_figure((width, height * taller)))[0]
+    assert {*names} & {*texts(lanes)} == ({*names} if written else set())
+
+
 def test_residency_has_axes_per_tier(swapped: tuple[Graph, Plan]) -> None:
     graph, plan = swapped
     figure = plot.new_figure(plot.residency_inches(plan))
