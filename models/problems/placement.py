@@ -137,6 +137,8 @@ class Placement(Problem):
             self.start, (Mapping, type(None)), "placement, start", "a mapping of kinds to tiers, or None"
         )
         tiers = [t.name for t in self.machine.tiers]
+        renamed = named_as_chains(self.machine, None, self.graph)[0] if self.recompute else self.machine
+        known = {*tiers, *(t.name for t in renamed.tiers)}
         if not self.graph.ops:
             raise InstanceError(f"placement, graph {self.graph.name!r}: found no ops, expected at least one")
         for kind, some in sorted((self.start or {}).items(), key=lambda pair: str(pair[0])):
@@ -146,7 +148,7 @@ class Placement(Problem):
                 )
             check_type(some, (tuple, list), f"placement, start of kind {kind!r}", "a tuple of tiers")
             for tier in some:
-                if tier not in tiers:
+                if tier not in known:
                     raise InstanceError(
                         f"placement, start of kind {kind!r}: found tier {tier!r}, expected one of {tiers}"
                     )

@@ -217,6 +217,9 @@ def test_taped_chains_run_on_any_machine() -> None:
     assert [tier.name for tier in problem.machine.tiers] == ["memory", "lost", "host", "ssd"]
     assert problem.may_start("input") == ("memory",)
     assert replace(problem, whole=True).machine == problem.machine
+    assert replace(problem, machine=machine) == problem
+    with pytest.raises(lt.InstanceError, match=r"'gpu0', expected one of \['gpu', 'host', 'ssd'\]"):
+        replace(problem, machine=machine, start={"input": ("gpu0",)})
     assert lt.Placement(graph, machine, recompute=True).may_start("input") == ("ssd",)
     assert lt.Placement(graph, machine).machine == machine
 
