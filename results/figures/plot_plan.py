@@ -116,6 +116,8 @@ def residency(
 ) -> list[Axes]:
     """Draw the memory of every tier over time, one under the other, stacked by kind of tensor.
 
+    Without tiers where nothing is found again (`drawn_tiers`).
+
     Parameters
     ----------
     item, graph, figure, title, subtitle
@@ -142,7 +144,7 @@ def residency(
     verdict = verify(graph, plan)
     verdict.raise_if_invalid()
     figure = pyplot_figure(residency_inches(plan)) if figure is None else figure
-    tiers = plan.machine.tiers
+    tiers = drawn_tiers(graph, plan)
     rows: Sequence[Axes] = figure.subplots(len(tiers), 1, sharex=True, squeeze=False)[:, 0].tolist()
     kinds: set[str] = set()
     memories = memory_profiles(graph, plan)
@@ -161,6 +163,22 @@ def residency_inches(plan: Plan) -> tuple[float, float]:
     """Return width and height of a figure in which every tier of the plan has the same good height."""
     tiers = len(plan.machine.tiers)
     return INCHES[0], INCHES[1] if tiers == 1 else 1.4 + 1.7 * tiers
+
+
+def drawn_tiers(graph: Graph, plan: Plan) -> list[Tier]:
+    """Return the tiers without those that modes name for what they do not keep, as in a taped chain.
+
+    There no op finds a tensor, none starts, and none leads to or from there; no result of the graph is
+    written to it.
+    """
+    machine = plan.machine
+    named: set[str] = set()
+    used = {machine.tiers[0].name} | {place.tier for place in plan.start}
+    used |= {end for channel in machine.channels for end in (channel.src, channel.dst)}
+    for op in graph.ops:
+        for t, tier in {operand for mode in op.modes for operand in mode.operands}:
+            (used if t in op.reads or graph.tensors[t].final else named).add(tier)
+    return [tier for tier in machine.tiers if tier.name not in named - used]
 
 
 def draw_lanes(ax: Axes, lanes: Sequence[tuple[Lane, dict[str, str]]], scale: Scale, span: int) -> None:

@@ -22,6 +22,7 @@ from .plan_drawing import Bar, Lane
 from .plot_plan import (
     channel_lane,
     draw_tier,
+    drawn_tiers,
     kept,
     plan_head,
     processor_lanes,
@@ -56,7 +57,7 @@ def timeline(
 
     At the top one lane for the ops of each processor, one for its stalls, and one for each channel (its
     copies as in `gantt`, or how much of its bandwidth thousands of them use); below the memory of every
-    tier, stacked by kind of tensor, on the same axis of time.
+    tier, stacked by kind of tensor, on the same axis of time, but for tiers where nothing is found again.
 
     Parameters
     ----------
@@ -95,7 +96,7 @@ def timeline(
         lanes.append((lane, ops))
         if (stalls := _stalls(plan, processor.name, span)) is not None:
             lanes.append((stalls, {STALL: STALL_COLOUR}))
-    tiers, channels = plan.machine.tiers, plan.machine.channels
+    tiers, channels = drawn_tiers(graph, plan), plan.machine.channels
     count = len(lanes) + len(channels)
     heights = [_LANE * count, *[_TIER] * len(tiers)]
     rows: list[Axes] = figure.subplots(

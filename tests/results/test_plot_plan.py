@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from itertools import pairwise
 from random import Random
 from typing import Any
@@ -21,6 +22,7 @@ from lowtide import (
     Machine,
     Op,
     Peak,
+    Placement,
     Plan,
     Processor,
     Resident,
@@ -28,12 +30,13 @@ from lowtide import (
     Tensor,
     Tier,
     load,
+    load_machine,
     solve,
     verify,
 )
 from lowtide.models.errors import UsageError, VerificationError
 from lowtide.results.figures.plan_drawing import OTHER, RUN_COLOURS, Bar, merged, op_kinds, rows_of
-from lowtide.results.figures.plot_plan import _within
+from lowtide.results.figures.plot_plan import _within, drawn_tiers
 from tests.random_plans import random_case
 
 pytest.importorskip("matplotlib")
@@ -195,6 +198,21 @@ def test_residency_has_axes_per_tier(swapped: tuple[Graph, Plan]) -> None:
     assert legend is not None
     assert [t.get_text() for t in legend.get_texts()] == ["weight", "activation", "output"]
     assert gpu.get_xlim() == ssd.get_xlim() == (0, 10)
+
+
+def test_what_a_chain_does_not_save_has_no_axes() -> None:
+    graph = load("gen:taped-chain?l=3")
+    problem = Placement(graph, load_machine("v100-16g-pcie3"), recompute=True)
+    result = solve(problem, "pofo", threads=1)
+    assert result.plan is not None
+    assert [tier.name for tier in result.plan.machine.tiers] == ["memory", "lost", "host"]
+    _, *timeline = plot.timeline(result, figure=plot.new_figure())
+    for axes in (timeline, plot.residency(result, figure=plot.new_figure())):
+        assert [ax.get_ylabel().split()[0] for ax in axes] == ["memory", "host"]
+    wanted = replace(graph, tensors=tuple(replace(x, final=True) for x in graph.tensors))
+    assert [tier.name for tier in drawn_tiers(wanted, result.plan)] == ["memory", "lost", "host"]
+    started = replace(result.plan, start=(*result.plan.start, Resident(0, "lost")))
+    assert [tier.name for tier in drawn_tiers(graph, started)] == ["memory", "lost", "host"]
 
 
 def test_pictures_of_results_name_method_and_status() -> None:
