@@ -205,6 +205,8 @@ def _carried_out(step: Any, found: Plan, graph: Graph, iterations: int, memory: 
     if seen is None:  # not in the handler, whose error holds on to what had been allocated
         seen = carried_out()
     fast, verdict = found.machine.tiers[0].name, verify(graph, found)
+    if seen.allocated_peak is None and seen.measured_peaks[fast] > memory:  # the CPU, which has no cap
+        fits = "no"
     return {
         "fits": fits,
         "iterations": iterations,
@@ -250,14 +252,17 @@ def _main(arguments: Sequence[str] | None) -> int:
     memory, stages = parse_bytes(args.memory), STAGES if args.stage is None else (args.stage,)
     if args.iterations < 1:
         raise UsageError(f"--iterations: found {args.iterations}, expected an integer >= 1")
-    if args.device == "cuda" and args.stage != "plan":
-        _prepare()
-    args.out.mkdir(parents=True, exist_ok=True)
+    if args.stage != "plan":
+        _prepare(args.device)
     for word in args.networks:
         spec = parse_spec(f"torch:{word}")
         for times in args.times:
             folder = args.out / f"{spec.name}-{times:g}"
-            folder.mkdir(exist_ok=True)
+            if "measure" not in stages and not (folder / "graph.json.gz").exists():
+                raise UsageError(f"--stage: found {args.stage}, expected measure first: {folder} has no step")
+            if args.stage == "run" and not (folder / "plans.json").exists():
+                raise UsageError(f"--stage: found run, expected plan first: {folder} has no plans")
+            folder.mkdir(parents=True, exist_ok=True)
             if "measure" in stages and not (folder / "graph.json.gz").exists():
                 options = {"train": "1", "weights": "1", **spec.options}
                 options["batch"] = str(batch_for(spec.name, spec.options, int(times * memory)))
@@ -270,13 +275,14 @@ def _main(arguments: Sequence[str] | None) -> int:
     return 0
 
 
-def _prepare() -> None:
-    from ..instances.torch_import.running.run import prepare
-    from ..instances.torch_import.tracing import require_torch
+def _prepare(device: str) -> None:
+    from ..instances.torch_import.tracing import require_device
 
-    if not require_torch("predicted_measured").cuda.is_available():
-        raise UsageError("--device: found cuda, expected cpu, for torch sees no CUDA device")
-    prepare("cuda")
+    require_device(device, "predicted_measured")
+    if device == "cuda":
+        from ..instances.torch_import.running.run import prepare
+
+        prepare(device)
 
 
 def _rows(path: Path, folder: Path, memory: int, args: argparse.Namespace) -> None:

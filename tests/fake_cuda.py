@@ -272,6 +272,7 @@ class FakeCuda:
         self.patch = pytest.MonkeyPatch()
         for name, value in self.names().items():
             self.patch.setattr(torch.cuda, name, value)
+        self.patch.setattr(torch.backends.cudnn, "version", lambda: None)  # asks the driver
         self.modes: list[Any] = [_Factories(self), _Uses(self)]
         for mode in self.modes:
             mode.__enter__()

@@ -47,7 +47,7 @@ from ..machines.written import write_machine
 from ..spec import parse_spec
 from . import checked_options, record_torch
 from .recording import Step
-from .tracing import require_torch
+from .tracing import require_device, require_torch
 
 WARM_UP = 3
 """Steps before those that count."""
@@ -268,12 +268,10 @@ def _main(arguments: Sequence[str] | None) -> int:
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of weights and inputs")
     parser.add_argument("--out", type=Path, default=Path(), metavar="DIR", help="where the files go")
     args = parser.parse_args(arguments)
-    torch = require_torch("measure")
     if args.repeat < 1:
         raise UsageError(f"--repeat: found {args.repeat}, expected an integer >= 1")
     check_integer(args.seed, 0, "--seed")
-    if args.device == "cuda" and not torch.cuda.is_available():
-        raise UsageError("--device: found cuda, expected cpu, for torch sees no CUDA device")
+    require_device(args.device, "measure")
     try:
         cap = None if args.cap is None else parse_bytes(args.cap)
     except UsageError as error:

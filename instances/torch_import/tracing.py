@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...models.errors import BackendUnavailable
+from ...models.errors import BackendUnavailable, UsageError
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,17 @@ def require_torch(where: str) -> Any:
             f"{where}: the package torch is not installed; pip install 'lowtide[torch]'"
         ) from None
     return torch
+
+
+def require_device(device: str, where: str) -> None:
+    """Raise if torch is not installed (`BackendUnavailable`), or sees no such device (`UsageError`)."""
+    torch = require_torch(where)
+    if device == "cuda" and not torch.cuda.is_available():
+        built = f"CUDA {torch.version.cuda}" if torch.version.cuda else "no CUDA"
+        raise UsageError(
+            f"--device: found cuda, but torch sees no CUDA device (torch {torch.__version__}, built for "
+            f"{built}); expected a GPU with its driver and a torch built for it, or --device cpu"
+        )
 
 
 def trace_step(

@@ -21,7 +21,7 @@ from ....models.units import exact_bytes, format_duration
 from ...load_plan import load_plan
 from ...spec import parse_spec
 from .. import record_torch
-from ..tracing import require_torch
+from ..tracing import require_device
 
 if TYPE_CHECKING:
     from .run import Comparison
@@ -49,8 +49,7 @@ def _main(arguments: Sequence[str] | None) -> int:
     args = parser.parse_args(arguments)
     if args.iterations < 1:
         raise UsageError(f"--iterations: found {args.iterations}, expected an integer >= 1")
-    if args.device == "cuda" and not require_torch("running").cuda.is_available():
-        raise UsageError("--device: found cuda, expected cpu, for torch sees no CUDA device")
+    require_device(args.device, "running")
     plan, graph = load_plan(args.plan, args.graph)
     spec = parse_spec(str(graph.provenance.get("source", graph.source)))
     if spec.scheme != "torch":
